@@ -1,0 +1,96 @@
+//! `.dump ObjectRef` as entered.
+
+use super::values::{CountRange, SecondsRange, TopN};
+use crate::filter::{Filter, ProcessFilter};
+
+/// What was typed behind `.dump ObjectRef`. An option that was not given is `None` or `false`, and
+/// says nothing about the objects.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ObjectRefArgs {
+    /// `-ProcessName`: the process that created the object.
+    pub process: Option<ProcessFilter>,
+    /// `-RelatedProcess`: any process that had to do with the object.
+    pub related_process: Option<ProcessFilter>,
+    /// `-ObjectName`: the object's name, empty when it has none.
+    pub object_name: Option<Filter>,
+    /// `-Type`: the object's type name.
+    pub object_type: Option<Filter>,
+    /// `-Handle`: handle values, written `0xC0`.
+    pub handle: Option<Filter>,
+    /// `-Object`: the object's kernel address, written `0xFFFF810008BE66F0`.
+    pub object: Option<Filter>,
+    /// `-Leak`: only handles that were opened and not closed, and views not unmapped.
+    pub leak: bool,
+    /// `-ShowStack`: print stacks instead of their numbers.
+    pub show_stack: bool,
+    /// `-CreateStack`: the stack that created the object.
+    pub create_stack: Option<Filter>,
+    /// `-DestroyStack`: the stack of the delete, last unmap or last close.
+    pub destroy_stack: Option<Filter>,
+    /// `-StackFilter`: keep only events with a matching stack.
+    pub stack_filter: Option<Filter>,
+    /// `-MinMaxTime`: keep only events in this time since session start.
+    pub time: Option<SecondsRange>,
+    /// `-MinMaxDuration`: the object's lifetime; never closed counts as 9999 s.
+    pub duration: Option<SecondsRange>,
+    /// `-MinMaxId`: object ids.
+    pub ids: Option<CountRange>,
+    /// `-Map`: objects only or mappings only.
+    pub map: Option<MapMode>,
+    /// `-PtrInMap`: mappings whose view holds this address.
+    pub ptr_in_map: Option<u64>,
+    /// `-ViewBase`: where the view of a mapping starts, written `0x1B544000000`.
+    pub view_base: Option<Filter>,
+    /// `-MinMaxMapSize`: bytes of the view of a mapping.
+    pub map_size: Option<CountRange>,
+    /// `-MultiProcess`: objects used by more than one process.
+    pub multi_process: bool,
+    /// `-Overlapped`: objects with two handles open at once.
+    pub overlapped: bool,
+    /// `-Inherit`: objects with an inherited handle.
+    pub inherit: bool,
+    /// `-ShowRef`: print reference count changes too.
+    pub show_ref: bool,
+    /// `-ShowTotal`: tables or no totals instead of objects and totals.
+    pub show_total: Option<ShowTotal>,
+    /// `-TopN`: rows of the `-ShowTotal` tables.
+    pub top: Option<TopN>,
+    /// `-ShowAddress`: print offset and address of each frame.
+    pub show_address: bool,
+    /// `-json` and `-json-pretty`.
+    pub json: JsonMode,
+    /// The command line as typed, without blanks at its ends.
+    pub text: String,
+}
+
+/// `-Map`: which kind of object is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapMode {
+    /// `0`: objects that have handles or references.
+    Objects,
+    /// `1`: file mappings.
+    Mappings,
+}
+
+/// `-ShowTotal`: what is printed beside or instead of the objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShowTotal {
+    /// No objects, but handles still open at the end of the trace by object type.
+    Total,
+    /// No objects, but handles still open at the end of the trace by process.
+    Process,
+    /// Objects without a totals line.
+    None,
+}
+
+/// Whether and how a `.dump` writes JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum JsonMode {
+    /// Text for people.
+    #[default]
+    Off,
+    /// `-json`: one line per element of a top-level array.
+    Lines,
+    /// `-json-pretty`: fully indented.
+    Pretty,
+}

@@ -1,0 +1,167 @@
+//! What both kinds of filter share: cutting a filter into parts, and parts into one regular
+//! expression.
+
+use regex::{Regex, RegexBuilder};
+use thiserror::Error;
+
+/// A filter that cannot be used.
+#[derive(Debug, Clone, Error)]
+#[error("the filter '{filter}' is too large ({source}); shorten it or split the query")]
+pub struct FilterError {
+    /// The filter as typed.
+    filter: String,
+    /// Why the regular expression made of it was refused.
+    source: regex::Error,
+}
+
+/// One wildcard pattern for a whole text, in any case: `*` any number of characters, `?` exactly
+/// one, everything else (also `;` and `!`) literal. This is what file names on the command line
+/// are matched with.
+#[derive(Debug, Clone)]
+pub struct Wildcard(Alternatives);
+
+impl Wildcard {
+    /// Whether `text` has to be expanded, that is, has a `*` or a `?`.
+    pub fn is_pattern(text: &str) -> bool {
+        text.contains(['*', '?'])
+    }
+
+    /// Compiles one pattern.
+    pub fn new(pattern: &str) -> Result<Wildcard, FilterError> {
+        Alternatives::new(&[pattern], "", pattern).map(Wildcard)
+    }
+
+    /// Whether the pattern covers all of `text`.
+    pub fn matches(&self, text: &str) -> bool {
+        self.0.matches(text)
+    }
+}
+
+/// A filter cut at its `;`, exclusions without their `!`.
+#[derive(Debug, PartialEq)]
+pub(super) struct Parts<'a> {
+    pub(super) included: Vec<&'a str>,
+    pub(super) excluded: Vec<&'a str>,
+}
+
+impl<'a> Parts<'a> {
+    /// Cuts a filter; blanks belong to their part.
+    pub(super) fn of(filter: &'a str) -> Parts<'a> {
+        let mut parts = Parts { included: Vec::new(), excluded: Vec::new() };
+        for part in filter.split(';').filter(|part| !part.is_empty()) {
+            match part.strip_prefix('!') {
+                Some(excluded) => parts.excluded.push(excluded),
+                None => parts.included.push(part),
+            }
+        }
+        parts
+    }
+}
+
+/// Several patterns of which one must match.
+#[derive(Debug, Clone)]
+pub(super) enum Alternatives {
+    /// There are none, so nothing matches.
+    Nothing,
+    /// One of them is `*`.
+    Everything,
+    /// The rest, as one expression.
+    Regex(Regex),
+}
+
+impl Alternatives {
+    /// Compiles patterns that each cover a whole text, up to a `suffix` (itself a regular
+    /// expression). `filter` is only quoted in the error.
+    pub(super) fn new(
+        patterns: &[&str],
+        suffix: &str,
+        filter: &str,
+    ) -> Result<Alternatives, FilterError> {
+        if patterns.is_empty() {
+            return Ok(Alternatives::Nothing);
+        }
+        if patterns.contains(&"*") {
+            return Ok(Alternatives::Everything);
+        }
+        let any: Vec<String> = patterns.iter().map(|pattern| expression(pattern, suffix)).collect();
+        RegexBuilder::new(&any.join("|"))
+            .case_insensitive(true)
+            .dot_matches_new_line(true)
+            .build()
+            .map(Alternatives::Regex)
+            .map_err(|source| FilterError { filter: filter.to_owned(), source })
+    }
+
+    /// Whether one of the patterns covers all of `text`.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        match self {
+            Alternatives::Nothing => false,
+            Alternatives::Everything => true,
+            Alternatives::Regex(regex) => regex.is_match(text),
+        }
+    }
+}
+
+/// One pattern as a regular expression. A leading or trailing `*` becomes a missing anchor instead
+/// of `.*`, because the regex crate finds a literal many times faster than it walks `.*`.
+fn expression(pattern: &str, suffix: &str) -> String {
+    let from_start = !pattern.starts_with('*');
+    let to_end = !suffix.is_empty() || !pattern.ends_with('*');
+    let mut middle = pattern.trim_start_matches('*');
+    if !to_end {
+        middle = middle.trim_end_matches('*');
+    }
+    let mut expression = String::with_capacity(pattern.len() + suffix.len() + 8);
+    expression.push_str(if from_start { r"\A" } else { "" });
+    let mut literal = String::new();
+    for character in middle.chars() {
+        let wildcard = match character {
+            '*' => ".*",
+            '?' => ".",
+            _ => {
+                literal.push(character);
+                continue;
+            }
+        };
+        expression.push_str(&regex::escape(&literal));
+        literal.clear();
+        expression.push_str(wildcard);
+    }
+    expression.push_str(&regex::escape(&literal));
+    expression.push_str(suffix);
+    expression.push_str(if to_end { r"\z" } else { "" });
+    expression
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_parts_are_ignored_and_blanks_kept() {
+        let parts = Parts::of(";a ;;! b;!;");
+        assert_eq!(parts, Parts { included: vec!["a "], excluded: vec![" b", ""] });
+    }
+
+    #[test]
+    fn outer_stars_leave_the_anchor_out() {
+        assert_eq!(expression("*a.b*", ""), r"a\.b");
+        assert_eq!(expression("a*b", ""), r"\Aa.*b\z");
+        assert_eq!(expression("a*", "(x)?"), r"\Aa.*(x)?\z");
+    }
+
+    #[test]
+    fn a_wildcard_knows_neither_lists_nor_exclusions() -> Result<(), FilterError> {
+        assert!(Wildcard::new("!a;?.etl")?.matches("!A;b.ETL"));
+        assert!(!Wildcard::new("a*.etl")?.matches("ba.etl"));
+        assert!(Wildcard::is_pattern("a?") && !Wildcard::is_pattern("a.etl"));
+        Ok(())
+    }
+
+    #[test]
+    fn a_filter_beyond_all_measure_is_an_error_and_no_panic() {
+        let huge = "?".repeat(2_000_000);
+        let error = Wildcard::new(&huge).expect_err("too large");
+        assert!(error.to_string().contains("too large"));
+    }
+}

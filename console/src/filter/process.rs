@@ -1,0 +1,161 @@
+//! The filter for processes.
+
+use super::pattern::{Alternatives, FilterError, Parts};
+
+/// What may follow a name: the extension (any character before `exe`, as in ETWAnalyzer) and a pid.
+const SUFFIX: &str = r"(?:.exe)?(?:\([0-9]+\))?";
+
+/// A filter that tests processes written `name.exe(pid)`.
+///
+/// A part that is a number is a pid. Any other part must cover the whole name; `.exe` and `(pid)`
+/// may be missing from it.
+///
+/// ```
+/// use handlescope_console::filter::ProcessFilter;
+///
+/// let filter = ProcessFilter::new("svchost;!1234")?;
+/// assert!(filter.matches("svchost.exe", 77));
+/// assert!(!filter.matches("svchost.exe", 1234));
+/// # Ok::<(), handlescope_console::filter::FilterError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ProcessFilter {
+    text: String,
+    has_included: bool,
+    included: ProcessParts,
+    excluded: ProcessParts,
+}
+
+impl ProcessFilter {
+    /// Compiles a filter. Fails only for one that is absurdly large.
+    pub fn new(text: &str) -> Result<ProcessFilter, FilterError> {
+        let parts = Parts::of(text);
+        Ok(ProcessFilter {
+            text: text.to_owned(),
+            has_included: !parts.included.is_empty(),
+            included: ProcessParts::new(&parts.included, text)?,
+            excluded: ProcessParts::new(&parts.excluded, text)?,
+        })
+    }
+
+    /// The filter as typed.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a process passes; `name` as in the trace, with its `.exe`.
+    pub fn matches(&self, name: &str, pid: u32) -> bool {
+        self.matches_text(&format!("{name}({pid})"))
+    }
+
+    /// Whether a process passes that is already written `name.exe(pid)`.
+    pub fn matches_text(&self, text: &str) -> bool {
+        !self.excluded.matches(text) && (!self.has_included || self.included.matches(text))
+    }
+}
+
+/// Filters are equal when they were typed alike.
+impl PartialEq for ProcessFilter {
+    fn eq(&self, other: &ProcessFilter) -> bool {
+        self.text == other.text
+    }
+}
+
+/// The parts of one side of the filter.
+#[derive(Debug, Clone)]
+struct ProcessParts {
+    /// Pids as the end of the text they match, `(77)`.
+    pids: Vec<String>,
+    names: Alternatives,
+}
+
+impl ProcessParts {
+    fn new(parts: &[&str], filter: &str) -> Result<ProcessParts, FilterError> {
+        // Blanks and a sign count as part of the number, so ` 77` is a pid that no process has
+        // rather than a name.
+        let (pids, names): (Vec<&str>, Vec<&str>) =
+            parts.iter().copied().partition(|part| part.trim().parse::<i32>().is_ok());
+        Ok(ProcessParts {
+            pids: pids.iter().map(|pid| format!("({pid})")).collect(),
+            names: Alternatives::new(&names, SUFFIX, filter)?,
+        })
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        self.pids.iter().any(|pid| text.ends_with(pid.as_str())) || self.names.matches(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(filter: &str, text: &str) -> bool {
+        ProcessFilter::new(filter).expect("a valid filter").matches_text(text)
+    }
+
+    #[test]
+    fn a_name_goes_without_extension_and_pid() {
+        for (filter, text, expected) in [
+            ("abc", "abc", true),
+            ("abc", "abc.exe", true),
+            ("abc", "ABC.exe(77)", true),
+            ("abc", "abcd.exe(77)", false),
+            ("abc", "xabc.exe(77)", false),
+            ("abc", "abc ", false),
+            ("abc.exe", "abc.exe", true),
+            ("abc.exe", "abc.exe(77)", true),
+            ("abc.exe", "abc(77)", false),
+            ("abc.exe(77)", "abc.exe(77)", true),
+            ("abc.exe(77)", "abc.exe(78)", false),
+            ("abc(77)", "abc(77)", true),
+            ("abc(77)", "abc.exe(77)", false),
+            ("*S*", "System(4)", true),
+            ("sv*", "svchost.exe(812)", true),
+            ("*.exe", "System(4)", false),
+        ] {
+            assert_eq!(matches(filter, text), expected, "{filter} on {text}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_a_pid() {
+        for (filter, text, expected) in [
+            ("77", "abc.exe(77)", true),
+            ("77", "x(77)", true),
+            ("77", "abc.exe(777)", false),
+            ("77", "77.exe(5)", false),
+            (" 77", "abc.exe(77)", false),
+            ("+77", "abc.exe(77)", false),
+            ("*20700*", "worker.exe(20700)", true),
+        ] {
+            assert_eq!(matches(filter, text), expected, "{filter} on {text}");
+        }
+    }
+
+    #[test]
+    fn exclusions_win() {
+        for (filter, text, expected) in [
+            ("abc;!1234", "abc.exe(12345)", true),
+            ("abc;!1234", "abc.exe(1234)", false),
+            ("abc;!1234", "", false),
+            ("!1234", "abc.exe(1)", true),
+            ("!1234", "", true),
+            ("!1234", "abc.exe(1234)", false),
+            ("*;!svchost*;!4", "System(4)", false),
+            ("ZSATunnel;!*.exe", "ZSATunnel.exe(10232)", false),
+            ("", "anything", true),
+        ] {
+            assert_eq!(matches(filter, text), expected, "{filter} on {text}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_tested_as_name_and_pid() -> Result<(), FilterError> {
+        let filter = ProcessFilter::new("devenv.exe(509560);csrss")?;
+        assert!(filter.matches("devenv.exe", 509_560));
+        assert!(!filter.matches("devenv.exe", 509_561));
+        assert!(filter.matches("csrss.exe", 1));
+        Ok(())
+    }
+}

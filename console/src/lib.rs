@@ -1,0 +1,6 @@
+//! The console: commands, queries on the tables of a trace, and how they are shown.
+//!
+//! The binary `handlescope` is a few lines on top of this crate.
+
+pub mod command;
+pub mod filter;

@@ -1,0 +1,112 @@
+//! What names a module and its PDB, and how that identity is spelled in a symbol store.
+
+use std::fmt;
+
+use symbolic::common::DebugId;
+use uuid::Uuid;
+
+/// What the trace knows of a module; the key for finding its symbols.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ModuleIdentity {
+    /// Last part of the path, as in `ntdll.dll`.
+    pub name: String,
+    /// Path as in the trace.
+    pub path: String,
+    /// Mapped size in bytes; 0 where the trace does not say.
+    pub size: u64,
+    /// Link time stamp of the PE header.
+    pub timestamp: Option<u32>,
+    /// Identity of the PDB that belongs to the image, where the trace names one.
+    pub pdb: Option<PdbIdentity>,
+}
+
+/// The identity of a PDB as the image's RSDS record gives it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PdbIdentity {
+    /// File name; may be the full path of the build machine.
+    pub name: String,
+    /// Identifies the link that made image and PDB.
+    pub guid: Uuid,
+    /// Counts the writes to the PDB until that link.
+    pub age: u32,
+}
+
+impl PdbIdentity {
+    /// The last part of the name; both kinds of separators count on every system.
+    pub fn file_name(&self) -> &str {
+        self.name.rsplit(['/', '\\']).next().unwrap_or_default()
+    }
+
+    /// The identity as the PDB itself states it.
+    pub(super) fn debug_id(&self) -> DebugId {
+        DebugId::from_parts(self.guid, self.age)
+    }
+}
+
+impl fmt::Display for PdbIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {{{}}} age {}", self.file_name().escape_debug(), self.guid, self.age)
+    }
+}
+
+/// The place of a PDB in every symbol store: `NAME/INDEX/NAME`.
+///
+/// The name comes out of a trace, which may be hostile, and becomes part of paths that are read
+/// and written. So it exists only in a form that can not leave a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoreKey {
+    /// File name without any path, as in `ntdll.pdb`.
+    pub(super) name: String,
+    /// GUID in upper-case hex without dashes and age in lower-case hex, as symbol servers index.
+    pub(super) index: String,
+}
+
+impl StoreKey {
+    /// Longer names fit in no file system once a suffix is added.
+    const MAX_NAME: usize = 200;
+
+    /// `None` if the name can not be a file name on every system.
+    pub(super) fn new(pdb: &PdbIdentity) -> Option<Self> {
+        let name = pdb.file_name();
+        let is_safe = !name.is_empty()
+            && name.len() <= Self::MAX_NAME
+            && !name.ends_with(['.', ' '])
+            && !name.contains(|c: char| c.is_control() || "<>:\"|?*".contains(c));
+        is_safe.then(|| Self {
+            name: name.to_owned(),
+            index: format!("{:X}{:x}", pdb.guid.simple(), pdb.age),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> PdbIdentity {
+        let guid = Uuid::from_u128(0x0155fe84_c000_1eb1_57c6_858e85d46b4c);
+        PdbIdentity { name: name.to_owned(), guid, age: 0x1a }
+    }
+
+    #[test]
+    fn the_index_is_the_guid_in_upper_case_and_the_age_in_lower_case() {
+        let key = StoreKey::new(&named("ntdll.pdb")).expect("a plain name");
+        assert_eq!(key.index, "0155FE84C0001EB157C6858E85D46B4C1a");
+    }
+
+    #[test]
+    fn a_path_of_the_build_machine_counts_by_its_last_part() {
+        for path in [r"D:\build\out\app.pdb", "/home/ci/out/app.pdb", r"mixed/kinds\app.pdb"] {
+            assert_eq!(StoreKey::new(&named(path)).map(|key| key.name), Some("app.pdb".into()));
+        }
+    }
+
+    #[test]
+    fn a_name_that_could_leave_its_folder_is_no_key() {
+        let hostile = ["", ".", "..", r"a\..", "a/", "c:", "a\0.pdb", "nul.pdb.", "a?.pdb"];
+        for name in hostile {
+            assert_eq!(StoreKey::new(&named(name)), None, "{name:?}");
+        }
+        assert_eq!(StoreKey::new(&named(&"a".repeat(201))), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! Function names as people write them: demangled, without parameters.
+//!
+//! A PDB names a function up to twice, in two spellings: the public symbol as the linker saw it
+//! (`?Open@Cache@@QEAAXH@Z`, or `_open@4` from 32-bit C), the private one as the compiler saw it
+//! (`Cache::Open`), which `symbolic` completes with the parameters (`Cache::Open(int)`). Whichever
+//! of them a PDB holds, one function should have one name in stacks and filters: `Cache::Open`.
+
+use symbolic::common::{Arch, CpuFamily, Language, Name, NameMangling};
+use symbolic::demangle::{Demangle, DemangleOptions};
+
+/// The name to show for a name out of a symcache.
+pub(super) fn readable(name: &str) -> String {
+    Name::new(name, NameMangling::Unknown, Language::Unknown)
+        .demangle(DemangleOptions::name_only())
+        .unwrap_or_else(|| name.to_owned())
+}
+
+/// Cuts the parameter list, and qualifiers after it, off the name of a private symbol.
+///
+/// Brackets within template arguments or scopes (`` `f(int)'::`2'::g ``) stay, and so do those of
+/// `operator()`, which may stand without parameters when its type is not known.
+pub(super) fn without_parameters(name: &str) -> &str {
+    let bare = [" const", " volatile", " &", " &&"]
+        .iter()
+        .fold(name, |name, qualifier| name.strip_suffix(qualifier).unwrap_or(name));
+    if !bare.ends_with(')') || bare.ends_with("operator()") {
+        return name;
+    }
+    let mut depth = 0_usize;
+    for (at, byte) in bare.bytes().enumerate().rev() {
+        match byte {
+            b')' => depth += 1,
+            b'(' => depth = depth.saturating_sub(1),
+            _ => continue,
+        }
+        if depth == 0 {
+            let cut = bare.get(..at).unwrap_or(name);
+            return if cut.is_empty() { name } else { cut };
+        }
+    }
+    name
+}
+
+/// Undoes the C decoration of 32-bit x86, by calling convention: `_cdecl`, `_stdcall@4`,
+/// `@fastcall@8`, and `vectorcall@@16` (Microsoft, "Decorated names").
+///
+/// Elsewhere only `vectorcall` decorates; there a leading underscore is part of the name, as in
+/// `_beginthreadex`.
+pub(super) fn without_decoration(name: &str, arch: Arch) -> &str {
+    if name.contains(['?', ':', '(', '<', '`']) {
+        return name;
+    }
+    if let Some((bare, size)) = name.rsplit_once("@@")
+        && is_decimal(size)
+        && !bare.is_empty()
+    {
+        return bare;
+    }
+    if arch.cpu_family() != CpuFamily::Intel32 {
+        return name;
+    }
+    let Some(rest) = name.strip_prefix(['_', '@']).filter(|rest| !rest.is_empty()) else {
+        return name;
+    };
+    match rest.rsplit_once('@') {
+        Some((bare, size)) if is_decimal(size) && !bare.is_empty() => bare,
+        _ if name.starts_with('_') => rest,
+        _ => name,
+    }
+}
+
+fn is_decimal(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mangled_cpp_names_become_scope_and_function() {
+        let pairs = [
+            ("?CreateEventW@EventManager@@QEAAPEAXPEBG@Z", "EventManager::CreateEventW"),
+            ("??1EventManager@@QEAA@XZ", "EventManager::~EventManager"),
+            ("_ZN5Cache4OpenEi", "Cache::Open"),
+        ];
+        for (mangled, readable_name) in pairs {
+            assert_eq!(readable(mangled), readable_name);
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_mangled_stay_as_they_are() {
+        let names = [
+            "NtCreateEvent",
+            "_beginthreadex",
+            "?",
+            "?broken",
+            "??@0123456789abcdef0123456789abcdef@",
+            "thread_start<unsigned int (__cdecl*)(void *),1>",
+            "`main'::`4'::<lambda_1>::operator()",
+            "",
+        ];
+        for name in names {
+            assert_eq!(readable(name), name);
+        }
+    }
+
+    #[test]
+    fn the_parameters_of_a_private_symbol_are_cut_off() {
+        let pairs = [
+            ("main(int, char**)", "main"),
+            ("Cache::Open(void (*)(int), A<int (*)(char)>)", "Cache::Open"),
+            ("Cache::Size() const", "Cache::Size"),
+            ("Cache::operator()(int)", "Cache::operator()"),
+            ("f<void (*)(int)>(int)", "f<void (*)(int)>"),
+            ("`f(int)'::`2'::g(int)", "`f(int)'::`2'::g"),
+        ];
+        for (full, bare) in pairs {
+            assert_eq!(without_parameters(full), bare);
+        }
+    }
+
+    #[test]
+    fn a_name_without_parameters_keeps_its_brackets() {
+        let names =
+            ["main'::<lambda_1>::operator()", "f<int (*)(void *),1>", "(anonymous)", ")(", ")", ""];
+        for name in names {
+            assert_eq!(without_parameters(name), name);
+        }
+    }
+
+    #[test]
+    fn c_decoration_is_undone_on_32_bit_only() {
+        let pairs = [
+            ("_main", "main"),
+            ("_Sleep@4", "Sleep"),
+            ("@fast@8", "fast"),
+            ("vector@@16", "vector"),
+            ("__beginthreadex", "_beginthreadex"),
+            ("?Open@Cache@@QAEXXZ", "?Open@Cache@@QAEXXZ"),
+            ("_", "_"),
+            ("@", "@"),
+            ("@@8", "@@8"),
+        ];
+        for (decorated, bare) in pairs {
+            assert_eq!(without_decoration(decorated, Arch::X86), bare);
+        }
+        assert_eq!(without_decoration("_beginthreadex", Arch::Amd64), "_beginthreadex");
+        assert_eq!(without_decoration("_Sleep@4", Arch::Amd64), "_Sleep@4");
+        assert_eq!(without_decoration("vector@@16", Arch::Amd64), "vector");
+    }
+}

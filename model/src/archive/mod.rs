@@ -1,0 +1,95 @@
+//! The archive: a 7z file with one Parquet member per table.
+//!
+//! * Members are named after their table (`objects.parquet`) and stored without 7z compression,
+//!   so that a reader can seek to one; Parquet itself compresses with zstd.
+//! * The `trace` table's `schema_version` says how to read the others.
+//! * Unknown members are ignored: later versions add some.
+//! * A writer fills a temporary file beside the target and renames it at the very end, so that a
+//!   reader never sees half an archive.
+
+mod error;
+mod reader;
+mod writer;
+
+pub use error::ArchiveError;
+pub use reader::{MAX_MEMBER_BYTES, Trace};
+pub use writer::ArchiveWriter;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::SCHEMA_VERSION;
+    use crate::tables::{Name, Names, Table, TraceInfo, TraceInfos};
+
+    fn write_small(path: &std::path::Path, schema_version: u32) -> Result<(), ArchiveError> {
+        let mut info = TraceInfos::default();
+        info.push(TraceInfo { schema_version, ..TraceInfo::default() });
+        let mut names = Names::default();
+        names.push(Name { name: "\\Device\\ConDrv".into() });
+        names.push(Name { name: "\\BaseNamedObjects\\X".into() });
+        let mut writer = ArchiveWriter::create(path)?;
+        writer.table(Table::Trace, info.into_frame())?;
+        writer.table(Table::Names, names.into_frame())?;
+        writer.finish().map(|_| ())
+    }
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json7z");
+        write_small(&path, SCHEMA_VERSION).unwrap();
+        let trace = Trace::open(&path).unwrap();
+        assert_eq!(trace.height(Table::Names).unwrap(), 2);
+        let names = trace.column(Table::Names, "name").unwrap();
+        assert_eq!(names.str().unwrap().get(1), Some("\\BaseNamedObjects\\X"));
+    }
+
+    #[test]
+    fn a_table_without_member_reads_as_empty_with_its_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json7z");
+        write_small(&path, SCHEMA_VERSION).unwrap();
+        let trace = Trace::open(&path).unwrap();
+        let events = trace.frame(Table::Events).unwrap();
+        assert_eq!((events.height(), events.width()), (0, Table::Events.columns().len()));
+    }
+
+    #[test]
+    fn a_newer_layout_is_refused_with_the_version_it_needs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json7z");
+        write_small(&path, SCHEMA_VERSION + 1).unwrap();
+        let error = Trace::open(&path).unwrap_err();
+        assert!(matches!(error, ArchiveError::NewerSchema { found: 2, .. }), "{error}");
+    }
+
+    #[test]
+    fn an_unfinished_archive_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json7z");
+        let mut writer = ArchiveWriter::create(&path).unwrap();
+        writer.table(Table::Names, Names::default().into_frame()).unwrap();
+        drop(writer);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error_and_never_a_panic() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json7z");
+        write_small(&path, SCHEMA_VERSION).unwrap();
+        let good = fs::read(&path).unwrap();
+        for position in (0..good.len()).step_by(7) {
+            let mut bad = good.clone();
+            bad[position] ^= 0x55;
+            fs::write(&path, &bad).unwrap();
+            if let Ok(trace) = Trace::open(&path) {
+                let _ = trace.frame(Table::Names);
+            }
+            fs::write(&path, &good[..position]).unwrap();
+            assert!(Trace::open(&path).is_err(), "cut at {position}");
+        }
+    }
+}

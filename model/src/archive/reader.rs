@@ -1,0 +1,222 @@
+//! Reading an archive.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{BufReader, Cursor};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polars::prelude::{Column, DataFrame, ParquetReader, SerReader};
+use sevenz_rust::{ArchiveReader, Password};
+
+use super::ArchiveError;
+use crate::column::null_column;
+use crate::{SCHEMA_VERSION, Table};
+
+/// Largest member this program reads; a member that claims more is refused.
+pub const MAX_MEMBER_BYTES: u64 = 16 << 30;
+
+/// The content of one member, shared by the readers of its columns.
+type Bytes = Arc<[u8]>;
+
+/// A trace in an opened archive.
+///
+/// Members are read when a column of theirs is first asked for; columns are decoded one by one
+/// and kept, so that a query pays for what it touches.
+pub struct Trace {
+    path: PathBuf,
+    archive: Mutex<ArchiveReader<BufReader<File>>>,
+    members: Mutex<HashMap<Table, Option<Bytes>>>,
+    columns: Mutex<HashMap<(Table, &'static str), Column>>,
+}
+
+impl Trace {
+    /// Opens an archive and checks that it is an extract this program can read.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is no 7z archive, holds no trace table, or was made by a
+    /// newer version.
+    pub fn open(path: &Path) -> Result<Self, ArchiveError> {
+        let file = File::open(path).map_err(|source| ArchiveError::Io {
+            path: path.to_path_buf(),
+            action: "open",
+            source,
+        })?;
+        let archive = ArchiveReader::new(BufReader::new(file), Password::empty()).map_err(|e| {
+            ArchiveError::Container { path: path.to_path_buf(), reason: e.to_string() }
+        })?;
+        let trace = Self {
+            path: path.to_path_buf(),
+            archive: Mutex::new(archive),
+            members: Mutex::default(),
+            columns: Mutex::default(),
+        };
+        trace.check_version()?;
+        Ok(trace)
+    }
+
+    /// The archive's path, as it was given to [`Self::open`].
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A whole table.
+    ///
+    /// # Errors
+    /// When the member is damaged.
+    pub fn frame(&self, table: Table) -> Result<DataFrame, ArchiveError> {
+        let columns: Result<Vec<_>, _> =
+            table.columns().iter().map(|spec| self.column(table, spec.name)).collect();
+        let columns = columns?;
+        let height = columns.first().map_or(0, Column::len);
+        DataFrame::new(height, columns).map_err(|e| self.damaged(table, e))
+    }
+
+    /// One column of a table, in one chunk and with the declared type.
+    ///
+    /// A column the archive lacks reads as nulls if the table says it may, and a table the archive
+    /// lacks as empty.
+    ///
+    /// # Errors
+    /// When the member is damaged, or the table has no such column.
+    pub fn column(&self, table: Table, name: &str) -> Result<Column, ArchiveError> {
+        let spec = table
+            .columns()
+            .iter()
+            .find(|spec| spec.name == name)
+            .ok_or_else(|| self.damaged(table, format!("no column {name}")))?;
+        let key = (table, spec.name);
+        if let Some(column) = lock(&self.columns).get(&key) {
+            return Ok(column.clone());
+        }
+        let column = match self.member(table)? {
+            None => null_column(spec, 0),
+            Some(bytes) => {
+                self.decode(table, name, bytes)?.unwrap_or(null_column(spec, self.height(table)?))
+            }
+        };
+        let dtype = spec.dtype.dtype();
+        if column.dtype() != &dtype {
+            let reason = format!("column {name} is {}, expected {dtype}", column.dtype());
+            return Err(self.damaged(table, reason));
+        }
+        if !spec.nullable && column.null_count() > 0 {
+            return Err(self.damaged(table, format!("column {name} has nulls")));
+        }
+        lock(&self.columns).insert(key, column.clone());
+        Ok(column)
+    }
+
+    /// Number of rows of a table; 0 when the archive lacks it.
+    ///
+    /// # Errors
+    /// When the member is damaged.
+    pub fn height(&self, table: Table) -> Result<usize, ArchiveError> {
+        match self.member(table)? {
+            None => Ok(0),
+            Some(bytes) => guarded(|| ParquetReader::new(Cursor::new(bytes)).num_rows())
+                .map_err(|reason| self.damaged(table, reason)),
+        }
+    }
+
+    fn check_version(&self) -> Result<(), ArchiveError> {
+        if self.member(Table::Trace)?.is_none() {
+            return Err(ArchiveError::NotAnExtract { path: self.path.clone() });
+        }
+        let version = self.column(Table::Trace, "schema_version")?;
+        let found = version
+            .u32()
+            .ok()
+            .and_then(|v| v.get(0))
+            .ok_or_else(|| self.damaged(Table::Trace, "no row"))?;
+        if found > SCHEMA_VERSION {
+            return Err(ArchiveError::NewerSchema {
+                path: self.path.clone(),
+                found,
+                supported: SCHEMA_VERSION,
+            });
+        }
+        Ok(())
+    }
+
+    fn member(&self, table: Table) -> Result<Option<Bytes>, ArchiveError> {
+        let mut members = lock(&self.members);
+        if let Some(bytes) = members.get(&table) {
+            return Ok(bytes.clone());
+        }
+        let bytes = self.read_member(&table.member())?;
+        members.insert(table, bytes.clone());
+        Ok(bytes)
+    }
+
+    fn read_member(&self, name: &str) -> Result<Option<Bytes>, ArchiveError> {
+        let mut archive = lock(&self.archive);
+        let Some(entry) = archive.archive().files.iter().find(|file| file.name == name) else {
+            return Ok(None);
+        };
+        if entry.size > MAX_MEMBER_BYTES {
+            return Err(ArchiveError::TooLarge {
+                path: self.path.clone(),
+                member: name.to_owned(),
+                size: entry.size,
+                limit: MAX_MEMBER_BYTES,
+            });
+        }
+        archive.read_file(name).map(|bytes| Some(bytes.into())).map_err(|e| ArchiveError::Member {
+            path: self.path.clone(),
+            member: name.to_owned(),
+            reason: e.to_string(),
+        })
+    }
+
+    /// Decodes one column; `None` when the member lacks it.
+    fn decode(
+        &self,
+        table: Table,
+        name: &str,
+        bytes: Bytes,
+    ) -> Result<Option<Column>, ArchiveError> {
+        guarded(|| {
+            let mut reader = ParquetReader::new(Cursor::new(bytes)).set_rechunk(true);
+            if !reader.schema()?.contains(name) {
+                return Ok(None);
+            }
+            let frame = reader.with_columns(Some(vec![name.to_owned()])).finish()?;
+            frame.column(name).map(|column| Some(column.rechunk()))
+        })
+        .map_err(|reason| self.damaged(table, reason))
+    }
+
+    fn damaged(&self, table: Table, reason: impl ToString) -> ArchiveError {
+        ArchiveError::Member {
+            path: self.path.clone(),
+            member: table.member(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trace").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Runs a Parquet decoder over bytes nobody vouches for.
+///
+/// The decoder panics on some damaged inputs where it should return an error; that must not end
+/// the program. The 7z member's CRC catches accidental damage before.
+fn guarded<T>(
+    decode: impl FnOnce() -> Result<T, polars::prelude::PolarsError>,
+) -> Result<T, String> {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)) {
+        Ok(result) => result.map_err(|e| e.to_string()),
+        Err(_) => Err("the Parquet decoder gave up".to_owned()),
+    }
+}
+
+/// A poisoned lock only means that another thread panicked; the maps are whole at every step.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

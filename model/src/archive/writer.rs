@@ -1,0 +1,159 @@
+//! Writing an archive.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use polars::polars_utils::compression::ZstdLevel;
+use polars::prelude::{
+    Column, DataFrame, ParquetCompression, ParquetWriter, PolarsResult, Schema, StatisticsOptions,
+};
+use sevenz_rust::{ArchiveEntry, EncoderConfiguration, EncoderMethod};
+use tempfile::NamedTempFile;
+
+use super::ArchiveError;
+use crate::Table;
+use crate::column::null_column;
+
+/// Rows per Parquet row group: large enough for good compression, small enough to build in parts.
+const ROW_GROUP_ROWS: usize = 1 << 18;
+
+/// The zstd level: higher ones cost much more time for a few per cent of size.
+const ZSTD_LEVEL: i32 = 1;
+
+/// Writes an archive member by member; nothing is visible under its name before [`Self::finish`].
+///
+/// Dropping an unfinished writer removes its temporary file.
+pub struct ArchiveWriter {
+    path: PathBuf,
+    folder: PathBuf,
+    archive: sevenz_rust::ArchiveWriter<NamedTempFile>,
+}
+
+impl ArchiveWriter {
+    /// Starts an archive that will appear at `path`; its folder must exist.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn create(path: &Path) -> Result<Self, ArchiveError> {
+        let folder = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        let file = tempfile::Builder::new()
+            .prefix(".handlescope-")
+            .suffix(".tmp")
+            .tempfile_in(&folder)
+            .map_err(|source| ArchiveError::Io {
+                path: path.to_path_buf(),
+                action: "create a temporary file beside it",
+                source,
+            })?;
+        let mut archive = sevenz_rust::ArchiveWriter::new(file).map_err(|e| container(path, &e))?;
+        archive.set_content_methods(vec![EncoderConfiguration::new(EncoderMethod::COPY)]);
+        Ok(Self { path: path.to_path_buf(), folder, archive })
+    }
+
+    /// Writes a table that is at hand as a whole.
+    ///
+    /// # Errors
+    /// When the frame could not be made, does not fit the table, or cannot be written.
+    pub fn table(
+        &mut self,
+        table: Table,
+        frame: PolarsResult<DataFrame>,
+    ) -> Result<(), ArchiveError> {
+        let mut frame = Some(frame);
+        self.table_in_parts(table, || frame.take())
+    }
+
+    /// Writes a table part by part, so that a large one is never in memory as a whole.
+    ///
+    /// `next` gives the parts until it gives `None`. Columns a part lacks are written as nulls.
+    ///
+    /// # Errors
+    /// When a part could not be made, does not fit the table, or cannot be written.
+    pub fn table_in_parts(
+        &mut self,
+        table: Table,
+        mut next: impl FnMut() -> Option<PolarsResult<DataFrame>>,
+    ) -> Result<(), ArchiveError> {
+        let encode = |source| ArchiveError::Encode { table: table.name(), source };
+        let mut member = tempfile::tempfile_in(&self.folder).map_err(|e| self.io(e))?;
+        let schema: Schema =
+            table.columns().iter().map(|c| (c.name.into(), c.dtype.dtype())).collect();
+        let mut parquet = ParquetWriter::new(BufWriter::new(&mut member))
+            .with_compression(ParquetCompression::Zstd(ZstdLevel::try_new(ZSTD_LEVEL).ok()))
+            .with_statistics(StatisticsOptions::empty())
+            .batched(&schema)
+            .map_err(encode)?;
+        while let Some(part) = next() {
+            let part = part.and_then(|p| conform(table, &p)).map_err(encode)?;
+            let mut start = 0;
+            while start < part.height() {
+                let rows = part.slice(start as i64, ROW_GROUP_ROWS);
+                start += rows.height();
+                parquet.write_batch(&rows).map_err(encode)?;
+            }
+        }
+        parquet.finish().map_err(encode)?;
+        drop(parquet);
+        member.seek(SeekFrom::Start(0)).map_err(|e| self.io(e))?;
+        self.member(&table.member(), member)
+    }
+
+    /// Finishes the archive and gives it its name; returns its size in bytes.
+    ///
+    /// # Errors
+    /// When the archive cannot be completed or renamed.
+    pub fn finish(self) -> Result<u64, ArchiveError> {
+        let Self { path, archive, .. } = self;
+        let io = |source| ArchiveError::Io { path: path.clone(), action: "write", source };
+        let temp = archive.finish().map_err(io)?;
+        temp.as_file().sync_all().map_err(io)?;
+        let size = temp.as_file().metadata().map_err(io)?.len();
+        temp.persist(&path).map_err(|e| io(e.error))?;
+        make_readable(&path);
+        Ok(size)
+    }
+
+    fn member(&mut self, name: &str, content: File) -> Result<(), ArchiveError> {
+        self.archive
+            .push_archive_entry(ArchiveEntry::new_file(name), Some(content))
+            .map(|_| ())
+            .map_err(|e| container(&self.path, &e))
+    }
+
+    fn io(&self, source: io::Error) -> ArchiveError {
+        ArchiveError::Io { path: self.path.clone(), action: "write", source }
+    }
+}
+
+/// Puts the columns of a part into the table's order and adds those it lacks.
+fn conform(table: Table, part: &DataFrame) -> PolarsResult<DataFrame> {
+    let columns: PolarsResult<Vec<Column>> = table
+        .columns()
+        .iter()
+        .map(|spec| match part.column(spec.name) {
+            Ok(column) => Ok(column.clone()),
+            Err(_) if spec.nullable => Ok(null_column(spec, part.height())),
+            Err(missing) => Err(missing),
+        })
+        .collect();
+    DataFrame::new(part.height(), columns?)
+}
+
+/// Temporary files are private to their owner; an extract is as readable as any other file.
+fn make_readable(path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644));
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+}
+
+fn container(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
+    ArchiveError::Container { path: path.to_path_buf(), reason: error.to_string() }
+}

@@ -1,0 +1,25 @@
+//! What a handle trace *is*: its tables, their columns and units, and the archive they live in.
+//!
+//! A trace is fifteen columnar tables ([`Table`]). Each table has one file in [`tables`] that
+//! declares its columns once: the schema ([`ColumnSpec`]), the row type and the column builder
+//! come from that declaration. An archive (`.json7z`) is a 7z file with one Parquet member per
+//! table; [`ArchiveWriter`] makes one, [`Trace`] reads it column by column.
+//!
+//! This crate knows nothing of ETW or of terminals.
+
+mod archive;
+mod column;
+mod index;
+pub mod tables;
+
+pub use archive::{ArchiveError, ArchiveWriter, MAX_MEMBER_BYTES, Trace};
+pub use column::{Cell, ColumnSpec, ColumnType};
+pub use index::{
+    EventIdx, FrameIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, StackIdx, sentinel,
+};
+pub use tables::{EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, UNKNOWN_TYPE_NAME};
+
+/// Version of the table layout, stored in the trace table and in the name of no member.
+///
+/// * 1: the first released layout.
+pub const SCHEMA_VERSION: u32 = 1;

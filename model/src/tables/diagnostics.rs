@@ -1,0 +1,29 @@
+//! What the source held, and what of it was lost or left out.
+
+table! {
+    /// Columns of the event counts table, sorted by kind.
+    EventCounts,
+    /// How often one kind of event occurs in the source, kept or not.
+    EventCount {
+        /// hook:GGTT, classic:{guid}:{opcode} or manifest:{guid}:{id}.
+        kind: String,
+        /// Name, for the kinds this program knows.
+        name: Option<String>,
+        /// Number of events.
+        count: u64,
+    }
+}
+
+table! {
+    /// Columns of the warnings table.
+    Warnings,
+    /// One kind of damage, loss or omission.
+    Warning {
+        /// What happened, in words.
+        kind: String,
+        /// How often.
+        count: u64,
+        /// Where it happened first.
+        ["bytes from the start of the file"] first_offset: Option<u64>,
+    }
+}

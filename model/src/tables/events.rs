@@ -1,0 +1,125 @@
+//! Handle, object, reference and map events.
+
+/// What an event did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum EventKind {
+    /// A handle was created.
+    HandleCreate = 0,
+    /// A handle was duplicated, perhaps into another process, perhaps by inheritance.
+    HandleDuplicate = 1,
+    /// A handle was closed.
+    HandleClose = 2,
+    /// The object was created.
+    ObjectCreate = 3,
+    /// The object was deleted.
+    ObjectDelete = 4,
+    /// The reference count rose.
+    Reference = 5,
+    /// The reference count fell.
+    Dereference = 6,
+    /// A view of a file was mapped.
+    Map = 7,
+    /// A view was unmapped.
+    Unmap = 8,
+}
+
+impl EventKind {
+    /// Every kind; the position is the stored number.
+    pub const ALL: [Self; 9] = [
+        Self::HandleCreate,
+        Self::HandleDuplicate,
+        Self::HandleClose,
+        Self::ObjectCreate,
+        Self::ObjectDelete,
+        Self::Reference,
+        Self::Dereference,
+        Self::Map,
+        Self::Unmap,
+    ];
+
+    /// The stored number.
+    pub fn code(self) -> u32 {
+        self as u32
+    }
+
+    /// The kind of a stored number; `None` for a number of a newer layout.
+    pub fn from_code(code: u32) -> Option<Self> {
+        Self::ALL.get(code as usize).copied()
+    }
+
+    /// The name in JSON, as in `handle_create`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HandleCreate => "handle_create",
+            Self::HandleDuplicate => "handle_duplicate",
+            Self::HandleClose => "handle_close",
+            Self::ObjectCreate => "object_create",
+            Self::ObjectDelete => "object_delete",
+            Self::Reference => "reference",
+            Self::Dereference => "dereference",
+            Self::Map => "map",
+            Self::Unmap => "unmap",
+        }
+    }
+}
+
+table! {
+    /// Columns of the events table, grouped by object, in time order within an object.
+    Events,
+    /// One event of one object.
+    Event {
+        /// The object.
+        ["row of objects"] object: u32,
+        /// 0 handle_create, 1 handle_duplicate, 2 handle_close, 3 object_create, 4 object_delete, 5 reference, 6 dereference, 7 map, 8 unmap.
+        kind: u32,
+        /// Time.
+        ["ns since session start"] time_ns: i64,
+        /// The process that owns the handle; for the other kinds the process that acted.
+        ["row of processes"] process: u32,
+        /// Thread that made the call.
+        tid: u32,
+        /// Handle value (handle events).
+        handle: Option<u64>,
+        /// Whether nothing in the trace closes what a create, duplicate or map opened.
+        leaked: bool,
+        /// The close or unmap that ended a create, duplicate or map.
+        ["row of events"] closing_event: Option<u32>,
+        /// Call stack.
+        ["row of stacks"] stack: Option<u32>,
+        /// Change of the reference count, signed (reference and dereference).
+        ref_delta: Option<i32>,
+        /// Process the handle was duplicated from, where known.
+        ["row of processes"] source_process: Option<u32>,
+        /// Process id the handle was duplicated from, as in the event.
+        source_pid: Option<u32>,
+        /// Handle value in the source process.
+        source_handle: Option<u64>,
+        /// Process that called for the duplicate.
+        ["row of processes"] caller_process: Option<u32>,
+        /// Child process that inherited the handle.
+        ["row of processes"] inherited_by: Option<u32>,
+        /// First address of the view (map and unmap).
+        view_base: Option<u64>,
+        /// Size of the view.
+        ["bytes"] view_size: Option<u64>,
+        /// Offset of the view in the file.
+        ["bytes"] byte_offset: Option<u64>,
+        /// Kernel key of the mapped file.
+        file_object: Option<u64>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_kinds_name_each_other() {
+        for (code, kind) in EventKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind.code() as usize, code);
+            assert_eq!(EventKind::from_code(kind.code()), Some(kind));
+        }
+        assert_eq!(EventKind::from_code(99), None);
+    }
+}

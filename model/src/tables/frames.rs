@@ -1,0 +1,15 @@
+//! Frames.
+
+table! {
+    /// Columns of the frames table: every distinct code location once.
+    Frames,
+    /// A code location: a place in a module, or an address outside of all modules.
+    Frame {
+        /// The module; null when the address lies in none.
+        ["row of modules"] module: Option<u32>,
+        /// Offset from the module's base (relative virtual address).
+        ["bytes"] rva: Option<u64>,
+        /// The raw address, where there is no module.
+        address: Option<u64>,
+    }
+}

@@ -1,0 +1,223 @@
+//! The tables of a trace, one file each.
+
+/// Declares a table: its row type, its column builder and its schema, from one list of columns.
+macro_rules! table {
+    (
+        $(#[$table_doc:meta])+
+        $table:ident,
+        $(#[$row_doc:meta])+
+        $row:ident {
+            $( #[doc = $doc:literal] $([$unit:literal])? $column:ident : $ty:ty, )+
+        }
+    ) => {
+        $(#[$row_doc])+
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct $row { $( #[doc = $doc] pub $column: $ty, )+ }
+
+        $(#[$table_doc])+
+        #[derive(Debug, Default)]
+        pub struct $table { $( #[doc = $doc] pub $column: Vec<$ty>, )+ }
+
+        impl $table {
+            /// The columns, in their order in the archive.
+            pub const COLUMNS: &'static [$crate::ColumnSpec] = &[ $( $crate::ColumnSpec {
+                name: stringify!($column),
+                dtype: <$ty as $crate::Cell>::TYPE,
+                nullable: <$ty as $crate::Cell>::NULLABLE,
+                unit: concat!($($unit)?),
+                doc: $doc,
+            }, )+ ];
+
+            /// Appends one row.
+            pub fn push(&mut self, row: $row) {
+                $( self.$column.push(row.$column); )+
+            }
+
+            /// Number of rows.
+            pub fn len(&self) -> usize {
+                [$( self.$column.len(), )+][0]
+            }
+
+            /// Whether there are no rows.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// The rows as a frame whose columns are [`Self::COLUMNS`].
+            ///
+            /// # Errors
+            /// When columns were filled to different lengths.
+            pub fn into_frame(self) -> polars::prelude::PolarsResult<polars::prelude::DataFrame> {
+                let height = self.len();
+                polars::prelude::DataFrame::new(height, vec![
+                    $( <$ty as $crate::Cell>::column(stringify!($column), self.$column), )+
+                ])
+            }
+        }
+    };
+}
+
+mod diagnostics;
+mod events;
+mod frames;
+mod handles;
+mod modules;
+mod names;
+mod object_types;
+mod objects;
+mod processes;
+mod stacks;
+mod symbols;
+mod trace;
+
+pub use diagnostics::{EventCount, EventCounts, Warning, Warnings};
+pub use events::{Event, EventKind, Events};
+pub use frames::{Frame, Frames};
+pub use handles::{ExistingHandle, ExistingHandles, StartHandle, StartHandles};
+pub use modules::{Module, ModuleLoad, ModuleLoads, Modules};
+pub use names::{Name, Names};
+pub use object_types::{
+    FILE_MAPPING_NAME, FILE_MAPPING_TYPE, ObjectType, ObjectTypes, UNKNOWN_TYPE_NAME,
+};
+pub use objects::{Object, Objects};
+pub use processes::{Process, Processes};
+pub use stacks::{Stack, Stacks};
+pub use symbols::{Symbol, Symbols};
+pub use trace::{TraceInfo, TraceInfos};
+
+use crate::ColumnSpec;
+
+/// The tables of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Table {
+    /// One row about the trace itself.
+    Trace,
+    /// Processes, one row per lifetime.
+    Processes,
+    /// Modules, one row per file identity.
+    Modules,
+    /// Where and when modules were mapped.
+    ModuleLoads,
+    /// Names of the object types.
+    ObjectTypes,
+    /// Object names, each once.
+    Names,
+    /// Kernel objects and mapped views, one row per lifetime.
+    Objects,
+    /// What happened to the objects.
+    Events,
+    /// Handles open at the end (rundown).
+    ExistingHandles,
+    /// Handles open at the start (rundown).
+    StartHandles,
+    /// Call stacks, each once.
+    Stacks,
+    /// Frames, each once.
+    Frames,
+    /// Function names, when they were resolved at extraction.
+    Symbols,
+    /// How many events of each kind the source held.
+    EventCounts,
+    /// What was lost, damaged or left out.
+    Warnings,
+}
+
+impl Table {
+    /// Every table, in archive order.
+    pub const ALL: [Self; 15] = [
+        Self::Trace,
+        Self::Processes,
+        Self::Modules,
+        Self::ModuleLoads,
+        Self::ObjectTypes,
+        Self::Names,
+        Self::Objects,
+        Self::Events,
+        Self::ExistingHandles,
+        Self::StartHandles,
+        Self::Stacks,
+        Self::Frames,
+        Self::Symbols,
+        Self::EventCounts,
+        Self::Warnings,
+    ];
+
+    /// The name, as in `module_loads`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Processes => "processes",
+            Self::Modules => "modules",
+            Self::ModuleLoads => "module_loads",
+            Self::ObjectTypes => "object_types",
+            Self::Names => "names",
+            Self::Objects => "objects",
+            Self::Events => "events",
+            Self::ExistingHandles => "existing_handles",
+            Self::StartHandles => "start_handles",
+            Self::Stacks => "stacks",
+            Self::Frames => "frames",
+            Self::Symbols => "symbols",
+            Self::EventCounts => "event_counts",
+            Self::Warnings => "warnings",
+        }
+    }
+
+    /// The archive member that holds the table, as in `module_loads.parquet`.
+    pub fn member(self) -> String {
+        format!("{}.parquet", self.name())
+    }
+
+    /// The columns, in their order in the archive.
+    pub fn columns(self) -> &'static [ColumnSpec] {
+        match self {
+            Self::Trace => TraceInfos::COLUMNS,
+            Self::Processes => Processes::COLUMNS,
+            Self::Modules => Modules::COLUMNS,
+            Self::ModuleLoads => ModuleLoads::COLUMNS,
+            Self::ObjectTypes => ObjectTypes::COLUMNS,
+            Self::Names => Names::COLUMNS,
+            Self::Objects => Objects::COLUMNS,
+            Self::Events => Events::COLUMNS,
+            Self::ExistingHandles => ExistingHandles::COLUMNS,
+            Self::StartHandles => StartHandles::COLUMNS,
+            Self::Stacks => Stacks::COLUMNS,
+            Self::Frames => Frames::COLUMNS,
+            Self::Symbols => Symbols::COLUMNS,
+            Self::EventCounts => EventCounts::COLUMNS,
+            Self::Warnings => Warnings::COLUMNS,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_and_column_has_a_unique_documented_name() {
+        let mut tables = std::collections::HashSet::new();
+        for table in Table::ALL {
+            assert!(tables.insert(table.name()));
+            let mut columns = std::collections::HashSet::new();
+            for column in table.columns() {
+                assert!(columns.insert(column.name), "{}.{}", table.name(), column.name);
+                assert!(!column.doc.trim().is_empty(), "{}.{}", table.name(), column.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_becomes_a_frame_with_the_declared_columns() {
+        let mut processes = Processes::default();
+        processes.push(Process { pid: 4, name: "System".into(), ..Process::default() });
+        let frame = processes.into_frame().unwrap();
+        assert_eq!(frame.height(), 1);
+        let names: Vec<_> = frame.get_column_names().into_iter().map(|n| n.to_string()).collect();
+        let declared: Vec<_> = Processes::COLUMNS.iter().map(|c| c.name.to_string()).collect();
+        assert_eq!(names, declared);
+        for spec in Processes::COLUMNS {
+            assert_eq!(frame.column(spec.name).unwrap().dtype(), &spec.dtype.dtype());
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Modules (executables, DLLs, drivers) and where they were mapped.
+
+table! {
+    /// Columns of the modules table: one row per file identity.
+    Modules,
+    /// One file that was mapped as an image.
+    Module {
+        /// Last part of the path.
+        name: String,
+        /// Path as the trace has it, mostly an NT path.
+        path: String,
+        /// Size of the mapping.
+        ["bytes"] size: u64,
+        /// PE time stamp; null where no event tells it.
+        ["s since 1970"] timestamp: Option<u32>,
+        /// PE checksum.
+        checksum: u32,
+        /// PDB file name from the RSDS record.
+        pdb_name: Option<String>,
+        /// PDB GUID, lower case with dashes.
+        pdb_guid: Option<String>,
+        /// PDB age.
+        pdb_age: Option<u32>,
+        /// File version from the version resource.
+        file_version: Option<String>,
+        /// Original file name from the version resource.
+        original_name: Option<String>,
+    }
+}
+
+table! {
+    /// Columns of the module loads table.
+    ModuleLoads,
+    /// One module mapped into one process for some time.
+    ModuleLoad {
+        /// The module.
+        ["row of modules"] module: u32,
+        /// Process id as in the event; 0 for kernel modules, which every process sees.
+        pid: u32,
+        /// The process.
+        ["row of processes"] process: Option<u32>,
+        /// First address.
+        base: u64,
+        /// Load; null when it was there before the trace.
+        ["ns since session start"] load_ns: Option<i64>,
+        /// Unload; null when it stayed.
+        ["ns since session start"] unload_ns: Option<i64>,
+    }
+}

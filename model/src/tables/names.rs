@@ -1,0 +1,11 @@
+//! Object names.
+
+table! {
+    /// Columns of the names table: every distinct object name once.
+    Names,
+    /// One object name.
+    Name {
+        /// The name, as in \Sessions\1\BaseNamedObjects\X; never empty.
+        name: String,
+    }
+}

@@ -1,0 +1,31 @@
+//! Processes.
+
+table! {
+    /// Columns of the processes table: one row per lifetime, so a reused pid has several.
+    Processes,
+    /// One lifetime of one process.
+    Process {
+        /// Process id; reused over time.
+        pid: u32,
+        /// Process id of the parent.
+        parent_pid: u32,
+        /// Unique process key (kernel address of the process object).
+        key: u64,
+        /// Image file name without path, as the kernel reports it.
+        name: String,
+        /// Path of the executable, where an image event names it.
+        image_path: Option<String>,
+        /// Command line, cut at 1024 characters by Windows.
+        command_line: String,
+        /// Windows session; null for system processes.
+        session_id: Option<u32>,
+        /// Security identifier of the user, as text.
+        sid: Option<String>,
+        /// Start; null when the process was there before the trace.
+        ["ns since session start"] start_ns: Option<i64>,
+        /// End; null when the process outlived the trace.
+        ["ns since session start"] end_ns: Option<i64>,
+        /// Exit code, where the end was seen.
+        exit_code: Option<i32>,
+    }
+}

@@ -1,0 +1,21 @@
+//! Function names resolved ahead of time.
+
+table! {
+    /// Columns of the symbols table; empty unless the extract was symbolized.
+    Symbols,
+    /// One function at one frame; a frame with inlined calls has several.
+    Symbol {
+        /// The frame.
+        ["row of frames"] frame: u32,
+        /// 0 for the function itself, 1 and up for calls inlined into it.
+        depth: u32,
+        /// Demangled name.
+        function: String,
+        /// Distance from the start of the function.
+        ["bytes"] offset: u64,
+        /// Source file.
+        file: Option<String>,
+        /// Source line.
+        line: Option<u32>,
+    }
+}

@@ -1,0 +1,26 @@
+//! Writes `.etl` trace files for tests, benchmarks and sample traces.
+//!
+//! The writer is independent of the reader: it shares no code with it and is built from the
+//! description of the format alone, so that a mistake in the reader cannot hide in its fixtures.
+//!
+//! The layers, from bottom to top:
+//! * [`bytes`]: little-endian byte strings,
+//! * [`header`]: every kind of event header around a payload,
+//! * [`payload`]: one builder per event family,
+//! * [`file`]: per-processor buffers, compression, circular and preallocated files, clocks, loss,
+//! * [`scenario`]: processes, modules, handles and stacks stated in nanoseconds,
+//! * [`bench`](mod@bench): large traces written in bounded memory, with the counts to expect,
+//! * [`corrupt`]: repeatable damage,
+//! * [`data`]: the published traces, when they are there.
+//!
+//! Mistakes of a test author (an event larger than a buffer, for example) panic.
+
+pub mod bench;
+pub mod bytes;
+pub mod corrupt;
+pub mod data;
+pub mod file;
+pub mod header;
+pub mod payload;
+pub mod rng;
+pub mod scenario;
