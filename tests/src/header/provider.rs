@@ -296,9 +296,8 @@ mod tests {
     #[test]
     fn a_trace_message_has_marker_90_and_its_options_in_order() {
         let message = TraceMessage { number: 5, stamp: Some(STAMP), payload: vec![1], guid: None };
-        let expected = [
-            25, 0, 0, 0x90, 5, 0, 0x28, 0, 0, 1, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 7, 0, 0, 0, 1,
-        ];
+        let expected =
+            [25, 0, 0, 0x90, 5, 0, 0x28, 0, 0, 1, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 7, 0, 0, 0, 1];
         assert_eq!(message.encode(), expected);
     }
 }

@@ -1,0 +1,1 @@
+//! Large traces (to come).

@@ -1,0 +1,225 @@
+//! A machine being traced: keeps objects and handle tables while its processes do things.
+
+use std::collections::{BTreeMap, HashSet};
+
+use handlescope_tests::file::{FileOptions, FileSummary};
+use handlescope_tests::payload::Sid;
+use handlescope_tests::rng::Rng;
+use handlescope_tests::scenario::{Caller, Duplicate, StackMode, TraceBuilder};
+
+use crate::handles::{HandleTable, Object, TYPES};
+use crate::stacks::{Stack, Stacks};
+
+/// Processors of the machine.
+pub(crate) const CPUS: u16 = 4;
+/// Time between the loads of two modules, in nanoseconds.
+const LOAD_STEP: i64 = 200_000;
+
+/// A process and its lifetime in nanoseconds; `None`: before or behind the trace.
+#[derive(Debug, Clone)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    /// The thread that starts it.
+    pub(crate) parent: Caller,
+    pub(crate) session: u32,
+    pub(crate) name: &'static str,
+    pub(crate) command_line: &'static str,
+    pub(crate) user: Sid,
+    pub(crate) started: Option<i64>,
+    pub(crate) ended: Option<i64>,
+    /// File names of its modules, in the order of loading.
+    pub(crate) modules: &'static [&'static str],
+}
+
+/// The machine and the trace it writes.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) stacks: Stacks,
+    pub(crate) rng: Rng,
+    trace: TraceBuilder,
+    tables: BTreeMap<u32, HandleTable>,
+    /// Times of handle events; every one has its own, so that its stack finds it.
+    taken: HashSet<i64>,
+    last_pointer: u64,
+}
+
+impl Machine {
+    pub(crate) fn new(stacks: Stacks, options: FileOptions) -> Self {
+        let mut trace = TraceBuilder::with_options(options);
+        trace.rundowns(true, true);
+        for (id, name) in TYPES {
+            trace.object_type(id, name);
+        }
+        let mut machine = Self {
+            stacks,
+            rng: Rng::new(2),
+            trace,
+            tables: BTreeMap::new(),
+            taken: HashSet::new(),
+            last_pointer: 0xffff_9a0c_51e0_0000,
+        };
+        machine.module(0, "ntoskrnl.exe", None);
+        machine
+    }
+
+    /// A new object; no two have the same address.
+    pub(crate) fn object(&mut self, type_id: u16, name: &str) -> Object {
+        self.last_pointer += 0x60 + 0x10 * self.rng.below(40);
+        Object { pointer: self.last_pointer, type_id, name: name.to_owned() }
+    }
+
+    /// Adds a process; one that starts in the trace loads its modules `delay` ns later.
+    pub(crate) fn process(&mut self, process: Process, delay: i64) {
+        let spec = self.trace.process(process.pid, process.name);
+        spec.parent(process.parent.pid)
+            .creator_thread(process.parent.tid)
+            .session(process.session)
+            .command_line(process.command_line)
+            .sid(Some(process.user));
+        if let Some(ns) = process.started {
+            spec.started(ns);
+        }
+        if let Some(ns) = process.ended {
+            spec.ended(ns);
+        }
+        self.tables.entry(process.pid).or_default();
+        for (index, module) in (0..).zip(process.modules) {
+            let loaded = process.started.map(|ns| ns + delay + index * LOAD_STEP);
+            self.module(process.pid, module, loaded);
+        }
+    }
+
+    /// Adds a thread that starts and perhaps ends in the trace.
+    pub(crate) fn thread(&mut self, thread: Caller, started: i64, ended: Option<i64>) {
+        let spec = self.trace.thread(thread.pid, thread.tid);
+        spec.started(started);
+        if let Some(ns) = ended {
+            spec.ended(ns);
+        }
+    }
+
+    /// A thread creates or opens an object.
+    pub(crate) fn create(
+        &mut self,
+        thread: Caller,
+        ns: i64,
+        object: &Object,
+        stack: &Stack,
+    ) -> u32 {
+        let handle = self.table(thread.pid).open(object);
+        self.before_event(thread, ns);
+        self.trace
+            .create_handle(ns, thread, object.pointer, handle, object.type_id)
+            .stack(&stack.kernel, &stack.user);
+        handle
+    }
+
+    /// A thread closes a handle.
+    pub(crate) fn close(&mut self, thread: Caller, ns: i64, handle: u32, stack: &Stack) {
+        let object = self.table(thread.pid).close(handle);
+        self.before_event(thread, ns);
+        self.trace
+            .close_handle(ns, thread, object.pointer, handle, object.type_id, &object.name)
+            .stack(&stack.kernel, &stack.user);
+    }
+
+    /// A thread gives a handle to another process; returns its value there.
+    pub(crate) fn duplicate_to(
+        &mut self,
+        thread: Caller,
+        ns: i64,
+        (handle, object): (u32, &Object),
+        target_pid: u32,
+        stack: &Stack,
+    ) -> u32 {
+        let target_handle = self.table(target_pid).open(object);
+        self.duplicate(thread, ns, object, (handle, target_handle), target_pid, stack);
+        target_handle
+    }
+
+    /// A process about to be born inherits a handle. The event comes first, in the parent, and
+    /// names the parent on both sides, with equal handle values.
+    pub(crate) fn inherit(
+        &mut self,
+        thread: Caller,
+        ns: i64,
+        (handle, object): (u32, &Object),
+        child_pid: u32,
+        stack: &Stack,
+    ) {
+        self.tables.entry(child_pid).or_default().open_as(handle, object);
+        self.duplicate(thread, ns, object, (handle, handle), thread.pid, stack);
+    }
+
+    /// Opens a handle of a new object from before the trace.
+    pub(crate) fn opened_before(&mut self, pid: u32, type_id: u16, name: &str) -> u32 {
+        let object = self.object(type_id, name);
+        let handle = self.table(pid).open(&object);
+        self.trace.handle_rundown_start(pid, object.pointer, handle, type_id, name);
+        handle
+    }
+
+    /// The trace ends: what is still open is listed.
+    pub(crate) fn stop(&mut self, ns: i64) {
+        self.trace.end(ns);
+        for (pid, table) in &self.tables {
+            for (handle, object) in table.iter() {
+                let Object { pointer, type_id, name } = object;
+                self.trace.handle_rundown_end(*pid, *pointer, handle, *type_id, name);
+            }
+        }
+    }
+
+    /// Writes the trace.
+    pub(crate) fn write(&self, path: &std::path::Path) -> std::io::Result<FileSummary> {
+        self.trace.write(path)
+    }
+
+    fn duplicate(
+        &mut self,
+        thread: Caller,
+        ns: i64,
+        object: &Object,
+        (source_handle, target_handle): (u32, u32),
+        target_pid: u32,
+        stack: &Stack,
+    ) {
+        let duplicate = Duplicate {
+            object: object.pointer,
+            source_handle,
+            target_handle,
+            target_pid,
+            type_id: object.type_id,
+            source_pid: Some(thread.pid),
+        };
+        self.before_event(thread, ns);
+        self.trace.duplicate_handle(ns, thread, duplicate).stack(&stack.kernel, &stack.user);
+    }
+
+    fn module(&mut self, pid: u32, file: &str, loaded: Option<i64>) {
+        let (module, base, path) = self.stacks.module(file);
+        let original_name = if file == "ntoskrnl.exe" { "ntkrnlmp.exe" } else { file };
+        let spec = self.trace.module(pid, &path, base, module.size);
+        spec.timestamp(module.timestamp)
+            .checksum(0)
+            .pdb(&module.pdb, module.guid, module.age)
+            .original_name(original_name);
+        if let Some(ns) = loaded {
+            spec.loaded(ns);
+        }
+    }
+
+    /// The user part of a stack comes some microseconds after the event, when the thread is back
+    /// in user mode, and now and then on another processor.
+    fn before_event(&mut self, thread: Caller, ns: i64) {
+        assert!(self.taken.insert(self.trace.options().raw(ns)), "two handle events at {ns} ns");
+        self.trace.user_stack_delay(2_000 + 100 * self.rng.below(30) as i64);
+        let moved = self.rng.percent(10);
+        let other = StackMode::UserOn((thread.cpu + 1) % CPUS);
+        self.trace.stack_mode(if moved { other } else { StackMode::Fragments });
+    }
+
+    fn table(&mut self, pid: u32) -> &mut HandleTable {
+        self.tables.get_mut(&pid).unwrap_or_else(|| panic!("process {pid} has no handle table"))
+    }
+}

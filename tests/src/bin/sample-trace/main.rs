@@ -1,0 +1,56 @@
+//! Writes `examples/leaky.etl`: a trace of `leaky.exe` (see `examples/README.md`), scripted in
+//! [`story`] and made of the real addresses in `examples/src/functions.txt`.
+
+mod functions;
+mod handles;
+mod machine;
+mod stacks;
+mod story;
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Parser;
+use handlescope_tests::file::FileOptions;
+
+use crate::functions::Functions;
+use crate::machine::{CPUS, Machine};
+use crate::stacks::Stacks;
+
+/// Writes the sample trace.
+#[derive(Debug, Parser)]
+struct Args {
+    /// The list of functions that `examples/rebuild.sh` makes.
+    functions: PathBuf,
+    /// The trace to write.
+    output: PathBuf,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args = Args::parse();
+    let text = fs::read_to_string(&args.functions)
+        .map_err(|source| format!("cannot read {}: {source}", args.functions.display()))?;
+    let functions = Functions::parse(&text)
+        .map_err(|reason| format!("{}: {reason}", args.functions.display()))?;
+    let mut machine = Machine::new(Stacks::new(functions), options());
+    story::play(&mut machine);
+    let summary = machine
+        .write(&args.output)
+        .map_err(|source| format!("cannot write {}: {source}", args.output.display()))?;
+    println!("{}: {} events, {} bytes", args.output.display(), summary.events, summary.bytes);
+    Ok(())
+}
+
+/// A small compressed file of a merged session.
+fn options() -> FileOptions {
+    FileOptions {
+        buffer_size: 0x4000,
+        cpus: CPUS.into(),
+        base: 48_211_930_774,
+        start: 134_151_894_000_000_000, // 2026-02-10 09:30 UTC
+        boot: 134_151_845_788_069_226,  // the start, less the performance counter
+        compressed: true,
+        ..FileOptions::default()
+    }
+}

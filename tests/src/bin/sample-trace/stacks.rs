@@ -1,0 +1,183 @@
+//! Stacks: chains of calls turned into the return addresses that a stack walk finds.
+
+use crate::functions::{Functions, Module};
+
+/// Load addresses and paths of the modules.
+const PLACES: [(&str, u64, &str); 6] = [
+    ("ntoskrnl.exe", 0xffff_f805_2a20_0000, r"\SystemRoot\system32\"),
+    ("ntdll.dll", 0x7ffc_8c5d_0000, SYSTEM32),
+    ("KernelBase.dll", 0x7ffc_89e3_0000, SYSTEM32),
+    ("kernel32.dll", 0x7ffc_8b4a_0000, SYSTEM32),
+    ("leaky.exe", 0x7ff7_d1c4_0000, r"\Device\HarddiskVolume3\Tools\"),
+    ("explorer.exe", 0x7ff6_a3f8_0000, r"\Device\HarddiskVolume3\Windows\"),
+];
+const SYSTEM32: &str = r"\Device\HarddiskVolume3\Windows\System32\";
+
+/// The way from a Win32 function to the kernel function that logs the event. Each part lists
+/// functions, innermost first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Service {
+    kernel: &'static str,
+    ntdll: &'static str,
+    win32: &'static str,
+}
+
+const fn service(kernel: &'static str, ntdll: &'static str, win32: &'static str) -> Service {
+    Service { kernel, ntdll, win32 }
+}
+
+pub(crate) const CREATE_EVENT: Service =
+    service("ObpCreateHandle ObInsertObjectEx NtCreateEvent", "NtCreateEvent", "CreateEventW");
+pub(crate) const CREATE_FILE: Service = service(
+    "ObpCreateHandle ObOpenObjectByName IopCreateFile NtCreateFile",
+    "NtCreateFile",
+    "CreateFileInternal CreateFileW",
+);
+pub(crate) const CREATE_SECTION: Service = service(
+    "ObpCreateHandle ObInsertObjectEx NtCreateSection",
+    "NtCreateSection",
+    "CreateFileMappingW",
+);
+pub(crate) const CREATE_THREAD: Service = service(
+    "ObpCreateHandle ObInsertObjectEx PspInsertThread PspCreateThread NtCreateThreadEx",
+    "NtCreateThreadEx",
+    "CreateRemoteThreadEx CreateThread",
+);
+pub(crate) const OPEN_KEY: Service = service(
+    "ObpCreateHandle ObOpenObjectByName CmOpenKey NtOpenKeyEx",
+    "NtOpenKeyEx",
+    "LocalBaseRegOpenKey RegOpenKeyExW",
+);
+pub(crate) const DUPLICATE: Service =
+    service("ObDuplicateObject NtDuplicateObject", "NtDuplicateObject", "DuplicateHandle");
+pub(crate) const CLOSE: Service = service(CLOSE_KERNEL, "NtClose", "CloseHandle");
+pub(crate) const CLOSE_KEY: Service = service(CLOSE_KERNEL, "NtClose", "RegCloseKey");
+/// The three events of a new process: what it inherits, its process handle, its thread handle.
+pub(crate) const INHERIT: Service = service(
+    "ObDupHandleProcedure ExDupHandleTable ObInitProcess PspAllocateProcess NtCreateUserProcess",
+    "NtCreateUserProcess",
+    CREATE_PROCESS,
+);
+pub(crate) const NEW_PROCESS: Service = service(
+    "ObpCreateHandle ObInsertObjectEx PspInsertProcess NtCreateUserProcess",
+    "NtCreateUserProcess",
+    CREATE_PROCESS,
+);
+pub(crate) const NEW_PROCESS_THREAD: Service = service(
+    "ObpCreateHandle ObInsertObjectEx PspInsertThread NtCreateUserProcess",
+    "NtCreateUserProcess",
+    CREATE_PROCESS,
+);
+/// The end of a process closes what it left open; such a thread never returns to user mode.
+pub(crate) const PROCESS_EXIT: &str = "ObCloseHandleTableEntry ExSweepHandleTable ObKillProcess \
+    PspRundownSingleProcess PspExitThread NtTerminateProcess";
+
+const CLOSE_KERNEL: &str = "ObCloseHandleTableEntry ObpCloseHandle NtClose";
+const CREATE_PROCESS: &str = "CreateProcessInternalW CreateProcessW";
+
+/// The frames of one event, innermost first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Stack {
+    /// Kernel addresses.
+    pub(crate) kernel: Vec<u64>,
+    /// User addresses; empty when the thread did not return to user mode.
+    pub(crate) user: Vec<u64>,
+}
+
+/// Makes stacks out of function names.
+#[derive(Debug)]
+pub(crate) struct Stacks {
+    functions: Functions,
+}
+
+impl Stacks {
+    pub(crate) fn new(functions: Functions) -> Self {
+        Self { functions }
+    }
+
+    /// A module with its base address and its NT path.
+    ///
+    /// # Panics
+    /// When `functions.txt` does not list the module.
+    pub(crate) fn module(&self, file: &str) -> (&Module, u64, String) {
+        let (base, folder) = place(file);
+        let module = self.functions.module(file);
+        let module = module.unwrap_or_else(|| panic!("functions.txt lacks the module {file}"));
+        (module, base, format!("{folder}{file}"))
+    }
+
+    /// The stack of a service called by these functions of `module`, innermost first. `name#2` is
+    /// the second place in `name` that calls the next inner function.
+    ///
+    /// # Panics
+    /// When `functions.txt` lacks one of the calls.
+    pub(crate) fn called(&self, service: Service, module: &str, program: &str) -> Stack {
+        let user = chain("ntdll.dll", service.ntdll)
+            .chain(chain("KernelBase.dll", service.win32))
+            .chain(chain(module, program))
+            .chain(chain("kernel32.dll", "BaseThreadInitThunk"))
+            .chain(chain("ntdll.dll", "RtlUserThreadStart"));
+        Stack { kernel: self.kernel(service.kernel), user: self.addresses("syscall", user) }
+    }
+
+    /// The kernel frames of a service.
+    ///
+    /// # Panics
+    /// As [`Stacks::called`].
+    pub(crate) fn kernel(&self, functions: &str) -> Vec<u64> {
+        let frames =
+            chain("ntoskrnl.exe", functions).chain(chain("ntoskrnl.exe", "KiSystemServiceCopyEnd"));
+        self.addresses("EtwpTraceHandle", frames)
+    }
+
+    fn addresses<'a>(
+        &self,
+        innermost: &'a str,
+        frames: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Vec<u64> {
+        let mut callee = innermost;
+        let mut addresses = Vec::new();
+        for (module, frame) in frames {
+            let (caller, nth) = frame.split_once('#').unwrap_or((frame, "1"));
+            let nth = nth.parse::<usize>().expect("a number after #") - 1;
+            let calls = &self.functions;
+            let rva = calls
+                .return_rva(module, caller, callee, nth)
+                // System services and the first functions of a thread are called by pointer.
+                .or_else(|| calls.return_rva(module, caller, "*", nth))
+                .unwrap_or_else(|| panic!("functions.txt lacks {module}!{frame} calls {callee}"));
+            addresses.push(place(module).0 + rva);
+            callee = caller;
+        }
+        addresses
+    }
+}
+
+fn chain<'a>(module: &'a str, functions: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    functions.split_ascii_whitespace().map(move |function| (module, function))
+}
+
+fn place(module: &str) -> (u64, &'static str) {
+    let place = PLACES.iter().find(|(file, _, _)| *file == module);
+    place.map(|(_, base, folder)| (*base, *folder)).expect("every module has a place")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_holds_return_addresses_kernel_first() {
+        let functions = Functions::parse(include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../examples/src/functions.txt"
+        )));
+        let stacks = Stacks::new(functions.unwrap());
+        let stack = stacks.called(CLOSE, "leaky.exe", "leaky::App::Close#2 leaky::App::Run Main");
+        assert_eq!((stack.kernel.len(), stack.user.len()), (4, 7));
+        let base = place("leaky.exe").0;
+        let first = stacks.called(CLOSE, "leaky.exe", "leaky::App::Close leaky::App::Run Main");
+        assert!(first.user[2] < stack.user[2] && first.user[2] > base);
+        assert_eq!(first.user[3..], stack.user[3..]);
+    }
+}

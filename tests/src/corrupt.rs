@@ -1,0 +1,1 @@
+//! Repeatable damage (to come).

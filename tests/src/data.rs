@@ -1,0 +1,1 @@
+//! The published traces (to come).

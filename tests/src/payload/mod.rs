@@ -1,0 +1,93 @@
+//! Payloads: one builder per event family.
+//!
+//! A record knows its fields; its `payload` method lays them out for a pointer width and event
+//! version and names the event ([`KernelPayload`], [`ClassicPayload`]), which then takes a header.
+
+mod filemap;
+mod identity;
+mod image;
+mod noise;
+mod objects;
+mod process;
+mod stack;
+mod system;
+mod thread;
+mod trace_header;
+
+pub use filemap::{ViewEvent, ViewRecord};
+pub use identity::{DebugId, IDENTITY_GUID, file_version, image_id, no_debug_data, rsds};
+pub use image::{ImageEvent, ImageRecord};
+pub use noise::{classic_noise, context_switch, manifest_noise, profile_sample};
+pub use objects::{
+    DuplicateRecord, HandleEvent, HandleRecord, ObjectEvent, ReferenceEvent, reference,
+    type_rundown,
+};
+pub use process::{ProcessEvent, ProcessRecord, Sid, terminate};
+pub use stack::{StackKeyEvent, StackPart, stack_key_definition, stack_key_reference, stack_walk};
+pub use system::{
+    LOST_EVENT_GUID, LossRecord, SYSTEM_FACTS_GUID, build_string, end_of_rundown, group_masks,
+    lost_record, path_prefix, system_directories, volume_device,
+};
+pub use thread::{ThreadEvent, ThreadRecord};
+pub use trace_header::TraceHeader;
+
+use crate::bytes::{Guid, PointerSize};
+use crate::header::{ClassicEvent, HeaderKind, KernelEvent, Stamp};
+
+/// Payload of a kernel event, with what names the event.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KernelPayload {
+    /// Hook id.
+    pub hook: u16,
+    /// Event version.
+    pub version: u8,
+    /// The payload.
+    pub bytes: Vec<u8>,
+}
+
+impl KernelPayload {
+    /// The whole event with this header.
+    #[must_use]
+    pub fn event(&self, kind: HeaderKind, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
+        KernelEvent {
+            kind,
+            pointer,
+            hook: self.hook,
+            version: self.version,
+            stamp,
+            payload: self.bytes.clone(),
+            ..KernelEvent::default()
+        }
+        .encode()
+    }
+}
+
+/// Payload of a classic event, with what names the event.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClassicPayload {
+    /// Event class.
+    pub guid: Guid,
+    /// Kind of event in the class.
+    pub opcode: u8,
+    /// Event version.
+    pub version: u16,
+    /// The payload.
+    pub bytes: Vec<u8>,
+}
+
+impl ClassicPayload {
+    /// The whole event with a classic header.
+    #[must_use]
+    pub fn event(&self, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
+        ClassicEvent {
+            pointer,
+            guid: self.guid,
+            opcode: self.opcode,
+            version: self.version,
+            stamp,
+            payload: self.bytes.clone(),
+            ..ClassicEvent::default()
+        }
+        .encode()
+    }
+}

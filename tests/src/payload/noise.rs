@@ -1,0 +1,55 @@
+//! Events a reader has to step over, or take the running thread from.
+
+use super::{ClassicPayload, KernelPayload};
+use crate::bytes::{Bytes, Guid, PointerSize};
+use crate::header::{ExtendedItem, ManifestEvent, Stamp};
+
+/// A context switch (0x0524), 24 bytes.
+#[must_use]
+pub fn context_switch(new_tid: u32, old_tid: u32) -> KernelPayload {
+    let bytes = Bytes::new().u32(new_tid).u32(old_tid).zeros(16).into_vec();
+    KernelPayload { hook: 0x0524, version: 4, bytes }
+}
+
+/// A profile sample (0x0f2e).
+#[must_use]
+pub fn profile_sample(ptr: PointerSize, address: u64, tid: u32) -> KernelPayload {
+    let bytes = Bytes::new().ptr(ptr, address).u32(tid).u16(1).u16(0).into_vec();
+    KernelPayload { hook: 0x0f2e, version: 2, bytes }
+}
+
+/// A classic event of a provider nobody knows.
+#[must_use]
+pub fn classic_noise(opcode: u8, bytes: Vec<u8>) -> ClassicPayload {
+    let guid = Guid::new(0x5a3c_11d2_7e49_4b60_9d1a_3f2c_8e77_a005);
+    ClassicPayload { guid, opcode, version: 0, bytes }
+}
+
+/// A manifest event of a provider nobody knows; with a stack it carries an extended item.
+#[must_use]
+pub fn manifest_noise(id: u16, stamp: Stamp, stack: &[u64], payload: Vec<u8>) -> ManifestEvent {
+    let items = if stack.is_empty() { Vec::new() } else { vec![ExtendedItem::stack64(stack)] };
+    ManifestEvent {
+        provider: Guid::new(0x331c_3b3a_2005_44c2_ac5e_7722_0c37_d6b4),
+        id,
+        level: 4,
+        keyword: 0x40,
+        stamp,
+        items,
+        payload,
+        ..ManifestEvent::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_switch_has_the_new_thread_first() {
+        let payload = context_switch(1, 2);
+        assert_eq!((payload.hook, payload.bytes.len()), (0x0524, 24));
+        assert_eq!(payload.bytes[..8], [1, 0, 0, 0, 2, 0, 0, 0]);
+        assert_eq!(profile_sample(PointerSize::Eight, 1, 2).bytes.len(), 16);
+    }
+}

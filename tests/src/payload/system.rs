@@ -1,0 +1,92 @@
+//! Session details, facts about the system and loss records.
+
+use super::{ClassicPayload, KernelPayload};
+use crate::bytes::{Bytes, Guid};
+
+/// Event class of facts about the system, inserted by a merge.
+pub const SYSTEM_FACTS_GUID: Guid = Guid::new(0x9b79ee91_b5fd_41c0_a243_4248e266e9d0);
+/// Event class of loss records.
+pub const LOST_EVENT_GUID: Guid = Guid::new(0x6a399ae0_4bc6_4de9_870b_3657f8947e7e);
+
+/// The groups the session enabled (0x0005).
+#[must_use]
+pub fn group_masks(masks: [u32; 8]) -> KernelPayload {
+    let bytes = masks.iter().fold(Bytes::new(), |bytes, mask| bytes.u32(*mask)).u32(0x55);
+    KernelPayload { hook: 0x0005, version: 2, bytes: bytes.into_vec() }
+}
+
+/// The end of a rundown (0x0008), an event without payload.
+#[must_use]
+pub fn end_of_rundown() -> KernelPayload {
+    KernelPayload { hook: 0x0008, version: 2, bytes: Vec::new() }
+}
+
+/// Build string and product name (opcode 32).
+#[must_use]
+pub fn build_string(build: &str, product: &str) -> ClassicPayload {
+    facts(32, Bytes::new().u64(0).utf16z(build).utf16z(product))
+}
+
+/// System and Windows directory (opcode 33).
+#[must_use]
+pub fn system_directories(system: &str, windows: &str) -> ClassicPayload {
+    facts(33, Bytes::new().utf16z(system).utf16z(windows))
+}
+
+/// Device of the system volume (opcode 34).
+#[must_use]
+pub fn volume_device(device: &str) -> ClassicPayload {
+    facts(34, Bytes::new().utf16z(device))
+}
+
+/// One line of the map from NT to DOS paths (opcode 35).
+#[must_use]
+pub fn path_prefix(nt: &str, dos: &str) -> ClassicPayload {
+    facts(35, Bytes::new().utf16z(nt).utf16z(dos))
+}
+
+/// What was lost. The opcodes are those of the `RT_LostEvent` MOF classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossRecord {
+    /// Events (opcode 32).
+    Events,
+    /// A buffer (opcode 33).
+    Buffer,
+    /// The file (opcode 34).
+    File,
+}
+
+/// A loss record, which has no payload.
+#[must_use]
+pub fn lost_record(loss: LossRecord) -> ClassicPayload {
+    let opcode = match loss {
+        LossRecord::Events => 32,
+        LossRecord::Buffer => 33,
+        LossRecord::File => 34,
+    };
+    ClassicPayload { guid: LOST_EVENT_GUID, opcode, version: 0, bytes: Vec::new() }
+}
+
+fn facts(opcode: u8, bytes: Bytes) -> ClassicPayload {
+    ClassicPayload { guid: SYSTEM_FACTS_GUID, opcode, version: 0, bytes: bytes.into_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_facts_are_terminated_strings() {
+        assert_eq!(path_prefix("a", "").bytes, [b'a', 0, 0, 0, 0, 0]);
+        let build = build_string("b", "p");
+        assert_eq!(build.opcode, 32);
+        assert_eq!(build.bytes, [0, 0, 0, 0, 0, 0, 0, 0, b'b', 0, 0, 0, b'p', 0, 0, 0]);
+    }
+
+    #[test]
+    fn group_masks_take_36_bytes() {
+        let masks = group_masks([7, 0, 1, 0, 0, 0, 0, 0]);
+        assert_eq!((masks.hook, masks.bytes.len()), (5, 36));
+        assert_eq!(masks.bytes[..12], [7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,205 @@
+//! What threads do with handles, objects and file mappings.
+
+use super::TraceBuilder;
+use crate::payload::{
+    DuplicateRecord, HandleEvent, HandleRecord, ObjectEvent, ReferenceEvent, ViewEvent, ViewRecord,
+    reference,
+};
+
+/// A thread on a processor; also made from `(pid, tid)` and `(pid, tid, cpu)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Caller {
+    /// Process id.
+    pub pid: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// Processor.
+    pub cpu: u16,
+}
+
+impl Caller {
+    /// A thread on processor 0.
+    #[must_use]
+    pub fn new(pid: u32, tid: u32) -> Self {
+        Self { pid, tid, cpu: 0 }
+    }
+
+    /// The same thread on another processor.
+    #[must_use]
+    pub fn on(self, cpu: u16) -> Self {
+        Self { cpu, ..self }
+    }
+}
+
+impl From<(u32, u32)> for Caller {
+    fn from((pid, tid): (u32, u32)) -> Self {
+        Self::new(pid, tid)
+    }
+}
+
+impl From<(u32, u32, u16)> for Caller {
+    fn from((pid, tid, cpu): (u32, u32, u16)) -> Self {
+        Self { pid, tid, cpu }
+    }
+}
+
+/// Who gets which handle from whom; see [`DuplicateRecord`] for the fields.
+pub type Duplicate = DuplicateRecord;
+
+/// A mapped view; see [`ViewRecord`] for the fields.
+pub type View = ViewRecord;
+
+/// Handle events. Times are nanoseconds since the session start.
+impl TraceBuilder {
+    /// A thread gets a handle of an object.
+    pub fn create_handle(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        object: u64,
+        handle: u32,
+        type_id: u16,
+    ) -> &mut Self {
+        let record = HandleRecord { object, handle, type_id, ..HandleRecord::default() };
+        self.handle_event(ns, caller, HandleEvent::Create, &record)
+    }
+
+    /// A thread closes a handle; the event carries the object's name, or an empty one.
+    pub fn close_handle(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        object: u64,
+        handle: u32,
+        type_id: u16,
+        name: &str,
+    ) -> &mut Self {
+        let name = name.into();
+        let record = HandleRecord { object, handle, type_id, name, ..HandleRecord::default() };
+        self.handle_event(ns, caller, HandleEvent::Close, &record)
+    }
+
+    /// A create or close with all its fields.
+    pub fn handle_event(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        event: HandleEvent,
+        record: &HandleRecord,
+    ) -> &mut Self {
+        let payload = record.payload(event, self.options.pointer);
+        self.kernel_event(ns, caller, &payload)
+    }
+
+    /// A thread duplicates a handle.
+    pub fn duplicate_handle(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        duplicate: Duplicate,
+    ) -> &mut Self {
+        let payload = duplicate.payload(self.options.pointer);
+        self.kernel_event(ns, caller, &payload)
+    }
+
+    /// A handle of the rundown at the start.
+    pub fn handle_rundown_start(
+        &mut self,
+        pid: u32,
+        object: u64,
+        handle: u32,
+        type_id: u16,
+        name: &str,
+    ) -> &mut Self {
+        let name = name.into();
+        self.handles_at_start.push(HandleRecord { object, pid, handle, type_id, name });
+        self
+    }
+
+    /// A handle of the rundown at the end.
+    pub fn handle_rundown_end(
+        &mut self,
+        pid: u32,
+        object: u64,
+        handle: u32,
+        type_id: u16,
+        name: &str,
+    ) -> &mut Self {
+        let name = name.into();
+        self.handles_at_end.push(HandleRecord { object, pid, handle, type_id, name });
+        self
+    }
+}
+
+/// Object and mapping events. Times are nanoseconds since the session start.
+impl TraceBuilder {
+    /// A thread creates an object.
+    pub fn create_object(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        object: u64,
+        type_id: u16,
+    ) -> &mut Self {
+        let payload = ObjectEvent::Create.payload(self.options.pointer, object, type_id);
+        self.kernel_event(ns, caller, &payload)
+    }
+
+    /// A thread deletes an object.
+    pub fn delete_object(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        object: u64,
+        type_id: u16,
+    ) -> &mut Self {
+        let payload = ObjectEvent::Delete.payload(self.options.pointer, object, type_id);
+        self.kernel_event(ns, caller, &payload)
+    }
+
+    /// A thread adds `count` references to an object; the pool tag has four letters.
+    pub fn reference(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        object: u64,
+        tag: &[u8; 4],
+        count: u32,
+    ) -> &mut Self {
+        let event = ReferenceEvent::Reference;
+        let payload = reference(event, self.options.pointer, object, *tag, count);
+        self.kernel_event(ns, caller, &payload)
+    }
+
+    /// A thread removes `count` references from an object; the pool tag has four letters.
+    pub fn dereference(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        object: u64,
+        tag: &[u8; 4],
+        count: u32,
+    ) -> &mut Self {
+        let event = ReferenceEvent::Dereference;
+        let payload = reference(event, self.options.pointer, object, *tag, count);
+        self.kernel_event(ns, caller, &payload)
+    }
+
+    /// A thread maps a view of a file.
+    pub fn map(&mut self, ns: i64, caller: impl Into<Caller>, view: View) -> &mut Self {
+        let payload = view.payload(ViewEvent::Map, 3, self.options.pointer);
+        self.kernel_event(ns, caller, &payload)
+    }
+
+    /// A thread unmaps a view of a file.
+    pub fn unmap(&mut self, ns: i64, caller: impl Into<Caller>, view: View) -> &mut Self {
+        let payload = view.payload(ViewEvent::Unmap, 3, self.options.pointer);
+        self.kernel_event(ns, caller, &payload)
+    }
+
+    /// A view of the rundown at the end.
+    pub fn view_rundown_end(&mut self, view: View) -> &mut Self {
+        self.views_at_end.push(view);
+        self
+    }
+}

@@ -1,0 +1,124 @@
+//! Starts and ends of processes, threads and modules.
+
+use super::{Caller, ModuleSpec, ProcessSpec, TraceBuilder};
+use crate::header::{HeaderKind, Stamp};
+use crate::payload::{
+    ImageEvent, ImageRecord, ProcessEvent, ProcessRecord, ThreadEvent, ThreadRecord, image_id,
+    no_debug_data, rsds,
+};
+
+impl TraceBuilder {
+    /// Events that come before others of the same time.
+    pub(super) fn add_starts(&mut self) {
+        for process in self.processes.clone() {
+            if let (Some(ns), false) = (process.started, process.unrecorded) {
+                let caller = Caller::new(process.record.parent, process.creator_tid);
+                self.add_process(ProcessEvent::Start, ns, caller, &process.record);
+            }
+        }
+        for thread in self.threads.clone() {
+            if let Some(ns) = thread.started {
+                self.add_thread(ThreadEvent::Start, ns, (thread.pid, thread.tid));
+            }
+        }
+        for module in self.modules.clone() {
+            if let Some(ns) = self.load_time(&module) {
+                self.add_image(ImageEvent::Load, ns, &module);
+            }
+        }
+    }
+
+    /// Events that come behind others of the same time.
+    pub(super) fn add_ends(&mut self) {
+        for module in self.modules.clone() {
+            if let Some(ns) = self.unload_time(&module) {
+                self.add_image(ImageEvent::Unload, ns, &module);
+            }
+        }
+        for thread in self.threads.clone() {
+            if let Some(ns) = thread.ended {
+                self.add_thread(ThreadEvent::End, ns, (thread.pid, thread.tid));
+            }
+        }
+        for process in self.processes.clone() {
+            if let (Some((ns, exit_status)), false) = (process.ended, process.unrecorded) {
+                let record = ProcessRecord { exit_status, ..process.record };
+                let caller = Caller::new(record.pid, process.creator_tid);
+                self.add_process(ProcessEvent::End, ns, caller, &record);
+            }
+        }
+    }
+
+    /// When a module is loaded by an event.
+    pub(super) fn load_time(&self, module: &ModuleSpec) -> Option<i64> {
+        let with_process = || self.process_of(module)?.started;
+        let event = || module.loaded.or_else(with_process);
+        (!module.rundown_only).then(event).flatten()
+    }
+
+    /// When a module is unloaded by an event.
+    pub(super) fn unload_time(&self, module: &ModuleSpec) -> Option<i64> {
+        let with_process = || Some(self.process_of(module)?.ended?.0);
+        let event = || module.unloaded.or_else(with_process);
+        (!module.rundown_only).then(event).flatten()
+    }
+
+    pub(super) fn process_of(&self, module: &ModuleSpec) -> Option<&ProcessSpec> {
+        self.processes.get(module.process?)
+    }
+
+    fn add_process(&mut self, event: ProcessEvent, ns: i64, caller: Caller, at: &ProcessRecord) {
+        let payload = at.payload(event, self.config.process_version, self.options.pointer);
+        self.add_kernel(HeaderKind::System, self.options.raw(ns), caller, &payload);
+    }
+
+    fn add_thread(&mut self, event: ThreadEvent, ns: i64, (pid, tid): (u32, u32)) {
+        let payload = self.thread_record(pid, tid).payload(event, self.options.pointer);
+        let caller = Caller::new(pid, tid);
+        self.add_kernel(HeaderKind::System, self.options.raw(ns), caller, &payload);
+    }
+
+    pub(super) fn thread_record(&self, pid: u32, tid: u32) -> ThreadRecord {
+        ThreadRecord { pid, tid, name: self.config.thread_names.then(String::new) }
+    }
+
+    fn add_image(&mut self, event: ImageEvent, ns: i64, module: &ModuleSpec) {
+        let time = self.options.raw(ns);
+        let payload = self.image_record(module).payload(
+            event,
+            self.config.image_version,
+            self.options.pointer,
+        );
+        let caller = Caller::new(module.record.pid, 0);
+        self.add_kernel(HeaderKind::System, time, caller, &payload);
+        self.add_identity(time, module);
+    }
+
+    /// The image record with an NT path.
+    pub(super) fn image_record(&self, module: &ModuleSpec) -> ImageRecord {
+        let path = &module.record.path;
+        let nt = self.config.prefixes.iter().find_map(|(nt, dos)| {
+            let rest = path.strip_prefix(dos).filter(|_| !dos.is_empty())?;
+            Some(format!("{nt}{rest}"))
+        });
+        ImageRecord { path: nt.unwrap_or_else(|| path.clone()), ..module.record.clone() }
+    }
+
+    /// What a merge inserts behind an image event, with the time of that event.
+    pub(super) fn add_identity(&mut self, time: i64, module: &ModuleSpec) {
+        if !self.config.identities {
+            return;
+        }
+        let ImageRecord { base, size, pid, timestamp, .. } = module.record;
+        let ptr = self.options.pointer;
+        let id = image_id(ptr, (base, size), pid, timestamp, &module.original_name);
+        let debug = match &module.pdb {
+            Some(pdb) => rsds(ptr, base, pid, pdb),
+            None => no_debug_data(ptr, base, pid),
+        };
+        let stamp = Stamp::new(time, pid, u32::MAX);
+        for payload in [id, debug] {
+            self.add(time, 0, None, payload.event(ptr, stamp));
+        }
+    }
+}

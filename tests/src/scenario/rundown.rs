@@ -1,0 +1,181 @@
+//! What is listed at the start and at the end of a trace.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::TraceBuilder;
+use crate::header::Stamp;
+use crate::payload::{
+    HandleEvent, ImageEvent, ImageRecord, KernelPayload, ProcessEvent, ThreadEvent, ViewEvent,
+    build_string, end_of_rundown, file_version, group_masks, path_prefix, system_directories,
+    type_rundown, volume_device,
+};
+
+/// Which of the two rundowns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Start,
+    End,
+}
+
+impl TraceBuilder {
+    /// Adds the rundowns, the one at the end from `end` (nanoseconds) on.
+    pub(super) fn add_rundowns(&mut self, end: i64) {
+        let start = self.options.base_raw();
+        let masks = group_masks([7, 0, 0x1_0000, 0, 0, 0, 0, 0]);
+        self.add_rundown(start, &masks);
+        let mut time = start;
+        self.list_handles(Side::Start, &mut time);
+        if self.config.start_rundown {
+            self.list_types(Side::Start, &mut time);
+            self.list_system(Side::Start, &mut time);
+        }
+        let mut time = self.options.raw(end);
+        self.list_handles(Side::End, &mut time);
+        if self.config.end_rundown {
+            self.list_types(Side::End, &mut time);
+            self.list_system(Side::End, &mut time);
+            self.next_rundown(&mut time, &end_of_rundown());
+        }
+        if self.config.identities {
+            self.add_file_versions(time);
+            self.add_system_facts(time);
+        }
+    }
+
+    fn list_handles(&mut self, side: Side, time: &mut i64) {
+        let ptr = self.options.pointer;
+        let (handles, event) = match side {
+            Side::Start => (self.handles_at_start.clone(), HandleEvent::RundownStart),
+            Side::End => (self.handles_at_end.clone(), HandleEvent::RundownEnd),
+        };
+        for handle in handles {
+            self.next_rundown(time, &handle.payload(event, ptr));
+        }
+        if side == Side::End {
+            for view in self.views_at_end.clone() {
+                self.next_rundown(time, &view.payload(ViewEvent::RundownEnd, 3, ptr));
+            }
+        }
+    }
+
+    fn list_types(&mut self, side: Side, time: &mut i64) {
+        for (id, name) in self.types.clone() {
+            self.next_rundown(time, &type_rundown(side == Side::End, id, &name));
+        }
+    }
+
+    fn list_system(&mut self, side: Side, time: &mut i64) {
+        self.list_processes(side, time);
+        self.list_threads(side, time);
+        self.list_images(side, time);
+    }
+
+    fn list_processes(&mut self, side: Side, time: &mut i64) {
+        let event = match side {
+            Side::Start => ProcessEvent::RundownStart,
+            Side::End => ProcessEvent::RundownEnd,
+        };
+        for process in self.processes.clone() {
+            let listed = match side {
+                Side::Start => process.started.is_none(),
+                Side::End => process.ended.is_none(),
+            };
+            if listed && !process.unrecorded {
+                let version = self.config.process_version;
+                let payload = process.record.payload(event, version, self.options.pointer);
+                self.next_rundown(time, &payload);
+            }
+        }
+    }
+
+    fn list_threads(&mut self, side: Side, time: &mut i64) {
+        let event = match side {
+            Side::Start => ThreadEvent::RundownStart,
+            Side::End => ThreadEvent::RundownEnd,
+        };
+        for (pid, tid) in self.listed_threads(side) {
+            let payload = self.thread_record(pid, tid).payload(event, self.options.pointer);
+            self.next_rundown(time, &payload);
+        }
+    }
+
+    /// Declared threads, and threads that logged events of a process listed on this side.
+    fn listed_threads(&self, side: Side) -> BTreeSet<(u32, u32)> {
+        let declared: BTreeMap<(u32, u32), bool> = self
+            .threads
+            .iter()
+            .map(|thread| {
+                let bound = if side == Side::Start { thread.started } else { thread.ended };
+                ((thread.pid, thread.tid), bound.is_none())
+            })
+            .collect();
+        let alive = |pid: u32| {
+            self.processes.iter().any(|process| {
+                let bound = match side {
+                    Side::Start => process.started,
+                    Side::End => process.ended.map(|(ns, _)| ns),
+                };
+                process.record.pid == pid && bound.is_none()
+            })
+        };
+        let logged = self.callers.iter().copied().filter(|(pid, _)| alive(*pid));
+        let logged = logged.map(|thread| (thread, true));
+        let all: BTreeMap<_, _> = logged.chain(declared).collect();
+        all.into_iter().filter(|(_, listed)| *listed).map(|(thread, _)| thread).collect()
+    }
+
+    fn list_images(&mut self, side: Side, time: &mut i64) {
+        let event = match side {
+            Side::Start => ImageEvent::RundownStart,
+            Side::End => ImageEvent::RundownEnd,
+        };
+        for module in self.modules.clone() {
+            let bound = match side {
+                Side::Start => self.load_time(&module),
+                Side::End => self.unload_time(&module),
+            };
+            if bound.is_some() {
+                continue;
+            }
+            // Rundowns state the time stamp of kernel images only.
+            let timestamp = if module.record.pid == 0 { module.record.timestamp } else { 0 };
+            let record = ImageRecord { timestamp, ..self.image_record(&module) };
+            let version = self.config.image_version;
+            let payload = record.payload(event, version, self.options.pointer);
+            self.next_rundown(time, &payload);
+            self.add_identity(*time, &module);
+        }
+    }
+
+    fn add_file_versions(&mut self, time: i64) {
+        let mut written = BTreeSet::new();
+        for module in self.modules.clone() {
+            let Some(version) = &module.file_version else { continue };
+            if written.insert(module.record.path.clone()) {
+                let (size, timestamp) = (module.record.size as u32, module.record.timestamp);
+                let payload = file_version(size, timestamp, &module.original_name, version);
+                self.add_merged(time, &payload);
+            }
+        }
+    }
+
+    fn add_system_facts(&mut self, time: i64) {
+        self.add_merged(time, &build_string(&self.config.build_string, &self.config.product));
+        self.add_merged(time, &system_directories(r"C:\Windows\system32", r"C:\Windows"));
+        self.add_merged(time, &volume_device(r"\Device\HarddiskVolume3\"));
+        for (nt, dos) in self.config.prefixes.clone() {
+            self.add_merged(time, &path_prefix(&nt, &dos));
+        }
+    }
+
+    fn add_merged(&mut self, time: i64, payload: &crate::payload::ClassicPayload) {
+        let bytes = payload.event(self.options.pointer, Stamp::new(time, 0, 0));
+        self.add(time, 0, None, bytes);
+    }
+
+    /// A rundown event one tick after the one before.
+    fn next_rundown(&mut self, time: &mut i64, event: &KernelPayload) {
+        *time += 1;
+        self.add_rundown(*time, event);
+    }
+}

@@ -1,0 +1,158 @@
+//! Stacks: fragments with frames, or with keys whose frames follow later.
+
+use super::{Caller, TraceBuilder};
+use crate::header::HeaderKind;
+use crate::payload::{
+    StackKeyEvent, StackPart, stack_key_definition, stack_key_reference, stack_walk,
+};
+
+/// Ticks between an event and the kernel part of its stack.
+const KERNEL_DELAY: i64 = 3;
+/// Address of the first stack key.
+const FIRST_KEY: u64 = 0xffff_c20e_4000_0000;
+
+/// How the stacks of events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StackMode {
+    /// Kernel frames shortly after the event, user frames later, on the same processor.
+    #[default]
+    Fragments,
+    /// As `Fragments`, with the user frames on another processor.
+    UserOn(u16),
+    /// All frames in one stack walk event.
+    Single,
+    /// Both parts as keys.
+    Keys,
+    /// The kernel part as key, the user part as frames.
+    KernelKey,
+}
+
+/// One stack event to be written.
+#[derive(Debug, Clone)]
+pub(super) struct Fragment {
+    /// Raw time of the fragment itself.
+    time: i64,
+    /// Raw time of the event it belongs to.
+    event_time: i64,
+    caller: Caller,
+    /// The part a key stands for; `None` writes the frames.
+    key: Option<StackPart>,
+    frames: Vec<u64>,
+}
+
+impl TraceBuilder {
+    /// The stack of the event stated last: kernel and user addresses, innermost first. An empty
+    /// part is not written.
+    ///
+    /// # Panics
+    /// When no event was stated before.
+    pub fn stack(&mut self, kernel: &[u64], user: &[u64]) -> &mut Self {
+        let owner = self.owner.expect("a stack needs an event before it");
+        let mode = self.config.stack_mode;
+        let delay = self.options.raw(self.config.user_stack_delay) - self.options.base_raw();
+        let mut add = |delay: i64, cpu: u16, key, frames: Vec<u64>| {
+            if frames.is_empty() {
+                return;
+            }
+            let (time, caller) = (owner.time + delay, owner.caller.on(cpu));
+            self.fragments.push(Fragment { time, event_time: owner.time, caller, key, frames });
+        };
+        let cpu = owner.caller.cpu;
+        if mode == StackMode::Single {
+            add(KERNEL_DELAY, cpu, None, [kernel, user].concat());
+            return self;
+        }
+        let (kernel_key, user_key) = match mode {
+            StackMode::Keys => (Some(StackPart::Kernel), Some(StackPart::User)),
+            StackMode::KernelKey => (Some(StackPart::Kernel), None),
+            _ => (None, None),
+        };
+        let user_cpu = if let StackMode::UserOn(other) = mode { other } else { cpu };
+        add(KERNEL_DELAY, cpu, kernel_key, kernel.to_vec());
+        add(delay.max(KERNEL_DELAY + 1), user_cpu, user_key, user.to_vec());
+        self
+    }
+
+    /// Turns fragments into events. Definitions of keys follow their references.
+    pub(super) fn add_stacks(&mut self) {
+        let mut fragments = std::mem::take(&mut self.fragments);
+        fragments.sort_by_key(|fragment| fragment.time);
+        let mut keys = KeyCache::new(self.config.key_slots);
+        let ptr = self.options.pointer;
+        for fragment in fragments {
+            let Caller { pid, tid, .. } = fragment.caller;
+            let event = match fragment.key {
+                None => stack_walk(ptr, fragment.event_time, pid, tid, &fragment.frames),
+                Some(part) => {
+                    let (key, evicted) = keys.key_of(&fragment.frames, fragment.time);
+                    if let Some((time, frames)) = evicted {
+                        let deleted = StackKeyEvent::Deleted;
+                        let event = stack_key_definition(deleted, ptr, key, &frames);
+                        self.add_kernel(HeaderKind::PerfInfo, time, fragment.caller, &event);
+                    }
+                    stack_key_reference(part, ptr, fragment.event_time, (pid, tid), key)
+                }
+            };
+            self.add_kernel(HeaderKind::PerfInfo, fragment.time, fragment.caller, &event);
+        }
+        self.live_keys(&keys);
+    }
+
+    /// The keys still in the cache get their frames behind the last event.
+    fn live_keys(&mut self, keys: &KeyCache) {
+        let last = self.entries.iter().map(|entry| entry.time).max().unwrap_or(0);
+        for (index, slot) in keys.slots.iter().enumerate() {
+            let rundown = StackKeyEvent::Rundown;
+            let key = KeyCache::key(index);
+            let event = stack_key_definition(rundown, self.options.pointer, key, &slot.frames);
+            self.add_rundown(last + 1, &event);
+        }
+    }
+}
+
+/// The frames a key stands for.
+#[derive(Debug)]
+struct KeySlot {
+    frames: Vec<u64>,
+    /// Raw time of the last reference.
+    used: i64,
+}
+
+/// Keys of distinct stacks. When all are taken, the one not used for longest is used again.
+#[derive(Debug)]
+struct KeyCache {
+    slots: Vec<KeySlot>,
+    limit: usize,
+}
+
+impl KeyCache {
+    fn new(limit: usize) -> Self {
+        Self { slots: Vec::new(), limit }
+    }
+
+    fn key(index: usize) -> u64 {
+        FIRST_KEY + 0x40 * index as u64
+    }
+
+    /// The key of these frames for a reference at `time`, and time and frames of the definition
+    /// that has to be written before because the key stood for other frames.
+    fn key_of(&mut self, frames: &[u64], time: i64) -> (u64, Option<(i64, Vec<u64>)>) {
+        if let Some(index) = self.slots.iter().position(|slot| slot.frames == frames) {
+            self.slots[index].used = time;
+            return (Self::key(index), None);
+        }
+        let slot = KeySlot { frames: frames.to_vec(), used: time };
+        // The definition must not be earlier than the last reference to the old frames, and must
+        // be earlier than the first reference to the new ones.
+        let oldest = self.slots.iter().enumerate().min_by_key(|(_, slot)| slot.used);
+        if let Some((index, old)) = oldest
+            && self.slots.len() >= self.limit
+            && old.used < time
+        {
+            let evicted = std::mem::replace(&mut self.slots[index], slot);
+            return (Self::key(index), Some((time - 1, evicted.frames)));
+        }
+        self.slots.push(slot);
+        (Self::key(self.slots.len() - 1), None)
+    }
+}
