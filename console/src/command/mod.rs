@@ -1,12 +1,39 @@
-//! Commands as entered: plain values, one file per family.
+//! Commands as entered: plain values, one file per family, and how they are read.
 
+pub(crate) mod entry;
+mod error;
+mod line;
 mod object_ref;
+pub(crate) mod parse;
 mod tables;
 mod values;
 
+pub use entry::Entered;
+pub use error::ParseError;
+pub use line::{Quotes, Token, split};
 pub use object_ref::{JsonMode, MapMode, ObjectRefArgs, ShowTotal};
 pub use tables::{ModuleArgs, ProcessArgs, StatsArgs};
-pub use values::{CountRange, SecondsRange, TopN};
+pub(crate) use values::address;
+pub use values::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
+
+/// A command line that means something.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// `.load`: files and patterns.
+    Load(Vec<String>),
+    /// `.list`
+    List,
+    /// `.unload`: paths, names and patterns; none for everything.
+    Unload(Vec<String>),
+    /// `.sympath`: the new path, or none to show it.
+    SymbolPath(Option<String>),
+    /// `.dump`
+    Dump(Dump),
+    /// `.help`: about a command or a kind, or none to list everything.
+    Help(Vec<String>),
+    /// `.quit`
+    Quit,
+}
 
 /// A `.dump`, by what it dumps.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,3 +47,17 @@ pub enum Dump {
     /// `.dump Stats`
     Stats(StatsArgs),
 }
+
+impl Command {
+    /// Reads one line. A blank line and a comment (`#` in front) are no command.
+    pub fn parse(line: &str) -> Result<Option<Command>, ParseError> {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(None);
+        }
+        entry::command(line)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use thiserror::Error;
+
 const NANOSECONDS_PER_SECOND: f64 = 1e9;
 
 /// A range of seconds, both ends inclusive.
@@ -25,6 +27,20 @@ impl SecondsRange {
         let whole = |seconds: f64| (seconds * NANOSECONDS_PER_SECOND).round() as i64;
         whole(self.min)..=whole(self.max)
     }
+
+    /// Reads `min [max]`, each with an optional unit of time.
+    pub(crate) fn parse(min: &str, max: Option<&str>) -> Result<SecondsRange, ValueError> {
+        let seconds = |text: &str| {
+            let (number, scale) = split_unit(text, TIME_UNITS, "a time (s, ms, us, ns)")?;
+            Ok(decimal(number, text)? * scale)
+        };
+        let range =
+            SecondsRange { min: seconds(min)?, max: max.map_or(Ok(f64::INFINITY), seconds)? };
+        if range.min > range.max {
+            return Err(ValueError::Backwards { value: both(min, max) });
+        }
+        Ok(range)
+    }
 }
 
 /// A range of whole numbers (ids, bytes), both ends inclusive.
@@ -36,10 +52,36 @@ pub struct CountRange {
     pub max: u64,
 }
 
+/// Which units a [`CountRange`] may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountUnit {
+    /// Plain numbers only.
+    None,
+    /// `B`, `KB` = 1000, `KiB` = 1024 and so on.
+    Bytes,
+}
+
 impl CountRange {
     /// Whether a number is in the range.
     pub fn contains(&self, number: u64) -> bool {
         (self.min..=self.max).contains(&number)
+    }
+
+    /// Reads `min [max]`.
+    pub(crate) fn parse(
+        unit: CountUnit,
+        min: &str,
+        max: Option<&str>,
+    ) -> Result<CountRange, ValueError> {
+        let count = |text: &str| match unit {
+            CountUnit::None => whole(text),
+            CountUnit::Bytes => bytes(text),
+        };
+        let range = CountRange { min: count(min)?, max: max.map_or(Ok(u64::MAX), count)? };
+        if range.min > range.max {
+            return Err(ValueError::Backwards { value: both(min, max) });
+        }
+        Ok(range)
     }
 }
 
@@ -50,4 +92,272 @@ pub struct TopN {
     pub take: usize,
     /// Largest rows to leave out.
     pub skip: usize,
+}
+
+impl TopN {
+    /// Reads `n [skip]`.
+    pub(crate) fn parse(take: &str, skip: Option<&str>) -> Result<TopN, ValueError> {
+        let rows = |text: &str| {
+            usize::try_from(whole(text)?).map_err(|_| ValueError::TooLarge { value: text.into() })
+        };
+        Ok(TopN { take: rows(take)?, skip: skip.map_or(Ok(0), rows)? })
+    }
+}
+
+/// Why a value was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ValueError {
+    /// No number, or one with a comma.
+    #[error("'{value}' is no number (write 0.5 with a point, without separators)")]
+    NoNumber {
+        /// The value as typed.
+        value: String,
+    },
+    /// A number with something behind it that is no unit, or one of another kind.
+    #[error("'{value}' is not {expected}")]
+    NoUnit {
+        /// The value as typed.
+        value: String,
+        /// The kind of value with its units.
+        expected: &'static str,
+    },
+    /// A fraction or a sign where neither makes sense.
+    #[error("'{value}' is not a whole number")]
+    NotWhole {
+        /// The value as typed.
+        value: String,
+    },
+    /// More than the machine can count.
+    #[error("'{value}' is too large")]
+    TooLarge {
+        /// The value as typed.
+        value: String,
+    },
+    /// The minimum is larger than the maximum.
+    #[error("'{value}' ends before it begins")]
+    Backwards {
+        /// Both values as typed.
+        value: String,
+    },
+    /// Not a hexadecimal number of 64 bits.
+    #[error("'{value}' is no address (hexadecimal, like 0x1B544000010)")]
+    NoAddress {
+        /// The value as typed.
+        value: String,
+    },
+    /// None of the words the option knows.
+    #[error("'{value}' is not one of {choices}{hint}")]
+    NoChoice {
+        /// The value as typed.
+        value: String,
+        /// The words, joined by commas.
+        choices: String,
+        /// `, did you mean X?` or nothing.
+        hint: String,
+    },
+    /// A filter that cannot be compiled.
+    #[error("{reason}")]
+    Filter {
+        /// What the filter's own error says.
+        reason: String,
+    },
+}
+
+/// Units of time in the order they are tried, with their seconds.
+const TIME_UNITS: &[(&str, f64)] =
+    &[("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("seconds", 1.0), ("second", 1.0), ("s", 1.0)];
+
+/// Units of size in the order they are tried, with their bytes.
+const BYTE_UNITS: &[(&str, f64)] = &[
+    ("bytes", 1.0),
+    ("byte", 1.0),
+    ("kb", 1e3),
+    ("kib", 1024.0),
+    ("mb", 1e6),
+    ("mib", 1_048_576.0),
+    ("gb", 1e9),
+    ("gib", 1_073_741_824.0),
+    ("tb", 1e12),
+    ("tib", 1_099_511_627_776.0),
+    ("b", 1.0),
+];
+
+/// Integers up to here are exact as floats.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A 64-bit number in hexadecimal, with or without `0x` or `&H` in front.
+pub(crate) fn address(text: &str) -> Result<u64, ValueError> {
+    let digits = ["0x", "0X", "&h", "&H"]
+        .iter()
+        .find_map(|prefix| text.strip_prefix(prefix))
+        .unwrap_or(text)
+        .replace('`', ""); // WinDbg writes addresses as ffff8100`08be66f0
+    let hexadecimal = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit());
+    u64::from_str_radix(&digits, 16)
+        .ok()
+        .filter(|_| hexadecimal)
+        .ok_or_else(|| ValueError::NoAddress { value: text.to_owned() })
+}
+
+/// Cuts the unit off a number and returns its scale, 1 when there is none.
+fn split_unit<'a>(
+    text: &'a str,
+    units: &[(&str, f64)],
+    expected: &'static str,
+) -> Result<(&'a str, f64), ValueError> {
+    let letters = text.trim_end_matches(|c: char| c.is_alphabetic());
+    let unit = text.get(letters.len()..).unwrap_or_default();
+    if unit.is_empty() {
+        return Ok((text, 1.0));
+    }
+    let scale = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
+    match scale {
+        Some((_, scale)) if !letters.is_empty() => Ok((letters, *scale)),
+        _ => Err(ValueError::NoUnit { value: text.to_owned(), expected }),
+    }
+}
+
+/// A decimal number with a point, whatever the machine's language; `text` is quoted in the error.
+fn decimal(number: &str, text: &str) -> Result<f64, ValueError> {
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
+    number
+        .parse()
+        .ok()
+        .filter(|value: &f64| plain && value.is_finite())
+        .ok_or_else(|| ValueError::NoNumber { value: text.to_owned() })
+}
+
+/// A whole number without sign.
+fn whole(text: &str) -> Result<u64, ValueError> {
+    if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) {
+        return text.parse().map_err(|_| ValueError::TooLarge { value: text.to_owned() });
+    }
+    decimal(text, text)?;
+    Err(ValueError::NotWhole { value: text.to_owned() })
+}
+
+/// A number of bytes; a fraction is fine when bytes come out (`1.5MB`).
+fn bytes(text: &str) -> Result<u64, ValueError> {
+    let (number, scale) = split_unit(text, BYTE_UNITS, "a size (B, KB, KiB, MB, MiB, GB, GiB)")?;
+    if scale == 1.0 {
+        return whole(number);
+    }
+    let bytes = decimal(number, text)? * scale;
+    if bytes < 0.0 || bytes.fract() != 0.0 {
+        return Err(ValueError::NotWhole { value: text.to_owned() });
+    }
+    if bytes > EXACT {
+        return Err(ValueError::TooLarge { value: text.to_owned() });
+    }
+    Ok(bytes as u64)
+}
+
+fn both(min: &str, max: Option<&str>) -> String {
+    max.map_or_else(|| min.to_owned(), |max| format!("{min} {max}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(min: &str, max: Option<&str>) -> Result<(f64, f64), ValueError> {
+        SecondsRange::parse(min, max).map(|range| (range.min, range.max))
+    }
+
+    #[test]
+    fn times_take_units_and_the_maximum_may_be_missing() {
+        for (min, max, expected) in [
+            ("1.5s", Some("2500ms"), (1.5, 2.5)),
+            ("12", Some("12.5"), (12.0, 12.5)),
+            ("0", Some("10MS"), (0.0, 0.01)),
+            ("9999", None, (9999.0, f64::INFINITY)),
+            ("-0.5", Some("1seconds"), (-0.5, 1.0)),
+            (".5", Some("1Second"), (0.5, 1.0)),
+        ] {
+            assert_eq!(seconds(min, max), Ok(expected), "{min} {max:?}");
+        }
+        let tiny = seconds("250us", Some("1000000ns")).expect("a range");
+        assert!((tiny.0 - 0.00025).abs() < 1e-12 && (tiny.1 - 0.001).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_bad_time_says_why() {
+        for (min, max, message) in [
+            ("0,5", None, "'0,5' is no number (write 0.5 with a point, without separators)"),
+            ("nan", None, "'nan' is not a time (s, ms, us, ns)"),
+            ("1e3", None, "'1e3' is no number (write 0.5 with a point, without separators)"),
+            ("10MB", None, "'10MB' is not a time (s, ms, us, ns)"),
+            ("ms", None, "'ms' is not a time (s, ms, us, ns)"),
+            ("2", Some("1"), "'2 1' ends before it begins"),
+            ("1", Some("ObjectRef"), "'ObjectRef' is not a time (s, ms, us, ns)"),
+            ("", None, "'' is no number (write 0.5 with a point, without separators)"),
+        ] {
+            let error = seconds(min, max).expect_err(min);
+            assert_eq!(error.to_string(), message);
+        }
+    }
+
+    #[test]
+    fn times_become_exact_nanoseconds() {
+        let range = SecondsRange { min: 3.775, max: f64::INFINITY };
+        assert_eq!(range.nanoseconds(), 3_775_000_000..=i64::MAX);
+    }
+
+    #[test]
+    fn sizes_take_decimal_and_binary_units() {
+        for (text, expected) in [
+            ("4096", 4096),
+            ("4KiB", 4096),
+            ("4kb", 4000),
+            ("10MB", 10_000_000),
+            ("1.5MB", 1_500_000),
+            ("1MiB", 1_048_576),
+            ("2GiB", 2_147_483_648),
+            ("1TiB", 1_099_511_627_776),
+            ("7B", 7),
+            ("7bytes", 7),
+        ] {
+            let range = CountRange::parse(CountUnit::Bytes, text, None);
+            assert_eq!(range, Ok(CountRange { min: expected, max: u64::MAX }), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bad_count_says_why() {
+        for (unit, text, message) in [
+            (CountUnit::Bytes, "0.5B", "'0.5' is not a whole number"),
+            (CountUnit::Bytes, "1.0001KB", "'1.0001KB' is not a whole number"),
+            (CountUnit::Bytes, "10ms", "'10ms' is not a size (B, KB, KiB, MB, MiB, GB, GiB)"),
+            (CountUnit::Bytes, "99999999TB", "'99999999TB' is too large"),
+            (CountUnit::None, "-5", "'-5' is not a whole number"),
+            (
+                CountUnit::None,
+                "1KB",
+                "'1KB' is no number (write 0.5 with a point, without separators)",
+            ),
+            (CountUnit::None, "99999999999999999999", "'99999999999999999999' is too large"),
+        ] {
+            let error = CountRange::parse(unit, text, None).expect_err(text);
+            assert_eq!(error.to_string(), message);
+        }
+    }
+
+    #[test]
+    fn ids_and_rows_are_plain_numbers() {
+        let ids = CountRange::parse(CountUnit::None, "500", Some("600"));
+        assert_eq!(ids, Ok(CountRange { min: 500, max: 600 }));
+        assert_eq!(TopN::parse("5", None), Ok(TopN { take: 5, skip: 0 }));
+        assert_eq!(TopN::parse("5", Some("10")), Ok(TopN { take: 5, skip: 10 }));
+    }
+
+    #[test]
+    fn an_address_goes_with_and_without_prefix() {
+        for text in ["0x1B544000010", "&H1b544000010", "1B544000010", "000001b5`44000010"] {
+            assert_eq!(address(text), Ok(0x1_B544_0000_10), "{text}");
+        }
+        for text in ["0x", "", "-5", "+5", "0xG", "0x1FFFFFFFFFFFFFFFF", "0x0x1"] {
+            assert!(address(text).is_err(), "{text}");
+        }
+    }
 }

@@ -1,0 +1,173 @@
+//! From a line to a command: one function per command and kind, named in the registry.
+
+use super::{
+    Command, Dump,
+    error::ParseError,
+    line::{Token, split},
+    parse,
+};
+use crate::registry::{self, COMMANDS, KINDS, suggest};
+
+/// A line whose first word is a command.
+pub struct Entered<'a> {
+    /// The whole line.
+    pub line: &'a str,
+    /// The command as typed.
+    pub name: &'a str,
+    /// What follows it; for a kind of `.dump`, without the kind.
+    pub tokens: &'a [Token],
+}
+
+/// Reads a line that is neither blank nor a comment.
+pub(crate) fn command(line: &str) -> Result<Option<Command>, ParseError> {
+    let tokens = split(line);
+    let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
+    let Some(command) = registry::command(&first.text) else {
+        return Err(unknown_command(&first.text));
+    };
+    (command.parse)(&Entered { line, name: &first.text, tokens: rest }).map(Some)
+}
+
+fn unknown_command(name: &str) -> ParseError {
+    let names = COMMANDS.iter().flat_map(|command| command.names).copied();
+    let hint = match suggest::nearest(name, names) {
+        Some(nearest) => suggest::did_you_mean(nearest),
+        None if registry::kind(name).is_some() => format!(", did you mean .dump {name}?"),
+        None => "; .help lists them".to_owned(),
+    };
+    ParseError::UnknownCommand { name: name.to_owned(), hint }
+}
+
+/// `.load`
+pub(crate) fn load(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    if entered.tokens.is_empty() {
+        return Err(ParseError::MissingArgument {
+            command: entered.name.to_owned(),
+            what: "at least one file",
+        });
+    }
+    Ok(Command::Load(entered.texts()))
+}
+
+/// `.list`
+pub(crate) fn list(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    entered.takes_nothing().map(|()| Command::List)
+}
+
+/// `.unload`
+pub(crate) fn unload(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    Ok(Command::Unload(entered.texts()))
+}
+
+/// `.sympath`: a path has blanks and semicolons, so everything behind the command belongs to it.
+pub(crate) fn symbol_path(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    let path = match entered.tokens {
+        [] => None,
+        [path] => Some(path.text.clone()),
+        [first, ..] => entered.line.get(first.span.start..).map(str::to_owned),
+    };
+    Ok(Command::SymbolPath(path))
+}
+
+/// `.help`
+pub(crate) fn help(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    if let Some(word) = entered.tokens.get(2) {
+        return Err(entered.too_many("a command or a kind of .dump", word));
+    }
+    Ok(Command::Help(entered.texts()))
+}
+
+/// `.quit`
+pub(crate) fn quit(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    entered.takes_nothing().map(|()| Command::Quit)
+}
+
+/// `.dump`: the kind may stand anywhere between the options.
+pub(crate) fn dump(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    let kinds = || KINDS.iter().map(|kind| kind.name);
+    let listed = || kinds().collect::<Vec<_>>().join(", ");
+    let Some(word) = kind_word(entered.tokens) else {
+        swallowed_kind(entered)?;
+        return Err(ParseError::MissingKind { command: entered.name.to_owned(), kinds: listed() });
+    };
+    let Some(kind) = registry::kind(&word.text) else {
+        return Err(ParseError::UnknownKind {
+            command: entered.name.to_owned(),
+            kind: word.text.clone(),
+            kinds: listed(),
+            hint: suggest::nearest(&word.text, kinds())
+                .map_or_else(String::new, suggest::did_you_mean),
+        });
+    };
+    let options: Vec<Token> =
+        entered.tokens.iter().filter(|token| token.span != word.span).cloned().collect();
+    (kind.parse)(&Entered { tokens: &options, ..*entered }).map(Command::Dump)
+}
+
+/// The kind among the words that are neither options nor their values, or else the first of them.
+pub(crate) fn kind_word(tokens: &[Token]) -> Option<&Token> {
+    let arity = |name: &str| {
+        let option = KINDS.iter().find_map(|kind| kind.option(name))?;
+        Some(((), option.value().arity().1))
+    };
+    let words = parse::items(tokens, arity).into_iter().filter_map(|item| match item {
+        parse::Item::Word(token) => Some(token),
+        _ => None,
+    });
+    let words: Vec<&Token> = words.collect();
+    let kind = words.iter().find(|word| registry::kind(&word.text).is_some());
+    kind.or(words.first()).copied()
+}
+
+/// In `-MinMaxTime 1 ObjectRef` the kind is taken for the maximum; then the option's error explains
+/// more than the missing kind.
+fn swallowed_kind(entered: &Entered<'_>) -> Result<(), ParseError> {
+    let kind = entered.tokens.iter().find_map(|token| registry::kind(&token.text));
+    kind.map_or(Ok(()), |kind| (kind.parse)(entered).map(drop))
+}
+
+/// `.dump ObjectRef`
+pub(crate) fn dump_object_ref(entered: &Entered<'_>) -> Result<Dump, ParseError> {
+    let mut args = parse::options("ObjectRef", entered.tokens, registry::OBJECT_REF)?;
+    args.text = entered.line.to_owned();
+    Ok(Dump::ObjectRef(Box::new(args)))
+}
+
+/// `.dump Process`
+pub(crate) fn dump_process(entered: &Entered<'_>) -> Result<Dump, ParseError> {
+    let mut args = parse::options("Process", entered.tokens, registry::PROCESS)?;
+    args.text = entered.line.to_owned();
+    Ok(Dump::Process(args))
+}
+
+/// `.dump Module`
+pub(crate) fn dump_module(entered: &Entered<'_>) -> Result<Dump, ParseError> {
+    let mut args = parse::options("Module", entered.tokens, registry::MODULE)?;
+    args.text = entered.line.to_owned();
+    Ok(Dump::Module(args))
+}
+
+/// `.dump Stats`
+pub(crate) fn dump_stats(entered: &Entered<'_>) -> Result<Dump, ParseError> {
+    let mut args = parse::options("Stats", entered.tokens, registry::STATS)?;
+    args.text = entered.line.to_owned();
+    Ok(Dump::Stats(args))
+}
+
+impl Entered<'_> {
+    fn texts(&self) -> Vec<String> {
+        self.tokens.iter().map(|token| token.text.clone()).collect()
+    }
+
+    fn takes_nothing(&self) -> Result<(), ParseError> {
+        self.tokens.first().map_or(Ok(()), |word| Err(self.too_many("no argument", word)))
+    }
+
+    fn too_many(&self, takes: &'static str, word: &Token) -> ParseError {
+        ParseError::TooManyArguments {
+            command: self.name.to_owned(),
+            takes,
+            word: word.text.clone(),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Lines and what they mean.
+
+use super::*;
+use crate::filter::{Filter, ProcessFilter};
+
+fn parse(line: &str) -> Command {
+    Command::parse(line).unwrap_or_else(|error| panic!("{line}: {error}")).expect("a command")
+}
+
+fn object_ref(options: &str) -> ObjectRefArgs {
+    match parse(&format!(".dump ObjectRef {options}")) {
+        Command::Dump(Dump::ObjectRef(args)) => ObjectRefArgs { text: String::new(), ..*args },
+        other => panic!("{options}: {other:?}"),
+    }
+}
+
+fn error(line: &str) -> String {
+    Command::parse(line).expect_err(line).to_string()
+}
+
+fn filter(text: &str) -> Option<Filter> {
+    Some(Filter::new(text).expect("a filter"))
+}
+
+fn processes(text: &str) -> Option<ProcessFilter> {
+    Some(ProcessFilter::new(text).expect("a filter"))
+}
+
+#[test]
+fn blank_lines_and_comments_are_no_commands() {
+    for line in ["", "  \t", "# .dump ObjectRef", "  #x"] {
+        assert_eq!(Command::parse(line), Ok(None), "{line}");
+    }
+}
+
+#[test]
+fn commands_go_by_all_their_names_in_any_case() {
+    assert_eq!(
+        parse(".LOAD a.etl \"b c.etl\""),
+        Command::Load(vec!["a.etl".into(), "b c.etl".into()])
+    );
+    assert_eq!(parse(" .list "), Command::List);
+    assert_eq!(parse(".unload"), Command::Unload(vec![]));
+    for line in [".quit", ".q", ".EXIT", "q"] {
+        assert_eq!(parse(line), Command::Quit);
+    }
+    for line in [".help", "help", "?", ".?"] {
+        assert_eq!(parse(line), Command::Help(vec![]));
+    }
+    assert_eq!(
+        parse(".help .dump objectref"),
+        Command::Help(vec![".dump".into(), "objectref".into()])
+    );
+}
+
+#[test]
+fn a_symbol_path_takes_the_rest_of_the_line() {
+    for (line, expected) in [
+        (".sympath", None),
+        (".sympath C:\\a;srv*b*https://x", Some("C:\\a;srv*b*https://x")),
+        (".sympath C:\\my symbols;cache*C:\\c ", Some("C:\\my symbols;cache*C:\\c")),
+        (".sympath \"C:\\my symbols\"", Some("C:\\my symbols")),
+    ] {
+        assert_eq!(parse(line), Command::SymbolPath(expected.map(str::to_owned)), "{line}");
+    }
+}
+
+#[test]
+fn every_option_of_object_ref_fills_its_field() {
+    let none = ObjectRefArgs::default;
+    for (options, expected) in [
+        ("", none()),
+        ("-pn a", ObjectRefArgs { process: processes("a"), ..none() }),
+        ("-PROCESSNAME a;!4", ObjectRefArgs { process: processes("a;!4"), ..none() }),
+        ("-RelatedProcess a", ObjectRefArgs { related_process: processes("a"), ..none() }),
+        ("-ObjectName \"*a b*\"", ObjectRefArgs { object_name: filter("*a b*"), ..none() }),
+        ("-type !Event", ObjectRefArgs { object_type: filter("!Event"), ..none() }),
+        ("-Handle 0xC0", ObjectRefArgs { handle: filter("0xC0"), ..none() }),
+        ("-Object *6290", ObjectRefArgs { object: filter("*6290"), ..none() }),
+        ("-leak", ObjectRefArgs { leak: true, ..none() }),
+        ("-ss", ObjectRefArgs { show_stack: true, ..none() }),
+        ("-ShowStack", ObjectRefArgs { show_stack: true, ..none() }),
+        ("-CreateStack *a*", ObjectRefArgs { create_stack: filter("*a*"), ..none() }),
+        ("-DestroyStack *a*", ObjectRefArgs { destroy_stack: filter("*a*"), ..none() }),
+        ("-StackFilter *a*", ObjectRefArgs { stack_filter: filter("*a*"), ..none() }),
+        ("-sf *a*", ObjectRefArgs { stack_filter: filter("*a*"), ..none() }),
+        (
+            "-MinMaxTime -1 2.5",
+            ObjectRefArgs { time: Some(SecondsRange { min: -1.0, max: 2.5 }), ..none() },
+        ),
+        (
+            "-MinMaxDuration 9999",
+            ObjectRefArgs {
+                duration: Some(SecondsRange { min: 9999.0, max: f64::INFINITY }),
+                ..none()
+            },
+        ),
+        (
+            "-MinMaxId 5",
+            ObjectRefArgs { ids: Some(CountRange { min: 5, max: u64::MAX }), ..none() },
+        ),
+        ("-Map 0", ObjectRefArgs { map: Some(MapMode::Objects), ..none() }),
+        ("-Map 1", ObjectRefArgs { map: Some(MapMode::Mappings), ..none() }),
+        ("-PtrInMap 0x2A", ObjectRefArgs { ptr_in_map: Some(42), ..none() }),
+        ("-ViewBase 0x2A*", ObjectRefArgs { view_base: filter("0x2A*"), ..none() }),
+        (
+            "-MinMaxMapSize 4KiB 1MB",
+            ObjectRefArgs { map_size: Some(CountRange { min: 4096, max: 1_000_000 }), ..none() },
+        ),
+        ("-MultiProcess", ObjectRefArgs { multi_process: true, ..none() }),
+        ("-Overlapped", ObjectRefArgs { overlapped: true, ..none() }),
+        ("-Inherit", ObjectRefArgs { inherit: true, ..none() }),
+        ("-ShowRef", ObjectRefArgs { show_ref: true, ..none() }),
+        ("-ShowTotal total", ObjectRefArgs { show_total: Some(ShowTotal::Total), ..none() }),
+        ("-ShowTotal Process", ObjectRefArgs { show_total: Some(ShowTotal::Process), ..none() }),
+        ("-ShowTotal None", ObjectRefArgs { show_total: Some(ShowTotal::None), ..none() }),
+        ("-TopN 5", ObjectRefArgs { top: Some(TopN { take: 5, skip: 0 }), ..none() }),
+        ("-TopN 5 2", ObjectRefArgs { top: Some(TopN { take: 5, skip: 2 }), ..none() }),
+        ("-ShowAddress", ObjectRefArgs { show_address: true, ..none() }),
+        ("-json", ObjectRefArgs { json: JsonMode::Lines, ..none() }),
+        ("-json-pretty", ObjectRefArgs { json: JsonMode::Pretty, ..none() }),
+    ] {
+        assert_eq!(object_ref(options), expected, "{options}");
+    }
+}
+
+#[test]
+fn options_combine_and_the_last_of_two_counts() {
+    let args = object_ref("-TopN 5 -ShowTotal Total -Leak -TopN 3 -pn -5");
+    assert_eq!(args.top, Some(TopN { take: 3, skip: 0 }));
+    assert_eq!(args.show_total, Some(ShowTotal::Total));
+    assert!(args.leak);
+    assert_eq!(args.process, processes("-5"));
+}
+
+#[test]
+fn the_kind_may_stand_anywhere_and_the_line_is_kept() {
+    for line in [
+        ".dump ObjectRef -Leak -pn Process",
+        ".DUMP -leak OBJECTREF -pn Process",
+        ".dump -Leak -pn Process ObjectRef",
+    ] {
+        let Command::Dump(Dump::ObjectRef(args)) = parse(line) else { panic!("{line}") };
+        assert!(args.leak && args.process == processes("Process"), "{line}");
+        assert_eq!(args.text, line);
+    }
+    let Command::Dump(Dump::Process(args)) = parse(" .dump process -pn a -json ") else { panic!() };
+    assert_eq!(args.text, ".dump process -pn a -json");
+    assert_eq!((args.process, args.json), (processes("a"), JsonMode::Lines));
+}
+
+#[test]
+fn an_unknown_option_names_itself_the_nearest_and_what_that_does() {
+    assert_eq!(
+        error(".dump ObjectRef -Laek"),
+        "unknown option -Laek, did you mean -Leak?\n  -Leak  only handles that were opened and never closed"
+    );
+    assert_eq!(
+        error(".dump ObjectRef -Foo"),
+        "unknown option -Foo; .help ObjectRef lists the options"
+    );
+    assert_eq!(
+        error(".dump Process -Leak"),
+        "unknown option -Leak; .help Process lists the options"
+    );
+    assert_eq!(
+        error(".dump ObjectRef Leak"),
+        "unexpected 'Leak', did you mean -Leak?\n  -Leak  only handles that were opened and never closed"
+    );
+}
+
+#[test]
+fn a_bad_value_names_its_option_and_what_that_takes() {
+    assert_eq!(
+        error(".dump ObjectRef -ShowTotal Totl"),
+        "-ShowTotal: 'Totl' is not one of Total, Process, None, did you mean Total?\n  \
+         -ShowTotal Total|Process|None  count handles that are open at the end instead of listing objects"
+    );
+    assert_eq!(
+        error(".dump ObjectRef -MinMaxTime 0,5"),
+        "-MinMaxTime: '0,5' is no number (write 0.5 with a point, without separators)\n  \
+         -MinMaxTime SECONDS [MAX]  only events in this time since the session started"
+    );
+    assert_eq!(
+        error(".dump ObjectRef -handle -Leak"),
+        "-handle needs a value\n  -Handle FILTER  only events of this handle value; no mappings"
+    );
+    // A maximum that may be missing takes whatever does not look like an option.
+    assert!(
+        error(".dump -MinMaxTime 1 ObjectRef")
+            .starts_with("-MinMaxTime: 'ObjectRef' is not a time")
+    );
+}
+
+#[test]
+fn an_unknown_command_or_kind_names_the_nearest() {
+    for (line, expected) in [
+        (".lod x", "unknown command .lod, did you mean .load?"),
+        ("dump ObjectRef", "unknown command dump, did you mean .dump?"),
+        ("ObjectRef", "unknown command ObjectRef, did you mean .dump ObjectRef?"),
+        ("xyzzy", "unknown command xyzzy; .help lists them"),
+        (".dump", ".dump needs to know what to dump: ObjectRef, Process, Module, Stats"),
+        (
+            ".dump -pn Process",
+            ".dump needs to know what to dump: ObjectRef, Process, Module, Stats",
+        ),
+        (
+            ".dump Object",
+            ".dump cannot dump 'Object', only ObjectRef, Process, Module, Stats, did you mean ObjectRef?",
+        ),
+        (".load", ".load needs at least one file"),
+        (".quit now", ".quit takes no argument; 'now' is too much"),
+    ] {
+        assert_eq!(error(line), expected);
+    }
+}

@@ -1,0 +1,188 @@
+//! Filters that remove events, and filters over the events that are left.
+
+use handlescope_model::{ArchiveError, EventKind};
+
+use crate::command::SecondsRange;
+use crate::filter::Filter;
+use crate::query::FileContext;
+use crate::query::columns::U32s;
+use crate::query::events::{Events, is_closing, is_handle_event, is_opening};
+use crate::query::filters::object::HexFilter;
+use crate::query::frame_names::Frames;
+use crate::query::lifecycle::first_create;
+use crate::query::selection::{Selected, Selection};
+use crate::query::stacks::{StackSet, StackVerdicts};
+
+/// `-Leak`: keeps what was opened and never closed, and drops closes.
+///
+/// Creation and end stay, also when their events go: they still say when the object lived.
+pub(super) fn keep_leaks(
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), ArchiveError> {
+    let events = Events(file.trace);
+    let (kind, leaked) = (events.kind()?, events.leaked()?);
+    let kinds = kind.values();
+    let Selection { objects, events: left } = selection;
+    objects.retain(|selected| {
+        let mut any = false;
+        left.restrict(file.objects.event_count(), file.objects.events(selected.object()), |event| {
+            let kind = kinds.get(event).copied().unwrap_or_default();
+            if !is_opening(kind) {
+                return !is_closing(kind);
+            }
+            let leaked = leaked.get(event);
+            any |= leaked;
+            leaked
+        });
+        any
+    });
+    Ok(())
+}
+
+/// `-MinMaxTime`: removes what happened outside of the time.
+pub(super) fn keep_time(
+    range: SecondsRange,
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), ArchiveError> {
+    let time = Events(file.trace).time()?;
+    let (times, range) = (time.values(), range.nanoseconds());
+    let passes = |event: usize| times.get(event).is_some_and(|time| range.contains(time));
+    remove_events(file, selection, passes)
+}
+
+/// `-StackFilter`: removes what happened on other stacks.
+pub(super) fn keep_stacks(
+    filter: &Filter,
+    file: &FileContext<'_>,
+    frames: &Frames<'_>,
+    selection: &mut Selection,
+) -> Result<(), ArchiveError> {
+    let stack = Events(file.trace).u32s("stack")?;
+    let mut needed = StackSet::new(frames.stacks.len());
+    for selected in selection.objects() {
+        let events = file.objects.events(selected.object());
+        for event in events.filter(|&event| selection.events.contains(event)) {
+            needed.add(stack.get(event));
+        }
+        for event in selected.create().into_iter().chain(selected.end()) {
+            needed.add(stack.get(event));
+        }
+    }
+    let verdicts = StackVerdicts::of(filter, &needed, frames);
+    remove_events(file, selection, |event| verdicts.passes(stack.get(event)))
+}
+
+/// Removes events, and a creation and an end, that do not pass. The first creation that is left
+/// takes over; an end is not replaced. An object of which nothing is left goes.
+fn remove_events(
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+    passes: impl Fn(usize) -> bool,
+) -> Result<(), ArchiveError> {
+    let kind = Events(file.trace).kind()?;
+    let Selection { objects, events: left } = selection;
+    let height = file.objects.event_count();
+    objects.retain_mut(|selected| {
+        let events = file.objects.events(selected.object());
+        let any = left.restrict(height, events.clone(), &passes);
+        if selected.create().is_some_and(|create| !passes(create)) {
+            selected.set_create(first_create(kind.values(), events, left));
+        }
+        if selected.end().is_some_and(|end| !passes(end)) {
+            selected.remove_end();
+        }
+        any || selected.create().is_some() || selected.end().is_some()
+    });
+    Ok(())
+}
+
+/// `-Handle`: keeps creates, duplicates and closes of some handle values. Mappings have none and
+/// are not asked.
+pub(super) fn keep_handles(
+    filter: &Filter,
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), ArchiveError> {
+    let events = Events(file.trace);
+    let (kind, handle) = (events.kind()?, events.u64s("handle")?);
+    let mut hex = HexFilter::new(filter);
+    let Selection { objects, events: left } = selection;
+    objects.retain(|selected| {
+        let object = selected.object();
+        if file.objects.is_mapping(object) {
+            return true;
+        }
+        let mut any = false;
+        let still_left = |event: usize| {
+            if !kind.get(event).is_some_and(is_handle_event) {
+                return true;
+            }
+            let matches = handle.get(event).is_some_and(|handle| hex.matches(handle));
+            any |= matches;
+            matches
+        };
+        left.restrict(file.objects.event_count(), file.objects.events(object), still_left);
+        any
+    });
+    Ok(())
+}
+
+/// `-Inherit`: objects with a duplicate left that a child inherited.
+pub(super) fn keep_inherited(
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), ArchiveError> {
+    let heir = Events(file.trace).u32s("inherited_by")?;
+    let Selection { objects, events: left } = selection;
+    objects.retain(|selected| {
+        let mut events = file.objects.events(selected.object());
+        events.any(|event| left.contains(event) && heir.get(event).is_some())
+    });
+    Ok(())
+}
+
+/// `-CreateStack` and `-DestroyStack`: objects whose creation, or end, has a matching stack.
+pub(super) fn keep_by_stack_of(
+    which: fn(Selected) -> Option<usize>,
+    filter: &Filter,
+    file: &FileContext<'_>,
+    frames: &Frames<'_>,
+    selection: &mut Selection,
+) -> Result<(), ArchiveError> {
+    let stack: U32s = Events(file.trace).u32s("stack")?;
+    selection.objects.retain(|&selected| which(selected).is_some());
+    let stack_of = |selected: &Selected| which(*selected).and_then(|event| stack.get(event));
+    let mut needed = StackSet::new(frames.stacks.len());
+    for selected in &selection.objects {
+        needed.add(stack_of(selected));
+    }
+    let verdicts = StackVerdicts::of(filter, &needed, frames);
+    selection.objects.retain(|selected| verdicts.passes(stack_of(selected)));
+    Ok(())
+}
+
+/// `-Overlapped`: objects that had two handles open at once, going by the events that are left.
+pub(super) fn keep_overlapped(
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), ArchiveError> {
+    let kind = Events(file.trace).kind()?;
+    let kinds = kind.values();
+    let Selection { objects, events: left } = selection;
+    objects.retain(|selected| {
+        let mut open = 0_i64;
+        let mut events = file.objects.events(selected.object());
+        events.any(|event| {
+            let kind = kinds.get(event).copied().and_then(EventKind::from_code);
+            open += match kind.filter(|_| left.contains(event)) {
+                Some(EventKind::HandleCreate | EventKind::HandleDuplicate) => 1,
+                Some(EventKind::HandleClose) => -1,
+                _ => 0,
+            };
+            open > 1
+        })
+    });
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! The filters of `.dump ObjectRef`, in their fixed order.
+//!
+//! Id, map mode, multi process, name, type, object, leak*, time*, stack*, creator, map ranges,
+//! inherit, related, handle*, create stack, destroy stack, duration, overlapped. Those with a star
+//! remove events, so that later ones see less. The others only look, so that they may change places
+//! among those with a star where that is cheaper: filters over the unfiltered object (id, map mode,
+//! multi process, name, type, object, map ranges, duration) run first, and those that need symbols
+//! for no other reason run last.
+
+mod event;
+mod object;
+mod process;
+
+use handlescope_model::ArchiveError;
+
+use super::FileContext;
+use super::selection::{Selected, Selection};
+use crate::command::ObjectRefArgs;
+use crate::filter::Filter;
+
+use self::process::CreatorFilter;
+
+/// Applies all filters of a query to one trace.
+pub(super) fn select(
+    file: &FileContext<'_>,
+    args: &ObjectRefArgs,
+) -> Result<Selection, ArchiveError> {
+    let mut tests = object::tests(file.trace, &file.objects, &file.types, args)?;
+    let mut selection =
+        Selection::new(&file.objects, |object| tests.iter_mut().all(|test| test(object)));
+    if args.leak {
+        event::keep_leaks(file, &mut selection)?;
+    }
+    if let Some(range) = args.time {
+        event::keep_time(range, file, &mut selection)?;
+    }
+    let creator =
+        args.process.as_ref().map(|filter| CreatorFilter::new(filter, file)).transpose()?;
+    if let Some(filter) = &args.stack_filter {
+        // Symbols may have to come from far away: ask for no more of them than can matter.
+        if let Some(creator) = &creator {
+            creator.drop_hopeless(&mut selection);
+        }
+        event::keep_stacks(filter, file, file.frames()?, &mut selection)?;
+    }
+    if let Some(creator) = &creator {
+        creator.apply(&mut selection);
+    }
+    if args.inherit {
+        event::keep_inherited(file, &mut selection)?;
+    }
+    if let Some(filter) = &args.related_process {
+        process::keep_related(filter, file, &mut selection)?;
+    }
+    if let Some(filter) = &args.handle {
+        event::keep_handles(filter, file, &mut selection)?;
+    }
+    if args.overlapped {
+        event::keep_overlapped(file, &mut selection)?;
+    }
+    by_stack_of(Selected::create, args.create_stack.as_ref(), file, &mut selection)?;
+    by_stack_of(Selected::end, args.destroy_stack.as_ref(), file, &mut selection)?;
+    Ok(selection)
+}
+
+fn by_stack_of(
+    which: fn(Selected) -> Option<usize>,
+    filter: Option<&Filter>,
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), ArchiveError> {
+    let Some(filter) = filter else { return Ok(()) };
+    event::keep_by_stack_of(which, filter, file, file.frames()?, selection)
+}

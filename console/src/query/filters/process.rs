@@ -1,0 +1,118 @@
+//! Filters over processes: who created an object, and who had to do with it.
+
+use handlescope_model::{ArchiveError, EventKind, Table};
+
+use crate::filter::ProcessFilter;
+use crate::query::FileContext;
+use crate::query::columns::U32s;
+use crate::query::events::Events;
+use crate::query::lifecycle::create_rank;
+use crate::query::selection::{Selected, Selection};
+use crate::query::tables::ProcessList;
+
+/// The verdict on every process of a trace, so that no event needs its text.
+struct ProcessVerdicts {
+    rows: Vec<bool>,
+    invalid: bool,
+}
+
+impl ProcessVerdicts {
+    fn new(filter: &ProcessFilter, processes: &ProcessList) -> Self {
+        let rows = processes.rows().iter().map(|p| filter.matches(&p.name, p.pid)).collect();
+        let invalid = processes.invalid();
+        Self { rows, invalid: filter.matches(&invalid.name, invalid.pid) }
+    }
+
+    fn passes(&self, process: u32) -> bool {
+        self.rows.get(process as usize).copied().unwrap_or(self.invalid)
+    }
+}
+
+/// `-ProcessName`: the process of the creation, or without one any owner of a rundown handle.
+pub(super) struct CreatorFilter<'a> {
+    file: &'a FileContext<'a>,
+    verdicts: ProcessVerdicts,
+    process: U32s,
+    owner: U32s,
+    kind: U32s,
+}
+
+impl<'a> CreatorFilter<'a> {
+    pub(super) fn new(
+        filter: &ProcessFilter,
+        file: &'a FileContext<'a>,
+    ) -> Result<Self, ArchiveError> {
+        let events = Events(file.trace);
+        Ok(Self {
+            verdicts: ProcessVerdicts::new(filter, &file.processes),
+            process: events.u32s("process")?,
+            kind: events.kind()?,
+            owner: U32s::load(file.trace, Table::ExistingHandles, "process")?,
+            file,
+        })
+    }
+
+    pub(super) fn apply(&self, selection: &mut Selection) {
+        selection.objects.retain(|selected| match selected.create() {
+            Some(create) => self.event_passes(create),
+            None => self.any_owner_passes(*selected),
+        });
+    }
+
+    /// Drops objects that cannot pass [`Self::apply`] later, whatever is removed from them in
+    /// between: no event that may become the creation has the right process, and no owner.
+    pub(super) fn drop_hopeless(&self, selection: &mut Selection) {
+        let kinds = self.kind.values();
+        selection.objects.retain(|selected| {
+            selected.create().is_some_and(|create| self.event_passes(create))
+                || self.file.objects.events(selected.object()).any(|event| {
+                    kinds.get(event).is_some_and(|&kind| create_rank(kind).is_some())
+                        && self.event_passes(event)
+                })
+                || self.any_owner_passes(*selected)
+        });
+    }
+
+    fn event_passes(&self, event: usize) -> bool {
+        self.process.values().get(event).is_some_and(|&process| self.verdicts.passes(process))
+    }
+
+    fn any_owner_passes(&self, selected: Selected) -> bool {
+        let owners = self.owner.values().get(self.file.objects.existing(selected.object()));
+        owners.unwrap_or_default().iter().any(|&owner| self.verdicts.passes(owner))
+    }
+}
+
+/// `-RelatedProcess`: any process of the events that are left, of creation and end, any owner of a
+/// rundown handle, any process a handle was duplicated from or by, any child that inherited one.
+///
+/// A negative filter therefore asks for some other process.
+pub(super) fn keep_related(
+    filter: &ProcessFilter,
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), ArchiveError> {
+    let events = Events(file.trace);
+    let verdicts = ProcessVerdicts::new(filter, &file.processes);
+    let (kind, process) = (events.kind()?, events.u32s("process")?);
+    let (source, caller) = (events.u32s("source_process")?, events.u32s("caller_process")?);
+    let heir = events.u32s("inherited_by")?;
+    let owner = U32s::load(file.trace, Table::ExistingHandles, "process")?;
+    let passes = |process: Option<u32>| process.is_some_and(|process| verdicts.passes(process));
+    let event_passes = |event: usize| {
+        passes(process.get(event))
+            || (kind.get(event) == Some(EventKind::HandleDuplicate.code())
+                && (source.get(event).map_or(verdicts.invalid, |source| verdicts.passes(source))
+                    || passes(caller.get(event))
+                    || passes(heir.get(event))))
+    };
+    let Selection { objects, events: left } = selection;
+    objects.retain(|selected| {
+        let object = selected.object();
+        selected.create().is_some_and(event_passes)
+            || selected.end().is_some_and(event_passes)
+            || file.objects.existing(object).any(|handle| passes(owner.get(handle)))
+            || file.objects.events(object).any(|event| left.contains(event) && event_passes(event))
+    });
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! What the frames of a trace are called: resolved late, in batches, and remembered.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use handlescope_extract::symbols::{ModuleIdentity, PdbIdentity, ResolvedFrame, Symbolizer};
+use handlescope_model::{ArchiveError, Table, Trace};
+
+use super::columns::{Lists, Texts, U32s, U64s};
+
+/// What a frame outside of all modules is called.
+const UNKNOWN_METHOD: &str = "<UnknownMethod>";
+
+/// Where function names come from.
+pub trait FrameNames {
+    /// The function at each relative address of a module, in their order.
+    fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<Option<ResolvedFrame>>;
+}
+
+impl FrameNames for Symbolizer {
+    fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<Option<ResolvedFrame>> {
+        Self::resolve(self, module, rvas)
+    }
+}
+
+/// The names of frames that were asked for, by row of the frames table; `None` has no name.
+///
+/// Belongs to one loaded trace and one symbol path: make a new one when either changes.
+#[derive(Debug, Default)]
+pub struct FrameMemory(Mutex<HashMap<u32, Option<ResolvedFrame>>>);
+
+impl FrameMemory {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Option<ResolvedFrame>>> {
+        // Every entry is whole as soon as it is there.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The frames of a trace.
+pub(crate) struct Frames<'a> {
+    pub(crate) stacks: Lists,
+    module: U32s,
+    rva: U64s,
+    address: U64s,
+    modules: Vec<ModuleIdentity>,
+    names: &'a dyn FrameNames,
+    memory: &'a FrameMemory,
+}
+
+impl<'a> Frames<'a> {
+    pub(crate) fn load(
+        trace: &Trace,
+        names: &'a dyn FrameNames,
+        memory: &'a FrameMemory,
+    ) -> Result<Self, ArchiveError> {
+        Ok(Self {
+            stacks: Lists::load(trace, Table::Stacks, "frames")?,
+            module: U32s::load(trace, Table::Frames, "module")?,
+            rva: U64s::load(trace, Table::Frames, "rva")?,
+            address: U64s::load(trace, Table::Frames, "address")?,
+            modules: module_identities(trace)?,
+            names,
+            memory,
+        })
+    }
+
+    /// Finds the names of all frames of some stacks that are not known yet, module by module with
+    /// ascending addresses, so that each symbol file is opened once and read in one direction.
+    pub(crate) fn resolve(&self, stacks: impl Iterator<Item = u32>) {
+        let mut memory = self.memory.lock();
+        let mut wanted: BTreeMap<u32, Vec<(u64, u32)>> = BTreeMap::new();
+        for &frame in stacks.flat_map(|stack| self.stacks.get(stack as usize)) {
+            let row = frame as usize;
+            if let (Some(module), Some(rva)) = (self.module.get(row), self.rva.get(row))
+                && !memory.contains_key(&frame)
+            {
+                memory.insert(frame, None);
+                wanted.entry(module).or_default().push((rva, frame));
+            }
+        }
+        for (module, mut frames) in wanted {
+            let Some(module) = self.modules.get(module as usize) else { continue };
+            frames.sort_unstable();
+            let rvas: Vec<u64> = frames.iter().map(|&(rva, _)| rva).collect();
+            let names = self.names.resolve(module, &rvas);
+            memory.extend(frames.into_iter().map(|(_, frame)| frame).zip(names));
+        }
+    }
+
+    /// Gives access to the names found so far. Resolving has to wait while it lives.
+    pub(crate) fn named(&self) -> NamedFrames<'_> {
+        NamedFrames { frames: self, memory: self.memory.lock() }
+    }
+}
+
+/// Frames with their names.
+pub(crate) struct NamedFrames<'a> {
+    frames: &'a Frames<'a>,
+    memory: MutexGuard<'a, HashMap<u32, Option<ResolvedFrame>>>,
+}
+
+impl NamedFrames<'_> {
+    /// The frames of a stack, innermost first.
+    pub(crate) fn stack(&self, stack: u32) -> impl ExactSizeIterator<Item = FrameView<'_>> {
+        self.frames.stacks.get(stack as usize).iter().map(|&frame| self.frame(frame))
+    }
+
+    pub(crate) fn frame(&self, frame: u32) -> FrameView<'_> {
+        let row = frame as usize;
+        let location = self.frames.module.get(row).zip(self.frames.rva.get(row));
+        let module = location.and_then(|(module, rva)| {
+            let identity = self.frames.modules.get(module as usize)?;
+            Some(InModule { row: module, name: &identity.name, rva })
+        });
+        FrameView {
+            name: self.memory.get(&frame).and_then(Option::as_ref).filter(|_| module.is_some()),
+            address: self.frames.address.get(row),
+            module,
+        }
+    }
+}
+
+/// One frame: a function, else a place in a module, else an address.
+///
+/// Displays as stack filters see it: `module!function`, `module+0x1A2B` or `<UnknownMethod>`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameView<'a> {
+    pub(crate) module: Option<InModule<'a>>,
+    pub(crate) name: Option<&'a ResolvedFrame>,
+    /// The raw address, of frames outside of all modules.
+    pub(crate) address: Option<u64>,
+}
+
+/// A place in a module.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InModule<'a> {
+    pub(crate) row: u32,
+    pub(crate) name: &'a str,
+    pub(crate) rva: u64,
+}
+
+impl fmt::Display for FrameView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.module, self.name) {
+            (Some(module), Some(name)) => write!(f, "{}!{}", module.name, name.function),
+            (Some(module), None) => write!(f, "{}+0x{:X}", module.name, module.rva),
+            (None, _) => f.write_str(UNKNOWN_METHOD),
+        }
+    }
+}
+
+/// Where modules are mapped, for those with one address only.
+#[derive(Debug, Default)]
+pub(crate) struct ModuleBases(HashMap<u32, Option<u64>>);
+
+impl ModuleBases {
+    pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        let modules = U32s::load(trace, Table::ModuleLoads, "module")?;
+        let bases = U64s::load(trace, Table::ModuleLoads, "base")?;
+        let mut only = HashMap::new();
+        for (&module, &base) in modules.values().iter().zip(bases.values()) {
+            let known = only.entry(module).or_insert(Some(base));
+            *known = known.filter(|&known| known == base);
+        }
+        Ok(Self(only))
+    }
+
+    /// The address of a frame; `None` when its module is mapped at several addresses.
+    pub(crate) fn address(&self, frame: &FrameView<'_>) -> Option<u64> {
+        match frame.module {
+            Some(module) => self.0.get(&module.row)?.map(|base| base.wrapping_add(module.rva)),
+            None => frame.address,
+        }
+    }
+}
+
+fn module_identities(trace: &Trace) -> Result<Vec<ModuleIdentity>, ArchiveError> {
+    let texts = |name| Texts::load(trace, Table::Modules, name);
+    let (name, path) = (texts("name")?, texts("path")?);
+    let (pdb_name, pdb_guid) = (texts("pdb_name")?, texts("pdb_guid")?);
+    let size = U64s::load(trace, Table::Modules, "size")?;
+    let timestamp = U32s::load(trace, Table::Modules, "timestamp")?;
+    let pdb_age = U32s::load(trace, Table::Modules, "pdb_age")?;
+    let pdb = |row| {
+        Some(PdbIdentity {
+            name: pdb_name.get(row)?.to_owned(),
+            guid: pdb_guid.get(row)?.parse().ok()?,
+            age: pdb_age.get(row)?,
+        })
+    };
+    let identity = |row| ModuleIdentity {
+        name: name.text(row).to_owned(),
+        path: path.text(row).to_owned(),
+        size: size.get(row).unwrap_or_default(),
+        timestamp: timestamp.get(row),
+        pdb: pdb(row),
+    };
+    Ok((0..name.len()).map(identity).collect())
+}

@@ -1,0 +1,42 @@
+//! Questions to loaded traces.
+//!
+//! A query reads the columns it needs and no others, works on contiguous slices, and tests a text
+//! once for each distinct name, type, process or frame, never once for each event. What it finds
+//! is a [`Selection`]: objects with the events that are left of them.
+
+mod columns;
+mod events;
+mod filters;
+mod frame_names;
+mod info;
+mod lifecycle;
+mod listing;
+mod object_ref;
+mod objects;
+mod selection;
+mod stacks;
+mod tables;
+mod totals;
+
+use handlescope_model::Trace;
+
+pub use self::frame_names::{FrameMemory, FrameNames};
+pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
+pub use self::object_ref::{FileAnswer, ObjectRefAnswer, count_by, object_ref};
+pub use self::selection::{EventMask, Selected, Selection};
+pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
+pub use self::totals::{CountBy, OpenHandles, Totals};
+
+pub(crate) use self::columns::{Flags, I32s, I64s, Texts, U32s, U64s};
+pub(crate) use self::frame_names::{FrameView, ModuleBases, NamedFrames};
+pub(crate) use self::info::trace_info;
+pub(crate) use self::object_ref::FileContext;
+
+/// A loaded trace.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// Its tables.
+    pub trace: &'a Trace,
+    /// The names of its frames that were found so far.
+    pub frames: &'a FrameMemory,
+}

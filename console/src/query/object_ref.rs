@@ -1,0 +1,183 @@
+//! `.dump ObjectRef`: from loaded traces and arguments to what is to be printed.
+
+use std::cell::OnceCell;
+
+use handlescope_model::tables::TraceInfo;
+use handlescope_model::{ArchiveError, Trace};
+
+use super::Source;
+use super::filters;
+use super::frame_names::{FrameNames, Frames, ModuleBases};
+use super::info::trace_info;
+use super::lifecycle::lifetime_ns;
+use super::listing::Listing;
+use super::objects::ObjectTable;
+use super::selection::{Selected, Selection};
+use super::tables::{ProcessList, TypeNames};
+use super::totals::{CountBy, OpenHandles, Totals};
+use crate::command::{JsonMode, ObjectRefArgs, ShowTotal};
+
+/// The answer for all traces, in the order they are loaded.
+#[derive(Debug)]
+pub struct ObjectRefAnswer<'a> {
+    /// One answer for each trace.
+    pub files: Vec<FileAnswer<'a>>,
+}
+
+/// The answer for one trace.
+#[derive(Debug)]
+pub struct FileAnswer<'a> {
+    /// What is known of the trace.
+    pub info: TraceInfo,
+    /// Objects that passed, in the console's order, and their events.
+    pub selection: Selection,
+    /// Sums over them.
+    pub totals: Totals,
+    /// Handles that were open at the end, if they were asked for.
+    pub open_handles: Option<OpenHandles>,
+    /// What is needed to print objects; `None` when only sums were asked for.
+    pub listing: Option<Listing>,
+    /// Addresses of modules, if they were asked for.
+    pub(crate) bases: ModuleBases,
+    pub(crate) file: FileContext<'a>,
+}
+
+/// The tables of a trace that every part of a query needs.
+pub(crate) struct FileContext<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) objects: ObjectTable,
+    pub(crate) types: TypeNames,
+    pub(crate) processes: ProcessList,
+    source: &'a Source<'a>,
+    names: &'a dyn FrameNames,
+    frames: OnceCell<Frames<'a>>,
+}
+
+impl std::fmt::Debug for FileContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileContext").field("trace", &self.trace).finish_non_exhaustive()
+    }
+}
+
+/// Answers `.dump ObjectRef` over loaded traces.
+///
+/// # Errors
+/// When an archive is damaged.
+pub fn object_ref<'a>(
+    sources: &'a [Source<'a>],
+    args: &ObjectRefArgs,
+    names: &'a dyn FrameNames,
+) -> Result<ObjectRefAnswer<'a>, ArchiveError> {
+    let files: Result<_, _> =
+        sources.iter().map(|source| FileAnswer::new(source, args, names)).collect();
+    Ok(ObjectRefAnswer { files: files? })
+}
+
+/// What `-ShowTotal` counts open handles by; `None` when it asks for no table.
+pub fn count_by(args: &ObjectRefArgs) -> Option<CountBy> {
+    match args.show_total {
+        Some(ShowTotal::Total) => Some(CountBy::Type),
+        Some(ShowTotal::Process) => Some(CountBy::Process),
+        Some(ShowTotal::None) | None => None,
+    }
+}
+
+impl ObjectRefAnswer<'_> {
+    /// Sums over all traces.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for file in &self.files {
+            totals += file.totals;
+        }
+        totals
+    }
+
+    /// Open handles of all traces.
+    pub fn open_handles(&self) -> OpenHandles {
+        let mut all = OpenHandles::default();
+        for handles in self.files.iter().filter_map(|file| file.open_handles.as_ref()) {
+            all.add(handles);
+        }
+        all
+    }
+}
+
+impl<'a> FileAnswer<'a> {
+    fn new(
+        source: &'a Source<'a>,
+        args: &ObjectRefArgs,
+        names: &'a dyn FrameNames,
+    ) -> Result<Self, ArchiveError> {
+        let file = FileContext::load(source, names)?;
+        let mut selection = filters::select(&file, args)?;
+        let totals = Totals::of(&file, &selection)?;
+        let counted = count_by(args).is_some();
+        let open_handles = counted.then(|| OpenHandles::of(&file, &selection)).transpose()?;
+        let listing = (!counted).then(|| Listing::load(file.trace)).transpose()?;
+        let mut bases = ModuleBases::default();
+        if let Some(listing) = &listing {
+            listing.sort(&mut selection);
+            if args.show_stack {
+                let frames = file.frames()?;
+                let stacks = listing.stacks(&file, &selection, frames.stacks.len());
+                frames.resolve(stacks.iter());
+                if args.show_address || args.json != JsonMode::Off {
+                    bases = ModuleBases::load(file.trace)?;
+                }
+            }
+        }
+        let info = trace_info(file.trace)?;
+        Ok(Self { info, selection, totals, open_handles, listing, bases, file })
+    }
+
+    /// The trace.
+    pub fn trace(&self) -> &Trace {
+        self.file.trace
+    }
+
+    /// The lifetime of an object before all filters; `None` when its creation or end is unknown.
+    pub(crate) fn lifetime_ns(&self, listing: &Listing, selected: Selected) -> Option<i64> {
+        let objects = &self.file.objects;
+        let create = objects.create_event(selected.object())? as usize;
+        let end = objects.destroy_event(selected.object())? as usize;
+        lifetime_ns(Some(create), Some(end), listing.times())
+    }
+
+    /// Rows of the events of an object that are left, in time order.
+    pub(crate) fn events(&self, selected: Selected) -> impl Iterator<Item = usize> + '_ {
+        let events = self.file.objects.events(selected.object());
+        events.filter(|&event| self.selection.events.contains(event))
+    }
+}
+
+impl<'a> FileContext<'a> {
+    pub(crate) fn load(
+        source: &'a Source<'a>,
+        names: &'a dyn FrameNames,
+    ) -> Result<Self, ArchiveError> {
+        let trace = source.trace;
+        Ok(Self {
+            trace,
+            objects: ObjectTable::load(trace)?,
+            types: TypeNames::load(trace)?,
+            processes: ProcessList::load(trace)?,
+            source,
+            names,
+            frames: OnceCell::new(),
+        })
+    }
+
+    /// The frames of the trace, read when the first filter needs them.
+    pub(crate) fn frames(&self) -> Result<&Frames<'a>, ArchiveError> {
+        if let Some(frames) = self.frames.get() {
+            return Ok(frames);
+        }
+        let frames = Frames::load(self.trace, self.names, self.source.frames)?;
+        Ok(self.frames.get_or_init(|| frames))
+    }
+
+    /// The frames, if a filter or `-ShowStack` needed them.
+    pub(crate) fn known_frames(&self) -> Option<&Frames<'a>> {
+        self.frames.get()
+    }
+}

@@ -1,0 +1,145 @@
+//! What is left of a trace while filters are applied: objects with their creation and end, and a
+//! mask over the events.
+
+use std::ops::Range;
+
+use handlescope_model::sentinel;
+
+use super::objects::ObjectTable;
+
+/// An object that passed the filters so far.
+///
+/// Twelve bytes, because there may be tens of millions of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Selected {
+    object: u32,
+    create: u32,
+    end: u32,
+}
+
+impl Selected {
+    /// Row of the object in the objects table; its id is one more.
+    pub fn object(self) -> usize {
+        self.object as usize
+    }
+
+    /// The id that users see, from 1.
+    pub fn id(self) -> u64 {
+        u64::from(self.object) + 1
+    }
+
+    /// Row of the event that counts as creation after the filters.
+    pub fn create(self) -> Option<usize> {
+        known(self.create)
+    }
+
+    /// Row of the event that ended the object, unless a filter removed it.
+    pub fn end(self) -> Option<usize> {
+        known(self.end)
+    }
+
+    pub(crate) fn set_create(&mut self, event: Option<usize>) {
+        self.create = row(event);
+    }
+
+    pub(crate) fn remove_end(&mut self) {
+        self.end = sentinel();
+    }
+}
+
+fn known(event: u32) -> Option<usize> {
+    (event != sentinel()).then_some(event as usize)
+}
+
+fn row(event: Option<usize>) -> u32 {
+    event.and_then(|event| u32::try_from(event).ok()).unwrap_or(sentinel())
+}
+
+/// The objects that passed, in id order, and the events that are left of them.
+#[derive(Debug)]
+pub struct Selection {
+    pub(crate) objects: Vec<Selected>,
+    pub(crate) events: EventMask,
+}
+
+impl Selection {
+    /// The objects that a predicate over the unfiltered table lets pass, with all their events.
+    pub(crate) fn new(objects: &ObjectTable, mut passes: impl FnMut(usize) -> bool) -> Self {
+        let selected = (0..objects.len()).filter(|&object| passes(object)).map(|object| Selected {
+            object: row(Some(object)),
+            create: objects.create_event(object).unwrap_or(sentinel()),
+            end: objects.destroy_event(object).unwrap_or(sentinel()),
+        });
+        Self { objects: selected.collect(), events: EventMask::All }
+    }
+
+    /// The objects.
+    pub fn objects(&self) -> &[Selected] {
+        &self.objects
+    }
+
+    /// The events that are left.
+    pub fn events(&self) -> &EventMask {
+        &self.events
+    }
+}
+
+/// Which events are left.
+#[derive(Debug)]
+pub enum EventMask {
+    /// No filter removed any.
+    All,
+    /// By row of the events table.
+    Some(Vec<bool>),
+}
+
+impl EventMask {
+    /// Whether the event of a row is left.
+    pub fn contains(&self, event: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::Some(left) => left.get(event).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Removes the events of one object that do not pass, and tells whether any is left.
+    ///
+    /// `height` is the number of events of the trace; `events` lies within.
+    pub(crate) fn restrict(
+        &mut self,
+        height: usize,
+        events: Range<usize>,
+        mut passes: impl FnMut(usize) -> bool,
+    ) -> bool {
+        if matches!(self, Self::All) {
+            *self = Self::Some(vec![true; height]);
+        }
+        let Self::Some(left) = self else { return false };
+        let first = events.start;
+        let mut any = false;
+        for (at, left) in left.get_mut(events).into_iter().flatten().enumerate() {
+            *left = *left && passes(first + at);
+            any |= *left;
+        }
+        any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_without_restriction_holds_every_event() {
+        assert!(EventMask::All.contains(7));
+    }
+
+    #[test]
+    fn a_removed_event_stays_removed() {
+        let mut mask = EventMask::All;
+        assert!(mask.restrict(4, 1..3, |event| event == 2));
+        assert!(!mask.restrict(4, 1..3, |event| event == 1));
+        let left: Vec<_> = (0..5).filter(|&event| mask.contains(event)).collect();
+        assert_eq!(left, [0, 3]);
+    }
+}

@@ -1,0 +1,107 @@
+//! The small tables, read as a whole: processes, object types, and what is known of the trace.
+
+use std::collections::HashMap;
+
+use handlescope_model::{
+    ArchiveError, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, Trace, UNKNOWN_TYPE_NAME,
+};
+
+use super::columns::{I64s, Texts, U32s};
+
+/// What is printed for a process that no event told of, as ETWAnalyzer does.
+const INVALID: &str = "Invalid";
+
+/// One lifetime of one process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcessInfo {
+    /// Process id.
+    pub pid: u32,
+    /// Executable, as in `cmd.exe`.
+    pub name: String,
+    /// Nanoseconds since session start; `None` when the process was there before the trace.
+    pub start_ns: Option<i64>,
+    /// Nanoseconds since session start; `None` when it outlived the trace.
+    pub end_ns: Option<i64>,
+}
+
+impl ProcessInfo {
+    /// `name.exe(pid)`, the text that filters and `-ShowTotal` know a process by.
+    pub fn label(&self) -> String {
+        format!("{}({})", self.name, self.pid)
+    }
+
+    /// ` +` when it started in the trace, ` -` when it ended in it, ` +-` for both, else nothing.
+    pub fn marks(&self) -> &'static str {
+        match (self.start_ns, self.end_ns) {
+            (None, None) => "",
+            (Some(_), None) => " +",
+            (None, Some(_)) => " -",
+            (Some(_), Some(_)) => " +-",
+        }
+    }
+}
+
+/// The processes of a trace by row.
+#[derive(Debug)]
+pub struct ProcessList {
+    rows: Vec<ProcessInfo>,
+    invalid: ProcessInfo,
+}
+
+impl ProcessList {
+    pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        let pid = U32s::load(trace, Table::Processes, "pid")?;
+        let name = Texts::load(trace, Table::Processes, "name")?;
+        let start = I64s::load(trace, Table::Processes, "start_ns")?;
+        let end = I64s::load(trace, Table::Processes, "end_ns")?;
+        let row = |(row, &pid)| ProcessInfo {
+            pid,
+            name: name.text(row).to_owned(),
+            start_ns: start.get(row),
+            end_ns: end.get(row),
+        };
+        let rows = pid.values().iter().enumerate().map(row).collect();
+        Ok(Self { rows, invalid: ProcessInfo { name: INVALID.to_owned(), ..Default::default() } })
+    }
+
+    /// The process of a row. A row that does not exist is `Invalid(0)`.
+    pub fn get(&self, row: u32) -> &ProcessInfo {
+        self.rows.get(row as usize).unwrap_or(&self.invalid)
+    }
+
+    /// The process of a row, or `Invalid(0)` where none is known.
+    pub fn known_or_invalid(&self, row: Option<u32>) -> &ProcessInfo {
+        row.map_or(&self.invalid, |row| self.get(row))
+    }
+
+    /// Every process.
+    pub(crate) fn rows(&self) -> &[ProcessInfo] {
+        &self.rows
+    }
+
+    pub(crate) fn invalid(&self) -> &ProcessInfo {
+        &self.invalid
+    }
+}
+
+/// The names of the object types of a trace.
+#[derive(Debug)]
+pub struct TypeNames(HashMap<u32, String>);
+
+impl TypeNames {
+    pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        let ids = U32s::load(trace, Table::ObjectTypes, "type_id")?;
+        let names = Texts::load(trace, Table::ObjectTypes, "name")?;
+        let mut by_id: HashMap<u32, String> = HashMap::new();
+        for (row, &id) in ids.values().iter().enumerate() {
+            by_id.insert(id, names.text(row).to_owned());
+        }
+        by_id.entry(FILE_MAPPING_TYPE).or_insert_with(|| FILE_MAPPING_NAME.to_owned());
+        Ok(Self(by_id))
+    }
+
+    /// The name of a type; `UnknownType` for an id that no event named.
+    pub fn get(&self, type_id: u32) -> &str {
+        self.0.get(&type_id).map_or(UNKNOWN_TYPE_NAME, String::as_str)
+    }
+}

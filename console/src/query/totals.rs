@@ -1,0 +1,230 @@
+//! Sums over what passed the filters.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::ops::AddAssign;
+
+use handlescope_model::{ArchiveError, EventKind, Table};
+
+use super::FileContext;
+use super::columns::U32s;
+use super::events::{Events, is_opening};
+use super::selection::Selection;
+use crate::command::TopN;
+
+/// The summary of the objects and events that passed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Objects with a creation.
+    pub objects_created: u64,
+    /// Objects with an end.
+    pub objects_destroyed: u64,
+    /// Handle creates.
+    pub handles_created: u64,
+    /// Handle closes.
+    pub handles_closed: u64,
+    /// Handle duplicates.
+    pub handles_duplicated: u64,
+    /// Events that changed a reference count.
+    pub ref_changes: u64,
+    /// Views mapped.
+    pub map_count: u64,
+    /// Views unmapped.
+    pub unmap_count: u64,
+    /// Bytes mapped.
+    pub map_size: u64,
+    /// Bytes unmapped.
+    pub unmap_size: u64,
+    /// Creates, duplicates and maps that nothing in the trace closes.
+    pub leaked_handles: u64,
+}
+
+impl Totals {
+    pub(crate) fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, ArchiveError> {
+        let events = Events(file.trace);
+        let (kind, leaked) = (events.kind()?, events.leaked()?);
+        let kinds = kind.values();
+        let mut by_kind = [0_u64; EventKind::ALL.len()];
+        let mut totals = Self::default();
+        let mut views = Vec::new();
+        for selected in selection.objects() {
+            totals.objects_created += u64::from(selected.create().is_some());
+            totals.objects_destroyed += u64::from(selected.end().is_some());
+            let object = selected.object();
+            for event in file.objects.events(object).filter(|&e| selection.events.contains(e)) {
+                let kind = kinds.get(event).copied().unwrap_or_default();
+                if let Some(count) = by_kind.get_mut(kind as usize) {
+                    *count += 1;
+                }
+                totals.leaked_handles += u64::from(is_opening(kind) && leaked.get(event));
+                if kind == EventKind::Map.code() || kind == EventKind::Unmap.code() {
+                    views.push(event);
+                }
+            }
+        }
+        let [create, duplicate, close, _, _, reference, dereference, map, unmap] = by_kind;
+        totals.handles_created = create;
+        totals.handles_duplicated = duplicate;
+        totals.handles_closed = close;
+        totals.ref_changes = reference + dereference;
+        totals.map_count = map;
+        totals.unmap_count = unmap;
+        totals.add_sizes(kinds, &views, events)?;
+        Ok(totals)
+    }
+
+    /// The sizes lie in a column that most queries need not read.
+    fn add_sizes(
+        &mut self,
+        kinds: &[u32],
+        views: &[usize],
+        events: Events<'_>,
+    ) -> Result<(), ArchiveError> {
+        if views.is_empty() {
+            return Ok(());
+        }
+        let size = events.u64s("view_size")?;
+        for &view in views {
+            let is_map = kinds.get(view) == Some(&EventKind::Map.code());
+            let sum = if is_map { &mut self.map_size } else { &mut self.unmap_size };
+            *sum = sum.saturating_add(size.get(view).unwrap_or_default());
+        }
+        Ok(())
+    }
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, other: Self) {
+        self.objects_created += other.objects_created;
+        self.objects_destroyed += other.objects_destroyed;
+        self.handles_created += other.handles_created;
+        self.handles_closed += other.handles_closed;
+        self.handles_duplicated += other.handles_duplicated;
+        self.ref_changes += other.ref_changes;
+        self.map_count += other.map_count;
+        self.unmap_count += other.unmap_count;
+        self.map_size = self.map_size.saturating_add(other.map_size);
+        self.unmap_size = self.unmap_size.saturating_add(other.unmap_size);
+        self.leaked_handles += other.leaked_handles;
+    }
+}
+
+/// The handles that were still open at the end (rundown) of the objects that passed, whatever the
+/// filters removed of their events.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenHandles {
+    by_type: HashMap<String, u64>,
+    by_process: HashMap<String, u64>,
+}
+
+/// What the handles are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountBy {
+    /// Name of the object type.
+    Type,
+    /// `name.exe(pid)`.
+    Process,
+}
+
+impl OpenHandles {
+    pub(crate) fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, ArchiveError> {
+        let owner = U32s::load(file.trace, Table::ExistingHandles, "process")?;
+        let mut types: HashMap<u32, u64> = HashMap::new();
+        let mut processes: HashMap<u32, u64> = HashMap::new();
+        for selected in selection.objects() {
+            let handles = file.objects.existing(selected.object());
+            let owners = owner.values().get(handles).unwrap_or_default();
+            if let Some(count) = (!owners.is_empty()).then_some(owners.len() as u64) {
+                *types.entry(file.objects.type_id(selected.object())).or_default() += count;
+            }
+            for &owner in owners {
+                *processes.entry(owner).or_default() += 1;
+            }
+        }
+        Ok(Self {
+            by_type: named(types, |id| file.types.get(id).to_owned()),
+            by_process: named(processes, |row| file.processes.get(row).label()),
+        })
+    }
+
+    /// Adds the handles of another trace; equal names count together.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (all, more) in
+            [(&mut self.by_type, &other.by_type), (&mut self.by_process, &other.by_process)]
+        {
+            for (name, count) in more {
+                *all.entry(name.clone()).or_default() += count;
+            }
+        }
+    }
+
+    /// Number of processes that own at least one of the handles.
+    pub fn process_count(&self) -> usize {
+        self.by_process.len()
+    }
+
+    /// Names with their counts, the largest last: the `take` largest after the `skip` largest.
+    /// Among equal counts the names decide, so that the same question has the same answer.
+    pub fn rows(&self, by: CountBy, top: Option<TopN>) -> Vec<(&str, u64)> {
+        let counts = match by {
+            CountBy::Type => &self.by_type,
+            CountBy::Process => &self.by_process,
+        };
+        let mut rows: Vec<(&str, u64)> =
+            counts.iter().map(|(name, &count)| (name.as_str(), count)).collect();
+        rows.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        let TopN { take, skip } = top.unwrap_or(TopN { take: usize::MAX, skip: 0 });
+        let mut rows: Vec<_> = rows.into_iter().skip(skip).take(take).collect();
+        rows.reverse();
+        rows
+    }
+}
+
+/// Counts by name instead of by number; several numbers may have one name.
+fn named<K: Hash + Eq>(
+    counts: HashMap<K, u64>,
+    name: impl Fn(K) -> String,
+) -> HashMap<String, u64> {
+    let mut by_name = HashMap::new();
+    for (key, count) in counts {
+        *by_name.entry(name(key)).or_default() += count;
+    }
+    by_name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handles() -> OpenHandles {
+        let counts = [("Event", 7), ("File", 3), ("Key", 3), ("Thread", 9), ("Job", 1)];
+        OpenHandles {
+            by_type: counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            by_process: HashMap::new(),
+        }
+    }
+
+    #[test]
+    fn rows_ascend_to_the_largest_and_equal_counts_go_by_name() {
+        let handles = handles();
+        let names: Vec<_> = handles.rows(CountBy::Type, None).iter().map(|row| row.0).collect();
+        assert_eq!(names, ["Job", "Key", "File", "Event", "Thread"]);
+    }
+
+    #[test]
+    fn top_n_with_skip_leaves_the_largest_out() {
+        let handles = handles();
+        let top = |take, skip| handles.rows(CountBy::Type, Some(TopN { take, skip }));
+        assert_eq!(top(2, 0), [("Event", 7), ("Thread", 9)]);
+        assert_eq!(top(2, 1), [("File", 3), ("Event", 7)]);
+        assert_eq!(top(10, 4), [("Job", 1)]);
+        assert_eq!(top(1, 9), []);
+    }
+
+    #[test]
+    fn several_traces_add_up_by_name() {
+        let mut all = handles();
+        all.add(&handles());
+        assert_eq!(all.rows(CountBy::Type, Some(TopN { take: 1, skip: 0 })), [("Thread", 18)]);
+    }
+}

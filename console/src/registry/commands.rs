@@ -1,0 +1,95 @@
+//! The commands.
+
+use super::{Arguments, CommandSpec};
+use crate::command::entry;
+
+const FILES: &str = "Files";
+const QUERIES: &str = "Queries";
+const SESSION: &str = "Session";
+
+/// All commands, in the order of the help.
+pub static COMMANDS: &[CommandSpec] = &[
+    CommandSpec {
+        names: &[".load"],
+        group: FILES,
+        usage: "FILE…",
+        arguments: Arguments::Files,
+        summary: "load traces instead of those that are loaded",
+        details: "FILE is an extract (.json7z), or a trace (.etl, also inside a .zip or .7z) that is \
+                  extracted first. The extract is kept as Extract/NAME.json7z beside the trace and \
+                  used again as long as it is up to date. * and ? in the file name stand for many \
+                  files. Files that cannot be loaded are named, the others are loaded; when none \
+                  can, the session stays as it is.",
+        examples: &[
+            ".load examples/leaky.etl",
+            ".load \"C:\\traces\\my trace.etl\" Extract/*.json7z",
+        ],
+        parse: entry::load,
+    },
+    CommandSpec {
+        names: &[".list"],
+        group: FILES,
+        usage: "",
+        arguments: Arguments::None,
+        summary: "list the loaded traces",
+        details: "The number is the file index of the JSON output.",
+        examples: &[".list"],
+        parse: entry::list,
+    },
+    CommandSpec {
+        names: &[".unload"],
+        group: FILES,
+        usage: "[FILE…]",
+        arguments: Arguments::LoadedFiles,
+        summary: "forget loaded traces, all of them or those named",
+        details: "FILE is a path as .list shows it, or just the file name; * and ? work.",
+        examples: &[".unload", ".unload leaky.etl"],
+        parse: entry::unload,
+    },
+    CommandSpec {
+        names: &[".dump"],
+        group: QUERIES,
+        usage: "KIND [OPTION…]",
+        arguments: Arguments::Kind,
+        summary: "print what the loaded traces know",
+        details: "KIND says what to print; each kind has its own options, see .help KIND. Names of \
+                  kinds and options may be written in any case.",
+        examples: &[".dump ObjectRef -Leak -ShowStack", ".dump Process"],
+        parse: entry::dump,
+    },
+    CommandSpec {
+        names: &[".sympath"],
+        group: SESSION,
+        usage: "[PATH]",
+        arguments: Arguments::SymbolPath,
+        summary: "show or set where symbols are looked for",
+        details: "PATH is written like _NT_SYMBOL_PATH, whose value is used as long as none is set \
+                  here or with --symbol-path: folders, cache*FOLDER and srv*CACHE*SERVER, joined by \
+                  a semicolon. Everything behind the command belongs to the path.",
+        examples: &[
+            ".sympath examples/symbols",
+            ".sympath srv*C:\\Symbols*https://msdl.microsoft.com/download/symbols",
+        ],
+        parse: entry::symbol_path,
+    },
+    CommandSpec {
+        names: &[".help", "help", "?", ".?"],
+        group: SESSION,
+        usage: "[COMMAND]",
+        arguments: Arguments::Topic,
+        summary: "list the commands, or explain one",
+        details: "COMMAND is a command, a kind of .dump, or both.",
+        examples: &[".help", ".help ObjectRef", ".help .load"],
+        parse: entry::help,
+    },
+    CommandSpec {
+        names: &[".quit", ".q", ".exit", "q"],
+        group: SESSION,
+        usage: "",
+        arguments: Arguments::None,
+        summary: "leave",
+        details: "So does Ctrl-D on an empty line, and the end of a script.",
+        examples: &[".quit"],
+        parse: entry::quit,
+    },
+];

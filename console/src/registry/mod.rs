@@ -1,0 +1,139 @@
+//! The one list of commands, kinds and options. Parsing, help, completion and highlighting read it,
+//! so that what is accepted, explained, offered and coloured is the same thing.
+
+mod commands;
+mod kinds;
+mod object_ref;
+mod option;
+pub(crate) mod suggest;
+
+pub use commands::COMMANDS;
+pub use kinds::KINDS;
+pub(crate) use kinds::{MODULE, PROCESS, STATS};
+pub(crate) use object_ref::GROUPS as OBJECT_REF;
+pub use option::{Choice, Doc, Opt, OptionSpec, Take, ValueKind};
+
+use crate::command::{Command, Dump, Entered, ParseError};
+
+/// A command of the console.
+pub struct CommandSpec {
+    /// Its names; the first is the one that is shown.
+    pub names: &'static [&'static str],
+    /// The heading it stands under in the list of commands.
+    pub group: &'static str,
+    /// What may follow, as written in the help.
+    pub usage: &'static str,
+    /// What may follow, for completion and highlighting.
+    pub arguments: Arguments,
+    /// One line.
+    pub summary: &'static str,
+    /// What it does exactly.
+    pub details: &'static str,
+    /// Command lines that work.
+    pub examples: &'static [&'static str],
+    /// Makes the command of what follows its name.
+    pub(crate) parse: fn(&Entered<'_>) -> Result<Command, ParseError>,
+}
+
+/// What may follow the name of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arguments {
+    /// Nothing.
+    None,
+    /// Files on disk.
+    Files,
+    /// Files that are loaded.
+    LoadedFiles,
+    /// A symbol path.
+    SymbolPath,
+    /// A kind of `.dump`, then its options.
+    Kind,
+    /// A command, or a kind of `.dump`.
+    Topic,
+}
+
+/// What `.dump` can dump.
+pub struct KindSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What it prints exactly.
+    pub details: &'static str,
+    /// Command lines that work on `examples/leaky.etl`.
+    pub examples: &'static [Example],
+    /// Its options.
+    pub groups: fn() -> Vec<GroupView>,
+    /// Makes the dump of what follows the kind.
+    pub(crate) parse: fn(&Entered<'_>) -> Result<Dump, ParseError>,
+}
+
+/// A command line that is worth knowing.
+pub struct Example {
+    /// What it is for.
+    pub goal: &'static str,
+    /// The line.
+    pub line: &'static str,
+}
+
+/// Options that serve one purpose.
+pub struct OptionGroup<A: 'static> {
+    /// The purpose, as heading in the help.
+    pub title: &'static str,
+    /// The options.
+    pub options: &'static [Opt<A>],
+}
+
+/// An [`OptionGroup`] whose arguments are of no interest.
+pub struct GroupView {
+    /// The purpose, as heading in the help.
+    pub title: &'static str,
+    /// The options.
+    pub options: Vec<&'static dyn OptionSpec>,
+}
+
+impl CommandSpec {
+    /// The name that is shown.
+    pub fn name(&self) -> &'static str {
+        self.names.first().copied().unwrap_or_default()
+    }
+
+    /// Whether it goes by this name, in any case.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+}
+
+impl KindSpec {
+    /// All its options.
+    pub fn options(&self) -> Vec<&'static dyn OptionSpec> {
+        (self.groups)().into_iter().flat_map(|group| group.options).collect()
+    }
+
+    /// The option of this name, in any case.
+    pub fn option(&self, name: &str) -> Option<&'static dyn OptionSpec> {
+        self.options().into_iter().find(|option| option.is_named(name))
+    }
+}
+
+/// The command of this name, in any case.
+pub fn command(name: &str) -> Option<&'static CommandSpec> {
+    COMMANDS.iter().find(|command| command.is_named(name))
+}
+
+/// The kind of `.dump` of this name, in any case.
+pub fn kind(name: &str) -> Option<&'static KindSpec> {
+    KINDS.iter().find(|kind| kind.name.eq_ignore_ascii_case(name))
+}
+
+/// Groups of options without their arguments.
+fn views<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<GroupView> {
+    let view = |group: &'static OptionGroup<A>| GroupView {
+        title: group.title,
+        options: group.options.iter().map(|option| option as &dyn OptionSpec).collect(),
+    };
+    groups.iter().map(view).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Options about stacks.
+
+use crate::{
+    command::ObjectRefArgs,
+    registry::{Doc, Opt, Take},
+};
+
+/// Filters on stacks, and how stacks are shown.
+pub(super) static STACKS: &[Opt<ObjectRefArgs>] = &[
+    Opt {
+        doc: Doc {
+            names: &["-ss", "-ShowStack"],
+            help: "print stacks with function names",
+            details: "Kernel frames first, then user frames. Without symbols a frame is \
+                      module+0xOFFSET; see .sympath.",
+            example: "-ShowStack",
+        },
+        take: Take::Switch(|args| &mut args.show_stack),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-CreateStack"],
+            help: "objects whose creation has a matching stack",
+            details: "All events of the object are kept. A filter is compared with each line \
+                      module!function of the stack.",
+            example: "-CreateStack *EventCache::GetOrCreate*",
+        },
+        take: Take::Filter(|args| &mut args.create_stack),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-DestroyStack"],
+            help: "objects whose end has a matching stack",
+            details: "The end is the delete, the last unmap or the last close. All events of the \
+                      object are kept.",
+            example: "-DestroyStack *NtTerminateProcess*",
+        },
+        take: Take::Filter(|args| &mut args.destroy_stack),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-sf", "-StackFilter"],
+            help: "only events with a matching stack",
+            details: "Objects without such an event disappear. A filter is compared with each line \
+                      module!function of the stack; an exclusion must match no line.",
+            example: "-StackFilter *Session::Connect*",
+        },
+        take: Take::Filter(|args| &mut args.stack_filter),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-ShowAddress"],
+            help: "print offset and address of each frame",
+            details: "With -ShowStack: module!function+0xOFFSET and the address.",
+            example: "-ShowStack -ShowAddress",
+        },
+        take: Take::Switch(|args| &mut args.show_address),
+    },
+];

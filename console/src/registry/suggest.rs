@@ -1,0 +1,59 @@
+//! The nearest known name to an unknown one.
+
+/// Below this likeness a suggestion would puzzle more than it helps.
+const LIKE_ENOUGH: f64 = 0.75;
+
+/// The likeness of a name that contains the other: better than a typo somewhere else.
+const CONTAINED: f64 = 0.9;
+
+/// The name that is most like `unknown`, if any is like it at all. Dashes, dots and case in front
+/// do not count.
+pub(crate) fn nearest<'a>(
+    unknown: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let wanted = bare(unknown);
+    names
+        .into_iter()
+        .map(|name| (likeness(&wanted, &bare(name)), name))
+        .filter(|(likeness, _)| *likeness >= LIKE_ENOUGH)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
+        .map(|(_, name)| name)
+}
+
+/// The end of a message that names the nearest.
+pub(crate) fn did_you_mean(name: &str) -> String {
+    format!(", did you mean {name}?")
+}
+
+fn bare(name: &str) -> String {
+    name.trim_start_matches(['-', '.']).to_lowercase()
+}
+
+fn likeness(wanted: &str, name: &str) -> f64 {
+    let contained = wanted.len() > 2 && name.contains(wanted);
+    strsim::jaro_winkler(wanted, name).max(if contained { CONTAINED } else { 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typo_a_part_and_a_missing_dash_find_their_name() {
+        let names = ["-pn", "-ProcessName", "-Leak", "-ShowStack", "-ShowTotal", "-CreateStack"];
+        for (unknown, expected) in [
+            ("-Laek", Some("-Leak")),
+            ("--leak", Some("-Leak")),
+            ("-leaks", Some("-Leak")),
+            ("-Process", Some("-ProcessName")),
+            ("-shwostack", Some("-ShowStack")),
+            ("-Totals", None),
+            ("-Total", Some("-ShowTotal")),
+            ("-xyz", None),
+            ("-", None),
+        ] {
+            assert_eq!(nearest(unknown, names), expected, "{unknown}");
+        }
+    }
+}
