@@ -3,5 +3,9 @@
 //! The binary `handlescope` is a few lines on top of this crate.
 
 pub mod command;
+pub mod dump;
+pub mod error;
 pub mod filter;
 pub mod registry;
+pub mod screen;
+pub mod session;

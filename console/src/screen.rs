@@ -1,0 +1,119 @@
+//! Where output goes, and what it may look like there.
+
+use std::{env, fmt, io::IsTerminal};
+
+use nu_ansi_term::Style;
+use terminal_size::{Width, terminal_size_of};
+
+/// `--color`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ColorChoice {
+    /// Colours on a terminal, unless the environment variable NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Colours everywhere.
+    Always,
+    /// No colours.
+    Never,
+}
+
+/// The properties of an output stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Screen {
+    /// Columns of the terminal; `None` in a pipe or file, where lines have no limit.
+    pub width: Option<usize>,
+    /// Whether to write colours.
+    pub color: bool,
+}
+
+impl Screen {
+    /// A pipe or file.
+    pub const PLAIN: Screen = Screen { width: None, color: false };
+
+    /// Standard output as it is now; the width changes with the window.
+    pub fn stdout(color: ColorChoice) -> Screen {
+        let width = terminal_size_of(std::io::stdout());
+        Screen::of(std::io::stdout().is_terminal(), width.map(|(Width(columns), _)| columns), color)
+    }
+
+    /// Standard error as it is now.
+    pub fn stderr(color: ColorChoice) -> Screen {
+        let width = terminal_size_of(std::io::stderr());
+        Screen::of(std::io::stderr().is_terminal(), width.map(|(Width(columns), _)| columns), color)
+    }
+
+    fn of(is_terminal: bool, columns: Option<u16>, color: ColorChoice) -> Screen {
+        /// What a terminal has that does not say.
+        const COLUMNS: u16 = 80;
+        // https://no-color.org: set and not empty.
+        let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Screen {
+            width: is_terminal.then(|| columns.filter(|c| *c > 0).unwrap_or(COLUMNS).into()),
+            color: match color {
+                ColorChoice::Auto => is_terminal && !no_color,
+                ColorChoice::Always => true,
+                ColorChoice::Never => false,
+            },
+        }
+    }
+
+    /// Whether this is a terminal.
+    pub fn is_terminal(&self) -> bool {
+        self.width.is_some()
+    }
+
+    /// Something in a style, or as it is when there are no colours.
+    pub fn paint<T: fmt::Display>(&self, style: impl Into<Style>, value: T) -> Painted<T> {
+        Painted { style: if self.color { style.into() } else { Style::new() }, value }
+    }
+}
+
+/// A value with a style around it. Widths given when formatting apply to the value, not to the
+/// invisible codes.
+#[derive(Debug, Clone, Copy)]
+pub struct Painted<T> {
+    style: Style,
+    value: T,
+}
+
+impl<T: fmt::Display> fmt::Display for Painted<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.style.prefix())?;
+        self.value.fmt(formatter)?;
+        write!(formatter, "{}", self.style.suffix())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nu_ansi_term::Color;
+
+    use super::*;
+
+    #[test]
+    fn colors_are_for_terminals_unless_asked_for() {
+        let colored = |terminal, choice| Screen::of(terminal, Some(100), choice).color;
+        assert!(!colored(false, ColorChoice::Auto));
+        assert!(colored(false, ColorChoice::Always));
+        assert!(!colored(true, ColorChoice::Never));
+    }
+
+    #[test]
+    fn a_pipe_has_no_width_and_a_shy_terminal_eighty_columns() {
+        let width = |terminal, columns| Screen::of(terminal, columns, ColorChoice::Never).width;
+        assert_eq!(width(false, Some(100)), None);
+        assert_eq!(width(true, Some(100)), Some(100));
+        assert_eq!(width(true, None), Some(80));
+        assert_eq!(width(true, Some(0)), Some(80));
+    }
+
+    #[test]
+    fn padding_is_inside_the_color() {
+        let screen = Screen { width: None, color: true };
+        assert_eq!(
+            format!("{:<5}|", screen.paint(Color::Green, "ab")),
+            "\u{1b}[32mab   \u{1b}[0m|"
+        );
+        assert_eq!(format!("{:>5}|", Screen::PLAIN.paint(Color::Green, 7)), "    7|");
+    }
+}
