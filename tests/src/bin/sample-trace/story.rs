@@ -16,6 +16,7 @@ use crate::stacks::{
 const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
 const WININIT: Caller = Caller { pid: 540, tid: 544, cpu: 0 };
+const USERINIT: Caller = Caller { pid: 4200, tid: 4204, cpu: 0 };
 const CSRSS: u32 = 612;
 const EXPLORER: Caller = Caller { pid: 4312, tid: 4316, cpu: 0 };
 const LEAKY: Caller = Caller { pid: 7316, tid: 7320, cpu: 2 };
@@ -86,6 +87,7 @@ fn boot(machine: &mut Machine) -> u32 {
     machine.process(csrss.clone(), 0);
     let explorer = Process {
         pid: EXPLORER.pid,
+        parent: USERINIT,
         name: "explorer.exe",
         command_line: r"C:\Windows\explorer.exe",
         user: user(),
@@ -188,7 +190,7 @@ fn start_helper(machine: &mut Machine, ns: i64, app: &App) {
 /// One turn of `App::RunWorkers`: two workers walk the same events, then have their own sessions.
 fn run_pair(machine: &mut Machine, ns: i64, pair: u32, events: &mut [u32]) {
     let workers = [2 * pair, 2 * pair + 1].map(worker);
-    for (start, worker) in (ns..).step_by(120 * US as usize).zip(workers) {
+    for start in [ns, ns + 120 * US] {
         let object = machine.object(THREAD, "");
         let outer = "leaky::ThreadPool::StartWorker leaky::App::RunWorkers leaky::App::Run Main";
         // LEAK 3: nobody closes the handle.
@@ -213,7 +215,8 @@ fn run_pair(machine: &mut Machine, ns: i64, pair: u32, events: &mut [u32]) {
             time += 4 * MS + jitter(machine, 9 * MS);
             session_of(machine, worker, time, session);
         }
-        machine.thread(worker, ns + 150 * US, Some(time + 20 * MS));
+        let started = ns + 30 * US + i64::from(id % 2) * 120 * US;
+        machine.thread(worker, started, Some(time + 20 * MS));
     }
 }
 
