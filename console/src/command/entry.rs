@@ -71,8 +71,8 @@ pub(crate) fn symbol_path(entered: &Entered<'_>) -> Result<Command, ParseError> 
 
 /// `.help`
 pub(crate) fn help(entered: &Entered<'_>) -> Result<Command, ParseError> {
-    if let Some(word) = entered.tokens.get(2) {
-        return Err(entered.too_many("a command or a kind of .dump", word));
+    if let Some(word) = entered.tokens.get(3) {
+        return Err(entered.too_many("a command, a kind of .dump or an option", word));
     }
     Ok(Command::Help(entered.texts()))
 }

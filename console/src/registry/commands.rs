@@ -75,11 +75,11 @@ pub static COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         names: &[".help", "help", "?", ".?"],
         group: SESSION,
-        usage: "[COMMAND]",
+        usage: "[TOPIC]",
         arguments: Arguments::Topic,
         summary: "list the commands, or explain one",
-        details: "COMMAND is a command, a kind of .dump, or both.",
-        examples: &[".help", ".help ObjectRef", ".help .load"],
+        details: "TOPIC is a command, a kind of .dump, or an option.",
+        examples: &[".help", ".help ObjectRef", ".help ObjectRef -Leak", ".help .load"],
         parse: entry::help,
     },
     CommandSpec {
