@@ -1,1 +1,174 @@
-//! The published traces (to come).
+//! The published traces with known answers, which are not part of this repository.
+//!
+//! The variable `HANDLESCOPE_DATA` names their folder. Without it the tests that need them pass
+//! and say that they were skipped; with it a missing file is a failure.
+
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use zip::ZipArchive;
+
+/// The folder of the published traces, `None` when the variable is not set.
+///
+/// # Panics
+/// When the variable is set and does not name a folder.
+#[must_use]
+pub fn shared_data() -> Option<PathBuf> {
+    let Some(folder) = env::var_os("HANDLESCOPE_DATA").map(PathBuf::from) else {
+        eprintln!("skipped: HANDLESCOPE_DATA is not set");
+        return None;
+    };
+    assert!(folder.is_dir(), "HANDLESCOPE_DATA names {}, which is no folder", folder.display());
+    Some(folder)
+}
+
+/// A published file, e.g. `real/net.4.5.2.x64.expected.json`; `None` when there is no data.
+///
+/// # Panics
+/// When there is data, but not this file.
+#[must_use]
+pub fn shared_file(relative: &str) -> Option<PathBuf> {
+    let path = shared_data()?.join(relative);
+    assert!(path.is_file(), "HANDLESCOPE_DATA has no file {}", path.display());
+    Some(path)
+}
+
+/// A published trace, unpacked when it is an archive.
+#[derive(Debug)]
+pub struct SharedTrace {
+    /// Folder and name without ending.
+    stem: PathBuf,
+    etl: PathBuf,
+    /// Keeps the unpacked file.
+    _unpacked: Option<TempDir>,
+}
+
+impl SharedTrace {
+    /// The trace of this folder and name, e.g. `synthetic/eventleak`; `None` when there is no
+    /// data.
+    ///
+    /// # Panics
+    /// When there is data, but not this trace, or it cannot be unpacked.
+    #[must_use]
+    pub fn open(name: &str) -> Option<Self> {
+        let stem = shared_data()?.join(name);
+        let etl = beside(&stem, ".etl");
+        if etl.is_file() {
+            return Some(Self { stem, etl, _unpacked: None });
+        }
+        let endings = [".etl.7z", ".etl.zip", ".7z", ".zip"];
+        let archive =
+            endings.iter().map(|ending| beside(&stem, ending)).find(|path| path.is_file());
+        let Some(archive) = archive else {
+            panic!("HANDLESCOPE_DATA has no trace {}.etl, .7z or .zip", stem.display());
+        };
+        let folder = unpack(&archive);
+        let etl = only_etl(folder.path());
+        Some(Self { stem, etl, _unpacked: Some(folder) })
+    }
+
+    /// The `.etl` file.
+    #[must_use]
+    pub fn etl(&self) -> &Path {
+        &self.etl
+    }
+
+    /// The file of expected results.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn expected(&self) -> PathBuf {
+        self.file(".expected.json")
+    }
+
+    /// Another file of the trace, e.g. `.symbols.json`.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn file(&self, ending: &str) -> PathBuf {
+        let path = beside(&self.stem, ending);
+        assert!(path.is_file(), "HANDLESCOPE_DATA has no file {}", path.display());
+        path
+    }
+
+    /// The folder of PDBs in symbol server layout, removed when dropped.
+    ///
+    /// # Panics
+    /// When there is none, or it cannot be unpacked.
+    #[must_use]
+    pub fn pdbs(&self) -> TempDir {
+        unpack(&self.file(".pdbs.7z"))
+    }
+}
+
+/// Unpacks a `.7z` or `.zip` archive into a folder that is removed when dropped.
+///
+/// # Panics
+/// When the archive cannot be read or the folder not be written.
+#[must_use]
+pub fn unpack(archive: &Path) -> TempDir {
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    let result = if archive.extension().is_some_and(|ending| ending == "7z") {
+        sevenz_rust::decompress_file(archive, folder.path()).map_err(|error| error.to_string())
+    } else {
+        unpack_zip(archive, folder.path()).map_err(|error| error.to_string())
+    };
+    if let Err(error) = result {
+        panic!("{} cannot be unpacked: {error}", archive.display());
+    }
+    folder
+}
+
+fn unpack_zip(archive: &Path, folder: &Path) -> zip::result::ZipResult<()> {
+    ZipArchive::new(File::open(archive)?)?.extract(folder)
+}
+
+fn only_etl(folder: &Path) -> PathBuf {
+    let entries = fs::read_dir(folder).expect("the unpacked folder can be read");
+    let mut traces = entries
+        .map(|entry| entry.expect("the unpacked folder can be read").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "etl"));
+    match (traces.next(), traces.next()) {
+        (Some(etl), None) => etl,
+        _ => panic!("{} does not hold exactly one .etl file", folder.display()),
+    }
+}
+
+/// `path` with `ending` behind its whole name, which may have dots of its own.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_are_unpacked_from_both_kinds_of_archives() {
+        for name in ["synthetic/eventleak", "real/ShutdownPerfDiagLogger"] {
+            let Some(trace) = SharedTrace::open(name) else { return };
+            assert!(fs::metadata(trace.etl()).unwrap().len() > 100_000);
+            assert!(trace.expected().is_file());
+        }
+    }
+
+    #[test]
+    fn pdbs_are_unpacked_in_symbol_server_layout() {
+        let Some(trace) = SharedTrace::open("synthetic/eventleak") else { return };
+        assert!(trace.pdbs().path().join("ntdll.pdb").is_dir());
+    }
+
+    #[test]
+    #[should_panic(expected = "has no file")]
+    fn a_missing_file_is_a_failure_when_there_is_data() {
+        if shared_file("synthetic/none.such").is_none() {
+            panic!("HANDLESCOPE_DATA has no file: it is not set");
+        }
+    }
+}

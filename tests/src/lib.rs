@@ -7,7 +7,7 @@
 //! * [`bytes`]: little-endian byte strings,
 //! * [`header`]: every kind of event header around a payload,
 //! * [`payload`]: one builder per event family,
-//! * [`file`]: per-processor buffers, compression, circular and preallocated files, clocks, loss,
+//! * [`file`](mod@file): per-processor buffers, compression, circular and preallocated files, clocks, loss,
 //! * [`scenario`]: processes, modules, handles and stacks stated in nanoseconds,
 //! * [`bench`](mod@bench): large traces written in bounded memory, with the counts to expect,
 //! * [`corrupt`]: repeatable damage,

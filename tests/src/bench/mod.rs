@@ -1,1 +1,246 @@
-//! Large traces (to come).
+//! Large traces with known counts, written in bounded memory.
+
+mod stacks;
+mod world;
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::path::Path;
+
+use crate::file::{EtlFile, FileOptions, FileSummary, FileWriter};
+use crate::header::{HeaderKind, Stamp};
+use crate::payload::{HandleEvent, KernelPayload, stack_walk};
+use crate::rng::Rng;
+use crate::scenario::TraceBuilder;
+use stacks::StackPool;
+use world::{Action, OBJECT_TYPES, World};
+
+/// Time between two handle events, in nanoseconds.
+const STEP: i64 = 10_000;
+/// The user part of a stack is logged at most this many ticks of 100 ns later.
+const LATEST_USER_PART: u64 = 2_000;
+
+/// What to write; equal values give equal files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LargeTrace {
+    /// Number of create, duplicate and close events.
+    pub handle_events: u64,
+    /// Number of processors.
+    pub cpus: u16,
+    /// Number of distinct stacks to choose from.
+    pub distinct_stacks: usize,
+    /// Frames per stack, at least 4; about a third of them in the kernel.
+    pub stack_depth: usize,
+    /// How many of 100 created handles are never closed.
+    pub leak_percent: u32,
+    /// Number of processes.
+    pub processes: u32,
+    /// Seed of all choices.
+    pub seed: u64,
+    /// Write compressed buffers.
+    pub compressed: bool,
+}
+
+impl Default for LargeTrace {
+    fn default() -> Self {
+        Self {
+            handle_events: 5_000_000,
+            cpus: 8,
+            distinct_stacks: 20_000,
+            stack_depth: 25,
+            leak_percent: 2,
+            processes: 20,
+            seed: 1,
+            compressed: false,
+        }
+    }
+}
+
+/// What a reader should find.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LargeTraceCounts {
+    /// Created handles; each is the first of an object.
+    pub creates: u64,
+    /// Duplicated handles.
+    pub duplicates: u64,
+    /// Closed handles.
+    pub closes: u64,
+    /// Handles never closed, all of them created ones; they are in the rundown at the end.
+    pub leaked: u64,
+    /// The same per process, as (pid, leaked handles).
+    pub leaked_by_process: Vec<(u32, u64)>,
+    /// Stack events, two per handle event.
+    pub stack_fragments: u64,
+    /// Distinct stacks that occur.
+    pub distinct_stacks: u64,
+    /// Sizes of the file.
+    pub file: FileSummary,
+}
+
+/// Writes the trace to a file.
+///
+/// # Errors
+/// When the file cannot be written.
+///
+/// # Panics
+/// When there are no processes, processors or stacks, or the stacks are too deep or too shallow.
+pub fn write_large_trace(path: &Path, trace: &LargeTrace) -> io::Result<LargeTraceCounts> {
+    write_large_trace_to(File::create(path)?, trace)
+}
+
+/// Writes the trace to any output.
+///
+/// # Errors
+/// When the output cannot be written.
+///
+/// # Panics
+/// As [`write_large_trace`].
+pub fn write_large_trace_to<W: Write + Seek>(
+    out: W,
+    trace: &LargeTrace,
+) -> io::Result<LargeTraceCounts> {
+    assert!(trace.processes > 0 && trace.cpus > 0, "a trace has processes and processors");
+    let options = FileOptions {
+        cpus: trace.cpus.into(),
+        compressed: trace.compressed,
+        ..FileOptions::default()
+    };
+    let frame = frame(trace, options.clone());
+    let base = options.base_raw();
+    let mut stream = Stream {
+        events: FileWriter::new(out, options)?,
+        late: Vec::new(),
+        rng: Rng::new(trace.seed),
+        stacks: StackPool::new(trace),
+        world: World::new(trace),
+    };
+    for (time, cpu, event) in frame.events().filter(|(time, ..)| *time <= base) {
+        stream.events.push(cpu, time, event)?;
+    }
+    for n in 0..trace.handle_events {
+        stream.handle_event(n)?;
+    }
+    stream.write_late(i64::MAX)?;
+    stream.handle_rundown(end_of(trace))?;
+    for (time, cpu, event) in frame.events().filter(|(time, ..)| *time > base) {
+        stream.events.push(cpu, time, event)?;
+    }
+    stream.finish()
+}
+
+/// End of the handle events, in nanoseconds; the rundown of handles starts here.
+fn end_of(trace: &LargeTrace) -> i64 {
+    (trace.handle_events as i64 + 1) * STEP + LATEST_USER_PART as i64 * 100
+}
+
+/// Processes, modules and types, and the rundowns that go before and behind the handle events.
+fn frame(trace: &LargeTrace, options: FileOptions) -> EtlFile {
+    let mut frame = TraceBuilder::with_options(options);
+    for (id, name) in OBJECT_TYPES {
+        frame.object_type(id, name);
+    }
+    frame.process(4, "System").session(u32::MAX).command_line("");
+    stacks::add_modules(&mut frame, trace);
+    // The handles of the rundown, 100 ns apart, come before the frame's own rundown.
+    frame.end(end_of(trace) + trace.handle_events as i64 * 100 + 1_000_000);
+    frame.build()
+}
+
+/// A stack event that is logged later than events stated after it.
+#[derive(Debug)]
+struct Late {
+    time: i64,
+    cpu: u16,
+    event: Vec<u8>,
+}
+
+/// The handle events on their way into the file.
+struct Stream<W: Write + Seek> {
+    events: FileWriter<W>,
+    /// Parts of stacks still to be written, some 20 of them.
+    late: Vec<Late>,
+    rng: Rng,
+    stacks: StackPool,
+    world: World,
+}
+
+impl<W: Write + Seek> Stream<W> {
+    /// The handle event number `n`, with its stack.
+    fn handle_event(&mut self, n: u64) -> io::Result<()> {
+        let time = self.events.options().raw((n as i64 + 1) * STEP);
+        self.write_late(time)?;
+        let Action { payload, pid, leaks } = self.world.next_action(&mut self.rng);
+        let (ptr, cpus) = (self.events.options().pointer, self.events.options().cpus.into());
+        let (cpu, tid) = (self.rng.below(cpus) as u16, pid + 4 + 4 * self.rng.below(4) as u32);
+        self.push(HeaderKind::Compact, cpu, Stamp::new(time, pid, tid), &payload)?;
+
+        let (kernel, user) = self.stacks.choose(leaks, &mut self.rng);
+        let parts = [kernel, user].map(|frames| stack_walk(ptr, time, pid, tid, frames));
+        let user_delay = 100 + self.rng.below(LATEST_USER_PART - 100) as i64;
+        // Some threads return to user mode on another processor.
+        let user_cpu = if self.rng.percent(10) { self.rng.below(cpus) as u16 } else { cpu };
+        let places = [(time + 3, cpu), (time + user_delay, user_cpu)];
+        for (part, (time, cpu)) in parts.iter().zip(places) {
+            let event = part.event(HeaderKind::PerfInfo, ptr, Stamp::new(time, pid, tid));
+            self.late.push(Late { time, cpu, event });
+        }
+        Ok(())
+    }
+
+    /// Writes the late events that belong before `time`.
+    fn write_late(&mut self, time: i64) -> io::Result<()> {
+        // The list is short, so sorting it is cheap.
+        self.late.sort_by_key(|late| late.time);
+        let due = self.late.partition_point(|late| late.time < time);
+        for late in self.late.drain(..due) {
+            self.events.push(late.cpu, late.time, &late.event)?;
+        }
+        Ok(())
+    }
+
+    /// All leaked handles, from `ns` on.
+    fn handle_rundown(&mut self, ns: i64) -> io::Result<()> {
+        let ptr = self.events.options().pointer;
+        let mut time = self.events.options().raw(ns);
+        for process in 0..self.world.processes() {
+            for n in 0..self.world.leaked(process) {
+                let payload =
+                    World::leaked_handle(process, n).payload(HandleEvent::RundownEnd, ptr);
+                time += 1;
+                self.push(HeaderKind::PerfInfo, 0, Stamp::new(time, 0, 0), &payload)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        kind: HeaderKind,
+        cpu: u16,
+        stamp: Stamp,
+        payload: &KernelPayload,
+    ) -> io::Result<()> {
+        let event = payload.event(kind, self.events.options().pointer, stamp);
+        self.events.push(cpu, stamp.time, &event)
+    }
+
+    fn finish(self) -> io::Result<LargeTraceCounts> {
+        let world = self.world;
+        let leaked_by_process: Vec<(u32, u64)> =
+            (0..world.processes()).map(|n| (World::pid(n), world.leaked(n))).collect();
+        let handle_events = world.creates + world.duplicates + world.closes;
+        Ok(LargeTraceCounts {
+            creates: world.creates,
+            duplicates: world.duplicates,
+            closes: world.closes,
+            leaked: leaked_by_process.iter().map(|(_, leaked)| leaked).sum(),
+            leaked_by_process,
+            stack_fragments: 2 * handle_events,
+            distinct_stacks: self.stacks.used(),
+            file: self.events.finish()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

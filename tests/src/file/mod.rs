@@ -37,6 +37,11 @@ impl EtlFile {
         self.events.push((time, cpu, event));
     }
 
+    /// The events as (raw time, processor, bytes), in the order in which they were added.
+    pub fn events(&self) -> impl Iterator<Item = (i64, u16, &[u8])> {
+        self.events.iter().map(|(time, cpu, event)| (*time, *cpu, event.as_slice()))
+    }
+
     /// The file as bytes.
     ///
     /// # Panics

@@ -1,0 +1,202 @@
+//! Handles and objects of a large trace.
+
+use super::LargeTrace;
+use crate::bytes::PointerSize;
+use crate::payload::{DuplicateRecord, HandleEvent, HandleRecord, KernelPayload};
+use crate::rng::Rng;
+
+/// Ids and names of the object types.
+pub(super) const OBJECT_TYPES: [(u16, &str); 4] =
+    [(8, "Thread"), (16, "Event"), (37, "File"), (44, "Key")];
+
+/// Open handles at one time that are not leaked.
+const MOST_OPEN: usize = 4000;
+/// Objects whose handles get closed; their addresses are used again.
+const OBJECTS: u64 = 0xffff_8103_0000_0000;
+/// Objects of leaked handles.
+const LEAKED_OBJECTS: u64 = 0xffff_8a00_0000_0000;
+/// Leaked handles have values above all others of their process.
+const LEAKED_HANDLES: u32 = 0x0100_0000;
+
+/// What happens next.
+#[derive(Debug)]
+pub(super) struct Action {
+    pub(super) payload: KernelPayload,
+    /// Process that does it.
+    pub(super) pid: u32,
+    /// Creates a handle that is never closed.
+    pub(super) leaks: bool,
+}
+
+/// A handle that will be closed.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    process: usize,
+    handle: u32,
+    object: usize,
+}
+
+/// Values that can be taken and given back.
+#[derive(Debug, Default)]
+struct Values {
+    free: Vec<usize>,
+    next: usize,
+}
+
+impl Values {
+    fn take(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+}
+
+/// All handles of all processes. The memory it takes does not grow with the number of events.
+#[derive(Debug)]
+pub(super) struct World {
+    left: u64,
+    leak_percent: u32,
+    open: Vec<Open>,
+    objects: Values,
+    /// Open handles per object.
+    counts: Vec<u32>,
+    handles: Vec<Values>,
+    leaked: Vec<u64>,
+    pub(super) creates: u64,
+    pub(super) duplicates: u64,
+    pub(super) closes: u64,
+}
+
+impl World {
+    pub(super) fn new(trace: &LargeTrace) -> Self {
+        let processes = trace.processes as usize;
+        Self {
+            left: trace.handle_events,
+            leak_percent: trace.leak_percent,
+            open: Vec::new(),
+            objects: Values::default(),
+            counts: Vec::new(),
+            handles: (0..processes).map(|_| Values::default()).collect(),
+            leaked: vec![0; processes],
+            creates: 0,
+            duplicates: 0,
+            closes: 0,
+        }
+    }
+
+    /// Process id of a process by its number.
+    pub(super) fn pid(process: usize) -> u32 {
+        1000 + 32 * process as u32
+    }
+
+    pub(super) fn processes(&self) -> usize {
+        self.leaked.len()
+    }
+
+    /// Leaked handles of a process.
+    pub(super) fn leaked(&self, process: usize) -> u64 {
+        self.leaked[process]
+    }
+
+    /// Leaked handle number `n` of a process. It is computed, so that nobody has to remember it.
+    pub(super) fn leaked_handle(process: usize, n: u64) -> HandleRecord {
+        HandleRecord {
+            object: LEAKED_OBJECTS + ((process as u64) << 32) + 0x60 * n,
+            pid: Self::pid(process),
+            handle: LEAKED_HANDLES + 4 * n as u32,
+            type_id: OBJECT_TYPES[n as usize % OBJECT_TYPES.len()].0,
+            name: String::new(),
+        }
+    }
+
+    /// The next of the events there are to be.
+    pub(super) fn next_action(&mut self, rng: &mut Rng) -> Action {
+        let to_close = self.open.len() as u64;
+        // Another open handle takes two of the events left: one to open and one to close it.
+        let room = self.left >= to_close + 2 && self.open.len() < MOST_OPEN;
+        self.left = self.left.saturating_sub(1);
+        let leak = self.left >= to_close && rng.percent(self.leak_percent);
+        match rng.below(100) {
+            0..47 if leak => self.leak(rng),
+            0..47 if room => self.create(rng),
+            47..55 if room && to_close > 0 => self.duplicate(rng),
+            _ if to_close > 0 => self.close(rng),
+            _ if room => self.create(rng),
+            // A single event is left: whatever it opens stays open.
+            _ => self.leak(rng),
+        }
+    }
+
+    fn leak(&mut self, rng: &mut Rng) -> Action {
+        let process = rng.index(self.processes());
+        let record = Self::leaked_handle(process, self.leaked[process]);
+        self.leaked[process] += 1;
+        self.creates += 1;
+        let payload = record.payload(HandleEvent::Create, PointerSize::Eight);
+        Action { payload, pid: record.pid, leaks: true }
+    }
+
+    fn create(&mut self, rng: &mut Rng) -> Action {
+        let object = self.objects.take();
+        self.counts.resize(self.counts.len().max(object + 1), 0);
+        let open = self.open_handle(rng.index(self.processes()), object);
+        self.creates += 1;
+        let payload = Self::record(open).payload(HandleEvent::Create, PointerSize::Eight);
+        Action { payload, pid: Self::pid(open.process), leaks: false }
+    }
+
+    fn duplicate(&mut self, rng: &mut Rng) -> Action {
+        let source = self.open[rng.index(self.open.len())];
+        let target = self.open_handle(rng.index(self.processes()), source.object);
+        self.duplicates += 1;
+        let HandleRecord { object, type_id, .. } = Self::record(source);
+        let duplicate = DuplicateRecord {
+            object,
+            source_handle: source.handle,
+            target_handle: target.handle,
+            target_pid: Self::pid(target.process),
+            type_id,
+            source_pid: Some(Self::pid(source.process)),
+        };
+        let payload = duplicate.payload(PointerSize::Eight);
+        Action { payload, pid: Self::pid(source.process), leaks: false }
+    }
+
+    fn close(&mut self, rng: &mut Rng) -> Action {
+        let index = rng.index(self.open.len());
+        let open = self.open.swap_remove(index);
+        self.closes += 1;
+        self.handles[open.process].free.push(open.handle as usize / 4 - 1);
+        self.counts[open.object] -= 1;
+        if self.counts[open.object] == 0 {
+            self.objects.free.push(open.object);
+        }
+        let name = match open.object % OBJECT_TYPES.len() {
+            2 => format!(r"\Device\HarddiskVolume3\data\file{}.bin", open.object % 1000),
+            3 => format!(r"\REGISTRY\MACHINE\SOFTWARE\Large\Key{}", open.object % 500),
+            _ => String::new(),
+        };
+        let record = HandleRecord { name, ..Self::record(open) };
+        let payload = record.payload(HandleEvent::Close, PointerSize::Eight);
+        Action { payload, pid: Self::pid(open.process), leaks: false }
+    }
+
+    fn open_handle(&mut self, process: usize, object: usize) -> Open {
+        let handle = 4 * (self.handles[process].take() as u32 + 1);
+        let open = Open { process, handle, object };
+        self.counts[object] += 1;
+        self.open.push(open);
+        open
+    }
+
+    fn record(open: Open) -> HandleRecord {
+        HandleRecord {
+            object: OBJECTS + 0x80 * open.object as u64,
+            pid: Self::pid(open.process),
+            handle: open.handle,
+            type_id: OBJECT_TYPES[open.object % OBJECT_TYPES.len()].0,
+            name: String::new(),
+        }
+    }
+}
