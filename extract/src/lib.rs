@@ -1,1 +1,29 @@
-//! Placeholder while the crate is laid out.
+//! From `.etl` bytes to handle trace tables, and from addresses to function names.
+//!
+//! Data flows one way, one module per stage:
+//!
+//! 1. [`etl`]: bytes → buffers → events in time order; knows no payload.
+//! 2. [`kernel`]: one payload decoder per event family.
+//! 3. [`collect`] and [`stacks`]: events → raw columns, in one pass.
+//! 4. [`lifecycle`]: raw columns → objects, owners, leaks.
+//! 5. `assemble`: all of it → tables → archive.
+//!
+//! [`extract`] runs all of them. [`OpenRecording`] with a [`collect::Collector`] of one's own runs
+//! the first three, for whoever needs every stack or every event. [`symbols`] stands apart: it is
+//! asked when stacks are shown.
+
+mod assemble;
+pub mod collect;
+mod error;
+pub mod etl;
+mod extraction;
+mod input;
+pub mod kernel;
+pub mod lifecycle;
+mod recording;
+pub mod stacks;
+pub mod symbols;
+
+pub use error::ExtractError;
+pub use extraction::{ExtractObserver, ExtractSummary, ExtractWarning, NoObserver, extract};
+pub use recording::{OpenRecording, Recording};

@@ -1,0 +1,305 @@
+//! Raw columns → tables: everything that needs the whole trace happens here.
+
+mod events;
+mod modules;
+mod processes;
+mod trace;
+
+use std::path::Path;
+
+use handlescope_model::tables::{
+    ExistingHandle, ExistingHandles, Name, Names, Object, ObjectType, ObjectTypes, Objects,
+    StartHandle, StartHandles, Symbols,
+};
+use handlescope_model::{
+    ArchiveError, ArchiveWriter, EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table,
+};
+
+use crate::collect::{Collector, EventCounter, RawKind};
+use crate::etl::{Clock, Diagnostics};
+use crate::lifecycle::{
+    DeriveScratch, EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, TrackedEvents, derive, track,
+};
+use crate::recording::Recording;
+use crate::stacks::{AddressSpaces, EventStacks, StackResolver};
+
+use self::events::{EventColumns, GroupedEvents};
+use self::modules::ModuleTables;
+
+/// Figures of an assembled trace.
+#[derive(Debug, Clone)]
+pub(crate) struct Assembled {
+    pub(crate) objects: u64,
+    pub(crate) handle_events: u64,
+    pub(crate) leaked_handles: u64,
+    pub(crate) stacks_distinct: u64,
+    pub(crate) output_bytes: u64,
+    /// Everything worth a warning, from the file and from its events.
+    pub(crate) warnings: Diagnostics,
+}
+
+/// Resolves what one pass gathered and writes the archive.
+pub(crate) fn assemble(
+    recording: &Recording,
+    mut collected: Collector<EventStacks>,
+    counter: &EventCounter,
+    output: &Path,
+) -> Result<Assembled, ArchiveError> {
+    let clock = &recording.clock;
+    let order = collected.events.restore_times();
+    let processes = &collected.processes.rows;
+    let index = ProcessIndex::new(processes);
+    let owners =
+        EventOwners::new(&collected.events, processes, &index, clock, &mut collected.diagnostics);
+    let pid_of = |row: u32| processes.get(row as usize).map_or(0, |p| p.process.pid);
+    let tracked =
+        track(&collected.events, &owners, pid_of, order.as_deref(), &mut collected.diagnostics);
+    drop(order);
+    let grouped = GroupedEvents::new(&collected.events, &tracked);
+    let modules = ModuleTables::new(&collected.images, &index, clock);
+    let spaces = AddressSpaces::new(
+        modules.mappings(&collected.images),
+        clock.ticks(EXIT_GRACE_NS),
+        recording.header.pointer_size.clamp(4, 8) as usize,
+    );
+
+    let mut writer = ArchiveWriter::create(output)?;
+    let mut resolver = StackResolver::new(collected.stacks.fragments(), &spaces);
+    let names = write_names(&mut writer, &collected, &tracked)?;
+    let columns = EventColumns {
+        events: &collected.events,
+        owners: &owners,
+        stacks: &collected.stacks,
+        clock,
+        grouped: &grouped,
+    };
+    let (objects, stacks_total, leaked_handles) =
+        write_events(&mut writer, &columns, &tracked, &names, &mut resolver)?;
+    let object_count = objects.len() as u64;
+    writer.table(Table::Objects, objects.into_frame())?;
+
+    let frames_in_modules = resolver.frames().in_modules();
+    writer.table(Table::Frames, resolver.frames().table().into_frame())?;
+    let stacks = resolver.into_table();
+    let stacks_distinct = stacks.len() as u64;
+    writer.table(Table::Stacks, stacks.into_frame())?;
+    writer.table(Table::Symbols, Symbols::default().into_frame())?;
+
+    write_existing(&mut writer, &collected, &owners, &grouped)?;
+    write_start_handles(&mut writer, &collected, &index, &names)?;
+    writer.table(Table::ObjectTypes, object_types(&collected).into_frame())?;
+    let image_paths = modules.process_images(&collected, &index);
+    let process_table = processes::table(processes, &image_paths, clock);
+    writer.table(Table::Processes, process_table.into_frame())?;
+    let (module_table, loads) = modules.into_tables();
+    writer.table(Table::Modules, module_table.into_frame())?;
+    writer.table(Table::ModuleLoads, loads.into_frame())?;
+    writer.table(Table::EventCounts, trace::event_counts(counter).into_frame())?;
+    let mut warnings = recording.diagnostics.clone();
+    warnings.merge(&collected.diagnostics);
+    writer.table(Table::Warnings, trace::warnings(&warnings).into_frame())?;
+    let info = trace::info(
+        recording,
+        &collected,
+        counter,
+        &owners.attribution,
+        trace::StackFigures { stacks_total, frames_in_modules },
+    );
+    writer.table(Table::Trace, info.into_frame())?;
+    let output_bytes = writer.finish()?;
+    Ok(Assembled {
+        objects: object_count,
+        handle_events: grouped.handle_events(&collected.events),
+        leaked_handles,
+        stacks_distinct,
+        output_bytes,
+        warnings,
+    })
+}
+
+/// Writes the events in parts and returns the objects, the number of events with a stack and the
+/// number of leaked handles.
+fn write_events(
+    writer: &mut ArchiveWriter,
+    columns: &EventColumns<'_>,
+    tracked: &TrackedEvents,
+    names: &ObjectNames,
+    resolver: &mut StackResolver<'_>,
+) -> Result<(Objects, u64, u64), ArchiveError> {
+    let mut objects = Objects::default();
+    let mut scratch = DeriveScratch::default();
+    let (mut stacks_total, mut leaked_handles) = (0, 0);
+    let mut first_existing = 0;
+    let mut place = 0;
+    writer.table_in_parts(Table::Events, || {
+        let mut part = columns.part();
+        while place < columns.grouped.len() && part.has_room() {
+            let (object, rows) = columns.grouped.object(place);
+            let derived = derive(columns.events, columns.owners, rows, &mut scratch);
+            let first_event = columns.grouped.first_event(place);
+            for (at, row) in rows.iter().enumerate() {
+                let row = *row as usize;
+                let stack = columns.stack(row, resolver);
+                stacks_total += u64::from(stack.is_some());
+                let closing = scratch.closing[at];
+                let leaked = part.push(columns, place, row, first_event, closing, stack);
+                let is_handle =
+                    matches!(columns.events.kind[row], RawKind::Create | RawKind::Duplicate);
+                leaked_handles += u64::from(leaked && is_handle);
+            }
+            let existing_count = columns.grouped.existing_count(place);
+            let tracked_row = &tracked.objects.rows[object];
+            objects.push(Object {
+                pointer: tracked_row.pointer,
+                type_id: tracked_row.type_id,
+                name: names.of_object(object),
+                first_event,
+                event_count: rows.len() as u32,
+                first_existing,
+                existing_count,
+                create_event: derived.create.map(|at| first_event + at),
+                destroy_event: derived.destroy.map(|at| first_event + at),
+                is_multiprocess: derived.is_multiprocess,
+                is_overlapped: derived.is_overlapped,
+            });
+            first_existing += existing_count;
+            place += 1;
+        }
+        (!part.is_empty()).then(|| part.into_frame())
+    })?;
+    // Objects without events (rundown only) may remain after the last event.
+    Ok((objects, stacks_total, leaked_handles))
+}
+
+/// Names of objects as rows of the names table.
+struct ObjectNames {
+    /// Row of the names table for each interned name; [`NONE`] for unused ones.
+    rows: Vec<u32>,
+    /// For each object its row, or [`NONE`].
+    objects: Vec<u32>,
+}
+
+impl ObjectNames {
+    fn of_object(&self, object: usize) -> Option<u32> {
+        self.objects.get(object).copied().filter(|row| *row != NONE)
+    }
+
+    fn of_interned(&self, name: u32) -> Option<u32> {
+        self.rows.get(name as usize).copied().filter(|row| *row != NONE)
+    }
+}
+
+/// ETWAnalyzer's text between two names of one object.
+const OTHER_NAME: &str = " -- Other Name -- ";
+
+fn write_names(
+    writer: &mut ArchiveWriter,
+    collected: &Collector<EventStacks>,
+    tracked: &TrackedEvents,
+) -> Result<ObjectNames, ArchiveError> {
+    let mut table = Names::default();
+    let mut rows = Vec::new();
+    let mut row_of = |name: u32, table: &mut Names| {
+        if name == 0 {
+            return NONE;
+        }
+        if rows.len() <= name as usize {
+            rows.resize(name as usize + 1, NONE);
+        }
+        if rows[name as usize] == NONE {
+            rows[name as usize] = table.len() as u32;
+            table.push(Name { name: collected.names.text(name) });
+        }
+        rows[name as usize]
+    };
+    let mut objects = Vec::with_capacity(tracked.objects.rows.len());
+    for (object, row) in tracked.objects.rows.iter().enumerate() {
+        objects.push(match tracked.objects.more_names.get(&(object as u32)) {
+            None => row_of(row.name, &mut table),
+            Some(more) => {
+                let mut joined = collected.names.text(row.name);
+                for name in more {
+                    joined.push_str(OTHER_NAME);
+                    joined.push_str(&collected.names.text(*name));
+                }
+                table.push(Name { name: joined });
+                table.len() as u32 - 1
+            }
+        });
+    }
+    for handle in &collected.start_handles {
+        row_of(handle.name, &mut table);
+    }
+    writer.table(Table::Names, table.into_frame())?;
+    Ok(ObjectNames { rows, objects })
+}
+
+fn write_existing(
+    writer: &mut ArchiveWriter,
+    collected: &Collector<EventStacks>,
+    owners: &EventOwners,
+    grouped: &GroupedEvents,
+) -> Result<(), ArchiveError> {
+    let mut table = ExistingHandles::default();
+    for (place, row) in grouped.existing() {
+        table.push(ExistingHandle {
+            object: place,
+            process: owners.process[row],
+            handle: u64::from(collected.events.value[row]),
+        });
+    }
+    writer.table(Table::ExistingHandles, table.into_frame())
+}
+
+fn write_start_handles(
+    writer: &mut ArchiveWriter,
+    collected: &Collector<EventStacks>,
+    index: &ProcessIndex,
+    names: &ObjectNames,
+) -> Result<(), ArchiveError> {
+    let mut table = StartHandles::default();
+    for handle in &collected.start_handles {
+        table.push(StartHandle {
+            pointer: handle.object,
+            process: index.find(handle.pid, handle.time),
+            pid: handle.pid,
+            handle: u64::from(handle.handle),
+            type_id: u32::from(handle.type_id),
+            name: names.of_interned(handle.name),
+        });
+    }
+    writer.table(Table::StartHandles, table.into_frame())
+}
+
+fn object_types(collected: &Collector<EventStacks>) -> ObjectTypes {
+    let mut table = ObjectTypes::default();
+    for (type_id, name) in &collected.types {
+        table.push(ObjectType { type_id: u32::from(*type_id), name: name.clone() });
+    }
+    let mapping = ObjectType { type_id: FILE_MAPPING_TYPE, name: FILE_MAPPING_NAME.to_owned() };
+    if !collected.types.contains_key(&(FILE_MAPPING_TYPE as u16)) {
+        table.push(mapping);
+    }
+    table
+}
+
+/// The stored kind of a raw one; rundown handles are no events.
+fn event_kind(kind: RawKind) -> Option<EventKind> {
+    Some(match kind {
+        RawKind::Create => EventKind::HandleCreate,
+        RawKind::Duplicate => EventKind::HandleDuplicate,
+        RawKind::Close => EventKind::HandleClose,
+        RawKind::ObjectCreate => EventKind::ObjectCreate,
+        RawKind::ObjectDelete => EventKind::ObjectDelete,
+        RawKind::Reference => EventKind::Reference,
+        RawKind::Dereference => EventKind::Dereference,
+        RawKind::Map => EventKind::Map,
+        RawKind::Unmap => EventKind::Unmap,
+        RawKind::Rundown => return None,
+    })
+}
+
+/// A row number for a nullable column of times.
+fn ns(clock: &Clock, raw: Option<i64>) -> Option<i64> {
+    raw.map(|raw| clock.ns(raw))
+}

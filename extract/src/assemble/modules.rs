@@ -1,0 +1,135 @@
+//! The modules and module loads tables.
+
+use std::collections::HashMap;
+
+use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules};
+
+use super::ns;
+use crate::collect::{Collector, ImageRow, Images};
+use crate::etl::{Clock, Guid};
+use crate::lifecycle::ProcessIndex;
+use crate::stacks::Mapping;
+
+/// What makes a file the same file: path, size, checksum and PDB identity.
+///
+/// The time stamp is not part of it, because rundown records do not have it.
+type FileKey<'a> = (u32, u64, u32, Option<(Guid, u32, &'a str)>);
+
+/// The tables, and which module each image row became.
+pub(super) struct ModuleTables {
+    modules: Modules,
+    loads: ModuleLoads,
+    module_of_image: Vec<u32>,
+}
+
+impl ModuleTables {
+    /// Finds the distinct files among the images.
+    pub(super) fn new(images: &Images, index: &ProcessIndex, clock: &Clock) -> Self {
+        let mut tables = Self {
+            modules: Modules::default(),
+            loads: ModuleLoads::default(),
+            module_of_image: Vec::with_capacity(images.rows.len()),
+        };
+        let mut known: HashMap<FileKey<'_>, u32> = HashMap::new();
+        for image in &images.rows {
+            let pdb = image.file.pdb.as_ref().map(|(guid, age, name)| (*guid, *age, name.as_str()));
+            let key = (image.path, image.size, image.checksum, pdb);
+            let module = *known.entry(key).or_insert_with(|| {
+                tables.modules.push(module(images, image));
+                tables.modules.len() as u32 - 1
+            });
+            tables.complete(module as usize, images, image);
+            tables.module_of_image.push(module);
+            tables.loads.push(ModuleLoad {
+                module,
+                pid: image.pid,
+                process: index.find_any(image.pid, moment(image)),
+                base: image.base,
+                load_ns: ns(clock, image.load),
+                unload_ns: ns(clock, image.unload),
+            });
+        }
+        tables
+    }
+
+    /// Where modules are, for resolving addresses.
+    pub(super) fn mappings<'a>(
+        &'a self,
+        images: &'a Images,
+    ) -> impl Iterator<Item = (u32, Mapping)> + 'a {
+        images.rows.iter().zip(&self.module_of_image).map(|(image, module)| {
+            let mapping = Mapping {
+                base: image.base,
+                // An image is at most 4 GiB large (SizeOfImage has 32 bits).
+                size: image.size.min(1 << 32),
+                module: *module,
+                from: image.load.unwrap_or(i64::MIN),
+                to: image.unload.unwrap_or(i64::MAX),
+            };
+            (image.pid, mapping)
+        })
+    }
+
+    /// For each process the path of its executable: the first image with the process's name.
+    pub(super) fn process_images<S>(
+        &self,
+        collected: &Collector<S>,
+        index: &ProcessIndex,
+    ) -> HashMap<u32, String> {
+        let mut paths = HashMap::new();
+        for (image, module) in collected.images.rows.iter().zip(&self.module_of_image) {
+            let Some(process) = index.find_any(image.pid, moment(image)) else { continue };
+            let Some(row) = collected.processes.rows.get(process as usize) else { continue };
+            let file = &self.modules.name[*module as usize];
+            if file.eq_ignore_ascii_case(&row.process.name) {
+                let path = &self.modules.path[*module as usize];
+                paths.entry(process).or_insert_with(|| path.clone());
+            }
+        }
+        paths
+    }
+
+    pub(super) fn into_tables(self) -> (Modules, ModuleLoads) {
+        (self.modules, self.loads)
+    }
+
+    /// Adds what another image of the same file tells.
+    fn complete(&mut self, module: usize, images: &Images, image: &ImageRow) {
+        if image.timestamp != 0 {
+            self.modules.timestamp[module].get_or_insert(image.timestamp);
+        }
+        if let Some(name) = &image.file.original_name {
+            self.modules.original_name[module].get_or_insert_with(|| name.clone());
+        }
+        let version = image.file.version_key.and_then(|key| images.versions.get(&key));
+        if let Some(version) = version.filter(|version| !version.is_empty()) {
+            self.modules.file_version[module].get_or_insert_with(|| version.clone());
+        }
+    }
+}
+
+/// A time at which the image was surely mapped.
+fn moment(image: &ImageRow) -> i64 {
+    image.load.or(image.unload).unwrap_or(i64::MIN)
+}
+
+fn module(images: &Images, image: &ImageRow) -> Module {
+    let path = images.paths.get(image.path as usize).cloned().unwrap_or_default();
+    let name = path.rsplit(['\\', '/']).next().unwrap_or_default().to_owned();
+    let (pdb_guid, pdb_age, pdb_name) = match &image.file.pdb {
+        Some((guid, age, name)) => (Some(guid.to_string()), Some(*age), Some(name.clone())),
+        None => (None, None, None),
+    };
+    Module {
+        name,
+        path,
+        size: image.size,
+        timestamp: None,
+        checksum: image.checksum,
+        pdb_name,
+        pdb_guid,
+        pdb_age,
+        file_version: None,
+        original_name: None,
+    }
+}

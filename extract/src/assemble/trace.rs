@@ -1,0 +1,89 @@
+//! The trace table and what was counted.
+
+use handlescope_model::SCHEMA_VERSION;
+use handlescope_model::tables::{
+    EventCount, EventCounts, TraceInfo, TraceInfos, Warning, Warnings,
+};
+
+use crate::collect::{Collector, EventCounter};
+use crate::etl::Diagnostics;
+use crate::kernel::event_name;
+use crate::lifecycle::Attribution;
+use crate::recording::Recording;
+use crate::stacks::EventStacks;
+
+/// Figures of the kept stacks.
+pub(super) struct StackFigures {
+    pub(super) stacks_total: u64,
+    pub(super) frames_in_modules: u64,
+}
+
+pub(super) fn event_counts(counter: &EventCounter) -> EventCounts {
+    let mut table = EventCounts::default();
+    for (id, count) in counter.kinds() {
+        let name = event_name(&id).map(str::to_owned);
+        table.push(EventCount { kind: id.to_string(), name, count });
+    }
+    table
+}
+
+pub(super) fn warnings(diagnostics: &Diagnostics) -> Warnings {
+    let mut table = Warnings::default();
+    for (kind, finding) in diagnostics.iter() {
+        table.push(Warning {
+            kind: kind.text().to_owned(),
+            count: finding.count,
+            first_offset: finding.first_offset,
+        });
+    }
+    table
+}
+
+pub(super) fn info(
+    recording: &Recording,
+    collected: &Collector<EventStacks>,
+    counter: &EventCounter,
+    attribution: &Attribution,
+    figures: StackFigures,
+) -> TraceInfos {
+    let header = &recording.header;
+    let (build, product) = collected.build.clone().unzip();
+    let known_time = |time: i64| Some(time).filter(|time| *time > 0);
+    let mut table = TraceInfos::default();
+    table.push(TraceInfo {
+        schema_version: SCHEMA_VERSION,
+        extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
+        source_path: recording.source.display().to_string(),
+        source_name: recording.source_name.clone(),
+        source_size: recording.source_size,
+        computer: None,
+        os_version: format!("{}.{}", header.version[0], header.version[1]),
+        os_build: header.os_build,
+        os_build_string: build,
+        product,
+        clock: recording.clock.kind.name().to_owned(),
+        perf_freq: header.perf_freq,
+        cpu_count: header.cpu_count,
+        pointer_size: header.pointer_size,
+        buffer_size: header.buffer_size,
+        log_file_mode: header.log_file_mode,
+        session_start_raw: recording.clock.base,
+        session_start_filetime: header.start_time,
+        session_end_filetime: known_time(header.end_time),
+        boot_filetime: known_time(header.boot_time),
+        tz_bias_minutes: header.tz_bias_minutes,
+        buffers: recording.buffers_found,
+        events_total: counter.total(),
+        events_lost: u64::from(header.events_lost),
+        buffers_lost: u64::from(header.buffers_lost),
+        stack_fragments: counter.stack_fragments(),
+        stacks_total: figures.stacks_total,
+        frames_in_modules: figures.frames_in_modules,
+        attributed_header: attribution.header,
+        attributed_stack: attribution.stack,
+        attributed_before_exit: attribution.before_exit,
+        attributed_system: attribution.system,
+        attributed_dropped: attribution.dropped,
+    });
+    table
+}

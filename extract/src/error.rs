@@ -1,0 +1,67 @@
+//! What can go wrong with an extraction.
+
+use std::io;
+use std::path::PathBuf;
+
+use handlescope_model::ArchiveError;
+
+/// An extraction that failed. Damage inside a trace is no failure; it is counted as a warning.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtractError {
+    /// The source cannot be opened.
+    #[error("{}: cannot open: {source}", .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The source cannot be read any more.
+    #[error("{}: cannot read: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file does not start like an `.etl` file.
+    #[error("{}: not an .etl trace: {reason} at offset {offset}", .path.display())]
+    NotATrace {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: &'static str,
+        /// Where, bytes from the start of the file.
+        offset: u64,
+    },
+    /// The archive cannot be unpacked.
+    #[error("{}: cannot unpack: {reason}", .path.display())]
+    Unpack {
+        /// The archive.
+        path: PathBuf,
+        /// What the unpacker said.
+        reason: String,
+    },
+    /// The archive does not say which trace is meant.
+    #[error(
+        "{}: {found} .etl files in the archive and none has its name; unpack the one you want",
+        .path.display()
+    )]
+    WhichTrace {
+        /// The archive.
+        path: PathBuf,
+        /// Number of `.etl` members.
+        found: usize,
+    },
+    /// The trace has more events of one table than row numbers can tell.
+    #[error("{}: {rows} handle events are more than this program can number", .path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Number of events.
+        rows: usize,
+    },
+    /// The extract cannot be written.
+    #[error(transparent)]
+    Output(#[from] ArchiveError),
+}

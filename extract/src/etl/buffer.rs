@@ -1,0 +1,138 @@
+//! The header in front of every buffer (WMI_BUFFER_HEADER).
+
+/// Bytes of a buffer header; events follow it.
+pub const BUFFER_HEADER_SIZE: usize = 72;
+
+/// Largest buffer that is believed: Windows limits session buffers to 16 MiB.
+const MAX_BUFFER_SIZE: u32 = 64 << 20;
+
+/// Buffer flag: events were lost before this buffer.
+const FLAG_EVENTS_LOST: u16 = 0x02;
+/// Buffer flag: a buffer was lost before this one.
+const FLAG_BUFFER_LOST: u16 = 0x04;
+/// Buffer flag: the processor index has 16 bits.
+const FLAG_PROCESSOR_INDEX: u16 = 0x20;
+/// Buffer flag: the events are compressed.
+const FLAG_COMPRESSED: u16 = 0x40;
+
+/// What a buffer header says that can be relied on.
+///
+/// The other fields (saved and current offset, reference count, list links) are left-overs from
+/// the memory of the session and mean nothing on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferHeader {
+    /// Bytes the buffer occupies in the file, header included.
+    pub size: u32,
+    /// End of the valid data, header included, after decompression.
+    pub filled: u32,
+    /// Position in the order of the session's buffers.
+    pub sequence: i64,
+    /// Processor whose events it holds.
+    pub processor: u16,
+    /// 0 normal, 4 trace header; see the `holds_events` method.
+    pub kind: u16,
+    flags: u16,
+}
+
+/// Why a buffer header is not one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadHeader {
+    /// All bytes are zero: unused space of a preallocated file, or a wiped place.
+    Empty,
+    /// A size or fill that cannot be.
+    Implausible,
+}
+
+impl BufferHeader {
+    /// Reads the first [`BUFFER_HEADER_SIZE`] bytes of a buffer.
+    ///
+    /// # Errors
+    /// When the bytes are no buffer header.
+    pub fn parse(bytes: &[u8]) -> Result<Self, BadHeader> {
+        let Some(bytes) = bytes.first_chunk::<BUFFER_HEADER_SIZE>() else {
+            return Err(BadHeader::Implausible);
+        };
+        if bytes.iter().all(|b| *b == 0) {
+            return Err(BadHeader::Empty);
+        }
+        let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;
+        let flags = u16_at(52);
+        let header = Self {
+            size: u32_at(0),
+            filled: u32_at(48),
+            sequence: (u64::from(u32_at(24)) | u64::from(u32_at(28)) << 32) as i64,
+            processor: if flags & FLAG_PROCESSOR_INDEX != 0 {
+                u16_at(40)
+            } else {
+                u16::from(bytes[40])
+            },
+            kind: u16_at(54),
+            flags,
+        };
+        let smallest = BUFFER_HEADER_SIZE as u32;
+        let fits = header.is_compressed() || header.filled <= header.size;
+        if header.size < smallest
+            || header.size > MAX_BUFFER_SIZE
+            || header.filled < smallest
+            || header.filled > MAX_BUFFER_SIZE
+            || !fits
+        {
+            return Err(BadHeader::Implausible);
+        }
+        Ok(header)
+    }
+
+    /// Whether the events behind the header are compressed.
+    pub fn is_compressed(&self) -> bool {
+        self.flags & FLAG_COMPRESSED != 0
+    }
+
+    /// Whether the session says that it lost events or buffers before this one.
+    pub fn marks_loss(&self) -> bool {
+        self.flags & (FLAG_EVENTS_LOST | FLAG_BUFFER_LOST) != 0
+    }
+
+    /// Whether buffers of this kind hold framed events: 0 normal, 1 rundown, 4 trace header.
+    ///
+    /// 2 (compact context switches), 3 (reference time), 5 (batched), 6 (empty marker) and 7
+    /// (debug information) do not.
+    pub fn holds_events(&self) -> bool {
+        matches!(self.kind, 0 | 1 | 4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(size: u32, filled: u32, flags: u16) -> [u8; 72] {
+        let mut bytes = [0; 72];
+        bytes[0..4].copy_from_slice(&size.to_le_bytes());
+        bytes[40..42].copy_from_slice(&0x0803u16.to_le_bytes());
+        bytes[48..52].copy_from_slice(&filled.to_le_bytes());
+        bytes[52..54].copy_from_slice(&flags.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn the_processor_index_is_16_bits_wide_only_when_flagged() {
+        assert_eq!(BufferHeader::parse(&header(4096, 100, 0)).unwrap().processor, 3);
+        assert_eq!(BufferHeader::parse(&header(4096, 100, 0x20)).unwrap().processor, 0x0803);
+    }
+
+    #[test]
+    fn only_a_compressed_buffer_may_hold_more_than_its_size() {
+        assert_eq!(BufferHeader::parse(&header(100, 4096, 0)), Err(BadHeader::Implausible));
+        assert!(BufferHeader::parse(&header(100, 4096, 0x40)).unwrap().is_compressed());
+    }
+
+    #[test]
+    fn impossible_sizes_and_zeros_are_told_apart() {
+        assert_eq!(BufferHeader::parse(&header(71, 72, 0)), Err(BadHeader::Implausible));
+        assert_eq!(BufferHeader::parse(&header(u32::MAX, 72, 0)), Err(BadHeader::Implausible));
+        assert_eq!(BufferHeader::parse(&header(4096, 71, 0)), Err(BadHeader::Implausible));
+        assert_eq!(BufferHeader::parse(&[0; 72]), Err(BadHeader::Empty));
+        assert_eq!(BufferHeader::parse(&[1; 71]), Err(BadHeader::Implausible));
+    }
+}

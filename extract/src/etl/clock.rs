@@ -1,0 +1,96 @@
+//! Raw time stamps to time.
+
+/// What the raw time stamps of a session count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockKind {
+    /// Ticks of the performance counter.
+    PerformanceCounter,
+    /// 100 ns since 1601 (FILETIME).
+    SystemTime,
+    /// CPU cycles.
+    CpuCycles,
+}
+
+impl ClockKind {
+    /// The name in the trace table and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PerformanceCounter => "qpc",
+            Self::SystemTime => "system_time",
+            Self::CpuCycles => "cpu_cycles",
+        }
+    }
+}
+
+/// Converts raw time stamps of one session.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    /// What the ticks are.
+    pub kind: ClockKind,
+    /// Raw time stamp of the session start.
+    pub base: i64,
+    /// Ticks per second; never 0.
+    pub frequency: i64,
+}
+
+const NS_PER_SECOND: i128 = 1_000_000_000;
+
+impl Clock {
+    /// Nanoseconds since session start, rounded down; before the start they are negative.
+    pub fn ns(&self, raw: i64) -> i64 {
+        let ticks = i128::from(raw) - i128::from(self.base);
+        let frequency = i128::from(self.frequency);
+        if let (Ok(ticks), true) = (i64::try_from(ticks), self.frequency <= 1 << 33) {
+            // The common case without 128-bit division: r < 2^33 and so r * 10^9 < 2^63.
+            let seconds = ticks.div_euclid(self.frequency);
+            let rest = ticks.rem_euclid(self.frequency);
+            if let Some(whole) = seconds.checked_mul(NS_PER_SECOND as i64) {
+                let part = rest * NS_PER_SECOND as i64 / self.frequency;
+                return whole.saturating_add(part);
+            }
+        }
+        let ns = (ticks * NS_PER_SECOND).div_euclid(frequency);
+        ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+
+    /// Ticks of a duration in nanoseconds, rounded down.
+    pub fn ticks(&self, ns: i64) -> i64 {
+        (i128::from(ns) * i128::from(self.frequency) / NS_PER_SECOND) as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(frequency: i64) -> Clock {
+        Clock { kind: ClockKind::PerformanceCounter, base: 1_000, frequency }
+    }
+
+    #[test]
+    fn time_is_rounded_down_also_before_the_start() {
+        let clock = clock(2_143_632);
+        assert_eq!(clock.ns(1_001), 466);
+        assert_eq!(clock.ns(999), -467);
+        assert_eq!(clock.ns(1_000 + 2_143_632), 1_000_000_000);
+    }
+
+    #[test]
+    fn the_fast_way_and_the_exact_way_agree() {
+        for frequency in [1, 3, 10_000_000, 2_143_632, 3_592_000_000, 1 << 33] {
+            let clock = clock(frequency);
+            for raw in [i64::MIN / 4, -5, 0, 1_000, 1_001, 123_456_789_012, 1 << 60] {
+                let exact = ((i128::from(raw) - 1_000) * NS_PER_SECOND)
+                    .div_euclid(i128::from(frequency))
+                    .clamp(i128::from(i64::MIN), i128::from(i64::MAX));
+                assert_eq!(i128::from(clock.ns(raw)), exact, "{raw} at {frequency}");
+            }
+        }
+    }
+
+    #[test]
+    fn extreme_time_stamps_saturate() {
+        assert_eq!(clock(1).ns(i64::MAX), i64::MAX);
+        assert_eq!(clock(1).ns(i64::MIN), i64::MIN);
+    }
+}

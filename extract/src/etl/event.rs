@@ -1,0 +1,381 @@
+//! Event framing: headers of every kind in front of payloads nobody here understands.
+
+use std::fmt;
+
+/// A GUID as it stands on disk: the first three groups little-endian.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Guid(pub [u8; 16]);
+
+impl Guid {
+    /// A GUID from its textual groups, for constants.
+    pub const fn new(a: u32, b: u16, c: u16, d: [u8; 8]) -> Self {
+        let (a, b, c) = (a.to_le_bytes(), b.to_le_bytes(), c.to_le_bytes());
+        Self([
+            a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d[0], d[1], d[2], d[3], d[4], d[5],
+            d[6], d[7],
+        ])
+    }
+}
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        uuid::Uuid::from_bytes_le(self.0).hyphenated().fmt(f)
+    }
+}
+
+impl fmt::Debug for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What an event is, as its header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EventId {
+    /// Kernel event: group << 8 | opcode.
+    Hook(u16),
+    /// Classic event of a provider.
+    Classic {
+        /// Event class.
+        guid: Guid,
+        /// Opcode.
+        opcode: u8,
+    },
+    /// Manifest or TraceLogging event.
+    Manifest {
+        /// Provider.
+        guid: Guid,
+        /// Event id.
+        id: u16,
+    },
+    /// Trace message (WPP); its fields are known to its provider only.
+    Message,
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hook(hook) => write!(f, "hook:{hook:04x}"),
+            Self::Classic { guid, opcode } => write!(f, "classic:{guid}:{opcode}"),
+            Self::Manifest { guid, id } => write!(f, "manifest:{guid}:{id}"),
+            Self::Message => f.write_str("message"),
+        }
+    }
+}
+
+/// One event, borrowed from its buffer.
+#[derive(Debug, Clone, Copy)]
+pub struct Event<'a> {
+    /// What it is.
+    pub id: EventId,
+    /// Event version.
+    pub version: u8,
+    /// Raw time stamp; see [`super::Clock`].
+    pub time: i64,
+    /// Process id of the header; `None` for headers without one.
+    pub pid: Option<u32>,
+    /// Thread id of the header; `None` for headers without one.
+    pub tid: Option<u32>,
+    /// Processor that wrote the event.
+    pub processor: u16,
+    /// Pointer size of the payload, 4 or 8.
+    pub pointer_size: usize,
+    /// Payload, without header and extended items.
+    pub payload: &'a [u8],
+    /// Extended items of manifest events.
+    pub extended: &'a [u8],
+    /// Offset in the file; for compressed buffers the offset of the buffer.
+    pub offset: u64,
+}
+
+impl<'a> Event<'a> {
+    /// The first event in the bytes behind a buffer header, if there is one.
+    pub fn first(bytes: &'a [u8]) -> Option<Self> {
+        frame(bytes, 0).ok().map(|framed| framed.event)
+    }
+}
+
+/// Why an event cannot be framed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// Unknown header type or marker.
+    #[error("unknown event header type")]
+    UnknownHeader,
+    /// A size below the header's, or past the end of the buffer.
+    #[error("event size is impossible")]
+    BadSize,
+}
+
+/// Header and payload of an event, before it is given its place.
+pub(super) struct Framed<'a> {
+    pub(super) event: Event<'a>,
+    /// Bytes to the next event.
+    pub(super) stride: usize,
+}
+
+const MARKER: u8 = 0xC0;
+const MESSAGE_MARKER: u8 = 0x90;
+/// Process and thread ids of a header that does not know them (INVALID_THREAD in ntos).
+const UNKNOWN_ID: u32 = u32::MAX;
+
+/// A view of bytes with fixed-size reads; the caller has checked the length.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn u8(&self, at: usize) -> u8 {
+        self.0.get(at).copied().unwrap_or(0)
+    }
+    fn u16(&self, at: usize) -> u16 {
+        u16::from_le_bytes([self.u8(at), self.u8(at + 1)])
+    }
+    fn u32(&self, at: usize) -> u32 {
+        self.0.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u32::from_le_bytes(*b))
+    }
+    fn i64(&self, at: usize) -> i64 {
+        self.0.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| i64::from_le_bytes(*b))
+    }
+    fn guid(&self, at: usize) -> Guid {
+        Guid(self.0.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default())
+    }
+    /// Process or thread id; unknown ones read as absent.
+    fn id(&self, at: usize) -> Option<u32> {
+        Some(self.u32(at)).filter(|id| *id != UNKNOWN_ID)
+    }
+}
+
+/// Whether the bytes say that no more events follow: a marker of ones, or nothing left.
+pub(super) fn is_end(bytes: &[u8]) -> bool {
+    bytes.len() < 8 || bytes.starts_with(&[0xFF; 4])
+}
+
+/// Frames the event at the start of `bytes`, which reach to the end of the valid data.
+///
+/// `inherited_time` is the time of the event before, for trace messages without a time stamp.
+pub(super) fn frame(bytes: &[u8], inherited_time: i64) -> Result<Framed<'_>, FrameError> {
+    let fields = Fields(bytes);
+    match fields.u8(3) {
+        MARKER => match fields.u8(2) {
+            kind @ (1 | 2) => kernel(bytes, 32, pointer_size(kind == 2)),
+            kind @ (3 | 4) => kernel(bytes, 24, pointer_size(kind == 4)),
+            kind @ (0x10 | 0x11) => kernel(bytes, 16, pointer_size(kind == 0x11)),
+            kind @ (10 | 20) => classic(bytes, 48, pointer_size(kind == 20)),
+            kind @ (11 | 21) => classic(bytes, 72, pointer_size(kind == 21)),
+            kind @ (18 | 19) => manifest(bytes, pointer_size(kind == 19)),
+            _ => Err(FrameError::UnknownHeader),
+        },
+        MESSAGE_MARKER => message(bytes, inherited_time),
+        _ => Err(FrameError::UnknownHeader),
+    }
+}
+
+fn pointer_size(wide: bool) -> usize {
+    if wide { 8 } else { 4 }
+}
+
+/// Time stamp at the start of the events of a buffer, for putting buffers in order.
+pub(super) fn leading_time(bytes: &[u8]) -> Option<i64> {
+    let fields = Fields(bytes);
+    let at = match (fields.u8(3), fields.u8(2)) {
+        (MARKER, 0x10 | 0x11) => 8,
+        (MARKER, 1..=4 | 10 | 11 | 18..=21) => 16,
+        _ => return None,
+    };
+    (bytes.len() >= at + 8).then(|| fields.i64(at))
+}
+
+/// Bytes of an event that [`leading_time`] needs.
+pub(super) const LEADING_BYTES: usize = 24;
+
+fn sized(bytes: &[u8], size: usize, header: usize) -> Result<&[u8], FrameError> {
+    if size < header {
+        return Err(FrameError::BadSize);
+    }
+    bytes.get(..size).ok_or(FrameError::BadSize)
+}
+
+fn stride(size: usize) -> usize {
+    size.next_multiple_of(8)
+}
+
+/// System (32), compact (24) and perfinfo (16) headers.
+fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>, FrameError> {
+    let fields = Fields(bytes);
+    let size = usize::from(fields.u16(4));
+    let bytes = sized(bytes, size, header)?;
+    let has_ids = header > 16;
+    let version = fields.u16(0);
+    // The high byte counts values between header and payload: bits 8-10 performance counters,
+    // bit 15 one more (PERFINFO_TRACE_HEADER, EVENT_HEADER_EXTENDED).
+    let extra = usize::from(version >> 8 & 7) + usize::from(version >> 15);
+    let payload = bytes.get(header + extra * 8..).ok_or(FrameError::BadSize)?;
+    Ok(Framed {
+        event: Event {
+            id: EventId::Hook(fields.u16(6)),
+            version: version as u8,
+            time: fields.i64(if has_ids { 16 } else { 8 }),
+            pid: if has_ids { fields.id(12) } else { None },
+            tid: if has_ids { fields.id(8) } else { None },
+            processor: 0,
+            pointer_size,
+            payload,
+            extended: &[],
+            offset: 0,
+        },
+        stride: stride(size),
+    })
+}
+
+/// Classic (48) and instance (72) headers; both have the event class at 24.
+fn classic(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>, FrameError> {
+    let fields = Fields(bytes);
+    let size = usize::from(fields.u16(0));
+    let bytes = sized(bytes, size, header)?;
+    Ok(Framed {
+        event: Event {
+            id: EventId::Classic { guid: fields.guid(24), opcode: fields.u8(4) },
+            version: fields.u16(6) as u8,
+            time: fields.i64(16),
+            pid: fields.id(12),
+            tid: fields.id(8),
+            processor: 0,
+            pointer_size,
+            payload: &bytes[header..],
+            extended: &[],
+            offset: 0,
+        },
+        stride: stride(size),
+    })
+}
+
+const MANIFEST_HEADER: usize = 80;
+
+fn manifest(bytes: &[u8], pointer_size: usize) -> Result<Framed<'_>, FrameError> {
+    let fields = Fields(bytes);
+    let size = usize::from(fields.u16(0));
+    let bytes = sized(bytes, size, MANIFEST_HEADER)?;
+    let payload_at = if fields.u16(4) & 1 != 0 { end_of_extended(bytes)? } else { MANIFEST_HEADER };
+    Ok(Framed {
+        event: Event {
+            id: EventId::Manifest { guid: fields.guid(24), id: fields.u16(40) },
+            version: fields.u8(42),
+            time: fields.i64(16),
+            pid: fields.id(12),
+            tid: fields.id(8),
+            processor: 0,
+            pointer_size,
+            payload: &bytes[payload_at..],
+            extended: &bytes[MANIFEST_HEADER..payload_at],
+            offset: 0,
+        },
+        stride: stride(size),
+    })
+}
+
+/// Walks the chain of extended items; bit 0 of an item's third field says that another follows.
+fn end_of_extended(bytes: &[u8]) -> Result<usize, FrameError> {
+    let fields = Fields(bytes);
+    let mut at = MANIFEST_HEADER;
+    loop {
+        let size = usize::from(fields.u16(at));
+        let more = fields.u16(at + 4) & 1 != 0;
+        if size < 8 || at + size > bytes.len() {
+            return Err(FrameError::BadSize);
+        }
+        at += size;
+        if !more {
+            return Ok(at);
+        }
+    }
+}
+
+fn message(bytes: &[u8], time: i64) -> Result<Framed<'_>, FrameError> {
+    let size = usize::from(Fields(bytes).u16(0));
+    let bytes = sized(bytes, size, 8)?;
+    Ok(Framed {
+        event: Event {
+            id: EventId::Message,
+            version: 0,
+            time,
+            pid: None,
+            tid: None,
+            processor: 0,
+            pointer_size: 8,
+            payload: &bytes[8..],
+            extended: &[],
+            offset: 0,
+        },
+        stride: stride(size),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An event of one header kind with a payload of four bytes.
+    fn event(kind: u8, header: usize, size_at: usize) -> Vec<u8> {
+        let mut bytes = vec![0; header + 4];
+        let size = bytes.len() as u16;
+        bytes[2] = kind;
+        bytes[3] = MARKER;
+        bytes[size_at..size_at + 2].copy_from_slice(&size.to_le_bytes());
+        bytes[header..].copy_from_slice(b"load");
+        bytes
+    }
+
+    #[test]
+    fn every_header_kind_gives_payload_and_pointer_size() {
+        for (narrow, wide, header, size_at) in [
+            (1, 2, 32, 4),
+            (3, 4, 24, 4),
+            (0x10, 0x11, 16, 4),
+            (10, 20, 48, 0),
+            (11, 21, 72, 0),
+            (18, 19, 80, 0),
+        ] {
+            for (kind, pointer_size) in [(narrow, 4), (wide, 8)] {
+                let bytes = event(kind, header, size_at);
+                let framed = frame(&bytes, 0).unwrap();
+                assert_eq!(framed.event.payload, b"load", "type {kind}");
+                assert_eq!(framed.event.pointer_size, pointer_size, "type {kind}");
+                assert_eq!(framed.stride, (header + 4).next_multiple_of(8));
+                assert_eq!(frame(&bytes[..bytes.len() - 1], 0).err(), Some(FrameError::BadSize));
+            }
+        }
+    }
+
+    #[test]
+    fn header_extensions_are_not_payload() {
+        let mut bytes = event(0x11, 16 + 16, 4);
+        bytes[1] = 0x81;
+        let framed = frame(&bytes, 0).unwrap();
+        assert_eq!(framed.event.payload, b"load");
+        assert_eq!(framed.event.version, 0);
+    }
+
+    #[test]
+    fn extended_items_are_told_from_the_payload() {
+        let mut bytes = event(19, 80 + 16 + 8, 0);
+        bytes[4] = 1;
+        bytes[80..88].copy_from_slice(&[16, 0, 1, 0, 1, 0, 8, 0]);
+        bytes[96..104].copy_from_slice(&[8, 0, 12, 0, 0, 0, 0, 0]);
+        let event = frame(&bytes, 0).unwrap().event;
+        assert_eq!((event.extended.len(), event.payload), (24, &b"load"[..]));
+        bytes[96] = 200;
+        assert_eq!(frame(&bytes, 0).err(), Some(FrameError::BadSize));
+    }
+
+    #[test]
+    fn ids_of_all_ones_are_unknown() {
+        let mut bytes = event(2, 32, 4);
+        bytes[8..16].fill(0xFF);
+        let event = frame(&bytes, 0).unwrap().event;
+        assert_eq!((event.pid, event.tid), (None, None));
+    }
+
+    #[test]
+    fn unknown_headers_are_refused() {
+        assert_eq!(frame(&event(99, 80, 0), 0).err(), Some(FrameError::UnknownHeader));
+        assert_eq!(frame(&[0; 16], 0).err(), Some(FrameError::UnknownHeader));
+    }
+}

@@ -1,0 +1,144 @@
+//! Decoded buffers merged into time order.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A decoded buffer: its bytes and where its selected events are.
+#[derive(Debug, Default)]
+pub(super) struct DecodedBuffer {
+    /// Offset of the buffer in the file.
+    pub(super) offset: u64,
+    /// Processor of its events.
+    pub(super) processor: u16,
+    /// Whether `data` was expanded, so that positions in it are not positions in the file.
+    pub(super) expanded: bool,
+    /// The buffer from its header on.
+    pub(super) data: Vec<u8>,
+    /// Valid bytes of `data`.
+    pub(super) valid: usize,
+    /// Raw time and position of each selected event.
+    pub(super) events: Vec<(i64, u32)>,
+}
+
+/// Buffers whose events are being merged.
+///
+/// The key is (time, place in the file): events with equal times keep their order in the file.
+#[derive(Default)]
+pub(super) struct Merge {
+    heap: BinaryHeap<Reverse<(i64, u64, usize)>>,
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Slot {
+    buffer: DecodedBuffer,
+    next: usize,
+}
+
+impl Merge {
+    /// Number of buffers that still have events.
+    pub(super) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Time of the next event.
+    pub(super) fn next_time(&self) -> Option<i64> {
+        self.heap.peek().map(|Reverse((time, _, _))| *time)
+    }
+
+    /// Takes a buffer in; gives it back when it has no events.
+    pub(super) fn add(&mut self, buffer: DecodedBuffer) -> Option<DecodedBuffer> {
+        let Some((time, _)) = buffer.events.first() else { return Some(buffer) };
+        let key = (*time, buffer.offset);
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() - 1
+        });
+        self.slots[slot] = Slot { buffer, next: 0 };
+        self.heap.push(Reverse((key.0, key.1, slot)));
+        None
+    }
+
+    /// Hands out the run of events that come before all others and before `until`.
+    ///
+    /// Returns the buffer when its last event was handed out.
+    pub(super) fn run<E>(
+        &mut self,
+        until: Option<i64>,
+        mut event: impl FnMut(&DecodedBuffer, usize) -> Result<(), E>,
+    ) -> Result<Option<DecodedBuffer>, E> {
+        let Some(Reverse((_, offset, slot))) = self.heap.pop() else { return Ok(None) };
+        let rival = self.heap.peek().map(|Reverse((time, offset, _))| (*time, *offset));
+        let Slot { buffer, next } = &mut self.slots[slot];
+        let mut first = true;
+        while let Some((time, position)) = buffer.events.get(*next).copied() {
+            let waits = rival.is_some_and(|rival| (time, offset) > rival)
+                || until.is_some_and(|until| time >= until);
+            if waits && !first {
+                self.heap.push(Reverse((time, offset, slot)));
+                return Ok(None);
+            }
+            first = false;
+            event(buffer, position as usize)?;
+            *next += 1;
+        }
+        self.free.push(slot);
+        Ok(Some(std::mem::take(&mut self.slots[slot].buffer)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffer(offset: u64, times: &[i64]) -> DecodedBuffer {
+        DecodedBuffer {
+            offset,
+            events: times.iter().map(|t| (*t, offset as u32)).collect(),
+            ..DecodedBuffer::default()
+        }
+    }
+
+    fn drain(merge: &mut Merge) -> Vec<u64> {
+        let mut order = Vec::new();
+        while merge.len() > 0 {
+            merge
+                .run(None, |buffer, _| {
+                    order.push(buffer.offset);
+                    Ok::<_, ()>(())
+                })
+                .unwrap();
+        }
+        order
+    }
+
+    #[test]
+    fn events_of_several_processors_come_in_time_order() {
+        let mut merge = Merge::default();
+        merge.add(buffer(0, &[1, 4, 5]));
+        merge.add(buffer(1, &[2, 3, 6]));
+        assert_eq!(drain(&mut merge), [0, 1, 1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn equal_times_keep_their_order_in_the_file() {
+        let mut merge = Merge::default();
+        merge.add(buffer(9, &[1, 1]));
+        merge.add(buffer(3, &[1, 1]));
+        assert_eq!(drain(&mut merge), [3, 3, 9, 9]);
+    }
+
+    #[test]
+    fn a_run_stops_before_a_buffer_that_is_still_to_come() {
+        let mut merge = Merge::default();
+        merge.add(buffer(0, &[1, 2, 3, 4]));
+        let mut seen = 0;
+        let done = merge.run(Some(3), |_, _| {
+            seen += 1;
+            Ok::<_, ()>(())
+        });
+        assert!(done.unwrap().is_none());
+        assert_eq!((seen, merge.next_time()), (2, Some(3)));
+    }
+}

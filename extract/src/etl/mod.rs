@@ -1,0 +1,23 @@
+//! The container: buffers, decompression, event framing, clocks and time order.
+//!
+//! Nothing here knows what an event means. The way of the bytes is
+//! [`EtlFile`] → [`BufferIndex`] → decoded buffers → [`EventReader`] → events in time order.
+
+mod buffer;
+mod clock;
+mod diagnostics;
+mod event;
+mod file;
+mod index;
+mod lz77;
+mod merge;
+mod reader;
+
+pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader};
+pub use clock::{Clock, ClockKind};
+pub use diagnostics::{Diagnostics, Finding, WarningKind};
+pub use event::{Event, EventId, FrameError, Guid};
+pub use file::EtlFile;
+pub use index::{BufferIndex, IndexedBuffer, Session};
+pub use lz77::{Lz77Error, decompress};
+pub use reader::{EventReader, Selector};

@@ -1,0 +1,254 @@
+//! Events of a file in time order.
+//!
+//! Two threads share the work: one reads, expands and frames buffers ahead, the other merges them
+//! and hands out the events. Buffers are recycled, so memory depends on the number of buffers that
+//! overlap in time (about one per processor) and not on the size of the file.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+
+use super::buffer::BUFFER_HEADER_SIZE;
+use super::diagnostics::{Diagnostics, WarningKind};
+use super::event::{Event, frame, is_end};
+use super::file::EtlFile;
+use super::index::{BufferIndex, IndexedBuffer};
+use super::lz77::decompress;
+use super::merge::{DecodedBuffer, Merge};
+
+/// Chooses the events that are handed out; sees every event of the file.
+///
+/// It runs on the decoding thread and sees the events buffer by buffer, not in time order.
+pub trait Selector: Send {
+    /// Whether the event is to be handed out.
+    fn select(&mut self, event: &Event<'_>) -> bool;
+}
+
+/// Decoded buffers that wait for the merge.
+const READ_AHEAD: usize = 8;
+
+/// Bytes of buffers that may be merged at once; only damaged time stamps come near.
+const MERGE_BYTES: usize = 1 << 30;
+
+/// Reads the events of an indexed file.
+pub struct EventReader {
+    file: EtlFile,
+    index: BufferIndex,
+    merge_limit: usize,
+}
+
+impl EventReader {
+    /// A reader for the buffers of `index`, written by a system with `processors` processors.
+    pub fn new(file: EtlFile, index: BufferIndex, processors: u32) -> Self {
+        // One buffer per processor overlaps with the next one of the same processor; more overlap
+        // only in damaged files.
+        let merge_limit = 64 + 4 * processors.min(2048) as usize;
+        Self { file, index, merge_limit }
+    }
+
+    /// Hands out the selected events in time order; events of equal time in file order.
+    ///
+    /// `progress` is told how many bytes of the file have been read so far.
+    ///
+    /// # Errors
+    /// When the file cannot be read. Damage inside it is counted in the diagnostics instead.
+    pub fn read(
+        self,
+        selector: &mut dyn Selector,
+        diagnostics: &mut Diagnostics,
+        mut progress: impl FnMut(u64),
+        mut sink: impl FnMut(&Event<'_>),
+    ) -> io::Result<()> {
+        let Self { file, index, merge_limit } = self;
+        let (decoded_tx, decoded_rx) = sync_channel(READ_AHEAD);
+        let (spare_tx, spare_rx) = channel();
+        thread::scope(|scope| {
+            let buffers = &index.buffers;
+            let decoder = scope.spawn(move || {
+                let mut decoder = Decoder { file, selector, diagnostics: Diagnostics::default() };
+                let result = decoder.run(buffers, &decoded_tx, &spare_rx);
+                (result, decoder.diagnostics)
+            });
+            let mut merger = Merger {
+                merge: Merge::default(),
+                spare: spare_tx,
+                bytes: 0,
+                last_time: i64::MIN,
+                diagnostics,
+            };
+            let mut read = 0;
+            for buffer in buffers {
+                merger.catch_up(buffer.first_time, merge_limit, &mut sink);
+                let Ok(decoded) = decoded_rx.recv() else { break };
+                merger.add(decoded);
+                read += u64::from(buffer.stored);
+                progress(read);
+            }
+            merger.finish(&mut sink);
+            drop(decoded_rx);
+            match decoder.join() {
+                Ok((result, found)) => {
+                    diagnostics.merge(&found);
+                    result
+                }
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+}
+
+/// The decoding side.
+struct Decoder<'a> {
+    file: EtlFile,
+    selector: &'a mut dyn Selector,
+    diagnostics: Diagnostics,
+}
+
+impl Decoder<'_> {
+    fn run(
+        &mut self,
+        buffers: &[IndexedBuffer],
+        decoded: &SyncSender<DecodedBuffer>,
+        spare: &Receiver<DecodedBuffer>,
+    ) -> io::Result<()> {
+        let mut stored = Vec::new();
+        for buffer in buffers {
+            let mut target = spare.try_recv().unwrap_or_default();
+            self.load(buffer, &mut stored, &mut target)?;
+            self.select(buffer, &mut target);
+            if decoded.send(target).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a buffer and expands it if needed.
+    fn load(
+        &mut self,
+        buffer: &IndexedBuffer,
+        stored: &mut Vec<u8>,
+        target: &mut DecodedBuffer,
+    ) -> io::Result<()> {
+        target.offset = buffer.offset;
+        target.processor = buffer.header.processor;
+        target.expanded = buffer.header.is_compressed();
+        let size = buffer.stored as usize;
+        if target.expanded {
+            self.file.read_at(buffer.offset, size, stored)?;
+            target.data.clear();
+            target.data.extend_from_slice(stored.get(..BUFFER_HEADER_SIZE).unwrap_or_default());
+            let wanted = (buffer.header.filled as usize).saturating_sub(BUFFER_HEADER_SIZE);
+            let stream = stored.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
+            let result = decompress(stream, wanted, &mut target.data);
+            let whole = target.data.len() == buffer.header.filled as usize;
+            if (result.is_err() || !whole) && !is_cut(buffer) {
+                self.diagnostics.count(WarningKind::BadCompression, Some(buffer.offset));
+            }
+        } else {
+            self.file.read_at(buffer.offset, size, &mut target.data)?;
+        }
+        target.valid = target.data.len().min(buffer.header.filled as usize);
+        Ok(())
+    }
+
+    /// Frames the events and notes the selected ones.
+    fn select(&mut self, buffer: &IndexedBuffer, target: &mut DecodedBuffer) {
+        target.events.clear();
+        let mut at = BUFFER_HEADER_SIZE;
+        let mut time = buffer.first_time;
+        while let Some(rest) = target.data[..target.valid].get(at..) {
+            if is_end(rest) {
+                break;
+            }
+            let Ok(framed) = frame(rest, time) else {
+                if !is_cut(buffer) {
+                    let place = if target.expanded { 0 } else { at as u64 };
+                    self.diagnostics.count(WarningKind::BadEvent, Some(buffer.offset + place));
+                }
+                break;
+            };
+            time = framed.event.time;
+            let event = Event { processor: target.processor, ..framed.event };
+            if self.selector.select(&event) {
+                target.events.push((time, at as u32));
+            }
+            at += framed.stride;
+        }
+    }
+}
+
+/// Whether the file ends inside the buffer, which was counted when the buffer was found.
+fn is_cut(buffer: &IndexedBuffer) -> bool {
+    buffer.stored < buffer.header.size
+}
+
+/// The merging side.
+struct Merger<'a> {
+    merge: Merge,
+    spare: Sender<DecodedBuffer>,
+    bytes: usize,
+    last_time: i64,
+    diagnostics: &'a mut Diagnostics,
+}
+
+impl Merger<'_> {
+    fn add(&mut self, buffer: DecodedBuffer) {
+        self.bytes += buffer.data.len();
+        if let Some(empty) = self.merge.add(buffer) {
+            self.recycle(empty);
+        }
+    }
+
+    /// Hands out what comes before `until`, the first time of the next buffer.
+    fn catch_up(&mut self, until: i64, limit: usize, sink: &mut impl FnMut(&Event<'_>)) {
+        while self.merge.next_time().is_some_and(|time| time < until) {
+            self.run(Some(until), sink);
+        }
+        if self.merge.len() > limit || self.bytes > MERGE_BYTES {
+            self.diagnostics.count(WarningKind::MergeOverflow, None);
+            while self.merge.len() > limit / 2 || self.bytes > MERGE_BYTES / 2 {
+                self.run(None, sink);
+            }
+        }
+    }
+
+    fn finish(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
+        while self.merge.len() > 0 {
+            self.run(None, sink);
+        }
+    }
+
+    fn run(&mut self, until: Option<i64>, sink: &mut impl FnMut(&Event<'_>)) {
+        let Self { merge, last_time, diagnostics, .. } = self;
+        let done = merge.run(until, |buffer, at| {
+            if let Some(event) = event_at(buffer, at, *last_time) {
+                if event.time < *last_time {
+                    diagnostics.count(WarningKind::OutOfOrder, Some(event.offset));
+                } else {
+                    *last_time = event.time;
+                }
+                sink(&event);
+            }
+            Ok::<_, Infallible>(())
+        });
+        let Ok(done) = done;
+        if let Some(buffer) = done {
+            self.recycle(buffer);
+        }
+    }
+
+    fn recycle(&mut self, buffer: DecodedBuffer) {
+        self.bytes = self.bytes.saturating_sub(buffer.data.len());
+        // The decoder may be done and gone; then the buffer is simply dropped.
+        let _ = self.spare.send(buffer);
+    }
+}
+
+/// Frames an event again whose place was noted by the decoder.
+fn event_at(buffer: &DecodedBuffer, at: usize, inherited_time: i64) -> Option<Event<'_>> {
+    let framed = frame(buffer.data.get(at..buffer.valid)?, inherited_time).ok()?;
+    let place = if buffer.expanded { 0 } else { at as u64 };
+    Some(Event { processor: buffer.processor, offset: buffer.offset + place, ..framed.event })
+}

@@ -1,0 +1,115 @@
+//! The whole way from a trace file to an archive.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::assemble::assemble;
+use crate::collect::{Collector, KernelSelector};
+use crate::error::ExtractError;
+use crate::recording::OpenRecording;
+use crate::stacks::EventStacks;
+
+/// Watches an extraction; every method may be left out.
+pub trait ExtractObserver {
+    /// The size of the trace is known: bytes.
+    fn on_started(&self, total_bytes: u64) {
+        let _ = total_bytes;
+    }
+    /// So many bytes were read.
+    fn on_progress(&self, bytes: u64) {
+        let _ = bytes;
+    }
+    /// All bytes were read; what follows is named.
+    fn on_phase(&self, name: &str) {
+        let _ = name;
+    }
+}
+
+/// An observer that looks away.
+pub struct NoObserver;
+
+impl ExtractObserver for NoObserver {}
+
+/// One kind of damage, loss or omission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtractWarning {
+    /// What happened, in words.
+    pub kind: &'static str,
+    /// How often.
+    pub count: u64,
+    /// File offset of the first, where it has one.
+    pub first_offset: Option<u64>,
+}
+
+/// What an extraction found.
+#[derive(Debug, Clone)]
+pub struct ExtractSummary {
+    /// Objects and views.
+    pub objects: u64,
+    /// Creates, duplicates and closes.
+    pub handle_events: u64,
+    /// Creates and duplicates without close.
+    pub leaked_handles: u64,
+    /// Distinct stacks.
+    pub stacks_distinct: u64,
+    /// Events the session lost.
+    pub events_lost: u64,
+    /// Buffers the session lost.
+    pub buffers_lost: u64,
+    /// Bytes of the trace.
+    pub bytes_read: u64,
+    /// Bytes of the archive.
+    pub output_bytes: u64,
+    /// Wall time.
+    pub elapsed: Duration,
+    /// What else a reader should know.
+    pub warnings: Vec<ExtractWarning>,
+}
+
+/// Extracts the trace `input` into the archive `output`, whose folder must exist.
+///
+/// The archive appears under its name only when it is complete.
+///
+/// # Errors
+/// When the trace cannot be read or the archive cannot be written.
+pub fn extract(
+    input: &Path,
+    output: &Path,
+    observer: &dyn ExtractObserver,
+) -> Result<ExtractSummary, ExtractError> {
+    let begin = Instant::now();
+    let open = OpenRecording::open(input)?;
+    let bytes_read = open.len();
+    observer.on_started(bytes_read);
+    let mut selector = KernelSelector::default();
+    let mut collector = Collector::new(EventStacks::default());
+    let recording = open.read(
+        &mut selector,
+        |bytes| observer.on_progress(bytes),
+        |event| collector.event(event),
+    )?;
+    collector.finish();
+    let rows = collector.events.len();
+    if u32::try_from(rows).is_err() {
+        return Err(ExtractError::TooLarge { path: input.to_path_buf(), rows });
+    }
+    observer.on_phase("writing");
+    let assembled = assemble(&recording, collector, &selector.counter, output)?;
+    let warnings = assembled.warnings.iter().map(|(kind, finding)| ExtractWarning {
+        kind: kind.text(),
+        count: finding.count,
+        first_offset: finding.first_offset,
+    });
+    Ok(ExtractSummary {
+        objects: assembled.objects,
+        handle_events: assembled.handle_events,
+        leaked_handles: assembled.leaked_handles,
+        stacks_distinct: assembled.stacks_distinct,
+        events_lost: u64::from(recording.header.events_lost),
+        buffers_lost: u64::from(recording.header.buffers_lost),
+        bytes_read,
+        output_bytes: assembled.output_bytes,
+        elapsed: begin.elapsed(),
+        warnings: warnings.collect(),
+    })
+}

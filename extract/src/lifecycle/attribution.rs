@@ -1,0 +1,179 @@
+//! Which process a pid means at a time.
+
+use std::collections::HashMap;
+
+use crate::collect::{ProcessRow, UNKNOWN_ID};
+use crate::etl::{Diagnostics, WarningKind};
+
+/// The pid of the System process on every Windows since XP.
+const SYSTEM_PID: u32 = 4;
+
+/// Process lifetimes, to be searched by pid and raw time.
+pub struct ProcessIndex {
+    /// For each pid its lifetimes as (start, end, row), in the order of their start.
+    lifetimes: HashMap<u32, Vec<(i64, i64, u32)>>,
+    /// For each pid its children as (start, row), in the order of their start.
+    children: HashMap<u32, Vec<(i64, u32)>>,
+}
+
+impl ProcessIndex {
+    /// An index of these lifetimes.
+    pub fn new(rows: &[ProcessRow]) -> Self {
+        let mut lifetimes: HashMap<u32, Vec<_>> = HashMap::new();
+        let mut children: HashMap<u32, Vec<_>> = HashMap::new();
+        for (row, process) in rows.iter().enumerate() {
+            let row = row as u32;
+            let start = process.start.unwrap_or(i64::MIN);
+            let end = process.end.unwrap_or(i64::MAX);
+            lifetimes.entry(process.process.pid).or_default().push((start, end, row));
+            if let Some(start) = process.start {
+                children.entry(process.process.parent_pid).or_default().push((start, row));
+            }
+        }
+        lifetimes.values_mut().for_each(|list| list.sort_unstable());
+        children.values_mut().for_each(|list| list.sort_unstable());
+        Self { lifetimes, children }
+    }
+
+    /// The process with this pid at this time, first and last moment included; of several the one
+    /// that started last.
+    pub fn find(&self, pid: u32, time: i64) -> Option<u32> {
+        let list = self.lifetimes.get(&pid)?;
+        let started = list.partition_point(|(start, _, _)| *start <= time);
+        list[..started].iter().rev().find(|(_, end, _)| time <= *end).map(|(_, _, row)| *row)
+    }
+
+    /// The process with this pid at this time, or else the first one with this pid.
+    pub fn find_any(&self, pid: u32, time: i64) -> Option<u32> {
+        self.find(pid, time).or_else(|| self.lifetimes.get(&pid)?.first().map(|(_, _, row)| *row))
+    }
+
+    /// The first child of a pid that started after a time and not after the parent's end.
+    pub fn first_child(&self, pid: u32, after: i64, parent_end: i64) -> Option<u32> {
+        let list = self.children.get(&pid)?;
+        let next = list.partition_point(|(start, _)| *start <= after);
+        list.get(next).filter(|(start, _)| *start <= parent_end).map(|(_, row)| *row)
+    }
+}
+
+/// How events were given to processes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attribution {
+    /// By the process id of the event.
+    pub header: u64,
+    /// By the process id of its stack.
+    pub stack: u64,
+    /// To the process that had ended up to 2 ms before.
+    pub before_exit: u64,
+    /// To System, because no process was known.
+    pub system: u64,
+    /// Dropped: pid 0, or not even System is known.
+    pub dropped: u64,
+}
+
+impl Attribution {
+    /// The process of an event, counted by what decided.
+    ///
+    /// `grace` is [`super::EXIT_GRACE_NS`] in ticks.
+    pub fn attribute(
+        &mut self,
+        index: &ProcessIndex,
+        pid: u32,
+        is_from_stack: bool,
+        time: i64,
+        grace: i64,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<u32> {
+        if pid == 0 {
+            self.dropped += 1;
+            diagnostics.count(WarningKind::PidZero, None);
+            return None;
+        }
+        if pid != UNKNOWN_ID {
+            if let Some(row) = index.find(pid, time) {
+                *(if is_from_stack { &mut self.stack } else { &mut self.header }) += 1;
+                return Some(row);
+            }
+            if let Some(row) = index.find(pid, time.saturating_sub(grace)) {
+                self.before_exit += 1;
+                return Some(row);
+            }
+        }
+        if let Some(row) = index.find(SYSTEM_PID, time) {
+            self.system += 1;
+            return Some(row);
+        }
+        self.dropped += 1;
+        diagnostics.count(WarningKind::UnknownProcess, None);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Process, ProcessAction};
+
+    pub(crate) fn process(
+        pid: u32,
+        parent_pid: u32,
+        start: Option<i64>,
+        end: Option<i64>,
+    ) -> ProcessRow {
+        ProcessRow {
+            process: Process {
+                action: ProcessAction::Rundown,
+                key: 0,
+                pid,
+                parent_pid,
+                session_id: 0,
+                exit_status: 0,
+                sid: None,
+                name: format!("{pid}.exe"),
+                command_line: String::new(),
+            },
+            start,
+            end,
+        }
+    }
+
+    fn index() -> ProcessIndex {
+        ProcessIndex::new(&[
+            process(4, 0, None, None),
+            process(7, 4, None, Some(100)),
+            process(7, 4, Some(200), None),
+            process(8, 7, Some(50), None),
+            process(8, 7, Some(60), None),
+        ])
+    }
+
+    #[test]
+    fn a_reused_pid_means_the_process_alive_at_the_time() {
+        let index = index();
+        assert_eq!(index.find(7, 100), Some(1));
+        assert_eq!(index.find(7, 101), None);
+        assert_eq!(index.find(7, 200), Some(2));
+    }
+
+    #[test]
+    fn the_first_child_started_after_the_duplicate_inherits() {
+        let index = index();
+        assert_eq!(index.first_child(7, 49, 100), Some(3));
+        assert_eq!(index.first_child(7, 50, 100), Some(4));
+        assert_eq!(index.first_child(7, 50, 55), None);
+    }
+
+    #[test]
+    fn each_fallback_is_counted() {
+        let (index, mut d) = (index(), Diagnostics::default());
+        let mut a = Attribution::default();
+        assert_eq!(a.attribute(&index, 7, false, 90, 2, &mut d), Some(1));
+        assert_eq!(a.attribute(&index, 7, true, 90, 2, &mut d), Some(1));
+        assert_eq!(a.attribute(&index, 7, false, 102, 2, &mut d), Some(1));
+        assert_eq!(a.attribute(&index, 7, false, 103, 2, &mut d), Some(0));
+        assert_eq!(a.attribute(&index, UNKNOWN_ID, false, 90, 2, &mut d), Some(0));
+        assert_eq!(a.attribute(&index, 0, false, 90, 2, &mut d), None);
+        let expected = Attribution { header: 1, stack: 1, before_exit: 1, system: 2, dropped: 1 };
+        assert_eq!(a, expected);
+    }
+}

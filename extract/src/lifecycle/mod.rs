@@ -1,0 +1,26 @@
+//! Events → objects: which process an event belongs to, which object, and what is left open.
+//!
+//! The rules are ETWAnalyzer's where they are sound:
+//!
+//! * An object is tracked by its kernel address. Creates, duplicates and object creates open one;
+//!   closes, deletes, reference changes and unmaps only continue one.
+//! * It is complete when creates + duplicates = closes, when it is deleted, or when its view is
+//!   unmapped; the next event of the address opens another. A close that comes after completion
+//!   still belongs to the last completed object of the address.
+//! * Objects are numbered in the order of completion, then the open ones by their first event.
+
+mod attribution;
+mod derive;
+mod objects;
+mod owners;
+
+pub use attribution::{Attribution, ProcessIndex};
+pub use derive::{DeriveScratch, Derived, derive};
+pub use objects::{ObjectRow, Objects, TrackedEvents, track};
+pub use owners::{DuplicateOwners, EventOwners};
+
+/// A handle table is swept after the end of its process; events that late still belong to it.
+pub const EXIT_GRACE_NS: i64 = 2_000_000;
+
+/// No row.
+pub const NONE: u32 = u32::MAX;

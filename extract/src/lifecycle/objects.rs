@@ -1,0 +1,212 @@
+//! The life of objects, by kernel address.
+
+use std::collections::HashMap;
+
+use handlescope_model::FILE_MAPPING_TYPE;
+
+use super::{EventOwners, NONE};
+use crate::collect::{HandleEvents, RawKind};
+use crate::etl::{Diagnostics, WarningKind};
+
+/// Address of an object, or process and address of a view.
+type Key = (u32, u64);
+
+/// Marks keys of kernel objects, which belong to no process.
+const KERNEL: u32 = u32::MAX;
+
+/// One object as tracked.
+#[derive(Debug, Clone)]
+pub struct ObjectRow {
+    /// Kernel address; for a view `base | pid << 42`, as ETWAnalyzer prints it.
+    pub pointer: u64,
+    /// Type id.
+    pub type_id: u32,
+    /// First name, 0 for none.
+    pub name: u32,
+    opened: u32,
+    closed: u32,
+    completed: u32,
+}
+
+/// All objects of a trace, in the order of their first event.
+#[derive(Debug, Default)]
+pub struct Objects {
+    /// The objects.
+    pub rows: Vec<ObjectRow>,
+    /// Further names of objects with more than one, in the order they came.
+    pub more_names: HashMap<u32, Vec<u32>>,
+    open: hashbrown::HashMap<Key, u32>,
+    last_completed: hashbrown::HashMap<Key, u32>,
+    completed: u32,
+}
+
+/// Which object each event belongs to.
+pub struct TrackedEvents {
+    /// The objects.
+    pub objects: Objects,
+    /// For each event its object, a row of [`Objects::rows`], or [`NONE`].
+    pub object: Vec<u32>,
+}
+
+/// Follows all events in time order; `order` gives it when it is not the order of the rows.
+pub fn track(
+    events: &HandleEvents,
+    owners: &EventOwners,
+    pids: impl Fn(u32) -> u32,
+    order: Option<&[u32]>,
+    diagnostics: &mut Diagnostics,
+) -> TrackedEvents {
+    let mut objects = Objects::default();
+    let mut object = vec![NONE; events.len()];
+    for position in 0..events.len() {
+        let row = order.map_or(position, |order| order[position] as usize);
+        let process = owners.process[row];
+        if process == NONE {
+            continue;
+        }
+        match objects.event(events, row, process, &pids) {
+            Ok(index) => object[row] = index,
+            Err(kind) => diagnostics.count(kind, None),
+        }
+    }
+    TrackedEvents { objects, object }
+}
+
+impl Objects {
+    /// Final order: completed objects by completion, then open ones by first event.
+    ///
+    /// Returns for each object its place.
+    pub fn places(&self) -> Vec<u32> {
+        let mut places = vec![0; self.rows.len()];
+        let mut next_open = self.completed;
+        for (place, row) in places.iter_mut().zip(&self.rows) {
+            *place = if row.completed == NONE {
+                next_open += 1;
+                next_open - 1
+            } else {
+                row.completed
+            };
+        }
+        places
+    }
+
+    /// Gives an event to its object; the error says why it has none.
+    fn event(
+        &mut self,
+        events: &HandleEvents,
+        row: usize,
+        process: u32,
+        pids: &impl Fn(u32) -> u32,
+    ) -> Result<u32, WarningKind> {
+        let address = events.object[row];
+        let key = (KERNEL, address);
+        let type_id = u32::from(events.type_id[row]);
+        match events.kind[row] {
+            RawKind::Create | RawKind::Duplicate => {
+                let object = self.open_or_new(key, address, type_id);
+                self.row(object).opened += 1;
+                self.name_if_unnamed(object, events.name[row]);
+                Ok(object)
+            }
+            RawKind::ObjectCreate => {
+                // Still open: its delete was lost, the address has a new object now.
+                if let Some(old) = self.open.get(&key).copied() {
+                    self.complete(key, old);
+                }
+                Ok(self.open_or_new(key, address, type_id))
+            }
+            RawKind::Close => self.close(key, events.name[row]),
+            RawKind::ObjectDelete => {
+                let object = self.open.get(&key).copied();
+                let object = object.ok_or(WarningKind::DeleteWithoutObject)?;
+                self.complete(key, object);
+                Ok(object)
+            }
+            RawKind::Reference | RawKind::Dereference => {
+                self.open.get(&key).copied().ok_or(WarningKind::ReferenceWithoutObject)
+            }
+            RawKind::Rundown => {
+                let object = self.open_or_new(key, address, type_id);
+                if events.name[row] != 0 {
+                    self.row(object).name = events.name[row];
+                    self.more_names.remove(&object);
+                }
+                Ok(object)
+            }
+            RawKind::Map => {
+                let pointer = address | u64::from(pids(process)).wrapping_shl(42);
+                Ok(self.open_or_new((process, address), pointer, FILE_MAPPING_TYPE))
+            }
+            RawKind::Unmap => {
+                let key = (process, address);
+                let object = self.open.get(&key).copied().ok_or(WarningKind::UnmapWithoutMap)?;
+                self.complete(key, object);
+                Ok(object)
+            }
+        }
+    }
+
+    fn close(&mut self, key: Key, name: u32) -> Result<u32, WarningKind> {
+        let open = self.open.get(&key).copied();
+        let object = open
+            .or_else(|| self.last_completed.get(&key).copied())
+            .ok_or(WarningKind::CloseWithoutObject)?;
+        self.add_name(object, name);
+        let row = self.row(object);
+        row.closed += 1;
+        if open.is_some() && row.opened == row.closed {
+            self.complete(key, object);
+        }
+        Ok(object)
+    }
+
+    fn open_or_new(&mut self, key: Key, pointer: u64, type_id: u32) -> u32 {
+        let rows = &mut self.rows;
+        *self.open.entry(key).or_insert_with(|| {
+            rows.push(ObjectRow {
+                pointer,
+                type_id,
+                name: 0,
+                opened: 0,
+                closed: 0,
+                completed: NONE,
+            });
+            rows.len() as u32 - 1
+        })
+    }
+
+    fn complete(&mut self, key: Key, object: u32) {
+        self.open.remove(&key);
+        self.last_completed.insert(key, object);
+        let place = self.completed;
+        self.completed += 1;
+        self.row(object).completed = place;
+    }
+
+    fn row(&mut self, object: u32) -> &mut ObjectRow {
+        &mut self.rows[object as usize]
+    }
+
+    fn name_if_unnamed(&mut self, object: u32, name: u32) {
+        let row = self.row(object);
+        if row.name == 0 {
+            row.name = name;
+        }
+    }
+
+    /// A close tells the name; a second one is kept beside the first, an empty one says nothing.
+    fn add_name(&mut self, object: u32, name: u32) {
+        let first = self.row(object).name;
+        if name == 0 || name == first {
+            return;
+        }
+        if first == 0 {
+            self.row(object).name = name;
+            return;
+        }
+        let more = self.more_names.entry(object).or_default();
+        if !more.contains(&name) {
+            more.push(name);
+        }
+    }
+}

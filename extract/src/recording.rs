@@ -1,0 +1,148 @@
+//! A trace file opened: its header read, its buffers found, its events still to be read.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::ExtractError;
+use crate::etl::{
+    BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, Clock, Diagnostics, EtlFile, Event, EventReader,
+    Selector, Session, WarningKind,
+};
+use crate::input::Input;
+use crate::kernel::TraceHeader;
+
+/// What is known of a trace before its events are read.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// The file that was named.
+    pub source: PathBuf,
+    /// File name of the `.etl`, also when it lies in an archive.
+    pub source_name: String,
+    /// Size of the file that was named, bytes.
+    pub source_size: u64,
+    /// The trace header.
+    pub header: TraceHeader,
+    /// The clock of its raw time stamps.
+    pub clock: Clock,
+    /// Buffers found.
+    pub buffers_found: u64,
+    /// Damage found so far.
+    pub diagnostics: Diagnostics,
+}
+
+/// A [`Recording`] whose events can be read once.
+pub struct OpenRecording {
+    /// What is known of it.
+    pub recording: Recording,
+    file: EtlFile,
+    index: BufferIndex,
+}
+
+/// Bytes in which the trace header event must lie; it has less than 400 and two short names.
+const HEADER_EVENT_BYTES: usize = 64 << 10;
+
+/// Smallest and largest session buffers that are believed.
+const PLAUSIBLE_BUFFER_SIZES: std::ops::RangeInclusive<u32> = 1 << 10..=64 << 20;
+
+/// EVENT_TRACE_FILE_MODE_CIRCULAR: old buffers are overwritten.
+const MODE_CIRCULAR: u32 = 0x2;
+
+impl OpenRecording {
+    /// Opens a trace (`.etl`, or `.zip` and `.7z` archives with one) and finds its buffers.
+    ///
+    /// # Errors
+    /// When the file cannot be read or does not start with a trace header.
+    pub fn open(path: &Path) -> Result<Self, ExtractError> {
+        let Input { mut file, name, source_size } = Input::open(path)?;
+        let read = |source| ExtractError::Read { path: path.to_path_buf(), source };
+        let mut start = Vec::new();
+        file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
+        let (first, header) = first_buffer(path, &start)?;
+        let clock = header.clock().ok_or_else(|| {
+            not_a_trace(path, "the clock type or frequency makes no sense", BUFFER_HEADER_SIZE)
+        })?;
+        let mut session = header.session();
+        if !PLAUSIBLE_BUFFER_SIZES.contains(&session.buffer_size) {
+            session = Session { buffer_size: first.size.max(1 << 10), ..session };
+        }
+        let mut diagnostics = Diagnostics::default();
+        let index = BufferIndex::scan(&mut file, session, &mut diagnostics).map_err(read)?;
+        let recording = Recording {
+            source: path.to_path_buf(),
+            source_name: name,
+            source_size,
+            clock,
+            buffers_found: index.found,
+            diagnostics: completeness(&header, &index, diagnostics),
+            header,
+        };
+        Ok(Self { recording, file, index })
+    }
+
+    /// Size of the `.etl`, bytes.
+    pub fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    /// Whether the file has no bytes; never true for an opened recording.
+    pub fn is_empty(&self) -> bool {
+        self.file.is_empty()
+    }
+
+    /// Sum of the valid bytes of all buffers behind their headers, after decompression.
+    pub fn uncompressed_bytes(&self) -> u64 {
+        let filled = |b: &crate::etl::IndexedBuffer| u64::from(b.header.filled);
+        self.index.buffers.iter().map(|b| filled(b) - BUFFER_HEADER_SIZE as u64).sum()
+    }
+
+    /// Hands the selected events out in time order and returns the recording with all damage found.
+    ///
+    /// `progress` is told how many bytes of [`Self::len`] were read.
+    ///
+    /// # Errors
+    /// When the file cannot be read any more.
+    pub fn read(
+        self,
+        selector: &mut dyn Selector,
+        progress: impl FnMut(u64),
+        sink: impl FnMut(&Event<'_>),
+    ) -> Result<Recording, ExtractError> {
+        let Self { mut recording, file, index } = self;
+        let reader = EventReader::new(file, index, recording.header.cpu_count);
+        reader
+            .read(selector, &mut recording.diagnostics, progress, sink)
+            .map_err(|source| ExtractError::Read { path: recording.source.clone(), source })?;
+        Ok(recording)
+    }
+}
+
+fn not_a_trace(path: &Path, reason: &'static str, offset: usize) -> ExtractError {
+    ExtractError::NotATrace { path: path.to_path_buf(), reason, offset: offset as u64 }
+}
+
+/// The first buffer's header and the trace header event behind it.
+fn first_buffer(path: &Path, start: &[u8]) -> Result<(BufferHeader, TraceHeader), ExtractError> {
+    let buffer =
+        BufferHeader::parse(start).map_err(|_| not_a_trace(path, "no buffer header", 0))?;
+    let events = start.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
+    let header = Event::first(events)
+        .filter(|event| event.id == crate::etl::EventId::Hook(crate::kernel::hook::TRACE_HEADER))
+        .and_then(|event| TraceHeader::decode(&event))
+        .ok_or_else(|| not_a_trace(path, "no trace header event", BUFFER_HEADER_SIZE))?;
+    Ok((buffer, header))
+}
+
+/// Compares what was found with what the session says it wrote.
+fn completeness(
+    header: &TraceHeader,
+    index: &BufferIndex,
+    mut diagnostics: Diagnostics,
+) -> Diagnostics {
+    let written = u64::from(header.buffers_written);
+    if header.log_file_mode & MODE_CIRCULAR == 0 {
+        diagnostics.add(WarningKind::MissingBuffers, written.saturating_sub(index.found), None);
+    }
+    if header.end_time == 0 {
+        diagnostics.count(WarningKind::NotClosed, None);
+    }
+    diagnostics
+}

@@ -1,0 +1,88 @@
+//! Every stack of a trace, whatever event it belongs to.
+
+use hashbrown::HashMap;
+
+use super::{FragmentRef, Fragments, StackSink};
+use crate::collect::HandleEvents;
+use crate::etl::{Diagnostics, Event, WarningKind};
+use crate::kernel::{StackKeyFrames, StackKeyRef, StackWalk, frame_addresses};
+
+/// A stack with its parts joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinedStack {
+    /// Raw time of the event it belongs to.
+    pub event_time: i64,
+    /// Process id.
+    pub pid: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// Processor that logged the first part.
+    pub processor: u16,
+    /// Parts in the order they were logged.
+    parts: Vec<FragmentRef>,
+}
+
+/// Joins and keeps every stack.
+#[derive(Default)]
+pub struct AllStacks {
+    fragments: Fragments,
+    stacks: Vec<JoinedStack>,
+    /// Event time, thread and, for thread 0, processor → row of `stacks`.
+    groups: HashMap<(i64, u32, u16), usize>,
+    scratch: Vec<u64>,
+}
+
+impl AllStacks {
+    /// The stacks in the order their first parts were logged.
+    pub fn stacks(&self) -> &[JoinedStack] {
+        &self.stacks
+    }
+
+    /// The addresses of a stack, innermost first.
+    pub fn addresses(&self, stack: &JoinedStack) -> Vec<u64> {
+        stack.parts.iter().flat_map(|part| self.fragments.addresses(*part)).copied().collect()
+    }
+
+    fn add(&mut self, event_time: i64, pid: u32, tid: u32, processor: u16, part: FragmentRef) {
+        // Thread 0 is the idle thread, which runs on every processor at once.
+        let group = (event_time, tid, if tid == 0 { processor } else { u16::MAX });
+        let row = *self.groups.entry(group).or_insert(self.stacks.len());
+        match self.stacks.get_mut(row) {
+            Some(stack) => stack.parts.push(part),
+            None => {
+                self.stacks.push(JoinedStack { event_time, pid, tid, processor, parts: vec![part] })
+            }
+        }
+    }
+}
+
+impl StackSink for AllStacks {
+    fn walk(&mut self, walk: &StackWalk<'_>, event: &Event<'_>, _: &mut HandleEvents) {
+        frame_addresses(walk.frames, event.pointer_size, &mut self.scratch);
+        let part = self.fragments.intern(&self.scratch, false);
+        self.add(walk.event_time, walk.pid, walk.tid, event.processor, part);
+    }
+
+    fn key_reference(
+        &mut self,
+        reference: &StackKeyRef,
+        _is_kernel: bool,
+        event: &Event<'_>,
+        _: &mut HandleEvents,
+    ) {
+        let part = self.fragments.refer(reference.key, false);
+        self.add(reference.event_time, reference.pid, reference.tid, event.processor, part);
+    }
+
+    fn key_frames(&mut self, frames: &StackKeyFrames<'_>, event: &Event<'_>) {
+        if self.fragments.is_awaited(frames.key) {
+            frame_addresses(frames.frames, event.pointer_size, &mut self.scratch);
+            self.fragments.define(frames.key, &self.scratch);
+        }
+    }
+
+    fn finish(&mut self, _: &mut HandleEvents, diagnostics: &mut Diagnostics) {
+        let lost = self.fragments.unresolved_keys() as u64;
+        diagnostics.add(WarningKind::UnresolvedStackKey, lost, None);
+    }
+}

@@ -1,0 +1,305 @@
+//! The stacks of handle events.
+//!
+//! The events stand in time order, so a part finds its event by searching the column of times;
+//! no table of open stacks is needed, however late a part comes.
+
+use std::collections::HashMap;
+
+use super::{FragmentRef, Fragments, StackSink};
+use crate::collect::{HandleEvents, RawKind, UNKNOWN_ID};
+use crate::etl::{Diagnostics, Event, WarningKind};
+use crate::kernel::{StackKeyFrames, StackKeyRef, StackWalk, frame_addresses};
+
+/// Parts that may wait for an event that has not been read yet.
+const MAX_WAITING: usize = 4096;
+
+/// Keeps the stacks of handle events and gives their process and thread to events without.
+#[derive(Default)]
+pub struct EventStacks {
+    fragments: Fragments,
+    /// First and second part of each event's stack.
+    parts: Vec<[FragmentRef; 2]>,
+    /// Parts beyond the second; no known trace has any.
+    more: HashMap<u32, Vec<FragmentRef>>,
+    /// Parts with the time of an event that may still come: their own time is no later.
+    waiting: Vec<(Part, FragmentRef)>,
+    dropped: u64,
+    scratch: Vec<u64>,
+}
+
+/// A part of a stack and the event it belongs to.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    event_time: i64,
+    pid: u32,
+    tid: u32,
+    processor: u16,
+    is_user: bool,
+}
+
+impl EventStacks {
+    /// The parts of an event's stack, in the order they were logged.
+    pub fn parts(&self, row: usize) -> [FragmentRef; 2] {
+        self.parts.get(row).copied().unwrap_or([FragmentRef::NONE; 2])
+    }
+
+    /// Parts of an event's stack beyond the second.
+    pub fn more_parts(&self, row: usize) -> &[FragmentRef] {
+        if self.more.is_empty() {
+            return &[];
+        }
+        self.more.get(&(row as u32)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The fragments the parts name.
+    pub fn fragments(&self) -> &Fragments {
+        &self.fragments
+    }
+
+    /// Gives a part to its event, or lets it wait for it; parts of events that are not kept are
+    /// not even interned.
+    fn offer(
+        &mut self,
+        part: Part,
+        now: i64,
+        events: &mut HandleEvents,
+        intern: impl FnOnce(&mut Self) -> FragmentRef,
+    ) {
+        self.retry(now, events);
+        if part.event_time < now {
+            if let Some(row) = self.owner(&part, events) {
+                let fragment = intern(self);
+                self.attach(row, &part, fragment, events);
+            }
+        } else if self.waiting.len() < MAX_WAITING {
+            let fragment = intern(self);
+            self.waiting.push((part, fragment));
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// Attaches the parts whose events must have been read by now.
+    fn retry(&mut self, now: i64, events: &mut HandleEvents) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        for (part, fragment) in std::mem::take(&mut self.waiting) {
+            if part.event_time >= now {
+                self.waiting.push((part, fragment));
+            } else if let Some(row) = self.owner(&part, events) {
+                self.attach(row, &part, fragment, events);
+            }
+        }
+    }
+
+    fn attach(
+        &mut self,
+        row: usize,
+        part: &Part,
+        fragment: FragmentRef,
+        events: &mut HandleEvents,
+    ) {
+        if self.parts.len() <= row {
+            self.parts.resize(row + 1, [FragmentRef::NONE; 2]);
+        }
+        match self.parts[row].iter_mut().find(|slot| **slot == FragmentRef::NONE) {
+            Some(slot) => *slot = fragment,
+            None => self.more.entry(row as u32).or_default().push(fragment),
+        }
+        if events.tid[row] == UNKNOWN_ID || events.pid[row] == UNKNOWN_ID {
+            events.tid[row] = part.tid;
+            events.pid[row] = part.pid;
+            events.ids_from_stack[row] = true;
+        }
+    }
+
+    /// The event with the part's time and thread.
+    ///
+    /// Events without thread are found by processor: the kernel part is logged on the event's own.
+    /// When two events of one thread share a time, each takes one part of a kind in their order.
+    fn owner(&self, part: &Part, events: &HandleEvents) -> Option<usize> {
+        let (mut same_thread, mut free, mut same_processor, mut other) = (None, None, None, None);
+        events.rows_at(part.event_time, |row| {
+            if events.kind[row] == RawKind::Rundown {
+                return false;
+            }
+            if events.tid[row] == part.tid {
+                same_thread = Some(row);
+                if self.has_room(row, part.is_user) {
+                    free = Some(row);
+                    return true;
+                }
+            } else if events.tid[row] == UNKNOWN_ID {
+                if events.processor[row] == part.processor {
+                    same_processor = same_processor.or(Some(row));
+                } else {
+                    other = other.or(Some(row));
+                }
+            }
+            false
+        });
+        free.or(same_processor).or(same_thread).or(other)
+    }
+
+    /// Whether an event still lacks a kernel part, or a user part.
+    fn has_room(&self, row: usize, is_user: bool) -> bool {
+        let parts = self.parts(row);
+        if is_user {
+            !parts.iter().any(|part| part.is_user())
+        } else {
+            parts[0] == FragmentRef::NONE
+        }
+    }
+}
+
+impl StackSink for EventStacks {
+    fn walk(&mut self, walk: &StackWalk<'_>, event: &Event<'_>, events: &mut HandleEvents) {
+        let first = walk.frames.get(..event.pointer_size).unwrap_or_default();
+        // Little-endian: the top bit of the address is in its last byte.
+        let is_user = first.last().is_some_and(|byte| byte & 0x80 == 0);
+        let part = Part {
+            event_time: walk.event_time,
+            pid: walk.pid,
+            tid: walk.tid,
+            processor: event.processor,
+            is_user,
+        };
+        self.offer(part, event.time, events, |stacks| {
+            frame_addresses(walk.frames, event.pointer_size, &mut stacks.scratch);
+            stacks.fragments.intern(&stacks.scratch, is_user)
+        });
+    }
+
+    fn key_reference(
+        &mut self,
+        reference: &StackKeyRef,
+        is_kernel: bool,
+        event: &Event<'_>,
+        events: &mut HandleEvents,
+    ) {
+        let part = Part {
+            event_time: reference.event_time,
+            pid: reference.pid,
+            tid: reference.tid,
+            processor: event.processor,
+            is_user: !is_kernel,
+        };
+        self.offer(part, event.time, events, |stacks| {
+            stacks.fragments.refer(reference.key, !is_kernel)
+        });
+    }
+
+    fn key_frames(&mut self, frames: &StackKeyFrames<'_>, event: &Event<'_>) {
+        if self.fragments.is_awaited(frames.key) {
+            frame_addresses(frames.frames, event.pointer_size, &mut self.scratch);
+            self.fragments.define(frames.key, &self.scratch);
+        }
+    }
+
+    fn finish(&mut self, events: &mut HandleEvents, diagnostics: &mut Diagnostics) {
+        self.retry(i64::MAX, events);
+        self.dropped += self.waiting.len() as u64;
+        diagnostics.add(WarningKind::StackFromFuture, self.dropped, None);
+        let lost = self.fragments.unresolved_keys() as u64;
+        diagnostics.add(WarningKind::UnresolvedStackKey, lost, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::RawRow;
+    use crate::etl::EventId;
+
+    const KERNEL: u64 = 0xFFFF_8000_0000_0000;
+
+    fn handle_event(time: i64, ids: Option<(u32, u32)>, processor: u16) -> RawRow {
+        let event = Event {
+            id: EventId::Hook(0x1120),
+            version: 2,
+            time,
+            pid: ids.map(|(pid, _)| pid),
+            tid: ids.map(|(_, tid)| tid),
+            processor,
+            pointer_size: 8,
+            payload: &[],
+            extended: &[],
+            offset: 0,
+        };
+        RawRow::of(RawKind::Create, &event)
+    }
+
+    /// Feeds a stack walk: its own time, the event's time, its thread and addresses.
+    fn walk(
+        stacks: &mut EventStacks,
+        events: &mut HandleEvents,
+        (now, event_time): (i64, i64),
+        (pid, tid, processor): (u32, u32, u16),
+        addresses: &[u64],
+    ) {
+        let frames: Vec<u8> = addresses.iter().flat_map(|a| a.to_le_bytes()).collect();
+        let event = Event {
+            id: EventId::Hook(0x1820),
+            version: 2,
+            time: now,
+            pid: None,
+            tid: None,
+            processor,
+            pointer_size: 8,
+            payload: &[],
+            extended: &[],
+            offset: 0,
+        };
+        stacks.walk(&StackWalk { event_time, pid, tid, frames: &frames }, &event, events);
+    }
+
+    fn addresses(stacks: &EventStacks, row: usize) -> Vec<u64> {
+        let parts = stacks.parts(row);
+        parts.iter().flat_map(|part| stacks.fragments().addresses(*part)).copied().collect()
+    }
+
+    #[test]
+    fn kernel_and_user_part_of_one_event_are_joined() {
+        let (mut stacks, mut events) = (EventStacks::default(), HandleEvents::default());
+        events.push(handle_event(10, Some((1, 5)), 0));
+        walk(&mut stacks, &mut events, (11, 10), (1, 5, 0), &[KERNEL]);
+        walk(&mut stacks, &mut events, (99, 10), (1, 5, 3), &[0x7000]);
+        walk(&mut stacks, &mut events, (99, 10), (1, 6, 3), &[0x8000]);
+        assert_eq!(addresses(&stacks, 0), [KERNEL, 0x7000]);
+    }
+
+    #[test]
+    fn an_event_without_thread_takes_it_from_the_stack_of_its_processor() {
+        let (mut stacks, mut events) = (EventStacks::default(), HandleEvents::default());
+        events.push(handle_event(10, None, 0));
+        events.push(handle_event(10, None, 1));
+        walk(&mut stacks, &mut events, (11, 10), (2, 6, 1), &[KERNEL + 1]);
+        walk(&mut stacks, &mut events, (11, 10), (1, 5, 0), &[KERNEL]);
+        walk(&mut stacks, &mut events, (12, 10), (1, 5, 7), &[0x7000]);
+        assert_eq!((events.pid.as_slice(), events.tid.as_slice()), (&[1, 2][..], &[5, 6][..]));
+        assert_eq!(addresses(&stacks, 0), [KERNEL, 0x7000]);
+        assert_eq!(addresses(&stacks, 1), [KERNEL + 1]);
+    }
+
+    #[test]
+    fn two_events_of_one_thread_and_time_take_their_stacks_in_order() {
+        let (mut stacks, mut events) = (EventStacks::default(), HandleEvents::default());
+        events.push(handle_event(10, Some((1, 5)), 0));
+        events.push(handle_event(10, Some((1, 5)), 0));
+        for (now, address) in [(11, KERNEL), (12, KERNEL + 1), (13, 0x7000), (14, 0x7001)] {
+            walk(&mut stacks, &mut events, (now, 10), (1, 5, 0), &[address]);
+        }
+        assert_eq!(addresses(&stacks, 0), [KERNEL, 0x7000]);
+        assert_eq!(addresses(&stacks, 1), [KERNEL + 1, 0x7001]);
+    }
+
+    #[test]
+    fn a_part_as_early_as_its_event_waits_for_it() {
+        let (mut stacks, mut events) = (EventStacks::default(), HandleEvents::default());
+        walk(&mut stacks, &mut events, (10, 10), (1, 5, 0), &[KERNEL]);
+        events.push(handle_event(10, Some((1, 5)), 0));
+        stacks.finish(&mut events, &mut Diagnostics::default());
+        assert_eq!(addresses(&stacks, 0), [KERNEL]);
+    }
+}

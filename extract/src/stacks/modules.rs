@@ -1,0 +1,162 @@
+//! Addresses to modules, by process, address and time.
+
+use std::collections::HashMap;
+
+use super::is_kernel_address;
+
+/// A module mapped somewhere for some time, times raw.
+#[derive(Debug, Clone, Copy)]
+pub struct Mapping {
+    /// First address.
+    pub base: u64,
+    /// Size, bytes.
+    pub size: u64,
+    /// Row of the modules table.
+    pub module: u32,
+    /// Load; the smallest time when it was there before the trace.
+    pub from: i64,
+    /// Unload; the largest time when it stayed.
+    pub to: i64,
+}
+
+/// Where an address lies, and how long this answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Located {
+    /// Module and offset from its base; `None` outside of all modules.
+    pub place: Option<(u32, u64)>,
+    /// First raw time for which the answer holds.
+    pub from: i64,
+    /// First raw time for which it no longer holds.
+    pub to: i64,
+}
+
+/// The mappings of every process.
+pub struct AddressSpaces {
+    spaces: HashMap<u32, Space>,
+    grace: i64,
+    pointer_size: usize,
+}
+
+#[derive(Default)]
+struct Space {
+    /// Sorted by base.
+    mappings: Vec<Mapping>,
+    largest: u64,
+}
+
+impl AddressSpaces {
+    /// Spaces of (pid, mapping) pairs; pid 0 is the kernel, which every process sees.
+    ///
+    /// `grace` is how long after its unload (ticks) a module still explains addresses nothing else
+    /// explains: a process that exits unmaps its modules before it closes its handles.
+    pub fn new(
+        mappings: impl IntoIterator<Item = (u32, Mapping)>,
+        grace: i64,
+        pointer_size: usize,
+    ) -> Self {
+        let mut spaces: HashMap<u32, Space> = HashMap::new();
+        for (pid, mapping) in mappings {
+            let space = spaces.entry(pid).or_default();
+            space.largest = space.largest.max(mapping.size);
+            space.mappings.push(mapping);
+        }
+        for space in spaces.values_mut() {
+            space.mappings.sort_by_key(|m| (m.base, m.from));
+        }
+        Self { spaces, grace, pointer_size }
+    }
+
+    /// Where an address of a process lies at a time.
+    pub fn locate(&self, pid: u32, address: u64, time: i64) -> Located {
+        let pid = if is_kernel_address(address, self.pointer_size) { 0 } else { pid };
+        let mut found = Located { place: None, from: i64::MIN, to: i64::MAX };
+        let Some(space) = self.spaces.get(&pid) else { return found };
+        let mut newest: Option<(bool, i64, &Mapping)> = None;
+        for mapping in space.covering(address) {
+            let end = mapping.to.saturating_add(self.grace);
+            for boundary in [mapping.from, mapping.to, end] {
+                if boundary <= time {
+                    found.from = found.from.max(boundary);
+                } else {
+                    found.to = found.to.min(boundary);
+                }
+            }
+            if mapping.from <= time && (time < end || mapping.to == i64::MAX) {
+                let is_live = time < mapping.to || mapping.to == i64::MAX;
+                let rank = (is_live, mapping.from, mapping);
+                if newest.is_none_or(|(live, from, _)| (is_live, mapping.from) >= (live, from)) {
+                    newest = Some(rank);
+                }
+            }
+        }
+        found.place = newest.map(|(_, _, mapping)| (mapping.module, address - mapping.base));
+        found
+    }
+}
+
+impl Space {
+    /// The mappings an address lies in, at any time.
+    fn covering(&self, address: u64) -> impl Iterator<Item = &Mapping> {
+        let after = self.mappings.partition_point(|m| m.base <= address);
+        self.mappings[..after]
+            .iter()
+            .rev()
+            .take_while(move |m| address - m.base < self.largest)
+            .filter(move |m| address - m.base < m.size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(base: u64, module: u32, from: i64, to: i64) -> Mapping {
+        Mapping { base, size: 0x1000, module, from, to }
+    }
+
+    fn spaces() -> AddressSpaces {
+        AddressSpaces::new(
+            [
+                (0, mapping(0xFFFF_8000_0000_0000, 9, i64::MIN, i64::MAX)),
+                (7, mapping(0x1000, 1, i64::MIN, 100)),
+                (7, mapping(0x1000, 2, 200, i64::MAX)),
+                (7, mapping(0x8000, 3, 150, i64::MAX)),
+            ],
+            20,
+            8,
+        )
+    }
+
+    #[test]
+    fn a_module_reloaded_elsewhere_is_found_by_time() {
+        let spaces = spaces();
+        assert_eq!(spaces.locate(7, 0x1010, 50).place, Some((1, 0x10)));
+        assert_eq!(spaces.locate(7, 0x1010, 250).place, Some((2, 0x10)));
+        assert_eq!(spaces.locate(7, 0x1010, 150).place, None);
+        assert_eq!(spaces.locate(7, 0x8000, 149).place, None);
+    }
+
+    #[test]
+    fn just_after_its_unload_a_module_still_explains_an_address() {
+        let spaces = spaces();
+        assert_eq!(spaces.locate(7, 0x1010, 119).place, Some((1, 0x10)));
+        assert_eq!(spaces.locate(7, 0x1010, 120).place, None);
+    }
+
+    #[test]
+    fn kernel_addresses_belong_to_every_process() {
+        let located = spaces().locate(1234, 0xFFFF_8000_0000_0020, 5);
+        assert_eq!(
+            (located.place, located.from, located.to),
+            (Some((9, 0x20)), i64::MIN, i64::MAX)
+        );
+    }
+
+    #[test]
+    fn an_answer_says_how_long_it_holds() {
+        let located = spaces().locate(7, 0x1010, 150);
+        assert_eq!((located.from, located.to), (120, 200));
+        let located = spaces().locate(7, 0x5000, 150);
+        assert_eq!((located.from, located.to), (i64::MIN, i64::MAX));
+    }
+}
