@@ -40,6 +40,29 @@ pub struct ImageFile {
     pub version_key: Option<(u32, u32)>,
 }
 
+/// A record that says which file an image is.
+#[derive(Debug)]
+enum Identity {
+    Id(ImageId),
+    Rsds(Rsds),
+}
+
+impl Identity {
+    /// Whether the image lacks this record, or has the very same one.
+    fn fits(&self, row: &ImageRow) -> bool {
+        match self {
+            Self::Id(id) => {
+                row.file.version_key.is_none_or(|key| key == (id.size as u32, id.timestamp))
+            }
+            Self::Rsds(rsds) => row
+                .file
+                .pdb
+                .as_ref()
+                .is_none_or(|(guid, age, _)| (*guid, *age) == (rsds.guid, rsds.age)),
+        }
+    }
+}
+
 /// Mappings in the order they were first seen, and the versions of files.
 #[derive(Debug, Default)]
 pub struct Images {
@@ -56,12 +79,6 @@ pub struct Images {
     /// Identity records that came before their image event of the same time.
     early: HashMap<(u32, u64), (i64, Vec<Identity>)>,
     orphans: u64,
-}
-
-#[derive(Debug)]
-enum Identity {
-    Id(ImageId),
-    Rsds(Rsds),
 }
 
 impl Images {
@@ -123,23 +140,25 @@ impl Images {
         diagnostics.add(WarningKind::IdentityWithoutImage, lost, None);
     }
 
+    /// Gives a record to the image event of its time, else to the image at its place.
+    ///
+    /// Merged traces give records the time stamp of their image event; other writers log them
+    /// later. A record that fits neither waits for an image event of its own time.
     fn identity(&mut self, place: (u32, u64), time: i64, record: Identity) {
-        match self.recent.get(&place) {
-            Some((at, row)) if *at == time => {
-                let row = *row;
-                self.identify(row, record);
-            }
-            _ => {
-                let (at, records) = self.early.entry(place).or_insert((time, Vec::new()));
-                // A handful of records belong to one image event; others of the place are lost.
-                if *at != time || records.len() >= 8 {
-                    self.orphans += records.len() as u64;
-                    *at = time;
-                    records.clear();
-                }
-                records.push(record);
-            }
+        if let Some((at, row)) = self.recent.get(&place).copied()
+            && (at == time || self.rows.get(row).is_some_and(|row| record.fits(row)))
+        {
+            self.identify(row, record);
+            return;
         }
+        let (at, records) = self.early.entry(place).or_insert((time, Vec::new()));
+        // A handful of records belong to one image event; others of the place are lost.
+        if *at != time || records.len() >= 8 {
+            self.orphans += records.len() as u64;
+            *at = time;
+            records.clear();
+        }
+        records.push(record);
     }
 
     fn identify(&mut self, row: usize, record: Identity) {
@@ -198,6 +217,18 @@ mod tests {
         let times: Vec<_> = images.rows.iter().map(|row| (row.load, row.unload)).collect();
         assert_eq!(times, [(None, Some(2)), (Some(3), None)]);
         assert_eq!(images.paths, ["a"]);
+    }
+
+    #[test]
+    fn a_record_logged_later_belongs_to_the_image_at_its_place() {
+        let rsds =
+            |age| Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age, pdb_name: "a.pdb".into() };
+        let mut images = Images::default();
+        images.event(&image(ImageAction::Rundown), 1);
+        images.rsds(rsds(1), 5);
+        assert_eq!(images.rows[0].file.pdb.as_ref().map(|pdb| pdb.1), Some(1));
+        images.rsds(rsds(2), 6);
+        assert_eq!(images.rows[0].file.pdb.as_ref().map(|pdb| pdb.1), Some(1));
     }
 
     #[test]

@@ -26,7 +26,10 @@ impl SymbolPath {
         let parts: Vec<&str> =
             text.split(';').map(str::trim).filter(|part| !part.is_empty()).collect();
         let entries = parse_nt_symbol_path(&parts.join(";"));
-        Self { text: text.to_owned(), entries: entries.into_iter().filter_map(name_empty_cache).collect() }
+        Self {
+            text: text.to_owned(),
+            entries: entries.into_iter().filter_map(without_empty).collect(),
+        }
     }
 
     /// The symbol path of the environment variable `_NT_SYMBOL_PATH`, if it is set.
@@ -52,11 +55,13 @@ impl SymbolPath {
 
     /// Addresses of all servers, in search order.
     pub(super) fn servers(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().flat_map(|entry| match entry {
-            NtSymbolPathEntry::Chain { urls, .. } => urls.as_slice(),
-            _ => &[],
-        })
-        .map(String::as_str)
+        self.entries
+            .iter()
+            .flat_map(|entry| match entry {
+                NtSymbolPathEntry::Chain { urls, .. } => urls.as_slice(),
+                _ => &[],
+            })
+            .map(String::as_str)
     }
 
     /// All folders that may hold PDBs, in search order, each once; `true` for the plain ones.
@@ -72,9 +77,13 @@ impl SymbolPath {
             match entry {
                 NtSymbolPathEntry::Cache(folder) => add(Some(folder), false),
                 NtSymbolPathEntry::LocalOrShare(folder) => add(Some(folder), true),
-                NtSymbolPathEntry::Chain { cache_paths, .. } => {
+                NtSymbolPathEntry::Chain { cache_paths, urls, .. } => {
+                    let default = default_store();
                     for cache in cache_paths {
-                        add(cache_folder(cache), false);
+                        add(cache_folder(cache).or(default.as_deref()), false);
+                    }
+                    if cache_paths.is_empty() && !urls.is_empty() {
+                        add(default.as_deref(), false);
                     }
                 }
             }
@@ -120,12 +129,14 @@ fn cache_folder(cache: &CachePath) -> Option<&Path> {
     }
 }
 
-/// `cache*` without a folder means the default store, as an empty part of `srv**url` does.
-fn name_empty_cache(entry: NtSymbolPathEntry) -> Option<NtSymbolPathEntry> {
+/// An empty folder would mean the working directory. `cache*` without a folder means the default
+/// store, as an empty part of `srv**url` does; an empty entry means nothing.
+fn without_empty(entry: NtSymbolPathEntry) -> Option<NtSymbolPathEntry> {
     match entry {
         NtSymbolPathEntry::Cache(folder) if folder.as_os_str().is_empty() => {
             default_store().map(NtSymbolPathEntry::Cache)
         }
+        NtSymbolPathEntry::LocalOrShare(folder) if folder.as_os_str().is_empty() => None,
         entry => Some(entry),
     }
 }

@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use symbolic::common::DebugId;
 use thiserror::Error;
 
 use super::identity::{ModuleIdentity, PdbIdentity};
@@ -21,8 +20,8 @@ pub struct ModuleReport {
     pub outcome: Outcome,
     /// Files that were found and not used, also when another one was used in the end.
     pub refused: Vec<Arc<SymbolFileError>>,
-    /// Downloads that failed for another reason than that the server has no such file.
-    pub failed_downloads: Vec<DownloadFailure>,
+    /// Places that could not be searched, such as a server out of reach.
+    pub failures: Vec<SearchFailure>,
     /// A converted symcache that could not be kept for the next session, and why.
     pub unsaved: Option<Arc<SymbolFileError>>,
 }
@@ -47,12 +46,12 @@ pub enum Outcome {
     NotFound,
 }
 
-/// A server that could not be asked or did not deliver.
+/// A place on the symbol path that could not be searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DownloadFailure {
-    /// Address of the server, or of the file on it.
-    pub url: String,
-    /// What went wrong, as the HTTP client says it.
+pub struct SearchFailure {
+    /// Address of the server, as on the symbol path; the whole path where no server is to blame.
+    pub place: String,
+    /// What went wrong.
     pub reason: String,
 }
 
@@ -61,14 +60,17 @@ pub struct DownloadFailure {
 #[non_exhaustive]
 pub enum SymbolFileError {
     /// The PDB belongs to another build of the module.
-    #[error("{} is {found}, but the trace needs {expected}", path.display())]
+    #[error(
+        "{} has guid {} and age {}, but the trace needs guid {} and age {}",
+        path.display(), found.guid, found.age, expected.guid, expected.age
+    )]
     WrongIdentity {
         /// The refused file.
         path: PathBuf,
-        /// What the trace asks for, as `guid-age` in hex.
-        expected: DebugId,
-        /// What the file says it is.
-        found: DebugId,
+        /// What the trace asks for.
+        expected: PdbIdentity,
+        /// What the file says it is, under the name that was asked for.
+        found: PdbIdentity,
     },
     /// The PDB can not be read as one.
     #[error("{} is damaged, delete it or get it again", path.display())]
@@ -122,8 +124,8 @@ impl fmt::Display for ModuleReport {
             (Outcome::NotFound, Some(pdb)) => write!(f, "{pdb} not found on the symbol path")?,
             (Outcome::NotFound, None) => f.write_str("not found on the symbol path")?,
         }
-        for failure in &self.failed_downloads {
-            write!(f, "; download of {} failed: {}", failure.url, failure.reason)?;
+        for SearchFailure { place, reason } in &self.failures {
+            write!(f, "; {place}: {reason}")?;
         }
         for error in self.refused.iter().chain(&self.unsaved) {
             write!(f, "; {}", Chain(error.as_ref()))?;

@@ -1,0 +1,125 @@
+//! PDBs in local folders, as debuggers find them there.
+//!
+//! symsrv looks for `NAME/INDEX/NAME`, spelled exactly so. Folders filled by hand also hold the
+//! bare `NAME`, and folders filled on Windows spell names and indexes in any case, which matters on
+//! file systems that tell cases apart.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+
+use super::identity::StoreKey;
+
+/// Search in the folders of a symbol path; remembers what they contain.
+pub(super) struct LocalFolders {
+    /// Folder, and whether it is a plain one where bare files count.
+    roots: Vec<(PathBuf, bool)>,
+    listings: FxHashMap<PathBuf, Listing>,
+}
+
+/// Entries of a folder by their name in lower case.
+type Listing = FxHashMap<String, Vec<PathBuf>>;
+
+impl LocalFolders {
+    pub(super) fn new(roots: Vec<(PathBuf, bool)>) -> Self {
+        Self { roots, listings: FxHashMap::default() }
+    }
+
+    /// All files that could be the PDB, best first. Their identity is not checked.
+    pub(super) fn find(&mut self, key: &StoreKey) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for (root, is_plain) in self.roots.clone() {
+            let named = self.entries(&root, &key.name);
+            for folder in named.iter().filter(|path| path.is_dir()) {
+                // Few entries: one per build of the module.
+                for index in
+                    listing(folder).remove(&key.index.to_ascii_lowercase()).into_iter().flatten()
+                {
+                    found.extend(
+                        listing(&index)
+                            .remove(&key.name.to_ascii_lowercase())
+                            .into_iter()
+                            .flatten(),
+                    );
+                }
+            }
+            if is_plain {
+                found.extend(named);
+            }
+        }
+        found.retain(|path| path.is_file());
+        found
+    }
+
+    fn entries(&mut self, root: &Path, name: &str) -> Vec<PathBuf> {
+        let listing = self.listings.entry(root.to_owned()).or_insert_with(|| listing(root));
+        listing.get(&name.to_ascii_lowercase()).cloned().unwrap_or_default()
+    }
+}
+
+/// A folder that can not be listed counts as empty.
+fn listing(folder: &Path) -> Listing {
+    let mut listing = Listing::default();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
+        listing.entry(name).or_default().push(entry.path());
+    }
+    listing.values_mut().for_each(|paths| paths.sort());
+    listing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> StoreKey {
+        StoreKey { name: "App.pdb".into(), index: "0155FE84C0001EB157C6858E85D46B4C1a".into() }
+    }
+
+    fn with_files(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().expect("has a parent")).expect("folder");
+            fs::write(path, b"").expect("file");
+        }
+        folder
+    }
+
+    fn find(folder: &Path, is_plain: bool) -> Vec<String> {
+        let found = LocalFolders::new(vec![(folder.to_owned(), is_plain)]).find(&key());
+        let relative = |path: &PathBuf| path.strip_prefix(folder).map(Path::to_path_buf);
+        found
+            .iter()
+            .filter_map(|path| relative(path).ok())
+            .map(|path| path.to_string_lossy().replace('\\', "/"))
+            .collect()
+    }
+
+    #[test]
+    fn the_store_layout_is_found_in_any_case_before_the_bare_file() {
+        let folder = with_files(&[
+            "app.PDB/0155fe84c0001eb157c6858e85d46b4c1A/APP.pdb",
+            "app.PDB/0155fe84c0001eb157c6858e85d46b4c1B/APP.pdb",
+            "aPP.pdb",
+            "other.pdb",
+        ]);
+        assert_eq!(
+            find(folder.path(), true),
+            ["app.PDB/0155fe84c0001eb157c6858e85d46b4c1A/APP.pdb", "aPP.pdb"]
+        );
+    }
+
+    #[test]
+    fn a_cache_folder_has_no_bare_files() {
+        let folder = with_files(&["App.pdb"]);
+        assert!(find(folder.path(), false).is_empty());
+        assert_eq!(find(folder.path(), true), ["App.pdb"]);
+    }
+
+    #[test]
+    fn a_folder_that_does_not_exist_is_empty() {
+        assert!(find(Path::new("/does/not/exist"), true).is_empty());
+    }
+}

@@ -1,0 +1,265 @@
+//! From module and address to function name.
+//!
+//! Symbolication is late: the extract stores modules and relative addresses (RVAs), and names are
+//! looked up when they are shown. A [`Symbolizer`] takes the modules' identities as the trace knows
+//! them and resolves batches of RVAs:
+//!
+//! ```no_run
+//! use handlescope_extract::symbols::{SymbolPath, Symbolizer, SymbolizerOptions};
+//! # let module: handlescope_extract::symbols::ModuleIdentity = unimplemented!();
+//!
+//! let path = SymbolPath::parse(r"srv*C:\symbols*https://msdl.microsoft.com/download/symbols");
+//! let symbolizer = Symbolizer::new(path, SymbolizerOptions::default());
+//! for frame in symbolizer.resolve(&module, &[0x1234, 0x5678]).into_iter().flatten() {
+//!     println!("{}!{}+{:#x}", module.name, frame.function, frame.offset);
+//! }
+//! ```
+//!
+//! For each module, the first that is there wins:
+//!
+//! 1. a PDB in a local place of the symbol path: a cache, a store or a plain folder;
+//! 2. a symcache in the path's cache folder, although its PDB is gone;
+//! 3. a PDB from a server, which only a path with `srv*…*https://…` asks.
+//!
+//! A PDB counts only if its own GUID and age are those in the trace, wherever it was found. It is
+//! converted to a symcache, which is kept (beside the other cached files) and serves the next session as long as
+//! the PDB stays the same file.
+//!
+//! Nothing here prints or panics. What happened is in [`Symbolizer::report`].
+
+mod downloads;
+mod folders;
+mod identity;
+mod locate;
+mod module;
+mod names;
+mod path;
+mod pdb;
+mod report;
+mod symcache;
+mod types;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+
+pub use self::identity::{ModuleIdentity, PdbIdentity};
+pub use self::module::ResolvedFrame;
+pub use self::path::SymbolPath;
+pub use self::report::{ModuleReport, Outcome, SearchFailure, SymbolFileError};
+
+use self::identity::StoreKey;
+use self::locate::Locator;
+use self::module::ModuleSymbols;
+use self::pdb::PdbFile;
+use self::symcache::{FileStamp, SymcacheStore};
+
+/// Resolves addresses of modules along a symbol path, and remembers what it found.
+///
+/// Calls from several threads are served one after the other. Not to be used from within a tokio
+/// runtime, as it runs one for downloads.
+pub struct Symbolizer {
+    path: SymbolPath,
+    state: Mutex<State>,
+}
+
+/// What is not in the symbol path.
+#[derive(Clone, Debug)]
+pub struct SymbolizerOptions {
+    /// Folder for converted symcaches; by default the first cache folder of the symbol path, else
+    /// `handlescope` in the platform's cache folder.
+    pub symcache_folder: Option<PathBuf>,
+    /// How long a download may make no progress.
+    pub download_timeout: Duration,
+}
+
+impl Default for SymbolizerOptions {
+    fn default() -> Self {
+        Self { symcache_folder: None, download_timeout: Duration::from_secs(30) }
+    }
+}
+
+struct State {
+    search: Search,
+    /// By identity of the PDB, as modules at several paths may share one.
+    found: FxHashMap<PdbIdentity, Found>,
+    /// In the order they were first asked for.
+    asked: Vec<ModuleIdentity>,
+}
+
+/// Where symbols come from.
+struct Search {
+    locator: Locator,
+    store: SymcacheStore,
+    /// The symcaches lie in a cache folder of the path and so are on the path themselves.
+    store_is_on_path: bool,
+}
+
+/// What the search for a PDB ended in. Without symbols, the outcome says why.
+struct Found {
+    symbols: Option<ModuleSymbols>,
+    outcome: Outcome,
+    refused: Vec<Arc<SymbolFileError>>,
+    failures: Vec<SearchFailure>,
+    unsaved: Option<Arc<SymbolFileError>>,
+}
+
+impl Symbolizer {
+    /// Looks nothing up yet.
+    pub fn new(path: SymbolPath, options: SymbolizerOptions) -> Self {
+        let own_cache = path.first_cache().filter(|_| options.symcache_folder.is_none());
+        let store_is_on_path = own_cache.is_some();
+        let folder = options.symcache_folder.or(own_cache).or_else(path::platform_cache);
+        let search = Search {
+            locator: Locator::new(path.clone(), options.download_timeout),
+            store: SymcacheStore::new(folder),
+            store_is_on_path,
+        };
+        let state = State { search, found: FxHashMap::default(), asked: Vec::new() };
+        Self { path, state: Mutex::new(state) }
+    }
+
+    /// The path that symbols are looked for on.
+    pub fn path(&self) -> &SymbolPath {
+        &self.path
+    }
+
+    /// The function at each of the module's RVAs, in their order; `None` where nothing is known.
+    ///
+    /// The first call for a module finds and converts its PDB, which may take seconds, or download
+    /// it, which may take minutes. Later ones only look names up, and a failure is remembered.
+    pub fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<Option<ResolvedFrame>> {
+        let mut state = self.state();
+        if !state.asked.contains(module) {
+            state.asked.push(module.clone());
+        }
+        let State { search, found, .. } = &mut *state;
+        let Some(pdb) = module.pdb.as_ref().filter(|_| !self.path.is_empty()) else {
+            return vec![None; rvas.len()];
+        };
+        let found = found.entry(pdb.clone()).or_insert_with(|| search.symbols_of(pdb));
+        match &mut found.symbols {
+            Some(symbols) => symbols.resolve(rvas, module.size),
+            None => vec![None; rvas.len()],
+        }
+    }
+
+    /// What happened to every module asked for so far, in the order of asking.
+    pub fn report(&self) -> Vec<ModuleReport> {
+        let state = self.state();
+        state.asked.iter().map(|module| self.report_of(module, &state.found)).collect()
+    }
+
+    fn report_of(
+        &self,
+        module: &ModuleIdentity,
+        found: &FxHashMap<PdbIdentity, Found>,
+    ) -> ModuleReport {
+        let reason =
+            if module.pdb.is_none() { Outcome::NoPdbIdentity } else { Outcome::NoSymbolPath };
+        let unsearched = Found::nothing(reason);
+        let found = module.pdb.as_ref().and_then(|pdb| found.get(pdb)).unwrap_or(&unsearched);
+        ModuleReport {
+            module: module.clone(),
+            outcome: found.outcome.clone(),
+            refused: found.refused.clone(),
+            failures: found.failures.clone(),
+            unsaved: found.unsaved.clone(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Symbolizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Symbolizer").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Search {
+    /// The search order of the module documentation.
+    fn symbols_of(&mut self, pdb: &PdbIdentity) -> Found {
+        let Some(key) = StoreKey::new(pdb) else { return Found::nothing(Outcome::UnusableName) };
+        let mut found = Found::nothing(Outcome::NotFound);
+        let (files, failures) = self.locator.find(&key);
+        found.failures.extend(failures);
+        for file in &files {
+            if self.take(file, &key, pdb, &mut found) {
+                return found;
+            }
+        }
+        if self.store_is_on_path
+            && let Some(stored) = self.store.open(&key, pdb)
+        {
+            found.succeed(stored.bytes, stored.path, true);
+            return found;
+        }
+        let (file, failures) = self.locator.download(&key);
+        found.failures.extend(failures);
+        if let Some(file) = file.filter(|file| !files.contains(file)) {
+            self.take(&file, &key, pdb, &mut found);
+        }
+        found
+    }
+
+    /// Uses a file if it is the right PDB; otherwise notes why not.
+    fn take(&self, file: &Path, key: &StoreKey, pdb: &PdbIdentity, found: &mut Found) -> bool {
+        let result = self.load(file, key, pdb, found);
+        if let Err(error) = result {
+            found.refused.push(Arc::new(error));
+            return false;
+        }
+        true
+    }
+
+    fn load(
+        &self,
+        file: &Path,
+        key: &StoreKey,
+        pdb: &PdbIdentity,
+        found: &mut Found,
+    ) -> Result<(), SymbolFileError> {
+        let stamp = FileStamp::of(file).map_err(|source| SymbolFileError::Io {
+            action: "read",
+            path: file.to_owned(),
+            source,
+        })?;
+        let stored = self.store.open(key, pdb).filter(|stored| stored.source.size == stamp.size);
+        if let Some(stored) = stored {
+            // A copy of the same PDB will do, but another file in its place has to show its identity.
+            if stored.source != stamp {
+                PdbFile::open(file)?.verify(pdb)?;
+            }
+            found.succeed(stored.bytes, file.to_owned(), true);
+            return Ok(());
+        }
+        let opened = PdbFile::open(file)?;
+        opened.verify(pdb)?;
+        let (bytes, error) = self.store.save(key, opened.to_symcache()?, stamp);
+        found.unsaved = error.map(Arc::new);
+        found.succeed(bytes, file.to_owned(), false);
+        Ok(())
+    }
+}
+
+impl Found {
+    fn nothing(outcome: Outcome) -> Self {
+        Self { symbols: None, outcome, refused: Vec::new(), failures: Vec::new(), unsaved: None }
+    }
+
+    fn succeed(
+        &mut self,
+        bytes: symbolic::common::ByteView<'static>,
+        file: PathBuf,
+        was_converted: bool,
+    ) {
+        self.symbols = Some(ModuleSymbols::new(bytes));
+        self.outcome = Outcome::Resolved { file, was_converted };
+    }
+}

@@ -1,0 +1,134 @@
+//! From a PDB file to symcache bytes, if it is the PDB that was asked for.
+
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use symbolic::common::{Arch, ByteView, Language, Name, NameMangling};
+use symbolic::debuginfo::pdb::PdbObject;
+use symbolic::debuginfo::{Function, Symbol};
+use symbolic::symcache::SymCacheConverter;
+
+use super::identity::PdbIdentity;
+use super::names;
+use super::report::SymbolFileError;
+use super::types;
+
+/// A PDB that was found under the right name; only [`PdbFile::verify`] says whose it is.
+pub(super) struct PdbFile {
+    path: PathBuf,
+    bytes: ByteView<'static>,
+}
+
+type ParseError = Box<dyn std::error::Error + Send + Sync>;
+
+impl PdbFile {
+    /// Maps the file.
+    pub(super) fn open(path: &Path) -> Result<Self, SymbolFileError> {
+        let bytes = ByteView::open(path).map_err(|source| SymbolFileError::Io {
+            action: "read",
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self { path: path.to_owned(), bytes })
+    }
+
+    /// Succeeds if GUID and age of the PDB are those of `expected`.
+    ///
+    /// The age that counts is the one of the debug information stream: tools which post-process a
+    /// PDB increase the other one, in the PDB information stream, and the image never learns of it.
+    pub(super) fn verify(&self, expected: &PdbIdentity) -> Result<(), SymbolFileError> {
+        let found = self.guarded(|pdb| Ok(pdb.debug_id()))?;
+        if found == expected.debug_id() {
+            return Ok(());
+        }
+        Err(SymbolFileError::WrongIdentity {
+            path: self.path.clone(),
+            expected: expected.clone(),
+            found: PdbIdentity {
+                name: expected.name.clone(),
+                guid: found.uuid(),
+                age: found.appendix(),
+            },
+        })
+    }
+
+    /// Converts all functions and public symbols to a symcache.
+    ///
+    /// A PDB that can be read in part only is refused: a missing function would lend its addresses
+    /// the name of its neighbour.
+    pub(super) fn to_symcache(&self) -> Result<Vec<u8>, SymbolFileError> {
+        self.guarded(|pdb| {
+            types::check_order(pdb)?;
+            let arch = pdb.arch();
+            // Not `SymCacheConverter::process_object`: it strips leading underscores also where
+            // they are part of the name (`_beginthreadex` on x64).
+            let mut converter = SymCacheConverter::new();
+            converter.set_arch(arch);
+            converter.set_debug_id(pdb.debug_id());
+            for function in pdb.debug_session()?.functions() {
+                let mut function = function?;
+                cut_parameters(&mut function);
+                converter.process_symbolic_function(&function);
+            }
+            for mut symbol in pdb.symbols() {
+                undecorate(&mut symbol, arch);
+                converter.process_symbolic_symbol(&symbol);
+            }
+            let mut symcache = Vec::new();
+            converter.serialize(&mut symcache)?;
+            Ok(symcache)
+        })
+    }
+
+    /// Parses the PDB and runs `read` on it, turning a panic of the parser into an error: it
+    /// indexes into what a damaged file says.
+    fn guarded<T>(
+        &self,
+        read: impl FnOnce(&PdbObject<'_>) -> Result<T, ParseError>,
+    ) -> Result<T, SymbolFileError> {
+        let parse = || read(&PdbObject::parse(&self.bytes)?);
+        catch_quietly(parse)
+            .unwrap_or_else(|| Err("the parser gave up".into()))
+            .map_err(|source| SymbolFileError::Malformed { path: self.path.clone(), source })
+    }
+}
+
+/// Runs `parse`; `None` if it panicked, of which the terminal shows nothing.
+fn catch_quietly<T>(parse: impl FnOnce() -> T) -> Option<T> {
+    thread_local! {
+        static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+    }
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !IS_QUIET.get() {
+                report(info);
+            }
+        }));
+    });
+    IS_QUIET.set(true);
+    // What a panic leaves half done is dropped with the parser.
+    let result = panic::catch_unwind(AssertUnwindSafe(parse));
+    IS_QUIET.set(false);
+    result.ok()
+}
+
+fn cut_parameters(function: &mut Function<'_>) {
+    let bare = names::without_parameters(function.name.as_str());
+    if bare.len() < function.name.as_str().len() {
+        function.name = Name::new(bare.to_owned(), NameMangling::Unmangled, Language::Unknown);
+    }
+    function.inlinees.iter_mut().for_each(cut_parameters);
+}
+
+fn undecorate(symbol: &mut Symbol<'_>, arch: Arch) {
+    if let Some(name) = &mut symbol.name {
+        let bare = names::without_decoration(name, arch);
+        if bare.len() < name.len() {
+            *name = bare.to_owned().into();
+        }
+    }
+}

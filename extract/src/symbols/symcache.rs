@@ -1,0 +1,138 @@
+//! The store of converted PDBs, so that every PDB is parsed once only.
+//!
+//! A symcache lies at `symcache-vN/NAME.pdb/INDEX/NAME.symcache` under the store's folder, N being
+//! symbolic's format version. Behind the bytes that symbolic wrote it ends in a footer of our own:
+//!
+//! | offset from the end | content (little endian)                             |
+//! |---------------------|-----------------------------------------------------|
+//! | -32                 | magic `HSYMC001`                                    |
+//! | -24                 | size of the PDB in bytes                            |
+//! | -16                 | modification time of the PDB, ns since 1970         |
+//! | -8                  | checksum of everything before, so that a damaged file is noticed |
+//!
+//! Files are written beside and renamed, never changed; they may be mapped at any time.
+
+use std::fs;
+use std::hash::Hasher;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use rustc_hash::FxHasher;
+use symbolic::common::ByteView;
+use symbolic::symcache::{SYMCACHE_VERSION, SymCache};
+use tempfile::NamedTempFile;
+
+use super::identity::{PdbIdentity, StoreKey};
+use super::report::SymbolFileError;
+
+/// Changes whenever the footer or the names that are put into a symcache change.
+const MAGIC: &[u8; 8] = b"HSYMC001";
+const FOOTER: usize = 32;
+
+/// The folder with all symcaches; without one, they live in memory.
+pub(super) struct SymcacheStore {
+    folder: Option<PathBuf>,
+}
+
+/// A valid symcache of the right PDB.
+pub(super) struct StoredSymcache {
+    pub(super) path: PathBuf,
+    pub(super) bytes: ByteView<'static>,
+    /// The PDB it was made from.
+    pub(super) source: FileStamp,
+}
+
+/// What tells whether a PDB is still the file that was converted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileStamp {
+    pub(super) size: u64,
+    pub(super) modified_ns: u64,
+}
+
+impl FileStamp {
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(path)?;
+        let age = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified_ns = age.and_then(|age| u64::try_from(age.as_nanos()).ok()).unwrap_or(0);
+        Ok(Self { size: metadata.len(), modified_ns })
+    }
+}
+
+impl SymcacheStore {
+    pub(super) fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder: folder.map(|folder| folder.join(format!("symcache-v{SYMCACHE_VERSION}"))) }
+    }
+
+    /// The symcache of a PDB, if there is one and it is intact.
+    pub(super) fn open(&self, key: &StoreKey, pdb: &PdbIdentity) -> Option<StoredSymcache> {
+        let path = self.path(key)?;
+        let bytes = ByteView::open(&path).ok()?;
+        let source = read_footer(&bytes)?;
+        let symcache = SymCache::parse(&bytes).ok()?;
+        let is_right = symcache.is_latest() && symcache.debug_id() == pdb.debug_id();
+        is_right.then_some(StoredSymcache { path, bytes, source })
+    }
+
+    /// Keeps a new symcache and maps it; with the bytes themselves where it can not be kept.
+    pub(super) fn save(
+        &self,
+        key: &StoreKey,
+        symcache: Vec<u8>,
+        source: FileStamp,
+    ) -> (ByteView<'static>, Option<SymbolFileError>) {
+        let Some(path) = self.path(key) else { return (ByteView::from_vec(symcache), None) };
+        match write(&path, &symcache, source) {
+            Ok(bytes) => (bytes, None),
+            Err(source) => {
+                let error = SymbolFileError::Io { action: "write", path, source };
+                (ByteView::from_vec(symcache), Some(error))
+            }
+        }
+    }
+
+    fn path(&self, key: &StoreKey) -> Option<PathBuf> {
+        let stem = Path::new(&key.name).with_extension("symcache");
+        Some(self.folder.as_ref()?.join(&key.name).join(&key.index).join(stem))
+    }
+}
+
+fn write(path: &Path, symcache: &[u8], source: FileStamp) -> io::Result<ByteView<'static>> {
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    fs::create_dir_all(folder)?;
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(symcache)?;
+    file.write_all(&footer(symcache, source))?;
+    file.persist(path)?;
+    ByteView::open(path)
+}
+
+fn footer(symcache: &[u8], source: FileStamp) -> [u8; FOOTER] {
+    let mut footer = [0; FOOTER];
+    let fields = [
+        *MAGIC,
+        source.size.to_le_bytes(),
+        source.modified_ns.to_le_bytes(),
+        checksum(symcache, source).to_le_bytes(),
+    ];
+    for (slot, field) in footer.chunks_exact_mut(8).zip(fields) {
+        slot.copy_from_slice(&field);
+    }
+    footer
+}
+
+/// The stamp out of an intact footer.
+fn read_footer(bytes: &[u8]) -> Option<FileStamp> {
+    let (symcache, found) = bytes.split_last_chunk::<FOOTER>()?;
+    let field = |at: usize| found.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+    let source = FileStamp { size: field(8)?, modified_ns: field(16)? };
+    (*found == footer(symcache, source)).then_some(source)
+}
+
+fn checksum(symcache: &[u8], source: FileStamp) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(symcache);
+    hasher.write_u64(source.size);
+    hasher.write_u64(source.modified_ns);
+    hasher.finish()
+}
