@@ -1,11 +1,12 @@
 //! What can go wrong with a command.
 
-use std::io;
+use std::{io, path::PathBuf};
 
+use handlescope_extract::ExtractError;
 use handlescope_model::ArchiveError;
 use thiserror::Error;
 
-use crate::command::ParseError;
+use crate::{command::ParseError, expand::ExpandError};
 
 /// A command that could not be carried out.
 #[derive(Debug, Error)]
@@ -17,6 +18,12 @@ pub enum CommandError {
     /// A query without anything to ask.
     #[error("no trace is loaded; load one with .load FILE")]
     NothingLoaded,
+    /// Files that could not be loaded.
+    #[error("{}", lines(.errors))]
+    Load {
+        /// What happened to each of them.
+        errors: Vec<LoadError>,
+    },
     /// An archive that cannot be read.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -25,6 +32,12 @@ pub enum CommandError {
     NotLoaded {
         /// What was to be unloaded.
         name: String,
+    },
+    /// The terminal cannot be used for typing.
+    #[error("cannot read from the terminal: {source}; use -c COMMAND, or pipe commands in")]
+    Terminal {
+        /// Why.
+        source: io::Error,
     },
     /// The output cannot be written.
     #[error("cannot write the output: {source}")]
@@ -35,9 +48,57 @@ pub enum CommandError {
     },
 }
 
+/// A file that could not be loaded or extracted.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// Its name stands for no file.
+    #[error(transparent)]
+    Name(#[from] ExpandError),
+    /// It is no trace.
+    #[error(
+        "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one)",
+        .path.display()
+    )]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is an extract that cannot be read.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// It is a trace that cannot be extracted.
+    #[error(transparent)]
+    Extract(#[from] ExtractError),
+    /// Two traces have the same extract.
+    #[error(
+        "{}: would overwrite {}, the extract of {}; extract them into different folders",
+        .path.display(), .output.display(), .other.display()
+    )]
+    SameExtract {
+        /// The second trace.
+        path: PathBuf,
+        /// The first trace.
+        other: PathBuf,
+        /// The extract of both.
+        output: PathBuf,
+    },
+    /// The extract cannot be written.
+    #[error("{}: cannot be written: {source}; choose a folder with --outdir", .path.display())]
+    NoPlace {
+        /// The extract.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
 impl CommandError {
     /// Whether the reader of the output has gone, which is no failure.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, CommandError::Output { source } if source.kind() == io::ErrorKind::BrokenPipe)
     }
+}
+
+fn lines(errors: &[LoadError]) -> String {
+    errors.iter().map(LoadError::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -2,13 +2,23 @@
 //!
 //! The binary `handlescope` is a few lines on top of this crate.
 
+pub mod cli;
 pub mod command;
+pub mod console;
 pub mod dump;
 pub mod error;
+pub mod expand;
+pub mod extraction;
 pub mod filter;
 pub mod help;
+pub mod list;
+pub mod load;
 pub mod messages;
+mod progress;
 pub mod registry;
+pub mod repl;
 pub mod screen;
+pub mod script;
 pub mod session;
+mod symbol_notes;
 pub mod table;

@@ -1,2 +1,75 @@
-//! The binary.
-fn main() {}
+//! The binary: reads the command line, chooses how commands come in, and decides the exit status.
+
+use std::{
+    io::{self, BufWriter, IsTerminal},
+    process::ExitCode,
+};
+
+use clap::{CommandFactory, FromArgMatches};
+use handlescope_console::{
+    cli::{Action, Cli},
+    console::Console,
+    error::CommandError,
+    extraction::extract_files,
+    messages::Messages,
+    repl,
+    screen::Screen,
+    script::{self, Outcome},
+};
+
+/// Version and commit, for `--version`.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE_COMMIT"), ")");
+
+fn main() -> ExitCode {
+    let matches = Cli::command().version(VERSION).try_get_matches();
+    let cli = match matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are such errors too, with status 0; bad usage has 2.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1));
+        }
+    };
+    let screen = Screen::stderr(cli.color);
+    let mut stderr = io::stderr();
+    let mut messages = Messages::new(&mut stderr, screen);
+    match run(cli, &mut messages) {
+        Ok(Outcome::Worked) => ExitCode::SUCCESS,
+        Ok(Outcome::Failed) => ExitCode::FAILURE,
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            messages.error(error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
+    let mut out = BufWriter::new(io::stdout());
+    if let Some(Action::Extract { files, outdir }) = cli.action {
+        let worked = extract_files(&files, outdir.as_deref(), &mut out, messages)?;
+        return Ok(if worked { Outcome::Worked } else { Outcome::Failed });
+    }
+    let mut console = Console::new(cli.symbol_path, cli.color);
+    let mut loaded = Outcome::Worked;
+    if !cli.files.is_empty()
+        && let Err(error) = console.load(&cli.files, messages)
+    {
+        if !cli.keep_going {
+            return Err(error);
+        }
+        messages.error(error);
+        loaded = Outcome::Failed;
+    }
+    let outcome = if !cli.commands.is_empty() {
+        let steps = script::commands(&cli.commands);
+        script::run(&mut console, steps, cli.keep_going, &mut out, messages)
+    } else if io::stdin().is_terminal() {
+        repl::run(&mut console, cli.color, &mut out, messages)?;
+        Outcome::Worked
+    } else {
+        let steps = script::lines(io::stdin().lock());
+        script::run(&mut console, steps, cli.keep_going, &mut out, messages)
+    };
+    Ok(if loaded == Outcome::Failed { loaded } else { outcome })
+}

@@ -1,0 +1,35 @@
+//! Tells the program which commit it is made of.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let commit = commit().unwrap_or_else(|| "unknown".to_owned());
+    println!("cargo::rustc-env=HANDLESCOPE_COMMIT={commit}");
+}
+
+/// The short hash of the commit that is checked out, if this is a clone.
+fn commit() -> Option<String> {
+    let manifest = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
+    let workspace = manifest.parent()?.canonicalize().ok()?;
+    // Sources without history inside of somebody else's repository are not that repository's commit.
+    let root = PathBuf::from(git(&workspace, &["rev-parse", "--show-toplevel"])?);
+    if root.canonicalize().ok()? != workspace {
+        return None;
+    }
+    // Every commit and checkout adds a line to this file.
+    let log = workspace.join(git(&workspace, &["rev-parse", "--git-path", "logs/HEAD"])?);
+    if log.exists() {
+        println!("cargo::rerun-if-changed={}", log.display());
+    }
+    git(&workspace, &["rev-parse", "--short=7", "HEAD"])
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !text.is_empty()).then_some(text)
+}

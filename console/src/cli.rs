@@ -1,0 +1,121 @@
+//! The command line of the program.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::screen::ColorChoice;
+
+const EXAMPLES: &str = "\
+Examples:
+  handlescope trace.etl                                  load a trace and ask questions
+  handlescope trace.etl -c '.dump ObjectRef -Leak -ShowStack'
+  handlescope trace.etl < questions.txt > answers.txt    the same, from a script
+  handlescope extract *.etl -o extracts                  only extract, for later
+  handlescope extracts/*.json7z --symbol-path 'srv*C:\\Symbols*https://msdl.microsoft.com/download/symbols'
+
+Commands are explained by .help; handlescope -c '.help ObjectRef' is a start.
+
+Exit status: 0 when everything worked, 1 when something failed, 2 when this command line is wrong.";
+
+/// Finds leaked Windows kernel handles in ETW traces.
+#[derive(Debug, Parser)]
+#[command(
+    name = "handlescope",
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    /// Traces to load: extracts (.json7z), or .etl files (also in .zip or .7z), which are extracted
+    /// first; * and ? stand for many files.
+    #[arg(value_name = "FILE")]
+    pub files: Vec<String>,
+
+    /// Run this command and exit; may be given several times.
+    #[arg(short, value_name = "COMMAND", allow_hyphen_values = true)]
+    pub commands: Vec<String>,
+
+    /// Where to look for symbols, in the syntax of _NT_SYMBOL_PATH, which counts otherwise.
+    #[arg(long, value_name = "PATH")]
+    pub symbol_path: Option<String>,
+
+    /// Run on after a command that fails; the exit status is 1 nevertheless.
+    #[arg(long)]
+    pub keep_going: bool,
+
+    /// When to use colours.
+    #[arg(long, value_enum, default_value_t, global = true)]
+    pub color: ColorChoice,
+
+    /// What to do instead.
+    #[command(subcommand)]
+    pub action: Option<Action>,
+}
+
+/// What to do instead of running commands.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Extract traces, so that they load in no time.
+    ///
+    /// Writes Extract/NAME.json7z beside each trace, and a line about it to standard output.
+    #[command(after_help = "Examples:\n  handlescope extract trace.etl\n  \
+                            handlescope extract traces/*.etl more.zip -o extracts")]
+    Extract {
+        /// Traces: .etl files, or .zip and .7z files with one; * and ? stand for many files.
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<String>,
+
+        /// Folder for the extracts, instead of Extract beside each trace.
+        #[arg(short, long, value_name = "DIR")]
+        outdir: Option<PathBuf>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parsed(line: &[&str]) -> Cli {
+        Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn files_commands_and_options_mix() {
+        let cli = parsed(&[
+            "handlescope",
+            "a.etl",
+            "-c",
+            ".list",
+            "--keep-going",
+            "b.json7z",
+            "-c",
+            ".quit",
+            "--symbol-path",
+            "x",
+            "--color",
+            "never",
+        ]);
+        assert_eq!(cli.files, ["a.etl", "b.json7z"]);
+        assert_eq!(cli.commands, [".list", ".quit"]);
+        assert_eq!(cli.symbol_path.as_deref(), Some("x"));
+        assert!(cli.keep_going && cli.action.is_none());
+        assert_eq!(cli.color, ColorChoice::Never);
+    }
+
+    #[test]
+    fn extract_takes_many_files_and_one_folder() {
+        let cli = parsed(&["handlescope", "extract", "a.etl", "*.zip", "-o", "out"]);
+        let Some(Action::Extract { files, outdir }) = cli.action else { panic!("no action") };
+        assert_eq!(files, ["a.etl", "*.zip"]);
+        assert_eq!(outdir, Some("out".into()));
+        assert!(Cli::try_parse_from(["handlescope", "extract"]).is_err());
+    }
+}

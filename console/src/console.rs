@@ -1,0 +1,138 @@
+//! Carrying out commands, whatever way they came in.
+
+use std::{io::Write, path::Path};
+
+use crate::{
+    command::Command,
+    dump::dump,
+    error::CommandError,
+    expand::with_home,
+    filter::Wildcard,
+    help::help,
+    list::list,
+    load,
+    messages::Messages,
+    screen::{ColorChoice, Screen},
+    session::{LoadedTrace, Session},
+    symbol_notes::SymbolNotes,
+};
+
+/// A session that takes commands.
+pub struct Console {
+    session: Session,
+    color: ColorChoice,
+    symbol_notes: SymbolNotes,
+}
+
+/// What follows a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The next command.
+    Continue,
+    /// The end.
+    Quit,
+}
+
+impl Console {
+    /// A console without traces.
+    pub fn new(symbol_path: Option<String>, color: ColorChoice) -> Console {
+        Console { session: Session::new(symbol_path), color, symbol_notes: SymbolNotes::default() }
+    }
+
+    /// What is loaded.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Carries out one line. Results go to `out` (standard output, for its width and colours),
+    /// everything else to `messages`.
+    ///
+    /// # Errors
+    /// When the line means nothing, or what it means cannot be done.
+    pub fn run(
+        &mut self,
+        line: &str,
+        out: &mut dyn Write,
+        messages: &mut Messages<'_>,
+    ) -> Result<Flow, CommandError> {
+        let Some(command) = Command::parse(line)? else { return Ok(Flow::Continue) };
+        let screen = Screen::stdout(self.color);
+        match command {
+            Command::Quit => return Ok(Flow::Quit),
+            Command::Load(names) => self.load(&names, messages)?,
+            Command::List => list(&self.session, out, screen)?,
+            Command::Unload(names) => self.unload(&names)?,
+            Command::SymbolPath(None) => writeln!(out, "{}", self.session.symbol_path())?,
+            Command::SymbolPath(Some(path)) => {
+                self.session.set_symbol_path(path);
+                self.symbol_notes = SymbolNotes::default();
+            }
+            Command::Help(words) => help(&words, out, screen)?,
+            Command::Dump(what) => {
+                dump(&self.session, &what, out, screen)?;
+                if let Some(symbolizer) = self.session.used_symbolizer() {
+                    self.symbol_notes.tell(symbolizer, messages);
+                }
+            }
+        }
+        out.flush()?;
+        Ok(Flow::Continue)
+    }
+
+    /// Replaces the loaded traces by those that can be loaded; by none only if all can.
+    ///
+    /// # Errors
+    /// Names every file that could not be loaded.
+    pub fn load(
+        &mut self,
+        names: &[String],
+        messages: &mut Messages<'_>,
+    ) -> Result<(), CommandError> {
+        let (files, errors) = load::open_all(names, messages);
+        if !files.is_empty() {
+            for file in &files {
+                messages.note(format_args!("loaded {}", file.path.display()));
+            }
+            self.session.load(files);
+        }
+        if errors.is_empty() { Ok(()) } else { Err(CommandError::Load { errors }) }
+    }
+
+    fn unload(&mut self, names: &[String]) -> Result<(), CommandError> {
+        if names.is_empty() {
+            self.session.load(Vec::new());
+            return Ok(());
+        }
+        let names: Vec<Unloaded> = names.iter().map(|name| Unloaded::new(name)).collect();
+        for name in &names {
+            if !self.session.files().iter().any(|file| name.is(file)) {
+                return Err(CommandError::NotLoaded { name: name.typed.to_owned() });
+            }
+        }
+        self.session.retain(|file| !names.iter().any(|name| name.is(file)));
+        Ok(())
+    }
+}
+
+/// A name behind `.unload`.
+struct Unloaded<'a> {
+    typed: &'a str,
+    wildcard: Option<Wildcard>,
+}
+
+impl Unloaded<'_> {
+    fn new(typed: &str) -> Unloaded<'_> {
+        Unloaded { typed, wildcard: Wildcard::new(typed).ok() }
+    }
+
+    /// Whether a file is meant: by its path as it was named, or by its file name.
+    fn is(&self, file: &LoadedTrace) -> bool {
+        let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+        let path = file.path.to_string_lossy();
+        let matches = |text: &str| self.wildcard.as_ref().is_some_and(|w| w.matches(text));
+        file.path == with_home(self.typed)
+            || Path::new(self.typed) == Path::new(name.as_ref())
+            || matches(&path)
+            || matches(&name)
+    }
+}

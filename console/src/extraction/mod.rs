@@ -1,0 +1,29 @@
+//! Extracting traces: where extracts go, whether one is up to date, and what is said about it.
+
+mod command;
+mod paths;
+mod report;
+
+use std::path::Path;
+
+use handlescope_extract::{ExtractError, ExtractSummary, extract};
+
+pub use command::extract_files;
+pub(crate) use paths::{Freshness, beside, freshness, in_cache, prepare_folder};
+pub(crate) use report::{line, lost};
+
+use crate::{messages::Messages, progress::Progress};
+
+/// Extracts one trace, with a progress bar, and warns of what was counted while reading.
+pub(crate) fn run(
+    input: &Path,
+    output: &Path,
+    messages: &mut Messages<'_>,
+) -> Result<ExtractSummary, ExtractError> {
+    let summary = {
+        let progress = Progress::new(input, messages.is_watched());
+        extract(input, output, &progress)?
+    };
+    report::warn(input, &summary, messages);
+    Ok(summary)
+}

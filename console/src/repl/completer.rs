@@ -1,0 +1,292 @@
+//! Completion, from the registry.
+
+use std::sync::PoisonError;
+
+use reedline::{Completer, CompletionResult, Span, Suggestion};
+
+use super::{
+    Known, SharedKnown,
+    paths::{self, starts_with},
+};
+use crate::{
+    command::{Quotes, Token, entry, parse, split},
+    registry::{self, Arguments, COMMANDS, KINDS, KindSpec, OptionSpec, ValueKind},
+};
+
+/// Completes commands, kinds, options, their values, and files.
+pub struct CommandCompleter {
+    known: SharedKnown,
+}
+
+impl CommandCompleter {
+    /// A completer that looks into `known` for what is loaded.
+    pub fn new(known: SharedKnown) -> CommandCompleter {
+        CommandCompleter { known }
+    }
+}
+
+impl Completer for CommandCompleter {
+    fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let head = line.get(..pos).unwrap_or(line);
+        CompletionResult::fresh(suggestions(head, &known))
+    }
+}
+
+/// The word that is being typed, and what comes before it.
+struct Position<'a> {
+    before: &'a [Token],
+    word: &'a str,
+    span: Span,
+    is_quoted: bool,
+}
+
+/// What could stand at the end of `head`.
+fn suggestions(head: &str, known: &Known) -> Vec<Suggestion> {
+    let tokens = split(head);
+    let open = tokens
+        .split_last()
+        .filter(|(last, _)| last.span.end == head.len() && last.quotes != Quotes::Closed);
+    let position = match open {
+        Some((last, before)) => Position {
+            before,
+            word: &last.text,
+            span: Span::new(last.span.start, head.len()),
+            is_quoted: last.quotes == Quotes::Open,
+        },
+        None => Position {
+            before: &tokens,
+            word: "",
+            span: Span::new(head.len(), head.len()),
+            is_quoted: false,
+        },
+    };
+    position.suggestions(known)
+}
+
+impl Position<'_> {
+    fn suggestions(&self, known: &Known) -> Vec<Suggestion> {
+        let Some((first, arguments)) = self.before.split_first() else { return self.commands() };
+        let Some(command) = registry::command(&first.text) else { return Vec::new() };
+        match command.arguments {
+            Arguments::None => Vec::new(),
+            Arguments::Files | Arguments::SymbolPath => self.files(),
+            Arguments::LoadedFiles => self.loaded(known),
+            Arguments::Topic => self.topics(arguments),
+            Arguments::Kind => self.dump(arguments),
+        }
+    }
+
+    fn commands(&self) -> Vec<Suggestion> {
+        let named = |names: &'static [&'static str]| {
+            names.iter().find(|name| starts_with(name, self.word)).copied()
+        };
+        // A bare word is a command whose dot was forgotten.
+        let dotted = format!(".{}", self.word);
+        COMMANDS
+            .iter()
+            .filter_map(|command| {
+                let forgotten = || Some(command.name()).filter(|name| starts_with(name, &dotted));
+                let name = named(command.names).or_else(forgotten)?;
+                Some(self.suggest(name, command.summary))
+            })
+            .collect()
+    }
+
+    fn files(&self) -> Vec<Suggestion> {
+        let candidates = paths::candidates(self.word).into_iter();
+        candidates.map(|candidate| self.path(&candidate.path, candidate.is_folder)).collect()
+    }
+
+    fn loaded(&self, known: &Known) -> Vec<Suggestion> {
+        let loaded = known.loaded.iter().filter(|path| starts_with(path, self.word));
+        loaded.map(|path| self.path(path, false)).collect()
+    }
+
+    fn topics(&self, arguments: &[Token]) -> Vec<Suggestion> {
+        if let Some(kind) = arguments.last().and_then(|word| registry::kind(&word.text)) {
+            return self.options(kind, &[]);
+        }
+        let kinds = KINDS.iter().map(|kind| (kind.name, kind.summary));
+        let commands = COMMANDS.iter().map(|command| (command.name(), command.summary));
+        let is_alone = arguments.is_empty();
+        kinds
+            .chain(commands.filter(|_| is_alone))
+            .filter(|(name, _)| starts_with(name, self.word))
+            .map(|(name, summary)| self.suggest(name, summary))
+            .collect()
+    }
+
+    fn dump(&self, arguments: &[Token]) -> Vec<Suggestion> {
+        let word = entry::kind_word(arguments);
+        let kind = word.and_then(|word| registry::kind(&word.text));
+        // Before the kind is known, options of any kind tell whether a value is due.
+        let find = |name: &str| {
+            let option = match kind {
+                Some(kind) => kind.option(name)?,
+                None => KINDS.iter().find_map(|kind| kind.option(name))?,
+            };
+            Some((option, option.value().arity().1))
+        };
+        let arguments: Vec<Token> =
+            arguments.iter().filter(|token| Some(*token) != word).cloned().collect();
+        let items = parse::items(&arguments, find);
+        let mut suggestions = Vec::new();
+        if let Some(parse::Item::Option { spec, values, .. }) = items.last() {
+            let (least, most) = spec.value().arity();
+            if values.len() < most {
+                suggestions = self.values(*spec);
+            }
+            if values.len() < least {
+                return suggestions;
+            }
+        }
+        match kind {
+            Some(kind) => {
+                let used = items.iter().filter_map(|item| match item {
+                    parse::Item::Option { spec, .. } => Some(spec.name()),
+                    _ => None,
+                });
+                suggestions.extend(self.options(kind, &used.collect::<Vec<_>>()));
+            }
+            None => suggestions.extend(self.kinds()),
+        }
+        suggestions
+    }
+
+    fn kinds(&self) -> Vec<Suggestion> {
+        let kinds = KINDS.iter().filter(|kind| starts_with(kind.name, self.word));
+        kinds.map(|kind| self.suggest(kind.name, kind.summary)).collect()
+    }
+
+    /// Options by the longest of their names that starts with the word; if there is none, options
+    /// with the word inside, so that `-stack` finds all about stacks.
+    fn options(&self, kind: &KindSpec, used: &[&str]) -> Vec<Suggestion> {
+        let unused = || kind.options().into_iter().filter(|option| !used.contains(&option.name()));
+        let named = |fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
+            unused()
+                .filter_map(|option| {
+                    let fitting = option.doc().names.iter().filter(|name| fits(name));
+                    let name = fitting.max_by_key(|name| name.len())?;
+                    Some(self.suggest(name, option.doc().help))
+                })
+                .collect()
+        };
+        let starting = named(&|name| starts_with(name, self.word));
+        if !starting.is_empty() {
+            return starting;
+        }
+        let inside = self.word.trim_start_matches('-').to_lowercase();
+        named(&|name| self.word.starts_with('-') && name.to_lowercase().contains(&inside))
+    }
+
+    fn values(&self, option: &dyn OptionSpec) -> Vec<Suggestion> {
+        let ValueKind::Choice(words) = option.value() else { return Vec::new() };
+        let words = words.into_iter().filter(|(word, _)| starts_with(word, self.word));
+        words.map(|(word, help)| self.suggest(word, help)).collect()
+    }
+
+    fn suggest(&self, value: &str, description: &str) -> Suggestion {
+        Suggestion {
+            value: value.to_owned(),
+            description: Some(description.to_owned()),
+            span: self.span,
+            append_whitespace: true,
+            ..Suggestion::default()
+        }
+    }
+
+    /// A path, in quotes where it needs them. The quotes around a folder stay open for what follows.
+    fn path(&self, path: &str, is_folder: bool) -> Suggestion {
+        let needs_quotes = self.is_quoted || path.contains([' ', '\t']);
+        let value = match (needs_quotes, is_folder) {
+            (false, _) => path.to_owned(),
+            (true, true) => format!("\"{path}"),
+            (true, false) => format!("\"{path}\""),
+        };
+        Suggestion {
+            value,
+            display_override: Some(path.to_owned()),
+            span: self.span,
+            append_whitespace: !is_folder,
+            ..Suggestion::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(head: &str) -> Vec<String> {
+        let known = Known { loaded: vec!["/t/leaky.etl".into(), "/t/my trace.etl".into()] };
+        suggestions(head, &known).into_iter().map(|suggestion| suggestion.value).collect()
+    }
+
+    #[test]
+    fn commands_are_offered_first_and_a_forgotten_dot_is_added() {
+        assert_eq!(offered("").len(), COMMANDS.len());
+        assert_eq!(offered(".l"), [".load", ".list"]);
+        assert_eq!(offered(".DU"), [".dump"]);
+        assert_eq!(offered("du"), [".dump"]);
+        assert_eq!(offered(".ex"), [".exit"]);
+        assert_eq!(offered(".nonsense "), Vec::<String>::new());
+        assert_eq!(offered(".quit "), Vec::<String>::new());
+    }
+
+    #[test]
+    fn kinds_come_after_dump_and_options_after_the_kind() {
+        assert_eq!(offered(".dump "), ["ObjectRef", "Process", "Module", "Stats"]);
+        assert_eq!(offered(".dump obj"), ["ObjectRef"]);
+        assert_eq!(
+            offered(".dump ObjectRef -show"),
+            ["-ShowStack", "-ShowAddress", "-ShowTotal", "-ShowRef"]
+        );
+        assert_eq!(offered(".dump ObjectRef -pn"), ["-pn"]);
+        assert_eq!(offered(".dump Stats -"), ["-json", "-json-pretty"]);
+        assert_eq!(offered(".dump -Leak "), ["ObjectRef", "Process", "Module", "Stats"]);
+    }
+
+    #[test]
+    fn an_option_is_offered_once_and_found_by_a_part_of_its_name() {
+        let offers = offered(".dump ObjectRef -ss -");
+        assert!(!offers.iter().any(|name| name == "-ShowStack"));
+        assert_eq!(
+            offered(".dump ObjectRef -stack"),
+            ["-StackFilter"],
+            "a name that starts so goes first"
+        );
+        assert_eq!(offered(".dump ObjectRef -estack"), ["-CreateStack"]);
+    }
+
+    #[test]
+    fn values_are_offered_where_they_are_due_and_options_where_they_may_be() {
+        assert_eq!(offered(".dump ObjectRef -ShowTotal "), ["Total", "Process", "None"]);
+        assert_eq!(offered(".dump ObjectRef -ShowTotal p"), ["Process"]);
+        assert_eq!(offered(".dump ObjectRef -pn "), Vec::<String>::new());
+        assert_eq!(offered(".dump -pn "), Vec::<String>::new());
+        assert!(offered(".dump ObjectRef -TopN 5 ").contains(&"-Leak".to_owned()));
+        assert!(offered(".dump ObjectRef -TopN 5 2 -le").contains(&"-Leak".to_owned()));
+    }
+
+    #[test]
+    fn help_offers_topics() {
+        assert_eq!(offered(".help ob"), ["ObjectRef"]);
+        assert_eq!(offered(".help .d"), [".dump"]);
+        assert_eq!(offered(".help .dump st"), ["Stats"]);
+        assert_eq!(offered(".help ObjectRef -le"), ["-Leak"]);
+    }
+
+    #[test]
+    fn paths_with_blanks_are_quoted() {
+        assert_eq!(offered(".unload "), ["/t/leaky.etl", "\"/t/my trace.etl\""]);
+        assert_eq!(offered(".unload \"/t/my t"), ["\"/t/my trace.etl\""]);
+    }
+
+    #[test]
+    fn a_suggestion_replaces_the_word_and_no_more() {
+        let first = suggestions(".dump obj", &Known::default()).remove(0);
+        assert_eq!((first.span.start, first.span.end), (6, 9));
+        assert!(first.append_whitespace);
+    }
+}

@@ -1,0 +1,211 @@
+//! Colours while typing, from the registry: what means nothing is red before Enter.
+
+use std::ops::Range;
+
+use nu_ansi_term::{Color, Style};
+use reedline::{Highlighter, StyledText};
+
+use super::paths::starts_with;
+use crate::{
+    command::{Token, entry, parse, split},
+    registry::{self, Arguments, COMMANDS, KINDS, KindSpec},
+};
+
+/// Colours commands, kinds, options and values.
+pub struct CommandHighlighter;
+
+impl Highlighter for CommandHighlighter {
+    fn highlight(&self, line: &str, cursor: usize) -> StyledText {
+        let mut styled = StyledText::new();
+        let mut at = 0;
+        for (span, role) in roles(line, cursor) {
+            styled.push((Style::new(), line.get(at..span.start).unwrap_or_default().to_owned()));
+            let text = line.get(span.clone()).unwrap_or_default();
+            styled.push((role.style(), text.to_owned()));
+            at = span.end;
+        }
+        styled.push((Style::new(), line.get(at..).unwrap_or_default().to_owned()));
+        styled.buffer.retain(|(_, text)| !text.is_empty());
+        styled
+    }
+}
+
+/// What a word of the line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Command,
+    Kind,
+    Option,
+    Value,
+    /// Means nothing.
+    Wrong,
+    /// The word at the cursor, which may still become something.
+    Unfinished,
+    Comment,
+}
+
+impl Role {
+    fn style(self) -> Style {
+        match self {
+            Role::Command => Color::Cyan.bold(),
+            Role::Kind => Color::Cyan.normal(),
+            Role::Option => Color::Blue.bold(),
+            Role::Value => Color::Green.normal(),
+            Role::Wrong => Color::Red.underline(),
+            Role::Unfinished => Style::new(),
+            Role::Comment => Style::new().dimmed(),
+        }
+    }
+}
+
+type Roles = Vec<(Range<usize>, Role)>;
+
+/// The words of a line in their order; `cursor` tells which of them is still being typed.
+fn roles(line: &str, cursor: usize) -> Roles {
+    if line.trim_start().starts_with('#') {
+        return vec![(0..line.len(), Role::Comment)];
+    }
+    let tokens = split(line);
+    let Some((first, arguments)) = tokens.split_first() else { return Vec::new() };
+    let typing = Typing { cursor };
+    let Some(command) = registry::command(&first.text) else {
+        let names = COMMANDS.iter().flat_map(|command| command.names).copied();
+        return vec![(first.span.clone(), typing.wrong(first, names))];
+    };
+    let mut roles = vec![(first.span.clone(), Role::Command)];
+    match command.arguments {
+        Arguments::Kind => roles.extend(typing.dump(arguments)),
+        Arguments::None => {
+            roles.extend(arguments.iter().map(|token| (token.span.clone(), Role::Wrong)));
+        }
+        _ => roles.extend(arguments.iter().map(|token| (token.span.clone(), Role::Value))),
+    }
+    roles
+}
+
+struct Typing {
+    cursor: usize,
+}
+
+impl Typing {
+    fn dump(&self, arguments: &[Token]) -> Roles {
+        let word = entry::kind_word(arguments);
+        let kind = word.and_then(|word| registry::kind(&word.text));
+        let mut roles = Roles::new();
+        if let Some(word) = word {
+            let names = KINDS.iter().map(|kind| kind.name);
+            let role = if kind.is_some() { Role::Kind } else { self.wrong(word, names) };
+            roles.push((word.span.clone(), role));
+        }
+        let options: Vec<Token> =
+            arguments.iter().filter(|token| Some(*token) != word).cloned().collect();
+        roles.extend(self.options(kind, &options));
+        roles.sort_by_key(|(span, _)| span.start);
+        roles
+    }
+
+    /// Options of a kind, or of any while the kind is not known.
+    fn options(&self, kind: Option<&'static KindSpec>, tokens: &[Token]) -> Roles {
+        let kinds: Vec<&KindSpec> = kind.map_or_else(|| KINDS.iter().collect(), |kind| vec![kind]);
+        let find = |name: &str| {
+            let option = kinds.iter().find_map(|kind| kind.option(name))?;
+            Some((option, option.value().arity().1))
+        };
+        let mut roles = Roles::new();
+        for item in parse::items(tokens, find) {
+            match item {
+                parse::Item::Word(token) => roles.push((token.span.clone(), Role::Wrong)),
+                parse::Item::Unknown(token) => {
+                    let options = kinds.iter().flat_map(|kind| kind.options());
+                    let names = options.flat_map(|option| option.doc().names).copied();
+                    roles.push((token.span.clone(), self.wrong(token, names)));
+                }
+                parse::Item::Option { spec, name, values } => {
+                    roles.push((name.span.clone(), Role::Option));
+                    let is_fine = values.is_empty() || spec.check(values).is_ok();
+                    for value in values {
+                        let role = match (is_fine, self.is_at(value)) {
+                            (true, _) => Role::Value,
+                            (false, true) => Role::Unfinished,
+                            (false, false) => Role::Wrong,
+                        };
+                        roles.push((value.span.clone(), role));
+                    }
+                }
+            }
+        }
+        roles
+    }
+
+    /// A word that is no name; at the cursor it may be the start of one.
+    fn wrong<'a>(&self, token: &Token, mut names: impl Iterator<Item = &'a str>) -> Role {
+        let may_become = self.is_at(token) && names.any(|name| starts_with(name, &token.text));
+        if may_become { Role::Unfinished } else { Role::Wrong }
+    }
+
+    fn is_at(&self, token: &Token) -> bool {
+        token.span.end == self.cursor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words with their roles, the cursor behind the line unless `|` shows it.
+    fn shown(line: &str) -> Vec<(String, Role)> {
+        let cursor = line.find('|').unwrap_or(line.len());
+        let line = line.replace('|', "");
+        roles(&line, cursor)
+            .into_iter()
+            .map(|(span, role)| (line.get(span).unwrap_or("?").to_owned(), role))
+            .collect()
+    }
+
+    fn of(line: &str, word: &str) -> Role {
+        let shown = shown(line);
+        shown.iter().find(|(text, _)| text == word).map_or_else(|| panic!("{shown:?}"), |(_, r)| *r)
+    }
+
+    #[test]
+    fn each_word_has_its_role() {
+        let words = shown(".dump ObjectRef -pn \"a b\" -Leak -TopN 5 2 ");
+        let roles: Vec<Role> = words.iter().map(|(_, role)| *role).collect();
+        use Role::{Command, Kind, Option, Value};
+        assert_eq!(roles, [Command, Kind, Option, Value, Option, Option, Value, Value]);
+        assert_eq!(of("# a note", "# a note"), Role::Comment);
+        assert_eq!(of(".load a.etl", "a.etl"), Role::Value);
+    }
+
+    #[test]
+    fn what_means_nothing_is_wrong_before_enter() {
+        assert_eq!(of(".dump ObjectRef -Laek ", "-Laek"), Role::Wrong);
+        assert_eq!(of(".dump ObjectRef -Laek", "-Laek"), Role::Wrong);
+        assert_eq!(of(".dump ObjectRef Leak ", "Leak"), Role::Wrong);
+        assert_eq!(of(".dump Object ", "Object"), Role::Wrong);
+        assert_eq!(of(".dump Process -Leak ", "-Leak"), Role::Wrong);
+        assert_eq!(of(".nonsense", ".nonsense"), Role::Wrong);
+        assert_eq!(of(".quit now", "now"), Role::Wrong);
+        assert_eq!(of(".dump ObjectRef -ShowTotal Totl ", "Totl"), Role::Wrong);
+    }
+
+    #[test]
+    fn a_word_that_may_still_become_right_is_not_marked() {
+        assert_eq!(of(".dump ObjectRef -Lea", "-Lea"), Role::Unfinished);
+        assert_eq!(of(".dump ObjectRef -Lea| -ss", "-Lea"), Role::Unfinished);
+        assert_eq!(of(".dump ObjectRef -Lea -ss", "-Lea"), Role::Wrong);
+        assert_eq!(of(".dump Obj", "Obj"), Role::Unfinished);
+        assert_eq!(of(".du", ".du"), Role::Unfinished);
+        assert_eq!(of(".dump ObjectRef -MinMaxTime 10m", "10m"), Role::Unfinished);
+    }
+
+    #[test]
+    fn the_text_itself_is_never_changed() {
+        for line in ["", "  ", ".dump  ObjectRef\t-pn \"a", "ä -ö \"", "# x", ".load a  "] {
+            for cursor in 0..=line.len() {
+                let styled = CommandHighlighter.highlight(line, cursor);
+                assert_eq!(styled.raw_string(), line);
+            }
+        }
+    }
+}

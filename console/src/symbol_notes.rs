@@ -1,0 +1,115 @@
+//! What is said when frames have no names.
+
+use handlescope_extract::symbols::{ModuleReport, Outcome, Symbolizer};
+
+use crate::messages::Messages;
+
+/// Names of modules in one message at most.
+const MOST_NAMES: usize = 8;
+
+/// Says what is missing, and everything only once.
+#[derive(Debug, Default)]
+pub(crate) struct SymbolNotes {
+    /// Modules of the symbolizer's report that were told already.
+    told: usize,
+}
+
+impl SymbolNotes {
+    /// Says why modules that were asked for since the last call have no symbols.
+    ///
+    /// Files that were refused and places that cannot be reached get a line each, because there is
+    /// something to do about them; modules that are just not there share one.
+    pub(crate) fn tell(&mut self, symbolizer: &Symbolizer, messages: &mut Messages<'_>) {
+        let reports = symbolizer.report();
+        let new = reports.get(self.told..).unwrap_or_default();
+        self.told = reports.len();
+        for text in texts(new) {
+            messages.warning(text);
+        }
+    }
+}
+
+fn texts(reports: &[ModuleReport]) -> Vec<String> {
+    let missing = || reports.iter().filter(|report| !report.is_resolved());
+    if missing().any(|report| report.outcome == Outcome::NoSymbolPath) {
+        return vec![
+            "no symbol path is set, so frames are printed as module+0xOFFSET; see .help .sympath"
+                .to_owned(),
+        ];
+    }
+    let has_trouble =
+        |report: &ModuleReport| !report.refused.is_empty() || !report.failures.is_empty();
+    let mut texts: Vec<String> = reports
+        .iter()
+        .filter(|report| has_trouble(report) || report.unsaved.is_some())
+        .map(ModuleReport::to_string)
+        .collect();
+    let absent: Vec<&str> = missing()
+        .filter(|report| !has_trouble(report))
+        .map(|report| report.module.name.as_str())
+        .collect();
+    if !absent.is_empty() {
+        texts.push(format!("no symbols for {}", listed(&absent)));
+    }
+    texts
+}
+
+/// `a, b and 3 more`
+fn listed(names: &[&str]) -> String {
+    let shown: Vec<&str> = names.iter().take(MOST_NAMES).copied().collect();
+    let rest = names.len() - shown.len();
+    let shown = shown.join(", ");
+    if rest == 0 { shown } else { format!("{shown} and {rest} more") }
+}
+
+#[cfg(test)]
+mod tests {
+    use handlescope_extract::symbols::{ModuleIdentity, SearchFailure};
+
+    use super::*;
+
+    fn report(name: &str, outcome: Outcome) -> ModuleReport {
+        ModuleReport {
+            module: ModuleIdentity {
+                name: name.to_owned(),
+                path: name.to_owned(),
+                size: 0,
+                timestamp: None,
+                pdb: None,
+            },
+            outcome,
+            refused: Vec::new(),
+            failures: Vec::new(),
+            unsaved: None,
+        }
+    }
+
+    #[test]
+    fn modules_without_symbols_share_a_line() {
+        let reports: Vec<ModuleReport> =
+            (0..10).map(|n| report(&format!("m{n}.dll"), Outcome::NotFound)).collect();
+        assert_eq!(
+            texts(&reports),
+            ["no symbols for m0.dll, m1.dll, m2.dll, m3.dll, m4.dll, m5.dll, m6.dll, m7.dll and \
+                 2 more"]
+        );
+    }
+
+    #[test]
+    fn without_a_symbol_path_one_line_says_so() {
+        let reports =
+            [report("a.dll", Outcome::NoSymbolPath), report("b.dll", Outcome::NoSymbolPath)];
+        let texts = texts(&reports);
+        assert_eq!(texts.len(), 1);
+        assert!(texts.iter().all(|text| text.starts_with("no symbol path is set")));
+    }
+
+    #[test]
+    fn a_server_out_of_reach_is_named() {
+        let mut silent = report("a.dll", Outcome::NotFound);
+        silent.failures =
+            vec![SearchFailure { place: "https://x".into(), reason: "timed out".into() }];
+        let texts = texts(&[silent]);
+        assert!(texts.iter().any(|text| text.contains("https://x: timed out")), "{texts:?}");
+    }
+}
