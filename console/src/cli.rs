@@ -8,13 +8,13 @@ use crate::screen::ColorChoice;
 
 const EXAMPLES: &str = "\
 Examples:
-  handlescope trace.etl                                  load a trace and ask questions
+  handlescope trace.etl                               load a trace and ask questions
   handlescope trace.etl -c '.dump ObjectRef -Leak -ShowStack'
-  handlescope trace.etl < questions.txt > answers.txt    the same, from a script
-  handlescope extract *.etl -o extracts                  only extract, for later
-  handlescope extracts/*.json7z --symbol-path 'srv*C:\\Symbols*https://msdl.microsoft.com/download/symbols'
+  handlescope trace.etl < questions.txt > answers.txt
+  handlescope trace.etl --symbol-path 'symbols;srv*cache*https://server/symbols'
+  handlescope extract *.etl -o extracts               only extract, for later
 
-Commands are explained by .help; handlescope -c '.help ObjectRef' is a start.
+.help explains the commands: handlescope -c .help
 
 Exit status: 0 when everything worked, 1 when something failed, 2 when this command line is wrong.";
 

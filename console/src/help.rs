@@ -142,7 +142,7 @@ impl Page<'_> {
         if kind.options().iter().any(|option| takes_filter(&option.value())) {
             self.heading("Filters")?;
             self.paragraph(
-                "  a;b matches a or b, !c excludes c, * stands for any characters, ? for one. Case \
+                "a;b matches a or b, !c excludes c, * stands for any characters, ? for one. Case \
                  does not matter. A process is a name (.exe may be missing) or a pid.",
             )?;
         }

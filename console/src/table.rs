@@ -10,6 +10,9 @@ pub fn table(screen: Screen, header: &[&str]) -> Table {
     let style = if screen.is_terminal() { presets::UTF8_NO_BORDERS } else { presets::NOTHING };
     let mut table = empty(screen, style);
     table.set_header(header.iter().map(Cell::new));
+    if let Some(first) = table.column_mut(0).filter(|_| !screen.is_terminal()) {
+        first.set_padding((0, 1));
+    }
     table
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt::Write, path::Path, time::Duration};
 
 use handlescope_extract::ExtractSummary;
-use indicatif::{BinaryBytes, HumanCount};
+use indicatif::{DecimalBytes, HumanCount};
 
 use crate::messages::Messages;
 
@@ -41,7 +41,7 @@ pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
         HumanCount(summary.leaked_handles),
         HumanCount(summary.stacks_distinct),
         HumanCount(summary.events_lost),
-        BinaryBytes(summary.output_bytes),
+        DecimalBytes(summary.output_bytes),
         seconds(summary.elapsed),
         rate(summary.bytes_read, summary.elapsed),
     )
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(
             line(Path::new("Extract/a.json7z"), &summary),
             "Extract/a.json7z: 2,672 objects, 6,367 handle events, 5 leaked handles, 40 stacks, \
-             0 lost events, 2.00 KiB in 0.10 s, 300 MB/s"
+             0 lost events, 2.05 kB in 0.10 s, 300 MB/s"
         );
     }
 

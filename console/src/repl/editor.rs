@@ -33,7 +33,7 @@ pub(super) fn editor(
     let dim = if is_colored { Style::new().fg(Color::DarkGray) } else { Style::new() };
     let menu = ColumnarMenu::default()
         .with_name(MENU)
-        .with_marker(" ")
+        .with_marker("> ")
         .with_columns(4)
         .with_description_text_style(dim);
     let mut editor = Reedline::create()
