@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn an_address_goes_with_and_without_prefix() {
         for text in ["0x1B544000010", "&H1b544000010", "1B544000010", "000001b5`44000010"] {
-            assert_eq!(address(text), Ok(0x1_B544_0000_10), "{text}");
+            assert_eq!(address(text), Ok(0x1B5_4400_0010), "{text}");
         }
         for text in ["0x", "", "-5", "+5", "0xG", "0x1FFFFFFFFFFFFFFFF", "0x0x1"] {
             assert!(address(text).is_err(), "{text}");
