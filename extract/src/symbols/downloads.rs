@@ -123,18 +123,18 @@ impl SymsrvObserver for DownloadLog {
     }
 
     fn on_download_failed(&self, id: u64, reason: DownloadError) {
-        let text = Chain(&reason).to_string();
-        self.end(
-            id,
-            match reason {
-                // 410 Gone says the same as 404 Not Found.
-                DownloadError::StatusError(status) if matches!(status.as_u16(), 404 | 410) => {
-                    End::Missing
-                }
-                DownloadError::OpenFailed(_) | DownloadError::Timeout => End::Silent(text),
-                _ => End::Failed(text),
-            },
-        );
+        let end = match reason {
+            // 410 Gone says the same as 404 Not Found.
+            DownloadError::StatusError(status) if matches!(status.as_u16(), 404 | 410) => {
+                End::Missing
+            }
+            DownloadError::Timeout => End::Silent(reason.to_string()),
+            // symsrv does not name it as the source.
+            DownloadError::OpenFailed(error) => End::Silent(Chain(error.as_ref()).to_string()),
+            DownloadError::Other(error) => End::Failed(Chain(error.as_ref()).to_string()),
+            _ => End::Failed(Chain(&reason).to_string()),
+        };
+        self.end(id, end);
     }
 
     // Also called when our time-out drops the request; then the attempt has to stay open.

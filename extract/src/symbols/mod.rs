@@ -4,15 +4,25 @@
 //! looked up when they are shown. A [`Symbolizer`] takes the modules' identities as the trace knows
 //! them and resolves batches of RVAs:
 //!
-//! ```no_run
-//! use handlescope_extract::symbols::{SymbolPath, Symbolizer, SymbolizerOptions};
-//! # let module: handlescope_extract::symbols::ModuleIdentity = unimplemented!();
+//! ```
+//! use handlescope_extract::symbols::{
+//!     ModuleIdentity, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
+//! };
 //!
-//! let path = SymbolPath::parse(r"srv*C:\symbols*https://msdl.microsoft.com/download/symbols");
+//! let guid = "0155fe84-c000-1eb1-57c6-858e85d46b4c".parse()?;
+//! let module = ModuleIdentity {
+//!     name: "ntdll.dll".to_owned(),
+//!     path: r"C:\Windows\System32\ntdll.dll".to_owned(),
+//!     size: 0x1f_0000,
+//!     timestamp: None,
+//!     pdb: Some(PdbIdentity { name: "ntdll.pdb".to_owned(), guid, age: 1 }),
+//! };
+//! let path = SymbolPath::parse("examples/symbols");
 //! let symbolizer = Symbolizer::new(path, SymbolizerOptions::default());
-//! for frame in symbolizer.resolve(&module, &[0x1234, 0x5678]).into_iter().flatten() {
+//! for frame in symbolizer.resolve(&module, &[0x1350, 0x1720]).into_iter().flatten() {
 //!     println!("{}!{}+{:#x}", module.name, frame.function, frame.offset);
 //! }
+//! # Ok::<(), uuid::Error>(())
 //! ```
 //!
 //! For each module, the first that is there wins:
@@ -22,12 +32,14 @@
 //! 3. a PDB from a server, which only a path with `srv*…*https://…` asks.
 //!
 //! A PDB counts only if its own GUID and age are those in the trace, wherever it was found. It is
-//! converted to a symcache, which is kept (beside the other cached files) and serves the next session as long as
-//! the PDB stays the same file.
+//! converted to a symcache, which is kept and serves the next session as long as the PDB stays the
+//! same file.
 //!
 //! Nothing here prints or panics. What happened is in [`Symbolizer::report`].
 
 mod downloads;
+#[cfg(test)]
+mod fixture;
 mod folders;
 mod identity;
 mod locate;
@@ -36,7 +48,11 @@ mod names;
 mod path;
 mod pdb;
 mod report;
+#[cfg(test)]
+mod server_tests;
 mod symcache;
+#[cfg(test)]
+mod tests;
 mod types;
 
 use std::fmt;

@@ -1,0 +1,162 @@
+//! Small PDB files for tests, written as the parser wants them.
+//!
+//! They hold public symbols in one executable section and nothing else. Layout after "The MSF File
+//! Format" and "The PDB DBI Stream" in LLVM's documentation.
+
+use uuid::Uuid;
+
+use super::{ModuleIdentity, PdbIdentity};
+
+/// What a test says about its PDB.
+#[derive(Clone)]
+pub(super) struct TestPdb {
+    pub(super) guid: Uuid,
+    /// Age in the debug information stream, the one that an image refers to.
+    pub(super) age: u32,
+    /// Age in the PDB information stream.
+    pub(super) info_age: u32,
+    pub(super) machine: u16,
+    /// RVA (at least [`SECTION`]) and name, as decorated by the linker.
+    pub(super) functions: Vec<(u32, &'static str)>,
+}
+
+/// RVA of the only section.
+pub(super) const SECTION: u32 = 0x1000;
+pub(super) const AMD64: u16 = 0x8664;
+pub(super) const I386: u16 = 0x14c;
+
+const PAGE: usize = 0x200;
+const NO_STREAM: u16 = 0xffff;
+const SYMBOL_STREAM: u16 = 5;
+const SECTION_STREAM: u16 = 6;
+
+impl TestPdb {
+    pub(super) fn new(functions: &[(u32, &'static str)]) -> Self {
+        let guid = Uuid::from_u128(0x0155fe84_c000_1eb1_57c6_858e85d46b4c);
+        Self { guid, age: 2, info_age: 5, machine: AMD64, functions: functions.to_vec() }
+    }
+
+    /// A module of a trace that this PDB belongs to, named like the PDB.
+    pub(super) fn module(&self, pdb: &str) -> ModuleIdentity {
+        let identity = PdbIdentity { name: pdb.to_owned(), guid: self.guid, age: self.age };
+        ModuleIdentity {
+            name: pdb.replace(".pdb", ".dll"),
+            path: format!(r"C:\Windows\{pdb}"),
+            size: 0,
+            timestamp: None,
+            pdb: Some(identity),
+        }
+    }
+
+    /// Where symbol stores keep it, as path with forward slashes.
+    pub(super) fn store_path(&self, pdb: &str) -> String {
+        format!("{pdb}/{:X}{:x}/{pdb}", self.guid.simple(), self.age)
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let types = type_stream();
+        let streams = [
+            Vec::new(),
+            self.info_stream(),
+            types.clone(),
+            self.debug_stream(),
+            types,
+            self.symbol_stream(),
+            section_stream(),
+        ];
+        msf(&streams)
+    }
+
+    fn info_stream(&self) -> Vec<u8> {
+        let mut stream = u32s(&[20000404, 0, self.info_age]);
+        stream.extend(self.guid.to_bytes_le());
+        // No named streams: empty string buffer and empty map.
+        stream.extend(u32s(&[0, 0, 0, 0, 0]));
+        stream
+    }
+
+    fn debug_stream(&self) -> Vec<u8> {
+        let mut stream = u32s(&[u32::MAX, 19990903, self.age]);
+        stream.extend(u16s(&[NO_STREAM, 0, NO_STREAM, 0, SYMBOL_STREAM, 0]));
+        let debug_header = u16s(&{
+            let mut streams = [NO_STREAM; 11];
+            streams[5] = SECTION_STREAM;
+            streams
+        });
+        stream.extend(u32s(&[0, 0, 0, 0, 0, 0, debug_header.len() as u32, 0]));
+        stream.extend(u16s(&[0, self.machine, 0, 0]));
+        stream.extend(debug_header);
+        stream
+    }
+
+    fn symbol_stream(&self) -> Vec<u8> {
+        const S_PUB32: u16 = 0x110e;
+        const FUNCTION: u32 = 2;
+        let mut stream = Vec::new();
+        for (rva, name) in &self.functions {
+            let mut record = u16s(&[S_PUB32]);
+            record.extend(u32s(&[FUNCTION, rva - SECTION]));
+            record.extend(u16s(&[1]));
+            record.extend(name.as_bytes());
+            record.push(0);
+            while !(record.len() + 2).is_multiple_of(4) {
+                record.push(0);
+            }
+            stream.extend(u16s(&[record.len() as u16]));
+            stream.extend(record);
+        }
+        stream
+    }
+}
+
+/// A type or id stream without records.
+fn type_stream() -> Vec<u8> {
+    let mut stream = u32s(&[20040203, 56, 0x1000, 0x1000, 0]);
+    stream.extend(u16s(&[NO_STREAM, NO_STREAM]));
+    stream.extend(u32s(&[4, 0x3ffff, 0, 0, 0, 0, 0, 0]));
+    stream
+}
+
+fn section_stream() -> Vec<u8> {
+    const CODE_EXECUTE_READ: u32 = 0x6000_0020;
+    let mut stream = b".text\0\0\0".to_vec();
+    stream.extend(u32s(&[0x10000, SECTION, 0x10000, 0x400, 0, 0, 0, CODE_EXECUTE_READ]));
+    stream
+}
+
+/// Puts streams into an MSF container: header, two free page maps, the page list of the directory,
+/// the directory, the streams.
+fn msf(streams: &[Vec<u8>]) -> Vec<u8> {
+    let pages = |len: usize| len.div_ceil(PAGE);
+    let stream_pages: usize = streams.iter().map(|stream| pages(stream.len())).sum();
+    let directory_len = 4 * (1 + streams.len() + stream_pages);
+    let mut next = 4 + pages(directory_len);
+
+    let mut directory = vec![streams.len() as u32];
+    directory.extend(streams.iter().map(|stream| stream.len() as u32));
+    for stream in streams {
+        let end = next + pages(stream.len());
+        directory.extend((next..end).map(|page| page as u32));
+        next = end;
+    }
+    let directory_pages: Vec<u32> = (4..4 + pages(directory_len) as u32).collect();
+
+    let mut header = b"Microsoft C/C++ MSF 7.00\r\n\x1a\x44\x53\x00\x00\x00".to_vec();
+    header.extend(u32s(&[PAGE as u32, 1, next as u32, directory_len as u32, 0, 3]));
+    let mut file = Vec::new();
+    let maps = [vec![0xff], vec![0xff]];
+    let index = [u32s(&directory_pages), u32s(&directory)];
+    for part in [header].iter().chain(&maps).chain(&index).chain(streams) {
+        file.extend(part);
+        file.resize(pages(file.len()) * PAGE, 0);
+    }
+    file
+}
+
+fn u16s(values: &[u16]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn u32s(values: &[u32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}

@@ -1,0 +1,276 @@
+//! What the symbolizer promises, on small PDBs in temporary folders.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::fixture::{I386, TestPdb};
+use super::*;
+
+/// A plain folder with PDBs, and a folder for symcaches.
+struct Place {
+    root: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { root: tempfile::tempdir().expect("temporary folder") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Writes a file below the folder `plain`.
+    fn with(self, path: &str, bytes: &[u8]) -> Self {
+        write(&self.path("plain").join(path), bytes);
+        self
+    }
+
+    /// A new session on the folder `plain`, with symcaches in `symcaches`.
+    fn symbolizer(&self) -> Symbolizer {
+        self.symbolizer_on(&self.path("plain").to_string_lossy())
+    }
+
+    fn symbolizer_on(&self, path: &str) -> Symbolizer {
+        let symcache_folder = Some(self.path("symcaches"));
+        let download_timeout = Duration::from_secs(5);
+        Symbolizer::new(
+            SymbolPath::parse(path),
+            SymbolizerOptions { symcache_folder, download_timeout },
+        )
+    }
+
+    fn symcache(&self) -> PathBuf {
+        files(&self.path("symcaches")).pop().expect("a symcache")
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().expect("has a parent")).expect("folder");
+    fs::write(path, bytes).expect("file");
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            files.extend(self::files(&entry.path()));
+        } else {
+            files.push(entry.path());
+        }
+    }
+    files
+}
+
+fn pdb() -> TestPdb {
+    TestPdb::new(&[(0x1010, "NtOpen"), (0x1040, "?Open@Cache@@QEAAXH@Z"), (0x1080, "NtClose")])
+}
+
+fn names(symbolizer: &Symbolizer, module: &ModuleIdentity, rvas: &[u64]) -> Vec<String> {
+    let name = |frame: Option<ResolvedFrame>| match frame {
+        Some(frame) => format!("{}+{:#x}", frame.function, frame.offset),
+        None => "-".to_owned(),
+    };
+    symbolizer.resolve(module, rvas).into_iter().map(name).collect()
+}
+
+fn report(symbolizer: &Symbolizer) -> ModuleReport {
+    symbolizer.report().pop().expect("a module was asked for")
+}
+
+#[test]
+fn an_address_is_named_after_the_function_that_starts_before_it() {
+    let place = Place::new().with(&pdb().store_path("a.pdb"), &pdb().bytes());
+    let mut module = pdb().module(r"D:\build\a.pdb");
+    module.size = 0x2000;
+    assert_eq!(
+        names(&place.symbolizer(), &module, &[0x1010, 0x103f, 0x1044, 0x1080, 0x1fff]),
+        ["NtOpen+0x0", "NtOpen+0x2f", "Cache::Open+0x4", "NtClose+0x0", "NtClose+0xf7f"]
+    );
+}
+
+#[test]
+fn an_address_before_the_first_function_or_outside_the_module_has_no_name() {
+    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let mut module = pdb().module("a.pdb");
+    module.size = 0x2000;
+    let outside = [0, 0x100f, 0x2000, 0xffff_ffff, 1 << 32, u64::MAX];
+    assert_eq!(names(&place.symbolizer(), &module, &outside), ["-"; 6]);
+}
+
+#[test]
+fn c_names_of_a_32_bit_module_lose_their_decoration() {
+    let functions = [(0x1010, "_main"), (0x1020, "_Sleep@4"), (0x1030, "@fast@8")];
+    let pdb = TestPdb { machine: I386, ..TestPdb::new(&functions) };
+    let place = Place::new().with("a.pdb", &pdb.bytes());
+    assert_eq!(
+        names(&place.symbolizer(), &pdb.module("a.pdb"), &[0x1010, 0x1020, 0x1030]),
+        ["main+0x0", "Sleep+0x0", "fast+0x0"]
+    );
+}
+
+#[test]
+fn a_pdb_of_another_build_is_refused_and_the_right_one_found_behind_it() {
+    let other = TestPdb { guid: uuid::Uuid::from_u128(1), ..pdb() };
+    let module = pdb().module("a.pdb");
+    let place = Place::new().with(&pdb().store_path("a.pdb"), &other.bytes());
+    let symbolizer = place.symbolizer();
+    assert_eq!(names(&symbolizer, &module, &[0x1010]), ["-"]);
+    let refusal = report(&symbolizer);
+    assert_eq!(refusal.outcome, Outcome::NotFound);
+    let [error] = refusal.refused.as_slice() else { panic!("one refused file: {refusal}") };
+    assert!(matches!(**error, SymbolFileError::WrongIdentity { .. }), "{refusal}");
+
+    write(&place.path("second/a.pdb"), &pdb().bytes());
+    let path = format!("{};{}", place.path("plain").display(), place.path("second").display());
+    let symbolizer = place.symbolizer_on(&path);
+    assert_eq!(names(&symbolizer, &module, &[0x1010]), ["NtOpen+0x0"]);
+    assert_eq!(report(&symbolizer).refused.len(), 1);
+}
+
+#[test]
+fn the_age_that_counts_is_the_one_of_the_debug_information() {
+    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let mut module = pdb().module("a.pdb");
+    for (age, name) in [(pdb().age, "NtOpen+0x0"), (pdb().info_age, "-"), (pdb().age + 1, "-")] {
+        module.pdb.as_mut().expect("a pdb").age = age;
+        assert_eq!(names(&place.symbolizer(), &module, &[0x1010]), [name], "age {age}");
+    }
+}
+
+#[test]
+fn the_second_session_reads_the_symcache() {
+    let place = Place::new().with("a.pdb", &pdb().bytes());
+    for was_converted in [false, true] {
+        let symbolizer = place.symbolizer();
+        assert_eq!(names(&symbolizer, &pdb().module("a.pdb"), &[0x1012]), ["NtOpen+0x2"]);
+        let file = place.path("plain/a.pdb");
+        assert_eq!(report(&symbolizer).outcome, Outcome::Resolved { file, was_converted });
+    }
+}
+
+#[test]
+fn a_damaged_symcache_is_built_again() {
+    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let module = pdb().module("a.pdb");
+    names(&place.symbolizer(), &module, &[0]);
+    let intact = fs::read(place.symcache()).expect("a symcache");
+    let damage: [fn(&mut Vec<u8>); 5] = [
+        |bytes| bytes[200] ^= 1,
+        |bytes| bytes.truncate(bytes.len() / 2),
+        |bytes| bytes.clear(),
+        |bytes| bytes.truncate(20),
+        |bytes| bytes.fill(0),
+    ];
+    for damage in damage {
+        let mut bytes = intact.clone();
+        damage(&mut bytes);
+        fs::write(place.symcache(), bytes).expect("damaged symcache");
+        assert_eq!(names(&place.symbolizer(), &module, &[0x1010]), ["NtOpen+0x0"]);
+        assert!(fs::read(place.symcache()).expect("a symcache") == intact, "built again");
+    }
+}
+
+#[test]
+fn a_symcache_does_not_vouch_for_a_pdb_that_was_replaced() {
+    let other = TestPdb { guid: uuid::Uuid::from_u128(1), ..pdb() };
+    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let module = pdb().module("a.pdb");
+    assert_eq!(names(&place.symbolizer(), &module, &[0x1010]), ["NtOpen+0x0"]);
+    fs::remove_file(place.path("plain/a.pdb")).expect("pdb removed");
+    assert_eq!(names(&place.symbolizer(), &module, &[0x1010]), ["-"]);
+    assert_eq!(other.bytes().len(), pdb().bytes().len());
+    std::thread::sleep(Duration::from_millis(20));
+    let place = place.with("a.pdb", &other.bytes());
+    assert_eq!(names(&place.symbolizer(), &module, &[0x1010]), ["-"]);
+}
+
+#[test]
+fn a_symcache_in_a_cache_folder_of_the_path_needs_no_pdb() {
+    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let module = pdb().module("a.pdb");
+    let path = format!("cache*{};{}", place.path("c").display(), place.path("plain").display());
+    let session = || Symbolizer::new(SymbolPath::parse(&path), SymbolizerOptions::default());
+    assert_eq!(names(&session(), &module, &[0x1010]), ["NtOpen+0x0"]);
+    fs::remove_file(place.path("plain/a.pdb")).expect("pdb removed");
+    assert_eq!(names(&session(), &module, &[0x1010]), ["NtOpen+0x0"]);
+}
+
+#[test]
+fn nothing_is_written_to_a_plain_folder() {
+    let place = Place::new().with(&pdb().store_path("a.pdb"), &pdb().bytes());
+    names(&place.symbolizer(), &pdb().module("a.pdb"), &[0x1010]);
+    assert_eq!(files(&place.path("plain")).len(), 1);
+    assert_eq!(files(&place.path("symcaches")).len(), 1);
+}
+
+#[test]
+fn without_a_place_for_symcaches_names_are_there_all_the_same() {
+    let place = Place::new().with("a.pdb", &pdb().bytes());
+    write(&place.path("symcaches"), b"a file where the folder should be");
+    let symbolizer = place.symbolizer();
+    assert_eq!(names(&symbolizer, &pdb().module("a.pdb"), &[0x1010]), ["NtOpen+0x0"]);
+    assert!(report(&symbolizer).unsaved.is_some());
+}
+
+#[test]
+fn a_hostile_name_reaches_no_folder() {
+    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let symbolizer = place.symbolizer();
+    for name in ["..", "", r"x\..", "a.pdb\0", "c:"] {
+        let module = pdb().module(name);
+        assert_eq!(names(&symbolizer, &module, &[0x1010]), ["-"]);
+        assert_eq!(report(&symbolizer).outcome, Outcome::UnusableName, "{name:?}");
+    }
+    assert!(files(&place.path("symcaches")).is_empty());
+}
+
+#[test]
+fn the_report_says_what_was_missing() {
+    let place = Place::new();
+    let symbolizer = place.symbolizer();
+    let module = pdb().module("a.pdb");
+    let nameless = ModuleIdentity { pdb: None, name: "b.dll".into(), ..module.clone() };
+    names(&symbolizer, &module, &[0x1010]);
+    names(&symbolizer, &nameless, &[0x1010]);
+    names(&symbolizer, &module, &[0x1020]);
+    let lines: Vec<String> = symbolizer.report().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "a.dll: a.pdb {0155fe84-c000-1eb1-57c6-858e85d46b4c} age 2 not found on the symbol path",
+            "b.dll: no pdb identity in the trace",
+        ]
+    );
+
+    let symbolizer = place.symbolizer_on(";");
+    names(&symbolizer, &module, &[0x1010]);
+    assert_eq!(report(&symbolizer).outcome, Outcome::NoSymbolPath);
+}
+
+#[test]
+fn a_damaged_pdb_is_an_error_in_the_report() {
+    let intact = pdb().bytes();
+    let module = pdb().module("a.pdb");
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    for round in 0..400 {
+        let mut bytes = intact.clone();
+        for _ in 0..=round % 7 {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7f);
+            let at = (random >> 33) as usize % bytes.len();
+            match round % 3 {
+                0 => bytes[at] ^= 1 << (random >> 20 & 7),
+                1 => bytes[at] = 0xff,
+                _ => bytes.truncate(at + 1),
+            }
+        }
+        let place = Place::new().with("a.pdb", &bytes);
+        let symbolizer = place.symbolizer();
+        let _ = names(&symbolizer, &module, &[0x1010, 0x1044]);
+        let report = report(&symbolizer);
+        assert!(report.is_resolved() || report.refused.len() == 1, "round {round}: {report}");
+    }
+}
