@@ -1,12 +1,12 @@
 //! The events table: raw events grouped by object.
 
-use handlescope_model::tables::{Event, Events};
+use handlescope_model::EventKind;
+use handlescope_model::tables::Events;
 use polars::prelude::{DataFrame, PolarsResult};
 
-use super::event_kind;
-use crate::collect::{HandleEvents, RawKind, UNKNOWN_ID};
+use crate::collect::{DuplicateDetail, HandleEvents, RawKind, UNKNOWN_ID, ViewDetail};
 use crate::etl::Clock;
-use crate::lifecycle::{EventOwners, NONE, TrackedEvents};
+use crate::lifecycle::{DuplicateOwners, EventOwners, NONE, TrackedEvents};
 use crate::stacks::{EventStacks, StackResolver};
 
 /// Rows of one part of the events table.
@@ -128,8 +128,15 @@ pub(super) struct EventColumns<'a> {
 
 impl EventColumns<'_> {
     /// An empty part of the table.
-    pub(super) fn part(&self) -> EventPart {
-        EventPart { rows: Events::default() }
+    pub(super) fn part(&self) -> EventPart<'_> {
+        EventPart {
+            columns: self,
+            object: Vec::with_capacity(PART_ROWS),
+            row: Vec::with_capacity(PART_ROWS),
+            closing: Vec::with_capacity(PART_ROWS),
+            stack: Vec::with_capacity(PART_ROWS),
+            leaked: Vec::with_capacity(PART_ROWS),
+        }
     }
 
     /// The stack of a raw event.
@@ -139,81 +146,122 @@ impl EventColumns<'_> {
     }
 }
 
-/// A part of the events table.
-pub(super) struct EventPart {
-    rows: Events,
+/// A part of the events table: raw rows and what was derived for them.
+pub(super) struct EventPart<'a> {
+    columns: &'a EventColumns<'a>,
+    object: Vec<u32>,
+    row: Vec<u32>,
+    closing: Vec<u32>,
+    stack: Vec<u32>,
+    leaked: Vec<bool>,
 }
 
-impl EventPart {
+impl EventPart<'_> {
     /// Whether more rows are welcome.
     pub(super) fn has_room(&self) -> bool {
-        self.rows.len() < PART_ROWS
+        self.row.len() < PART_ROWS
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.row.is_empty()
     }
 
-    /// Adds a raw event; returns whether it is leaked.
-    pub(super) fn push(
-        &mut self,
-        columns: &EventColumns<'_>,
-        place: usize,
-        row: usize,
-        first_event: u32,
-        closing: u32,
-        stack: Option<u32>,
-    ) -> bool {
-        let EventColumns { events, owners, clock, .. } = columns;
-        let raw = events.kind[row];
-        let Some(kind) = event_kind(raw) else { return false };
-        let opens = matches!(raw, RawKind::Create | RawKind::Duplicate | RawKind::Map);
+    /// Adds a raw event; `closing` and `stack` may be [`NONE`]. Returns whether it is leaked.
+    pub(super) fn push(&mut self, place: usize, row: usize, closing: u32, stack: u32) -> bool {
+        let kind = self.columns.events.kind[row];
+        let opens = matches!(kind, RawKind::Create | RawKind::Duplicate | RawKind::Map);
         let leaked = opens && closing == NONE;
-        let is_handle = opens && raw != RawKind::Map || raw == RawKind::Close;
-        let mut event = Event {
-            object: place as u32,
-            kind: kind.code(),
-            time_ns: clock.ns(events.time[row]),
-            process: owners.process[row],
-            tid: Some(events.tid[row]).filter(|tid| *tid != UNKNOWN_ID).unwrap_or(0),
-            handle: is_handle.then(|| u64::from(events.value[row])),
-            leaked,
-            closing_event: (closing != NONE).then(|| first_event + closing),
-            stack,
-            ..Event::default()
-        };
-        let detail = events.detail[row] as usize;
-        match raw {
-            RawKind::Reference => event.ref_delta = Some(reference_delta(events.value[row])),
-            RawKind::Dereference => event.ref_delta = Some(-reference_delta(events.value[row])),
-            RawKind::Duplicate => {
-                let (raw, of) = (events.duplicates[detail], owners.duplicates[detail]);
-                let known = |row: u32| Some(row).filter(|row| *row != NONE);
-                event.source_process = known(of.source);
-                event.source_pid = raw.source_pid;
-                event.source_handle = Some(u64::from(raw.source_handle));
-                event.caller_process = known(of.caller);
-                event.inherited_by = known(of.inherited_by);
-            }
-            RawKind::Map | RawKind::Unmap => {
-                let view = events.views[detail];
-                event.view_base = Some(events.object[row]);
-                event.view_size = Some(view.size);
-                event.byte_offset = Some(view.byte_offset);
-                event.file_object = Some(view.file);
-            }
-            _ => {}
-        }
-        self.rows.push(event);
+        self.object.push(place as u32);
+        self.row.push(row as u32);
+        self.closing.push(closing);
+        self.stack.push(stack);
+        self.leaked.push(leaked);
         leaked
     }
 
+    /// The rows, column by column.
     pub(super) fn into_frame(self) -> PolarsResult<DataFrame> {
-        self.rows.into_frame()
+        let EventColumns { events, owners, clock, .. } = self.columns;
+        let rows: Vec<usize> = self.row.iter().map(|row| *row as usize).collect();
+        let kind = |row: usize| events.kind[row];
+        let each = |value: &dyn Fn(usize) -> u32| rows.iter().map(|row| value(*row)).collect();
+        let duplicate = |row: usize| match kind(row) {
+            RawKind::Duplicate => {
+                let detail = events.detail[row] as usize;
+                Some((events.duplicates[detail], owners.duplicates[detail]))
+            }
+            _ => None,
+        };
+        let view = |row: usize| match kind(row) {
+            RawKind::Map | RawKind::Unmap => Some(events.views[events.detail[row] as usize]),
+            _ => None,
+        };
+        let of_duplicate = |value: &dyn Fn(DuplicateDetail, DuplicateOwners) -> Option<u32>| {
+            rows.iter().map(|row| duplicate(*row).and_then(|(raw, of)| value(raw, of))).collect()
+        };
+        let of_view = |value: &dyn Fn(usize, ViewDetail) -> u64| {
+            rows.iter().map(|row| view(*row).map(|view| value(*row, view))).collect()
+        };
+        Events {
+            kind: each(&|row| stored_kind(kind(row))),
+            time_ns: rows.iter().map(|row| clock.ns(events.time[*row])).collect(),
+            process: each(&|row| owners.process[row]),
+            tid: each(&|row| known(events.tid[row]).unwrap_or(0)),
+            handle: rows.iter().map(|row| handle(kind(*row), events.value[*row])).collect(),
+            ref_delta: rows.iter().map(|row| delta(kind(*row), events.value[*row])).collect(),
+            source_process: of_duplicate(&|_, of| known(of.source)),
+            source_pid: of_duplicate(&|raw, _| raw.source_pid),
+            source_handle: rows
+                .iter()
+                .map(|row| duplicate(*row).map(|(raw, _)| u64::from(raw.source_handle)))
+                .collect(),
+            caller_process: of_duplicate(&|_, of| known(of.caller)),
+            inherited_by: of_duplicate(&|_, of| known(of.inherited_by)),
+            view_base: of_view(&|row, _| events.object[row]),
+            view_size: of_view(&|_, view| view.size),
+            byte_offset: of_view(&|_, view| view.byte_offset),
+            file_object: of_view(&|_, view| view.file),
+            object: self.object,
+            leaked: self.leaked,
+            closing_event: self.closing.into_iter().map(known).collect(),
+            stack: self.stack.into_iter().map(known).collect(),
+        }
+        .into_frame()
     }
 }
 
+/// Row numbers and ids use the largest number for "none".
+fn known(number: u32) -> Option<u32> {
+    const { assert!(NONE == UNKNOWN_ID) };
+    Some(number).filter(|number| *number != NONE)
+}
+
+/// The stored kind of a raw event; rundown handles are no events and never come here.
+fn stored_kind(kind: RawKind) -> u32 {
+    match kind {
+        RawKind::Create => EventKind::HandleCreate,
+        RawKind::Duplicate => EventKind::HandleDuplicate,
+        RawKind::Close | RawKind::Rundown => EventKind::HandleClose,
+        RawKind::ObjectCreate => EventKind::ObjectCreate,
+        RawKind::ObjectDelete => EventKind::ObjectDelete,
+        RawKind::Reference => EventKind::Reference,
+        RawKind::Dereference => EventKind::Dereference,
+        RawKind::Map => EventKind::Map,
+        RawKind::Unmap => EventKind::Unmap,
+    }
+    .code()
+}
+
+fn handle(kind: RawKind, value: u32) -> Option<u64> {
+    matches!(kind, RawKind::Create | RawKind::Duplicate | RawKind::Close).then(|| u64::from(value))
+}
+
 /// References are counted in 32 bits without sign; no real count comes near the limit.
-fn reference_delta(count: u32) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
+fn delta(kind: RawKind, value: u32) -> Option<i32> {
+    let count = i32::try_from(value).unwrap_or(i32::MAX);
+    match kind {
+        RawKind::Reference => Some(count),
+        RawKind::Dereference => Some(-count),
+        _ => None,
+    }
 }

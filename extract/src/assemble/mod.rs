@@ -5,15 +5,16 @@ mod modules;
 mod processes;
 mod trace;
 
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
 use handlescope_model::tables::{
     ExistingHandle, ExistingHandles, Name, Names, Object, ObjectType, ObjectTypes, Objects,
     StartHandle, StartHandles, Symbols,
 };
-use handlescope_model::{
-    ArchiveError, ArchiveWriter, EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table,
-};
+use handlescope_model::{ArchiveError, ArchiveWriter, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table};
 
 use crate::collect::{Collector, EventCounter, RawKind};
 use crate::etl::{Clock, Diagnostics};
@@ -23,7 +24,7 @@ use crate::lifecycle::{
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, EventStacks, StackResolver};
 
-use self::events::{EventColumns, GroupedEvents};
+use self::events::{EventColumns, EventPart, GroupedEvents};
 use self::modules::ModuleTables;
 
 /// Figures of an assembled trace.
@@ -73,7 +74,7 @@ pub(crate) fn assemble(
         clock,
         grouped: &grouped,
     };
-    let (objects, stacks_total, leaked_handles) =
+    let ObjectFigures { objects, stacks_total, leaked_handles } =
         write_events(&mut writer, &columns, &tracked, &names, &mut resolver)?;
     let object_count = objects.len() as u64;
     writer.table(Table::Objects, objects.into_frame())?;
@@ -117,58 +118,116 @@ pub(crate) fn assemble(
     })
 }
 
-/// Writes the events in parts and returns the objects, the number of events with a stack and the
-/// number of leaked handles.
+/// What comes out of the events besides their table.
+#[derive(Default)]
+struct ObjectFigures {
+    objects: Objects,
+    /// Events with a stack.
+    stacks_total: u64,
+    /// Creates and duplicates without close.
+    leaked_handles: u64,
+}
+
+/// Writes the events table.
+///
+/// One thread derives the next part while this one encodes and compresses the last.
 fn write_events(
     writer: &mut ArchiveWriter,
     columns: &EventColumns<'_>,
     tracked: &TrackedEvents,
     names: &ObjectNames,
     resolver: &mut StackResolver<'_>,
-) -> Result<(Objects, u64, u64), ArchiveError> {
-    let mut objects = Objects::default();
-    let mut scratch = DeriveScratch::default();
-    let (mut stacks_total, mut leaked_handles) = (0, 0);
-    let mut first_existing = 0;
-    let mut place = 0;
-    writer.table_in_parts(Table::Events, || {
-        let mut part = columns.part();
-        while place < columns.grouped.len() && part.has_room() {
-            let (object, rows) = columns.grouped.object(place);
-            let derived = derive(columns.events, columns.owners, rows, &mut scratch);
-            let first_event = columns.grouped.first_event(place);
-            for (at, row) in rows.iter().enumerate() {
-                let row = *row as usize;
-                let stack = columns.stack(row, resolver);
-                stacks_total += u64::from(stack.is_some());
-                let closing = scratch.closing[at];
-                let leaked = part.push(columns, place, row, first_event, closing, stack);
-                let is_handle =
-                    matches!(columns.events.kind[row], RawKind::Create | RawKind::Duplicate);
-                leaked_handles += u64::from(leaked && is_handle);
+) -> Result<ObjectFigures, ArchiveError> {
+    thread::scope(|scope| {
+        let (parts, encode) = sync_channel(2);
+        let build = scope.spawn(move || {
+            let mut builder = EventBuilder::new(columns, tracked, names, resolver);
+            while let Some(part) = builder.next_part() {
+                if parts.send(part.into_frame()).is_err() {
+                    break;
+                }
             }
-            let existing_count = columns.grouped.existing_count(place);
-            let tracked_row = &tracked.objects.rows[object];
-            objects.push(Object {
-                pointer: tracked_row.pointer,
-                type_id: tracked_row.type_id,
-                name: names.of_object(object),
-                first_event,
-                event_count: rows.len() as u32,
-                first_existing,
-                existing_count,
-                create_event: derived.create.map(|at| first_event + at),
-                destroy_event: derived.destroy.map(|at| first_event + at),
-                is_multiprocess: derived.is_multiprocess,
-                is_overlapped: derived.is_overlapped,
-            });
-            first_existing += existing_count;
-            place += 1;
+            builder.figures
+        });
+        let written = writer.table_in_parts(Table::Events, || encode.recv().ok());
+        drop(encode);
+        let figures = build.join().unwrap_or_else(|panic| resume_unwind(panic));
+        written.map(|()| figures)
+    })
+}
+
+/// Goes over the objects in their final order and makes the rows of their events.
+struct EventBuilder<'a, 'r> {
+    columns: &'a EventColumns<'a>,
+    tracked: &'a TrackedEvents,
+    names: &'a ObjectNames,
+    resolver: &'a mut StackResolver<'r>,
+    scratch: DeriveScratch,
+    place: usize,
+    first_existing: u32,
+    figures: ObjectFigures,
+}
+
+impl<'a, 'r> EventBuilder<'a, 'r> {
+    fn new(
+        columns: &'a EventColumns<'a>,
+        tracked: &'a TrackedEvents,
+        names: &'a ObjectNames,
+        resolver: &'a mut StackResolver<'r>,
+    ) -> Self {
+        Self {
+            columns,
+            tracked,
+            names,
+            resolver,
+            scratch: DeriveScratch::default(),
+            place: 0,
+            first_existing: 0,
+            figures: ObjectFigures::default(),
         }
-        (!part.is_empty()).then(|| part.into_frame())
-    })?;
-    // Objects without events (rundown only) may remain after the last event.
-    Ok((objects, stacks_total, leaked_handles))
+    }
+
+    /// The next rows; `None` after the last object.
+    fn next_part(&mut self) -> Option<EventPart<'a>> {
+        let mut part = self.columns.part();
+        while self.place < self.columns.grouped.len() && part.has_room() {
+            self.object(&mut part);
+            self.place += 1;
+        }
+        (!part.is_empty()).then_some(part)
+    }
+
+    fn object(&mut self, part: &mut EventPart<'a>) {
+        let Self { columns, place, .. } = *self;
+        let (object, rows) = columns.grouped.object(place);
+        let derived = derive(columns.events, columns.owners, rows, &mut self.scratch);
+        let first_event = columns.grouped.first_event(place);
+        for (row, closing) in rows.iter().zip(&self.scratch.closing) {
+            let row = *row as usize;
+            let stack = columns.stack(row, self.resolver);
+            self.figures.stacks_total += u64::from(stack.is_some());
+            let closing = if *closing == NONE { NONE } else { first_event + closing };
+            let is_leaked = part.push(place, row, closing, stack.unwrap_or(NONE));
+            let is_view = columns.events.kind[row] == RawKind::Map;
+            self.figures.leaked_handles += u64::from(is_leaked && !is_view);
+        }
+        let existing_count = columns.grouped.existing_count(place);
+        let tracked = &self.tracked.objects.rows[object];
+        self.figures.objects.push(Object {
+            pointer: tracked.pointer,
+            type_id: tracked.type_id,
+            name: self.names.of_object(object),
+            first_event,
+            event_count: rows.len() as u32,
+            first_existing: self.first_existing,
+            existing_count,
+            create_event: derived.create.map(|at| first_event + at),
+            destroy_event: derived.destroy.map(|at| first_event + at),
+            is_multiprocess: derived.is_multiprocess,
+            is_overlapped: derived.is_overlapped,
+        });
+        self.first_existing += existing_count;
+    }
 }
 
 /// Names of objects as rows of the names table.
@@ -283,23 +342,7 @@ fn object_types(collected: &Collector<EventStacks>) -> ObjectTypes {
     table
 }
 
-/// The stored kind of a raw one; rundown handles are no events.
-fn event_kind(kind: RawKind) -> Option<EventKind> {
-    Some(match kind {
-        RawKind::Create => EventKind::HandleCreate,
-        RawKind::Duplicate => EventKind::HandleDuplicate,
-        RawKind::Close => EventKind::HandleClose,
-        RawKind::ObjectCreate => EventKind::ObjectCreate,
-        RawKind::ObjectDelete => EventKind::ObjectDelete,
-        RawKind::Reference => EventKind::Reference,
-        RawKind::Dereference => EventKind::Dereference,
-        RawKind::Map => EventKind::Map,
-        RawKind::Unmap => EventKind::Unmap,
-        RawKind::Rundown => return None,
-    })
-}
-
-/// A row number for a nullable column of times.
+/// A time for a nullable column.
 fn ns(clock: &Clock, raw: Option<i64>) -> Option<i64> {
     raw.map(|raw| clock.ns(raw))
 }

@@ -66,9 +66,14 @@ impl AddressSpaces {
         Self { spaces, grace, pointer_size }
     }
 
+    /// Whether an address belongs to the kernel.
+    pub fn is_kernel(&self, address: u64) -> bool {
+        is_kernel_address(address, self.pointer_size)
+    }
+
     /// Where an address of a process lies at a time.
     pub fn locate(&self, pid: u32, address: u64, time: i64) -> Located {
-        let pid = if is_kernel_address(address, self.pointer_size) { 0 } else { pid };
+        let pid = if self.is_kernel(address) { 0 } else { pid };
         let mut found = Located { place: None, from: i64::MIN, to: i64::MAX };
         let Some(space) = self.spaces.get(&pid) else { return found };
         let mut newest: Option<(bool, i64, &Mapping)> = None;

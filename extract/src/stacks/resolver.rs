@@ -9,23 +9,63 @@ use super::{AddressSpaces, FragmentRef, Fragments, FrameInterner, FrameKey};
 
 /// Turns the parts of a stack into frames and numbers the distinct stacks.
 ///
-/// The same parts mean the same stack as long as no module involved is loaded or unloaded, so each
-/// answer is kept with the time for which it holds.
+/// The same parts mean the same frames as long as no module involved is loaded or unloaded, so
+/// each answer is kept with the time for which it holds. Kernel parts mean the same in every
+/// process.
 pub struct StackResolver<'a> {
     fragments: &'a Fragments,
     spaces: &'a AddressSpaces,
     frames: FrameInterner,
-    lists: Vec<Vec<u32>>,
-    table: HashTable<u32>,
-    hasher: DefaultHashBuilder,
-    known: HashMap<(FragmentRef, FragmentRef, u32), Vec<Answer>>,
+    lists: FrameLists,
+    parts: Memory<(FragmentRef, u32)>,
+    stacks: Memory<(FragmentRef, FragmentRef, u32)>,
+    scratch: Vec<u32>,
 }
 
+/// Marks parts whose addresses all belong to the kernel.
+const ANY_PROCESS: u32 = u32::MAX;
+
+/// An answer and the raw times for which it holds: from the first up to before the second.
 #[derive(Debug, Clone, Copy)]
 struct Answer {
     from: i64,
     to: i64,
-    stack: Option<u32>,
+    /// A frame list, or nothing when there are no frames.
+    list: Option<u32>,
+}
+
+impl Answer {
+    fn holds(&self, time: i64) -> bool {
+        self.from <= time && time < self.to
+    }
+}
+
+/// Answers by question; most questions have one answer for the whole trace.
+struct Memory<K> {
+    first: HashMap<K, Answer>,
+    more: HashMap<K, Vec<Answer>>,
+}
+
+impl<K: Copy + Eq + std::hash::Hash> Memory<K> {
+    fn new() -> Self {
+        Self { first: HashMap::new(), more: HashMap::new() }
+    }
+
+    fn get(&self, key: K, time: i64) -> Option<Answer> {
+        let first = self.first.get(&key)?;
+        if first.holds(time) {
+            return Some(*first);
+        }
+        self.more.get(&key)?.iter().find(|answer| answer.holds(time)).copied()
+    }
+
+    fn put(&mut self, key: K, answer: Answer) {
+        if self.first.contains_key(&key) {
+            self.more.entry(key).or_default().push(answer);
+        } else {
+            self.first.insert(key, answer);
+        }
+    }
 }
 
 impl<'a> StackResolver<'a> {
@@ -35,10 +75,10 @@ impl<'a> StackResolver<'a> {
             fragments,
             spaces,
             frames: FrameInterner::default(),
-            lists: Vec::new(),
-            table: HashTable::new(),
-            hasher: DefaultHashBuilder::default(),
-            known: HashMap::new(),
+            lists: FrameLists::default(),
+            parts: Memory::new(),
+            stacks: Memory::new(),
+            scratch: Vec::new(),
         }
     }
 
@@ -57,16 +97,25 @@ impl<'a> StackResolver<'a> {
         }
         let key = (parts[0], parts[1], pid);
         if more.is_empty()
-            && let Some(answers) = self.known.get(&key)
-            && let Some(answer) = answers.iter().find(|a| a.from <= time && time < a.to)
+            && let Some(answer) = self.stacks.get(key, time)
         {
-            return answer.stack;
+            return answer.list;
         }
-        let answer = self.resolve(parts.iter().chain(more), pid, time);
+        let mut joined = Answer { from: i64::MIN, to: i64::MAX, list: None };
+        let mut frames = std::mem::take(&mut self.scratch);
+        frames.clear();
+        for part in parts.iter().chain(more) {
+            let answer = self.part(*part, pid, time);
+            joined.from = joined.from.max(answer.from);
+            joined.to = joined.to.min(answer.to);
+            frames.extend_from_slice(answer.list.map_or(&[], |list| self.lists.get(list)));
+        }
+        joined.list = (!frames.is_empty()).then(|| self.lists.stack(&frames));
+        self.scratch = frames;
         if more.is_empty() {
-            self.known.entry(key).or_default().push(answer);
+            self.stacks.put(key, joined);
         }
-        answer.stack
+        joined.list
     }
 
     /// The frames of the stacks.
@@ -76,42 +125,135 @@ impl<'a> StackResolver<'a> {
 
     /// The stacks table.
     pub fn into_table(self) -> Stacks {
-        Stacks { frames: self.lists }
+        let lists = &self.lists;
+        Stacks { frames: lists.stacks.iter().map(|list| lists.get(*list).to_vec()).collect() }
     }
 
-    fn resolve<'f>(
-        &mut self,
-        parts: impl Iterator<Item = &'f FragmentRef>,
-        pid: u32,
-        time: i64,
-    ) -> Answer {
+    /// The frames of one part.
+    fn part(&mut self, part: FragmentRef, pid: u32, time: i64) -> Answer {
+        let addresses = self.fragments.addresses(part);
+        let is_kernel = addresses.iter().all(|address| self.spaces.is_kernel(*address));
+        let key = (part, if is_kernel { ANY_PROCESS } else { pid });
+        if let Some(answer) = self.parts.get(key, time) {
+            return answer;
+        }
         let (mut from, mut to) = (i64::MIN, i64::MAX);
-        let mut list = Vec::new();
-        for part in parts {
-            for address in self.fragments.addresses(*part) {
-                let located = self.spaces.locate(pid, *address, time);
-                from = from.max(located.from);
-                to = to.min(located.to);
-                let key = match located.place {
-                    Some((module, rva)) => FrameKey::InModule(module, rva),
-                    None => FrameKey::Address(*address),
-                };
-                list.push(self.frames.intern(key));
-            }
+        let start = self.lists.begin();
+        for address in addresses {
+            let located = self.spaces.locate(pid, *address, time);
+            from = from.max(located.from);
+            to = to.min(located.to);
+            let key = match located.place {
+                Some((module, rva)) => FrameKey::InModule(module, rva),
+                None => FrameKey::Address(*address),
+            };
+            self.lists.frames.push(self.frames.intern(key));
         }
-        let stack = (!list.is_empty()).then(|| self.intern(list));
-        Answer { from, to, stack }
+        let answer = Answer { from, to, list: Some(self.lists.end(start)) };
+        self.parts.put(key, answer);
+        answer
+    }
+}
+
+/// Lists of frames in one piece of memory; some of them are stacks.
+#[derive(Default)]
+struct FrameLists {
+    frames: Vec<u32>,
+    bounds: Vec<(usize, usize)>,
+    /// Lists that are stacks; the position is the row of the stacks table.
+    stacks: Vec<u32>,
+    /// Stacks by content: the hash only finds candidates.
+    table: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+impl FrameLists {
+    fn begin(&self) -> usize {
+        self.frames.len()
     }
 
-    fn intern(&mut self, list: Vec<u32>) -> u32 {
-        let Self { lists, table, hasher, .. } = self;
-        let hash = hasher.hash_one(&list);
-        if let Some(stack) = table.find(hash, |stack| lists[*stack as usize] == list) {
-            return *stack;
+    fn end(&mut self, start: usize) -> u32 {
+        self.bounds.push((start, self.frames.len()));
+        self.bounds.len() as u32 - 1
+    }
+
+    fn get(&self, list: u32) -> &[u32] {
+        self.bounds.get(list as usize).map_or(&[], |(start, end)| &self.frames[*start..*end])
+    }
+
+    /// The row of the stack with these frames.
+    fn stack(&mut self, frames: &[u32]) -> u32 {
+        let hash = self.hasher.hash_one(frames);
+        let is_same = |row: &u32| self.get(self.stacks[*row as usize]) == frames;
+        if let Some(row) = self.table.find(hash, is_same) {
+            return *row;
         }
-        let stack = lists.len() as u32;
-        lists.push(list);
-        table.insert_unique(hash, stack, |stack| hasher.hash_one(&lists[*stack as usize]));
-        stack
+        let start = self.begin();
+        self.frames.extend_from_slice(frames);
+        let list = self.end(start);
+        let row = self.stacks.len() as u32;
+        self.stacks.push(list);
+        let Self { frames, bounds, stacks, table, hasher } = self;
+        table.insert_unique(hash, row, |row| {
+            let (start, end) = bounds[stacks[*row as usize] as usize];
+            hasher.hash_one(&frames[start..end])
+        });
+        row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stacks::Mapping;
+
+    const KERNEL: u64 = 0xFFFF_8000_0000_0000;
+
+    fn spaces() -> AddressSpaces {
+        let mapping = |base, module, from, to| Mapping { base, size: 0x1000, module, from, to };
+        AddressSpaces::new(
+            [
+                (0, mapping(KERNEL, 0, i64::MIN, i64::MAX)),
+                (7, mapping(0x1000, 1, i64::MIN, 100)),
+                (7, mapping(0x1000, 2, 100, i64::MAX)),
+                (8, mapping(0x2000, 1, i64::MIN, i64::MAX)),
+            ],
+            0,
+            8,
+        )
+    }
+
+    #[test]
+    fn equal_code_at_different_addresses_is_one_stack() {
+        let (spaces, mut fragments) = (spaces(), Fragments::default());
+        let kernel = fragments.intern(&[KERNEL + 5], false);
+        let in_7 = fragments.intern(&[0x1010], true);
+        let in_8 = fragments.intern(&[0x2010], true);
+        let mut resolver = StackResolver::new(&fragments, &spaces);
+        let first = resolver.stack([kernel, in_7], &[], 7, 50);
+        assert_eq!(resolver.stack([kernel, in_8], &[], 8, 50), first);
+        assert_eq!(resolver.stack([kernel, in_7], &[], 7, 60), first);
+        assert_eq!(resolver.into_table().frames, [[0, 1]]);
+    }
+
+    #[test]
+    fn equal_addresses_are_different_stacks_once_a_module_was_replaced() {
+        let (spaces, mut fragments) = (spaces(), Fragments::default());
+        let user = fragments.intern(&[0x1010], true);
+        let mut resolver = StackResolver::new(&fragments, &spaces);
+        let before = resolver.stack([user, FragmentRef::NONE], &[], 7, 50);
+        let after = resolver.stack([user, FragmentRef::NONE], &[], 7, 150);
+        assert_ne!(before, after);
+        assert_eq!(resolver.stack([user, FragmentRef::NONE], &[], 7, 99), before);
+        assert_eq!(resolver.stack([user, FragmentRef::NONE], &[], 7, 100), after);
+    }
+
+    #[test]
+    fn a_stack_without_frames_is_none() {
+        let (spaces, mut fragments) = (spaces(), Fragments::default());
+        let lost = fragments.refer(1, false);
+        let mut resolver = StackResolver::new(&fragments, &spaces);
+        assert_eq!(resolver.stack([lost, FragmentRef::NONE], &[], 7, 50), None);
+        assert_eq!(resolver.stack([FragmentRef::NONE; 2], &[], 7, 50), None);
     }
 }
