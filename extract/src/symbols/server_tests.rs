@@ -13,7 +13,10 @@ use tempfile::TempDir;
 use super::fixture::TestPdb;
 use super::*;
 
-const TIMEOUT: Duration = Duration::from_millis(700);
+/// For servers that answer, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// For a server that does not.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A server that answers every request with what a function says; `None` is silence.
 struct Server {
@@ -50,7 +53,7 @@ fn respond(mut stream: TcpStream, answer: &dyn Fn(&str) -> Response) {
     lines.by_ref().find(String::is_empty);
     let path = request.split(' ').nth(1).unwrap_or_default();
     let Some((status, body)) = answer(path) else {
-        thread::sleep(TIMEOUT * 20);
+        thread::sleep(PATIENCE);
         return;
     };
     let head = format!(
@@ -68,10 +71,10 @@ impl Cache {
         Self(tempfile::tempdir().expect("temporary folder"))
     }
 
-    fn symbolizer(&self, servers: &[&str]) -> Symbolizer {
+    fn symbolizer(&self, servers: &[&str], download_timeout: Duration) -> Symbolizer {
         let cache = self.0.path().display();
         let entries: Vec<_> = servers.iter().map(|url| format!("srv*{cache}*{url}")).collect();
-        let options = SymbolizerOptions { symcache_folder: None, download_timeout: TIMEOUT };
+        let options = SymbolizerOptions { symcache_folder: None, download_timeout };
         Symbolizer::new(SymbolPath::parse(&entries.join(";")), options)
     }
 }
@@ -104,13 +107,13 @@ fn a_pdb_is_downloaded_once_into_the_cache() {
         return;
     }
     let (cache, server) = (Cache::new(), delivering());
-    let symbolizer = cache.symbolizer(&[&server.url]);
+    let symbolizer = cache.symbolizer(&[&server.url], PATIENCE);
     assert!(is_named(&symbolizer, "a.pdb"), "{:?}", symbolizer.report());
     let stored = cache.0.path().join(pdb().store_path("a.pdb"));
     assert!(fs::read(stored).is_ok_and(|bytes| bytes == pdb().bytes()));
 
     let requests = server.requests();
-    assert!(is_named(&cache.symbolizer(&[&server.url]), "a.pdb"));
+    assert!(is_named(&cache.symbolizer(&[&server.url], PATIENCE), "a.pdb"));
     assert_eq!(server.requests(), requests);
 }
 
@@ -120,7 +123,7 @@ fn a_file_the_server_does_not_have_is_no_failure_of_the_server() {
         return;
     }
     let (cache, server) = (Cache::new(), delivering());
-    let symbolizer = cache.symbolizer(&[&server.url]);
+    let symbolizer = cache.symbolizer(&[&server.url], PATIENCE);
     assert!(!is_named(&symbolizer, "b.pdb"));
     let report = symbolizer.report().remove(0);
     assert_eq!((report.outcome, report.failures), (Outcome::NotFound, Vec::new()));
@@ -133,7 +136,7 @@ fn a_failure_is_remembered_for_the_session() {
         return;
     }
     let (cache, server) = (Cache::new(), Server::start(|_| Some((503, Vec::new()))));
-    let symbolizer = cache.symbolizer(&[&server.url]);
+    let symbolizer = cache.symbolizer(&[&server.url], PATIENCE);
     assert!(!is_named(&symbolizer, "a.pdb"));
     let requests = server.requests();
     assert!(!is_named(&symbolizer, "a.pdb"));
@@ -151,7 +154,7 @@ fn a_download_of_another_build_is_refused() {
     let server = Server::start(move |path| {
         Some(if path.ends_with(".pdb") { (200, other.bytes()) } else { (404, Vec::new()) })
     });
-    let symbolizer = Cache::new().symbolizer(&[&server.url]);
+    let symbolizer = Cache::new().symbolizer(&[&server.url], PATIENCE);
     assert!(!is_named(&symbolizer, "a.pdb"));
     assert_eq!(symbolizer.report().remove(0).refused.len(), 1);
 }
@@ -162,7 +165,7 @@ fn a_silent_server_is_waited_for_once_and_does_not_hide_the_next_one() {
         return;
     }
     let (cache, silent, good) = (Cache::new(), Server::start(|_| None), delivering());
-    let symbolizer = cache.symbolizer(&[&silent.url, &good.url]);
+    let symbolizer = cache.symbolizer(&[&silent.url, &good.url], TIMEOUT);
     let start = Instant::now();
     assert!(is_named(&symbolizer, "a.pdb"), "{:?}", symbolizer.report());
     let asked = silent.requests();
@@ -183,7 +186,7 @@ fn a_server_out_of_reach_is_reported_and_given_up() {
     }
     let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let url = format!("http://{}", port.expect("a port that is free again"));
-    let symbolizer = Cache::new().symbolizer(&[&url]);
+    let symbolizer = Cache::new().symbolizer(&[&url], PATIENCE);
     for (name, reason) in [("a.pdb", "refused"), ("b.pdb", "not asked again")] {
         assert!(!is_named(&symbolizer, name));
         let line = symbolizer.report().pop().map(|report| report.to_string()).unwrap_or_default();
