@@ -2,7 +2,14 @@
 
 use std::io::Write;
 
-use crate::{command::Dump, error::CommandError, screen::Screen, session::Session};
+use crate::{
+    command::Dump,
+    error::CommandError,
+    query::{self, Source},
+    render,
+    screen::Screen,
+    session::{LoadedTrace, Session},
+};
 
 /// Answers a `.dump`: results, and nothing else, go to `out`, in the manner of `screen`.
 ///
@@ -14,9 +21,26 @@ pub fn dump(
     out: &mut dyn Write,
     screen: Screen,
 ) -> Result<(), CommandError> {
-    let _ = (dump, out, screen);
     if session.files().is_empty() {
         return Err(CommandError::NothingLoaded);
     }
-    Err(CommandError::Output { source: std::io::Error::other("not built yet") })
+    let sources: Vec<Source<'_>> = session
+        .files()
+        .iter()
+        .map(|LoadedTrace { path, trace, frames }| Source { path, trace, frames })
+        .collect();
+    match dump {
+        Dump::ObjectRef(args) => {
+            let answer = query::object_ref(&sources, args, session.symbolizer())?;
+            render::object_ref(&answer, args, screen, out)?;
+        }
+        Dump::Process(args) => {
+            render::processes(&query::processes(&sources, args)?, args, screen, out)?;
+        }
+        Dump::Module(args) => {
+            render::modules(&query::modules(&sources, args)?, args, screen, out)?;
+        }
+        Dump::Stats(args) => render::stats(&query::stats(&sources)?, args, screen, out)?,
+    }
+    Ok(())
 }

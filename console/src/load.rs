@@ -9,6 +9,7 @@ use crate::{
     expand::{TRACE_EXTENSIONS, expand, has_extension, is_extract},
     extraction::{self, Freshness, beside, freshness, in_cache, prepare_folder},
     messages::Messages,
+    query::FrameMemory,
     session::LoadedTrace,
 };
 
@@ -46,7 +47,7 @@ pub fn open(path: PathBuf, messages: &mut Messages<'_>) -> Result<LoadedTrace, L
     if let Some(lost) = extraction::lost(events, buffers) {
         messages.warning(format_args!("{}: {lost}", path.display()));
     }
-    Ok(LoadedTrace { path, trace })
+    Ok(LoadedTrace { path, trace, frames: FrameMemory::default() })
 }
 
 /// The extract of a trace: the one that is there, or else a new one.

@@ -5,12 +5,16 @@ use std::{path::PathBuf, sync::OnceLock};
 use handlescope_extract::symbols::{SymbolPath, Symbolizer, SymbolizerOptions};
 use handlescope_model::Trace;
 
+use crate::query::FrameMemory;
+
 /// A loaded trace.
 pub struct LoadedTrace {
     /// The file as it was named: an extract, or the trace that was extracted.
     pub path: PathBuf,
     /// Its tables.
     pub trace: Trace,
+    /// The names of its frames that were found so far.
+    pub frames: FrameMemory,
 }
 
 /// The state between two commands.
@@ -54,6 +58,9 @@ impl Session {
     pub fn set_symbol_path(&mut self, path: String) {
         self.symbol_path = Some(path);
         self.symbolizer = OnceLock::new();
+        for file in &mut self.files {
+            file.frames = FrameMemory::default();
+        }
     }
 
     /// What resolves addresses to names. Made when first needed, and kept: it remembers what it

@@ -16,7 +16,7 @@ pub(crate) type I32s = Numbers<Int32Type>;
 pub(crate) type I64s = Numbers<Int64Type>;
 
 /// A column of numbers.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Numbers<T: PolarsNumericType>(ChunkedArray<T>);
 
 impl<T: PolarsNumericType> Numbers<T> {
@@ -41,7 +41,7 @@ impl<T: PolarsNumericType> Numbers<T> {
 }
 
 /// A column of truth values.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Flags(BooleanChunked);
 
 impl Flags {
@@ -57,7 +57,7 @@ impl Flags {
 }
 
 /// A column of text.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Texts(StringChunked);
 
 impl Texts {
@@ -81,7 +81,7 @@ impl Texts {
 }
 
 /// A column of lists of `u32`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Lists {
     lists: ListChunked,
     values: U32s,

@@ -10,21 +10,13 @@ use super::selection::EventMask;
 pub(crate) const UNKNOWN_LIFETIME_NS: i64 = 9_999_000_000_000;
 
 /// Nanoseconds between creation and end; `None` when one of them is unknown.
-pub(crate) fn lifetime_ns(
-    create: Option<usize>,
-    end: Option<usize>,
-    times: &[i64],
-) -> Option<i64> {
+pub(crate) fn lifetime_ns(create: Option<usize>, end: Option<usize>, times: &[i64]) -> Option<i64> {
     Some(times.get(end?)?.saturating_sub(*times.get(create?)?))
 }
 
 /// The first creation among the events that are left: object create, else the first map or handle
 /// create, else the first duplicate.
-pub(crate) fn first_create(
-    kinds: &[u32],
-    events: Range<usize>,
-    left: &EventMask,
-) -> Option<usize> {
+pub(crate) fn first_create(kinds: &[u32], events: Range<usize>, left: &EventMask) -> Option<usize> {
     let mut best: Option<(u32, usize)> = None;
     for event in events.filter(|&event| left.contains(event)) {
         let Some(rank) = kinds.get(event).and_then(|&kind| create_rank(kind)) else { continue };

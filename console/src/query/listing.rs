@@ -11,7 +11,6 @@ use super::selection::{Selected, Selection};
 use super::stacks::StackSet;
 
 /// The columns that printing needs.
-#[derive(Debug)]
 pub struct Listing {
     pointer: U64s,
     name: U32s,
@@ -189,7 +188,6 @@ impl Listing {
     }
 }
 
-#[derive(Debug)]
 struct EventColumns {
     kind: U32s,
     time_ns: I64s,

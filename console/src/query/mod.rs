@@ -11,30 +11,38 @@ mod frame_names;
 mod info;
 mod lifecycle;
 mod listing;
+mod modules;
 mod object_ref;
 mod objects;
+mod processes;
 mod selection;
 mod stacks;
+mod stats;
 mod tables;
 mod totals;
+
+use std::path::Path;
 
 use handlescope_model::Trace;
 
 pub use self::frame_names::{FrameMemory, FrameNames};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
+pub use self::modules::{LoadedModule, ModuleAnswer, modules};
 pub use self::object_ref::{FileAnswer, ObjectRefAnswer, count_by, object_ref};
+pub use self::processes::{ProcessAnswer, processes};
 pub use self::selection::{EventMask, Selected, Selection};
+pub use self::stats::{StatsAnswer, stats};
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::{CountBy, OpenHandles, Totals};
 
-pub(crate) use self::columns::{Flags, I32s, I64s, Texts, U32s, U64s};
 pub(crate) use self::frame_names::{FrameView, ModuleBases, NamedFrames};
-pub(crate) use self::info::trace_info;
 pub(crate) use self::object_ref::FileContext;
 
 /// A loaded trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
+    /// The file as it was named when it was loaded.
+    pub path: &'a Path,
     /// Its tables.
     pub trace: &'a Trace,
     /// The names of its frames that were found so far.

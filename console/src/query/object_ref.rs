@@ -1,9 +1,9 @@
 //! `.dump ObjectRef`: from loaded traces and arguments to what is to be printed.
 
-use std::cell::OnceCell;
+use std::path::Path;
 
 use handlescope_model::tables::TraceInfo;
-use handlescope_model::{ArchiveError, Trace};
+use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::Source;
 use super::filters;
@@ -13,19 +13,18 @@ use super::lifecycle::lifetime_ns;
 use super::listing::Listing;
 use super::objects::ObjectTable;
 use super::selection::{Selected, Selection};
+use super::stacks::StackSet;
 use super::tables::{ProcessList, TypeNames};
 use super::totals::{CountBy, OpenHandles, Totals};
 use crate::command::{JsonMode, ObjectRefArgs, ShowTotal};
 
 /// The answer for all traces, in the order they are loaded.
-#[derive(Debug)]
 pub struct ObjectRefAnswer<'a> {
     /// One answer for each trace.
     pub files: Vec<FileAnswer<'a>>,
 }
 
 /// The answer for one trace.
-#[derive(Debug)]
 pub struct FileAnswer<'a> {
     /// What is known of the trace.
     pub info: TraceInfo,
@@ -37,6 +36,10 @@ pub struct FileAnswer<'a> {
     pub open_handles: Option<OpenHandles>,
     /// What is needed to print objects; `None` when only sums were asked for.
     pub listing: Option<Listing>,
+    /// Number of stacks of the trace.
+    pub(crate) stack_count: usize,
+    /// Stacks to show, if they were asked for.
+    pub(crate) shown_stacks: Option<StackSet>,
     /// Addresses of modules, if they were asked for.
     pub(crate) bases: ModuleBases,
     pub(crate) file: FileContext<'a>,
@@ -48,15 +51,9 @@ pub(crate) struct FileContext<'a> {
     pub(crate) objects: ObjectTable,
     pub(crate) types: TypeNames,
     pub(crate) processes: ProcessList,
-    source: &'a Source<'a>,
-    names: &'a dyn FrameNames,
-    frames: OnceCell<Frames<'a>>,
-}
-
-impl std::fmt::Debug for FileContext<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FileContext").field("trace", &self.trace).finish_non_exhaustive()
-    }
+    path: &'a Path,
+    /// Stacks and their frames, if a filter or `-ShowStack` needs them.
+    pub(crate) frames: Option<Frames<'a>>,
 }
 
 /// Answers `.dump ObjectRef` over loaded traces.
@@ -108,31 +105,41 @@ impl<'a> FileAnswer<'a> {
         args: &ObjectRefArgs,
         names: &'a dyn FrameNames,
     ) -> Result<Self, ArchiveError> {
-        let file = FileContext::load(source, names)?;
+        let file = FileContext::load(source, args, names)?;
         let mut selection = filters::select(&file, args)?;
         let totals = Totals::of(&file, &selection)?;
         let counted = count_by(args).is_some();
         let open_handles = counted.then(|| OpenHandles::of(&file, &selection)).transpose()?;
         let listing = (!counted).then(|| Listing::load(file.trace)).transpose()?;
         let mut bases = ModuleBases::default();
+        let mut shown_stacks = None;
         if let Some(listing) = &listing {
             listing.sort(&mut selection);
-            if args.show_stack {
-                let frames = file.frames()?;
+            if let Some(frames) = file.frames.as_ref().filter(|_| args.show_stack) {
                 let stacks = listing.stacks(&file, &selection, frames.stacks.len());
                 frames.resolve(stacks.iter());
+                shown_stacks = Some(stacks);
                 if args.show_address || args.json != JsonMode::Off {
                     bases = ModuleBases::load(file.trace)?;
                 }
             }
         }
-        let info = trace_info(file.trace)?;
-        Ok(Self { info, selection, totals, open_handles, listing, bases, file })
+        Ok(Self {
+            info: trace_info(file.trace)?,
+            selection,
+            totals,
+            open_handles,
+            listing,
+            stack_count: file.trace.height(Table::Stacks)?,
+            shown_stacks,
+            bases,
+            file,
+        })
     }
 
-    /// The trace.
-    pub fn trace(&self) -> &Trace {
-        self.file.trace
+    /// The file as it was named.
+    pub fn path(&self) -> &Path {
+        self.file.path
     }
 
     /// The lifetime of an object before all filters; `None` when its creation or end is unknown.
@@ -151,33 +158,25 @@ impl<'a> FileAnswer<'a> {
 }
 
 impl<'a> FileContext<'a> {
-    pub(crate) fn load(
+    fn load(
         source: &'a Source<'a>,
+        args: &ObjectRefArgs,
         names: &'a dyn FrameNames,
     ) -> Result<Self, ArchiveError> {
         let trace = source.trace;
+        let frames = needs_frames(args).then(|| Frames::load(trace, names, source.frames));
         Ok(Self {
             trace,
             objects: ObjectTable::load(trace)?,
             types: TypeNames::load(trace)?,
             processes: ProcessList::load(trace)?,
-            source,
-            names,
-            frames: OnceCell::new(),
+            path: source.path,
+            frames: frames.transpose()?,
         })
     }
+}
 
-    /// The frames of the trace, read when the first filter needs them.
-    pub(crate) fn frames(&self) -> Result<&Frames<'a>, ArchiveError> {
-        if let Some(frames) = self.frames.get() {
-            return Ok(frames);
-        }
-        let frames = Frames::load(self.trace, self.names, self.source.frames)?;
-        Ok(self.frames.get_or_init(|| frames))
-    }
-
-    /// The frames, if a filter or `-ShowStack` needed them.
-    pub(crate) fn known_frames(&self) -> Option<&Frames<'a>> {
-        self.frames.get()
-    }
+fn needs_frames(args: &ObjectRefArgs) -> bool {
+    let filters = [&args.stack_filter, &args.create_stack, &args.destroy_stack];
+    args.show_stack || filters.into_iter().any(Option::is_some)
 }

@@ -10,7 +10,6 @@ use super::columns::U32s;
 ///
 /// Row numbers out of a damaged archive are cut to the tables they point into, so that whoever
 /// uses these ranges stays inside of the columns.
-#[derive(Debug)]
 pub(crate) struct ObjectTable {
     type_id: U32s,
     first_event: U32s,

@@ -26,15 +26,19 @@ pub(super) fn keep_leaks(
     let Selection { objects, events: left } = selection;
     objects.retain(|selected| {
         let mut any = false;
-        left.restrict(file.objects.event_count(), file.objects.events(selected.object()), |event| {
-            let kind = kinds.get(event).copied().unwrap_or_default();
-            if !is_opening(kind) {
-                return !is_closing(kind);
-            }
-            let leaked = leaked.get(event);
-            any |= leaked;
-            leaked
-        });
+        left.restrict(
+            file.objects.event_count(),
+            file.objects.events(selected.object()),
+            |event| {
+                let kind = kinds.get(event).copied().unwrap_or_default();
+                if !is_opening(kind) {
+                    return !is_closing(kind);
+                }
+                let leaked = leaked.get(event);
+                any |= leaked;
+                leaked
+            },
+        );
         any
     });
     Ok(())

@@ -36,12 +36,12 @@ pub(super) fn select(
     }
     let creator =
         args.process.as_ref().map(|filter| CreatorFilter::new(filter, file)).transpose()?;
-    if let Some(filter) = &args.stack_filter {
+    if let (Some(filter), Some(frames)) = (&args.stack_filter, &file.frames) {
         // Symbols may have to come from far away: ask for no more of them than can matter.
         if let Some(creator) = &creator {
             creator.drop_hopeless(&mut selection);
         }
-        event::keep_stacks(filter, file, file.frames()?, &mut selection)?;
+        event::keep_stacks(filter, file, frames, &mut selection)?;
     }
     if let Some(creator) = &creator {
         creator.apply(&mut selection);
@@ -69,6 +69,6 @@ fn by_stack_of(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), ArchiveError> {
-    let Some(filter) = filter else { return Ok(()) };
-    event::keep_by_stack_of(which, filter, file, file.frames()?, selection)
+    let (Some(filter), Some(frames)) = (filter, &file.frames) else { return Ok(()) };
+    event::keep_by_stack_of(which, filter, file, frames, selection)
 }

@@ -83,8 +83,7 @@ fn by_type<'a>(filter: &'a Filter, objects: &'a ObjectTable, types: &'a TypeName
 
 fn by_name<'a>(filter: &Filter, trace: &Trace) -> Result<Test<'a>, ArchiveError> {
     let names = Texts::load(trace, Table::Names, "name")?;
-    let verdicts: Vec<bool> =
-        (0..names.len()).map(|row| filter.matches(names.text(row))).collect();
+    let verdicts: Vec<bool> = (0..names.len()).map(|row| filter.matches(names.text(row))).collect();
     let without_name = filter.matches("");
     let name = U32s::load(trace, Table::Objects, "name")?;
     Ok(Box::new(move |object| {

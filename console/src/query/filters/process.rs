@@ -29,18 +29,18 @@ impl ProcessVerdicts {
 }
 
 /// `-ProcessName`: the process of the creation, or without one any owner of a rundown handle.
-pub(super) struct CreatorFilter<'a> {
-    file: &'a FileContext<'a>,
+pub(super) struct CreatorFilter<'f, 'a> {
+    file: &'f FileContext<'a>,
     verdicts: ProcessVerdicts,
     process: U32s,
     owner: U32s,
     kind: U32s,
 }
 
-impl<'a> CreatorFilter<'a> {
+impl<'f, 'a> CreatorFilter<'f, 'a> {
     pub(super) fn new(
         filter: &ProcessFilter,
-        file: &'a FileContext<'a>,
+        file: &'f FileContext<'a>,
     ) -> Result<Self, ArchiveError> {
         let events = Events(file.trace);
         Ok(Self {

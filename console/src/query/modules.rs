@@ -1,0 +1,112 @@
+//! `.dump Module`: the modules of a trace, and where they were mapped.
+
+use std::path::Path;
+
+use handlescope_model::tables::{Module, ModuleLoad};
+use handlescope_model::{ArchiveError, Table, Trace};
+
+use super::Source;
+use super::columns::{I64s, Texts, U32s, U64s};
+use super::tables::ProcessList;
+use crate::command::ModuleArgs;
+use crate::filter::ProcessFilter;
+
+/// Name and pid of the process that kernel modules count as loaded by: they are everybody's, but
+/// who asks for the modules of one program does not want them.
+const KERNEL: (&str, u32) = ("System", 4);
+
+/// The modules of one trace.
+pub struct ModuleAnswer<'a> {
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// Those that passed, in the order of the table.
+    pub modules: Vec<LoadedModule>,
+}
+
+/// A module and its mappings.
+pub struct LoadedModule {
+    /// The module.
+    pub module: Module,
+    /// Where it was mapped, in the order of the table.
+    pub loads: Vec<ModuleLoad>,
+}
+
+/// Answers `.dump Module`, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged.
+pub fn modules<'a>(
+    sources: &[Source<'a>],
+    args: &ModuleArgs,
+) -> Result<Vec<ModuleAnswer<'a>>, ArchiveError> {
+    let answer = |source: &Source<'a>| {
+        let trace = source.trace;
+        let mut modules: Vec<LoadedModule> = module_rows(trace)?
+            .into_iter()
+            .map(|module| LoadedModule { module, loads: Vec::new() })
+            .collect();
+        let processes = ProcessList::load(trace)?;
+        for load in load_rows(trace)? {
+            if !args.process.as_ref().is_none_or(|filter| is_by(filter, &load, &processes)) {
+                continue;
+            }
+            if let Some(module) = modules.get_mut(load.module as usize) {
+                module.loads.push(load);
+            }
+        }
+        if args.process.is_some() {
+            modules.retain(|module| !module.loads.is_empty());
+        }
+        Ok(ModuleAnswer { path: source.path, modules })
+    };
+    sources.iter().map(answer).collect()
+}
+
+fn is_by(filter: &ProcessFilter, load: &ModuleLoad, processes: &ProcessList) -> bool {
+    match load.process {
+        _ if load.pid == 0 => filter.matches(KERNEL.0, KERNEL.1),
+        Some(row) => filter.matches(&processes.get(row).name, load.pid),
+        None => filter.matches("", load.pid),
+    }
+}
+
+fn module_rows(trace: &Trace) -> Result<Vec<Module>, ArchiveError> {
+    let u32s = |name| U32s::load(trace, Table::Modules, name);
+    let texts = |name| Texts::load(trace, Table::Modules, name);
+    let (name, path) = (texts("name")?, texts("path")?);
+    let (pdb_name, pdb_guid) = (texts("pdb_name")?, texts("pdb_guid")?);
+    let (file_version, original_name) = (texts("file_version")?, texts("original_name")?);
+    let (timestamp, checksum, pdb_age) = (u32s("timestamp")?, u32s("checksum")?, u32s("pdb_age")?);
+    let size = U64s::load(trace, Table::Modules, "size")?;
+    let text = |column: &Texts, row| column.get(row).map(str::to_owned);
+    let module = |row| Module {
+        name: name.text(row).to_owned(),
+        path: path.text(row).to_owned(),
+        size: size.get(row).unwrap_or_default(),
+        timestamp: timestamp.get(row),
+        checksum: checksum.get(row).unwrap_or_default(),
+        pdb_name: text(&pdb_name, row),
+        pdb_guid: text(&pdb_guid, row),
+        pdb_age: pdb_age.get(row),
+        file_version: text(&file_version, row),
+        original_name: text(&original_name, row),
+    };
+    Ok((0..name.len()).map(module).collect())
+}
+
+fn load_rows(trace: &Trace) -> Result<Vec<ModuleLoad>, ArchiveError> {
+    let u32s = |name| U32s::load(trace, Table::ModuleLoads, name);
+    let i64s = |name| I64s::load(trace, Table::ModuleLoads, name);
+    let (module, pid, process) = (u32s("module")?, u32s("pid")?, u32s("process")?);
+    let base = U64s::load(trace, Table::ModuleLoads, "base")?;
+    let (loaded, unloaded) = (i64s("load_ns")?, i64s("unload_ns")?);
+    let load = |(row, &module)| ModuleLoad {
+        module,
+        pid: pid.get(row).unwrap_or_default(),
+        process: process.get(row),
+        base: base.get(row).unwrap_or_default(),
+        load_ns: loaded.get(row),
+        unload_ns: unloaded.get(row),
+    };
+    Ok(module.values().iter().enumerate().map(load).collect())
+}

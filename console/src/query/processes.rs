@@ -1,0 +1,62 @@
+//! `.dump Process`: the processes of a trace.
+
+use std::path::Path;
+
+use handlescope_model::tables::Process;
+use handlescope_model::{ArchiveError, Table, Trace};
+
+use super::Source;
+use super::columns::{I32s, I64s, Texts, U32s, U64s};
+use crate::command::ProcessArgs;
+
+/// The processes of one trace.
+pub struct ProcessAnswer<'a> {
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// Those that passed, in the order of the table.
+    pub processes: Vec<Process>,
+}
+
+/// Answers `.dump Process`, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged.
+pub fn processes<'a>(
+    sources: &[Source<'a>],
+    args: &ProcessArgs,
+) -> Result<Vec<ProcessAnswer<'a>>, ArchiveError> {
+    let answer = |source: &Source<'a>| {
+        let mut processes = process_rows(source.trace)?;
+        if let Some(filter) = &args.process {
+            processes.retain(|process| filter.matches(&process.name, process.pid));
+        }
+        Ok(ProcessAnswer { path: source.path, processes })
+    };
+    sources.iter().map(answer).collect()
+}
+
+fn process_rows(trace: &Trace) -> Result<Vec<Process>, ArchiveError> {
+    let u32s = |name| U32s::load(trace, Table::Processes, name);
+    let texts = |name| Texts::load(trace, Table::Processes, name);
+    let i64s = |name| I64s::load(trace, Table::Processes, name);
+    let (pid, parent, session) = (u32s("pid")?, u32s("parent_pid")?, u32s("session_id")?);
+    let key = U64s::load(trace, Table::Processes, "key")?;
+    let (name, path) = (texts("name")?, texts("image_path")?);
+    let (command_line, sid) = (texts("command_line")?, texts("sid")?);
+    let (start, end) = (i64s("start_ns")?, i64s("end_ns")?);
+    let exit_code = I32s::load(trace, Table::Processes, "exit_code")?;
+    let process = |row| Process {
+        pid: pid.get(row).unwrap_or_default(),
+        parent_pid: parent.get(row).unwrap_or_default(),
+        key: key.get(row).unwrap_or_default(),
+        name: name.text(row).to_owned(),
+        image_path: path.get(row).map(str::to_owned),
+        command_line: command_line.text(row).to_owned(),
+        session_id: session.get(row),
+        sid: sid.get(row).map(str::to_owned),
+        start_ns: start.get(row),
+        end_ns: end.get(row),
+        exit_code: exit_code.get(row),
+    };
+    Ok((0..name.len()).map(process).collect())
+}

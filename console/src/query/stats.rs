@@ -1,0 +1,90 @@
+//! `.dump Stats`: what a trace holds, and how far it can be trusted.
+
+use std::path::Path;
+
+use handlescope_model::tables::{EventCount, TraceInfo, Warning};
+use handlescope_model::{ArchiveError, EventKind, Table, Trace};
+
+use super::Source;
+use super::columns::{Texts, U64s};
+use super::events::{Events, is_handle_event};
+use super::info::trace_info;
+
+/// The figures of one trace.
+pub struct StatsAnswer<'a> {
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// What it says of itself.
+    pub info: TraceInfo,
+    /// What was lost, damaged or left out.
+    pub warnings: Vec<Warning>,
+    /// Events of the source by kind, kept or not.
+    pub events: Vec<EventCount>,
+    /// Distinct stacks that are kept.
+    pub stacks_distinct: usize,
+    /// Distinct frames of these stacks.
+    pub frames_distinct: usize,
+    /// Objects and mappings.
+    pub objects: usize,
+    /// Creates, duplicates and closes of handles that belong to an object.
+    pub handle_events: usize,
+    /// Creates and duplicates that nothing in the trace closes.
+    pub leaked_handles: usize,
+}
+
+/// Answers `.dump Stats`, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged.
+pub fn stats<'a>(sources: &[Source<'a>]) -> Result<Vec<StatsAnswer<'a>>, ArchiveError> {
+    sources.iter().map(|source| StatsAnswer::new(source)).collect()
+}
+
+impl<'a> StatsAnswer<'a> {
+    fn new(source: &Source<'a>) -> Result<Self, ArchiveError> {
+        let trace = source.trace;
+        let events = Events(trace);
+        let (kind, leaked) = (events.kind()?, events.leaked()?);
+        let (mut handle_events, mut leaked_handles) = (0, 0);
+        for (row, &kind) in kind.values().iter().enumerate() {
+            handle_events += usize::from(is_handle_event(kind));
+            let is_handle = kind != EventKind::Map.code();
+            leaked_handles += usize::from(is_handle && leaked.get(row));
+        }
+        Ok(Self {
+            path: source.path,
+            info: trace_info(trace)?,
+            warnings: warnings(trace)?,
+            events: event_counts(trace)?,
+            stacks_distinct: trace.height(Table::Stacks)?,
+            frames_distinct: trace.height(Table::Frames)?,
+            objects: trace.height(Table::Objects)?,
+            handle_events,
+            leaked_handles,
+        })
+    }
+}
+
+fn warnings(trace: &Trace) -> Result<Vec<Warning>, ArchiveError> {
+    let kind = Texts::load(trace, Table::Warnings, "kind")?;
+    let count = U64s::load(trace, Table::Warnings, "count")?;
+    let first_offset = U64s::load(trace, Table::Warnings, "first_offset")?;
+    let warning = |row| Warning {
+        kind: kind.text(row).to_owned(),
+        count: count.get(row).unwrap_or_default(),
+        first_offset: first_offset.get(row),
+    };
+    Ok((0..kind.len()).map(warning).collect())
+}
+
+fn event_counts(trace: &Trace) -> Result<Vec<EventCount>, ArchiveError> {
+    let kind = Texts::load(trace, Table::EventCounts, "kind")?;
+    let name = Texts::load(trace, Table::EventCounts, "name")?;
+    let count = U64s::load(trace, Table::EventCounts, "count")?;
+    let event = |row| EventCount {
+        kind: kind.text(row).to_owned(),
+        name: name.get(row).map(str::to_owned),
+        count: count.get(row).unwrap_or_default(),
+    };
+    Ok((0..kind.len()).map(event).collect())
+}

@@ -1,0 +1,87 @@
+//! JSON as `docs/dump-json.md` promises it, streamed: no document is ever in memory as a whole.
+
+mod lines;
+mod object_ref;
+mod stats;
+mod tables;
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use serde::{Serialize, Serializer};
+use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
+
+use crate::command::JsonMode;
+
+pub(super) use self::object_ref::object_ref;
+pub(super) use self::stats::stats;
+pub(super) use self::tables::{modules, processes};
+
+use self::lines::LineFormatter;
+
+/// Writes one document and ends its last line.
+fn write(document: &impl Serialize, mode: JsonMode, out: &mut impl Write) -> io::Result<()> {
+    match mode {
+        JsonMode::Pretty => {
+            let formatter = PrettyFormatter::new();
+            document.serialize(&mut JsonSerializer::with_formatter(&mut *out, formatter))
+        }
+        JsonMode::Lines | JsonMode::Off => {
+            let formatter = LineFormatter::default();
+            document.serialize(&mut JsonSerializer::with_formatter(&mut *out, formatter))
+        }
+    }?;
+    writeln!(out)
+}
+
+/// A number that may exceed 2^53, as text like `"0xC0"`.
+#[derive(Debug, Clone, Copy)]
+struct Hex(u64);
+
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("0x{:X}", self.0))
+    }
+}
+
+/// Anything as the text it displays.
+struct Shown<T>(T);
+
+impl<T: Display> Serialize for Shown<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// An array whose elements are made one by one while they are written.
+struct Array<F>(F);
+
+impl<F, I> Serialize for Array<F>
+where
+    F: Fn() -> I,
+    I: IntoIterator<Item: Serialize>,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
+}
+
+/// An object whose members are made one by one while they are written.
+struct Members<F>(F);
+
+impl<F, I, K, V> Serialize for Members<F>
+where
+    F: Fn() -> I,
+    I: IntoIterator<Item = (K, V)>,
+    K: Serialize,
+    V: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map((self.0)())
+    }
+}
+
+/// Seconds as a float.
+fn seconds(ns: i64) -> f64 {
+    ns as f64 / 1e9
+}

@@ -1,0 +1,170 @@
+//! Event lines.
+
+use std::io::{self, Write};
+
+use handlescope_model::EventKind;
+use indicatif::HumanCount;
+use nu_ansi_term::Color;
+
+use super::clean::Clean;
+use super::stack::StackStyle;
+use crate::command::ObjectRefArgs;
+use crate::query::{EventRow, FileAnswer, Listing, ProcessInfo, Selected};
+use crate::render::time::LocalClock;
+use crate::screen::Screen;
+
+/// Writes the events of objects.
+pub(super) struct EventWriter<'a> {
+    pub(super) answer: &'a FileAnswer<'a>,
+    pub(super) listing: &'a Listing,
+    pub(super) args: &'a ObjectRefArgs,
+    pub(super) screen: Screen,
+    pub(super) clock: LocalClock,
+    pub(super) stacks: StackStyle<'a>,
+}
+
+impl EventWriter<'_> {
+    /// Writes the events of an object that are left, in time order.
+    pub(super) fn write(&self, out: &mut impl Write, selected: Selected) -> io::Result<()> {
+        for row in self.answer.events(selected) {
+            if let Some(event) = self.listing.event(row).filter(|event| self.is_shown(event)) {
+                self.write_event(out, selected, row, &event)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_shown(&self, event: &EventRow) -> bool {
+        let is_ref_change = matches!(event.kind, EventKind::Reference | EventKind::Dereference);
+        self.args.show_ref || !is_ref_change
+    }
+
+    fn write_event(
+        &self,
+        out: &mut impl Write,
+        selected: Selected,
+        row: usize,
+        event: &EventRow,
+    ) -> io::Result<()> {
+        let process = self.process(event.process);
+        let pid = self.screen.paint(Color::Magenta, process.pid);
+        write!(out, "\t{} {pid:>5}/{:<5} ", self.clock.at(event.time_ns), event.tid)?;
+        let (color, label) = self.label(row, event);
+        if matches!(event.kind, EventKind::Map | EventKind::Unmap) {
+            write!(out, "{label} ")?;
+        } else {
+            write!(out, "{:<15} ", self.screen.paint(color, label))?;
+        }
+        if let Some(handle) = event.handle {
+            // Eight columns, or a blank behind a longer one.
+            let text = format!("0x{handle:X}");
+            write!(out, "{:<7} ", self.screen.paint(Color::Green, text))?;
+        }
+        let name = format!("{}{}", Clean(&process.name), process.marks());
+        write!(out, "{} ", self.screen.paint(Color::Magenta, name))?;
+        self.write_rest(out, selected, row, event)?;
+        self.stacks.write(out, event.stack)
+    }
+
+    /// What the event is called, in which color.
+    fn label(&self, row: usize, event: &EventRow) -> (Color, &'static str) {
+        match event.kind {
+            EventKind::HandleCreate => (Color::Green, "HandleCreate"),
+            EventKind::HandleDuplicate => (Color::Yellow, "HandleDuplicate"),
+            EventKind::HandleClose => (Color::Red, "HandleClose"),
+            EventKind::ObjectCreate => (Color::Green, "Object Create"),
+            EventKind::ObjectDelete => (Color::Red, "Object Delete"),
+            EventKind::Reference | EventKind::Dereference => {
+                let rises = self.listing.ref_delta(row).is_some_and(|delta| delta > 0);
+                (if rises { Color::Green } else { Color::Red }, "RefChange")
+            }
+            EventKind::Map => (Color::Default, "Map"),
+            EventKind::Unmap => (Color::Default, "Unmap"),
+        }
+    }
+
+    /// Writes what stands between the process and the stack.
+    fn write_rest(
+        &self,
+        out: &mut impl Write,
+        selected: Selected,
+        row: usize,
+        event: &EventRow,
+    ) -> io::Result<()> {
+        match event.kind {
+            EventKind::HandleCreate => {}
+            EventKind::HandleDuplicate => self.write_duplicate(out, row, event)?,
+            EventKind::HandleClose => {
+                if let Some(parent) = self.inherited_from(selected, event) {
+                    let parent = self.screen.paint(Color::Yellow, label(parent));
+                    write!(out, " Inherited from {parent} ")?;
+                }
+            }
+            EventKind::ObjectCreate | EventKind::ObjectDelete => {
+                return write!(out, "------------------------------- ");
+            }
+            EventKind::Reference | EventKind::Dereference => {
+                write!(out, "{} ", self.listing.ref_delta(row).unwrap_or_default())?;
+            }
+            EventKind::Map => self.write_map(out, row)?,
+            EventKind::Unmap => {
+                write!(out, "0x{:X} ", self.listing.view(row).base.unwrap_or_default())?;
+            }
+        }
+        write!(out, "Stack: ")
+    }
+
+    fn write_duplicate(
+        &self,
+        out: &mut impl Write,
+        row: usize,
+        event: &EventRow,
+    ) -> io::Result<()> {
+        let duplicate = self.listing.duplicate(row);
+        if let Some(child) = duplicate.inherited_by {
+            let child = self.screen.paint(Color::Yellow, marked(self.process(child)));
+            return write!(out, "Inherited by process {child} ");
+        }
+        let source = self.answer.file.processes.known_or_invalid(duplicate.source_process);
+        let source = self.screen.paint(Color::Magenta, marked(source));
+        let handle = duplicate.source_handle.unwrap_or_default();
+        write!(out, "SourceProcess: {source} SourceHandle: 0x{handle:X} ")?;
+        match duplicate.caller_process.filter(|&caller| caller != event.process) {
+            None => Ok(()),
+            Some(caller) => write!(out, "Caller: {} ", label(self.process(caller))),
+        }
+    }
+
+    fn write_map(&self, out: &mut impl Write, row: usize) -> io::Result<()> {
+        let view = self.listing.view(row);
+        let (base, size) = (view.base.unwrap_or_default(), view.size.unwrap_or_default());
+        let (end, offset) = (base.wrapping_add(size), view.offset.unwrap_or_default());
+        let size = HumanCount(size).to_string();
+        write!(out, "0x{base:X}-0x{end:X} Size: {size:>13} bytes, Offset: {offset} ")
+    }
+
+    /// The parent that the handle of a close was inherited from.
+    fn inherited_from(&self, selected: Selected, close: &EventRow) -> Option<&ProcessInfo> {
+        let mut events = self.answer.file.objects.events(selected.object());
+        events.find_map(|row| {
+            let heir = self.listing.duplicate(row).inherited_by?;
+            let event = self.listing.event(row)?;
+            let is_same = heir == close.process && event.handle == close.handle;
+            is_same.then(|| self.process(event.process))
+        })
+    }
+
+    fn process(&self, row: u32) -> &ProcessInfo {
+        self.answer.file.processes.get(row)
+    }
+}
+
+/// `name.exe(pid)`.
+pub(super) fn label(process: &ProcessInfo) -> String {
+    Clean(&process.label()).to_string()
+}
+
+/// `name.exe(pid)` with the marks for start and end.
+pub(super) fn marked(process: &ProcessInfo) -> String {
+    label(process) + process.marks()
+}

@@ -1,0 +1,13 @@
+//! Text in ETWAnalyzer's shape, so that its users read it at once and their scripts keep working.
+
+mod clean;
+mod event;
+mod object_ref;
+mod stack;
+mod stats;
+mod tables;
+mod totals;
+
+pub(super) use self::object_ref::object_ref;
+pub(super) use self::stats::stats;
+pub(super) use self::tables::{modules, processes};
