@@ -1,0 +1,155 @@
+//! Damaged traces end in a clear message or a counted warning, never in a panic or a hang.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use handlescope_extract::{ExtractError, NoObserver, extract};
+use handlescope_model::Trace;
+use handlescope_tests::corrupt;
+use handlescope_tests::data::SharedTrace;
+use handlescope_tests::file::FileOptions;
+use handlescope_tests::scenario::{StackMode, TraceBuilder};
+
+/// Long enough for the slowest machine; only a hang takes longer.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A trace with something of everything.
+fn fixture(compressed: bool) -> Vec<u8> {
+    let options = FileOptions { buffer_size: 4096, compressed, ..FileOptions::default() };
+    let mut trace = TraceBuilder::with_options(options);
+    trace.process(4, "System");
+    trace.process(700, "leaky.exe").started(1_000).command_line("leaky.exe -x");
+    trace.process(800, "child.exe").parent(700).started(50_000_000);
+    trace.module(0, r"\SystemRoot\ntoskrnl.exe", 0xffff_f800_0000_0000, 0x10_0000);
+    trace.module(700, r"C:\leaky.exe", 0x7ff6_0000_0000, 0x2_0000);
+    trace.object_type(16, "Event").noise(50, 3);
+    for step in 0..120u32 {
+        let object = 0xffff_8100_0000_1000 + u64::from(step % 40) * 0x100;
+        let ns = 1_000_000 * i64::from(step + 1);
+        let mode = [StackMode::Fragments, StackMode::Keys, StackMode::Single][step as usize % 3];
+        let address = 0xffff_f800_0000_1000 + u64::from(step % 7);
+        trace.stack_mode(mode);
+        let caller = (700, 701, (step % 4) as u16);
+        match step % 4 {
+            0 | 1 => trace.create_handle(ns, caller, object, 4 * step, 16),
+            2 => trace.close_handle(ns, caller, object, 4 * (step - 2), 16, r"\X"),
+            _ => trace.reference(ns, caller, object, b"Dflt", 1),
+        }
+        .stack(&[address], &[0x7ff6_0000_1000 + u64::from(step % 5)]);
+    }
+    trace.handle_rundown_end(700, 0xffff_8100_0000_1000, 4, 16, r"\Open");
+    trace.to_bytes()
+}
+
+/// Extracts on another thread and says how it ended; a panic or a hang fails the test.
+fn extract_within_patience(input: PathBuf, output: PathBuf, what: &str) -> Result<u64, String> {
+    let (done, ended) = mpsc::channel();
+    let worker = thread::spawn(move || {
+        let result = extract(&input, &output, &NoObserver);
+        let warnings = result.map(|summary| summary.warnings.iter().map(|w| w.count).sum());
+        let _ = done.send(warnings.map_err(|error: ExtractError| error.to_string()));
+    });
+    match ended.recv_timeout(PATIENCE) {
+        Ok(result) => result,
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{what}: hangs"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => {
+            let _ = worker.join();
+            panic!("{what}: panics");
+        }
+    }
+}
+
+/// Damages the bytes in `seeds` ways and checks how the extraction of each ends.
+fn survive(name: &str, bytes: &[u8], seeds: std::ops::Range<u64>) {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("bad.etl"), folder.path().join("bad.json7z"));
+    for seed in seeds {
+        let mut bad = bytes.to_vec();
+        let damage = corrupt::damage(&mut bad, seed);
+        std::fs::write(&input, &bad).unwrap();
+        let what = format!("{name}, seed {seed}, {damage:?}");
+        match extract_within_patience(input.clone(), output.clone(), &what) {
+            Ok(_) => {
+                Trace::open(&output).unwrap_or_else(|error| panic!("{what}: {error}"));
+                std::fs::remove_file(&output).unwrap();
+            }
+            Err(message) => {
+                assert!(message.contains("bad.etl"), "{what}: {message}");
+                assert!(!output.exists(), "{what}: left half an archive");
+            }
+        }
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 1, "{what}: left temporary files");
+    }
+}
+
+fn extract_bytes(bytes: &[u8]) -> Vec<(String, u64)> {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
+    std::fs::write(&input, bytes).unwrap();
+    let summary = extract(Path::new(&input), &output, &NoObserver).unwrap();
+    summary.warnings.iter().map(|w| (w.kind.to_owned(), w.count)).collect()
+}
+
+fn count(warnings: &[(String, u64)], kind: &str) -> u64 {
+    warnings.iter().find(|(known, _)| known == kind).map_or(0, |(_, count)| *count)
+}
+
+#[test]
+fn a_few_hundred_damaged_fixtures_are_survived() {
+    survive("fixture", &fixture(false), 0..150);
+    survive("compressed fixture", &fixture(true), 0..150);
+}
+
+#[test]
+fn damaged_published_traces_are_survived() {
+    let synthetic = ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
+    for name in synthetic {
+        let Some(trace) = SharedTrace::open(&format!("synthetic/{name}")) else { return };
+        survive(name, &std::fs::read(trace.etl()).unwrap(), 0..40);
+    }
+    for name in ["TraceLoggingTester", "slow-ppt-2011", "net.4.5.2.x64", "ShutdownPerfDiagLogger"] {
+        let Some(trace) = SharedTrace::open(&format!("real/{name}")) else { return };
+        survive(name, &std::fs::read(trace.etl()).unwrap(), 0..12);
+    }
+}
+
+#[test]
+fn a_sound_fixture_has_no_warnings_of_damage() {
+    for compressed in [false, true] {
+        let warnings = extract_bytes(&fixture(compressed));
+        assert!(warnings.iter().all(|(kind, _)| kind.contains("without")), "{warnings:?}");
+    }
+}
+
+#[test]
+fn a_file_cut_in_its_last_buffer_is_read_up_to_the_cut() {
+    let bytes = fixture(false);
+    let warnings = extract_bytes(&bytes[..bytes.len() - 1000]);
+    assert_eq!(count(&warnings, "truncated buffer"), 1, "{warnings:?}");
+    let warnings = extract_bytes(&bytes[..bytes.len() - 3 * 4096]);
+    assert_eq!(count(&warnings, "missing buffers"), 3, "{warnings:?}");
+}
+
+#[test]
+fn a_buffer_that_was_overwritten_costs_only_itself() {
+    let mut bytes = fixture(false);
+    bytes[4096 * 2..4096 * 3].fill(0xEE);
+    let warnings = extract_bytes(&bytes);
+    assert_eq!(count(&warnings, "bad buffer"), 1, "{warnings:?}");
+}
+
+#[test]
+fn what_is_no_trace_is_refused_with_its_name_and_the_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("notes.etl");
+    for content in [&b""[..], b"hello", &[0; 4096], &[0xFF; 100_000]] {
+        std::fs::write(&input, content).unwrap();
+        let error = extract(&input, &folder.path().join("x.json7z"), &NoObserver).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("notes.etl: not an .etl trace"), "{message}");
+        assert!(message.contains("offset 0"), "{message}");
+    }
+}
