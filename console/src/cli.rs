@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 
 use crate::screen::ColorChoice;
 
@@ -23,7 +23,6 @@ Exit status: 0 when everything worked, 1 when something failed, 2 when this comm
 #[command(
     name = "handlescope",
     after_help = EXAMPLES,
-    args_conflicts_with_subcommands = true,
     disable_help_subcommand = true
 )]
 pub struct Cli {
@@ -53,6 +52,22 @@ pub struct Cli {
     pub action: Option<Action>,
 }
 
+impl Cli {
+    /// Refuses options that would be ignored.
+    ///
+    /// # Errors
+    /// When options for commands stand beside another action.
+    pub fn check(&self) -> Result<(), clap::Error> {
+        let is_for_commands =
+            !self.commands.is_empty() || self.symbol_path.is_some() || self.keep_going;
+        if self.action.is_some() && is_for_commands {
+            let text = "-c, --symbol-path and --keep-going cannot be used with extract";
+            return Err(Cli::command().error(ErrorKind::ArgumentConflict, text));
+        }
+        Ok(())
+    }
+}
+
 /// What to do instead of running commands.
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -74,8 +89,6 @@ pub enum Action {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     fn parsed(line: &[&str]) -> Cli {
@@ -117,5 +130,13 @@ mod tests {
         assert_eq!(files, ["a.etl", "*.zip"]);
         assert_eq!(outdir, Some("out".into()));
         assert!(Cli::try_parse_from(["handlescope", "extract"]).is_err());
+    }
+
+    #[test]
+    fn options_stand_before_and_behind_extract_and_none_is_ignored() {
+        assert!(parsed(&["handlescope", "--color", "never", "extract", "a.etl"]).check().is_ok());
+        assert!(parsed(&["handlescope", "extract", "--color", "never", "a.etl"]).check().is_ok());
+        assert!(parsed(&["handlescope", "-c", ".list", "extract", "a.etl"]).check().is_err());
+        assert!(parsed(&["handlescope", "--keep-going", "extract", "a.etl"]).check().is_err());
     }
 }

@@ -21,8 +21,7 @@ use handlescope_console::{
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE_COMMIT"), ")");
 
 fn main() -> ExitCode {
-    let matches = Cli::command().version(VERSION).try_get_matches();
-    let cli = match matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are such errors too, with status 0; bad usage has 2.
@@ -42,6 +41,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn parse() -> Result<Cli, clap::Error> {
+    let mut matches = Cli::command().version(VERSION).try_get_matches()?;
+    let cli = Cli::from_arg_matches_mut(&mut matches)?;
+    cli.check().map(|()| cli)
 }
 
 fn run(cli: Cli, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {

@@ -8,6 +8,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use handlescope_console::registry::KINDS;
+
 /// A folder of its own, with a copy of the sample trace, for one run after the other.
 struct Shell {
     folder: tempfile::TempDir,
@@ -235,6 +237,21 @@ fn the_symbol_path_of_the_session_wins_over_the_environment() {
     assert_eq!(ended.out, "srv*x*y\na b\n", "{ended:?}");
     let ended = shell.run(&["--symbol-path", "z", "-c", ".sympath"]);
     assert_eq!(ended.out, "z\n", "{ended:?}");
+}
+
+#[test]
+fn every_example_of_the_help_finds_something_in_the_sample() {
+    let shell = Shell::new();
+    for example in KINDS.iter().flat_map(|kind| kind.examples) {
+        let ended = shell.run(&["leaky.etl", "-c", example.line]);
+        assert_eq!(ended.code, Some(0), "{}: {ended:?}", example.line);
+        if example.line.starts_with(".dump ObjectRef") {
+            let found = ended.out.contains("Id: ") || ended.out.contains("leaky.exe(");
+            let needs_symbols = example.line.contains("CreateStack");
+            assert!(found || needs_symbols, "{}: {ended:?}", example.line);
+        }
+        assert!(!ended.out.is_empty(), "{}", example.line);
+    }
 }
 
 #[test]

@@ -34,6 +34,9 @@ pub fn extract_files(
             None => beside(&input),
         };
         if let Some(other) = outputs.insert(output.clone(), input.clone()) {
+            if other == input {
+                continue; // named twice, by two patterns for instance
+            }
             let error = LoadError::SameExtract { path: input, other, output };
             messages.error(error);
             worked = false;
