@@ -16,6 +16,7 @@
 //! Mistakes of a test author (an event larger than a buffer, for example) panic.
 
 pub mod bench;
+pub mod binary;
 pub mod bytes;
 pub mod corrupt;
 pub mod data;

@@ -48,20 +48,31 @@ enum Identity {
 }
 
 impl Identity {
-    /// Whether the image lacks this record, or has the very same one.
-    fn fits(&self, row: &ImageRow) -> bool {
+    /// Whether the image has no such record yet and could be the one that is meant.
+    fn is_missing_in(&self, image: &ImageRow) -> bool {
         match self {
             Self::Id(id) => {
-                row.file.version_key.is_none_or(|key| key == (id.size as u32, id.timestamp))
+                let agrees = image.timestamp == 0 || image.timestamp == id.timestamp;
+                image.file.version_key.is_none() && agrees
             }
-            Self::Rsds(rsds) => row
-                .file
-                .pdb
-                .as_ref()
-                .is_none_or(|(guid, age, _)| (*guid, *age) == (rsds.guid, rsds.age)),
+            Self::Rsds(_) => image.file.pdb.is_none(),
+        }
+    }
+
+    /// Whether the image has this very record.
+    fn is_known_to(&self, image: &ImageRow) -> bool {
+        match self {
+            Self::Id(id) => image.file.version_key == Some((id.size as u32, id.timestamp)),
+            Self::Rsds(rsds) => {
+                let known = image.file.pdb.as_ref();
+                known.is_some_and(|(guid, age, _)| (*guid, *age) == (rsds.guid, rsds.age))
+            }
         }
     }
 }
+
+/// Images at one place among which a late record is looked for; a process maps few at one address.
+const MAX_IMAGES_SEARCHED: usize = 256;
 
 /// Mappings in the order they were first seen, and the versions of files.
 #[derive(Debug, Default)]
@@ -74,6 +85,10 @@ pub struct Images {
     pub versions: HashMap<(u32, u32), String>,
     path_ids: HashMap<Vec<u8>, u32>,
     live: HashMap<(u32, u64), usize>,
+    /// All mappings that start at a place, in the order they were first seen.
+    places: HashMap<(u32, u64), Vec<usize>>,
+    /// The image to which the last `ImageID` record of a place went; its RSDS record follows.
+    identified: HashMap<(u32, u64), (i64, usize)>,
     /// The image event last seen for a place, to which identity records of the same time belong.
     recent: HashMap<(u32, u64), (i64, usize)>,
     /// Identity records that came before their image event of the same time.
@@ -140,14 +155,12 @@ impl Images {
         diagnostics.add(WarningKind::IdentityWithoutImage, lost, None);
     }
 
-    /// Gives a record to the image event of its time, else to the image at its place.
-    ///
-    /// Merged traces give records the time stamp of their image event; other writers log them
-    /// later. A record that fits neither waits for an image event of its own time.
+    /// Gives a record to its image, or lets it wait for an image event of its own time.
     fn identity(&mut self, place: (u32, u64), time: i64, record: Identity) {
-        if let Some((at, row)) = self.recent.get(&place).copied()
-            && (at == time || self.rows.get(row).is_some_and(|row| record.fits(row)))
-        {
+        if let Some(row) = self.image_of(place, time, &record) {
+            if matches!(record, Identity::Id(_)) {
+                self.identified.insert(place, (time, row));
+            }
             self.identify(row, record);
             return;
         }
@@ -159,6 +172,25 @@ impl Images {
             records.clear();
         }
         records.push(record);
+    }
+
+    /// The image a record belongs to: that of the image event of the same time, as merged traces
+    /// have it. Other writers log the records later, in the order of the images at their place.
+    fn image_of(&self, place: (u32, u64), time: i64, record: &Identity) -> Option<usize> {
+        let of_this_time = |seen: &HashMap<(u32, u64), (i64, usize)>| {
+            seen.get(&place).filter(|(at, _)| *at == time).map(|(_, row)| *row)
+        };
+        if let Some(row) = of_this_time(&self.recent) {
+            return Some(row);
+        }
+        if let (Identity::Rsds(_), Some(row)) = (record, of_this_time(&self.identified)) {
+            return Some(row);
+        }
+        let rows = self.places.get(&place)?.iter().take(MAX_IMAGES_SEARCHED).copied();
+        let with = |test: fn(&Identity, &ImageRow) -> bool| {
+            rows.clone().find(|row| self.rows.get(*row).is_some_and(|row| test(record, row)))
+        };
+        with(Identity::is_missing_in).or_else(|| with(Identity::is_known_to))
     }
 
     fn identify(&mut self, row: usize, record: Identity) {
@@ -195,7 +227,9 @@ impl Images {
             unload: None,
             file: ImageFile::default(),
         });
-        self.rows.len() - 1
+        let row = self.rows.len() - 1;
+        self.places.entry((image.pid, image.base)).or_default().push(row);
+        row
     }
 }
 

@@ -1,0 +1,261 @@
+//! The published synthetic traces: every query has its known answer, through the program's JSON.
+
+use std::collections::BTreeMap;
+
+use handlescope_tests::binary::{handlescope, run_script};
+use handlescope_tests::data::SharedTrace;
+use serde_json::{Deserializer, Value};
+use sha1::{Digest, Sha1};
+use tempfile::TempDir;
+
+const TRACES: [&str; 6] =
+    ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
+
+/// A trace, its known answers and a folder to work in.
+struct Case {
+    trace: SharedTrace,
+    expected: Value,
+    pdbs: TempDir,
+    home: TempDir,
+}
+
+impl Case {
+    fn open(name: &str) -> Option<Self> {
+        let trace = SharedTrace::open(&format!("synthetic/{name}"))?;
+        let expected = std::fs::read_to_string(trace.expected()).unwrap();
+        let home = tempfile::tempdir().unwrap();
+        std::fs::copy(trace.etl(), home.path().join("trace.etl")).unwrap();
+        let expected = serde_json::from_str(&expected).unwrap();
+        Some(Self { pdbs: trace.pdbs(), trace, expected, home })
+    }
+
+    /// Runs a script over the trace and returns the JSON documents it prints.
+    fn documents(&self, script: &str) -> Vec<Value> {
+        let mut command = handlescope(self.home.path());
+        command.arg("--symbol-path").arg(self.pdbs.path()).arg("trace.etl");
+        let run = run_script(&mut command, script).ok();
+        Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap).collect()
+    }
+}
+
+fn for_each_case(check: impl Fn(&str, &Case)) {
+    for name in TRACES {
+        let Some(case) = Case::open(name) else { return };
+        check(name, &case);
+    }
+}
+
+fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
+    value[member].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// For each object id the text that `objects_digest` is made of: `pointer:first_create_ns`, with
+/// -1 when never created. The creation is that of the unfiltered object.
+fn digest_texts(unfiltered: &Value) -> BTreeMap<u64, String> {
+    let text = |object: &Value| {
+        let pointer = object["pointer"].as_str().unwrap().trim_start_matches("0x").to_lowercase();
+        let first = |kinds: &[&str]| {
+            let of_kind = |event: &&Value| kinds.contains(&event["kind"].as_str().unwrap());
+            list(object, "events").iter().find(of_kind).map(|event| event["time_ns"].clone())
+        };
+        let created = first(&["object_create"])
+            .or_else(|| first(&["handle_create", "map"]))
+            .or_else(|| first(&["handle_duplicate"]))
+            .unwrap_or(Value::from(-1));
+        (object["id"].as_u64().unwrap(), format!("{pointer}:{created}"))
+    };
+    list(unfiltered, "objects").iter().map(text).collect()
+}
+
+fn digest(ids: &[u64], texts: &BTreeMap<u64, String>) -> String {
+    let text = ids.iter().map(|id| texts[id].as_str()).collect::<Vec<_>>().join(",");
+    Sha1::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn leaked_by_process(objects: &[Value]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for event in objects.iter().flat_map(|object| list(object, "events")) {
+        if event["leaked"] == true {
+            let process = format!("{}({})", event["process"].as_str().unwrap(), event["pid"]);
+            *counts.entry(process).or_insert(0) += 1;
+        }
+    }
+    counts
+}
+
+/// A frame as the known answers write it.
+fn frame_text(frame: &Value) -> String {
+    match (frame["module"].as_str(), frame["function"].as_str()) {
+        (Some(module), Some(function)) => format!("{module}!{function}"),
+        (Some(module), None) => format!("{module}+{}", frame["rva"].as_str().unwrap()),
+        _ => "<UnknownMethod>".to_owned(),
+    }
+}
+
+fn check_query(what: &str, query: &Value, document: &Value, texts: &BTreeMap<u64, String>) {
+    let objects = list(document, "objects");
+    for (member, value) in query["totals"].as_object().unwrap() {
+        assert_eq!(&document["totals"][member], value, "{what}: totals.{member}");
+    }
+    if let Some(leaked) = query.get("leaked_count") {
+        assert_eq!(&document["totals"]["leaked_handles"], leaked, "{what}: leaked handles");
+    }
+    if let Some(rows) = query.get("rows") {
+        check_rows(what, query, rows, &document["not_closed"]);
+        assert!(objects.is_empty(), "{what}: objects beside totals");
+        return;
+    }
+    assert_eq!(query["object_count"], objects.len(), "{what}: object count");
+    let mut ids: Vec<_> = objects.iter().map(|o| o["id"].as_u64().unwrap()).collect();
+    ids.sort_unstable();
+    if let Some(known) = query.get("object_ids") {
+        assert_eq!(known, &Value::from(ids.clone()), "{what}: ids");
+    }
+    assert_eq!(query["objects_digest"], digest(&ids, texts), "{what}: digest");
+    if let Some(known) = query.get("leaked_by_process") {
+        let found = serde_json::to_value(leaked_by_process(objects)).unwrap();
+        assert_eq!(known, &found, "{what}: leaks by process");
+    }
+}
+
+/// Rows with equal counts have no defined order.
+fn check_rows(what: &str, query: &Value, rows: &Value, found: &Value) {
+    let sorted = |rows: &Value| {
+        let mut rows: Vec<_> = rows
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| (row[1].as_u64().unwrap(), row[0].as_str().unwrap().to_owned()))
+            .collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(found["sum"], query["sum"], "{what}: sum");
+    assert_eq!(found["process_count"], query["process_count"], "{what}: process count");
+    if query.get("tie_at_cut").is_some_and(|tie| tie != &Value::Bool(false)) {
+        let counts = |rows: &Value| sorted(rows).iter().map(|row| row.0).collect::<Vec<_>>();
+        assert_eq!(counts(&found["rows"]), counts(rows), "{what}: counts");
+    } else {
+        assert_eq!(sorted(&found["rows"]), sorted(rows), "{what}: rows");
+    }
+}
+
+#[test]
+fn every_query_has_its_known_answer() {
+    for_each_case(|name, case| {
+        let queries = list(&case.expected, "queries");
+        let mut script = ".dump ObjectRef -json\n".to_owned();
+        for query in queries {
+            script += &format!(".dump ObjectRef {} -json\n", query["args"].as_str().unwrap());
+        }
+        let documents = case.documents(&script);
+        assert_eq!(documents.len(), queries.len() + 1, "{name}");
+        let texts = digest_texts(&documents[0]);
+        for (query, document) in queries.iter().zip(&documents[1..]) {
+            check_query(&format!("{name}: {}", query["args"]), query, document, &texts);
+        }
+    });
+}
+
+#[test]
+fn every_object_and_event_is_the_one_of_the_script() {
+    for_each_case(|name, case| {
+        let documents = case.documents(".dump ObjectRef -ShowStack -json\n");
+        let document = &documents[0];
+        let known_stacks = list(&case.expected, "stacks");
+        let mut objects = list(document, "objects").to_vec();
+        objects.sort_by_key(|object| object["id"].as_u64());
+        let known = list(&case.expected, "objects");
+        assert_eq!(objects.len(), known.len(), "{name}");
+        for (object, known) in objects.iter().zip(known) {
+            let what = format!("{name}: object {}", known["id"]);
+            assert_eq!(object["pointer"], known["pointer"], "{what}");
+            assert_eq!(object["type"], known["type"], "{what}");
+            assert_eq!(object["name"].as_str().unwrap_or_default(), known["name"], "{what}");
+            let lifetime = object["lifetime_s"].as_f64().unwrap_or(9999.0);
+            let known_lifetime = known["lifetime_s"].as_f64().unwrap();
+            assert!((lifetime - known_lifetime).abs() < 1e-6, "{what}: {lifetime}");
+            let creator = object["creator"].as_object().map(|creator| {
+                format!("{}({})", creator["name"].as_str().unwrap(), creator["pid"])
+            });
+            assert_eq!(creator.as_deref(), known["creator"].as_str(), "{what}");
+            check_events(&what, document, object, known, known_stacks);
+        }
+    });
+}
+
+fn check_events(what: &str, document: &Value, object: &Value, known: &Value, stacks: &[Value]) {
+    let mut known_events = list(known, "events").to_vec();
+    known_events.sort_by_key(|event| event[1].as_i64());
+    let events = list(object, "events");
+    assert_eq!(events.len(), known_events.len(), "{what}");
+    for (event, known) in events.iter().zip(&known_events) {
+        let kind = match known[0].as_str().unwrap() {
+            "C" => "handle_create",
+            "D" => "handle_duplicate",
+            "X" => "handle_close",
+            "OC" => "object_create",
+            "OD" => "object_delete",
+            "M" => "map",
+            "U" => "unmap",
+            _ if known[5].as_i64() > Some(0) => "reference",
+            _ => "dereference",
+        };
+        assert_eq!(event["kind"], kind, "{what}");
+        assert_eq!(event["time_ns"], known[1], "{what}");
+        assert_eq!(event["pid"], known[2], "{what}");
+        assert_eq!(event["tid"], known[3], "{what}");
+        check_stack(what, document, event, known[4].as_i64().unwrap(), stacks);
+    }
+}
+
+fn check_stack(what: &str, document: &Value, event: &Value, known: i64, stacks: &[Value]) {
+    if known < 0 {
+        assert_eq!(event["stack"], Value::Null, "{what}");
+        return;
+    }
+    let frames = document["stacks"][event["stack"].to_string()].as_array().unwrap();
+    let frames: Vec<String> = frames.iter().map(frame_text).collect();
+    assert_eq!(Value::from(frames), stacks[known as usize], "{what}");
+}
+
+#[test]
+fn processes_are_those_of_the_script() {
+    for_each_case(|name, case| {
+        let documents = case.documents(".dump Process -json\n");
+        let mut found: Vec<_> = list(&documents[0], "processes").to_vec();
+        let key = |process: &Value| (process["pid"].as_u64(), process["start_ns"].as_i64());
+        found.sort_by_key(key);
+        let mut known = list(&case.expected, "processes").to_vec();
+        known.sort_by_key(key);
+        assert_eq!(found.len(), known.len(), "{name}");
+        for (found, known) in found.iter().zip(&known) {
+            for member in ["pid", "name", "parent_pid", "command_line", "start_ns", "end_ns"] {
+                assert_eq!(found[member], known[member], "{name}: {member}");
+            }
+            assert_eq!(found["exit_code"], known["exit_code"], "{name}: exit code");
+        }
+    });
+}
+
+#[test]
+fn event_counts_and_the_session_are_those_of_the_script() {
+    for_each_case(|name, case| {
+        let documents = case.documents(".dump Stats -json\n");
+        let stats = &documents[0]["files"][0];
+        let session = &case.expected["session"];
+        assert_eq!(stats["cpu_count"], session["cpus"], "{name}");
+        assert_eq!(stats["perf_freq"], session["ticks_per_second"], "{name}");
+        assert_eq!(stats["buffers"], session["buffers_written"], "{name}");
+        assert_eq!(stats["session_start_utc"], "2024-05-10T10:46:34.0000000Z", "{name}");
+        let counts = case.expected["event_counts"].as_object().unwrap();
+        for (kind, count) in counts.iter().filter(|(kind, _)| !kind.starts_with("Noise/")) {
+            let events = list(stats, "events").iter().filter(|event| event["name"] == **kind);
+            let found: u64 = events.map(|event| event["count"].as_u64().unwrap()).sum();
+            assert_eq!(count, found, "{name}: {kind}");
+        }
+        let total: u64 = counts.values().map(|count| count.as_u64().unwrap()).sum();
+        assert_eq!(stats["events_total"], total, "{name}");
+        assert!(case.trace.etl().exists());
+    });
+}
