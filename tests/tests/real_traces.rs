@@ -81,7 +81,7 @@ fn the_header_is_read() {
         assert_eq!(known["events_lost"], header.events_lost);
         assert_eq!(known["buffers_lost"], header.buffers_lost);
         assert_eq!(known["pointer_size"], header.pointer_size);
-        assert_eq!(known["tz_bias_minutes"], header.tz_bias_minutes);
+        assert_eq!(known["tz_bias_minutes"], header.time_zone.bias);
         assert_eq!(expected["buffers"], open.recording.buffers_found);
         assert_eq!(expected["uncompressed_bytes"], open.uncompressed_bytes());
     });

@@ -11,7 +11,7 @@ pub(crate) fn trace_info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
     let u32 = |name| U32s::load(trace, Table::Trace, name).map(|c| c.get(0).unwrap_or_default());
     let u64 = |name| U64s::load(trace, Table::Trace, name).map(|c| c.get(0).unwrap_or_default());
     let i64 = |name| I64s::load(trace, Table::Trace, name).map(|c| c.get(0));
-    let bias = I32s::load(trace, Table::Trace, "tz_bias_minutes")?;
+    let i32 = |name| I32s::load(trace, Table::Trace, name).map(|c| c.get(0).unwrap_or_default());
     Ok(TraceInfo {
         schema_version: u32("schema_version")?,
         extractor: text("extractor")?.unwrap_or_default(),
@@ -33,7 +33,8 @@ pub(crate) fn trace_info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
         session_start_filetime: i64("session_start_filetime")?.unwrap_or_default(),
         session_end_filetime: i64("session_end_filetime")?,
         boot_filetime: i64("boot_filetime")?,
-        tz_bias_minutes: bias.get(0).unwrap_or_default(),
+        tz_bias_minutes: i32("tz_bias_minutes")?,
+        utc_offset_minutes: i32("utc_offset_minutes")?,
         buffers: u64("buffers")?,
         events_total: u64("events_total")?,
         events_lost: u64("events_lost")?,

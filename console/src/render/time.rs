@@ -32,9 +32,8 @@ pub(crate) struct LocalClock {
 
 impl LocalClock {
     pub(crate) fn new(info: &TraceInfo) -> Self {
-        // Local time = UTC - bias (Windows SDK, TIME_ZONE_INFORMATION).
-        let bias = i64::from(info.tz_bias_minutes) * 60 * TICKS_PER_SECOND;
-        Self { start: info.session_start_filetime.saturating_sub(bias) }
+        let offset = i64::from(info.utc_offset_minutes) * 60 * TICKS_PER_SECOND;
+        Self { start: info.session_start_filetime.saturating_add(offset) }
     }
 
     /// The session start, to the second.
@@ -80,7 +79,7 @@ mod tests {
     fn event_times_are_local_to_the_recording_machine() {
         let info = TraceInfo {
             session_start_filetime: 133_598_115_940_000_000,
-            tz_bias_minutes: -120,
+            utc_offset_minutes: 120,
             ..Default::default()
         };
         let clock = LocalClock::new(&info);

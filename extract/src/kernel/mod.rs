@@ -13,6 +13,7 @@ mod process;
 mod stack_walk;
 mod system;
 mod thread;
+mod time_zone;
 mod trace_header;
 
 pub use bytes::Payload;
@@ -26,6 +27,7 @@ pub use process::{Process, ProcessAction};
 pub use stack_walk::{StackKeyFrames, StackKeyRef, StackWalk, frame_addresses};
 pub use system::{PathPrefix, SystemFact};
 pub use thread::Thread;
+pub use time_zone::TimeZone;
 pub use trace_header::TraceHeader;
 
 use crate::etl::Guid;

@@ -1,6 +1,6 @@
 //! The trace header event (TRACE_LOGFILE_HEADER), the first event of every file.
 
-use super::Payload;
+use super::{Payload, TimeZone};
 use crate::etl::{Clock, ClockKind, Event, Session};
 
 /// What the trace header says.
@@ -26,8 +26,8 @@ pub struct TraceHeader {
     pub events_lost: u32,
     /// CPU frequency, MHz.
     pub cpu_mhz: u32,
-    /// Time zone: UTC = local time + bias minutes.
-    pub tz_bias_minutes: i32,
+    /// Time zone of the recording system.
+    pub time_zone: TimeZone,
     /// Boot, FILETIME; 0 when unknown.
     pub boot_time: i64,
     /// Frequency of the performance counter, ticks per second.
@@ -41,9 +41,6 @@ pub struct TraceHeader {
     /// Raw time stamp of the header event, which stands for the session start.
     pub base: i64,
 }
-
-/// Size of TIME_ZONE_INFORMATION.
-const TIME_ZONE_BYTES: usize = 172;
 
 impl TraceHeader {
     /// Decodes the event with hook id 0.
@@ -62,8 +59,7 @@ impl TraceHeader {
         let events_lost = p.u32()?;
         let cpu_mhz = p.u32()?;
         p.skip(2 * event.pointer_size)?; // logger and file name pointers, meaningless on disk
-        let tz_bias_minutes = p.u32()? as i32;
-        p.skip(TIME_ZONE_BYTES - 4)?;
+        let time_zone = TimeZone::decode(&mut p)?;
         // The time zone ends at 244 (236) and the times are aligned to 8 bytes in both layouts.
         p.skip(4)?;
         Some(Self {
@@ -77,7 +73,7 @@ impl TraceHeader {
             pointer_size,
             events_lost,
             cpu_mhz,
-            tz_bias_minutes,
+            time_zone,
             boot_time: p.i64()?,
             perf_freq: p.i64()?,
             start_time: p.i64()?,

@@ -45,8 +45,10 @@ table! {
         ["100 ns since 1601"] session_end_filetime: Option<i64>,
         /// Boot of the recording system, UTC.
         ["100 ns since 1601"] boot_filetime: Option<i64>,
-        /// Time zone of the recording system: UTC = local time + bias.
+        /// Time zone of the recording system: UTC = local time + bias, without summer time.
         ["minutes"] tz_bias_minutes: i32,
+        /// Local time minus UTC at the session start, with summer time where the zone has it.
+        ["minutes"] utc_offset_minutes: i32,
         /// Buffers found in the file.
         buffers: u64,
         /// Events found in the file.
@@ -59,7 +61,7 @@ table! {
         stack_fragments: u64,
         /// Stacks joined and kept, one per event that has one.
         stacks_total: u64,
-        /// Frames of the kept stacks that lie in a module, each stack counted once.
+        /// Distinct frames of the kept stacks that lie in a module.
         frames_in_modules: u64,
         /// Events whose process came from their own header.
         attributed_header: u64,
