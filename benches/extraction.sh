@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Measures extraction and the first question asked of the extract, beside reading the same file.
+#
+#   benches/extraction.sh [HANDLE_EVENTS]        (default 5,000,000; needs GNU time)
+#
+# The trace is generated: every create, duplicate and close has a kernel and a user stack fragment.
+# All figures of one run come from one machine in one state, so compare them with each other.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+events=${1:-5000000}
+runs=3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cargo build --release --workspace --quiet
+target/release/large-trace "$work/large.etl" --handle-events "$events" > "$work/counts.txt"
+bytes=$(stat -c %s "$work/large.etl")
+printf 'trace: %s handle events with stacks, %s MB\n' "$events" $((bytes / 1000000))
+
+# Runs a command, prints wall time, throughput over the trace and peak memory.
+measure() {
+    local what=$1
+    shift
+    /usr/bin/time -f '%e %M' -o "$work/time" "$@" > "$work/out" 2> "$work/err" \
+        || { cat "$work/err"; exit 1; }
+    awk -v what="$what" -v bytes="$bytes" \
+        '{ printf "%-42s %6.2f s  %6.0f MB/s  %5.0f MB peak\n", what, $1, bytes / 1e6 / $1, $2 / 1024 }' \
+        "$work/time"
+}
+
+cat "$work/large.etl" > /dev/null
+for run in $(seq $runs); do
+    measure "cat ($run)" cat "$work/large.etl"
+    measure "extract ($run)" target/release/handlescope extract -o "$work/extract" "$work/large.etl"
+    measure ".load + -Leak -ShowTotal Process ($run)" target/release/handlescope \
+        "$work/extract/large.json7z" -c '.dump ObjectRef -Leak -ShowTotal Process'
+    measure ".load + -Leak -json ($run)" target/release/handlescope \
+        "$work/extract/large.json7z" -c '.dump ObjectRef -Leak -json'
+done
+printf 'extract: %s MB\n' $(($(stat -c %s "$work/extract/large.json7z") / 1000000))
