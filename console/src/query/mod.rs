@@ -7,6 +7,8 @@
 mod columns;
 mod events;
 mod filters;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod frame_names;
 mod info;
 mod lifecycle;
@@ -16,6 +18,8 @@ mod object_ref;
 mod objects;
 mod processes;
 mod selection;
+#[cfg(test)]
+mod stack_tests;
 mod stacks;
 mod stats;
 mod tables;

@@ -19,7 +19,7 @@ const KERNEL: (&str, u32) = ("System", 4);
 pub struct ModuleAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
-    /// Those that passed, in the order of the table.
+    /// Those that passed, by name in any case and then by path.
     pub modules: Vec<LoadedModule>,
 }
 
@@ -57,6 +57,9 @@ pub fn modules<'a>(
         if args.process.is_some() {
             modules.retain(|module| !module.loads.is_empty());
         }
+        modules.sort_by_cached_key(|LoadedModule { module, .. }| {
+            (module.name.to_lowercase(), module.path.clone())
+        });
         Ok(ModuleAnswer { path: source.path, modules })
     };
     sources.iter().map(answer).collect()

@@ -13,7 +13,7 @@ use crate::command::ProcessArgs;
 pub struct ProcessAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
-    /// Those that passed, in the order of the table.
+    /// Those that passed, by pid and then by start.
     pub processes: Vec<Process>,
 }
 
@@ -30,6 +30,7 @@ pub fn processes<'a>(
         if let Some(filter) = &args.process {
             processes.retain(|process| filter.matches(&process.name, process.pid));
         }
+        processes.sort_by_key(|process| (process.pid, process.start_ns));
         Ok(ProcessAnswer { path: source.path, processes })
     };
     sources.iter().map(answer).collect()

@@ -37,7 +37,7 @@ pub struct StatsAnswer<'a> {
 /// # Errors
 /// When an archive is damaged.
 pub fn stats<'a>(sources: &[Source<'a>]) -> Result<Vec<StatsAnswer<'a>>, ArchiveError> {
-    sources.iter().map(|source| StatsAnswer::new(source)).collect()
+    sources.iter().map(StatsAnswer::new).collect()
 }
 
 impl<'a> StatsAnswer<'a> {

@@ -84,3 +84,6 @@ pub fn stats(
     }
     out.flush()
 }
+
+#[cfg(test)]
+mod tests;

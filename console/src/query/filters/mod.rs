@@ -72,3 +72,6 @@ fn by_stack_of(
     let (Some(filter), Some(frames)) = (filter, &file.frames) else { return Ok(()) };
     event::keep_by_stack_of(which, filter, file, frames, selection)
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,6 +135,18 @@ mod tests {
         document.serialize(&mut serializer).expect("serializable");
         let text = String::from_utf8(text).expect("text");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("valid"), document);
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r#"
+        {"command":"x",
+        "empty":[],
+        "objects":[
+        {"events":[1,2],"id":1},
+        {"id":2}
+        ],
+        "stacks":{
+        "7":[{"a":1}],
+        "8":[]
+        },
+        "totals":{"a":1,"b":2}}
+        "#);
     }
 }

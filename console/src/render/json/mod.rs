@@ -1,7 +1,9 @@
 //! JSON as `docs/dump-json.md` promises it, streamed: no document is ever in memory as a whole.
 
 mod lines;
+mod object;
 mod object_ref;
+mod stack;
 mod stats;
 mod tables;
 

@@ -2,16 +2,14 @@
 
 use std::io::{self, Write};
 
-use handlescope_model::EventKind;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::{Array, Hex, Members, Shown, seconds};
+use super::object::ObjectJson;
+use super::stack::StackJson;
+use super::{Array, Members, Shown};
 use crate::command::{JsonMode, ObjectRefArgs};
-use crate::query::{
-    CountBy, EventRow, FileAnswer, FrameView, Listing, NamedFrames, ObjectRefAnswer, Selected,
-    Totals, count_by,
-};
+use crate::query::{CountBy, FileAnswer, ObjectRefAnswer, Totals, count_by};
 use crate::render::time::Utc7;
 
 pub(in crate::render) fn object_ref(
@@ -31,9 +29,9 @@ struct Document<'a> {
 }
 
 /// One trace in the document.
-struct FileJson<'a> {
-    index: usize,
-    answer: &'a FileAnswer<'a>,
+pub(super) struct FileJson<'a> {
+    pub(super) index: usize,
+    pub(super) answer: &'a FileAnswer<'a>,
     /// Added to the rows of its stacks, so that stacks of several traces have different numbers.
     first_stack: u64,
 }
@@ -158,177 +156,11 @@ impl<'a> FileJson<'a> {
 
     fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'_>)> {
         let stacks = self.answer.shown_stacks.iter().flat_map(|stacks| stacks.iter());
-        stacks.map(|stack| {
-            let number = self.first_stack + u64::from(stack);
-            (number.to_string(), StackJson { file: self.answer, stack })
-        })
+        stacks.map(|stack| (self.stack(stack).to_string(), StackJson { file: self.answer, stack }))
     }
 
-    fn stack(&self, stack: Option<u32>) -> Option<u64> {
-        stack.map(|stack| self.first_stack + u64::from(stack))
-    }
-}
-
-/// One object.
-struct ObjectJson<'a> {
-    file: &'a FileJson<'a>,
-    listing: &'a Listing,
-    selected: Selected,
-}
-
-#[derive(Serialize)]
-struct Creator<'a> {
-    pid: u32,
-    name: &'a str,
-    start_ns: Option<i64>,
-}
-
-#[derive(Serialize)]
-struct ExistingHandle {
-    pid: u32,
-    handle: Hex,
-}
-
-impl Serialize for ObjectJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { file, listing, selected } = self;
-        let (answer, object) = (file.answer, selected.object());
-        let (tables, processes) = (&answer.file.objects, &answer.file.processes);
-        let create = selected.create();
-        let creator = create.and_then(|event| listing.event(event)).map(|event| {
-            let process = processes.get(event.process);
-            Creator { pid: process.pid, name: &process.name, start_ns: process.start_ns }
-        });
-        let existing = || {
-            let handles = listing.existing(tables.existing(object));
-            handles.map(|(owner, handle)| ExistingHandle {
-                pid: processes.get(owner).pid,
-                handle: Hex(handle),
-            })
-        };
-        let events = || {
-            let events = answer.events(*selected);
-            let event = |row| Some(EventJson { file, listing, row, event: listing.event(row)? });
-            events.filter_map(event)
-        };
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("file", &file.index)?;
-        map.serialize_entry("id", &selected.id())?;
-        map.serialize_entry("pointer", &Hex(listing.pointer(object)))?;
-        map.serialize_entry("name", &listing.name(object))?;
-        map.serialize_entry("type", answer.file.types.get(tables.type_id(object)))?;
-        map.serialize_entry("lifetime_s", &answer.lifetime_ns(listing, *selected).map(seconds))?;
-        map.serialize_entry("first_create_ns", &create.and_then(|event| listing.time_ns(event)))?;
-        let end = selected.end().and_then(|event| listing.time_ns(event));
-        map.serialize_entry("last_destroy_ns", &end)?;
-        map.serialize_entry("creator", &creator)?;
-        map.serialize_entry("is_multiprocess", &listing.is_multiprocess(object))?;
-        map.serialize_entry("is_overlapped", &listing.is_overlapped(object))?;
-        map.serialize_entry("existing_handles", &Array(existing))?;
-        map.serialize_entry("events", &Array(events))?;
-        map.end()
-    }
-}
-
-/// One event.
-struct EventJson<'a> {
-    file: &'a FileJson<'a>,
-    listing: &'a Listing,
-    row: usize,
-    event: EventRow,
-}
-
-impl Serialize for EventJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let event = &self.event;
-        let process = self.file.answer.file.processes.get(event.process);
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("kind", event.kind.name())?;
-        map.serialize_entry("time_ns", &event.time_ns)?;
-        map.serialize_entry("pid", &process.pid)?;
-        map.serialize_entry("process", &process.name)?;
-        map.serialize_entry("tid", &event.tid)?;
-        self.serialize_own_members(&mut map)?;
-        map.serialize_entry("stack", &self.file.stack(event.stack))?;
-        map.end()
-    }
-}
-
-impl EventJson<'_> {
-    /// Writes the members that only events of this kind have.
-    fn serialize_own_members<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        let event = &self.event;
-        match event.kind {
-            EventKind::HandleCreate | EventKind::HandleDuplicate => {
-                map.serialize_entry("handle", &event.handle.map(Hex))?;
-                map.serialize_entry("leaked", &event.leaked)?;
-            }
-            EventKind::HandleClose => map.serialize_entry("handle", &event.handle.map(Hex))?,
-            EventKind::Reference | EventKind::Dereference => {
-                map.serialize_entry("ref_delta", &self.listing.ref_delta(self.row))?;
-            }
-            EventKind::Map | EventKind::Unmap => self.serialize_view(map)?,
-            EventKind::ObjectCreate | EventKind::ObjectDelete => {}
-        }
-        if event.kind == EventKind::HandleDuplicate {
-            self.serialize_duplicate(map)?;
-        }
-        Ok(())
-    }
-
-    fn serialize_duplicate<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        let duplicate = self.listing.duplicate(self.row);
-        let processes = &self.file.answer.file.processes;
-        let pid = |row: Option<u32>| row.map(|row| processes.get(row).pid);
-        map.serialize_entry("source_pid", &duplicate.source_pid)?;
-        map.serialize_entry("source_handle", &duplicate.source_handle.map(Hex))?;
-        map.serialize_entry("caller_pid", &pid(duplicate.caller_process))?;
-        map.serialize_entry("inherited_by_pid", &pid(duplicate.inherited_by))
-    }
-
-    fn serialize_view<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        let view = self.listing.view(self.row);
-        if self.event.kind == EventKind::Map {
-            map.serialize_entry("leaked", &self.event.leaked)?;
-        }
-        map.serialize_entry("view_base", &view.base.map(Hex))?;
-        map.serialize_entry("view_size", &view.size)?;
-        map.serialize_entry("byte_offset", &view.offset)?;
-        map.serialize_entry("file_object", &view.file_object.map(Hex))
-    }
-}
-
-/// One stack.
-struct StackJson<'a> {
-    file: &'a FileAnswer<'a>,
-    stack: u32,
-}
-
-#[derive(Serialize)]
-struct FrameJson<'a> {
-    module: Option<&'a str>,
-    function: Option<&'a str>,
-    offset: Option<u64>,
-    rva: Option<Hex>,
-    address: Option<Hex>,
-    inlined: bool,
-    file: Option<&'a str>,
-    line: Option<u32>,
-}
-
-impl Serialize for StackJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let named = self.file.file.frames.as_ref().map(|frames| frames.named());
-        let frames = named.iter().flat_map(|named: &NamedFrames<'_>| named.stack(self.stack));
-        serializer.collect_seq(frames.map(|frame: FrameView<'_>| FrameJson {
-            module: frame.module.map(|module| module.name),
-            function: frame.name.map(|name| &*name.function),
-            offset: frame.name.map(|name| name.offset),
-            rva: frame.module.map(|module| Hex(module.rva)),
-            address: self.file.bases.address(&frame).map(Hex),
-            inlined: false,
-            file: frame.name.and_then(|name| name.file.as_deref()),
-            line: frame.name.and_then(|name| name.line),
-        }))
+    /// The number of a stack in the document.
+    pub(super) fn stack(&self, stack: u32) -> u64 {
+        self.first_stack + u64::from(stack)
     }
 }

@@ -72,7 +72,7 @@ fn facts(answer: &StatsAnswer<'_>) -> Vec<(&'static str, String)> {
         ("Session start (UTC)", time(Some(info.session_start_filetime))),
         ("Session end (UTC)", time(info.session_end_filetime)),
         ("Boot (UTC)", time(info.boot_filetime)),
-        ("Time zone bias", format!("{} minutes", info.tz_bias_minutes)),
+        ("Local time", utc_offset(info.utc_offset_minutes)),
         ("Clock", format!("{}, {} ticks per second", info.clock, count(tick_rate(info)))),
         ("Buffers", format!("{} of {} bytes", count(info.buffers), info.buffer_size)),
         ("Events", count(info.events_total)),
@@ -86,6 +86,13 @@ fn facts(answer: &StatsAnswer<'_>) -> Vec<(&'static str, String)> {
         ("Frames in modules", count(info.frames_in_modules)),
         ("Extracted by", format!("{} (layout {})", info.extractor, info.schema_version)),
     ]
+}
+
+/// An offset as in `UTC+02:00`.
+fn utc_offset(minutes: i32) -> String {
+    let sign = if minutes < 0 { '-' } else { '+' };
+    let minutes = minutes.unsigned_abs();
+    format!("UTC{sign}{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
 fn tick_rate(info: &TraceInfo) -> u64 {

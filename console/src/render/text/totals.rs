@@ -84,7 +84,7 @@ mod tests {
             ref_changes: 7,
             ..Default::default()
         };
-        insta::assert_snapshot!(Summary(totals), @"");
+        insta::assert_snapshot!(Summary(totals), @r"Objects Created/Destroyed: 5/3 Diff: 2,  Handles Created/Closed/Duplicated: 6/4/1 Diff: 3,  RefChanges: 7 FileMap/Unmap: 0/0");
     }
 
     #[test]
@@ -96,6 +96,10 @@ mod tests {
             unmap_size: 2_097_152,
             ..Default::default()
         };
-        insta::assert_snapshot!(Summary(totals), @"");
+        insta::assert_snapshot!(Summary(totals), @r"
+        Objects Created/Destroyed: 0/0 Diff: 0,  Handles Created/Closed/Duplicated: 0/0/0 Diff: 0,  RefChanges: 0 FileMap/Unmap: 2/3
+        File Map/Unmap Count 2/3 - -1 outstanding
+        File Map/Unmap Size  1,048,576/2,097,152 - -1,048,576 bytes outstanding
+        ");
     }
 }

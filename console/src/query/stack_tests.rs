@@ -1,0 +1,104 @@
+//! What stack filters promise.
+
+use handlescope_model::tables::Event;
+
+use super::fixture::{APP, Fixture, Saved, With, close, create};
+
+/// One object for each pair of stacks: created on the first, closed on the second.
+fn trace(pairs: &[(&[&str], &[&str])]) -> Saved {
+    let mut fixture = Fixture::new();
+    let events: Vec<Vec<Event>> = pairs
+        .iter()
+        .map(|(first, last)| {
+            let (first, last) = (fixture.stack(first), fixture.stack(last));
+            vec![create(APP, 1, 4).on(first), close(APP, 2, 4).on(last)]
+        })
+        .collect();
+    for events in events {
+        fixture.event_object(events);
+    }
+    fixture.save()
+}
+
+const OPEN: &[&str] = &["nt.exe!NtCreateEvent", "app.exe!Cache::Open", "app.exe!main"];
+const CLOSE: &[&str] = &["nt.exe!NtClose", "app.exe!Cache::Close", "app.exe!main"];
+const EXIT: &[&str] = &["nt.exe!NtTerminateProcess"];
+
+#[test]
+fn stacks_are_matched_line_by_line() {
+    let saved = trace(&[(OPEN, CLOSE), (CLOSE, EXIT)]);
+    assert_eq!(saved.ids("-CreateStack *Cache::Open"), [1]);
+    assert_eq!(saved.ids("-CreateStack app.exe!main"), [1, 2]);
+    assert_eq!(saved.ids("-CreateStack *NtCreate*main*"), [0_u64; 0]);
+    assert_eq!(saved.ids("-CreateStack !*Open"), [2]);
+    assert_eq!(saved.ids("-DestroyStack *NtTerminateProcess*"), [2]);
+}
+
+#[test]
+fn a_stack_filter_removes_events_and_objects_without_any() {
+    let saved = trace(&[(OPEN, CLOSE), (OPEN, EXIT)]);
+    assert_eq!(saved.kinds("-StackFilter *NtClose"), [(1, vec!["handle_close"])]);
+    let (created, destroyed) = saved.ask("-StackFilter *NtClose", |answer| {
+        (answer.totals().objects_created, answer.totals().objects_destroyed)
+    });
+    assert_eq!((created, destroyed), (0, 1));
+}
+
+#[test]
+fn an_event_without_stack_has_the_empty_text() {
+    let mut fixture = Fixture::new();
+    fixture.event_object(vec![create(APP, 1, 4)]);
+    let saved = fixture.save();
+    assert_eq!(saved.ids("-CreateStack *x*"), [0_u64; 0]);
+    assert_eq!(saved.ids("-CreateStack !*x*"), [1]);
+    assert_eq!(saved.ids("-StackFilter *"), [1]);
+    // It never ended, so it has no stack to compare.
+    assert_eq!(saved.ids("-DestroyStack !*x*"), [0_u64; 0]);
+}
+
+#[test]
+fn frames_without_a_name_are_matched_by_place_and_those_outside_of_modules_by_a_word() {
+    let saved = trace(&[(&["nosym.dll+0x1a2b"], CLOSE), (&["0x1F4B0000123"], CLOSE)]);
+    assert_eq!(saved.ids("-CreateStack nosym.dll+0x1A2B"), [1]);
+    assert_eq!(saved.ids("-CreateStack <UnknownMethod>"), [2]);
+    assert_eq!(saved.ids("-CreateStack *1F4B*"), [0_u64; 0]);
+}
+
+#[test]
+fn a_module_is_asked_once_with_ascending_addresses_and_never_again() {
+    let saved = trace(&[(OPEN, CLOSE), (OPEN, EXIT)]);
+    assert_eq!(saved.ids("-CreateStack *Open"), [1, 2]);
+    let asked = saved.asked.take();
+    let modules: Vec<_> =
+        asked.iter().map(|(module, rvas)| (module.as_str(), rvas.len())).collect();
+    assert_eq!(modules, [("nt.exe", 1), ("app.exe", 2)]);
+    assert!(asked.iter().all(|(_, rvas)| rvas.is_sorted()));
+    assert_eq!(saved.ids("-CreateStack *main"), [1, 2]);
+    assert!(saved.asked.take().is_empty());
+}
+
+#[test]
+fn only_stacks_of_objects_that_passed_the_other_filters_are_resolved() {
+    let saved = trace(&[(OPEN, CLOSE), (EXIT, &["far.dll!Away"])]);
+    assert_eq!(saved.ids("-MinMaxId 1 1 -StackFilter *NtClose"), [1]);
+    assert_eq!(saved.ids("-pn nobody -StackFilter *NtClose"), [0_u64; 0]);
+    let asked = saved.asked.take();
+    assert!(asked.iter().all(|(module, _)| module != "far.dll"), "{asked:?}");
+}
+
+#[test]
+fn a_filter_that_passes_everything_needs_no_names() {
+    let saved = trace(&[(OPEN, CLOSE)]);
+    assert_eq!(saved.ids("-CreateStack * -StackFilter *"), [1]);
+    assert!(saved.asked.take().is_empty());
+}
+
+#[test]
+fn what_one_trace_answered_says_nothing_about_another() {
+    let (one, two) = (trace(&[(&["a.dll+0x1"], EXIT)]), trace(&[(&["b.dll+0x1"], EXIT)]));
+    let sources = [one.source(), two.source()];
+    let args = super::fixture::arguments("-CreateStack a.dll*");
+    let answer = super::object_ref(&sources, &args, &one).expect("an answer");
+    let counts: Vec<_> = answer.files.iter().map(|f| f.selection.objects().len()).collect();
+    assert_eq!(counts, [1, 0]);
+}

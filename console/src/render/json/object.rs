@@ -1,0 +1,139 @@
+//! Objects and their events.
+
+use handlescope_model::EventKind;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::object_ref::FileJson;
+use super::{Array, Hex, seconds};
+use crate::query::{EventRow, Listing, Selected};
+
+/// One object.
+pub(super) struct ObjectJson<'a> {
+    pub(super) file: &'a FileJson<'a>,
+    pub(super) listing: &'a Listing,
+    pub(super) selected: Selected,
+}
+
+#[derive(Serialize)]
+struct Creator<'a> {
+    pid: u32,
+    name: &'a str,
+    start_ns: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct ExistingHandle {
+    pid: u32,
+    handle: Hex,
+}
+
+impl Serialize for ObjectJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { file, listing, selected } = self;
+        let (answer, object) = (file.answer, selected.object());
+        let (tables, processes) = (&answer.file.objects, &answer.file.processes);
+        // Facts about the object itself, whatever the filters removed of its events.
+        let create = tables.create_event(object).map(|event| event as usize);
+        let end = tables.destroy_event(object).map(|event| event as usize);
+        let creator = create.and_then(|event| listing.event(event)).map(|event| {
+            let process = processes.get(event.process);
+            Creator { pid: process.pid, name: &process.name, start_ns: process.start_ns }
+        });
+        let existing = || {
+            let handles = listing.existing(tables.existing(object));
+            handles.map(|(owner, handle)| ExistingHandle {
+                pid: processes.get(owner).pid,
+                handle: Hex(handle),
+            })
+        };
+        let events = || {
+            let events = answer.events(*selected);
+            let event = |row| Some(EventJson { file, listing, row, event: listing.event(row)? });
+            events.filter_map(event)
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("file", &file.index)?;
+        map.serialize_entry("id", &selected.id())?;
+        map.serialize_entry("pointer", &Hex(listing.pointer(object)))?;
+        map.serialize_entry("name", &listing.name(object))?;
+        map.serialize_entry("type", answer.file.types.get(tables.type_id(object)))?;
+        map.serialize_entry("lifetime_s", &answer.lifetime_ns(listing, *selected).map(seconds))?;
+        map.serialize_entry("first_create_ns", &create.and_then(|event| listing.time_ns(event)))?;
+        map.serialize_entry("last_destroy_ns", &end.and_then(|event| listing.time_ns(event)))?;
+        map.serialize_entry("creator", &creator)?;
+        map.serialize_entry("is_multiprocess", &listing.is_multiprocess(object))?;
+        map.serialize_entry("is_overlapped", &listing.is_overlapped(object))?;
+        map.serialize_entry("existing_handles", &Array(existing))?;
+        map.serialize_entry("events", &Array(events))?;
+        map.end()
+    }
+}
+
+/// One event.
+struct EventJson<'a> {
+    file: &'a FileJson<'a>,
+    listing: &'a Listing,
+    row: usize,
+    event: EventRow,
+}
+
+impl Serialize for EventJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let event = &self.event;
+        let process = self.file.answer.file.processes.get(event.process);
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", event.kind.name())?;
+        map.serialize_entry("time_ns", &event.time_ns)?;
+        map.serialize_entry("pid", &process.pid)?;
+        map.serialize_entry("process", &process.name)?;
+        map.serialize_entry("tid", &event.tid)?;
+        self.serialize_own_members(&mut map)?;
+        map.serialize_entry("stack", &event.stack.map(|stack| self.file.stack(stack)))?;
+        map.end()
+    }
+}
+
+impl EventJson<'_> {
+    /// Writes the members that only events of this kind have.
+    fn serialize_own_members<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        let event = &self.event;
+        match event.kind {
+            EventKind::HandleCreate | EventKind::HandleDuplicate => {
+                map.serialize_entry("handle", &event.handle.map(Hex))?;
+                map.serialize_entry("leaked", &event.leaked)?;
+            }
+            EventKind::HandleClose => map.serialize_entry("handle", &event.handle.map(Hex))?,
+            EventKind::Reference | EventKind::Dereference => {
+                map.serialize_entry("ref_delta", &self.listing.ref_delta(self.row))?;
+            }
+            EventKind::Map | EventKind::Unmap => self.serialize_view(map)?,
+            EventKind::ObjectCreate | EventKind::ObjectDelete => {}
+        }
+        if event.kind == EventKind::HandleDuplicate {
+            self.serialize_duplicate(map)?;
+        }
+        Ok(())
+    }
+
+    fn serialize_duplicate<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        let duplicate = self.listing.duplicate(self.row);
+        let processes = &self.file.answer.file.processes;
+        let pid = |row: Option<u32>| row.map(|row| processes.get(row).pid);
+        map.serialize_entry("source_pid", &duplicate.source_pid)?;
+        map.serialize_entry("source_handle", &duplicate.source_handle.map(Hex))?;
+        map.serialize_entry("caller_pid", &pid(duplicate.caller_process))?;
+        map.serialize_entry("inherited_by_pid", &pid(duplicate.inherited_by))
+    }
+
+    fn serialize_view<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        let view = self.listing.view(self.row);
+        if self.event.kind == EventKind::Map {
+            map.serialize_entry("leaked", &self.event.leaked)?;
+        }
+        map.serialize_entry("view_base", &view.base.map(Hex))?;
+        map.serialize_entry("view_size", &view.size)?;
+        map.serialize_entry("byte_offset", &view.offset)?;
+        map.serialize_entry("file_object", &view.file_object.map(Hex))
+    }
+}

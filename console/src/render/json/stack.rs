@@ -1,0 +1,41 @@
+//! Stacks, frame by frame.
+
+use serde::{Serialize, Serializer};
+
+use super::Hex;
+use crate::query::{FileAnswer, FrameView, NamedFrames};
+
+/// One stack.
+pub(super) struct StackJson<'a> {
+    pub(super) file: &'a FileAnswer<'a>,
+    pub(super) stack: u32,
+}
+
+#[derive(Serialize)]
+struct FrameJson<'a> {
+    module: Option<&'a str>,
+    function: Option<&'a str>,
+    offset: Option<u64>,
+    rva: Option<Hex>,
+    address: Option<Hex>,
+    inlined: bool,
+    file: Option<&'a str>,
+    line: Option<u32>,
+}
+
+impl Serialize for StackJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let named = self.file.file.frames.as_ref().map(|frames| frames.named());
+        let frames = named.iter().flat_map(|named: &NamedFrames<'_>| named.stack(self.stack));
+        serializer.collect_seq(frames.map(|frame: FrameView<'_>| FrameJson {
+            module: frame.module.map(|module| module.name),
+            function: frame.name.map(|name| &*name.function),
+            offset: frame.name.map(|name| name.offset),
+            rva: frame.module.map(|module| Hex(module.rva)),
+            address: self.file.bases.address(&frame).map(Hex),
+            inlined: false,
+            file: frame.name.and_then(|name| name.file.as_deref()),
+            line: frame.name.and_then(|name| name.line),
+        }))
+    }
+}
