@@ -35,7 +35,7 @@ pub(crate) struct Fixture {
     pub(crate) event_counts: EventCounts,
     types: ObjectTypes,
     names: Names,
-    objects: Objects,
+    pub(crate) objects: Objects,
     events: Events,
     existing: ExistingHandles,
     stacks: Stacks,

@@ -124,6 +124,16 @@ impl Listing {
         })
     }
 
+    /// What an event did.
+    pub fn kind(&self, event: usize) -> Option<EventKind> {
+        EventKind::from_code(self.events.kind.get(event)?)
+    }
+
+    /// Row of the child that inherited the handle of a duplicate.
+    pub fn inherited_by(&self, event: usize) -> Option<u32> {
+        self.events.inherited_by.get(event)
+    }
+
     /// What a duplicate has besides.
     pub fn duplicate(&self, event: usize) -> DuplicateRow {
         let columns = &self.events;

@@ -1,5 +1,7 @@
 //! What users and scripts see of small traces made by hand.
 
+use std::collections::BTreeSet;
+
 use handlescope_model::tables::{Module, ModuleLoad};
 use serde_json::{Value, json};
 
@@ -354,6 +356,41 @@ fn stacks_of_several_traces_have_different_numbers() {
     assert_eq!(document["objects"][1]["events"][0]["stack"], 1);
     assert_eq!(document["objects"][1]["file"], 1);
     assert_eq!(document["stacks"].as_object().map(serde_json::Map::len), Some(2));
+}
+
+/// Names of the members of a value and of all values in it, except the numbers of stacks.
+fn member_names(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(elements) => elements.iter().for_each(|element| member_names(element, names)),
+        Value::Object(members) => {
+            for (name, value) in members {
+                if name.parse::<u64>().is_err() {
+                    names.insert(name.clone());
+                }
+                member_names(value, names);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_member_is_in_the_documentation() {
+    let contract = include_str!("../../../docs/dump-json.md");
+    let saved = mixed();
+    for line in [
+        ".dump ObjectRef -ShowStack -json",
+        ".dump ObjectRef -ShowTotal Total -json",
+        ".dump Process -json",
+        ".dump Module -json",
+        ".dump Stats -json",
+    ] {
+        let mut names = BTreeSet::new();
+        member_names(&json_of(&[&saved], line), &mut names);
+        for name in names {
+            assert!(contract.contains(&format!("`{name}`")), "{line}: {name}");
+        }
+    }
 }
 
 #[test]

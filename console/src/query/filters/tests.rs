@@ -35,6 +35,21 @@ fn without_filters_every_object_passes_by_creation_and_those_without_one_come_fi
 }
 
 #[test]
+fn row_numbers_that_point_nowhere_end_in_an_answer() {
+    let mut fixture = Fixture::new();
+    fixture.event_object(vec![create(APP, 1, 4), close(APP, 2, 4)]);
+    fixture.objects.first_event[0] = 1;
+    fixture.objects.event_count[0] = u32::MAX;
+    fixture.objects.create_event[0] = Some(77);
+    fixture.objects.first_existing[0] = 9;
+    fixture.objects.existing_count[0] = 9;
+    fixture.objects.name[0] = Some(5);
+    let saved = fixture.save();
+    assert_eq!(saved.kinds("-ObjectName * -Overlapped"), []);
+    assert_eq!(saved.kinds("-MinMaxDuration 9999"), [(1, vec!["handle_close"])]);
+}
+
+#[test]
 fn ids_are_rows_from_one_and_ranges_have_both_ends() {
     let saved = trace(vec![vec![create(APP, 1, 4)]; 5]);
     assert_eq!(saved.ids("-MinMaxId 2 3"), [2, 3]);

@@ -23,12 +23,27 @@ pub(super) struct EventWriter<'a> {
     pub(super) stacks: StackStyle<'a>,
 }
 
+/// A handle that a child inherited.
+struct Heirloom {
+    parent: u32,
+    child: u32,
+    handle: Option<u64>,
+}
+
+impl Heirloom {
+    /// Whether a close is the child's, of this handle.
+    fn ends(&self, close: &EventRow) -> bool {
+        self.child == close.process && self.handle == close.handle
+    }
+}
+
 impl EventWriter<'_> {
     /// Writes the events of an object that are left, in time order.
     pub(super) fn write(&self, out: &mut impl Write, selected: Selected) -> io::Result<()> {
+        let heirlooms = self.heirlooms(selected);
         for row in self.answer.events(selected) {
             if let Some(event) = self.listing.event(row).filter(|event| self.is_shown(event)) {
-                self.write_event(out, selected, row, &event)?;
+                self.write_event(out, &heirlooms, row, &event)?;
             }
         }
         Ok(())
@@ -42,7 +57,7 @@ impl EventWriter<'_> {
     fn write_event(
         &self,
         out: &mut impl Write,
-        selected: Selected,
+        heirlooms: &[Heirloom],
         row: usize,
         event: &EventRow,
     ) -> io::Result<()> {
@@ -62,7 +77,7 @@ impl EventWriter<'_> {
         }
         let name = format!("{}{}", Clean(&process.name), process.marks());
         write!(out, "{} ", self.screen.paint(Color::Magenta, name))?;
-        self.write_rest(out, selected, row, event)?;
+        self.write_rest(out, heirlooms, row, event)?;
         self.stacks.write(out, event.stack)
     }
 
@@ -87,7 +102,7 @@ impl EventWriter<'_> {
     fn write_rest(
         &self,
         out: &mut impl Write,
-        selected: Selected,
+        heirlooms: &[Heirloom],
         row: usize,
         event: &EventRow,
     ) -> io::Result<()> {
@@ -95,8 +110,9 @@ impl EventWriter<'_> {
             EventKind::HandleCreate => {}
             EventKind::HandleDuplicate => self.write_duplicate(out, row, event)?,
             EventKind::HandleClose => {
-                if let Some(parent) = self.inherited_from(selected, event) {
-                    let parent = self.screen.paint(Color::Yellow, label(parent));
+                if let Some(heirloom) = heirlooms.iter().find(|heirloom| heirloom.ends(event)) {
+                    let parent = label(self.process(heirloom.parent));
+                    let parent = self.screen.paint(Color::Yellow, parent);
                     write!(out, " Inherited from {parent} ")?;
                 }
             }
@@ -143,15 +159,16 @@ impl EventWriter<'_> {
         write!(out, "0x{base:X}-0x{end:X} Size: {size:>13} bytes, Offset: {offset} ")
     }
 
-    /// The parent that the handle of a close was inherited from.
-    fn inherited_from(&self, selected: Selected, close: &EventRow) -> Option<&ProcessInfo> {
-        let mut events = self.answer.file.objects.events(selected.object());
-        events.find_map(|row| {
-            let heir = self.listing.duplicate(row).inherited_by?;
+    /// The handles of an object that children inherited, whether a filter removed their events or
+    /// not.
+    fn heirlooms(&self, selected: Selected) -> Vec<Heirloom> {
+        let events = self.answer.file.objects.events(selected.object());
+        let heirloom = |row| {
+            let child = self.listing.inherited_by(row)?;
             let event = self.listing.event(row)?;
-            let is_same = heir == close.process && event.handle == close.handle;
-            is_same.then(|| self.process(event.process))
-        })
+            Some(Heirloom { parent: event.process, child, handle: event.handle })
+        };
+        events.filter_map(heirloom).collect()
     }
 
     fn process(&self, row: u32) -> &ProcessInfo {

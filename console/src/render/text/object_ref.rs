@@ -133,7 +133,7 @@ impl ObjectLine<'_> {
         let mut counts = [0; 3];
         for row in self.file.events(self.selected) {
             let [created, duplicated, closed] = &mut counts;
-            match self.listing.event(row).map(|event| event.kind) {
+            match self.listing.kind(row) {
                 Some(EventKind::HandleCreate) => *created += 1,
                 Some(EventKind::HandleDuplicate) => *duplicated += 1,
                 Some(EventKind::HandleClose) => *closed += 1,
