@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// A decoded buffer: its bytes and where its selected events are.
 #[derive(Debug, Default)]
@@ -60,31 +61,25 @@ impl Merge {
         None
     }
 
-    /// Hands out the run of events that come before all others and before `until`.
-    ///
-    /// Returns the buffer when its last event was handed out.
-    pub(super) fn run<E>(
+    /// Hands out the next event; returns its buffer when that was the last of it.
+    pub(super) fn next(
         &mut self,
-        until: Option<i64>,
-        mut event: impl FnMut(&DecodedBuffer, usize) -> Result<(), E>,
-    ) -> Result<Option<DecodedBuffer>, E> {
-        let Some(Reverse((_, offset, slot))) = self.heap.pop() else { return Ok(None) };
-        let rival = self.heap.peek().map(|Reverse((time, offset, _))| (*time, *offset));
-        let Slot { buffer, next } = &mut self.slots[slot];
-        let mut first = true;
-        while let Some((time, position)) = buffer.events.get(*next).copied() {
-            let waits = rival.is_some_and(|rival| (time, offset) > rival)
-                || until.is_some_and(|until| time >= until);
-            if waits && !first {
-                self.heap.push(Reverse((time, offset, slot)));
-                return Ok(None);
-            }
-            first = false;
-            event(buffer, position as usize)?;
-            *next += 1;
+        event: impl FnOnce(&DecodedBuffer, usize),
+    ) -> Option<DecodedBuffer> {
+        let mut top = self.heap.peek_mut()?;
+        let Reverse((_, _, index)) = *top;
+        let Slot { buffer, next } = &mut self.slots[index];
+        if let Some((_, position)) = buffer.events.get(*next) {
+            event(buffer, *position as usize);
         }
-        self.free.push(slot);
-        Ok(Some(std::mem::take(&mut self.slots[slot].buffer)))
+        *next += 1;
+        if let Some((time, _)) = buffer.events.get(*next) {
+            top.0.0 = *time;
+            return None;
+        }
+        PeekMut::pop(top);
+        self.free.push(index);
+        Some(std::mem::take(&mut self.slots[index].buffer))
     }
 }
 
@@ -103,12 +98,7 @@ mod tests {
     fn drain(merge: &mut Merge) -> Vec<u64> {
         let mut order = Vec::new();
         while merge.len() > 0 {
-            merge
-                .run(None, |buffer, _| {
-                    order.push(buffer.offset);
-                    Ok::<_, ()>(())
-                })
-                .unwrap();
+            merge.next(|buffer, _| order.push(buffer.offset));
         }
         order
     }
@@ -130,15 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_stops_before_a_buffer_that_is_still_to_come() {
+    fn a_buffer_comes_back_when_it_is_empty() {
         let mut merge = Merge::default();
-        merge.add(buffer(0, &[1, 2, 3, 4]));
-        let mut seen = 0;
-        let done = merge.run(Some(3), |_, _| {
-            seen += 1;
-            Ok::<_, ()>(())
-        });
-        assert!(done.unwrap().is_none());
-        assert_eq!((seen, merge.next_time()), (2, Some(3)));
+        assert!(merge.add(buffer(0, &[])).is_some());
+        merge.add(buffer(7, &[1, 2]));
+        assert!(merge.next(|_, _| {}).is_none());
+        assert_eq!(merge.next_time(), Some(2));
+        assert_eq!(merge.next(|_, _| {}).map(|buffer| buffer.offset), Some(7));
+        assert_eq!(merge.next_time(), None);
     }
 }

@@ -4,7 +4,6 @@
 //! and hands out the events. Buffers are recycled, so memory depends on the number of buffers that
 //! overlap in time (about one per processor) and not on the size of the file.
 
-use std::convert::Infallible;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
@@ -204,36 +203,33 @@ impl Merger<'_> {
     /// Hands out what comes before `until`, the first time of the next buffer.
     fn catch_up(&mut self, until: i64, limit: usize, sink: &mut impl FnMut(&Event<'_>)) {
         while self.merge.next_time().is_some_and(|time| time < until) {
-            self.run(Some(until), sink);
+            self.hand_out(sink);
         }
         if self.merge.len() > limit || self.bytes > MERGE_BYTES {
             self.diagnostics.count(WarningKind::MergeOverflow, None);
             while self.merge.len() > limit / 2 || self.bytes > MERGE_BYTES / 2 {
-                self.run(None, sink);
+                self.hand_out(sink);
             }
         }
     }
 
     fn finish(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
         while self.merge.len() > 0 {
-            self.run(None, sink);
+            self.hand_out(sink);
         }
     }
 
-    fn run(&mut self, until: Option<i64>, sink: &mut impl FnMut(&Event<'_>)) {
+    fn hand_out(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
         let Self { merge, last_time, diagnostics, .. } = self;
-        let done = merge.run(until, |buffer, at| {
-            if let Some(event) = event_at(buffer, at, *last_time) {
-                if event.time < *last_time {
-                    diagnostics.count(WarningKind::OutOfOrder, Some(event.offset));
-                } else {
-                    *last_time = event.time;
-                }
-                sink(&event);
+        let done = merge.next(|buffer, at| {
+            let Some(event) = event_at(buffer, at, *last_time) else { return };
+            if event.time < *last_time {
+                diagnostics.count(WarningKind::OutOfOrder, Some(event.offset));
+            } else {
+                *last_time = event.time;
             }
-            Ok::<_, Infallible>(())
+            sink(&event);
         });
-        let Ok(done) = done;
         if let Some(buffer) = done {
             self.recycle(buffer);
         }

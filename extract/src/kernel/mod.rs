@@ -24,7 +24,7 @@ pub use image::{Image, ImageAction};
 pub use names::event_name;
 pub use object::{DuplicateHandle, HandleEvent, HandleRundown, ObjectChange, TypeName};
 pub use process::{Process, ProcessAction};
-pub use stack_walk::{StackKeyFrames, StackKeyRef, StackWalk, frame_addresses};
+pub use stack_walk::{StackKeyFrames, StackKeyRef, StackWalk};
 pub use system::{PathPrefix, SystemFact};
 pub use thread::Thread;
 pub use time_zone::TimeZone;

@@ -12,7 +12,7 @@ pub struct StackWalk<'a> {
     pub pid: u32,
     /// Thread id.
     pub tid: u32,
-    /// Addresses, innermost first; see [`frame_addresses`].
+    /// Addresses, innermost first, as wide as the pointers of the system.
     pub frames: &'a [u8],
 }
 
@@ -50,7 +50,7 @@ impl StackKeyRef {
 pub struct StackKeyFrames<'a> {
     /// The key.
     pub key: u64,
-    /// Addresses, innermost first; see [`frame_addresses`].
+    /// Addresses, innermost first, as wide as the pointers of the system.
     pub frames: &'a [u8],
 }
 
@@ -59,15 +59,5 @@ impl<'a> StackKeyFrames<'a> {
     pub fn decode(event: &Event<'a>) -> Option<Self> {
         let mut p = Payload::new(event.payload, event.pointer_size);
         Some(Self { key: p.pointer()?, frames: p.rest() })
-    }
-}
-
-/// The addresses in the frames of a stack event; a cut last one is left out.
-pub fn frame_addresses(frames: &[u8], pointer_size: usize, into: &mut Vec<u64>) {
-    into.clear();
-    if pointer_size == 8 {
-        into.extend(frames.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)));
-    } else {
-        into.extend(frames.as_chunks().0.iter().map(|bytes| u64::from(u32::from_le_bytes(*bytes))));
     }
 }

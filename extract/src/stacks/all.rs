@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use super::{FragmentRef, Fragments, StackSink};
 use crate::collect::HandleEvents;
 use crate::etl::{Diagnostics, Event, WarningKind};
-use crate::kernel::{StackKeyFrames, StackKeyRef, StackWalk, frame_addresses};
+use crate::kernel::{StackKeyFrames, StackKeyRef, StackWalk};
 
 /// A stack with its parts joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,6 @@ pub struct AllStacks {
     stacks: Vec<JoinedStack>,
     /// Event time, thread and, for thread 0, processor → row of `stacks`.
     groups: HashMap<(i64, u32, u16), usize>,
-    scratch: Vec<u64>,
 }
 
 impl AllStacks {
@@ -40,7 +39,7 @@ impl AllStacks {
 
     /// The addresses of a stack, innermost first.
     pub fn addresses(&self, stack: &JoinedStack) -> Vec<u64> {
-        stack.parts.iter().flat_map(|part| self.fragments.addresses(*part)).copied().collect()
+        stack.parts.iter().flat_map(|part| self.fragments.addresses(*part)).collect()
     }
 
     fn add(&mut self, event_time: i64, pid: u32, tid: u32, processor: u16, part: FragmentRef) {
@@ -58,8 +57,7 @@ impl AllStacks {
 
 impl StackSink for AllStacks {
     fn walk(&mut self, walk: &StackWalk<'_>, event: &Event<'_>, _: &mut HandleEvents) {
-        frame_addresses(walk.frames, event.pointer_size, &mut self.scratch);
-        let part = self.fragments.intern(&self.scratch, false);
+        let part = self.fragments.intern(walk.frames, event.pointer_size, false);
         self.add(walk.event_time, walk.pid, walk.tid, event.processor, part);
     }
 
@@ -75,10 +73,7 @@ impl StackSink for AllStacks {
     }
 
     fn key_frames(&mut self, frames: &StackKeyFrames<'_>, event: &Event<'_>) {
-        if self.fragments.is_awaited(frames.key) {
-            frame_addresses(frames.frames, event.pointer_size, &mut self.scratch);
-            self.fragments.define(frames.key, &self.scratch);
-        }
+        self.fragments.define(frames.key, frames.frames, event.pointer_size);
     }
 
     fn finish(&mut self, _: &mut HandleEvents, diagnostics: &mut Diagnostics) {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::{FragmentRef, Fragments, StackSink};
 use crate::collect::{HandleEvents, RawKind, UNKNOWN_ID};
 use crate::etl::{Diagnostics, Event, WarningKind};
-use crate::kernel::{StackKeyFrames, StackKeyRef, StackWalk, frame_addresses};
+use crate::kernel::{StackKeyFrames, StackKeyRef, StackWalk};
 
 /// Parts that may wait for an event that has not been read yet.
 const MAX_WAITING: usize = 4096;
@@ -24,7 +24,6 @@ pub struct EventStacks {
     /// Parts with the time of an event that may still come: their own time is no later.
     waiting: Vec<(Part, FragmentRef)>,
     dropped: u64,
-    scratch: Vec<u64>,
 }
 
 /// A part of a stack and the event it belongs to.
@@ -166,8 +165,7 @@ impl StackSink for EventStacks {
             is_user,
         };
         self.offer(part, event.time, events, |stacks| {
-            frame_addresses(walk.frames, event.pointer_size, &mut stacks.scratch);
-            stacks.fragments.intern(&stacks.scratch, is_user)
+            stacks.fragments.intern(walk.frames, event.pointer_size, is_user)
         });
     }
 
@@ -191,10 +189,7 @@ impl StackSink for EventStacks {
     }
 
     fn key_frames(&mut self, frames: &StackKeyFrames<'_>, event: &Event<'_>) {
-        if self.fragments.is_awaited(frames.key) {
-            frame_addresses(frames.frames, event.pointer_size, &mut self.scratch);
-            self.fragments.define(frames.key, &self.scratch);
-        }
+        self.fragments.define(frames.key, frames.frames, event.pointer_size);
     }
 
     fn finish(&mut self, events: &mut HandleEvents, diagnostics: &mut Diagnostics) {
@@ -256,7 +251,7 @@ mod tests {
 
     fn addresses(stacks: &EventStacks, row: usize) -> Vec<u64> {
         let parts = stacks.parts(row);
-        parts.iter().flat_map(|part| stacks.fragments().addresses(*part)).copied().collect()
+        parts.iter().flat_map(|part| stacks.fragments().addresses(*part)).collect()
     }
 
     #[test]

@@ -37,9 +37,13 @@ impl FragmentRef {
 }
 
 /// Address lists, each once, compared by content: the hash only finds candidates.
+///
+/// Lists are kept as they stand in the file, eight bytes an address, so that interning one that is
+/// known copies nothing.
 #[derive(Default)]
 pub struct Fragments {
-    addresses: Vec<u64>,
+    bytes: Vec<u8>,
+    widened: Vec<u8>,
     ends: Vec<usize>,
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
@@ -50,9 +54,11 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// The fragment with these addresses.
-    pub fn intern(&mut self, addresses: &[u64], is_user: bool) -> FragmentRef {
-        FragmentRef::new(self.intern_index(addresses) as usize, false, is_user)
+    /// The fragment with these addresses, given as they stand in a stack event of a system with
+    /// pointers of `pointer_size` bytes. A cut last address is left out.
+    pub fn intern(&mut self, frames: &[u8], pointer_size: usize, is_user: bool) -> FragmentRef {
+        let index = self.intern_frames(frames, pointer_size);
+        FragmentRef::new(index as usize, false, is_user)
     }
 
     /// The fragment that a key stands for from now until its frames come.
@@ -67,15 +73,12 @@ impl Fragments {
         FragmentRef::new(index as usize, true, is_user)
     }
 
-    /// Whether somebody waits for the frames of a key.
-    pub fn is_awaited(&self, key: u64) -> bool {
-        self.open_keys.contains_key(&key)
-    }
-
     /// Takes the frames of a key.
-    pub fn define(&mut self, key: u64, addresses: &[u64]) {
+    ///
+    /// They are given as for [`Self::intern`].
+    pub fn define(&mut self, key: u64, frames: &[u8], pointer_size: usize) {
         if let Some(index) = self.open_keys.remove(&key) {
-            let fragment = self.intern_index(addresses);
+            let fragment = self.intern_frames(frames, pointer_size);
             if let Some(slot) = self.keyed.get_mut(index as usize) {
                 *slot = Some(fragment);
             }
@@ -88,71 +91,108 @@ impl Fragments {
     }
 
     /// The addresses of a fragment; none for [`FragmentRef::NONE`] and keys without frames.
-    pub fn addresses(&self, fragment: FragmentRef) -> &[u64] {
-        if fragment == FragmentRef::NONE {
-            return &[];
-        }
-        let index = if fragment.is_keyed() {
+    pub fn addresses(&self, fragment: FragmentRef) -> impl Iterator<Item = u64> + Clone + '_ {
+        let index = if fragment == FragmentRef::NONE {
+            None
+        } else if fragment.is_keyed() {
             self.keyed.get(fragment.index()).copied().flatten()
         } else {
             Some(fragment.index() as u32)
         };
-        index.map_or(&[], |index| slice(&self.addresses, &self.ends, index))
+        let list = index.map_or(&[][..], |index| slice(&self.bytes, &self.ends, index));
+        list.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
-    fn intern_index(&mut self, list: &[u64]) -> u32 {
-        let Self { addresses, ends, table, hasher, .. } = self;
+    fn intern_frames(&mut self, frames: &[u8], pointer_size: usize) -> u32 {
+        if pointer_size == 8 {
+            return self.intern_list(&frames[..frames.len() / 8 * 8]);
+        }
+        let mut widened = std::mem::take(&mut self.widened);
+        widened.clear();
+        for address in frames.as_chunks::<4>().0 {
+            widened.extend_from_slice(address);
+            widened.extend_from_slice(&[0; 4]);
+        }
+        let index = self.intern_list(&widened);
+        self.widened = widened;
+        index
+    }
+
+    fn intern_list(&mut self, list: &[u8]) -> u32 {
+        let Self { bytes, ends, table, hasher, .. } = self;
         let hash = hasher.hash_one(list);
-        if let Some(index) = table.find(hash, |index| slice(addresses, ends, *index) == list) {
+        if let Some(index) = table.find(hash, |index| slice(bytes, ends, *index) == list) {
             return *index;
         }
         let index = ends.len() as u32;
-        addresses.extend_from_slice(list);
-        ends.push(addresses.len());
-        table.insert_unique(hash, index, |index| hasher.hash_one(slice(addresses, ends, *index)));
+        bytes.extend_from_slice(list);
+        ends.push(bytes.len());
+        table.insert_unique(hash, index, |index| hasher.hash_one(slice(bytes, ends, *index)));
         index
     }
 }
 
-fn slice<'a>(addresses: &'a [u64], ends: &[usize], index: u32) -> &'a [u64] {
+fn slice<'a>(bytes: &'a [u8], ends: &[usize], index: u32) -> &'a [u8] {
     let index = index as usize;
     let start = index.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
     let end = ends.get(index).copied().unwrap_or(start);
-    &addresses[start..end]
+    &bytes[start..end]
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Addresses as they stand in a stack event of a 64-bit system.
+    pub(crate) fn frames(addresses: &[u64]) -> Vec<u8> {
+        addresses.iter().flat_map(|address| address.to_le_bytes()).collect()
+    }
+
+    fn addresses(fragments: &Fragments, fragment: FragmentRef) -> Vec<u64> {
+        fragments.addresses(fragment).collect()
+    }
 
     #[test]
     fn equal_parts_are_kept_once() {
         let mut fragments = Fragments::default();
-        let a = fragments.intern(&[1, 2], false);
-        let b = fragments.intern(&[3], false);
-        assert_eq!(fragments.intern(&[1, 2], false), a);
-        assert_eq!((fragments.addresses(a), fragments.addresses(b)), (&[1, 2][..], &[3][..]));
-        assert!(fragments.intern(&[1, 2], true).is_user());
+        let a = fragments.intern(&frames(&[1, 2]), 8, false);
+        let b = fragments.intern(&frames(&[3]), 8, false);
+        assert_eq!(fragments.intern(&frames(&[1, 2]), 8, false), a);
+        assert_eq!(addresses(&fragments, a), [1, 2]);
+        assert_eq!(addresses(&fragments, b), [3]);
+        assert!(fragments.intern(&frames(&[1, 2]), 8, true).is_user());
+    }
+
+    #[test]
+    fn narrow_addresses_are_widened_and_a_cut_one_is_left_out() {
+        let mut fragments = Fragments::default();
+        let narrow = fragments.intern(&[1, 0, 0, 0x80, 2, 0, 0, 0, 9], 4, false);
+        assert_eq!(addresses(&fragments, narrow), [0x8000_0001, 2]);
+        assert_eq!(fragments.intern(&frames(&[0x8000_0001, 2]), 8, false), narrow);
+        let mut cut = frames(&[7]);
+        cut.push(1);
+        let wide = fragments.intern(&cut, 8, false);
+        assert_eq!(addresses(&fragments, wide), [7]);
     }
 
     #[test]
     fn a_reference_means_the_first_frames_after_it() {
         let mut fragments = Fragments::default();
-        fragments.define(7, &[9]);
+        fragments.define(7, &frames(&[9]), 8);
         let before = fragments.refer(7, false);
-        fragments.define(7, &[1]);
+        fragments.define(7, &frames(&[1]), 8);
         let after = fragments.refer(7, false);
-        fragments.define(7, &[2]);
-        fragments.define(7, &[3]);
-        assert_eq!(fragments.addresses(before), [1]);
-        assert_eq!(fragments.addresses(after), [2]);
+        fragments.define(7, &frames(&[2]), 8);
+        fragments.define(7, &frames(&[3]), 8);
+        assert_eq!(addresses(&fragments, before), [1]);
+        assert_eq!(addresses(&fragments, after), [2]);
     }
 
     #[test]
     fn a_key_without_frames_is_no_stack() {
         let mut fragments = Fragments::default();
         let lost = fragments.refer(7, true);
-        assert!(fragments.addresses(lost).is_empty());
+        assert!(addresses(&fragments, lost).is_empty());
         assert_eq!(fragments.unresolved_keys(), 1);
     }
 }

@@ -132,7 +132,7 @@ impl<'a> StackResolver<'a> {
     /// The frames of one part.
     fn part(&mut self, part: FragmentRef, pid: u32, time: i64) -> Answer {
         let addresses = self.fragments.addresses(part);
-        let is_kernel = addresses.iter().all(|address| self.spaces.is_kernel(*address));
+        let is_kernel = addresses.clone().all(|address| self.spaces.is_kernel(address));
         let key = (part, if is_kernel { ANY_PROCESS } else { pid });
         if let Some(answer) = self.parts.get(key, time) {
             return answer;
@@ -140,12 +140,12 @@ impl<'a> StackResolver<'a> {
         let (mut from, mut to) = (i64::MIN, i64::MAX);
         let start = self.lists.begin();
         for address in addresses {
-            let located = self.spaces.locate(pid, *address, time);
+            let located = self.spaces.locate(pid, address, time);
             from = from.max(located.from);
             to = to.min(located.to);
             let key = match located.place {
                 Some((module, rva)) => FrameKey::InModule(module, rva),
-                None => FrameKey::Address(*address),
+                None => FrameKey::Address(address),
             };
             self.lists.frames.push(self.frames.intern(key));
         }
@@ -206,6 +206,7 @@ impl FrameLists {
 mod tests {
     use super::*;
     use crate::stacks::Mapping;
+    use crate::stacks::fragments::tests::frames;
 
     const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 
@@ -226,9 +227,9 @@ mod tests {
     #[test]
     fn equal_code_at_different_addresses_is_one_stack() {
         let (spaces, mut fragments) = (spaces(), Fragments::default());
-        let kernel = fragments.intern(&[KERNEL + 5], false);
-        let in_7 = fragments.intern(&[0x1010], true);
-        let in_8 = fragments.intern(&[0x2010], true);
+        let kernel = fragments.intern(&frames(&[KERNEL + 5]), 8, false);
+        let in_7 = fragments.intern(&frames(&[0x1010]), 8, true);
+        let in_8 = fragments.intern(&frames(&[0x2010]), 8, true);
         let mut resolver = StackResolver::new(&fragments, &spaces);
         let first = resolver.stack([kernel, in_7], &[], 7, 50);
         assert_eq!(resolver.stack([kernel, in_8], &[], 8, 50), first);
@@ -239,7 +240,7 @@ mod tests {
     #[test]
     fn equal_addresses_are_different_stacks_once_a_module_was_replaced() {
         let (spaces, mut fragments) = (spaces(), Fragments::default());
-        let user = fragments.intern(&[0x1010], true);
+        let user = fragments.intern(&frames(&[0x1010]), 8, true);
         let mut resolver = StackResolver::new(&fragments, &spaces);
         let before = resolver.stack([user, FragmentRef::NONE], &[], 7, 50);
         let after = resolver.stack([user, FragmentRef::NONE], &[], 7, 150);
