@@ -1,0 +1,103 @@
+//! What users and scripts see of small traces made by hand.
+
+mod json;
+mod tables;
+mod text;
+
+use handlescope_model::tables::{Module, ModuleLoad};
+use serde_json::{Value, json};
+
+use crate::command::{Command, Dump};
+use crate::query::fixture::{
+    APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
+    object_create, object_delete, reference, unmap,
+};
+use crate::query::{self, Source};
+use crate::screen::Screen;
+
+/// What a `.dump` prints for some traces.
+fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
+    let sources: Vec<Source<'_>> = saved.iter().map(|saved| saved.source()).collect();
+    let mut out = Vec::new();
+    let Ok(Some(Command::Dump(dump))) = Command::parse(line) else { panic!("{line}") };
+    match dump {
+        Dump::ObjectRef(args) => {
+            let answer = query::object_ref(&sources, &args, saved[0]).expect("an answer");
+            super::object_ref(&answer, &args, screen, &mut out)
+        }
+        Dump::Process(args) => {
+            let answers = query::processes(&sources, &args).expect("an answer");
+            super::processes(&answers, &args, screen, &mut out)
+        }
+        Dump::Module(args) => {
+            let answers = query::modules(&sources, &args).expect("an answer");
+            super::modules(&answers, &args, screen, &mut out)
+        }
+        Dump::Stats(args) => {
+            let answers = query::stats(&sources).expect("an answer");
+            super::stats(&answers, &args, screen, &mut out)
+        }
+    }
+    .expect("written");
+    String::from_utf8(out).expect("text")
+}
+
+fn text(saved: &Saved, options: &str) -> String {
+    printed(&[saved], &format!(".dump ObjectRef {options}"), Screen::PLAIN)
+}
+
+fn json_of(saved: &[&Saved], line: &str) -> Value {
+    let text = printed(saved, line, Screen::PLAIN);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// An event, a file, a mapping and a handle from before the trace.
+fn mixed() -> Saved {
+    let mut fixture = Fixture::new();
+    let stack = fixture.stack(&["nt.exe!NtCreateEvent", "app.exe+0x1a2b", "0x1F4B0000123"]);
+    fixture.object(NewObject {
+        name: r"\BaseNamedObjects\Signal",
+        events: vec![
+            create(APP, 1_000, 0xC0).on(stack),
+            duplicate(OTHER, 2_000, 0x8000_1DDC, (APP, 0xC0)).leaked(),
+            duplicate(APP, 3_000, 0xC0, (APP, 0xC0)).inherited_by(CHILD),
+            close(APP, 4_000, 0xC0),
+            close(CHILD, 5_000, 0xC0),
+        ],
+        existing: vec![(OTHER, 0x8000_1DDC)],
+        is_multiprocess: true,
+        ..NewObject::default()
+    });
+    fixture.object(NewObject {
+        kind: "File",
+        events: vec![
+            object_create(APP, 10_000),
+            reference(APP, 11_000, 2),
+            create(APP, 12_000, 0x10),
+            reference(APP, 13_000, -2),
+            close(APP, 14_000, 0x10),
+            object_delete(APP, 15_000),
+        ],
+        ..NewObject::default()
+    });
+    fixture.object(NewObject {
+        kind: "FileMapping",
+        events: vec![
+            map(APP, 20_000, 0x1_0000, 0x10_0000),
+            unmap(APP, 21_000, 0x1_0000, 0x10_0000),
+        ],
+        ..NewObject::default()
+    });
+    fixture.object(NewObject {
+        kind: "Key",
+        name: r"\REGISTRY\X",
+        existing: vec![(APP, 0x44)],
+        ..NewObject::default()
+    });
+    fixture.object(NewObject {
+        kind: "Key",
+        existing: vec![(APP, 0x48), (OTHER, 0x48)],
+        ..NewObject::default()
+    });
+    fixture.save()
+}

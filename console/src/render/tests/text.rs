@@ -1,0 +1,124 @@
+//! Text of `.dump ObjectRef`.
+
+use super::*;
+
+#[test]
+fn objects_stand_above_their_events_in_time_order() {
+    insta::assert_snapshot!(text(&mixed(), "-ShowRef"), @r"
+    2024-05-10 12:46:34    demo
+    Id: 4 Object: 0xFFFF810000000030 \REGISTRY\X Lifetime: 9999.000000 s  Type: Key Owner: app.exe(100), Handle Value: 0x44
+    Id: 5 Object: 0xFFFF810000000040  Lifetime: 9999.000000 s  Type: Key Handle Count: 2
+    Id: 1 Object: 0xFFFF810000000000 \BaseNamedObjects\Signal Lifetime: 9999.000000 s  Type: Event Create+Duplicate-Close: 1+2-2 = 1
+    	2024-05-10 12:46:34.501000   100/7     HandleCreate    0xC0    app.exe Stack: 0
+    	2024-05-10 12:46:34.502000   300/7     HandleDuplicate 0x80001DDC other.exe SourceProcess: app.exe(100) SourceHandle: 0xC0 Stack: None
+    	2024-05-10 12:46:34.503000   100/7     HandleDuplicate 0xC0    app.exe Inherited by process child.exe(200) +- Stack: None
+    	2024-05-10 12:46:34.504000   100/7     HandleClose     0xC0    app.exe Stack: None
+    	2024-05-10 12:46:34.505000   200/7     HandleClose     0xC0    child.exe +-  Inherited from app.exe(100) Stack: None
+    Id: 2 Object: 0xFFFF810000000010  Lifetime: 0.005000 s  Type: File Create+Duplicate-Close: 1+0-1 = 0
+    	2024-05-10 12:46:34.510000   100/7     Object Create   app.exe ------------------------------- None
+    	2024-05-10 12:46:34.511000   100/7     RefChange       app.exe 2 Stack: None
+    	2024-05-10 12:46:34.512000   100/7     HandleCreate    0x10    app.exe Stack: None
+    	2024-05-10 12:46:34.513000   100/7     RefChange       app.exe -2 Stack: None
+    	2024-05-10 12:46:34.514000   100/7     HandleClose     0x10    app.exe Stack: None
+    	2024-05-10 12:46:34.515000   100/7     Object Delete   app.exe ------------------------------- None
+    Id: 3 MappingObject: 0xFFFF810000000020 Lifetime: 0.001000 s
+    	2024-05-10 12:46:34.520000   100/7     Map app.exe 0x10000-0x110000 Size:     1,048,576 bytes, Offset: 65536 Stack: None
+    	2024-05-10 12:46:34.521000   100/7     Unmap app.exe 0x10000 Stack: None
+    Objects Created/Destroyed: 3/2 Diff: 1,  Handles Created/Closed/Duplicated: 2/3/2 Diff: 1,  RefChanges: 2 FileMap/Unmap: 1/1
+    File Map/Unmap Count 1/1 - 0 outstanding
+    File Map/Unmap Size  1,048,576/1,048,576 - 0 bytes outstanding
+    ");
+}
+
+#[test]
+fn reference_changes_are_shown_on_request_only() {
+    let shown = text(&mixed(), "-MinMaxId 2 2");
+    assert!(!shown.contains("RefChange "), "{shown}");
+    assert!(shown.contains("RefChanges: 2 "), "{shown}");
+}
+
+#[test]
+fn stacks_are_numbers_or_frames_on_lines_of_their_own() {
+    insta::assert_snapshot!(text(&mixed(), "-Handle 0xC0 -MinMaxTime 0 1ms -ShowStack"), @r"
+    2024-05-10 12:46:34    demo
+    Id: 1 Object: 0xFFFF810000000000 \BaseNamedObjects\Signal Lifetime: 9999.000000 s  Type: Event Create+Duplicate-Close: 1+0-0 = 1
+    	2024-05-10 12:46:34.501000   100/7     HandleCreate    0xC0    app.exe Stack: nt.exe!NtCreateEvent
+    app.exe+0x1A2B
+    <UnknownMethod> 0x1F4B0000123
+
+    Objects Created/Destroyed: 1/0 Diff: 1,  Handles Created/Closed/Duplicated: 1/0/0 Diff: 1,  RefChanges: 0 FileMap/Unmap: 0/0
+    ");
+    insta::assert_snapshot!(
+        text(&mixed(), "-Handle 0xC0 -MinMaxTime 0 1ms -ShowStack -ShowAddress"),
+        @r"
+        2024-05-10 12:46:34    demo
+        Id: 1 Object: 0xFFFF810000000000 \BaseNamedObjects\Signal Lifetime: 9999.000000 s  Type: Event Create+Duplicate-Close: 1+0-0 = 1
+        	2024-05-10 12:46:34.501000   100/7     HandleCreate    0xC0    app.exe Stack: nt.exe!NtCreateEvent+0x1F 0x7FF600009000
+        app.exe+0x1A2B 0x7FF601001A2B
+        <UnknownMethod> 0x1F4B0000123
+
+        Objects Created/Destroyed: 1/0 Diff: 1,  Handles Created/Closed/Duplicated: 1/0/0 Diff: 1,  RefChanges: 0 FileMap/Unmap: 0/0
+        "
+    );
+}
+
+#[test]
+fn tables_replace_objects_and_none_replaces_sums() {
+    insta::assert_snapshot!(text(&mixed(), "-ShowTotal Total"), @r"
+    2024-05-10 12:46:34    demo
+    Not closed Handle counts for 2 processes
+    Event                                                       :       1
+    Key                                                         :       3
+    =====================================================================
+    Sum                                                         :       4
+    Objects Created/Destroyed: 3/2 Diff: 1,  Handles Created/Closed/Duplicated: 2/3/2 Diff: 1,  RefChanges: 2 FileMap/Unmap: 1/1
+    File Map/Unmap Count 1/1 - 0 outstanding
+    File Map/Unmap Size  1,048,576/1,048,576 - 0 bytes outstanding
+    ");
+    insta::assert_snapshot!(text(&mixed(), "-ShowTotal Process -TopN 1"), @r"
+    2024-05-10 12:46:34    demo
+    Not closed handles at trace end:
+    app.exe(100)                                                :       2
+    =====================================================================
+    Sum                                                         :       2
+    Objects Created/Destroyed: 3/2 Diff: 1,  Handles Created/Closed/Duplicated: 2/3/2 Diff: 1,  RefChanges: 2 FileMap/Unmap: 1/1
+    File Map/Unmap Count 1/1 - 0 outstanding
+    File Map/Unmap Size  1,048,576/1,048,576 - 0 bytes outstanding
+    ");
+    insta::assert_snapshot!(text(&mixed(), "-ShowTotal None -MinMaxId 4 4"), @r"
+    2024-05-10 12:46:34    demo
+    Id: 4 Object: 0xFFFF810000000030 \REGISTRY\X Lifetime: 9999.000000 s  Type: Key Owner: app.exe(100), Handle Value: 0x44
+    ");
+}
+
+#[test]
+fn several_traces_get_a_sum_over_all() {
+    let (one, two) = (mixed(), mixed());
+    let shown = printed(&[&one, &two], ".dump ObjectRef -Map 1", Screen::PLAIN);
+    let counts: Vec<_> =
+        shown.lines().filter(|line| line.starts_with("File Map/Unmap C")).collect();
+    assert_eq!(counts.len(), 3);
+    assert_eq!(counts[2], "File Map/Unmap Count 2/2 - 0 outstanding");
+    let none = printed(&[&one, &two], ".dump ObjectRef -ShowTotal Process", Screen::PLAIN);
+    assert_eq!(none.matches("Objects Created").count(), 2);
+}
+
+#[test]
+fn colors_are_etwanalyzers() {
+    let screen = Screen { width: Some(200), color: true };
+    let shown = printed(&[&mixed()], ".dump ObjectRef -MinMaxId 4 4", screen);
+    insta::assert_snapshot!(shown.replace('\u{1b}', "^"), @r"
+    ^[36m2024-05-10 12:46:34    demo^[0m
+    Id: 4 Object: 0xFFFF810000000030 \REGISTRY\X Lifetime: 9999.000000 s  Type: ^[32mKey^[0m Owner: ^[35mapp.exe(100)^[0m, Handle Value: 0x44
+    ^[33mObjects Created/Destroyed: 0/0 Diff: 0,  Handles Created/Closed/Duplicated: 0/0/0 Diff: 0,  RefChanges: 0 FileMap/Unmap: 0/0^[0m
+    ");
+}
+
+#[test]
+fn names_cannot_break_lines_or_reach_the_terminal() {
+    let mut fixture = Fixture::new();
+    let events = vec![create(APP, 1, 4)];
+    fixture.object(NewObject { name: "a\u{1b}[2J\nb", events, ..NewObject::default() });
+    let shown = text(&fixture.save(), "");
+    assert!(shown.contains(r"a\u{1b}[2J\nb Lifetime"), "{shown}");
+}
