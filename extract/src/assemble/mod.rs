@@ -104,7 +104,7 @@ pub(crate) fn assemble(
         &collected,
         counter,
         &owners.attribution,
-        trace::StackFigures { stacks_total, frames_in_modules },
+        &trace::StackFigures { stacks_total, frames_in_modules },
     );
     writer.table(Table::Trace, info.into_frame())?;
     let output_bytes = writer.finish()?;

@@ -44,7 +44,7 @@ pub(super) fn info(
     collected: &Collector<EventStacks>,
     counter: &EventCounter,
     attribution: &Attribution,
-    figures: StackFigures,
+    figures: &StackFigures,
 ) -> TraceInfos {
     let header = &recording.header;
     let (build, product) = collected.build.clone().unzip();

@@ -49,7 +49,8 @@ impl AllStacks {
         match self.stacks.get_mut(row) {
             Some(stack) => stack.parts.push(part),
             None => {
-                self.stacks.push(JoinedStack { event_time, pid, tid, processor, parts: vec![part] })
+                let parts = vec![part];
+                self.stacks.push(JoinedStack { event_time, pid, tid, processor, parts });
             }
         }
     }

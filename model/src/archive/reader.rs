@@ -70,7 +70,7 @@ impl Trace {
             table.columns().iter().map(|spec| self.column(table, spec.name)).collect();
         let columns = columns?;
         let height = columns.first().map_or(0, Column::len);
-        DataFrame::new(height, columns).map_err(|e| self.damaged(table, e))
+        DataFrame::new(height, columns).map_err(|e| self.damaged(table, &e))
     }
 
     /// One column of a table, in one chunk and with the declared type.
@@ -85,7 +85,7 @@ impl Trace {
             .columns()
             .iter()
             .find(|spec| spec.name == name)
-            .ok_or_else(|| self.damaged(table, format!("no column {name}")))?;
+            .ok_or_else(|| self.damaged(table, &format!("no column {name}")))?;
         let key = (table, spec.name);
         if let Some(column) = lock(&self.columns).get(&key) {
             return Ok(column.clone());
@@ -99,10 +99,10 @@ impl Trace {
         let dtype = spec.dtype.dtype();
         if column.dtype() != &dtype {
             let reason = format!("column {name} is {}, expected {dtype}", column.dtype());
-            return Err(self.damaged(table, reason));
+            return Err(self.damaged(table, &reason));
         }
         if !spec.nullable && column.null_count() > 0 {
-            return Err(self.damaged(table, format!("column {name} has nulls")));
+            return Err(self.damaged(table, &format!("column {name} has nulls")));
         }
         lock(&self.columns).insert(key, column.clone());
         Ok(column)
@@ -116,7 +116,7 @@ impl Trace {
         match self.member(table)? {
             None => Ok(0),
             Some(bytes) => guarded(|| ParquetReader::new(Cursor::new(bytes)).num_rows())
-                .map_err(|reason| self.damaged(table, reason)),
+                .map_err(|reason| self.damaged(table, &reason)),
         }
     }
 
@@ -129,7 +129,7 @@ impl Trace {
             .u32()
             .ok()
             .and_then(|v| v.get(0))
-            .ok_or_else(|| self.damaged(Table::Trace, "no row"))?;
+            .ok_or_else(|| self.damaged(Table::Trace, &"no row"))?;
         if found > SCHEMA_VERSION {
             return Err(ArchiveError::NewerSchema {
                 path: self.path.clone(),
@@ -185,10 +185,10 @@ impl Trace {
             let frame = reader.with_columns(Some(vec![name.to_owned()])).finish()?;
             frame.column(name).map(|column| Some(column.rechunk()))
         })
-        .map_err(|reason| self.damaged(table, reason))
+        .map_err(|reason| self.damaged(table, &reason))
     }
 
-    fn damaged(&self, table: Table, reason: impl ToString) -> ArchiveError {
+    fn damaged(&self, table: Table, reason: &dyn fmt::Display) -> ArchiveError {
         ArchiveError::Member {
             path: self.path.clone(),
             member: table.member(),
