@@ -1,0 +1,98 @@
+//! A trace inside an archive is read in place.
+
+use std::fs::File;
+use std::io::{Cursor, Write as _};
+use std::path::Path;
+
+use handlescope_extract::{ExtractError, NoObserver, extract};
+use handlescope_model::{Table, Trace};
+use handlescope_tests::scenario::TraceBuilder;
+use sevenz_rust::{ArchiveEntry, ArchiveWriter};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+/// A trace with so many handles, to tell one from the other.
+fn trace(handles: u32) -> Vec<u8> {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    for n in 0..handles {
+        let object = 0xffff_8100_0000_1000 + u64::from(n) * 0x100;
+        trace.create_handle(1_000_000 * i64::from(n + 1), (4, 8), object, 4 * n + 4, 16);
+    }
+    trace.to_bytes()
+}
+
+fn write_zip(path: &Path, members: &[(&str, Vec<u8>)]) {
+    let mut archive = ZipWriter::new(File::create(path).unwrap());
+    for (name, content) in members {
+        archive.start_file(*name, SimpleFileOptions::default()).unwrap();
+        archive.write_all(content).unwrap();
+    }
+    archive.finish().unwrap();
+}
+
+fn write_7z(path: &Path, members: &[(&str, Vec<u8>)]) {
+    let mut archive = ArchiveWriter::create(path).unwrap();
+    for (name, content) in members {
+        let entry = ArchiveEntry::new_file(name);
+        archive.push_archive_entry(entry, Some(Cursor::new(content))).unwrap();
+    }
+    archive.finish().unwrap();
+}
+
+type Write = fn(&Path, &[(&str, Vec<u8>)]);
+
+const ARCHIVES: [(&str, Write); 2] = [("zip", write_zip), ("7z", write_7z)];
+
+/// Objects in the extract of an archive, and the name of the trace that was taken.
+fn objects(archive: &Path) -> Result<(usize, String), ExtractError> {
+    let output = archive.with_extension("json7z");
+    extract(archive, &output, &NoObserver)?;
+    let trace = Trace::open(&output).unwrap();
+    let name = trace.column(Table::Trace, "source_name").unwrap();
+    Ok((trace.height(Table::Objects).unwrap(), name.str().unwrap().get(0).unwrap().to_owned()))
+}
+
+#[test]
+fn the_only_trace_of_an_archive_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for (extension, write) in ARCHIVES {
+        let path = folder.path().join(format!("bundle.{extension}"));
+        write(&path, &[("notes.txt", b"hello".to_vec()), ("deep/some.etl", trace(3))]);
+        let (count, name) = objects(&path).unwrap();
+        assert_eq!((count, name.as_str()), (3, "deep/some.etl"), "{extension}");
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 2, "{extension}: something unpacked was left behind");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(path.with_extension("json7z")).unwrap();
+    }
+}
+
+#[test]
+fn of_several_traces_the_one_named_like_the_archive_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for (extension, write) in ARCHIVES {
+        let path = folder.path().join(format!("b.{extension}"));
+        write(&path, &[("a.etl", trace(1)), ("b.etl", trace(2)), ("c.etl", trace(3))]);
+        assert_eq!(objects(&path).unwrap().0, 2, "{extension}");
+        let path = folder.path().join(format!("x.{extension}"));
+        write(&path, &[("a.etl", trace(1)), ("b.etl", trace(2))]);
+        let message = objects(&path).unwrap_err().to_string();
+        assert!(message.contains("2 .etl files in the archive"), "{message}");
+    }
+}
+
+#[test]
+fn a_cut_archive_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for (extension, write) in ARCHIVES {
+        let path = folder.path().join(format!("cut.{extension}"));
+        write(&path, &[("a.etl", trace(50))]);
+        let bytes = std::fs::read(&path).unwrap();
+        for length in [bytes.len() - 1, bytes.len() / 2, 40] {
+            std::fs::write(&path, &bytes[..length]).unwrap();
+            let message = objects(&path).unwrap_err().to_string();
+            assert!(message.contains(&format!("cut.{extension}: cannot unpack")), "{message}");
+        }
+    }
+}
