@@ -87,11 +87,9 @@ pub struct Images {
     live: HashMap<(u32, u64), usize>,
     /// All mappings that start at a place, in the order they were first seen.
     places: HashMap<(u32, u64), Vec<usize>>,
-    /// The image to which the last `ImageID` record of a place went; its RSDS record follows.
-    identified: HashMap<(u32, u64), (i64, usize)>,
     /// The image event last seen for a place, to which identity records of the same time belong.
     recent: HashMap<(u32, u64), (i64, usize)>,
-    /// Identity records that came before their image event of the same time.
+    /// Identity records that wait for an image event of the same time, one time per place.
     early: HashMap<(u32, u64), (i64, Vec<Identity>)>,
     orphans: u64,
 }
@@ -103,6 +101,7 @@ impl Images {
     /// been there since before the trace.
     pub fn event(&mut self, image: &Image<'_>, time: i64) {
         let place = (image.pid, image.base);
+        let same_time = self.take_early(place, time);
         let row = match (image.action, self.live.get(&place)) {
             (ImageAction::Load, _) => self.add(image, Some(time)),
             (_, Some(row)) => *row,
@@ -122,14 +121,8 @@ impl Images {
             known.timestamp = image.timestamp;
         }
         self.recent.insert(place, (time, row));
-        match self.early.remove(&place) {
-            Some((early, records)) if early == time => {
-                for record in records {
-                    self.identify(row, record);
-                }
-            }
-            Some((_, records)) => self.orphans += records.len() as u64,
-            None => {}
+        for record in same_time {
+            self.identify(row, record);
         }
     }
 
@@ -148,44 +141,61 @@ impl Images {
         self.versions.insert((version.size, version.timestamp), version.file_version);
     }
 
-    /// Counts identity records whose image event never came.
+    /// Gives the identity records whose image event never came to other images of their place;
+    /// counts those of places without image.
     pub fn finish(&mut self, diagnostics: &mut Diagnostics) {
-        let waiting: usize = self.early.values().map(|(_, records)| records.len()).sum();
-        let lost = self.orphans + waiting as u64;
-        diagnostics.add(WarningKind::IdentityWithoutImage, lost, None);
+        let places: Vec<_> = self.early.keys().copied().collect();
+        for place in places {
+            self.settle(place);
+        }
+        diagnostics.add(WarningKind::IdentityWithoutImage, self.orphans, None);
     }
 
-    /// Gives a record to its image, or lets it wait for an image event of its own time.
+    /// Gives a record to the image event of its own time, or lets it wait for one: merged traces
+    /// have both at the same time, but not always in this order.
     fn identity(&mut self, place: (u32, u64), time: i64, record: Identity) {
-        if let Some(row) = self.image_of(place, time, &record) {
-            if matches!(record, Identity::Id(_)) {
-                self.identified.insert(place, (time, row));
-            }
+        if let Some((at, row)) = self.recent.get(&place).copied()
+            && at == time
+        {
             self.identify(row, record);
             return;
         }
-        let (at, records) = self.early.entry(place).or_insert((time, Vec::new()));
-        // A handful of records belong to one image event; others of the place are lost.
-        if *at != time || records.len() >= 8 {
-            self.orphans += records.len() as u64;
-            *at = time;
-            records.clear();
+        // A handful of records belong to one image event.
+        let settles = |(at, records): &(i64, Vec<Identity>)| *at != time || records.len() >= 8;
+        if self.early.get(&place).is_some_and(settles) {
+            self.settle(place);
         }
-        records.push(record);
+        self.early.entry(place).or_insert((time, Vec::new())).1.push(record);
     }
 
-    /// The image a record belongs to: that of the image event of the same time, as merged traces
-    /// have it. Other writers log the records later, in the order of the images at their place.
-    fn image_of(&self, place: (u32, u64), time: i64, record: &Identity) -> Option<usize> {
-        let of_this_time = |seen: &HashMap<(u32, u64), (i64, usize)>| {
-            seen.get(&place).filter(|(at, _)| *at == time).map(|(_, row)| *row)
-        };
-        if let Some(row) = of_this_time(&self.recent) {
-            return Some(row);
+    /// The waiting records of a place when they have this time; others are settled.
+    fn take_early(&mut self, place: (u32, u64), time: i64) -> Vec<Identity> {
+        if self.early.get(&place).is_some_and(|(early, _)| *early != time) {
+            self.settle(place);
         }
-        if let (Identity::Rsds(_), Some(row)) = (record, of_this_time(&self.identified)) {
-            return Some(row);
+        self.early.remove(&place).map(|(_, records)| records).unwrap_or_default()
+    }
+
+    /// Gives the waiting records of a place to the images that have been there so far.
+    fn settle(&mut self, place: (u32, u64)) {
+        let Some((_, records)) = self.early.remove(&place) else { return };
+        let mut identified = None;
+        for record in records {
+            let after_id = identified.filter(|_| matches!(record, Identity::Rsds(_)));
+            let Some(row) = after_id.or_else(|| self.image_of(place, &record)) else {
+                self.orphans += 1;
+                continue;
+            };
+            if matches!(record, Identity::Id(_)) {
+                identified = Some(row);
+            }
+            self.identify(row, record);
         }
+    }
+
+    /// The image that a record without image event belongs to: some writers log the records
+    /// later, in the order of the images at their place.
+    fn image_of(&self, place: (u32, u64), record: &Identity) -> Option<usize> {
         let rows = self.places.get(&place)?.iter().take(MAX_IMAGES_SEARCHED).copied();
         let with = |test: fn(&Identity, &ImageRow) -> bool| {
             rows.clone().find(|row| self.rows.get(*row).is_some_and(|row| test(record, row)))
@@ -260,9 +270,23 @@ mod tests {
         let mut images = Images::default();
         images.event(&image(ImageAction::Rundown), 1);
         images.rsds(rsds(1), 5);
-        assert_eq!(images.rows[0].file.pdb.as_ref().map(|pdb| pdb.1), Some(1));
         images.rsds(rsds(2), 6);
+        images.finish(&mut Diagnostics::default());
         assert_eq!(images.rows[0].file.pdb.as_ref().map(|pdb| pdb.1), Some(1));
+    }
+
+    #[test]
+    fn a_record_before_its_image_event_is_not_given_to_an_earlier_image_of_the_place() {
+        let rsds = Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age: 1, pdb_name: "a".into() };
+        let mut images = Images::default();
+        images.event(&image(ImageAction::Load), 1);
+        images.event(&image(ImageAction::Unload), 2);
+        images.event(&image(ImageAction::Load), 3);
+        images.rsds(rsds, 9);
+        images.event(&image(ImageAction::Rundown), 9);
+        images.finish(&mut Diagnostics::default());
+        let known: Vec<_> = images.rows.iter().map(|row| row.file.pdb.is_some()).collect();
+        assert_eq!(known, [false, true]);
     }
 
     #[test]

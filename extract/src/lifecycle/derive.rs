@@ -114,7 +114,7 @@ fn is_overlapped(events: &HandleEvents, rows: &[u32]) -> bool {
 ///
 /// A create or duplicate is closed by the first later close of the same value in the same process
 /// that closed nothing else; an inherited duplicate by a close in the child. A map is closed by
-/// the first later unmap.
+/// the first later unmap of the same process.
 fn pair(events: &HandleEvents, owners: &EventOwners, rows: &[u32], scratch: &mut DeriveScratch) {
     let DeriveScratch { closing, few, many } = scratch;
     closing.clear();
@@ -147,7 +147,9 @@ fn pair(events: &HandleEvents, owners: &EventOwners, rows: &[u32], scratch: &mut
             }
             RawKind::Unmap => {
                 for (open, closing) in closing[..at as usize].iter_mut().enumerate() {
-                    let is_map = events.kind[rows[open] as usize] == RawKind::Map;
+                    let open = rows[open] as usize;
+                    let is_map = events.kind[open] == RawKind::Map
+                        && owners.process[open] == owners.process[row];
                     if is_map && *closing == NONE {
                         *closing = at;
                     }

@@ -4,15 +4,17 @@ use std::collections::HashMap;
 
 use handlescope_model::FILE_MAPPING_TYPE;
 
+use super::owners::event_pid;
 use super::{EventOwners, NONE};
-use crate::collect::{HandleEvents, RawKind};
+use crate::collect::{HandleEvents, RawKind, UNKNOWN_ID};
 use crate::etl::{Diagnostics, WarningKind};
 
-/// Address of an object, or process and address of a view.
+/// Address of an object, or pid and address of a view.
 type Key = (u32, u64);
 
-/// Marks keys of kernel objects, which belong to no process.
-const KERNEL: u32 = u32::MAX;
+/// Marks keys of kernel objects, which belong to no process. No process has this pid either: it
+/// stands for a header without one.
+const KERNEL: u32 = UNKNOWN_ID;
 
 /// One object as tracked.
 #[derive(Debug, Clone)]
@@ -134,11 +136,12 @@ impl Objects {
                 Ok(object)
             }
             RawKind::Map => {
-                let pointer = address | u64::from(pids(process)).wrapping_shl(42);
-                Ok(self.open_or_new((process, address), pointer, FILE_MAPPING_TYPE))
+                let pid = view_pid(events, row, process, pids);
+                let pointer = address | u64::from(pid).wrapping_shl(42);
+                Ok(self.open_or_new((pid, address), pointer, FILE_MAPPING_TYPE))
             }
             RawKind::Unmap => {
-                let key = (process, address);
+                let key = (view_pid(events, row, process, pids), address);
                 let object = self.open.get(&key).copied().ok_or(WarningKind::UnmapWithoutMap)?;
                 self.complete(key, object);
                 Ok(object)
@@ -208,5 +211,16 @@ impl Objects {
         if !more.contains(&name) {
             more.push(name);
         }
+    }
+}
+
+/// The pid whose view is mapped or unmapped.
+///
+/// It is the one of the event, not of the process it was given to: a process that ended more than
+/// the grace time ago still unmaps its own views, not those of System.
+fn view_pid(events: &HandleEvents, row: usize, process: u32, pids: &impl Fn(u32) -> u32) -> u32 {
+    match event_pid(events, row) {
+        UNKNOWN_ID => pids(process),
+        pid => pid,
     }
 }

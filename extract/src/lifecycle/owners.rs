@@ -44,15 +44,7 @@ impl EventOwners {
         let grace = clock.ticks(EXIT_GRACE_NS);
         for row in 0..events.len() {
             let time = events.time[row];
-            let detail = events.detail[row] as usize;
-            let pid = match events.kind[row] {
-                // The payload tells whose address space it is; the header only who acted.
-                RawKind::Map | RawKind::Unmap => {
-                    let in_payload = events.views.get(detail).and_then(|view| view.pid);
-                    in_payload.filter(|pid| *pid != 0).unwrap_or(events.pid[row])
-                }
-                _ => events.pid[row],
-            };
+            let pid = event_pid(events, row);
             let process = owners.attribution.attribute(
                 index,
                 pid,
@@ -101,5 +93,19 @@ impl EventOwners {
                 DuplicateOwners { caller, source, inherited_by: inherited_by.unwrap_or(NONE) };
         }
         target
+    }
+}
+
+/// The pid an event is about.
+///
+/// The payload of a map or unmap tells whose address space it is; the header only who acted.
+pub(super) fn event_pid(events: &HandleEvents, row: usize) -> u32 {
+    match events.kind[row] {
+        RawKind::Map | RawKind::Unmap => {
+            let view = events.views.get(events.detail[row] as usize);
+            let in_payload = view.and_then(|view| view.pid).filter(|pid| *pid != 0);
+            in_payload.unwrap_or(events.pid[row])
+        }
+        _ => events.pid[row],
     }
 }

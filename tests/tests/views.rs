@@ -1,0 +1,69 @@
+//! Views of files: whose they are, whatever process their events are given to.
+
+use handlescope_extract::{NoObserver, extract};
+use handlescope_model::{EventKind, Table, Trace};
+use handlescope_tests::scenario::{TraceBuilder, View};
+
+const MS: i64 = 1_000_000;
+const BASE: u64 = 0x1_b544_0000_0000;
+
+fn view(pid: u32) -> View {
+    View { base: BASE, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid }
+}
+
+/// Pointer, event kinds and leaked events of each object.
+fn objects(trace: &TraceBuilder) -> Vec<(u64, Vec<EventKind>, Vec<bool>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
+    trace.write(&input).unwrap();
+    extract(&input, &output, &NoObserver).unwrap();
+    let trace = Trace::open(&output).unwrap();
+    let (objects, events) =
+        (trace.frame(Table::Objects).unwrap(), trace.frame(Table::Events).unwrap());
+    let number = |column: &str, row: usize| {
+        objects.column(column).unwrap().u32().unwrap().get(row).unwrap() as usize
+    };
+    let kinds = events.column("kind").unwrap();
+    let leaked = events.column("leaked").unwrap();
+    (0..objects.height())
+        .map(|row| {
+            let pointer = objects.column("pointer").unwrap().u64().unwrap().get(row).unwrap();
+            let first = number("first_event", row);
+            let slice = first..first + number("event_count", row);
+            let kind =
+                |event| EventKind::from_code(kinds.u32().unwrap().get(event).unwrap()).unwrap();
+            (
+                pointer,
+                slice.clone().map(kind).collect(),
+                slice.map(|event| leaked.bool().unwrap().get(event).unwrap()).collect(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn an_unmap_long_after_the_end_of_its_process_still_ends_the_view() {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "app.exe").ended(10 * MS);
+    trace.map(MS, (700, 701), view(700));
+    trace.unmap(20 * MS, (700, 701), view(700));
+    let (map, unmap) = (EventKind::Map, EventKind::Unmap);
+    // The unmap is given to System, so nothing of app.exe ever unmapped the view.
+    assert_eq!(objects(&trace), [(BASE | 700 << 42, vec![map, unmap], vec![true, false])]);
+}
+
+#[test]
+fn a_view_of_an_unknown_process_is_not_one_of_system() {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.map(MS, (4, 5), view(4));
+    trace.map(2 * MS, (999, 1), view(999));
+    trace.unmap(3 * MS, (999, 1), view(999));
+    let (map, unmap) = (EventKind::Map, EventKind::Unmap);
+    let expected = [
+        (BASE | 999 << 42, vec![map, unmap], vec![false, false]),
+        (BASE | 4 << 42, vec![map], vec![true]),
+    ];
+    assert_eq!(objects(&trace), expected);
+}
