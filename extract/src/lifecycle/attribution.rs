@@ -21,9 +21,16 @@ impl ProcessIndex {
     pub fn new(rows: &[ProcessRow]) -> Self {
         let mut lifetimes: HashMap<u32, Vec<_>> = HashMap::new();
         let mut children: HashMap<u32, Vec<_>> = HashMap::new();
+        let mut last_ends = HashMap::new();
         for (row, process) in rows.iter().enumerate() {
             let row = row as u32;
-            let start = process.start.unwrap_or(i64::MIN);
+            let before: Option<i64> = last_ends.get(&process.process.pid).copied();
+            // A lost start of a reused pid was not before the end of the process before.
+            let earliest = before.map_or(i64::MIN, |end| end.saturating_add(1));
+            let start = process.start.unwrap_or(earliest);
+            if let Some(end) = process.end {
+                last_ends.insert(process.process.pid, end);
+            }
             let end = process.end.unwrap_or(i64::MAX);
             lifetimes.entry(process.process.pid).or_default().push((start, end, row));
             if let Some(start) = process.start {
@@ -153,6 +160,14 @@ mod tests {
         assert_eq!(index.find(7, 100), Some(1));
         assert_eq!(index.find(7, 101), None);
         assert_eq!(index.find(7, 200), Some(2));
+    }
+
+    #[test]
+    fn a_process_with_lost_start_does_not_hide_the_one_that_ended_before() {
+        let rows = [process(7, 4, None, Some(100)), process(7, 4, None, None)];
+        let index = ProcessIndex::new(&rows);
+        assert_eq!(index.find(7, 100), Some(0));
+        assert_eq!(index.find(7, 101), Some(1));
     }
 
     #[test]
