@@ -1,9 +1,13 @@
 //! Row numbers as types: an index names the table it points into.
 
+use polars::prelude::Column;
+
+use crate::{Cell, ColumnType};
+
 macro_rules! index {
     ($($(#[$doc:meta])+ $name:ident;)+) => {$(
         $(#[$doc])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub u32);
 
         impl $name {
@@ -13,10 +17,20 @@ macro_rules! index {
             }
         }
 
-        impl From<usize> for $name {
-            /// Row numbers fit in 32 bits: the extractor refuses tables of 2^32 - 1 rows.
-            fn from(row: usize) -> Self {
-                Self(u32::try_from(row).unwrap_or(sentinel()))
+        impl Cell for $name {
+            const TYPE: ColumnType = ColumnType::U32;
+            const NULLABLE: bool = false;
+            fn column(name: &str, values: Vec<Self>) -> Column {
+                u32::column(name, values.into_iter().map(|index| index.0).collect())
+            }
+        }
+
+        impl Cell for Option<$name> {
+            const TYPE: ColumnType = ColumnType::U32;
+            const NULLABLE: bool = true;
+            fn column(name: &str, values: Vec<Self>) -> Column {
+                let rows = values.into_iter().map(|index| index.map(|index| index.0));
+                Option::<u32>::column(name, rows.collect())
             }
         }
     )+};

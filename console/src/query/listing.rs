@@ -46,8 +46,6 @@ pub struct EventRow {
 pub struct DuplicateRow {
     /// Row of the process it was duplicated from.
     pub source_process: Option<u32>,
-    /// Its process id, as in the event.
-    pub source_pid: Option<u32>,
     /// The handle there.
     pub source_handle: Option<u64>,
     /// Row of the process that called.
@@ -139,7 +137,6 @@ impl Listing {
         let columns = &self.events;
         DuplicateRow {
             source_process: columns.source_process.get(event),
-            source_pid: columns.source_pid.get(event),
             source_handle: columns.source_handle.get(event),
             caller_process: columns.caller_process.get(event),
             inherited_by: columns.inherited_by.get(event),
@@ -208,7 +205,6 @@ struct EventColumns {
     handle: U64s,
     ref_delta: I32s,
     source_process: U32s,
-    source_pid: U32s,
     source_handle: U64s,
     caller_process: U32s,
     inherited_by: U32s,
@@ -230,7 +226,6 @@ impl EventColumns {
             handle: events.u64s("handle")?,
             ref_delta: events.ref_delta()?,
             source_process: events.u32s("source_process")?,
-            source_pid: events.u32s("source_pid")?,
             source_handle: events.u64s("source_handle")?,
             caller_process: events.u32s("caller_process")?,
             inherited_by: events.u32s("inherited_by")?,

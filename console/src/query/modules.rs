@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use handlescope_model::tables::{Module, ModuleLoad};
-use handlescope_model::{ArchiveError, Table, Trace};
+use handlescope_model::{ArchiveError, ModuleIdx, ProcessIdx, Table, Trace};
 
 use super::Source;
 use super::columns::{I64s, Texts, U32s, U64s};
@@ -50,7 +50,7 @@ pub fn modules<'a>(
             if !args.process.as_ref().is_none_or(|filter| is_by(filter, &load, &processes)) {
                 continue;
             }
-            if let Some(module) = modules.get_mut(load.module as usize) {
+            if let Some(module) = modules.get_mut(load.module.row()) {
                 module.loads.push(load);
             }
         }
@@ -68,7 +68,7 @@ pub fn modules<'a>(
 fn is_by(filter: &ProcessFilter, load: &ModuleLoad, processes: &ProcessList) -> bool {
     match load.process {
         _ if load.pid == 0 => filter.matches(KERNEL.0, KERNEL.1),
-        Some(row) => filter.matches(&processes.get(row).name, load.pid),
+        Some(row) => filter.matches(&processes.get(row.0).name, load.pid),
         None => filter.matches("", load.pid),
     }
 }
@@ -104,9 +104,9 @@ fn load_rows(trace: &Trace) -> Result<Vec<ModuleLoad>, ArchiveError> {
     let base = U64s::load(trace, Table::ModuleLoads, "base")?;
     let (loaded, unloaded) = (i64s("load_ns")?, i64s("unload_ns")?);
     let load = |(row, &module)| ModuleLoad {
-        module,
+        module: ModuleIdx(module),
         pid: pid.get(row).unwrap_or_default(),
-        process: process.get(row),
+        process: process.get(row).map(ProcessIdx),
         base: base.get(row).unwrap_or_default(),
         load_ns: loaded.get(row),
         unload_ns: unloaded.get(row),

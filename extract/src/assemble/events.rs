@@ -1,10 +1,10 @@
 //! The events table: raw events grouped by object.
 
-use handlescope_model::EventKind;
 use handlescope_model::tables::Events;
+use handlescope_model::{EventIdx, EventKind, ObjectIdx, ProcessIdx, StackIdx};
 use polars::prelude::{DataFrame, PolarsResult};
 
-use crate::collect::{DuplicateDetail, HandleEvents, RawKind, UNKNOWN_ID, ViewDetail};
+use crate::collect::{HandleEvents, RawKind, UNKNOWN_ID, ViewDetail};
 use crate::etl::Clock;
 use crate::lifecycle::{DuplicateOwners, EventOwners, NONE, TrackedEvents};
 use crate::stacks::{EventStacks, StackResolver};
@@ -149,7 +149,7 @@ impl EventColumns<'_> {
 /// A part of the events table: raw rows and what was derived for them.
 pub(super) struct EventPart<'a> {
     columns: &'a EventColumns<'a>,
-    object: Vec<u32>,
+    object: Vec<ObjectIdx>,
     row: Vec<u32>,
     closing: Vec<u32>,
     stack: Vec<u32>,
@@ -171,7 +171,7 @@ impl EventPart<'_> {
         let kind = self.columns.events.kind[row];
         let opens = matches!(kind, RawKind::Create | RawKind::Duplicate | RawKind::Map);
         let leaked = opens && closing == NONE;
-        self.object.push(place as u32);
+        self.object.push(ObjectIdx(place as u32));
         self.row.push(row as u32);
         self.closing.push(closing);
         self.stack.push(stack);
@@ -196,8 +196,9 @@ impl EventPart<'_> {
             RawKind::Map | RawKind::Unmap => Some(events.views[events.detail[row] as usize]),
             _ => None,
         };
-        let of_duplicate = |value: &dyn Fn(DuplicateDetail, DuplicateOwners) -> Option<u32>| {
-            rows.iter().map(|row| duplicate(*row).and_then(|(raw, of)| value(raw, of))).collect()
+        let of_duplicate = |process: &dyn Fn(DuplicateOwners) -> u32| {
+            let process = |row| duplicate(row).and_then(|(_, of)| known(process(of)));
+            rows.iter().map(|row| process(*row).map(ProcessIdx)).collect()
         };
         let of_view = |value: &dyn Fn(usize, ViewDetail) -> u64| {
             rows.iter().map(|row| view(*row).map(|view| value(*row, view))).collect()
@@ -205,26 +206,32 @@ impl EventPart<'_> {
         Events {
             kind: each(&|row| stored_kind(kind(row))),
             time_ns: rows.iter().map(|row| clock.ns(events.time[*row])).collect(),
-            process: each(&|row| owners.process[row]),
+            process: rows.iter().map(|row| ProcessIdx(owners.process[*row])).collect(),
             tid: each(&|row| known(events.tid[row]).unwrap_or(0)),
             handle: rows.iter().map(|row| handle(kind(*row), events.value[*row])).collect(),
             ref_delta: rows.iter().map(|row| delta(kind(*row), events.value[*row])).collect(),
-            source_process: of_duplicate(&|_, of| known(of.source)),
-            source_pid: of_duplicate(&|raw, _| raw.source_pid),
+            source_process: of_duplicate(&|of| of.source),
+            source_pid: rows
+                .iter()
+                .map(|row| duplicate(*row).and_then(|(raw, _)| raw.source_pid))
+                .collect(),
             source_handle: rows
                 .iter()
                 .map(|row| duplicate(*row).map(|(raw, _)| u64::from(raw.source_handle)))
                 .collect(),
-            caller_process: of_duplicate(&|_, of| known(of.caller)),
-            inherited_by: of_duplicate(&|_, of| known(of.inherited_by)),
+            caller_process: of_duplicate(&|of| of.caller),
+            inherited_by: of_duplicate(&|of| of.inherited_by),
             view_base: of_view(&|row, _| events.object[row]),
             view_size: of_view(&|_, view| view.size),
-            byte_offset: of_view(&|_, view| view.byte_offset),
+            byte_offset: rows
+                .iter()
+                .map(|row| view(*row).and_then(|view| view.byte_offset))
+                .collect(),
             file_object: of_view(&|_, view| view.file),
             object: self.object,
             leaked: self.leaked,
-            closing_event: self.closing.into_iter().map(known).collect(),
-            stack: self.stack.into_iter().map(known).collect(),
+            closing_event: self.closing.into_iter().map(|row| known(row).map(EventIdx)).collect(),
+            stack: self.stack.into_iter().map(|row| known(row).map(StackIdx)).collect(),
         }
         .into_frame()
     }

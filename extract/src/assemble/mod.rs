@@ -14,7 +14,10 @@ use handlescope_model::tables::{
     ExistingHandle, ExistingHandles, Name, Names, Object, ObjectType, ObjectTypes, Objects,
     StartHandle, StartHandles, Symbols,
 };
-use handlescope_model::{ArchiveError, ArchiveWriter, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table};
+use handlescope_model::{
+    ArchiveError, ArchiveWriter, EventIdx, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, NameIdx,
+    ObjectIdx, ProcessIdx, Table,
+};
 
 use crate::collect::{Collector, EventCounter, RawKind};
 use crate::etl::{Clock, Diagnostics};
@@ -217,12 +220,12 @@ impl<'a, 'r> EventBuilder<'a, 'r> {
             pointer: tracked.pointer,
             type_id: tracked.type_id,
             name: self.names.of_object(object),
-            first_event,
+            first_event: EventIdx(first_event),
             event_count: rows.len() as u32,
             first_existing: self.first_existing,
             existing_count,
-            create_event: derived.create.map(|at| first_event + at),
-            destroy_event: derived.destroy.map(|at| first_event + at),
+            create_event: derived.create.map(|at| EventIdx(first_event + at)),
+            destroy_event: derived.destroy.map(|at| EventIdx(first_event + at)),
             is_multiprocess: derived.is_multiprocess,
             is_overlapped: derived.is_overlapped,
         });
@@ -239,12 +242,12 @@ struct ObjectNames {
 }
 
 impl ObjectNames {
-    fn of_object(&self, object: usize) -> Option<u32> {
-        self.objects.get(object).copied().filter(|row| *row != NONE)
+    fn of_object(&self, object: usize) -> Option<NameIdx> {
+        self.objects.get(object).copied().filter(|row| *row != NONE).map(NameIdx)
     }
 
-    fn of_interned(&self, name: u32) -> Option<u32> {
-        self.rows.get(name as usize).copied().filter(|row| *row != NONE)
+    fn of_interned(&self, name: u32) -> Option<NameIdx> {
+        self.rows.get(name as usize).copied().filter(|row| *row != NONE).map(NameIdx)
     }
 }
 
@@ -302,8 +305,8 @@ fn write_existing(
     let mut table = ExistingHandles::default();
     for (place, row) in grouped.existing() {
         table.push(ExistingHandle {
-            object: place,
-            process: owners.process[row],
+            object: ObjectIdx(place),
+            process: ProcessIdx(owners.process[row]),
             handle: u64::from(collected.events.value[row]),
         });
     }
@@ -320,7 +323,7 @@ fn write_start_handles(
     for handle in &collected.start_handles {
         table.push(StartHandle {
             pointer: handle.object,
-            process: index.find(handle.pid, handle.time),
+            process: index.find(handle.pid, handle.time).map(ProcessIdx),
             pid: handle.pid,
             handle: u64::from(handle.handle),
             type_id: u32::from(handle.type_id),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules};
+use handlescope_model::{ModuleIdx, ProcessIdx};
 
 use super::ns;
 use crate::collect::{Collector, ImageRow, Images};
@@ -41,9 +42,9 @@ impl ModuleTables {
             tables.complete(module as usize, images, image);
             tables.module_of_image.push(module);
             tables.loads.push(ModuleLoad {
-                module,
+                module: ModuleIdx(module),
                 pid: image.pid,
-                process: index.find_any(image.pid, moment(image)),
+                process: index.find_any(image.pid, moment(image)).map(ProcessIdx),
                 base: image.base,
                 load_ns: ns(clock, image.load),
                 unload_ns: ns(clock, image.unload),

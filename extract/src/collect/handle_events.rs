@@ -85,7 +85,7 @@ pub struct ViewDetail {
     /// Size, bytes.
     pub size: u64,
     /// Offset in the file, bytes.
-    pub byte_offset: u64,
+    pub byte_offset: Option<u64>,
     /// Kernel key of the file.
     pub file: u64,
     /// Process whose address space it is.

@@ -12,8 +12,8 @@ pub struct FileMap {
     pub file: u64,
     /// Size of the view, bytes.
     pub size: u64,
-    /// Offset in the file, bytes; 0 in older versions.
-    pub byte_offset: u64,
+    /// Offset in the file, bytes; absent in older versions.
+    pub byte_offset: Option<u64>,
     /// Process whose address space it is; absent in older versions.
     pub pid: Option<u32>,
 }
@@ -27,7 +27,7 @@ impl FileMap {
         let (base, file) = (p.pointer()?, p.pointer()?);
         p.u64()?; // miscellaneous information: section type and protection
         let size = p.pointer()?;
-        let byte_offset = p.u64().unwrap_or(0);
+        let byte_offset = p.u64();
         let pid = p.u32();
         Some(Self { base, file, size, byte_offset, pid })
     }

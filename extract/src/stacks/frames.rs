@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use handlescope_model::ModuleIdx;
 use handlescope_model::tables::{Frame, Frames};
 
 /// A code location.
@@ -41,7 +42,7 @@ impl FrameInterner {
         for key in &self.keys {
             table.push(match *key {
                 FrameKey::InModule(module, rva) => {
-                    Frame { module: Some(module), rva: Some(rva), address: None }
+                    Frame { module: Some(ModuleIdx(module)), rva: Some(rva), address: None }
                 }
                 FrameKey::Address(address) => {
                     Frame { module: None, rva: None, address: Some(address) }

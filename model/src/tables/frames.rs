@@ -1,12 +1,14 @@
 //! Frames.
 
+use crate::ModuleIdx;
+
 table! {
     /// Columns of the frames table: every distinct code location once.
     Frames,
     /// A code location: a place in a module, or an address outside of all modules.
     Frame {
         /// The module; null when the address lies in none.
-        ["row of modules"] module: Option<u32>,
+        ["row of modules"] module: Option<ModuleIdx>,
         /// Offset from the module's base (relative virtual address).
         ["bytes"] rva: Option<u64>,
         /// The raw address, where there is no module.

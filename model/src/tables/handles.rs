@@ -1,14 +1,16 @@
 //! Handles that were open when the trace began or ended, from the rundowns.
 
+use crate::{NameIdx, ObjectIdx, ProcessIdx};
+
 table! {
     /// Columns of the existing handles table, grouped by object.
     ExistingHandles,
     /// A handle open at the end of the trace.
     ExistingHandle {
         /// The object.
-        ["row of objects"] object: u32,
+        ["row of objects"] object: ObjectIdx,
         /// The process that owns the handle.
-        ["row of processes"] process: u32,
+        ["row of processes"] process: ProcessIdx,
         /// Handle value.
         handle: u64,
     }
@@ -22,7 +24,7 @@ table! {
         /// Kernel address of the object.
         pointer: u64,
         /// The process that owns the handle, where known.
-        ["row of processes"] process: Option<u32>,
+        ["row of processes"] process: Option<ProcessIdx>,
         /// Process id as in the event.
         pid: u32,
         /// Handle value.
@@ -30,6 +32,6 @@ table! {
         /// Type id.
         ["object_types.type_id"] type_id: u32,
         /// Object name.
-        ["row of names"] name: Option<u32>,
+        ["row of names"] name: Option<NameIdx>,
     }
 }

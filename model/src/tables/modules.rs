@@ -1,5 +1,7 @@
 //! Modules (executables, DLLs, drivers) and where they were mapped.
 
+use crate::{ModuleIdx, ProcessIdx};
+
 table! {
     /// Columns of the modules table: one row per file identity.
     Modules,
@@ -34,11 +36,11 @@ table! {
     /// One module mapped into one process for some time.
     ModuleLoad {
         /// The module.
-        ["row of modules"] module: u32,
+        ["row of modules"] module: ModuleIdx,
         /// Process id as in the event; 0 for kernel modules, which every process sees.
         pid: u32,
         /// The process.
-        ["row of processes"] process: Option<u32>,
+        ["row of processes"] process: Option<ProcessIdx>,
         /// First address.
         base: u64,
         /// Load; null when it was there before the trace.

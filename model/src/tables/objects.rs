@@ -1,5 +1,7 @@
 //! Kernel objects and mapped views.
 
+use crate::{EventIdx, NameIdx};
+
 table! {
     /// Columns of the objects table, in id order: an object's id is its row number plus one.
     ///
@@ -13,9 +15,9 @@ table! {
         /// Type id.
         ["object_types.type_id"] type_id: u32,
         /// Name; null when the object has none or it was never told.
-        ["row of names"] name: Option<u32>,
+        ["row of names"] name: Option<NameIdx>,
         /// First of the object's events.
-        ["row of events"] first_event: u32,
+        ["row of events"] first_event: EventIdx,
         /// Number of its events, which stand together.
         event_count: u32,
         /// First of the object's handles in the end rundown.
@@ -23,9 +25,9 @@ table! {
         /// Number of those handles, which stand together.
         existing_count: u32,
         /// The event that created it: object create, else first map or handle create, else first duplicate.
-        ["row of events"] create_event: Option<u32>,
+        ["row of events"] create_event: Option<EventIdx>,
         /// The event that ended it: object delete, else last unmap, else the last close when all handles are closed.
-        ["row of events"] destroy_event: Option<u32>,
+        ["row of events"] destroy_event: Option<EventIdx>,
         /// Whether more than one process created, duplicated, referenced or mapped it.
         is_multiprocess: bool,
         /// Whether two handles were open at once.

@@ -1,12 +1,14 @@
 //! Function names resolved ahead of time.
 
+use crate::FrameIdx;
+
 table! {
     /// Columns of the symbols table; empty unless the extract was symbolized.
     Symbols,
     /// One function at one frame; a frame with inlined calls has several.
     Symbol {
         /// The frame.
-        ["row of frames"] frame: u32,
+        ["row of frames"] frame: FrameIdx,
         /// 0 for the function itself, 1 and up for calls inlined into it.
         depth: u32,
         /// Demangled name.

@@ -1,6 +1,7 @@
 //! What each filter promises, asked as users ask it.
 
 use handlescope_model::tables::Event;
+use handlescope_model::{EventIdx, NameIdx, ProcessIdx};
 
 use crate::query::fixture::{
     APP, CHILD, Fixture, NewObject, OTHER, SYSTEM, Saved, With, arguments, close, create,
@@ -38,12 +39,12 @@ fn without_filters_every_object_passes_by_creation_and_those_without_one_come_fi
 fn row_numbers_that_point_nowhere_end_in_an_answer() {
     let mut fixture = Fixture::new();
     fixture.event_object(vec![create(APP, 1, 4), close(APP, 2, 4)]);
-    fixture.objects.first_event[0] = 1;
+    fixture.objects.first_event[0] = EventIdx(1);
     fixture.objects.event_count[0] = u32::MAX;
-    fixture.objects.create_event[0] = Some(77);
+    fixture.objects.create_event[0] = Some(EventIdx(77));
     fixture.objects.first_existing[0] = 9;
     fixture.objects.existing_count[0] = 9;
-    fixture.objects.name[0] = Some(5);
+    fixture.objects.name[0] = Some(NameIdx(5));
     let saved = fixture.save();
     assert_eq!(saved.kinds("-ObjectName * -Overlapped"), []);
     assert_eq!(saved.kinds("-MinMaxDuration 9999"), [(1, vec!["handle_close"])]);
@@ -189,7 +190,8 @@ fn related_is_any_process_of_events_owners_sources_callers_and_heirs() {
         existing: vec![(SYSTEM, 8)],
         ..NewObject::default()
     });
-    let pushed = Event { caller_process: Some(SYSTEM), ..duplicate(CHILD, 1, 4, (OTHER, 8)) };
+    let pushed =
+        Event { caller_process: Some(ProcessIdx(SYSTEM)), ..duplicate(CHILD, 1, 4, (OTHER, 8)) };
     fixture.event_object(vec![pushed]);
     let saved = fixture.save();
     assert_eq!(saved.ids("-RelatedProcess other"), [1, 2, 5]);

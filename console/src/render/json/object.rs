@@ -120,7 +120,7 @@ impl EventJson<'_> {
         let duplicate = self.listing.duplicate(self.row);
         let processes = &self.file.answer.file.processes;
         let pid = |row: Option<u32>| row.map(|row| processes.get(row).pid);
-        map.serialize_entry("source_pid", &duplicate.source_pid)?;
+        map.serialize_entry("source_pid", &pid(duplicate.source_process))?;
         map.serialize_entry("source_handle", &duplicate.source_handle.map(Hex))?;
         map.serialize_entry("caller_pid", &pid(duplicate.caller_process))?;
         map.serialize_entry("inherited_by_pid", &pid(duplicate.inherited_by))
