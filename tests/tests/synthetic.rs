@@ -179,6 +179,14 @@ fn every_object_and_event_is_the_one_of_the_script() {
                 format!("{}({})", creator["name"].as_str().unwrap(), creator["pid"])
             });
             assert_eq!(creator.as_deref(), known["creator"].as_str(), "{what}");
+            for flag in ["is_multiprocess", "is_overlapped"] {
+                let known = known.get(flag).cloned().unwrap_or(Value::Bool(false));
+                assert_eq!(object[flag], known, "{what}: {flag}");
+            }
+            let existing = list(object, "existing_handles").iter();
+            let existing =
+                existing.map(|h| Value::from(vec![h["pid"].clone(), h["handle"].clone()]));
+            assert_eq!(existing.collect::<Vec<_>>(), list(known, "existing_handles"), "{what}");
             check_events(&what, document, object, known, known_stacks);
         }
     });
@@ -205,7 +213,29 @@ fn check_events(what: &str, document: &Value, object: &Value, known: &Value, sta
         assert_eq!(event["time_ns"], known[1], "{what}");
         assert_eq!(event["pid"], known[2], "{what}");
         assert_eq!(event["tid"], known[3], "{what}");
+        check_details(what, event, known);
         check_stack(what, document, event, known[4].as_i64().unwrap(), stacks);
+    }
+}
+
+/// What only some kinds of events have.
+fn check_details(what: &str, event: &Value, known: &Value) {
+    let or_null = |value: &Value| if *value == 0 { Value::Null } else { value.clone() };
+    match known[0].as_str().unwrap() {
+        "C" | "X" => assert_eq!(event["handle"], known[5], "{what}"),
+        "D" => {
+            assert_eq!(event["handle"], known[5], "{what}");
+            assert_eq!(event["source_pid"], or_null(&known[6]), "{what}: source");
+            assert_eq!(event["source_handle"], known[7], "{what}: source");
+            assert_eq!(event["inherited_by_pid"], known[8], "{what}: child");
+        }
+        "R" => assert_eq!(event["ref_delta"], known[5], "{what}"),
+        "M" | "U" => {
+            assert_eq!(event["view_base"], known[5], "{what}");
+            assert_eq!(event["view_size"], known[6], "{what}");
+            assert_eq!(event["byte_offset"], known[7], "{what}");
+        }
+        _ => {}
     }
 }
 
