@@ -12,7 +12,9 @@ mod column;
 mod index;
 pub mod tables;
 
-pub use archive::{ArchiveError, ArchiveWriter, MAX_MEMBER_BYTES, Trace};
+pub use archive::{
+    ArchiveError, ArchiveWriter, EncodedTable, MAX_MEMBER_BYTES, TableEncoder, Trace,
+};
 pub use column::{Cell, ColumnSpec, ColumnType};
 pub use index::{
     EventIdx, FrameIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, StackIdx, sentinel,

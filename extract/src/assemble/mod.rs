@@ -11,7 +11,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use handlescope_model::tables::{
-    ExistingHandle, ExistingHandles, Name, Names, Object, ObjectType, ObjectTypes, Objects,
+    ExistingHandle, ExistingHandles, Name, Names, Object, ObjectType, ObjectTypes, Objects, Stacks,
     StartHandle, StartHandles, Symbols,
 };
 use handlescope_model::{
@@ -80,13 +80,11 @@ pub(crate) fn assemble(
     let ObjectFigures { objects, stacks_total, leaked_handles } =
         write_events(&mut writer, &columns, &tracked, &names, &mut resolver)?;
     let object_count = objects.len() as u64;
-    writer.table(Table::Objects, objects.into_frame())?;
-
     let frames_in_modules = resolver.frames().in_modules();
     writer.table(Table::Frames, resolver.frames().table().into_frame())?;
     let stacks = resolver.into_table();
     let stacks_distinct = stacks.len() as u64;
-    writer.table(Table::Stacks, stacks.into_frame())?;
+    write_objects_and_stacks(&mut writer, objects, stacks)?;
     writer.table(Table::Symbols, Symbols::default().into_frame())?;
 
     write_existing(&mut writer, &collected, &owners, &grouped)?;
@@ -146,17 +144,36 @@ fn write_events(
         let build = scope.spawn(move || {
             let mut builder = EventBuilder::new(columns, tracked, names, resolver);
             while let Some(part) = builder.next_part() {
-                if parts.send(part.into_frame()).is_err() {
+                if parts.send(part).is_err() {
                     break;
                 }
             }
             builder.figures
         });
-        let written = writer.table_in_parts(Table::Events, || encode.recv().ok());
+        let encoded = writer
+            .encoder()
+            .encode_in_parts(Table::Events, || encode.recv().ok().map(EventPart::into_frame));
         drop(encode);
         let figures = build.join().unwrap_or_else(|panic| resume_unwind(panic));
-        written.map(|()| figures)
+        writer.append(encoded?)?;
+        Ok(figures)
     })
+}
+
+/// Encodes two large tables side by side.
+fn write_objects_and_stacks(
+    writer: &mut ArchiveWriter,
+    objects: Objects,
+    stacks: Stacks,
+) -> Result<(), ArchiveError> {
+    let encoder = writer.encoder();
+    let (objects, stacks) = thread::scope(|scope| {
+        let stacks = scope.spawn(|| encoder.encode(Table::Stacks, stacks.into_frame()));
+        let objects = encoder.encode(Table::Objects, objects.into_frame());
+        (objects, stacks.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    writer.append(objects?)?;
+    writer.append(stacks?)
 }
 
 /// Goes over the objects in their final order and makes the rows of their events.

@@ -17,18 +17,25 @@ pub enum FrameKey {
 /// Numbers code locations in the order they are first seen.
 #[derive(Default)]
 pub struct FrameInterner {
-    ids: HashMap<FrameKey, u32>,
+    /// Places in modules, packed into one number: hashing it is much of the work of a stack.
+    packed: HashMap<u64, u32>,
+    others: HashMap<FrameKey, u32>,
     keys: Vec<FrameKey>,
 }
 
 impl FrameInterner {
     /// The number of a location.
     pub fn intern(&mut self, key: FrameKey) -> u32 {
-        let Self { ids, keys } = self;
-        *ids.entry(key).or_insert_with(|| {
+        let Self { packed, others, keys } = self;
+        let next = keys.len() as u32;
+        let id = match pack(key) {
+            Some(place) => *packed.entry(place).or_insert(next),
+            None => *others.entry(key).or_insert(next),
+        };
+        if id == next {
             keys.push(key);
-            keys.len() as u32 - 1
-        })
+        }
+        id
     }
 
     /// Number of locations that lie in a module.
@@ -50,5 +57,35 @@ impl FrameInterner {
             });
         }
         table
+    }
+}
+
+/// Module and offset side by side; images are smaller than 4 GiB.
+fn pack(key: FrameKey) -> Option<u64> {
+    match key {
+        FrameKey::InModule(module, rva) => {
+            let rva = u32::try_from(rva).ok()?;
+            Some(u64::from(module) << 32 | u64::from(rva))
+        }
+        FrameKey::Address(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_place_and_each_address_has_its_own_number() {
+        let mut frames = FrameInterner::default();
+        let keys = [
+            FrameKey::InModule(1, 2),
+            FrameKey::InModule(2, 1),
+            FrameKey::InModule(0, 1 << 33),
+            FrameKey::Address(1 << 32 | 2),
+        ];
+        assert_eq!(keys.map(|key| frames.intern(key)), [0, 1, 2, 3]);
+        assert_eq!(keys.map(|key| frames.intern(key)), [0, 1, 2, 3]);
+        assert_eq!((frames.in_modules(), frames.table().len()), (3, 4));
     }
 }

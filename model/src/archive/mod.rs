@@ -13,7 +13,7 @@ mod writer;
 
 pub use error::ArchiveError;
 pub use reader::{MAX_MEMBER_BYTES, Trace};
-pub use writer::ArchiveWriter;
+pub use writer::{ArchiveWriter, EncodedTable, TableEncoder};
 
 #[cfg(test)]
 mod tests {

@@ -25,9 +25,22 @@ const ZSTD_LEVEL: i32 = 1;
 ///
 /// Dropping an unfinished writer removes its temporary file.
 pub struct ArchiveWriter {
+    encoder: TableEncoder,
+    archive: sevenz_rust::ArchiveWriter<NamedTempFile>,
+}
+
+/// Encodes tables for an archive; a clone does so on another thread.
+#[derive(Debug, Clone)]
+pub struct TableEncoder {
     path: PathBuf,
     folder: PathBuf,
-    archive: sevenz_rust::ArchiveWriter<NamedTempFile>,
+}
+
+/// A table ready to become a member of its archive, in an unnamed temporary file.
+#[derive(Debug)]
+pub struct EncodedTable {
+    table: Table,
+    content: File,
 }
 
 impl ArchiveWriter {
@@ -51,7 +64,12 @@ impl ArchiveWriter {
             })?;
         let mut archive = sevenz_rust::ArchiveWriter::new(file).map_err(|e| container(path, &e))?;
         archive.set_content_methods(vec![EncoderConfiguration::new(EncoderMethod::COPY)]);
-        Ok(Self { path: path.to_path_buf(), folder, archive })
+        Ok(Self { encoder: TableEncoder { path: path.to_path_buf(), folder }, archive })
+    }
+
+    /// What encodes tables for this archive.
+    pub fn encoder(&self) -> TableEncoder {
+        self.encoder.clone()
     }
 
     /// Writes a table that is at hand as a whole.
@@ -63,26 +81,68 @@ impl ArchiveWriter {
         table: Table,
         frame: PolarsResult<DataFrame>,
     ) -> Result<(), ArchiveError> {
-        let mut frame = Some(frame);
-        self.table_in_parts(table, || frame.take())
+        let encoded = self.encoder.encode(table, frame)?;
+        self.append(encoded)
     }
 
-    /// Writes a table part by part, so that a large one is never in memory as a whole.
+    /// Writes an encoded table.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn append(&mut self, encoded: EncodedTable) -> Result<(), ArchiveError> {
+        let EncodedTable { table, content } = encoded;
+        self.archive
+            .push_archive_entry(ArchiveEntry::new_file(&table.member()), Some(content))
+            .map(|_| ())
+            .map_err(|e| container(&self.encoder.path, &e))
+    }
+
+    /// Finishes the archive and gives it its name; returns its size in bytes.
+    ///
+    /// # Errors
+    /// When the archive cannot be completed or renamed.
+    pub fn finish(self) -> Result<u64, ArchiveError> {
+        let Self { encoder: TableEncoder { path, .. }, archive } = self;
+        let io = |source| ArchiveError::Io { path: path.clone(), action: "write", source };
+        let temp = archive.finish().map_err(io)?;
+        temp.as_file().sync_all().map_err(io)?;
+        let size = temp.as_file().metadata().map_err(io)?.len();
+        temp.persist(&path).map_err(|e| io(e.error))?;
+        make_readable(&path);
+        Ok(size)
+    }
+}
+
+impl TableEncoder {
+    /// Encodes a table that is at hand as a whole.
+    ///
+    /// # Errors
+    /// When the frame could not be made, does not fit the table, or cannot be written.
+    pub fn encode(
+        &self,
+        table: Table,
+        frame: PolarsResult<DataFrame>,
+    ) -> Result<EncodedTable, ArchiveError> {
+        let mut frame = Some(frame);
+        self.encode_in_parts(table, || frame.take())
+    }
+
+    /// Encodes a table part by part, so that a large one is never in memory as a whole.
     ///
     /// `next` gives the parts until it gives `None`. Columns a part lacks are written as nulls.
     ///
     /// # Errors
     /// When a part could not be made, does not fit the table, or cannot be written.
-    pub fn table_in_parts(
-        &mut self,
+    pub fn encode_in_parts(
+        &self,
         table: Table,
         mut next: impl FnMut() -> Option<PolarsResult<DataFrame>>,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<EncodedTable, ArchiveError> {
         let encode = |source| ArchiveError::Encode { table: table.name(), source };
-        let mut member = tempfile::tempfile_in(&self.folder).map_err(|e| self.io(e))?;
+        let mut content = tempfile::tempfile_in(&self.folder).map_err(|e| self.io(e))?;
         let schema: Schema =
             table.columns().iter().map(|c| (c.name.into(), c.dtype.dtype())).collect();
-        let mut parquet = ParquetWriter::new(BufWriter::new(&mut member))
+        let mut parquet = ParquetWriter::new(BufWriter::new(&mut content))
             .with_compression(ParquetCompression::Zstd(ZstdLevel::try_new(ZSTD_LEVEL).ok()))
             .with_statistics(StatisticsOptions::empty())
             .batched(&schema)
@@ -98,30 +158,8 @@ impl ArchiveWriter {
         }
         parquet.finish().map_err(encode)?;
         drop(parquet);
-        member.seek(SeekFrom::Start(0)).map_err(|e| self.io(e))?;
-        self.member(&table.member(), member)
-    }
-
-    /// Finishes the archive and gives it its name; returns its size in bytes.
-    ///
-    /// # Errors
-    /// When the archive cannot be completed or renamed.
-    pub fn finish(self) -> Result<u64, ArchiveError> {
-        let Self { path, archive, .. } = self;
-        let io = |source| ArchiveError::Io { path: path.clone(), action: "write", source };
-        let temp = archive.finish().map_err(io)?;
-        temp.as_file().sync_all().map_err(io)?;
-        let size = temp.as_file().metadata().map_err(io)?.len();
-        temp.persist(&path).map_err(|e| io(e.error))?;
-        make_readable(&path);
-        Ok(size)
-    }
-
-    fn member(&mut self, name: &str, content: File) -> Result<(), ArchiveError> {
-        self.archive
-            .push_archive_entry(ArchiveEntry::new_file(name), Some(content))
-            .map(|_| ())
-            .map_err(|e| container(&self.path, &e))
+        content.seek(SeekFrom::Start(0)).map_err(|e| self.io(e))?;
+        Ok(EncodedTable { table, content })
     }
 
     fn io(&self, source: io::Error) -> ArchiveError {
