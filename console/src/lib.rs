@@ -2,6 +2,8 @@
 //!
 //! The binary `handlescope` is a few lines on top of this crate.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 pub mod cli;
 pub mod command;
 pub mod console;

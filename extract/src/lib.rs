@@ -12,6 +12,8 @@
 //! the first three, for whoever needs every stack or every event. [`symbols`] stands apart: it is
 //! asked when stacks are shown.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod assemble;
 pub mod collect;
 mod error;

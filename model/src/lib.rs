@@ -7,6 +7,8 @@
 //!
 //! This crate knows nothing of ETW or of terminals.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod archive;
 mod column;
 mod index;
