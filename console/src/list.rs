@@ -32,9 +32,9 @@ pub fn list(session: &Session, out: &mut dyn Write, screen: Screen) -> Result<()
     Ok(())
 }
 
-/// A value of the one row about the whole trace; empty when it is not known.
+/// A value of the one row about the whole trace.
 fn first(trace: &Trace, column: &str) -> Result<String, CommandError> {
     let column = trace.column(Table::Trace, column)?;
     let value = column.get(0).ok().filter(|value| !value.is_null());
-    Ok(value.map_or_else(String::new, |value| value.str_value().into_owned()))
+    Ok(value.map_or_else(|| "unknown".to_owned(), |value| value.str_value().into_owned()))
 }

@@ -129,7 +129,7 @@ pub(super) const fn json_options<A: HasJson>() -> [Opt<A>; 2] {
             doc: Doc {
                 names: &["-json"],
                 help: "print one JSON document, one line per element",
-                details: "The fields are the stable interface for scripts, see docs/json.md.",
+                details: "The fields are the stable interface for scripts, see docs/dump-json.md.",
                 example: "-json",
             },
             take: Take::Set(|args| *args.json() = JsonMode::Lines),

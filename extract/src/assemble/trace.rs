@@ -56,7 +56,7 @@ pub(super) fn info(
         source_path: recording.source.display().to_string(),
         source_name: recording.source_name.clone(),
         source_size: recording.source_size,
-        computer: None,
+        computer: collected.computer.clone(),
         os_version: format!("{}.{}", header.version[0], header.version[1]),
         os_build: header.os_build,
         os_build_string: build,

@@ -86,6 +86,7 @@ impl Selector for KernelSelector {
                     | hook::THREAD_START..=hook::THREAD_DC_END
                     | hook::FILE_MAP
                     | hook::FILE_UNMAP
+                    | hook::SYSTEM_CPU
                     | 0x1120..=0x1133
                     | hook::IMAGE_UNLOAD..=hook::IMAGE_DC_END
                     | hook::STACK_WALK

@@ -22,7 +22,7 @@ use crate::etl::{Diagnostics, Event, EventId, WarningKind};
 use crate::kernel::{
     DuplicateHandle, FileMap, FileVersion, HandleEvent, HandleRundown, IMAGE_ID_GUID, Image,
     ImageId, LOST_EVENT_GUID, ObjectChange, PathPrefix, Process, Rsds, SYSTEM_FACTS_GUID,
-    StackKeyFrames, StackKeyRef, StackWalk, SystemFact, Thread, TypeName, hook,
+    StackKeyFrames, StackKeyRef, StackWalk, SystemFact, Thread, TypeName, computer_name, hook,
 };
 use crate::stacks::StackSink;
 
@@ -66,6 +66,8 @@ pub struct Collector<S> {
     pub paths: Vec<PathPrefix>,
     /// Build string and product of the recording system.
     pub build: Option<(String, String)>,
+    /// Name of the recording computer.
+    pub computer: Option<String>,
     /// Stacks.
     pub stacks: S,
     /// What went wrong.
@@ -85,6 +87,7 @@ impl<S: StackSink> Collector<S> {
             start_handles: Vec::new(),
             paths: Vec::new(),
             build: None,
+            computer: None,
             stacks,
             diagnostics: Diagnostics::default(),
         }
@@ -146,6 +149,7 @@ impl<S: StackSink> Collector<S> {
                 let name = TypeName::decode(event)?;
                 self.types.insert(name.type_id, name.name);
             }
+            hook::SYSTEM_CPU => self.computer = computer_name(event).or(self.computer.take()),
             _ => return self.object_hook(hook, event),
         }
         Some(())

@@ -25,7 +25,7 @@ pub use names::event_name;
 pub use object::{DuplicateHandle, HandleEvent, HandleRundown, ObjectChange, TypeName};
 pub use process::{Process, ProcessAction};
 pub use stack_walk::{StackKeyFrames, StackKeyRef, StackWalk};
-pub use system::{PathPrefix, SystemFact};
+pub use system::{PathPrefix, SystemFact, computer_name};
 pub use thread::Thread;
 pub use time_zone::TimeZone;
 pub use trace_header::TraceHeader;
@@ -48,6 +48,7 @@ pub mod hook {
     pub const THREAD_END: u16 = 0x0502;
     pub const THREAD_DC_START: u16 = 0x0503;
     pub const THREAD_DC_END: u16 = 0x0504;
+    pub const SYSTEM_CPU: u16 = 0x0b0a;
     pub const CREATE_HANDLE: u16 = 0x1120;
     pub const CLOSE_HANDLE: u16 = 0x1121;
     pub const DUPLICATE_HANDLE: u16 = 0x1122;

@@ -49,6 +49,7 @@ fn hook_name(hook: u16) -> Option<&'static str> {
         hook::THREAD_DC_START => "ThreadDCStart",
         hook::THREAD_DC_END => "ThreadDCEnd",
         0x0524 => "ContextSwitch",
+        hook::SYSTEM_CPU => "SystemConfigCPU",
         0x0f2e => "ProfileSample",
         hook::CREATE_HANDLE => "CreateHandle",
         hook::CLOSE_HANDLE => "CloseHandle",

@@ -1,4 +1,5 @@
-//! System facts (classic events of KernelTraceControl, inserted by the merge of a trace).
+//! Facts about the recording system: classic events of KernelTraceControl, inserted by the merge
+//! of a trace, and the kernel's own configuration events.
 
 use super::Payload;
 use crate::etl::Event;
@@ -38,5 +39,41 @@ impl SystemFact {
             35 => Some(Self::Path(PathPrefix { nt: p.utf16(), dos: p.utf16() })),
             _ => None,
         }
+    }
+}
+
+/// The name of the computer (MOF class SystemConfig_CPU), the first text of the event after clock,
+/// processors, memory, page size and allocation granularity; `None` when it is empty.
+pub fn computer_name(event: &Event<'_>) -> Option<String> {
+    let mut p = Payload::new(event.payload, event.pointer_size);
+    p.skip(5 * 4)?;
+    Some(p.utf16()).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::etl::EventId;
+
+    #[test]
+    fn the_computer_has_a_name() {
+        let mut payload = vec![0; 20];
+        payload.extend(b"L\0A\0B\0\0\0");
+        payload.extend([0; 504]);
+        let event = Event {
+            id: EventId::Hook(super::super::hook::SYSTEM_CPU),
+            version: 3,
+            time: 0,
+            pid: None,
+            tid: None,
+            processor: 0,
+            pointer_size: 8,
+            payload: &payload,
+            extended: &[],
+            offset: 0,
+        };
+        assert_eq!(computer_name(&event).as_deref(), Some("LAB"));
+        assert_eq!(computer_name(&Event { payload: &payload[..19], ..event }), None);
+        assert_eq!(computer_name(&Event { payload: &[0; 532], ..event }), None);
     }
 }
