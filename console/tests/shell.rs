@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::Write,
+    io::{ErrorKind, Write},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     time::{Duration, SystemTime},
@@ -54,7 +54,11 @@ impl Shell {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        // A program that has no use for its input may be gone before it is written.
+        match child.stdin.take().unwrap().write_all(script.as_bytes()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => panic!("{error}"),
+            _ => {}
+        }
         child.wait_with_output().unwrap().into()
     }
 }
