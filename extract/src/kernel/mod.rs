@@ -80,3 +80,25 @@ pub const SYSTEM_FACTS_GUID: Guid =
 /// Records of lost events (RT_LostEvent).
 pub const LOST_EVENT_GUID: Guid =
     Guid::new(0x6a39_9ae0, 0x4bc6, 0x4de9, [0x87, 0x0b, 0x36, 0x57, 0xf8, 0x94, 0x7e, 0x7e]);
+
+/// A kernel event of an unknown thread, for tests of payloads.
+#[cfg(test)]
+pub(crate) fn test_event(
+    hook: u16,
+    version: u8,
+    payload: &[u8],
+    pointer_size: usize,
+) -> crate::etl::Event<'_> {
+    crate::etl::Event {
+        id: crate::etl::EventId::Hook(hook),
+        version,
+        time: 0,
+        pid: None,
+        tid: None,
+        processor: 0,
+        pointer_size,
+        payload,
+        extended: &[],
+        offset: 0,
+    }
+}

@@ -142,21 +142,10 @@ impl ObjectChange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::etl::EventId;
+    use crate::kernel::test_event;
 
     fn event(payload: &[u8], pointer_size: usize) -> Event<'_> {
-        Event {
-            id: EventId::Hook(0),
-            version: 2,
-            time: 0,
-            pid: None,
-            tid: None,
-            processor: 0,
-            pointer_size,
-            payload,
-            extended: &[],
-            offset: 0,
-        }
+        test_event(0, 2, payload, pointer_size)
     }
 
     #[test]

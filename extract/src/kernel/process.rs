@@ -122,20 +122,10 @@ fn sid(p: &mut Payload<'_>) -> Option<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::test_event;
 
     fn event<'a>(version: u8, payload: &'a [u8], pointer_size: usize) -> Event<'a> {
-        Event {
-            id: EventId::Hook(hook::PROCESS_START),
-            version,
-            time: 0,
-            pid: None,
-            tid: None,
-            processor: 0,
-            pointer_size,
-            payload,
-            extended: &[],
-            offset: 0,
-        }
+        test_event(hook::PROCESS_START, version, payload, pointer_size)
     }
 
     fn body(with_flags: bool, sid: &[u8]) -> Vec<u8> {

@@ -53,25 +53,14 @@ pub fn computer_name(event: &Event<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::etl::EventId;
+    use crate::kernel::{hook, test_event};
 
     #[test]
     fn the_computer_has_a_name() {
         let mut payload = vec![0; 20];
         payload.extend(b"L\0A\0B\0\0\0");
         payload.extend([0; 504]);
-        let event = Event {
-            id: EventId::Hook(super::super::hook::SYSTEM_CPU),
-            version: 3,
-            time: 0,
-            pid: None,
-            tid: None,
-            processor: 0,
-            pointer_size: 8,
-            payload: &payload,
-            extended: &[],
-            offset: 0,
-        };
+        let event = test_event(hook::SYSTEM_CPU, 3, &payload, 8);
         assert_eq!(computer_name(&event).as_deref(), Some("LAB"));
         assert_eq!(computer_name(&Event { payload: &payload[..19], ..event }), None);
         assert_eq!(computer_name(&Event { payload: &[0; 532], ..event }), None);

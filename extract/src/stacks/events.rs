@@ -205,22 +205,17 @@ impl StackSink for EventStacks {
 mod tests {
     use super::*;
     use crate::collect::RawRow;
-    use crate::etl::EventId;
+    use crate::kernel::{hook, test_event};
 
     const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 
     fn handle_event(time: i64, ids: Option<(u32, u32)>, processor: u16) -> RawRow {
         let event = Event {
-            id: EventId::Hook(0x1120),
-            version: 2,
             time,
             pid: ids.map(|(pid, _)| pid),
             tid: ids.map(|(_, tid)| tid),
             processor,
-            pointer_size: 8,
-            payload: &[],
-            extended: &[],
-            offset: 0,
+            ..test_event(hook::CREATE_HANDLE, 2, &[], 8)
         };
         RawRow::of(RawKind::Create, &event)
     }
@@ -234,18 +229,7 @@ mod tests {
         addresses: &[u64],
     ) {
         let frames: Vec<u8> = addresses.iter().flat_map(|a| a.to_le_bytes()).collect();
-        let event = Event {
-            id: EventId::Hook(0x1820),
-            version: 2,
-            time: now,
-            pid: None,
-            tid: None,
-            processor,
-            pointer_size: 8,
-            payload: &[],
-            extended: &[],
-            offset: 0,
-        };
+        let event = Event { time: now, processor, ..test_event(hook::STACK_WALK, 2, &[], 8) };
         stacks.walk(&StackWalk { event_time, pid, tid, frames: &frames }, &event, events);
     }
 
