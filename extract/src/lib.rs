@@ -20,6 +20,7 @@ mod error;
 pub mod etl;
 mod extraction;
 mod input;
+mod intern;
 pub mod kernel;
 pub mod lifecycle;
 mod recording;

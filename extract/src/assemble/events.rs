@@ -1,6 +1,8 @@
 //! The events table: raw events grouped by object.
 
 use handlescope_model::tables::Events;
+use std::ops::Range;
+
 use handlescope_model::{EventIdx, EventKind, ObjectIdx, ProcessIdx, StackIdx};
 use polars::prelude::{DataFrame, PolarsResult};
 
@@ -99,9 +101,9 @@ impl GroupedEvents {
         self.first_row[place]
     }
 
-    /// Number of rundown handles of an object.
-    pub(super) fn existing_count(&self, place: usize) -> u32 {
-        self.first_existing[place + 1] - self.first_existing[place]
+    /// Rows of the existing handles table that belong to an object.
+    pub(super) fn existing_of(&self, place: usize) -> Range<u32> {
+        self.first_existing[place]..self.first_existing[place + 1]
     }
 
     /// Rundown handles as (place of the object, raw row), grouped by object.

@@ -184,7 +184,6 @@ struct EventBuilder<'a, 'r> {
     resolver: &'a mut StackResolver<'r>,
     scratch: DeriveScratch,
     place: usize,
-    first_existing: u32,
     figures: ObjectFigures,
 }
 
@@ -202,7 +201,6 @@ impl<'a, 'r> EventBuilder<'a, 'r> {
             resolver,
             scratch: DeriveScratch::default(),
             place: 0,
-            first_existing: 0,
             figures: ObjectFigures::default(),
         }
     }
@@ -231,7 +229,7 @@ impl<'a, 'r> EventBuilder<'a, 'r> {
             let is_view = columns.events.kind[row] == RawKind::Map;
             self.figures.leaked_handles += u64::from(is_leaked && !is_view);
         }
-        let existing_count = columns.grouped.existing_count(place);
+        let existing = columns.grouped.existing_of(place);
         let tracked = &self.tracked.objects.rows[object];
         self.figures.objects.push(Object {
             pointer: tracked.pointer,
@@ -239,14 +237,13 @@ impl<'a, 'r> EventBuilder<'a, 'r> {
             name: self.names.of_object(object),
             first_event: EventIdx(first_event),
             event_count: rows.len() as u32,
-            first_existing: self.first_existing,
-            existing_count,
+            first_existing: existing.start,
+            existing_count: existing.end - existing.start,
             create_event: derived.create.map(|at| EventIdx(first_event + at)),
             destroy_event: derived.destroy.map(|at| EventIdx(first_event + at)),
             is_multiprocess: derived.is_multiprocess,
             is_overlapped: derived.is_overlapped,
         });
-        self.first_existing += existing_count;
     }
 }
 

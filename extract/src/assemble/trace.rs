@@ -47,7 +47,7 @@ pub(super) fn info(
     figures: &StackFigures,
 ) -> TraceInfos {
     let header = &recording.header;
-    let (build, product) = collected.build.clone().unzip();
+    let build = collected.build.as_ref();
     let known_time = |time: i64| Some(time).filter(|time| *time > 0);
     let mut table = TraceInfos::default();
     table.push(TraceInfo {
@@ -59,8 +59,8 @@ pub(super) fn info(
         computer: collected.computer.clone(),
         os_version: format!("{}.{}", header.version[0], header.version[1]),
         os_build: header.os_build,
-        os_build_string: build,
-        product,
+        os_build_string: build.map(|build| build.build.clone()),
+        product: build.map(|build| build.product.clone()),
         clock: recording.clock.kind.name().to_owned(),
         perf_freq: header.perf_freq,
         cpu_count: header.cpu_count,

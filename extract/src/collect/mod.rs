@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, HashSet};
 use crate::etl::{Diagnostics, Event, EventId, WarningKind};
 use crate::kernel::{
     DuplicateHandle, FileMap, FileVersion, HandleEvent, HandleRundown, IMAGE_ID_GUID, Image,
-    ImageId, LOST_EVENT_GUID, ObjectChange, PathPrefix, Process, Rsds, SYSTEM_FACTS_GUID,
-    StackKeyFrames, StackKeyRef, StackWalk, SystemFact, Thread, TypeName, computer_name, hook,
+    ImageId, LOST_EVENT_GUID, ObjectChange, Process, Rsds, SYSTEM_FACTS_GUID, StackKeyFrames,
+    StackKeyRef, StackWalk, SystemBuild, Thread, TypeName, computer_name, hook,
 };
 use crate::stacks::StackSink;
 
@@ -62,10 +62,8 @@ pub struct Collector<S> {
     pub events: HandleEvents,
     /// Handles open at the start.
     pub start_handles: Vec<RawStartHandle>,
-    /// Path prefixes of the recording system.
-    pub paths: Vec<PathPrefix>,
-    /// Build string and product of the recording system.
-    pub build: Option<(String, String)>,
+    /// Windows build of the recording system.
+    pub build: Option<SystemBuild>,
     /// Name of the recording computer.
     pub computer: Option<String>,
     /// Stacks.
@@ -85,7 +83,6 @@ impl<S: StackSink> Collector<S> {
             names: NameInterner::default(),
             events: HandleEvents::default(),
             start_handles: Vec::new(),
-            paths: Vec::new(),
             build: None,
             computer: None,
             stacks,
@@ -100,8 +97,8 @@ impl<S: StackSink> Collector<S> {
             EventId::Classic { guid, opcode } if guid == IMAGE_ID_GUID => {
                 self.identity(opcode, event)
             }
-            EventId::Classic { guid, opcode } if guid == SYSTEM_FACTS_GUID => {
-                self.system_fact(opcode, event)
+            EventId::Classic { guid, opcode: SystemBuild::OPCODE } if guid == SYSTEM_FACTS_GUID => {
+                SystemBuild::decode(event).map(|build| self.build = Some(build))
             }
             EventId::Classic { guid, .. } if guid == LOST_EVENT_GUID => {
                 self.diagnostics.count(WarningKind::LossRecord, Some(event.offset));
@@ -247,16 +244,6 @@ impl<S: StackSink> Collector<S> {
             Rsds::OPCODE => self.images.rsds(Rsds::decode(event)?, event.time),
             FileVersion::OPCODE => self.images.file_version(FileVersion::decode(event)?),
             _ => {}
-        }
-        Some(())
-    }
-
-    fn system_fact(&mut self, opcode: u8, event: &Event<'_>) -> Option<()> {
-        match SystemFact::decode(event, opcode) {
-            Some(SystemFact::Build { build, product }) => self.build = Some((build, product)),
-            Some(SystemFact::Path(prefix)) => self.paths.push(prefix),
-            None if matches!(opcode, 32 | 35) => return None,
-            None => {}
         }
         Some(())
     }

@@ -25,8 +25,6 @@ pub struct BufferHeader {
     pub size: u32,
     /// End of the valid data, header included, after decompression.
     pub filled: u32,
-    /// Position in the order of the session's buffers.
-    pub sequence: i64,
     /// Processor whose events it holds.
     pub processor: u16,
     /// 0 normal, 4 trace header; see the `holds_events` method.
@@ -61,7 +59,6 @@ impl BufferHeader {
         let header = Self {
             size: u32_at(0),
             filled: u32_at(48),
-            sequence: (u64::from(u32_at(24)) | u64::from(u32_at(28)) << 32) as i64,
             processor: if flags & FLAG_PROCESSOR_INDEX != 0 {
                 u16_at(40)
             } else {

@@ -1,8 +1,8 @@
 //! Parts of stacks, each once, and the keys that stand for some of them.
 
-use std::hash::BuildHasher;
+use hashbrown::HashMap;
 
-use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use crate::intern::ByteInterner;
 
 /// Names a part of a stack: its frames, or the key whose frames are still to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,17 +36,14 @@ impl FragmentRef {
     }
 }
 
-/// Address lists, each once, compared by content: the hash only finds candidates.
+/// Address lists, each once, compared by content.
 ///
 /// Lists are kept as they stand in the file, eight bytes an address, so that interning one that is
 /// known copies nothing.
 #[derive(Default)]
 pub struct Fragments {
-    bytes: Vec<u8>,
+    lists: ByteInterner,
     widened: Vec<u8>,
-    ends: Vec<usize>,
-    table: HashTable<u32>,
-    hasher: DefaultHashBuilder,
     /// For each key that was referred to: the fragment with its frames, once they came.
     keyed: Vec<Option<u32>>,
     /// Keys that were referred to and whose frames have not come yet.
@@ -99,13 +96,13 @@ impl Fragments {
         } else {
             Some(fragment.index() as u32)
         };
-        let list = index.map_or(&[][..], |index| slice(&self.bytes, &self.ends, index));
+        let list = index.map_or(&[][..], |index| self.lists.get(index));
         list.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
     fn intern_frames(&mut self, frames: &[u8], pointer_size: usize) -> u32 {
         if pointer_size == 8 {
-            return self.intern_list(&frames[..frames.len() / 8 * 8]);
+            return self.lists.intern(&frames[..frames.len() / 8 * 8]);
         }
         let mut widened = std::mem::take(&mut self.widened);
         widened.clear();
@@ -113,30 +110,10 @@ impl Fragments {
             widened.extend_from_slice(address);
             widened.extend_from_slice(&[0; 4]);
         }
-        let index = self.intern_list(&widened);
+        let index = self.lists.intern(&widened);
         self.widened = widened;
         index
     }
-
-    fn intern_list(&mut self, list: &[u8]) -> u32 {
-        let Self { bytes, ends, table, hasher, .. } = self;
-        let hash = hasher.hash_one(list);
-        if let Some(index) = table.find(hash, |index| slice(bytes, ends, *index) == list) {
-            return *index;
-        }
-        let index = ends.len() as u32;
-        bytes.extend_from_slice(list);
-        ends.push(bytes.len());
-        table.insert_unique(hash, index, |index| hasher.hash_one(slice(bytes, ends, *index)));
-        index
-    }
-}
-
-fn slice<'a>(bytes: &'a [u8], ends: &[usize], index: u32) -> &'a [u8] {
-    let index = index as usize;
-    let start = index.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
-    let end = ends.get(index).copied().unwrap_or(start);
-    &bytes[start..end]
 }
 
 #[cfg(test)]
