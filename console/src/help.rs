@@ -224,7 +224,7 @@ fn pad(table: &mut Table, column: usize, padding: (u16, u16)) {
 }
 
 fn takes_filter(value: &ValueKind) -> bool {
-    matches!(value, ValueKind::Filter | ValueKind::Processes)
+    matches!(value, ValueKind::Filter(_) | ValueKind::Processes)
 }
 
 fn join(name: &str, usage: &str) -> String {

@@ -4,6 +4,7 @@
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod cancel;
 pub mod cli;
 pub mod command;
 pub mod console;
@@ -24,5 +25,6 @@ pub mod repl;
 pub mod screen;
 pub mod script;
 pub mod session;
+pub mod settings;
 mod symbol_notes;
 pub mod table;

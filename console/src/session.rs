@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::OnceLock};
 use handlescope_extract::symbols::{SymbolPath, Symbolizer, SymbolizerOptions};
 use handlescope_model::Trace;
 
-use crate::query::FrameMemory;
+use crate::{query::FrameMemory, settings::Settings};
 
 /// A loaded trace.
 pub struct LoadedTrace {
@@ -20,6 +20,8 @@ pub struct LoadedTrace {
 /// The state between two commands.
 #[derive(Default)]
 pub struct Session {
+    /// How it prints.
+    pub settings: Settings,
     files: Vec<LoadedTrace>,
     symbol_path: Option<String>,
     symbolizer: OnceLock<Symbolizer>,

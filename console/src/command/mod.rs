@@ -1,5 +1,6 @@
 //! Commands as entered: plain values, one file per family, and how they are read.
 
+mod display;
 pub(crate) mod entry;
 mod error;
 mod line;
@@ -8,10 +9,11 @@ pub(crate) mod parse;
 mod tables;
 mod values;
 
+pub use display::{DisplayArgs, ProcessFormat, TimeDigits, TimeFormat};
 pub use entry::Entered;
 pub use error::ParseError;
 pub use line::{Quotes, Token, split};
-pub use object_ref::{JsonMode, MapMode, ObjectRefArgs, ShowTotal};
+pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
 pub use tables::{ModuleArgs, ProcessArgs, StatsArgs};
 pub(crate) use values::address;
 pub use values::{CountRange, CountUnit, SecondsRange, TopN, ValueError};

@@ -1,5 +1,8 @@
 //! `.dump ObjectRef` as entered.
 
+use std::path::PathBuf;
+
+use super::display::DisplayArgs;
 use super::values::{CountRange, SecondsRange, TopN};
 use crate::filter::{Filter, ProcessFilter};
 
@@ -9,6 +12,10 @@ use crate::filter::{Filter, ProcessFilter};
 pub struct ObjectRefArgs {
     /// `-ProcessName`: the process that created the object.
     pub process: Option<ProcessFilter>,
+    /// `-CmdLine`: the command line of the process that created the object.
+    pub command_line: Option<Filter>,
+    /// `-NewProcess`: whether the process that created the object started or ended in the trace.
+    pub new_process: Option<NewProcess>,
     /// `-RelatedProcess`: any process that had to do with the object.
     pub related_process: Option<ProcessFilter>,
     /// `-ObjectName`: the object's name, empty when it has none.
@@ -57,6 +64,18 @@ pub struct ObjectRefArgs {
     pub top: Option<TopN>,
     /// `-ShowAddress`: print offset and address of each frame.
     pub show_address: bool,
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub files: Vec<Filter>,
+    /// How it is printed.
+    pub display: DisplayArgs,
+    /// `-csv`: the file to write instead of printing.
+    pub csv: Option<PathBuf>,
+    /// `-NoCSVSeparator`: no `sep = ;` line in front.
+    pub no_csv_separator: bool,
+    /// `-NoCmdLine`: an empty command line column in the CSV file.
+    pub no_command_line: bool,
+    /// Options that were accepted without effect, each with the reason.
+    pub notes: Vec<&'static str>,
     /// `-json` and `-json-pretty`.
     pub json: JsonMode,
     /// The command line as typed, without blanks at its ends.
@@ -72,6 +91,34 @@ pub enum MapMode {
     Mappings,
 }
 
+/// `-NewProcess`: processes by their lifetime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewProcess {
+    /// `-2`: ended, but did not start in the trace.
+    EndedOnly,
+    /// `-1`: ended in the trace.
+    Ended,
+    /// `0`: neither started nor ended in the trace.
+    Permanent,
+    /// `1`: started in the trace.
+    Started,
+    /// `2`: started, but did not end in the trace.
+    StartedOnly,
+}
+
+impl NewProcess {
+    /// Whether a process with this start and end, if they lie in the trace, is meant.
+    pub fn matches(self, has_started: bool, has_ended: bool) -> bool {
+        match self {
+            NewProcess::EndedOnly => has_ended && !has_started,
+            NewProcess::Ended => has_ended,
+            NewProcess::Permanent => !has_started && !has_ended,
+            NewProcess::Started => has_started,
+            NewProcess::StartedOnly => has_started && !has_ended,
+        }
+    }
+}
+
 /// `-ShowTotal`: what is printed beside or instead of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShowTotal {
@@ -79,6 +126,8 @@ pub enum ShowTotal {
     Total,
     /// No objects, but handles still open at the end of the trace by process.
     Process,
+    /// No objects, but the totals of each file.
+    File,
     /// Objects without a totals line.
     None,
 }

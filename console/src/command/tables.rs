@@ -1,13 +1,15 @@
 //! `.dump Process`, `.dump Module` and `.dump Stats` as entered.
 
 use super::object_ref::JsonMode;
-use crate::filter::ProcessFilter;
+use crate::filter::{Filter, ProcessFilter};
 
 /// What was typed behind `.dump Process`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProcessArgs {
     /// `-ProcessName`: the processes to list.
     pub process: Option<ProcessFilter>,
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub files: Vec<Filter>,
     /// `-json` and `-json-pretty`.
     pub json: JsonMode,
     /// The command line as typed, without blanks at its ends.
@@ -19,6 +21,8 @@ pub struct ProcessArgs {
 pub struct ModuleArgs {
     /// `-ProcessName`: only modules that these processes loaded, and only those loads.
     pub process: Option<ProcessFilter>,
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub files: Vec<Filter>,
     /// `-json` and `-json-pretty`.
     pub json: JsonMode,
     /// The command line as typed, without blanks at its ends.
@@ -28,6 +32,8 @@ pub struct ModuleArgs {
 /// What was typed behind `.dump Stats`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StatsArgs {
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub files: Vec<Filter>,
     /// `-json` and `-json-pretty`.
     pub json: JsonMode,
     /// The command line as typed, without blanks at its ends.

@@ -173,8 +173,8 @@ fn an_unknown_option_names_itself_the_nearest_and_what_that_does() {
 fn a_bad_value_names_its_option_and_what_that_takes() {
     assert_eq!(
         error(".dump ObjectRef -ShowTotal Totl"),
-        "-ShowTotal: 'Totl' is not one of Total, Process, None, did you mean Total?\n  \
-         -ShowTotal Total|Process|None  count handles that are open at the end instead of listing objects"
+        "-ShowTotal: 'Totl' is not one of Total, Process, File, None, did you mean Total?\n  \
+         -ShowTotal Total|Process|File|None  count handles that are open at the end instead of listing objects"
     );
     assert_eq!(
         error(".dump ObjectRef -MinMaxTime 0,5"),

@@ -139,6 +139,12 @@ pub enum ValueError {
         /// Both values as typed.
         value: String,
     },
+    /// Not a number of digits.
+    #[error("'{value}' is not a number of digits from 0 to 6")]
+    NoDigits {
+        /// The value as typed.
+        value: String,
+    },
     /// Not a hexadecimal number of 64 bits.
     #[error("'{value}' is no address (hexadecimal, like 0x1B544000010)")]
     NoAddress {

@@ -75,7 +75,7 @@ pub fn count_by(args: &ObjectRefArgs) -> Option<CountBy> {
     match args.show_total {
         Some(ShowTotal::Total) => Some(CountBy::Type),
         Some(ShowTotal::Process) => Some(CountBy::Process),
-        Some(ShowTotal::None) | None => None,
+        Some(ShowTotal::File | ShowTotal::None) | None => None,
     }
 }
 

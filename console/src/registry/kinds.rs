@@ -1,7 +1,8 @@
 //! What `.dump` can dump, and the options that several kinds share.
 
-use super::{Doc, Example, KindSpec, Opt, OptionGroup, Take, object_ref, views};
+use super::{Doc, Example, KindSpec, Opt, OptionGroup, Take, Texts, object_ref, views};
 use crate::command::{JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StatsArgs, entry};
+use crate::filter::Filter;
 
 /// All kinds, in the order of the help.
 pub static KINDS: &[KindSpec] = &[
@@ -60,7 +61,7 @@ pub(crate) static PROCESS: &[OptionGroup<ProcessArgs>] = &[
             take: Take::Processes(|args| &mut args.process),
         }],
     },
-    OptionGroup { title: SCRIPTS, options: JSON_PROCESS },
+    OptionGroup { title: SCRIPTS, options: COMMON_PROCESS },
 ];
 
 /// Options of `.dump Module`.
@@ -78,70 +79,86 @@ pub(crate) static MODULE: &[OptionGroup<ModuleArgs>] = &[
             take: Take::Processes(|args| &mut args.process),
         }],
     },
-    OptionGroup { title: SCRIPTS, options: JSON_MODULE },
+    OptionGroup { title: SCRIPTS, options: COMMON_MODULE },
 ];
 
 /// Options of `.dump Stats`.
 pub(crate) static STATS: &[OptionGroup<StatsArgs>] =
-    &[OptionGroup { title: SCRIPTS, options: JSON_STATS }];
+    &[OptionGroup { title: SCRIPTS, options: COMMON_STATS }];
 
 /// The heading of options for scripts.
 pub(super) const SCRIPTS: &str = "For scripts";
 
-static JSON_PROCESS: &[Opt<ProcessArgs>] = &json_options();
-static JSON_MODULE: &[Opt<ModuleArgs>] = &json_options();
-static JSON_STATS: &[Opt<StatsArgs>] = &json_options();
+static COMMON_PROCESS: &[Opt<ProcessArgs>] = &common_options();
+static COMMON_MODULE: &[Opt<ModuleArgs>] = &common_options();
+static COMMON_STATS: &[Opt<StatsArgs>] = &common_options();
 
-/// Arguments that have a [`JsonMode`].
-pub(super) trait HasJson {
-    /// The field.
+/// What the arguments of every kind have.
+pub(super) trait CommonArgs {
+    /// `-json`
     fn json(&mut self) -> &mut JsonMode;
+    /// `-fd`
+    fn files(&mut self) -> &mut Vec<Filter>;
 }
 
-impl HasJson for ObjectRefArgs {
-    fn json(&mut self) -> &mut JsonMode {
-        &mut self.json
-    }
+macro_rules! common_args {
+    ($($args:ty),*) => {$(
+        impl CommonArgs for $args {
+            fn json(&mut self) -> &mut JsonMode {
+                &mut self.json
+            }
+
+            fn files(&mut self) -> &mut Vec<Filter> {
+                &mut self.files
+            }
+        }
+    )*};
 }
 
-impl HasJson for ProcessArgs {
-    fn json(&mut self) -> &mut JsonMode {
-        &mut self.json
-    }
-}
-
-impl HasJson for ModuleArgs {
-    fn json(&mut self) -> &mut JsonMode {
-        &mut self.json
-    }
-}
-
-impl HasJson for StatsArgs {
-    fn json(&mut self) -> &mut JsonMode {
-        &mut self.json
-    }
-}
+common_args!(ObjectRefArgs, ProcessArgs, ModuleArgs, StatsArgs);
 
 /// The options that every kind has.
-pub(super) const fn json_options<A: HasJson>() -> [Opt<A>; 2] {
-    [
-        Opt {
-            doc: Doc {
-                names: &["-json"],
-                help: "print one JSON document, one line per element",
-                details: "The fields are the stable interface for scripts, see docs/dump-json.md.",
-                example: "-json",
-            },
-            take: Take::Set(|args| *args.json() = JsonMode::Lines),
+const fn common_options<A: CommonArgs>() -> [Opt<A>; 3] {
+    [files_option(), json_option(), json_pretty_option()]
+}
+
+/// `-fd`
+pub(super) const fn files_option<A: CommonArgs>() -> Opt<A> {
+    Opt {
+        doc: Doc {
+            names: &["-fd", "-filedir"],
+            help: "only loaded files with such a path",
+            details: "Compared with the whole path, or with the file name where nothing is \
+                      excluded. Given twice, both must fit. Outside of the console, it names the \
+                      files to load.",
+            example: "-fd *leaky*",
         },
-        Opt {
-            doc: Doc {
-                names: &["-json-pretty"],
-                help: "print the same JSON document indented",
-                details: "For reading; the content is that of -json.",
-                example: "-json-pretty",
-            },
-            take: Take::Set(|args| *args.json() = JsonMode::Pretty),
+        take: Take::Filters(Texts::LoadedFiles, |args| args.files()),
+    }
+}
+
+/// `-json`
+pub(super) const fn json_option<A: CommonArgs>() -> Opt<A> {
+    Opt {
+        doc: Doc {
+            names: &["-json"],
+            help: "print one JSON document, one line per element",
+            details: "The fields are the stable interface for scripts, see docs/dump-json.md.",
+            example: "-json",
         },
-    ]
+        take: Take::Set(|args| *args.json() = JsonMode::Lines),
+    }
+}
+
+/// `-json-pretty`
+pub(super) const fn json_pretty_option<A: CommonArgs>() -> Opt<A> {
+    Opt {
+        doc: Doc {
+            names: &["-json-pretty"],
+            help: "print the same JSON document indented",
+            details: "For reading; the content is that of -json.",
+            example: "-json-pretty",
+        },
+        take: Take::Set(|args| *args.json() = JsonMode::Pretty),
+    }
 }

@@ -11,7 +11,7 @@ pub use commands::COMMANDS;
 pub use kinds::KINDS;
 pub(crate) use kinds::{MODULE, PROCESS, STATS};
 pub(crate) use object_ref::GROUPS as OBJECT_REF;
-pub use option::{Choice, Doc, Opt, OptionSpec, Take, ValueKind};
+pub use option::{Choice, Doc, Opt, OptionSpec, Take, Texts, ValueKind};
 
 use crate::command::{Command, Dump, Entered, ParseError};
 

@@ -1,7 +1,13 @@
 //! One option of a command: its names, its documentation, and what its value sets.
 
+use std::path::PathBuf;
+
 use crate::{
-    command::{CountRange, CountUnit, SecondsRange, Token, TopN, ValueError, address},
+    command::{
+        CountRange, CountUnit, ProcessFormat, SecondsRange, TimeDigits, TimeFormat, Token, TopN,
+        ValueError, address,
+    },
+    expand::with_home,
     filter::{Filter, FilterError, ProcessFilter},
     registry::suggest,
 };
@@ -33,8 +39,10 @@ pub enum Take<A: 'static> {
     Switch(fn(&mut A) -> &mut bool),
     /// No value: does something to the arguments.
     Set(fn(&mut A)),
-    /// A filter on text.
-    Filter(fn(&mut A) -> &mut Option<Filter>),
+    /// A filter on text, and what texts those are.
+    Filter(Texts, fn(&mut A) -> &mut Option<Filter>),
+    /// A filter on text that may be given several times.
+    Filters(Texts, fn(&mut A) -> &mut Vec<Filter>),
     /// A filter on processes.
     Processes(fn(&mut A) -> &mut Option<ProcessFilter>),
     /// `min [max]` in seconds.
@@ -47,6 +55,31 @@ pub enum Take<A: 'static> {
     Address(fn(&mut A) -> &mut Option<u64>),
     /// One of a few words.
     Choice(&'static [Choice<A>]),
+    /// How times are written.
+    TimeFormat(fn(&mut A) -> &mut Option<TimeFormat>),
+    /// How starts and ends of processes are written.
+    ProcessFormat(fn(&mut A) -> &mut Option<ProcessFormat>),
+    /// A number of digits.
+    Digits(fn(&mut A) -> &mut Option<TimeDigits>),
+    /// A file to write.
+    File(fn(&mut A) -> &mut Option<PathBuf>),
+    /// So many values at most, all without effect, and the place for the reason to tell.
+    Ignored(usize, &'static str, fn(&mut A) -> &mut Vec<&'static str>),
+}
+
+/// What the texts are that a filter is compared with, for completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Texts {
+    /// Names of objects.
+    ObjectNames,
+    /// Names of object types.
+    ObjectTypes,
+    /// Frames, as in `module!function`.
+    Frames,
+    /// Paths of loaded files.
+    LoadedFiles,
+    /// Something that nobody types by heart: addresses, handle values, command lines.
+    Other,
 }
 
 /// One of the words an option knows.
@@ -64,8 +97,8 @@ pub struct Choice<A: 'static> {
 pub enum ValueKind {
     /// None.
     None,
-    /// A filter on text.
-    Filter,
+    /// A filter on text, and what texts those are.
+    Filter(Texts),
     /// A filter on processes.
     Processes,
     /// `min [max]` in seconds.
@@ -78,6 +111,12 @@ pub enum ValueKind {
     Address,
     /// One of these words, each with its meaning.
     Choice(Vec<(&'static str, &'static str)>),
+    /// A number of digits.
+    Digits,
+    /// A file to write.
+    File,
+    /// Up to so many values without effect.
+    Ignored(usize),
 }
 
 impl ValueKind {
@@ -85,7 +124,8 @@ impl ValueKind {
     pub fn placeholder(&self) -> String {
         match self {
             ValueKind::None => String::new(),
-            ValueKind::Filter => "FILTER".into(),
+            ValueKind::Filter(Texts::LoadedFiles) => "FILES".into(),
+            ValueKind::Filter(_) => "FILTER".into(),
             ValueKind::Processes => "PROCESSES".into(),
             ValueKind::Seconds => "SECONDS [MAX]".into(),
             ValueKind::Count(CountUnit::None) => "MIN [MAX]".into(),
@@ -95,6 +135,10 @@ impl ValueKind {
             ValueKind::Choice(words) => {
                 words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join("|")
             }
+            ValueKind::Digits => "DIGITS".into(),
+            ValueKind::File => "FILE".into(),
+            ValueKind::Ignored(0) => String::new(),
+            ValueKind::Ignored(_) => "…".into(),
         }
     }
 
@@ -103,10 +147,13 @@ impl ValueKind {
     pub fn arity(&self) -> (usize, usize) {
         match self {
             ValueKind::None => (0, 0),
-            ValueKind::Filter
+            ValueKind::Filter(_)
             | ValueKind::Processes
             | ValueKind::Address
-            | ValueKind::Choice(_) => (1, 1),
+            | ValueKind::Choice(_)
+            | ValueKind::Digits
+            | ValueKind::File => (1, 1),
+            ValueKind::Ignored(most) => (0, *most),
             ValueKind::Seconds | ValueKind::Count(_) | ValueKind::Top => (1, 2),
         }
     }
@@ -152,7 +199,7 @@ impl<A: Default> OptionSpec for Opt<A> {
     fn value(&self) -> ValueKind {
         match &self.take {
             Take::Switch(_) | Take::Set(_) => ValueKind::None,
-            Take::Filter(_) => ValueKind::Filter,
+            Take::Filter(texts, _) | Take::Filters(texts, _) => ValueKind::Filter(*texts),
             Take::Processes(_) => ValueKind::Processes,
             Take::Seconds(_) => ValueKind::Seconds,
             Take::Count(unit, _) => ValueKind::Count(*unit),
@@ -161,6 +208,14 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Choice(words) => {
                 ValueKind::Choice(words.iter().map(|choice| (choice.word, choice.help)).collect())
             }
+            Take::TimeFormat(_) => ValueKind::Choice(time_words().collect()),
+            Take::ProcessFormat(_) => {
+                let none = ("None", "nothing, not even + and -");
+                ValueKind::Choice(std::iter::once(none).chain(time_words()).collect())
+            }
+            Take::Digits(_) => ValueKind::Digits,
+            Take::File(_) => ValueKind::File,
+            Take::Ignored(most, ..) => ValueKind::Ignored(*most),
         }
     }
 
@@ -177,7 +232,8 @@ impl<A> Opt<A> {
         match &self.take {
             Take::Switch(field) => *field(args) = true,
             Take::Set(set) => set(args),
-            Take::Filter(field) => *field(args) = Some(Filter::new(first).map_err(refused)?),
+            Take::Filter(_, field) => *field(args) = Some(Filter::new(first).map_err(refused)?),
+            Take::Filters(_, field) => field(args).push(Filter::new(first).map_err(refused)?),
             Take::Processes(field) => {
                 *field(args) = Some(ProcessFilter::new(first).map_err(refused)?);
             }
@@ -188,6 +244,11 @@ impl<A> Opt<A> {
             Take::Top(field) => *field(args) = Some(TopN::parse(first, second)?),
             Take::Address(field) => *field(args) = Some(address(first)?),
             Take::Choice(words) => choose(words, first)?(args),
+            Take::TimeFormat(field) => *field(args) = Some(time_format(first)?),
+            Take::ProcessFormat(field) => *field(args) = Some(process_format(first)?),
+            Take::Digits(field) => *field(args) = Some(TimeDigits::parse(first)?),
+            Take::File(field) => *field(args) = Some(with_home(first)),
+            Take::Ignored(_, note, field) => field(args).push(note),
         }
         Ok(())
     }
@@ -199,15 +260,42 @@ fn refused(error: FilterError) -> ValueError {
     ValueError::Filter { reason: error.to_string() }
 }
 
+/// Words for time formats, each with its meaning.
+fn time_words() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let shown = |(words, _, help): &(&[&'static str], TimeFormat, &'static str)| {
+        Some((words.first().copied()?, *help))
+    };
+    TimeFormat::WORDS.iter().filter_map(shown)
+}
+
+/// The time format of a word.
+fn time_format(word: &str) -> Result<TimeFormat, ValueError> {
+    let words = || time_words().map(|(word, _)| word);
+    TimeFormat::from_word(word).ok_or_else(|| no_choice(word, words))
+}
+
+/// The process format of a word.
+fn process_format(word: &str) -> Result<ProcessFormat, ValueError> {
+    if word.eq_ignore_ascii_case("None") {
+        return Ok(ProcessFormat::None);
+    }
+    let words = || std::iter::once("None").chain(time_words().map(|(word, _)| word));
+    let format = TimeFormat::from_word(word).ok_or_else(|| no_choice(word, words))?;
+    Ok(ProcessFormat::Times(format))
+}
+
+/// The error about a word that is none of some.
+fn no_choice<'a, I: Iterator<Item = &'a str>>(word: &str, words: impl Fn() -> I) -> ValueError {
+    ValueError::NoChoice {
+        value: word.to_owned(),
+        choices: words().collect::<Vec<_>>().join(", "),
+        hint: suggest::nearest(word, words()).map_or_else(String::new, suggest::did_you_mean),
+    }
+}
+
 /// What the word does.
 fn choose<A>(words: &[Choice<A>], word: &str) -> Result<fn(&mut A), ValueError> {
-    if let Some(choice) = words.iter().find(|choice| choice.word.eq_ignore_ascii_case(word)) {
-        return Ok(choice.set);
-    }
-    let names: Vec<&str> = words.iter().map(|choice| choice.word).collect();
-    Err(ValueError::NoChoice {
-        value: word.to_owned(),
-        choices: names.join(", "),
-        hint: suggest::nearest(word, names).map_or_else(String::new, suggest::did_you_mean),
-    })
+    let found = words.iter().find(|choice| choice.word.eq_ignore_ascii_case(word));
+    let words = || words.iter().map(|choice| choice.word);
+    found.map(|choice| choice.set).ok_or_else(|| no_choice(word, words))
 }

@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(offered(".dump obj"), ["ObjectRef"]);
         assert_eq!(
             offered(".dump ObjectRef -show"),
-            ["-ShowStack", "-ShowAddress", "-ShowTotal", "-ShowRef"]
+            ["-ShowStack", "-ShowAddress", "-ShowTotal", "-ShowRef", "-ShowFullFileName"]
         );
         assert_eq!(offered(".dump ObjectRef -pn"), ["-pn"]);
         assert_eq!(offered(".dump Stats -"), ["-json", "-json-pretty"]);
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn values_are_offered_where_they_are_due_and_options_where_they_may_be() {
-        assert_eq!(offered(".dump ObjectRef -ShowTotal "), ["Total", "Process", "None"]);
+        assert_eq!(offered(".dump ObjectRef -ShowTotal "), ["Total", "Process", "File", "None"]);
         assert_eq!(offered(".dump ObjectRef -ShowTotal p"), ["Process"]);
         assert_eq!(offered(".dump ObjectRef -pn "), Vec::<String>::new());
         assert_eq!(offered(".dump -pn "), Vec::<String>::new());

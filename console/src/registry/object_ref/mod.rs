@@ -1,5 +1,7 @@
 //! The options of `.dump ObjectRef`, one file per purpose.
 
+mod display;
+mod etw_analyzer;
 mod objects;
 mod output;
 mod shares;
@@ -17,8 +19,9 @@ pub(crate) static GROUPS: &[OptionGroup<ObjectRefArgs>] = &[
     OptionGroup { title: "Shared by processes or threads", options: shares::SHARED },
     OptionGroup { title: "File mappings", options: shares::MAPPINGS },
     OptionGroup { title: "Totals", options: output::TOTALS },
-    OptionGroup { title: "More detail", options: output::OUTPUT },
-    OptionGroup { title: SCRIPTS, options: output::JSON },
+    OptionGroup { title: "How it is printed", options: display::DISPLAY },
+    OptionGroup { title: SCRIPTS, options: output::SCRIPTS },
+    OptionGroup { title: "Known from ETWAnalyzer", options: etw_analyzer::WITHOUT_EFFECT },
 ];
 
 /// From the question to the command line.

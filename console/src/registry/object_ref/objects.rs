@@ -1,8 +1,8 @@
 //! Options that choose objects and events by what they are and when they were.
 
 use crate::{
-    command::{CountUnit, ObjectRefArgs},
-    registry::{Doc, Opt, Take},
+    command::{CountUnit, NewProcess, ObjectRefArgs},
+    registry::{Choice, Doc, Opt, Take, Texts, kinds::files_option},
 };
 
 /// Leaks and lifetimes.
@@ -47,6 +47,51 @@ pub(super) static IDENTITY: &[Opt<ObjectRefArgs>] = &[
     },
     Opt {
         doc: Doc {
+            names: &["-CmdLine"],
+            help: "objects created by processes with this command line",
+            details: "Compared with the whole command line, so write * around a part of it. A \
+                      process whose command line is not in the trace has the empty one.",
+            example: "-CmdLine *--worker*",
+        },
+        take: Take::Filter(Texts::Other, |args| &mut args.command_line),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-NewProcess"],
+            help: "objects created by processes that started or ended in the trace",
+            details: "Also -pn, -CmdLine and -NewProcess together: all three must fit the process.",
+            example: "-NewProcess 1",
+        },
+        take: Take::Choice(&[
+            Choice {
+                word: "0",
+                help: "processes that neither started nor ended in the trace",
+                set: |args| args.new_process = Some(NewProcess::Permanent),
+            },
+            Choice {
+                word: "1",
+                help: "processes that started in the trace",
+                set: |args| args.new_process = Some(NewProcess::Started),
+            },
+            Choice {
+                word: "2",
+                help: "processes that started and did not end in the trace",
+                set: |args| args.new_process = Some(NewProcess::StartedOnly),
+            },
+            Choice {
+                word: "-1",
+                help: "processes that ended in the trace",
+                set: |args| args.new_process = Some(NewProcess::Ended),
+            },
+            Choice {
+                word: "-2",
+                help: "processes that ended and did not start in the trace",
+                set: |args| args.new_process = Some(NewProcess::EndedOnly),
+            },
+        ]),
+    },
+    Opt {
+        doc: Doc {
             names: &["-RelatedProcess"],
             help: "objects that any of these processes had to do with",
             details: "Any process of any event, of a handle that is still open, or that inherited \
@@ -63,7 +108,7 @@ pub(super) static IDENTITY: &[Opt<ObjectRefArgs>] = &[
                       An object without a name has the empty name.",
             example: "-ObjectName *Leaky_Signal*",
         },
-        take: Take::Filter(|args| &mut args.object_name),
+        take: Take::Filter(Texts::ObjectNames, |args| &mut args.object_name),
     },
     Opt {
         doc: Doc {
@@ -72,7 +117,7 @@ pub(super) static IDENTITY: &[Opt<ObjectRefArgs>] = &[
             details: "Applies to the totals too. A type the trace does not name is UnknownType.",
             example: "-Type Event;Thread",
         },
-        take: Take::Filter(|args| &mut args.object_type),
+        take: Take::Filter(Texts::ObjectTypes, |args| &mut args.object_type),
     },
     Opt {
         doc: Doc {
@@ -81,7 +126,7 @@ pub(super) static IDENTITY: &[Opt<ObjectRefArgs>] = &[
             details: "Compared with the address as 0x and upper-case hex digits, in any case.",
             example: "-Object 0xFFFF810008BE66F0",
         },
-        take: Take::Filter(|args| &mut args.object),
+        take: Take::Filter(Texts::Other, |args| &mut args.object),
     },
     Opt {
         doc: Doc {
@@ -93,6 +138,7 @@ pub(super) static IDENTITY: &[Opt<ObjectRefArgs>] = &[
         },
         take: Take::Count(CountUnit::None, |args| &mut args.ids),
     },
+    files_option(),
 ];
 
 /// What happened to an object.
@@ -116,6 +162,6 @@ pub(super) static EVENTS: &[Opt<ObjectRefArgs>] = &[
                       lists do not count.",
             example: "-Handle 0xC0;0xC4",
         },
-        take: Take::Filter(|args| &mut args.handle),
+        take: Take::Filter(Texts::Other, |args| &mut args.handle),
     },
 ];

@@ -2,7 +2,10 @@
 
 use crate::{
     command::{ObjectRefArgs, ShowTotal},
-    registry::{Choice, Doc, Opt, Take, kinds::json_options},
+    registry::{
+        Choice, Doc, Opt, Take,
+        kinds::{json_option, json_pretty_option},
+    },
 };
 
 /// Tables instead of objects.
@@ -27,6 +30,11 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
                 set: |args| args.show_total = Some(ShowTotal::Process),
             },
             Choice {
+                word: "File",
+                help: "only the totals of each file",
+                set: |args| args.show_total = Some(ShowTotal::File),
+            },
+            Choice {
                 word: "None",
                 help: "list the objects, but no totals",
                 set: |args| args.show_total = Some(ShowTotal::None),
@@ -44,16 +52,37 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
     },
 ];
 
-/// What else is printed, and how.
-pub(super) static OUTPUT: &[Opt<ObjectRefArgs>] = &[Opt {
-    doc: Doc {
-        names: &["-ShowRef"],
-        help: "print changes of the reference count too",
-        details: "Needs a trace with reference tracing.",
-        example: "-ShowRef",
+/// Files and documents instead of text.
+pub(super) static SCRIPTS: &[Opt<ObjectRefArgs>] = &[
+    json_option(),
+    json_pretty_option(),
+    Opt {
+        doc: Doc {
+            names: &["-csv"],
+            help: "write the events to a CSV file instead of printing them",
+            details: "The columns are those of ETWAnalyzer, separated by semicolons; times are \
+                      nanoseconds since session start. With -ShowStack, the first event of a stack \
+                      has its text. An existing file is replaced when all is written.",
+            example: "-Leak -ShowStack -csv Leaks.csv",
+        },
+        take: Take::File(|args| &mut args.csv),
     },
-    take: Take::Switch(|args| &mut args.show_ref),
-}];
-
-/// JSON instead of text.
-pub(super) static JSON: &[Opt<ObjectRefArgs>] = &json_options();
+    Opt {
+        doc: Doc {
+            names: &["-NoCSVSeparator"],
+            help: "no line `sep = ;` in front of the CSV file",
+            details: "That line is for Excel; other programs take it for data.",
+            example: "-csv Leaks.csv -NoCSVSeparator",
+        },
+        take: Take::Switch(|args| &mut args.no_csv_separator),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-NoCmdLine"],
+            help: "leave the command line column of the CSV file empty",
+            details: "Command lines may be long and may hold secrets.",
+            example: "-csv Leaks.csv -NoCmdLine",
+        },
+        take: Take::Switch(|args| &mut args.no_command_line),
+    },
+];

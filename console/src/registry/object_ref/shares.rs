@@ -2,7 +2,7 @@
 
 use crate::{
     command::{CountUnit, MapMode, ObjectRefArgs},
-    registry::{Choice, Doc, Opt, Take},
+    registry::{Choice, Doc, Opt, Take, Texts},
 };
 
 /// Objects that several processes or threads use.
@@ -77,7 +77,7 @@ pub(super) static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
             details: "Compared with the address as 0x and hex digits, so write 0x in front.",
             example: "-ViewBase 0x1B5*",
         },
-        take: Take::Filter(|args| &mut args.view_base),
+        take: Take::Filter(Texts::Other, |args| &mut args.view_base),
     },
     Opt {
         doc: Doc {

@@ -2,7 +2,7 @@
 
 use crate::{
     command::ObjectRefArgs,
-    registry::{Doc, Opt, Take},
+    registry::{Doc, Opt, Take, Texts},
 };
 
 /// Filters on stacks, and how stacks are shown.
@@ -25,7 +25,7 @@ pub(super) static STACKS: &[Opt<ObjectRefArgs>] = &[
                       module!function of the stack.",
             example: "-CreateStack *EventCache::GetOrCreate*",
         },
-        take: Take::Filter(|args| &mut args.create_stack),
+        take: Take::Filter(Texts::Frames, |args| &mut args.create_stack),
     },
     Opt {
         doc: Doc {
@@ -35,7 +35,7 @@ pub(super) static STACKS: &[Opt<ObjectRefArgs>] = &[
                       object are kept.",
             example: "-DestroyStack *NtTerminateProcess*",
         },
-        take: Take::Filter(|args| &mut args.destroy_stack),
+        take: Take::Filter(Texts::Frames, |args| &mut args.destroy_stack),
     },
     Opt {
         doc: Doc {
@@ -45,7 +45,7 @@ pub(super) static STACKS: &[Opt<ObjectRefArgs>] = &[
                       module!function of the stack; an exclusion must match no line.",
             example: "-StackFilter *Session::Connect*",
         },
-        take: Take::Filter(|args| &mut args.stack_filter),
+        take: Take::Filter(Texts::Frames, |args| &mut args.stack_filter),
     },
     Opt {
         doc: Doc {

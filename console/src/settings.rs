@@ -1,0 +1,89 @@
+//! How a session prints, and what one command makes of it.
+
+use crate::{
+    command::{DisplayArgs, ProcessFormat, TimeDigits, TimeFormat},
+    screen::Screen,
+};
+
+/// What `.timefmt`, `.timedigits`, `.processfmt`, `.clip` and `.sffn` have set. An option behind a
+/// `.dump` wins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `.timefmt`
+    pub time_format: Option<TimeFormat>,
+    /// `.timedigits`
+    pub time_digits: Option<TimeDigits>,
+    /// `.processfmt`
+    pub process_format: Option<ProcessFormat>,
+    /// `.clip`; until it is used, lines are cut on a terminal.
+    pub clip: Option<bool>,
+    /// `.sffn`
+    pub full_file_name: bool,
+}
+
+/// How one command prints: its options, else the session's settings, else what is usual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Display {
+    /// Where it goes.
+    pub screen: Screen,
+    /// How points in time are written.
+    pub time_format: TimeFormat,
+    /// Digits behind the second.
+    pub time_digits: TimeDigits,
+    /// What stands behind the name of a process that started or ended in the trace.
+    pub process_format: ProcessFormat,
+    /// Whether thousands are separated.
+    pub digit_separator: bool,
+    /// Whether lines are cut at the width of the terminal.
+    pub clip: bool,
+    /// Whether files are shown with their whole path.
+    pub full_file_name: bool,
+    /// Whether processes go by the names of their executables.
+    pub plain_process_names: bool,
+}
+
+impl Settings {
+    /// How a command with these options prints.
+    pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
+        Display {
+            screen,
+            time_format: args.time_format.or(self.time_format).unwrap_or_default(),
+            time_digits: args.time_digits.or(self.time_digits).unwrap_or_default(),
+            process_format: args.process_format.or(self.process_format).unwrap_or_default(),
+            digit_separator: !args.no_digit_separator,
+            clip: screen.is_terminal() && args.clip.or(self.clip).unwrap_or(true),
+            full_file_name: args.full_file_name || self.full_file_name,
+            plain_process_names: args.plain_process_names,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_wins_over_the_session_which_wins_over_the_usual() {
+        let settings = Settings { time_format: Some(TimeFormat::Utc), ..Settings::default() };
+        let shown = |args: &DisplayArgs| settings.display(args, Screen::PLAIN).time_format;
+        assert_eq!(shown(&DisplayArgs::default()), TimeFormat::Utc);
+        let args = DisplayArgs { time_format: Some(TimeFormat::Seconds), ..Default::default() };
+        assert_eq!(shown(&args), TimeFormat::Seconds);
+        let usual = Settings::default().display(&DisplayArgs::default(), Screen::PLAIN);
+        assert_eq!(usual.time_format, TimeFormat::Local);
+        assert_eq!(usual.time_digits.get(), 6);
+    }
+
+    #[test]
+    fn lines_are_cut_on_a_terminal_unless_told_otherwise_and_never_in_a_pipe() {
+        let terminal = Screen { width: Some(80), color: false };
+        let clips = |settings: Settings, clip, screen| {
+            settings.display(&DisplayArgs { clip, ..Default::default() }, screen).clip
+        };
+        let off = Settings { clip: Some(false), ..Settings::default() };
+        assert!(clips(Settings::default(), None, terminal));
+        assert!(!clips(off, None, terminal));
+        assert!(clips(off, Some(true), terminal));
+        assert!(!clips(Settings::default(), Some(true), Screen::PLAIN));
+    }
+}
