@@ -2,122 +2,66 @@
 
 use std::{
     fs::{self, File},
-    io::{ErrorKind, Write},
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    io::Write,
+    process::Stdio,
     time::{Duration, SystemTime},
 };
 
 use handlescope_console::registry::KINDS;
-
-/// A folder of its own, with a copy of the sample trace, for one run after the other.
-struct Shell {
-    folder: tempfile::TempDir,
-}
-
-/// A run that ended, readable in a failure.
-#[derive(Debug)]
-struct Ended {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Shell {
-    fn new() -> Shell {
-        let shell = Shell { folder: tempfile::tempdir().unwrap() };
-        let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/leaky.etl");
-        fs::copy(sample, shell.path("leaky.etl")).unwrap();
-        shell
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_handlescope"));
-        command
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .env_remove("_NT_SYMBOL_PATH")
-            .env("XDG_CACHE_HOME", self.path("cache"))
-            .stdin(Stdio::null());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Ended {
-        self.command(arguments).output().unwrap().into()
-    }
-
-    fn script(&self, arguments: &[&str], script: &str) -> Ended {
-        let mut command = self.command(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        // A program that has no use for its input may be gone before it is written.
-        match child.stdin.take().unwrap().write_all(script.as_bytes()) {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => panic!("{error}"),
-            _ => {}
-        }
-        child.wait_with_output().unwrap().into()
-    }
-}
-
-impl From<Output> for Ended {
-    fn from(output: Output) -> Ended {
-        Ended {
-            code: output.status.code(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-}
+use handlescope_tests::binary::{Run, Shell};
 
 #[test]
 fn the_version_names_the_commit() {
     let ended = Shell::new().run(&["--version"]);
     let expected = format!("handlescope {} (", env!("CARGO_PKG_VERSION"));
-    assert!(ended.code == Some(0) && ended.out.starts_with(&expected), "{ended:?}");
+    assert!(ended.status == Some(0) && ended.stdout.starts_with(&expected), "{ended:?}");
 }
 
 #[test]
 fn bad_usage_is_status_two() {
     for arguments in [&["--nonsense"][..], &["extract"], &["--color", "blue"]] {
-        assert_eq!(Shell::new().run(arguments).code, Some(2), "{arguments:?}");
+        assert_eq!(Shell::new().run(arguments).status, Some(2), "{arguments:?}");
     }
 }
 
 #[test]
 fn a_script_has_results_on_stdout_and_nothing_else() {
     let ended = Shell::new().script(&["leaky.etl"], "# what is there?\n\n.list\n");
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let lines: Vec<&str> = ended.out.lines().collect();
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    let lines: Vec<&str> = ended.stdout.lines().collect();
     assert_eq!(lines.len(), 2, "{ended:?}");
     assert!(lines[0].starts_with("#  File") && lines[1].starts_with("0  leaky.etl"), "{ended:?}");
-    assert!(!ended.out.contains('\u{1b}') && !ended.err.contains('\u{1b}'), "{ended:?}");
+    assert!(!ended.stdout.contains('\u{1b}') && !ended.stderr.contains('\u{1b}'), "{ended:?}");
 }
 
 #[test]
 fn the_first_failing_line_ends_a_script_with_status_one() {
     let ended = Shell::new().script(&[], ".list\n.dump ObjectRef -Foo\n.list\n");
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert_eq!(ended.out, "No traces are loaded.\n");
-    assert!(ended.err.contains("line 2: .dump ObjectRef -Foo: unknown option -Foo"), "{ended:?}");
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert_eq!(ended.stdout, "No traces are loaded.\n");
+    assert!(
+        ended.stderr.contains("line 2: .dump ObjectRef -Foo: unknown option -Foo"),
+        "{ended:?}"
+    );
 }
 
 #[test]
 fn keep_going_runs_on_and_ends_with_status_one() {
     let ended = Shell::new().script(&["--keep-going"], ".nonsense\n.list\n");
-    assert_eq!((ended.code, ended.out.as_str()), (Some(1), "No traces are loaded.\n"), "{ended:?}");
+    assert_eq!(
+        (ended.status, ended.stdout.as_str()),
+        (Some(1), "No traces are loaded.\n"),
+        "{ended:?}"
+    );
     let ended = Shell::new().run(&["--keep-going", "no.etl", "leaky.etl", "-c", ".list"]);
-    assert!(ended.code == Some(1) && ended.out.contains("leaky.etl"), "{ended:?}");
+    assert!(ended.status == Some(1) && ended.stdout.contains("leaky.etl"), "{ended:?}");
 }
 
 #[test]
 fn commands_of_the_command_line_are_numbered_and_leave_stdin_alone() {
     let ended = Shell::new().script(&["-c", ".list", "-c", ".nonsense"], ".quit\n");
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.err.contains("command 2: .nonsense: unknown command .nonsense"), "{ended:?}");
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("command 2: .nonsense: unknown command .nonsense"), "{ended:?}");
 }
 
 #[test]
@@ -134,8 +78,8 @@ fn a_file_that_cannot_be_loaded_is_named_with_the_reason() {
         ("noise.txt", "neither an extract (.json7z) nor a trace"),
     ] {
         let ended = shell.run(&[file, "-c", ".list"]);
-        assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
-        assert!(ended.err.contains(file) && ended.err.contains(reason), "{ended:?}");
+        assert_eq!((ended.status, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
+        assert!(ended.stderr.contains(file) && ended.stderr.contains(reason), "{ended:?}");
     }
 }
 
@@ -150,8 +94,8 @@ fn a_reader_that_leaves_is_no_failure() {
     // The program may be gone before everything is written.
     let _ = stdin.write_all(".help ObjectRef\n".repeat(1000).as_bytes());
     drop(stdin);
-    let ended = Ended::from(child.wait_with_output().unwrap());
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    let ended = Run::from(child.wait_with_output().unwrap());
+    assert_eq!((ended.status, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
 }
 
 #[test]
@@ -160,20 +104,23 @@ fn a_trace_is_extracted_once_and_again_when_it_changes() {
     let extract = shell.path("Extract/leaky.json7z");
     let load = || shell.run(&["leaky.etl", "-c", ".list"]);
     let first = load();
-    assert!(extract.exists() && first.err.contains("leaky.json7z: "), "{first:?}");
-    assert_eq!(load().err, "loaded leaky.etl\n");
+    assert!(extract.exists() && first.stderr.contains("leaky.json7z: "), "{first:?}");
+    assert_eq!(load().stderr, "loaded leaky.etl\n");
 
     let newer = SystemTime::now() + Duration::from_secs(60);
     let trace = File::options().append(true).open(shell.path("leaky.etl")).unwrap();
     trace.set_modified(newer).unwrap();
     let again = load();
-    assert!(again.err.contains("is older than the trace; extracting the trace again"), "{again:?}");
+    assert!(
+        again.stderr.contains("is older than the trace; extracting the trace again"),
+        "{again:?}"
+    );
 
     let trace = File::options().append(true).open(shell.path("leaky.etl")).unwrap();
     trace.set_len(trace.metadata().unwrap().len() + 1).unwrap();
     trace.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
     let again = load();
-    assert!(again.err.contains("is of a trace of another size"), "{again:?}");
+    assert!(again.stderr.contains("is of a trace of another size"), "{again:?}");
 }
 
 #[test]
@@ -182,9 +129,12 @@ fn an_extract_that_cannot_lie_beside_its_trace_lies_in_the_cache() {
     let shell = Shell::new();
     fs::write(shell.path("Extract"), "a file where the folder should be").unwrap();
     let first = shell.run(&["leaky.etl", "-c", ".list"]);
-    assert_eq!(first.code, Some(0), "{first:?}");
-    assert!(first.err.contains("cannot be written") && first.err.contains("/cache/"), "{first:?}");
-    assert_eq!(shell.run(&["leaky.etl", "-c", ".list"]).err, "loaded leaky.etl\n");
+    assert_eq!(first.status, Some(0), "{first:?}");
+    assert!(
+        first.stderr.contains("cannot be written") && first.stderr.contains("/cache/"),
+        "{first:?}"
+    );
+    assert_eq!(shell.run(&["leaky.etl", "-c", ".list"]).stderr, "loaded leaky.etl\n");
 }
 
 #[test]
@@ -192,12 +142,12 @@ fn extract_expands_wildcards_and_tells_a_line_for_each_file() {
     let shell = Shell::new();
     fs::copy(shell.path("leaky.etl"), shell.path("leaky two.etl")).unwrap();
     let ended = shell.run(&["extract", "l*.etl", "-o", "out/new"]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.status, Some(0), "{ended:?}");
     assert!(shell.path("out/new/leaky.json7z").exists());
     assert!(shell.path("out/new/leaky two.json7z").exists());
-    assert_eq!(ended.out.lines().count(), 2, "{ended:?}");
+    assert_eq!(ended.stdout.lines().count(), 2, "{ended:?}");
     for part in ["objects", "handle events", "leaked handles", "stacks", "lost events", "MB/s"] {
-        assert!(ended.out.lines().all(|line| line.contains(part)), "{part}: {ended:?}");
+        assert!(ended.stdout.lines().all(|line| line.contains(part)), "{part}: {ended:?}");
     }
 }
 
@@ -207,10 +157,10 @@ fn extract_goes_on_behind_a_bad_file_and_never_overwrites_an_extract_of_its_own(
     fs::create_dir(shell.path("other")).unwrap();
     fs::copy(shell.path("leaky.etl"), shell.path("other/leaky.etl")).unwrap();
     let ended = shell.run(&["extract", "no.etl", "leaky.etl", "other/leaky.etl", "-o", "out"]);
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert_eq!(ended.out.lines().count(), 1, "{ended:?}");
-    assert!(ended.err.contains("no.etl: there is no such file"), "{ended:?}");
-    assert!(ended.err.contains("extract them into different folders"), "{ended:?}");
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert_eq!(ended.stdout.lines().count(), 1, "{ended:?}");
+    assert!(ended.stderr.contains("no.etl: there is no such file"), "{ended:?}");
+    assert!(ended.stderr.contains("extract them into different folders"), "{ended:?}");
 }
 
 #[test]
@@ -219,28 +169,28 @@ fn traces_are_loaded_listed_and_unloaded_by_command() {
     fs::copy(shell.path("leaky.etl"), shell.path("second trace.etl")).unwrap();
     let script = ".load leaky.etl \"second trace.etl\"\n.unload LEAKY.etl\n.list\n.unload\n.list\n";
     let ended = shell.script(&[], script);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.out.contains("0  second trace.etl"), "{ended:?}");
-    assert!(ended.out.ends_with("No traces are loaded.\n"), "{ended:?}");
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("0  second trace.etl"), "{ended:?}");
+    assert!(ended.stdout.ends_with("No traces are loaded.\n"), "{ended:?}");
     let ended = shell.script(&["leaky.etl"], ".unload other.etl");
-    assert!(ended.err.contains("'other.etl' is not loaded; .list shows what is"), "{ended:?}");
+    assert!(ended.stderr.contains("'other.etl' is not loaded; .list shows what is"), "{ended:?}");
 }
 
 #[test]
 fn a_load_that_fails_altogether_leaves_the_session_as_it_is() {
     let ended = Shell::new().script(&["leaky.etl", "--keep-going"], ".load no.etl\n.list\n");
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.out.contains("0  leaky.etl"), "{ended:?}");
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert!(ended.stdout.contains("0  leaky.etl"), "{ended:?}");
 }
 
 #[test]
 fn the_symbol_path_of_the_session_wins_over_the_environment() {
     let shell = Shell::new();
     let mut command = shell.command(&["-c", ".sympath", "-c", ".sympath a b", "-c", ".sympath"]);
-    let ended = Ended::from(command.env("_NT_SYMBOL_PATH", "srv*x*y").output().unwrap());
-    assert_eq!(ended.out, "srv*x*y\na b\n", "{ended:?}");
+    let ended = Run::from(command.env("_NT_SYMBOL_PATH", "srv*x*y").output().unwrap());
+    assert_eq!(ended.stdout, "srv*x*y\na b\n", "{ended:?}");
     let ended = shell.run(&["--symbol-path", "z", "-c", ".sympath"]);
-    assert_eq!(ended.out, "z\n", "{ended:?}");
+    assert_eq!(ended.stdout, "z\n", "{ended:?}");
 }
 
 #[test]
@@ -248,20 +198,20 @@ fn every_example_of_the_help_finds_something_in_the_sample() {
     let shell = Shell::new();
     for example in KINDS.iter().flat_map(|kind| kind.examples) {
         let ended = shell.run(&["leaky.etl", "-c", example.line]);
-        assert_eq!(ended.code, Some(0), "{}: {ended:?}", example.line);
+        assert_eq!(ended.status, Some(0), "{}: {ended:?}", example.line);
         if example.line.starts_with(".dump ObjectRef") {
-            let found = ended.out.contains("Id: ") || ended.out.contains("leaky.exe(");
+            let found = ended.stdout.contains("Id: ") || ended.stdout.contains("leaky.exe(");
             let needs_symbols = example.line.contains("CreateStack");
             assert!(found || needs_symbols, "{}: {ended:?}", example.line);
         }
-        assert!(!ended.out.is_empty(), "{}", example.line);
+        assert!(!ended.stdout.is_empty(), "{}", example.line);
     }
 }
 
 #[test]
 fn colors_follow_the_option_and_the_environment() {
     let shell = Shell::new();
-    let colored = |arguments: &[&str]| shell.run(arguments).out.contains('\u{1b}');
+    let colored = |arguments: &[&str]| shell.run(arguments).stdout.contains('\u{1b}');
     assert!(!colored(&["-c", ".help"]));
     assert!(colored(&["--color", "always", "-c", ".help"]));
 }

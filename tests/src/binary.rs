@@ -1,9 +1,12 @@
 //! The `handlescope` program, run the way a user runs it.
 
 use std::env;
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
 
 /// The built program, which lies beside the folder of the test programs.
 ///
@@ -16,6 +19,74 @@ pub fn handlescope_path() -> PathBuf {
     let folders = test.ancestors().skip(1).take(2);
     let found = folders.map(|folder| folder.join(&name)).find(|path| path.is_file());
     found.unwrap_or_else(|| panic!("no {name} beside {}: build it first", test.display()))
+}
+
+/// The sample trace, `examples/leaky.etl`.
+#[must_use]
+pub fn sample_trace() -> PathBuf {
+    examples().join("leaky.etl")
+}
+
+/// The symbols of the sample trace.
+#[must_use]
+pub fn sample_symbols() -> PathBuf {
+    examples().join("symbols")
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
+}
+
+/// A folder of its own with a copy of the sample trace, for one run after the other.
+#[derive(Debug)]
+pub struct Shell {
+    folder: TempDir,
+}
+
+impl Shell {
+    /// A new folder that holds `leaky.etl`.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "it makes a folder and copies a file")]
+    pub fn new() -> Self {
+        let shell = Self { folder: tempfile::tempdir().expect("a temporary folder can be made") };
+        fs::copy(sample_trace(), shell.path("leaky.etl")).expect("the sample can be copied");
+        shell
+    }
+
+    /// A file in the folder.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The program with these arguments, at work in the folder, without input.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = handlescope(self.folder.path());
+        command.args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the program.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        self.command(arguments).output().expect("the program starts").into()
+    }
+
+    /// Runs the program with a script as its standard input.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn script(&self, arguments: &[&str], script: &str) -> Run {
+        run_script(&mut self.command(arguments), script)
+    }
 }
 
 /// What a run of the program left behind.
