@@ -8,7 +8,7 @@ use std::{
 };
 
 use handlescope_console::registry::KINDS;
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{Run, Shell, sample_symbols};
 
 #[test]
 fn the_version_names_the_commit() {
@@ -196,15 +196,20 @@ fn the_symbol_path_of_the_session_wins_over_the_environment() {
 #[test]
 fn every_example_of_the_help_finds_something_in_the_sample() {
     let shell = Shell::new();
+    let symbols = sample_symbols();
+    let symbols = symbols.to_str().unwrap();
     for example in KINDS.iter().flat_map(|kind| kind.examples) {
-        let ended = shell.run(&["leaky.etl", "-c", example.line]);
+        let ended = shell.run(&["--symbol-path", symbols, "leaky.etl", "-c", example.line]);
         assert_eq!(ended.status, Some(0), "{}: {ended:?}", example.line);
-        if example.line.starts_with(".dump ObjectRef") {
+        if let Some((_, file)) = example.line.split_once("-csv ") {
+            let lines = fs::read_to_string(shell.path(file)).unwrap().lines().count();
+            assert!(lines > 2, "{}: {lines} lines", example.line);
+        } else if example.line.starts_with(".dump ObjectRef") {
             let found = ended.stdout.contains("Id: ") || ended.stdout.contains("leaky.exe(");
-            let needs_symbols = example.line.contains("CreateStack");
-            assert!(found || needs_symbols, "{}: {ended:?}", example.line);
+            assert!(found, "{}: {ended:?}", example.line);
+        } else {
+            assert!(!ended.stdout.is_empty(), "{}", example.line);
         }
-        assert!(!ended.stdout.is_empty(), "{}", example.line);
     }
 }
 

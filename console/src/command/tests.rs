@@ -174,7 +174,7 @@ fn a_bad_value_names_its_option_and_what_that_takes() {
     assert_eq!(
         error(".dump ObjectRef -ShowTotal Totl"),
         "-ShowTotal: 'Totl' is not one of Total, Process, File, None, did you mean Total?\n  \
-         -ShowTotal Total|Process|File|None  count handles that are open at the end instead of listing objects"
+         -ShowTotal Total|…  count handles open at the end: Total, Process, File or None"
     );
     assert_eq!(
         error(".dump ObjectRef -MinMaxTime 0,5"),

@@ -20,8 +20,8 @@ pub static KINDS: &[KindSpec] = &[
         summary: "processes with their start, end and command line",
         details: "One row per lifetime: a pid that is used again is another process.",
         examples: &[
-            Example { goal: "All processes", line: ".dump Process" },
-            Example { goal: "One program", line: ".dump Process -pn leaky" },
+            Example { goal: "all processes", line: ".dump Process" },
+            Example { goal: "one program", line: ".dump Process -pn leaky" },
         ],
         groups: || views(PROCESS),
         parse: entry::dump_process,
@@ -31,8 +31,8 @@ pub static KINDS: &[KindSpec] = &[
         summary: "modules with their versions, symbol identities and load addresses",
         details: "One row per image; the JSON output also lists where and when each was loaded.",
         examples: &[
-            Example { goal: "All modules", line: ".dump Module" },
-            Example { goal: "What one program loaded", line: ".dump Module -pn leaky" },
+            Example { goal: "all modules", line: ".dump Module" },
+            Example { goal: "what one program loaded", line: ".dump Module -pn leaky" },
         ],
         groups: || views(MODULE),
         parse: entry::dump_module,
@@ -41,7 +41,7 @@ pub static KINDS: &[KindSpec] = &[
         name: "Stats",
         summary: "what is in the traces: machine, clock, events by kind, losses",
         details: "Shows also what could not be decoded or attributed; nothing is dropped silently.",
-        examples: &[Example { goal: "Is the trace complete?", line: ".dump Stats" }],
+        examples: &[Example { goal: "is the trace complete?", line: ".dump Stats" }],
         groups: || views(STATS),
         parse: entry::dump_stats,
     },
@@ -87,7 +87,7 @@ pub(crate) static STATS: &[OptionGroup<StatsArgs>] =
     &[OptionGroup { title: SCRIPTS, options: COMMON_STATS }];
 
 /// The heading of options for scripts.
-pub(super) const SCRIPTS: &str = "For scripts";
+pub(super) const SCRIPTS: &str = "Files and documents";
 
 static COMMON_PROCESS: &[Opt<ProcessArgs>] = &common_options();
 static COMMON_MODULE: &[Opt<ModuleArgs>] = &common_options();

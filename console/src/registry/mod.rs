@@ -6,12 +6,14 @@ mod kinds;
 mod object_ref;
 mod option;
 pub(crate) mod suggest;
+mod topics;
 
 pub use commands::COMMANDS;
 pub use kinds::KINDS;
 pub(crate) use kinds::{MODULE, PROCESS, STATS};
 pub(crate) use object_ref::GROUPS as OBJECT_REF;
 pub use option::{Choice, Doc, Opt, OptionSpec, Take, Texts, ValueKind};
+pub use topics::{TOPICS, TopicSpec, topic};
 
 use crate::command::{Command, Dump, Entered, ParseError};
 

@@ -132,9 +132,7 @@ impl ValueKind {
             ValueKind::Count(CountUnit::Bytes) => "BYTES [MAX]".into(),
             ValueKind::Top => "N [SKIP]".into(),
             ValueKind::Address => "ADDRESS".into(),
-            ValueKind::Choice(words) => {
-                words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join("|")
-            }
+            ValueKind::Choice(words) => choice_placeholder(words),
             ValueKind::Digits => "DIGITS".into(),
             ValueKind::File => "FILE".into(),
             ValueKind::Ignored(0) => String::new(),
@@ -156,6 +154,16 @@ impl ValueKind {
             ValueKind::Ignored(most) => (0, *most),
             ValueKind::Seconds | ValueKind::Count(_) | ValueKind::Top => (1, 2),
         }
+    }
+}
+
+/// The words, or the first of them when all would make a long line.
+fn choice_placeholder(words: &[(&'static str, &'static str)]) -> String {
+    const SHORT: usize = 20;
+    let all = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join("|");
+    match words.first() {
+        Some((first, _)) if all.len() > SHORT => format!("{first}|…"),
+        _ => all,
     }
 }
 

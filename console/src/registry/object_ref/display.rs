@@ -19,7 +19,7 @@ pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
     Opt {
         doc: Doc {
             names: &["-TimeFmt"],
-            help: "how points in time are written",
+            help: "times as s, Local, LocalTime, UTC, UTCTime, Here or HereTime",
             details: "Wins over .timefmt.",
             example: "-TimeFmt s",
         },
@@ -37,7 +37,7 @@ pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
     Opt {
         doc: Doc {
             names: &["-ProcessFmt"],
-            help: "start, end and duration of processes instead of + and -",
+            help: "processes with start, end and duration in such a format, or None",
             details: "Behind the name of a process: +START if it started in the trace, - END if it \
                       ended, and the duration if both. Wins over .processfmt.",
             example: "-ProcessFmt s",

@@ -12,46 +12,48 @@ use crate::command::ObjectRefArgs;
 
 /// All options, under the headings of the help.
 pub(crate) static GROUPS: &[OptionGroup<ObjectRefArgs>] = &[
-    OptionGroup { title: "Find leaks", options: objects::LEAKS },
-    OptionGroup { title: "Which objects", options: objects::IDENTITY },
-    OptionGroup { title: "Which events", options: objects::EVENTS },
-    OptionGroup { title: "By stack", options: stacks::STACKS },
-    OptionGroup { title: "Shared by processes or threads", options: shares::SHARED },
-    OptionGroup { title: "File mappings", options: shares::MAPPINGS },
-    OptionGroup { title: "Totals", options: output::TOTALS },
-    OptionGroup { title: "How it is printed", options: display::DISPLAY },
+    OptionGroup { title: "Find what leaks", options: objects::LEAKS },
+    OptionGroup { title: "Choose objects and events", options: objects::CHOICE },
+    OptionGroup { title: "Find out who did it: stacks", options: stacks::STACKS },
+    OptionGroup { title: "Find what processes or threads share", options: shares::SHARED },
+    OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS },
+    OptionGroup { title: "Count", options: output::TOTALS },
+    OptionGroup { title: "Change how it is printed", options: display::DISPLAY },
     OptionGroup { title: SCRIPTS, options: output::SCRIPTS },
-    OptionGroup { title: "Known from ETWAnalyzer", options: etw_analyzer::WITHOUT_EFFECT },
+    OptionGroup {
+        title: "Known from ETWAnalyzer, without effect",
+        options: etw_analyzer::WITHOUT_EFFECT,
+    },
 ];
 
 /// From the question to the command line.
 pub(super) static EXAMPLES: &[Example] = &[
     Example {
-        goal: "Leaked handles with the stacks that opened them",
-        line: ".dump ObjectRef -Leak -ShowStack",
-    },
-    Example {
-        goal: "Who holds the most handles?",
+        goal: "who holds the most handles",
         line: ".dump ObjectRef -ShowTotal Process -TopN 5",
     },
     Example {
-        goal: "Leaked events of one program, by name",
-        line: ".dump ObjectRef -pn leaky -Type Event -ObjectName *Leaky_Signal* -Leak",
+        goal: "leaked handles, and who opened them",
+        line: ".dump ObjectRef -pn leaky -Leak -ss",
     },
     Example {
-        goal: "What one function opened",
-        line: ".dump ObjectRef -CreateStack *EventCache::GetOrCreate*",
+        goal: "one type, some names",
+        line: ".dump ObjectRef -Type Event -ObjectName *Signal_4* -Leak",
     },
     Example {
-        goal: "Two threads that opened the same object",
-        line: ".dump ObjectRef -pn leaky -Overlapped -ShowStack",
+        goal: "what one function opened",
+        line: ".dump ObjectRef -CreateStack *Session::Connect*",
     },
     Example {
-        goal: "Objects that were never closed, without threads",
+        goal: "opened by two threads at once",
+        line: ".dump ObjectRef -pn leaky -Overlapped -ss",
+    },
+    Example {
+        goal: "never closed, but for threads",
         line: ".dump ObjectRef -MinMaxDuration 9999 -Type !Thread",
     },
     Example {
-        goal: "The history of one handle value",
+        goal: "the history of a handle value",
         line: ".dump ObjectRef -pn leaky -Handle 0xC0",
     },
 ];

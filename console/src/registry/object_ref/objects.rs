@@ -32,8 +32,8 @@ pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[
     },
 ];
 
-/// What an object is.
-pub(super) static IDENTITY: &[Opt<ObjectRefArgs>] = &[
+/// What an object is, and what happened to it.
+pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
     Opt {
         doc: Doc {
             names: &["-pn", "-ProcessName"],
@@ -113,7 +113,7 @@ pub(super) static IDENTITY: &[Opt<ObjectRefArgs>] = &[
     Opt {
         doc: Doc {
             names: &["-Type"],
-            help: "objects of this type: Event, Thread, File, Key, Section, FileMapping…",
+            help: "objects of this type: Event, Thread, File, Section, FileMapping…",
             details: "Applies to the totals too. A type the trace does not name is UnknownType.",
             example: "-Type Event;Thread",
         },
@@ -139,10 +139,6 @@ pub(super) static IDENTITY: &[Opt<ObjectRefArgs>] = &[
         take: Take::Count(CountUnit::None, |args| &mut args.ids),
     },
     files_option(),
-];
-
-/// What happened to an object.
-pub(super) static EVENTS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         doc: Doc {
             names: &["-MinMaxTime"],

@@ -13,7 +13,7 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         doc: Doc {
             names: &["-ShowTotal"],
-            help: "count handles that are open at the end instead of listing objects",
+            help: "count handles open at the end: Total, Process, File or None",
             details: "Counts the handles that the rundown at the end of the trace lists, of all \
                       objects that pass the filters.",
             example: "-ShowTotal Process",
