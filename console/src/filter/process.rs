@@ -48,6 +48,20 @@ impl ProcessFilter {
         self.matches_text(&format!("{name}({pid})"))
     }
 
+    /// Whether a process passes that goes by several names: a part that is wanted may match any of
+    /// them, an exclusion none.
+    pub fn matches_any<'a>(&self, names: impl IntoIterator<Item = &'a str>, pid: u32) -> bool {
+        let mut is_included = !self.has_included;
+        for name in names {
+            let text = format!("{name}({pid})");
+            if self.excluded.matches(&text) {
+                return false;
+            }
+            is_included |= self.included.matches(&text);
+        }
+        is_included
+    }
+
     /// Whether a process passes that is already written `name.exe(pid)`.
     pub fn matches_text(&self, text: &str) -> bool {
         !self.excluded.matches(text) && (!self.has_included || self.included.matches(text))
@@ -148,6 +162,28 @@ mod tests {
         ] {
             assert_eq!(matches(filter, text), expected, "{filter} on {text}");
         }
+    }
+
+    #[test]
+    fn of_several_names_one_must_match_and_none_be_excluded() -> Result<(), FilterError> {
+        let names = ["svchost RDP Service", "svchost.exe"];
+        for (filter, expected) in [
+            ("svchost", true),
+            ("svchost RDP*", true),
+            ("svchost RDP Service(7)", true),
+            ("svchost WMI*", false),
+            ("!svchost", false),
+            ("!svchost RDP*", false),
+            ("svchost;!svchost RDP*", false),
+            ("svchost RDP*;!*.exe", false),
+            ("!cmd", true),
+            ("7", true),
+            ("!7", false),
+            ("", true),
+        ] {
+            assert_eq!(ProcessFilter::new(filter)?.matches_any(names, 7), expected, "{filter}");
+        }
+        Ok(())
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod listing;
 mod modules;
 mod object_ref;
 mod objects;
+mod pretty_names;
 mod processes;
 mod selection;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub use self::frame_names::{FrameMemory, FrameNames};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, ModuleAnswer, modules};
 pub use self::object_ref::{FileAnswer, ObjectRefAnswer, count_by, object_ref};
+pub use self::pretty_names::pretty_name;
 pub use self::processes::{ProcessAnswer, processes};
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::stats::{StatsAnswer, stats};

@@ -7,6 +7,8 @@ use handlescope_model::{
 };
 
 use super::columns::{I64s, Texts, U32s};
+use super::pretty_names::pretty_name;
+use crate::filter::ProcessFilter;
 
 /// What is printed for a process that no event told of, as ETWAnalyzer does.
 const INVALID: &str = "Invalid";
@@ -18,6 +20,10 @@ pub struct ProcessInfo {
     pub pid: u32,
     /// Executable, as in `cmd.exe`.
     pub name: String,
+    /// A name that says more than that of the executable, if there is one.
+    pub pretty_name: Option<&'static str>,
+    /// Command line; empty where it is unknown.
+    pub command_line: String,
     /// Nanoseconds since session start; `None` when the process was there before the trace.
     pub start_ns: Option<i64>,
     /// Nanoseconds since session start; `None` when it outlived the trace.
@@ -25,9 +31,26 @@ pub struct ProcessInfo {
 }
 
 impl ProcessInfo {
-    /// `name.exe(pid)`, the text that filters and `-ShowTotal` know a process by.
+    /// `name.exe(pid)`, the text that scripts know a process by.
     pub fn label(&self) -> String {
         format!("{}({})", self.name, self.pid)
+    }
+
+    /// The name for people: the better one, if there is one and `plain` names are not wanted.
+    pub fn shown_name(&self, plain: bool) -> &str {
+        self.pretty_name.filter(|_| !plain).unwrap_or(&self.name)
+    }
+
+    /// `name(pid)` for people.
+    pub fn shown_label(&self, plain: bool) -> String {
+        format!("{}({})", self.shown_name(plain), self.pid)
+    }
+
+    /// Whether a filter means this process, by either of its names or, `plain`, by that of the
+    /// executable alone.
+    pub fn is_meant_by(&self, filter: &ProcessFilter, plain: bool) -> bool {
+        let pretty = self.pretty_name.filter(|_| !plain);
+        filter.matches_any(pretty.into_iter().chain([self.name.as_str()]), self.pid)
     }
 
     /// ` +` when it started in the trace, ` -` when it ended in it, ` +-` for both, else nothing.
@@ -52,11 +75,14 @@ impl ProcessList {
     pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         let pid = U32s::load(trace, Table::Processes, "pid")?;
         let name = Texts::load(trace, Table::Processes, "name")?;
+        let command_line = Texts::load(trace, Table::Processes, "command_line")?;
         let start = I64s::load(trace, Table::Processes, "start_ns")?;
         let end = I64s::load(trace, Table::Processes, "end_ns")?;
         let row = |(row, &pid)| ProcessInfo {
             pid,
             name: name.text(row).to_owned(),
+            pretty_name: pretty_name(name.text(row), command_line.text(row)),
+            command_line: command_line.text(row).to_owned(),
             start_ns: start.get(row),
             end_ns: end.get(row),
         };

@@ -1,0 +1,57 @@
+//! Names that say more than that of the executable.
+//!
+//! Windows runs most of its services in processes that are all called `svchost.exe`. Which one it
+//! is stands in the command line. ETWAnalyzer ships rules that rename four of them, and its users
+//! know them by these names; the rules here are the same.
+
+/// The executable that all rules are about.
+const SERVICE_HOST: &str = "svchost.exe";
+
+/// What a command line must contain, in any case, and the name that it gives. The first rule that
+/// fits wins.
+const RULES: [(&str, &str); 4] = [
+    ("-s EventLog", "svchost Event Log Service"),
+    ("-s TermService", "svchost RDP Service"),
+    ("-s Winmgmt", "svchost WMI Service"),
+    ("LocalServiceNoNetworkFirewall", "svchost Firewall"),
+];
+
+/// The better name of a process; `None` where that of its executable is the best.
+pub fn pretty_name(executable: &str, command_line: &str) -> Option<&'static str> {
+    if !executable.eq_ignore_ascii_case(SERVICE_HOST) {
+        return None;
+    }
+    let rule = RULES.into_iter().find(|(part, _)| contains(command_line, part));
+    rule.map(|(_, name)| name)
+}
+
+/// Whether a text contains a part of ASCII characters, in any case.
+fn contains(text: &str, part: &str) -> bool {
+    text.as_bytes().windows(part.len()).any(|place| place.eq_ignore_ascii_case(part.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_host_goes_by_its_service() {
+        for (command_line, expected) in [
+            (r"C:\Windows\System32\svchost.exe -k NetworkService -s TermService", "RDP Service"),
+            ("svchost.exe -k x -p -S EVENTLOG", "Event Log Service"),
+            ("svchost.exe -k netsvcs -p -s Winmgmt", "WMI Service"),
+            ("svchost.exe -k LocalServiceNoNetworkFirewall -p", "Firewall"),
+            ("-s Winmgmt -s EventLog", "Event Log Service"), // the first rule, not the first word
+        ] {
+            let name = pretty_name("SvcHost.exe", command_line);
+            assert_eq!(name, Some(format!("svchost {expected}").as_str()), "{command_line}");
+        }
+    }
+
+    #[test]
+    fn other_programs_and_other_services_keep_their_names() {
+        assert_eq!(pretty_name("cmd.exe", "cmd.exe -s TermService"), None);
+        assert_eq!(pretty_name("svchost.exe", "svchost.exe -k netsvcs -s Themes"), None);
+        assert_eq!(pretty_name("svchost.exe", ""), None);
+    }
+}
