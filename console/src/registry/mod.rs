@@ -138,4 +138,6 @@ fn views<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<GroupView> {
 }
 
 #[cfg(test)]
+mod option_tests;
+#[cfg(test)]
 mod tests;

@@ -6,6 +6,10 @@ const LIKE_ENOUGH: f64 = 0.75;
 /// The likeness of a name that contains the other: better than a typo somewhere else.
 const CONTAINED: f64 = 0.9;
 
+/// The likeness of a name with one letter more, less or other, or two in the wrong order, however
+/// short it is.
+const SLIPPED: f64 = 0.8;
+
 /// The name that is most like `unknown`, if any is like it at all. Dashes, dots and case in front
 /// do not count.
 pub(crate) fn nearest<'a>(
@@ -32,7 +36,13 @@ fn bare(name: &str) -> String {
 
 fn likeness(wanted: &str, name: &str) -> f64 {
     let contained = wanted.len() > 2 && name.contains(wanted);
-    strsim::jaro_winkler(wanted, name).max(if contained { CONTAINED } else { 0.0 })
+    let slipped = wanted.len() > 2 && strsim::osa_distance(wanted, name) == 1;
+    let least = match (contained, slipped) {
+        (true, _) => CONTAINED,
+        (false, true) => SLIPPED,
+        (false, false) => 0.0,
+    };
+    strsim::jaro_winkler(wanted, name).max(least)
 }
 
 #[cfg(test)]
@@ -41,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_typo_a_part_and_a_missing_dash_find_their_name() {
-        let names = ["-pn", "-ProcessName", "-Leak", "-ShowStack", "-ShowTotal", "-CreateStack"];
+        let names = ["-pn", "-ProcessName", "-Leak", "-ShowStack", "-ShowTotal", "-Map"];
         for (unknown, expected) in [
             ("-Laek", Some("-Leak")),
             ("--leak", Some("-Leak")),
@@ -51,6 +61,7 @@ mod tests {
             ("-Totals", None),
             ("-Total", Some("-ShowTotal")),
             ("-xyz", None),
+            ("-Mpa", Some("-Map")),
             ("-", None),
         ] {
             assert_eq!(nearest(unknown, names), expected, "{unknown}");

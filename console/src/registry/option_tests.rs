@@ -1,0 +1,206 @@
+//! Promises about every option of every kind: it is parsed, explained, offered and coloured.
+
+use reedline::{Completer, CompletionResult, Highlighter};
+
+use super::*;
+use crate::command::{ModuleArgs, ObjectRefArgs, ProcessArgs, StatsArgs, Token, split};
+use crate::repl::{CommandCompleter, CommandHighlighter, SharedKnown};
+use crate::{help::help, screen::Screen};
+
+/// Calls `check` with each option and its kind.
+fn for_each_option(check: impl Fn(&KindSpec, &'static dyn OptionSpec)) {
+    for kind in KINDS {
+        for option in kind.options() {
+            check(kind, option);
+        }
+    }
+}
+
+/// The part of the option's example that is about itself: one of its names, and values.
+fn own_part(option: &dyn OptionSpec) -> (String, String) {
+    let tokens = split(option.doc().example);
+    let at = tokens.iter().position(|token| option.is_named(&token.text)).expect("its example");
+    let values = tokens.iter().skip(at + 1).take_while(|token| !token.is_switch());
+    let values: Vec<&str> = values.map(|token| token.text.as_str()).collect();
+    let word = |token: &Token| token.text.clone();
+    (tokens.get(at).map(word).unwrap_or_default(), values.join(" "))
+}
+
+/// The dump of a line, without the line.
+fn dump(line: &str) -> Dump {
+    let text = String::new();
+    match Command::parse(line) {
+        Ok(Some(Command::Dump(dump))) => match dump {
+            Dump::ObjectRef(args) => Dump::ObjectRef(Box::new(ObjectRefArgs { text, ..*args })),
+            Dump::Process(args) => Dump::Process(ProcessArgs { text, ..args }),
+            Dump::Module(args) => Dump::Module(ModuleArgs { text, ..args }),
+            Dump::Stats(args) => Dump::Stats(StatsArgs { text, ..args }),
+        },
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn error(line: &str) -> String {
+    Command::parse(line).expect_err(line).to_string()
+}
+
+#[test]
+fn every_name_of_an_option_means_the_same_and_sets_something() {
+    for_each_option(|kind, option| {
+        let plain = dump(&format!(".dump {}", kind.name));
+        let (shown, values) = own_part(option);
+        let expected = dump(&format!(".dump {} {shown} {values}", kind.name));
+        assert_ne!(expected, plain, "{} {shown} sets nothing", kind.name);
+        for name in option.doc().names {
+            for name in [(*name).to_owned(), name.to_uppercase(), name.to_lowercase()] {
+                let line = format!(".dump {} {name} {values}", kind.name);
+                assert_eq!(dump(&line), expected, "{line}");
+            }
+        }
+    });
+}
+
+#[test]
+fn no_two_options_set_the_same() {
+    for kind in KINDS {
+        let line = |option: &dyn OptionSpec| {
+            let (name, values) = own_part(option);
+            format!(".dump {} {name} {values}", kind.name)
+        };
+        let options = kind.options();
+        let active = options.iter().filter(|o| !matches!(o.value(), ValueKind::Ignored(_)));
+        let lines: Vec<String> = active.map(|option| line(*option)).collect();
+        for (index, one) in lines.iter().enumerate() {
+            for other in lines.iter().skip(index + 1) {
+                assert_ne!(dump(one), dump(other), "{one} and {other}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_option_is_explained_by_each_of_its_names() {
+    for_each_option(|kind, option| {
+        let page = |name: &str| {
+            let mut out = Vec::new();
+            let words = [kind.name.to_owned(), name.to_owned()];
+            help(&words, &mut out, Screen::PLAIN).unwrap_or_else(|error| panic!("{name}: {error}"));
+            String::from_utf8(out).expect("text")
+        };
+        for name in option.doc().names {
+            let page = page(name);
+            let doc = option.doc();
+            for text in [doc.help, doc.details, doc.example] {
+                assert!(page.contains(text), "{} {name}: no '{text}' in\n{page}", kind.name);
+            }
+            for other in doc.names {
+                assert!(page.contains(other), "{} {name}: no {other}", kind.name);
+            }
+        }
+    });
+}
+
+#[test]
+fn an_option_is_offered_when_all_but_its_last_letter_is_typed() {
+    let mut completer = CommandCompleter::new(SharedKnown::default());
+    for kind in KINDS {
+        for option in kind.options() {
+            for name in option.doc().names {
+                let head = format!(".dump {} {}", kind.name, name.split_at(name.len() - 1).0);
+                let offers = match completer.complete(&head, head.len()) {
+                    CompletionResult::Fresh { suggestions, .. } => suggestions,
+                    _ => panic!("{head}: nothing to offer yet"),
+                };
+                let found = offers.iter().find(|offer| option.is_named(&offer.value));
+                let found = found.unwrap_or_else(|| panic!("{head}: not among {offers:?}"));
+                assert_eq!(found.description.as_deref(), Some(option.doc().help), "{head}");
+            }
+        }
+    }
+}
+
+/// The words of a line that are marked as wrong.
+fn wrong(line: &str) -> Vec<String> {
+    let styled = CommandHighlighter.highlight(line, line.len());
+    let marked = styled.buffer.into_iter().filter(|(style, _)| style.is_underline);
+    marked.map(|(_, text)| text).collect()
+}
+
+#[test]
+fn an_option_and_its_values_are_not_marked_as_wrong_but_its_misspelling_is() {
+    for_each_option(|kind, option| {
+        let (_, values) = own_part(option);
+        for name in option.doc().names {
+            let line = format!(".dump {} {name} {values} ", kind.name);
+            assert!(wrong(&line).is_empty(), "{line}: {:?}", wrong(&line));
+            let misspelt = format!("{name}qq");
+            let line = format!(".dump {} {misspelt} ", kind.name);
+            assert_eq!(wrong(&line), [misspelt], "{line}");
+        }
+    });
+}
+
+/// The name with two of its inner letters in the wrong order.
+fn misspelt(name: &str) -> String {
+    let mut letters: Vec<char> = name.chars().collect();
+    let at = (1..letters.len() - 1)
+        .rev()
+        .find(|&at| !letters[at].eq_ignore_ascii_case(&letters[at + 1]))
+        .expect("two different letters");
+    letters.swap(at, at + 1);
+    letters.into_iter().collect()
+}
+
+#[test]
+fn a_misspelt_option_is_told_with_the_right_one_and_its_help_line() {
+    for_each_option(|kind, option| {
+        let longest = option.doc().names.iter().max_by_key(|name| name.len()).expect("a name");
+        let typed = misspelt(longest);
+        let message = error(&format!(".dump {} {typed}", kind.name));
+        let expected =
+            format!("unknown option {typed}, did you mean {longest}?\n  {}", option.help_line());
+        assert_eq!(message, expected, "{}", kind.name);
+    });
+}
+
+#[test]
+fn an_option_without_its_value_is_told_with_its_help_line() {
+    for_each_option(|kind, option| {
+        for name in option.doc().names {
+            let line = format!(".dump {} {name} -json", kind.name);
+            if option.value().arity().0 == 0 {
+                dump(&line);
+            } else {
+                let expected = format!("{name} needs a value\n  {}", option.help_line());
+                assert_eq!(error(&line), expected);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_bad_value_is_told_with_the_help_line_of_its_option() {
+    // More than a pattern may hold.
+    let filter = "?".repeat(300_000);
+    for_each_option(|kind, option| {
+        let bad: &[&str] = match option.value() {
+            // Any name is a file, and these have no value or take any.
+            ValueKind::None | ValueKind::Ignored(_) | ValueKind::File => &[],
+            ValueKind::Filter(_) | ValueKind::Processes => &[&filter],
+            ValueKind::Seconds => &["soon", "1,5", "2 1", "1KB"],
+            ValueKind::Count(_) => &["many", "1.5", "2 1", "1s"],
+            ValueKind::Top => &["all", "-1", "1.5", "5 x"],
+            ValueKind::Address => &["here", "0x", "0x1ffffffffffffffff"],
+            ValueKind::Choice(_) => &["nonsense"],
+            ValueKind::Digits => &["7", "-1", "six"],
+        };
+        for value in bad {
+            let name = option.name();
+            let message = error(&format!(".dump {} {name} {value}", kind.name));
+            let (first, second) = (format!("{name}: "), format!("\n  {}", option.help_line()));
+            let is_told = message.starts_with(&first) && message.ends_with(&second);
+            let value = value.get(..20).unwrap_or(value);
+            assert!(is_told, "{} {name} {value}: {message}", kind.name);
+        }
+    });
+}
