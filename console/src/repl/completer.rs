@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     command::{Quotes, Token, entry, parse, split},
-    registry::{self, Arguments, COMMANDS, KINDS, KindSpec, OptionSpec, ValueKind},
+    registry::{self, Arguments, COMMANDS, KINDS, KindSpec, OptionSpec, TOPICS, ValueKind},
 };
 
 /// Completes commands, kinds, options, their values, and files.
@@ -109,9 +109,10 @@ impl Position<'_> {
         }
         let kinds = KINDS.iter().map(|kind| (kind.name, kind.summary));
         let commands = COMMANDS.iter().map(|command| (command.name(), command.summary));
+        let others = TOPICS.iter().map(|topic| (topic.name, topic.summary));
         let is_alone = arguments.is_empty();
         kinds
-            .chain(commands.filter(|_| is_alone))
+            .chain(others.chain(commands).filter(|_| is_alone))
             .filter(|(name, _)| starts_with(name, self.word))
             .map(|(name, summary)| self.suggest(name, summary))
             .collect()
@@ -243,7 +244,7 @@ mod tests {
             ["-ShowStack", "-ShowAddress", "-ShowTotal", "-ShowRef", "-ShowFullFileName"]
         );
         assert_eq!(offered(".dump ObjectRef -pn"), ["-pn"]);
-        assert_eq!(offered(".dump Stats -"), ["-json", "-json-pretty"]);
+        assert_eq!(offered(".dump Stats -"), ["-filedir", "-json", "-json-pretty"]);
         assert_eq!(offered(".dump -Leak "), ["ObjectRef", "Process", "Module", "Stats"]);
     }
 
@@ -272,6 +273,7 @@ mod tests {
     #[test]
     fn help_offers_topics() {
         assert_eq!(offered(".help ob"), ["ObjectRef"]);
+        assert_eq!(offered(".help fi"), ["filters"]);
         assert_eq!(offered(".help .d"), [".dump"]);
         assert_eq!(offered(".help .dump st"), ["Stats"]);
         assert_eq!(offered(".help ObjectRef -le"), ["-Leak"]);
