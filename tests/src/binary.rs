@@ -33,6 +33,15 @@ pub fn sample_symbols() -> PathBuf {
     examples().join("symbols")
 }
 
+/// The script of the leak hunt in the sample trace.
+///
+/// # Panics
+/// When it cannot be read.
+#[must_use]
+pub fn sample_hunt() -> String {
+    fs::read_to_string(examples().join("leak-hunt.txt")).expect("the script can be read")
+}
+
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
 }

@@ -1,0 +1,243 @@
+//! Whole sessions: what is typed, what goes to which stream, and the exit status.
+//!
+//! Each snapshot was read. Folders, durations and sizes of archives are replaced, since they differ
+//! from machine to machine.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use handlescope_tests::binary::{
+    Run, handlescope, run_script, sample_hunt, sample_symbols, sample_trace,
+};
+use handlescope_tests::data::SharedTrace;
+use tempfile::TempDir;
+
+/// A folder with traces and their symbols.
+struct Session {
+    home: TempDir,
+    symbols: Vec<String>,
+    /// Unpacked symbols, removed in the end.
+    _unpacked: Vec<TempDir>,
+}
+
+impl Session {
+    /// The sample.
+    fn sample() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        fs::copy(sample_trace(), home.path().join("leaky.etl")).unwrap();
+        let symbols = vec![sample_symbols().display().to_string()];
+        Self { home, symbols, _unpacked: Vec::new() }
+    }
+
+    /// Some of the published synthetic traces; `None` when there is no data.
+    fn published(names: &[&str]) -> Option<Self> {
+        let home = tempfile::tempdir().unwrap();
+        let mut unpacked = Vec::new();
+        for name in names {
+            let trace = SharedTrace::open(&format!("synthetic/{name}"))?;
+            fs::copy(trace.etl(), home.path().join(format!("{name}.etl"))).unwrap();
+            unpacked.push(trace.pdbs());
+        }
+        let symbols = unpacked.iter().map(|folder| folder.path().display().to_string()).collect();
+        Some(Self { home, symbols, _unpacked: unpacked })
+    }
+
+    /// Runs the program with arguments as one would type them, and a script as its input.
+    fn run(&self, arguments: &str, script: &str) -> Run {
+        let mut command = handlescope(self.home.path());
+        command.env("TZ", "UTC").arg("--symbol-path").arg(self.symbols.join(";"));
+        command.args(arguments.split_whitespace());
+        run_script(&mut command, script)
+    }
+
+    /// The transcript of a run.
+    fn transcript(&self, arguments: &str, script: &str) -> String {
+        let run = self.run(arguments, script);
+        let mut text = format!("$ handlescope {arguments}").trim_end().to_owned() + "\n";
+        for line in script.lines() {
+            writeln!(text, "> {line}").unwrap();
+        }
+        for (name, stream) in [("stdout", &run.stdout), ("stderr", &run.stderr)] {
+            writeln!(text, "\n[{name}]").unwrap();
+            stream.lines().for_each(|line| writeln!(text, "{}", self.redacted(line)).unwrap());
+        }
+        let status = run.status.map_or_else(|| "none".to_owned(), |status| status.to_string());
+        writeln!(text, "\n[exit status] {status}").unwrap();
+        text
+    }
+
+    /// A line without what differs from run to run.
+    fn redacted(&self, line: &str) -> String {
+        let home = self.home.path().display().to_string();
+        let home = fs::canonicalize(&home).map_or(home, |path| path.display().to_string());
+        let mut line = line.replace(&home, "[home]");
+        for symbols in &self.symbols {
+            line = line.replace(symbols, "[symbols]");
+        }
+        // `…, 0 lost events, 38.27 kB in 0.02 s, 1 MB/s`
+        match line.split_once(" lost events, ") {
+            Some((counts, speed)) if speed.ends_with("MB/s") => {
+                format!("{counts} lost events, [size and time]")
+            }
+            _ => line,
+        }
+    }
+}
+
+/// The transcript of a session with the sample.
+fn sample(arguments: &str, script: &str) -> String {
+    Session::sample().transcript(arguments, script)
+}
+
+/// Compares the transcript of a session with published traces, if they are there.
+macro_rules! published {
+    ($name:literal, $traces:expr, $arguments:expr, $script:expr) => {
+        if let Some(session) = Session::published(&$traces) {
+            insta::assert_snapshot!($name, session.transcript($arguments, $script));
+        }
+    };
+}
+
+#[test]
+fn the_leak_hunt_of_the_examples() {
+    insta::assert_snapshot!("sample_leak_hunt", sample("leaky.etl", &sample_hunt()));
+}
+
+#[test]
+fn errors_name_the_remedy_and_end_a_script() {
+    let script = "\
+.dump
+.dump ObjectReff
+.dump ObjectRef -Laek
+.dump ObjectRef Leak
+.dump ObjectRef -ShowTotal Totl
+.dump ObjectRef -MinMaxTime soon
+.dump ObjectRef -pn
+.dump ObjectRef -MinMaxTime 1 ObjectRef
+.dmup ObjectRef
+ObjectRef
+.load
+.load no.etl
+.unload no.etl
+.help nonsense
+.quit now
+";
+    insta::assert_snapshot!("sample_errors", sample("--keep-going leaky.etl", script));
+    insta::assert_snapshot!(
+        "sample_first_error",
+        sample("leaky.etl", ".dump ObjectRef -Foo\n.list\n")
+    );
+    insta::assert_snapshot!("sample_no_such_file", sample("no.etl", ".list\n"));
+    insta::assert_snapshot!("nothing_loaded", sample("", ".list\n.dump ObjectRef -Leak\n"));
+}
+
+#[test]
+fn the_sample_by_owner_name_stack_time_and_id() {
+    let script = "\
+# one object, three ways
+.dump ObjectRef -ObjectName *Signal_41 -Leak
+.dump ObjectRef -MinMaxId 89 89
+.dump ObjectRef -Handle 0xF4 -MinMaxDuration 9999
+# inherited, and given to another process
+.dump ObjectRef -Inherit
+.dump ObjectRef -MultiProcess
+# the helper, and the handle it closes
+.dump ObjectRef -RelatedProcess 9044 -MinMaxTime 0.41 0.42
+# what was there before the trace
+.dump ObjectRef -pn csrss
+# the stack of a destruction
+.dump ObjectRef -DestroyStack *App::Close* -Type File -ShowStack
+# only what one function did
+.dump ObjectRef -StackFilter *ExSweepHandleTable*
+";
+    insta::assert_snapshot!("sample_filters", sample("leaky.etl", script));
+}
+
+#[test]
+fn totals_of_the_sample() {
+    let script = "\
+.dump ObjectRef -ShowTotal Total
+.dump ObjectRef -ShowTotal Process -TopN 2 1
+.dump ObjectRef -ShowTotal None -MinMaxId 91 91
+";
+    insta::assert_snapshot!("sample_totals", sample("leaky.etl", script));
+}
+
+#[test]
+fn a_thread_leak_from_the_numbers_to_the_stack() {
+    let script = "\
+.dump ObjectRef -topN 5 -ShowTotal Total
+.dump ObjectRef -topN 5 -ShowTotal Process
+.dump Objectref -topN 5 -ShowTotal Process -type Thread
+.dump ObjectRef -pn ZSATunnel -Type Thread -Leak -MinMaxTime 9.7 -MinMaxId 405 405 -ShowStack
+";
+    published!("threadleak", ["threadleak"], "threadleak.etl", script);
+}
+
+#[test]
+fn the_leak_of_a_process_that_has_ended() {
+    let script = "\
+.dump ObjectRef -pn EventLeak -Leak
+.dump ObjectRef -pn EventLeak -ObjectName *signalevent_* -DestroyStack *NtTerminateProcess* -MinMaxTime 3.79
+.dump ObjectRef -pn EventLeak -ObjectName *signalevent_3? -DestroyStack *NtTerminateProcess* -ShowStack
+.dump ObjectRef -Inherit -RelatedProcess Eventleak
+";
+    published!("eventleak", ["eventleak"], "eventleak.etl", script);
+}
+
+#[test]
+fn registry_keys() {
+    let script = "\
+.dump ObjectRef -Leak -ShowTotal Process
+.dump ObjectRef -pn svchost.exe -Leak -MinMaxTime 5 10
+.dump ObjectRef -MinMaxId 1000 1001
+";
+    published!("registry", ["registry"], "registry.etl", script);
+}
+
+#[test]
+fn file_mappings() {
+    let script = "\
+.dump ObjectRef -Map 1 -MinMaxId 9 10 -NoDigitSep
+.dump ObjectRef -Map 1 -PtrInMap 0x1B544000010
+.dump ObjectRef -Map 1 -Leak -pn msbuild
+";
+    published!("filemap", ["filemap"], "filemap.etl", script);
+}
+
+#[test]
+fn duplicates_and_inherited_handles() {
+    let script = "\
+.dump ObjectRef -Inherit -RelatedProcess helper
+.dump ObjectRef -ObjectName *push_* -Leak
+.dump ObjectRef -ObjectName *own_dup
+";
+    published!("duplicates", ["duplicates"], "duplicates.etl", script);
+}
+
+#[test]
+fn reference_counts() {
+    let script = "\
+.dump ObjectRef -Map 0 -ShowRef -Object 0xFFFF81002A8033C0
+.dump ObjectRef -Leak
+.dump ObjectRef -ObjectName *outlives
+";
+    published!("objectref", ["objectref"], "objectref.etl", script);
+}
+
+#[test]
+fn several_files_have_totals_each_and_together() {
+    let script = "\
+.list
+.dump ObjectRef -MinMaxId 27 27
+.dump ObjectRef -ShowTotal Process -TopN 3
+.unload objectref.etl
+.list
+";
+    published!(
+        "several_files",
+        ["objectref", "duplicates", "filemap"],
+        "objectref.etl duplicates.etl filemap.etl",
+        script
+    );
+}

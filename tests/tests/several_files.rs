@@ -1,0 +1,127 @@
+//! Several traces loaded together: each has the objects and ids that it has alone.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use handlescope_tests::binary::{handlescope, run_script, sample_symbols, sample_trace};
+use handlescope_tests::data::SharedTrace;
+use handlescope_tests::scenario::{TraceBuilder, View};
+use serde_json::{Deserializer, Value};
+use tempfile::TempDir;
+
+const MS: i64 = 1_000_000;
+
+/// Objects by the name of their file.
+type Found = BTreeMap<String, Vec<Value>>;
+
+/// Traces in a folder, with where their symbols are.
+struct Traces {
+    home: TempDir,
+    symbols: Vec<PathBuf>,
+}
+
+impl Traces {
+    fn new() -> Self {
+        Self { home: tempfile::tempdir().unwrap(), symbols: Vec::new() }
+    }
+
+    /// The objects of a query over these files, by file.
+    fn objects(&self, files: &[&str], query: &str) -> Found {
+        let mut command = handlescope(self.home.path());
+        let symbols: Vec<_> = self.symbols.iter().map(|path| path.to_str().unwrap()).collect();
+        command.arg("--symbol-path").arg(symbols.join(";")).args(files);
+        let run = run_script(&mut command, &format!(".dump ObjectRef {query} -json\n")).ok();
+        let document = Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap();
+        by_file(&document)
+    }
+
+    /// Every query has the same objects of a file alone, in front of the other and behind it.
+    fn check(&self, one: &str, other: &str) {
+        for query in ["-ShowStack -ShowRef", "-Leak", "-MinMaxDuration 9999", "-MinMaxId 2 4"] {
+            let mut alone = self.objects(&[one], query);
+            alone.extend(self.objects(&[other], query));
+            assert!(alone.values().any(|objects| !objects.is_empty()), "{query}");
+            assert_eq!(self.objects(&[one, other], query), alone, "{query}");
+            assert_eq!(self.objects(&[other, one], query), alone, "{query}");
+        }
+    }
+}
+
+/// The objects of a document, with the frames of their stacks instead of numbers.
+fn by_file(document: &Value) -> Found {
+    let mut found = Found::new();
+    let files = document["files"].as_array().unwrap();
+    for file in files {
+        let path = Path::new(file["path"].as_str().unwrap());
+        found.insert(path.file_name().unwrap().to_str().unwrap().to_owned(), Vec::new());
+    }
+    for object in document["objects"].as_array().unwrap() {
+        let file = object["file"].as_u64().unwrap() as usize;
+        let path = Path::new(files[file]["path"].as_str().unwrap());
+        let mut object = object.clone();
+        object.as_object_mut().unwrap().remove("file");
+        for event in object["events"].as_array_mut().unwrap() {
+            let stack = &document["stacks"][event["stack"].to_string()];
+            event["stack"] = stack.clone();
+        }
+        found.get_mut(path.file_name().unwrap().to_str().unwrap()).unwrap().push(object);
+    }
+    found
+}
+
+/// Handles, references and views of a process that runs nowhere else.
+fn other_trace() -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(7316, "other.exe").started(MS);
+    trace.object_type(9, "Event");
+    for n in 1..=5_u32 {
+        let object = 0xffff_9a0c_51e0_0000 + u64::from(n) * 0x100;
+        let ns = MS * i64::from(2 * n);
+        trace.create_handle(ns, (7316, 8), object, 4 * n, 9);
+        if n % 2 == 0 {
+            trace.close_handle(ns + MS, (7316, 8), object, 4 * n, 9, "odd");
+        }
+    }
+    let view = View { base: 0x1_0000, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid: 7316 };
+    trace.map(20 * MS, (7316, 8), view);
+    trace
+}
+
+#[test]
+fn objects_and_ids_are_the_same_alone_and_with_another_file_in_both_orders() {
+    let mut traces = Traces::new();
+    std::fs::copy(sample_trace(), traces.home.path().join("leaky.etl")).unwrap();
+    other_trace().write(traces.home.path().join("other.etl")).unwrap();
+    traces.symbols.push(sample_symbols());
+    traces.check("leaky.etl", "other.etl");
+}
+
+#[test]
+fn published_traces_are_the_same_alone_and_with_another_file_in_both_orders() {
+    for (one, other) in [("eventleak", "duplicates"), ("filemap", "objectref")] {
+        let mut traces = Traces::new();
+        let mut pdbs = Vec::new();
+        for name in [one, other] {
+            let Some(trace) = SharedTrace::open(&format!("synthetic/{name}")) else { return };
+            std::fs::copy(trace.etl(), traces.home.path().join(format!("{name}.etl"))).unwrap();
+            pdbs.push(trace.pdbs());
+        }
+        traces.symbols = pdbs.iter().map(|folder| folder.path().to_owned()).collect();
+        traces.check(&format!("{one}.etl"), &format!("{other}.etl"));
+    }
+}
+
+#[test]
+fn a_range_of_ids_counts_in_each_file() {
+    let mut traces = Traces::new();
+    std::fs::copy(sample_trace(), traces.home.path().join("leaky.etl")).unwrap();
+    other_trace().write(traces.home.path().join("other.etl")).unwrap();
+    traces.symbols.push(sample_symbols());
+    let found = traces.objects(&["leaky.etl", "other.etl"], "-MinMaxId 3 5");
+    for (file, objects) in found {
+        let mut ids: Vec<_> = objects.iter().map(|object| object["id"].as_u64().unwrap()).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, [3, 4, 5], "{file}");
+    }
+}
