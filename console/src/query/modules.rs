@@ -68,7 +68,7 @@ pub fn modules<'a>(
 fn is_by(filter: &ProcessFilter, load: &ModuleLoad, processes: &ProcessList) -> bool {
     match load.process {
         _ if load.pid == 0 => filter.matches(KERNEL.0, KERNEL.1),
-        Some(row) => filter.matches(&processes.get(row.0).name, load.pid),
+        Some(row) => processes.get(row.0).is_meant_by(filter, false),
         None => filter.matches("", load.pid),
     }
 }

@@ -7,7 +7,9 @@ use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::Source;
 use super::columns::{I32s, I64s, Texts, U32s, U64s};
+use super::pretty_names::pretty_name;
 use crate::command::ProcessArgs;
+use crate::filter::ProcessFilter;
 
 /// The processes of one trace.
 pub struct ProcessAnswer<'a> {
@@ -28,12 +30,18 @@ pub fn processes<'a>(
     let answer = |source: &Source<'a>| {
         let mut processes = process_rows(source.trace)?;
         if let Some(filter) = &args.process {
-            processes.retain(|process| filter.matches(&process.name, process.pid));
+            processes.retain(|process| is_meant(process, filter));
         }
         processes.sort_by_key(|process| (process.pid, process.start_ns));
         Ok(ProcessAnswer { path: source.path, processes })
     };
     sources.iter().map(answer).collect()
+}
+
+/// Whether a filter means a process, by either of its names.
+fn is_meant(process: &Process, filter: &ProcessFilter) -> bool {
+    let pretty = pretty_name(&process.name, &process.command_line);
+    filter.matches_any(pretty.into_iter().chain([process.name.as_str()]), process.pid)
 }
 
 fn process_rows(trace: &Trace) -> Result<Vec<Process>, ArchiveError> {

@@ -1,7 +1,7 @@
 //! The filters of `.dump ObjectRef`, in their fixed order.
 //!
-//! Id, map mode, multi process, name, type, object, leak*, time*, stack*, creator, map ranges,
-//! inherit, related, handle*, create stack, destroy stack, duration, overlapped. Those with a star
+//! Id, map mode, multi process, name, type, object, leak*, time*, stack*, creator (name, command
+//! line and lifetime of one process), map ranges, inherit, related, handle*, create stack, destroy stack, duration, overlapped. Those with a star
 //! remove events, so that later ones see less. The others only look, so that they may change places
 //! among those with a star where that is cheaper: filters over the unfiltered object (id, map mode,
 //! multi process, name, type, object, map ranges, duration) run first, and those that need symbols
@@ -34,8 +34,7 @@ pub(super) fn select(
     if let Some(range) = args.time {
         event::keep_time(range, file, &mut selection)?;
     }
-    let creator =
-        args.process.as_ref().map(|filter| CreatorFilter::new(filter, file)).transpose()?;
+    let creator = CreatorFilter::of(args, file)?;
     if let (Some(filter), Some(frames)) = (&args.stack_filter, &file.frames) {
         // Symbols may have to come from far away: ask for no more of them than can matter.
         if let Some(creator) = &creator {
@@ -50,7 +49,7 @@ pub(super) fn select(
         event::keep_inherited(file, &mut selection)?;
     }
     if let Some(filter) = &args.related_process {
-        process::keep_related(filter, file, &mut selection)?;
+        process::keep_related(filter, args.display.plain_process_names, file, &mut selection)?;
     }
     if let Some(filter) = &args.handle {
         event::keep_handles(filter, file, &mut selection)?;
@@ -73,5 +72,7 @@ fn by_stack_of(
     event::keep_by_stack_of(which, filter, file, frames, selection)
 }
 
+#[cfg(test)]
+mod process_tests;
 #[cfg(test)]
 mod tests;

@@ -2,13 +2,14 @@
 
 use handlescope_model::{ArchiveError, EventKind, Table};
 
+use crate::command::ObjectRefArgs;
 use crate::filter::ProcessFilter;
 use crate::query::FileContext;
 use crate::query::columns::U32s;
 use crate::query::events::Events;
 use crate::query::lifecycle::create_rank;
 use crate::query::selection::{Selected, Selection};
-use crate::query::tables::ProcessList;
+use crate::query::tables::{ProcessInfo, ProcessList};
 
 /// The verdict on every process of a trace, so that no event needs its text.
 struct ProcessVerdicts {
@@ -17,10 +18,9 @@ struct ProcessVerdicts {
 }
 
 impl ProcessVerdicts {
-    fn new(filter: &ProcessFilter, processes: &ProcessList) -> Self {
-        let rows = processes.rows().iter().map(|p| filter.matches(&p.name, p.pid)).collect();
-        let invalid = processes.invalid();
-        Self { rows, invalid: filter.matches(&invalid.name, invalid.pid) }
+    fn new(processes: &ProcessList, passes: impl Fn(&ProcessInfo) -> bool) -> Self {
+        let rows = processes.rows().iter().map(&passes).collect();
+        Self { rows, invalid: passes(processes.invalid()) }
     }
 
     fn passes(&self, process: u32) -> bool {
@@ -28,7 +28,8 @@ impl ProcessVerdicts {
     }
 }
 
-/// `-ProcessName`: the process of the creation, or without one any owner of a rundown handle.
+/// `-ProcessName`, `-CmdLine` and `-NewProcess`: one process has to pass all of them, that of the
+/// creation, or without one any owner of a rundown handle.
 pub(super) struct CreatorFilter<'f, 'a> {
     file: &'f FileContext<'a>,
     verdicts: ProcessVerdicts,
@@ -38,18 +39,31 @@ pub(super) struct CreatorFilter<'f, 'a> {
 }
 
 impl<'f, 'a> CreatorFilter<'f, 'a> {
-    pub(super) fn new(
-        filter: &ProcessFilter,
+    /// The filter that these arguments ask for, if they ask for one.
+    pub(super) fn of(
+        args: &ObjectRefArgs,
         file: &'f FileContext<'a>,
-    ) -> Result<Self, ArchiveError> {
+    ) -> Result<Option<Self>, ArchiveError> {
+        let ObjectRefArgs { process, command_line, new_process, .. } = args;
+        if process.is_none() && command_line.is_none() && new_process.is_none() {
+            return Ok(None);
+        }
+        let plain = args.display.plain_process_names;
+        let passes = |info: &ProcessInfo| {
+            process.as_ref().is_none_or(|filter| info.is_meant_by(filter, plain))
+                && command_line.as_ref().is_none_or(|filter| filter.matches(&info.command_line))
+                && new_process.is_none_or(|wanted| {
+                    wanted.matches(info.start_ns.is_some(), info.end_ns.is_some())
+                })
+        };
         let events = Events(file.trace);
-        Ok(Self {
-            verdicts: ProcessVerdicts::new(filter, &file.processes),
+        Ok(Some(Self {
+            verdicts: ProcessVerdicts::new(&file.processes, passes),
             process: events.u32s("process")?,
             kind: events.kind()?,
             owner: U32s::load(file.trace, Table::ExistingHandles, "process")?,
             file,
-        })
+        }))
     }
 
     pub(super) fn apply(&self, selection: &mut Selection) {
@@ -89,11 +103,12 @@ impl<'f, 'a> CreatorFilter<'f, 'a> {
 /// A negative filter therefore asks for some other process.
 pub(super) fn keep_related(
     filter: &ProcessFilter,
+    plain: bool,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), ArchiveError> {
     let events = Events(file.trace);
-    let verdicts = ProcessVerdicts::new(filter, &file.processes);
+    let verdicts = ProcessVerdicts::new(&file.processes, |info| info.is_meant_by(filter, plain));
     let (kind, process) = (events.kind()?, events.u32s("process")?);
     let (source, caller) = (events.u32s("source_process")?, events.u32s("caller_process")?);
     let heir = events.u32s("inherited_by")?;

@@ -19,6 +19,8 @@ pub(super) struct ObjectJson<'a> {
 struct Creator<'a> {
     pid: u32,
     name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pretty_name: Option<&'static str>,
     start_ns: Option<i64>,
 }
 
@@ -38,7 +40,12 @@ impl Serialize for ObjectJson<'_> {
         let end = tables.destroy_event(object).map(|event| event as usize);
         let creator = create.and_then(|event| listing.event(event)).map(|event| {
             let process = processes.get(event.process);
-            Creator { pid: process.pid, name: &process.name, start_ns: process.start_ns }
+            Creator {
+                pid: process.pid,
+                name: &process.name,
+                pretty_name: process.pretty_name,
+                start_ns: process.start_ns,
+            }
         });
         let existing = || {
             let handles = listing.existing(tables.existing(object));

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Array, Hex};
 use crate::command::JsonMode;
-use crate::query::{LoadedModule, ModuleAnswer, ProcessAnswer};
+use crate::query::{LoadedModule, ModuleAnswer, ProcessAnswer, pretty_name};
 
 pub(in crate::render) fn processes(
     answers: &[ProcessAnswer<'_>],
@@ -32,6 +32,8 @@ struct ProcessJson<'a> {
     pid: u32,
     parent_pid: u32,
     name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pretty_name: Option<&'static str>,
     image_path: Option<&'a str>,
     command_line: &'a str,
     session_id: Option<u32>,
@@ -50,6 +52,7 @@ impl<'a> ProcessJson<'a> {
             pid: process.pid,
             parent_pid: process.parent_pid,
             name: &process.name,
+            pretty_name: pretty_name(&process.name, &process.command_line),
             image_path: process.image_path.as_deref(),
             command_line: &process.command_line,
             session_id: process.session_id,

@@ -30,6 +30,24 @@ fn processes_are_listed_by_pid() {
 }
 
 #[test]
+fn services_have_a_better_name_beside_that_of_their_executable() {
+    let mut fixture = Fixture::new();
+    fixture.processes.name[OTHER as usize] = "svchost.exe".into();
+    fixture.processes.command_line[OTHER as usize] = "svchost.exe -s Winmgmt".into();
+    fixture.object(NewObject { events: vec![create(OTHER, 1, 4)], ..NewObject::default() });
+    let saved = fixture.save();
+    let document = json_of(&[&saved], r#".dump Process -pn "svchost WMI*" -json"#);
+    let process = &document["processes"][0];
+    assert_eq!((&process["name"], &process["pid"]), (&json!("svchost.exe"), &json!(300)));
+    assert_eq!(process["pretty_name"], "svchost WMI Service");
+    let document = json_of(&[&saved], ".dump ObjectRef -json");
+    let object = &document["objects"][0];
+    assert_eq!(object["creator"]["name"], "svchost.exe");
+    assert_eq!(object["creator"]["pretty_name"], "svchost WMI Service");
+    assert_eq!(object["events"][0]["process"], "svchost.exe");
+}
+
+#[test]
 fn modules_are_listed_by_name_with_their_loads() {
     let mut fixture = Fixture::new();
     fixture.module("zlib.dll");
