@@ -8,6 +8,8 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use crate::scenario::TraceBuilder;
+
 /// The built program, which lies beside the folder of the test programs.
 ///
 /// # Panics
@@ -96,6 +98,17 @@ impl Shell {
     pub fn script(&self, arguments: &[&str], script: &str) -> Run {
         run_script(&mut self.command(arguments), script)
     }
+}
+
+/// Runs the program over a trace, which it finds as `trace.etl`, with a script as its input.
+///
+/// # Panics
+/// When the trace cannot be written or the program not be started.
+#[must_use]
+pub fn run_over(trace: &TraceBuilder, script: &str) -> Run {
+    let home = tempfile::tempdir().expect("a temporary folder can be made");
+    trace.write(home.path().join("trace.etl")).expect("the trace can be written");
+    run_script(handlescope(home.path()).arg("trace.etl"), script)
 }
 
 /// What a run of the program left behind.
