@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::{
-    command::Dump,
+    command::{DisplayArgs, Dump},
     error::CommandError,
     query::{self, Source},
     render,
@@ -29,18 +29,20 @@ pub fn dump(
         .iter()
         .map(|LoadedTrace { path, trace, frames }| Source { path, trace, frames })
         .collect();
+    let usual = session.settings.display(&DisplayArgs::default(), screen);
     match dump {
         Dump::ObjectRef(args) => {
             let answer = query::object_ref(&sources, args, session.symbolizer())?;
-            render::object_ref(&answer, args, screen, out)?;
+            let display = session.settings.display(&args.display, screen);
+            render::object_ref(&answer, args, &display, out)?;
         }
         Dump::Process(args) => {
-            render::processes(&query::processes(&sources, args)?, args, screen, out)?;
+            render::processes(&query::processes(&sources, args)?, args, &usual, out)?;
         }
         Dump::Module(args) => {
-            render::modules(&query::modules(&sources, args)?, args, screen, out)?;
+            render::modules(&query::modules(&sources, args)?, args, &usual, out)?;
         }
-        Dump::Stats(args) => render::stats(&query::stats(&sources)?, args, screen, out)?,
+        Dump::Stats(args) => render::stats(&query::stats(&sources)?, args, &usual, out)?,
     }
     Ok(())
 }

@@ -63,6 +63,9 @@ impl TimeDigits {
     /// All digits that are printed: microseconds.
     pub const MOST: TimeDigits = TimeDigits(6);
 
+    /// Whole seconds.
+    pub const NONE: TimeDigits = TimeDigits(0);
+
     /// The number.
     pub fn get(self) -> usize {
         self.0.into()

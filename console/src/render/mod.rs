@@ -1,14 +1,16 @@
 //! Answers as text for people and as JSON for programs.
 
+mod clip;
 mod json;
 mod text;
 mod time;
 
 use std::io::{self, BufWriter, Write};
 
+use self::clip::Clip;
 use crate::command::{JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StatsArgs};
 use crate::query::{ModuleAnswer, ObjectRefAnswer, ProcessAnswer, StatsAnswer};
-use crate::screen::Screen;
+use crate::settings::Display;
 
 /// Answers gather here before they go out.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -20,15 +22,15 @@ const BUFFER_BYTES: usize = 1 << 16;
 pub fn object_ref(
     answer: &ObjectRefAnswer<'_>,
     args: &ObjectRefArgs,
-    screen: Screen,
+    display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
+    let mut out = output(display, args.json, out);
     match args.json {
-        JsonMode::Off => text::object_ref(answer, args, screen, &mut out)?,
+        JsonMode::Off => text::object_ref(answer, args, display, &mut out)?,
         mode => json::object_ref(answer, args, mode, &mut out)?,
     }
-    out.flush()
+    out.finish()
 }
 
 /// Writes the answer to `.dump Process`.
@@ -38,15 +40,15 @@ pub fn object_ref(
 pub fn processes(
     answers: &[ProcessAnswer<'_>],
     args: &ProcessArgs,
-    screen: Screen,
+    display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
+    let mut out = output(display, args.json, out);
     match args.json {
-        JsonMode::Off => text::processes(answers, screen, &mut out)?,
+        JsonMode::Off => text::processes(answers, display, &mut out)?,
         mode => json::processes(answers, mode, &mut out)?,
     }
-    out.flush()
+    out.finish()
 }
 
 /// Writes the answer to `.dump Module`.
@@ -56,15 +58,15 @@ pub fn processes(
 pub fn modules(
     answers: &[ModuleAnswer<'_>],
     args: &ModuleArgs,
-    screen: Screen,
+    display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
+    let mut out = output(display, args.json, out);
     match args.json {
-        JsonMode::Off => text::modules(answers, screen, &mut out)?,
+        JsonMode::Off => text::modules(answers, display, &mut out)?,
         mode => json::modules(answers, mode, &mut out)?,
     }
-    out.flush()
+    out.finish()
 }
 
 /// Writes the answer to `.dump Stats`.
@@ -74,15 +76,25 @@ pub fn modules(
 pub fn stats(
     answers: &[StatsAnswer<'_>],
     args: &StatsArgs,
-    screen: Screen,
+    display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
+    let mut out = output(display, args.json, out);
     match args.json {
-        JsonMode::Off => text::stats(answers, screen, &mut out)?,
+        JsonMode::Off => text::stats(answers, display, &mut out)?,
         mode => json::stats(answers, mode, &mut out)?,
     }
-    out.flush()
+    out.finish()
+}
+
+/// Where an answer goes: text is cut to the width of the screen if it is to be, JSON never.
+fn output<'a>(
+    display: &Display,
+    json: JsonMode,
+    out: &'a mut dyn Write,
+) -> Clip<BufWriter<&'a mut dyn Write>> {
+    let width = display.screen.width.filter(|_| display.clip && json == JsonMode::Off);
+    Clip::new(BufWriter::with_capacity(BUFFER_BYTES, out), width)
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Utc};
 use handlescope_model::tables::TraceInfo;
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+
+use crate::command::{TimeDigits, TimeFormat};
 
 /// 100 ns units per second.
 const TICKS_PER_SECOND: i64 = 10_000_000;
@@ -17,57 +19,185 @@ pub(crate) struct Utc7(pub(crate) i64);
 
 impl fmt::Display for Utc7 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(time) = date_time(self.0) else { return write!(f, "{}", self.0) };
-        let fraction = self.0.rem_euclid(TICKS_PER_SECOND);
-        write!(f, "{}.{fraction:07}Z", time.format("%Y-%m-%dT%H:%M:%S"))
+        let Some(time) = in_utc(self.0) else { return write!(f, "{}", self.0) };
+        write_date(f, time)?;
+        f.write_str("T")?;
+        write_clock(f, time)?;
+        write!(f, ".{:07}Z", fraction(self.0))
     }
 }
 
-/// The wall clock of the recording machine.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LocalClock {
-    /// Session start in local time, 100 ns since 1601.
+/// Writes the times of a trace in one format.
+#[derive(Debug, Clone)]
+pub(crate) struct Clock {
+    /// Session start, FILETIME.
     start: i64,
+    /// What the recording machine's clock was ahead of UTC, 100 ns units.
+    recorded_ahead: i64,
+    format: TimeFormat,
+    digits: TimeDigits,
+    /// The zone of this machine.
+    here: TimeZone,
 }
 
-impl LocalClock {
-    pub(crate) fn new(info: &TraceInfo) -> Self {
-        let offset = i64::from(info.utc_offset_minutes) * 60 * TICKS_PER_SECOND;
-        Self { start: info.session_start_filetime.saturating_add(offset) }
+impl Clock {
+    pub(crate) fn new(info: &TraceInfo, format: TimeFormat, digits: TimeDigits) -> Self {
+        let here = match format {
+            TimeFormat::Here | TimeFormat::HereTime => TimeZone::system(),
+            _ => TimeZone::UTC,
+        };
+        Self::in_zone(info, format, digits, here)
     }
 
-    /// The session start, to the second.
-    pub(crate) fn session_start(self) -> impl fmt::Display {
-        date_time(self.start).unwrap_or_default().format("%Y-%m-%d %H:%M:%S")
+    fn in_zone(info: &TraceInfo, format: TimeFormat, digits: TimeDigits, here: TimeZone) -> Self {
+        Self {
+            start: info.session_start_filetime,
+            recorded_ahead: i64::from(info.utc_offset_minutes) * 60 * TICKS_PER_SECOND,
+            format,
+            digits,
+            here,
+        }
     }
 
-    /// A time since session start, displayed like `2024-05-10 12:46:37.775935`.
-    pub(crate) fn at(self, time_ns: i64) -> Local {
-        Local(self.start.saturating_add(time_ns.div_euclid(100)))
+    /// The session start on the clock of the recording machine, to the second.
+    pub(crate) fn session_start(info: &TraceInfo) -> String {
+        let digits = TimeDigits::NONE;
+        Self::in_zone(info, TimeFormat::Local, digits, TimeZone::UTC).at(0).to_string()
+    }
+
+    /// A time since session start.
+    pub(crate) fn at(&self, time_ns: i64) -> At<'_> {
+        At { clock: self, time_ns }
+    }
+
+    /// Date and time of a FILETIME where the format looks at the clock; `None` outside of the
+    /// calendar.
+    fn wall(&self, filetime: i64) -> Option<DateTime> {
+        match self.format {
+            TimeFormat::Here | TimeFormat::HereTime => {
+                // Whether summer time counts is decided by the instant, not by the session start.
+                Some(self.here.to_datetime(timestamp(filetime)?))
+            }
+            TimeFormat::Local | TimeFormat::LocalTime => {
+                in_utc(filetime.saturating_add(self.recorded_ahead))
+            }
+            _ => in_utc(filetime),
+        }
     }
 }
 
-/// A local time, 100 ns since 1601.
+/// A time in the format of a [`Clock`].
+///
+/// Seconds are rounded to the digits as in WPA; a wall clock is never ahead, so its digits are cut.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Local(i64);
+pub(crate) struct At<'a> {
+    clock: &'a Clock,
+    time_ns: i64,
+}
 
-impl fmt::Display for Local {
+impl fmt::Display for At<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(time) = date_time(self.0) else { return write!(f, "{}", self.0) };
-        let micros = self.0.rem_euclid(TICKS_PER_SECOND) / 10;
-        write!(f, "{}.{micros:06}", time.format("%Y-%m-%d %H:%M:%S"))
+        let Clock { format, digits, .. } = *self.clock;
+        if format == TimeFormat::Seconds {
+            return Seconds { ns: self.time_ns, digits }.fmt(f);
+        }
+        let filetime = self.clock.start.saturating_add(self.time_ns.div_euclid(100));
+        let Some(time) = self.clock.wall(filetime) else { return write!(f, "{filetime}") };
+        if matches!(format, TimeFormat::Local | TimeFormat::Utc | TimeFormat::Here) {
+            write_date(f, time)?;
+            f.write_str(" ")?;
+        }
+        write_clock(f, time)?;
+        write_fraction(f, fraction(filetime), digits)
     }
+}
+
+/// A number of seconds, rounded, as in `-0.004000`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seconds {
+    pub(crate) ns: i64,
+    pub(crate) digits: TimeDigits,
+}
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.*}", self.digits.get(), self.ns as f64 / 1e9)
+    }
+}
+
+/// A duration like `0.00:00:00.032344`: days, hours, minutes and seconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Duration {
+    pub(crate) ns: i64,
+    pub(crate) digits: TimeDigits,
+}
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.ns < 0 { "-" } else { "" };
+        let ticks = self.ns.unsigned_abs() / 100;
+        let seconds = ticks / TICKS_PER_SECOND.unsigned_abs();
+        let (minutes, hours) = (seconds / 60, seconds / 3600);
+        let (days, hours) = (hours / 24, hours % 24);
+        write!(f, "{sign}{days}.{hours:02}:{:02}:{:02}", minutes % 60, seconds % 60)?;
+        write_fraction(f, ticks % TICKS_PER_SECOND.unsigned_abs(), self.digits)
+    }
+}
+
+fn write_date(f: &mut fmt::Formatter<'_>, time: DateTime) -> fmt::Result {
+    write!(f, "{:04}-{:02}-{:02}", time.year(), time.month(), time.day())
+}
+
+fn write_clock(f: &mut fmt::Formatter<'_>, time: DateTime) -> fmt::Result {
+    write!(f, "{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second())
+}
+
+/// Writes the first digits of a fraction of a second, 100 ns units, behind a point.
+fn write_fraction(f: &mut fmt::Formatter<'_>, ticks: u64, digits: TimeDigits) -> fmt::Result {
+    match digits.get() {
+        0 => Ok(()),
+        shown => {
+            let all = format!("{ticks:07}");
+            write!(f, ".{}", all.get(..shown).unwrap_or(&all))
+        }
+    }
+}
+
+/// What a FILETIME has beyond its second, 100 ns units.
+fn fraction(filetime: i64) -> u64 {
+    filetime.rem_euclid(TICKS_PER_SECOND).unsigned_abs()
 }
 
 /// The second of a FILETIME; `None` outside of the calendar.
-fn date_time(filetime: i64) -> Option<DateTime<Utc>> {
+fn timestamp(filetime: i64) -> Option<Timestamp> {
     let seconds = filetime.div_euclid(TICKS_PER_SECOND) - FILETIME_TO_UNIX_SECONDS;
-    DateTime::from_timestamp(seconds, 0)
+    Timestamp::from_second(seconds).ok()
+}
+
+fn in_utc(filetime: i64) -> Option<DateTime> {
+    Some(TimeZone::UTC.to_datetime(timestamp(filetime)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 2024-05-10 10:46:34 UTC, recorded two hours east of it.
+    fn info() -> TraceInfo {
+        TraceInfo {
+            session_start_filetime: 133_598_115_940_000_000,
+            utc_offset_minutes: 120,
+            ..Default::default()
+        }
+    }
+
+    fn shown(format: &str, digits: &str, time_ns: i64) -> String {
+        let format = TimeFormat::from_word(format).expect("a format");
+        let digits = TimeDigits::parse(digits).expect("a number of digits");
+        // Central Europe: summer time starts on the last Sunday of March, 2:00.
+        let here = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
+        Clock::in_zone(&info(), format, digits, here).at(time_ns).to_string()
+    }
 
     #[test]
     fn a_file_time_is_written_with_all_its_digits() {
@@ -76,23 +206,65 @@ mod tests {
     }
 
     #[test]
-    fn event_times_are_local_to_the_recording_machine() {
-        let info = TraceInfo {
-            session_start_filetime: 133_598_115_940_000_000,
-            utc_offset_minutes: 120,
-            ..Default::default()
+    fn every_format_shows_the_same_instant() {
+        let at = 3_775_935_999;
+        assert_eq!(shown("s", "6", at), "3.775936");
+        assert_eq!(shown("Local", "6", at), "2024-05-10 12:46:37.775935");
+        assert_eq!(shown("LocalTime", "6", at), "12:46:37.775935");
+        assert_eq!(shown("UTC", "6", at), "2024-05-10 10:46:37.775935");
+        assert_eq!(shown("UTCTime", "6", at), "10:46:37.775935");
+        assert_eq!(shown("Here", "6", at), "2024-05-10 12:46:37.775935");
+        assert_eq!(shown("HereTime", "6", at), "12:46:37.775935");
+        assert_eq!(Clock::session_start(&info()), "2024-05-10 12:46:34");
+    }
+
+    #[test]
+    fn times_before_the_session_are_negative_seconds_and_earlier_clocks() {
+        assert_eq!(shown("s", "6", -4_000_000), "-0.004000");
+        assert_eq!(shown("Local", "6", -1), "2024-05-10 12:46:33.999999");
+        assert_eq!(shown("UTCTime", "0", -1), "10:46:33");
+    }
+
+    #[test]
+    fn seconds_are_rounded_to_the_digits_and_clocks_are_cut() {
+        assert_eq!(shown("s", "3", 1_999_900_000), "2.000");
+        assert_eq!(shown("s", "0", 1_999_900_000), "2");
+        assert_eq!(shown("LocalTime", "3", 1_999_900_000), "12:46:35.999");
+        assert_eq!(shown("LocalTime", "1", 1_999_900_000), "12:46:35.9");
+        assert_eq!(shown("UTC", "0", 1_999_900_000), "2024-05-10 10:46:35");
+    }
+
+    #[test]
+    fn here_knows_summer_time_by_the_instant() {
+        let day = 86_400_000_000_000;
+        // 2024-03-31 00:59:59 UTC is the last second of winter time, 2:59:59 is skipped.
+        let last = -41 * day + 51_205_000_000_000;
+        assert_eq!(shown("UTC", "0", last), "2024-03-31 00:59:59");
+        assert_eq!(shown("Here", "0", last), "2024-03-31 01:59:59");
+        assert_eq!(shown("Here", "0", last + 1_000_000_000), "2024-03-31 03:00:00");
+        assert_eq!(shown("Local", "0", last), "2024-03-31 02:59:59");
+    }
+
+    #[test]
+    fn durations_have_days_and_as_many_digits_as_times() {
+        let shown = |ns, digits| {
+            Duration { ns, digits: TimeDigits::parse(digits).expect("digits") }.to_string()
         };
-        let clock = LocalClock::new(&info);
-        assert_eq!(clock.at(3_775_935_999).to_string(), "2024-05-10 12:46:37.775935");
-        assert_eq!(clock.at(-1).to_string(), "2024-05-10 12:46:33.999999");
-        assert_eq!(clock.session_start().to_string(), "2024-05-10 12:46:34");
+        assert_eq!(shown(32_344_000, "6"), "0.00:00:00.032344");
+        assert_eq!(shown(90_061_000_000_000 + 999, "6"), "1.01:01:01.000000");
+        assert_eq!(shown(-61_500_000_000, "1"), "-0.00:01:01.5");
+        assert_eq!(shown(61_500_000_000, "0"), "0.00:01:01");
     }
 
     #[test]
     fn an_absurd_time_is_printed_as_a_number() {
         for filetime in [i64::MIN, i64::MAX] {
             assert!(!Utc7(filetime).to_string().is_empty());
-            assert!(!Local(filetime).to_string().is_empty());
+            let info = TraceInfo { session_start_filetime: filetime, ..info() };
+            for (words, format, _) in TimeFormat::WORDS {
+                let clock = Clock::new(&info, *format, TimeDigits::MOST);
+                assert!(!clock.at(filetime).to_string().is_empty(), "{words:?}");
+            }
         }
     }
 }

@@ -7,35 +7,38 @@ mod text;
 use handlescope_model::tables::{Module, ModuleLoad};
 use serde_json::{Value, json};
 
-use crate::command::{Command, Dump};
+use crate::command::{Command, DisplayArgs, Dump};
 use crate::query::fixture::{
     APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
     object_create, object_delete, reference, unmap,
 };
 use crate::query::{self, Source};
 use crate::screen::Screen;
+use crate::settings::Settings;
 
 /// What a `.dump` prints for some traces.
 fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
     let sources: Vec<Source<'_>> = saved.iter().map(|saved| saved.source()).collect();
     let mut out = Vec::new();
+    let usual = Settings::default().display(&DisplayArgs::default(), screen);
     let Ok(Some(Command::Dump(dump))) = Command::parse(line) else { panic!("{line}") };
     match dump {
         Dump::ObjectRef(args) => {
             let answer = query::object_ref(&sources, &args, saved[0]).expect("an answer");
-            super::object_ref(&answer, &args, screen, &mut out)
+            let display = Settings::default().display(&args.display, screen);
+            super::object_ref(&answer, &args, &display, &mut out)
         }
         Dump::Process(args) => {
             let answers = query::processes(&sources, &args).expect("an answer");
-            super::processes(&answers, &args, screen, &mut out)
+            super::processes(&answers, &args, &usual, &mut out)
         }
         Dump::Module(args) => {
             let answers = query::modules(&sources, &args).expect("an answer");
-            super::modules(&answers, &args, screen, &mut out)
+            super::modules(&answers, &args, &usual, &mut out)
         }
         Dump::Stats(args) => {
             let answers = query::stats(&sources).expect("an answer");
-            super::stats(&answers, &args, screen, &mut out)
+            super::stats(&answers, &args, &usual, &mut out)
         }
     }
     .expect("written");

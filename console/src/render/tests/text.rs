@@ -99,8 +99,91 @@ fn several_traces_get_a_sum_over_all() {
         shown.lines().filter(|line| line.starts_with("File Map/Unmap C")).collect();
     assert_eq!(counts.len(), 3);
     assert_eq!(counts[2], "File Map/Unmap Count 2/2 - 0 outstanding");
-    let none = printed(&[&one, &two], ".dump ObjectRef -ShowTotal Process", Screen::PLAIN);
-    assert_eq!(none.matches("Objects Created").count(), 2);
+    for (show, summaries) in [("Total", 3), ("Process", 3), ("File", 3), ("None", 0)] {
+        let line = format!(".dump ObjectRef -ShowTotal {show}");
+        let shown = printed(&[&one, &two], &line, Screen::PLAIN);
+        assert_eq!(shown.matches("Objects Created").count(), summaries, "{show}");
+    }
+}
+
+#[test]
+fn open_handles_of_several_traces_get_a_table_over_all() {
+    let (one, two) = (mixed(), mixed());
+    let shown = printed(&[&one, &two], ".dump ObjectRef -ShowTotal Total -TopN 1", Screen::PLAIN);
+    let sums: Vec<_> = shown.lines().filter(|line| line.starts_with("Key ")).collect();
+    assert_eq!(sums.len(), 3);
+    assert!(sums[2].ends_with(":       6"), "{shown}");
+    assert!(shown.contains("\nAll files\nNot closed Handle counts for 2 processes\n"), "{shown}");
+}
+
+#[test]
+fn totals_of_files_replace_objects_without_a_table() {
+    insta::assert_snapshot!(text(&mixed(), "-ShowTotal File -Map 0"), @"");
+}
+
+#[test]
+fn tables_are_drawn_on_a_terminal() {
+    let screen = Screen { width: Some(60), color: false };
+    let shown = printed(&[&mixed()], ".dump ObjectRef -ShowTotal Process -Map 0", screen);
+    insta::assert_snapshot!(shown, @"");
+}
+
+#[test]
+fn every_time_of_a_line_follows_its_format() {
+    let options = "-MinMaxId 1 1 -TimeFmt s -TimeDigits 3 -ProcessFmt s";
+    insta::assert_snapshot!(text(&mixed(), options), @"");
+    let utc = text(&mixed(), "-MinMaxId 3 3 -TimeFmt UTCTime -TimeDigits 0");
+    assert!(utc.contains("\t10:46:34   100/7     Map "), "{utc}");
+    assert!(utc.contains("Lifetime: 0 s\n"), "{utc}");
+    let without = text(&mixed(), "-MinMaxId 1 1 -ProcessFmt None");
+    assert!(without.contains("Inherited by process child.exe(200) Stack"), "{without}");
+}
+
+#[test]
+fn sizes_may_go_without_separators() {
+    let shown = text(&mixed(), "-Map 1 -NoDigitSep");
+    assert!(shown.contains("Size:       1048576 bytes"), "{shown}");
+    assert!(shown.contains("Size  1048576/1048576 - 0 bytes"), "{shown}");
+}
+
+#[test]
+fn the_header_shows_the_whole_path_on_request() {
+    let shown = text(&mixed(), "-Map 1 -ShowFullFileName");
+    let header = shown.lines().next().expect("a header");
+    let path = std::path::Path::new(header.get(23..).expect("a path"));
+    assert!(path.is_absolute() && path.ends_with("demo.etl"), "{header}");
+}
+
+#[test]
+fn lines_end_at_the_width_of_the_terminal_unless_whole_ones_are_wanted() {
+    let screen = Screen { width: Some(50), color: true };
+    let line = ".dump ObjectRef -ShowStack -MinMaxId 1 1";
+    let shown = printed(&[&mixed()], line, screen);
+    assert!(shown.lines().all(|line| console::measure_text_width(line) <= 50), "{shown}");
+    assert!(shown.contains("…\u{1b}[0m\n"), "{shown:?}");
+    let whole = printed(&[&mixed()], &format!("{line} -NoClip"), screen);
+    assert!(whole.contains("HandleDuplicate") && !whole.contains('…'), "{whole}");
+    let json = printed(&[&mixed()], &format!("{line} -json"), screen);
+    assert!(!json.contains('…'));
+}
+
+#[test]
+fn a_service_goes_by_its_better_name_unless_plain_names_are_wanted() {
+    let mut fixture = Fixture::new();
+    fixture.processes.name[OTHER as usize] = "svchost.exe".into();
+    fixture.processes.command_line[OTHER as usize] =
+        r"C:\Windows\system32\svchost.exe -k netsvcs -s TermService".into();
+    fixture.event_object(vec![create(OTHER, 1, 4)]);
+    fixture.object(NewObject { existing: vec![(OTHER, 8)], ..NewObject::default() });
+    let saved = fixture.save();
+    let pretty = text(&saved, "");
+    let plain = text(&saved, "-PlainProcessNames");
+    assert!(!pretty.contains("svchost.exe"), "{pretty}");
+    assert_eq!(plain.matches("svchost.exe").count(), 2, "{plain}");
+    let pretty = text(&saved, "-ShowTotal Process");
+    assert!(!pretty.contains("svchost.exe(300)"), "{pretty}");
+    let plain = text(&saved, "-ShowTotal Process -PlainProcessNames");
+    assert!(plain.contains("svchost.exe(300)"), "{plain}");
 }
 
 #[test]

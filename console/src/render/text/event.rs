@@ -3,23 +3,24 @@
 use std::io::{self, Write};
 
 use handlescope_model::EventKind;
-use indicatif::HumanCount;
 use nu_ansi_term::Color;
 
-use super::clean::Clean;
+use super::numbers::grouped;
+use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use crate::command::ObjectRefArgs;
 use crate::query::{EventRow, FileAnswer, Listing, ProcessInfo, Selected};
-use crate::render::time::LocalClock;
-use crate::screen::Screen;
+use crate::render::time::Clock;
+use crate::settings::Display;
 
 /// Writes the events of objects.
 pub(super) struct EventWriter<'a> {
     pub(super) answer: &'a FileAnswer<'a>,
     pub(super) listing: &'a Listing,
     pub(super) args: &'a ObjectRefArgs,
-    pub(super) screen: Screen,
-    pub(super) clock: LocalClock,
+    pub(super) display: &'a Display,
+    pub(super) clock: Clock,
+    pub(super) style: &'a ProcessStyle,
     pub(super) stacks: StackStyle<'a>,
 }
 
@@ -62,21 +63,21 @@ impl EventWriter<'_> {
         event: &EventRow,
     ) -> io::Result<()> {
         let process = self.process(event.process);
-        let pid = self.screen.paint(Color::Magenta, process.pid);
+        let pid = self.display.screen.paint(Color::Magenta, process.pid);
         write!(out, "\t{} {pid:>5}/{:<5} ", self.clock.at(event.time_ns), event.tid)?;
         let (color, label) = self.label(row, event);
         if matches!(event.kind, EventKind::Map | EventKind::Unmap) {
             write!(out, "{label} ")?;
         } else {
-            write!(out, "{:<15} ", self.screen.paint(color, label))?;
+            write!(out, "{:<15} ", self.display.screen.paint(color, label))?;
         }
         if let Some(handle) = event.handle {
             // Eight columns, or a blank behind a longer one.
             let text = format!("0x{handle:X}");
-            write!(out, "{:<7} ", self.screen.paint(Color::Green, text))?;
+            write!(out, "{:<7} ", self.display.screen.paint(Color::Green, text))?;
         }
-        let name = format!("{}{}", Clean(&process.name), process.marks());
-        write!(out, "{} ", self.screen.paint(Color::Magenta, name))?;
+        let name = self.display.screen.paint(Color::Magenta, self.style.marked_name(process));
+        write!(out, "{name} ")?;
         self.write_rest(out, heirlooms, row, event)?;
         self.stacks.write(out, event.stack)
     }
@@ -111,8 +112,8 @@ impl EventWriter<'_> {
             EventKind::HandleDuplicate => self.write_duplicate(out, row, event)?,
             EventKind::HandleClose => {
                 if let Some(heirloom) = heirlooms.iter().find(|heirloom| heirloom.ends(event)) {
-                    let parent = label(self.process(heirloom.parent));
-                    let parent = self.screen.paint(Color::Yellow, parent);
+                    let parent = self.style.label(self.process(heirloom.parent));
+                    let parent = self.display.screen.paint(Color::Yellow, parent);
                     write!(out, " Inherited from {parent} ")?;
                 }
             }
@@ -138,16 +139,17 @@ impl EventWriter<'_> {
     ) -> io::Result<()> {
         let duplicate = self.listing.duplicate(row);
         if let Some(child) = duplicate.inherited_by {
-            let child = self.screen.paint(Color::Yellow, marked(self.process(child)));
+            let child = self.style.marked(self.process(child));
+            let child = self.display.screen.paint(Color::Yellow, child);
             return write!(out, "Inherited by process {child} ");
         }
         let source = self.answer.file.processes.known_or_invalid(duplicate.source_process);
-        let source = self.screen.paint(Color::Magenta, marked(source));
+        let source = self.display.screen.paint(Color::Magenta, self.style.marked(source));
         let handle = duplicate.source_handle.unwrap_or_default();
         write!(out, "SourceProcess: {source} SourceHandle: 0x{handle:X} ")?;
         match duplicate.caller_process.filter(|&caller| caller != event.process) {
             None => Ok(()),
-            Some(caller) => write!(out, "Caller: {} ", label(self.process(caller))),
+            Some(caller) => write!(out, "Caller: {} ", self.style.label(self.process(caller))),
         }
     }
 
@@ -155,7 +157,7 @@ impl EventWriter<'_> {
         let view = self.listing.view(row);
         let (base, size) = (view.base.unwrap_or_default(), view.size.unwrap_or_default());
         let (end, offset) = (base.wrapping_add(size), view.offset.unwrap_or_default());
-        let size = HumanCount(size).to_string();
+        let size = grouped(size, self.display.digit_separator);
         write!(out, "0x{base:X}-0x{end:X} Size: {size:>13} bytes, Offset: {offset} ")
     }
 
@@ -174,14 +176,4 @@ impl EventWriter<'_> {
     fn process(&self, row: u32) -> &ProcessInfo {
         self.answer.file.processes.get(row)
     }
-}
-
-/// `name.exe(pid)`.
-pub(super) fn label(process: &ProcessInfo) -> String {
-    Clean(&process.label()).to_string()
-}
-
-/// `name.exe(pid)` with the marks for start and end.
-pub(super) fn marked(process: &ProcessInfo) -> String {
-    label(process) + process.marks()
 }

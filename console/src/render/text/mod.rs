@@ -2,12 +2,15 @@
 
 mod clean;
 mod event;
+mod numbers;
 mod object_ref;
+mod process;
 mod stack;
 mod stats;
 mod tables;
 mod totals;
 
 pub(super) use self::object_ref::object_ref;
+pub(super) use self::process::ProcessStyle;
 pub(super) use self::stats::stats;
 pub(super) use self::tables::{modules, processes};

@@ -6,71 +6,84 @@ use handlescope_model::EventKind;
 use nu_ansi_term::Color;
 
 use super::clean::Clean;
-use super::event::{EventWriter, marked};
+use super::event::EventWriter;
+use super::process::ProcessStyle;
 use super::stack::StackStyle;
-use super::totals::{self, Summary};
+use super::totals::{OpenTable, Summary};
 use crate::command::{ObjectRefArgs, ShowTotal};
-use crate::query::{FileAnswer, Listing, ObjectRefAnswer, Selected, count_by};
-use crate::render::time::LocalClock;
-use crate::screen::Screen;
-
-/// What is printed for a lifetime that nobody knows, as ETWAnalyzer does.
-const UNKNOWN_LIFETIME_S: f64 = 9999.0;
+use crate::query::{FileAnswer, Listing, ObjectRefAnswer, Selected, UNKNOWN_LIFETIME_NS, count_by};
+use crate::render::time::{Clock, Seconds};
+use crate::settings::Display;
 
 pub(in crate::render) fn object_ref(
     answer: &ObjectRefAnswer<'_>,
     args: &ObjectRefArgs,
-    screen: Screen,
+    display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let by = count_by(args);
+    let has_totals = args.show_total != Some(ShowTotal::None);
+    let summary = |totals| Summary { totals, digit_separator: display.digit_separator };
     for file in &answer.files {
-        write_header(file, screen, out)?;
+        write_header(file, display, out)?;
         if let Some(listing) = &file.listing {
-            write_objects(file, listing, args, screen, out)?;
+            write_objects(file, listing, args, display, out)?;
         }
-        if let (Some(handles), Some(by)) = (&file.open_handles, count_by(args)) {
-            totals::open_handles(out, handles, by, args.top)?;
+        if let (Some(handles), Some(by)) = (&file.open_handles, by) {
+            OpenTable { handles, by, top: args.top, screen: display.screen }.write(out)?;
         }
-        if args.show_total != Some(ShowTotal::None) {
-            writeln!(out, "{}", screen.paint(Color::Yellow, Summary(file.totals)))?;
+        if has_totals {
+            writeln!(out, "{}", display.screen.paint(Color::Yellow, summary(file.totals)))?;
         }
     }
-    let wants_sum = matches!(args.show_total, None | Some(ShowTotal::Total));
-    if answer.files.len() > 1 && wants_sum {
-        writeln!(out, "{}", screen.paint(Color::Red, Summary(answer.totals())))?;
+    if answer.files.len() < 2 || !has_totals {
+        return Ok(());
     }
-    Ok(())
+    if let Some(by) = by {
+        writeln!(out, "{}", display.screen.paint(Color::Cyan, "All files"))?;
+        let handles = &answer.open_handles();
+        OpenTable { handles, by, top: args.top, screen: display.screen }.write(out)?;
+    }
+    writeln!(out, "{}", display.screen.paint(Color::Red, summary(answer.totals())))
 }
 
 /// When the recording began, and the name of the trace.
-fn write_header(file: &FileAnswer<'_>, screen: Screen, out: &mut impl Write) -> io::Result<()> {
-    let started = LocalClock::new(&file.info).session_start().to_string();
-    let name = file.path().file_stem().unwrap_or_default().to_string_lossy();
+fn write_header(file: &FileAnswer<'_>, display: &Display, out: &mut impl Write) -> io::Result<()> {
+    let started = Clock::session_start(&file.info);
+    let path = file.path();
+    let name = if display.full_file_name {
+        // The path as it was named, if the current folder is gone.
+        std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+    } else {
+        path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    };
     let header = format!("{started:<22} {}", Clean(&name));
-    writeln!(out, "{}", screen.paint(Color::Cyan, header))
+    writeln!(out, "{}", display.screen.paint(Color::Cyan, header))
 }
 
 fn write_objects(
     file: &FileAnswer<'_>,
     listing: &Listing,
     args: &ObjectRefArgs,
-    screen: Screen,
+    display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let frames = file.file.frames.as_ref().filter(|_| args.show_stack);
+    let style = &ProcessStyle::new(&file.info, display);
     let events = EventWriter {
         answer: file,
         listing,
         args,
-        screen,
-        clock: LocalClock::new(&file.info),
+        display,
+        clock: Clock::new(&file.info, display.time_format, display.time_digits),
+        style,
         stacks: StackStyle {
             frames: frames.map(|frames| frames.named()),
             bases: args.show_address.then_some(&file.bases),
         },
     };
     for &selected in file.selection.objects() {
-        ObjectLine { file, listing, screen, selected }.write(out)?;
+        ObjectLine { file, listing, display, style, selected }.write(out)?;
         events.write(out, selected)?;
     }
     Ok(())
@@ -80,7 +93,8 @@ fn write_objects(
 struct ObjectLine<'a> {
     file: &'a FileAnswer<'a>,
     listing: &'a Listing,
-    screen: Screen,
+    display: &'a Display,
+    style: &'a ProcessStyle,
     selected: Selected,
 }
 
@@ -88,22 +102,19 @@ impl ObjectLine<'_> {
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let object = self.selected.object();
         let (id, pointer) = (self.selected.id(), self.listing.pointer(object));
-        let lifetime = self.file.lifetime_ns(self.listing, self.selected);
-        let lifetime = lifetime.map_or(UNKNOWN_LIFETIME_S, |ns| ns as f64 / 1e9);
+        let lifetime = Seconds {
+            // ETWAnalyzer's number for a lifetime that nobody knows.
+            ns: self.file.lifetime_ns(self.listing, self.selected).unwrap_or(UNKNOWN_LIFETIME_NS),
+            digits: self.display.time_digits,
+        };
         let tables = &self.file.file;
         if tables.objects.is_mapping(object) {
-            return writeln!(
-                out,
-                "Id: {id} MappingObject: 0x{pointer:X} Lifetime: {lifetime:.6} s"
-            );
+            return writeln!(out, "Id: {id} MappingObject: 0x{pointer:X} Lifetime: {lifetime} s");
         }
         let name = Clean(self.listing.name(object).unwrap_or_default());
         let kind = Clean(tables.types.get(tables.objects.type_id(object))).to_string();
-        let kind = self.screen.paint(Color::Green, kind);
-        write!(
-            out,
-            "Id: {id} Object: 0x{pointer:X} {name} Lifetime: {lifetime:.6} s  Type: {kind} "
-        )?;
+        let kind = self.display.screen.paint(Color::Green, kind);
+        write!(out, "Id: {id} Object: 0x{pointer:X} {name} Lifetime: {lifetime} s  Type: {kind} ")?;
         self.write_handles(out)
     }
 
@@ -115,8 +126,8 @@ impl ObjectLine<'_> {
         let mut handles = self.listing.existing(existing);
         match (created + duplicated + closed, handles.len(), handles.next()) {
             (0, 1, Some((owner, handle))) => {
-                let owner = marked(tables.processes.get(owner));
-                let owner = self.screen.paint(Color::Magenta, owner);
+                let owner = self.style.marked(tables.processes.get(owner));
+                let owner = self.display.screen.paint(Color::Magenta, owner);
                 writeln!(out, "Owner: {owner}, Handle Value: 0x{handle:X}")
             }
             (0, count, Some(_)) => writeln!(out, "Handle Count: {count}"),

@@ -11,13 +11,15 @@ use super::tables::write_header;
 use crate::query::StatsAnswer;
 use crate::render::time::Utc7;
 use crate::screen::Screen;
+use crate::settings::Display;
 use crate::table;
 
 pub(in crate::render) fn stats(
     answers: &[StatsAnswer<'_>],
-    screen: Screen,
+    display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let screen = display.screen;
     for answer in answers {
         write_header(answer.path, screen, out)?;
         write_losses(&answer.info, screen, out)?;

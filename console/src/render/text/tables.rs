@@ -11,6 +11,7 @@ use nu_ansi_term::Color;
 use super::clean::Clean;
 use crate::query::{LoadedModule, ModuleAnswer, ProcessAnswer};
 use crate::screen::Screen;
+use crate::settings::Display;
 use crate::table;
 
 /// What stands where something is not known.
@@ -18,9 +19,10 @@ const UNKNOWN: &str = "-";
 
 pub(in crate::render) fn processes(
     answers: &[ProcessAnswer<'_>],
-    screen: Screen,
+    display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let screen = display.screen;
     for answer in answers {
         write_header(answer.path, screen, out)?;
         let mut table = table::table(
@@ -71,9 +73,10 @@ fn exit_code(code: i32) -> String {
 
 pub(in crate::render) fn modules(
     answers: &[ModuleAnswer<'_>],
-    screen: Screen,
+    display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let screen = display.screen;
     for answer in answers {
         write_header(answer.path, screen, out)?;
         let mut table =

@@ -3,20 +3,25 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use indicatif::HumanCount;
-
 use super::clean::Clean;
+use super::numbers::grouped;
 use crate::command::TopN;
 use crate::query::{CountBy, OpenHandles, Totals};
+use crate::screen::Screen;
+use crate::table;
 
 /// The summary, one to three lines without the last line end.
-pub(super) struct Summary(pub(super) Totals);
+pub(super) struct Summary {
+    pub(super) totals: Totals,
+    /// Whether thousands are separated.
+    pub(super) digit_separator: bool,
+}
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Totals { objects_created, objects_destroyed, .. } = self.0;
-        let Totals { handles_created, handles_closed, handles_duplicated, .. } = self.0;
-        let Totals { ref_changes, map_count, unmap_count, map_size, unmap_size, .. } = self.0;
+        let Totals { objects_created, objects_destroyed, .. } = self.totals;
+        let Totals { handles_created, handles_closed, handles_duplicated, .. } = self.totals;
+        let Totals { ref_changes, map_count, unmap_count, map_size, unmap_size, .. } = self.totals;
         write!(
             f,
             "Objects Created/Destroyed: {objects_created}/{objects_destroyed} Diff: {},  \
@@ -29,10 +34,11 @@ impl fmt::Display for Summary {
         if map_count == 0 {
             return Ok(());
         }
-        let (mapped, unmapped) = (HumanCount(map_size), HumanCount(unmap_size));
+        let grouped = |bytes| grouped(bytes, self.digit_separator);
+        let (mapped, unmapped) = (grouped(map_size), grouped(unmap_size));
         let outstanding = difference(map_size, unmap_size);
         let sign = if outstanding < 0 { "-" } else { "" };
-        let bytes = HumanCount(u64::try_from(outstanding.unsigned_abs()).unwrap_or(u64::MAX));
+        let bytes = grouped(u64::try_from(outstanding.unsigned_abs()).unwrap_or(u64::MAX));
         write!(
             f,
             "\nFile Map/Unmap Count {map_count}/{unmap_count} - {} outstanding\
@@ -46,25 +52,62 @@ fn difference(a: u64, b: u64) -> i128 {
     i128::from(a) - i128::from(b)
 }
 
-/// Writes the table of open handles.
-pub(super) fn open_handles(
-    out: &mut impl Write,
-    handles: &OpenHandles,
-    by: CountBy,
-    top: Option<TopN>,
-) -> io::Result<()> {
-    match by {
-        CountBy::Type => {
-            writeln!(out, "Not closed Handle counts for {} processes", handles.process_count())?;
+/// The table of open handles.
+pub(super) struct OpenTable<'a> {
+    pub(super) handles: &'a OpenHandles,
+    pub(super) by: CountBy,
+    pub(super) top: Option<TopN>,
+    pub(super) screen: Screen,
+}
+
+impl OpenTable<'_> {
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        match self.by {
+            CountBy::Type => {
+                let count = self.handles.process_count();
+                writeln!(out, "Not closed Handle counts for {count} processes")?;
+            }
+            CountBy::Process => writeln!(out, "Not closed handles at trace end:")?,
         }
-        CountBy::Process => writeln!(out, "Not closed handles at trace end:")?,
+        let rows = self.handles.rows(self.by, self.top);
+        let sum: u64 = rows.iter().map(|(_, count)| count).sum();
+        let rows = rows.into_iter().map(|(name, count)| (Clean(name).to_string(), count));
+        if self.screen.is_terminal() {
+            self.draw(out, rows, sum)
+        } else {
+            write_plain(out, rows, sum)
+        }
     }
-    let rows = handles.rows(by, top);
-    for (name, count) in &rows {
-        let name = Clean(name).to_string();
+
+    fn draw(
+        &self,
+        out: &mut impl Write,
+        rows: impl Iterator<Item = (String, u64)>,
+        sum: u64,
+    ) -> io::Result<()> {
+        let what = match self.by {
+            CountBy::Type => "Type",
+            CountBy::Process => "Process",
+        };
+        let mut table = table::table(self.screen, &[what, "Handles"]);
+        table::align_right(&mut table, &[1]);
+        for (name, count) in rows {
+            table.add_row([name, count.to_string()]);
+        }
+        table.add_row(["Sum".to_owned(), sum.to_string()]);
+        write!(out, "{}", table::text(&table))
+    }
+}
+
+/// Writes the table as ETWAnalyzer does, for scripts that read it.
+fn write_plain(
+    out: &mut impl Write,
+    rows: impl Iterator<Item = (String, u64)>,
+    sum: u64,
+) -> io::Result<()> {
+    for (name, count) in rows {
         writeln!(out, "{name:<60}: {count:>7}")?;
     }
-    let sum: u64 = rows.iter().map(|(_, count)| count).sum();
     writeln!(out, "{:=<69}", "")?;
     writeln!(out, "{:<60}: {sum:>7}", "Sum")
 }
@@ -72,6 +115,10 @@ pub(super) fn open_handles(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn shown(totals: Totals) -> Summary {
+        Summary { totals, digit_separator: true }
+    }
 
     #[test]
     fn the_summary_has_etwanalyzers_spacing() {
@@ -84,7 +131,7 @@ mod tests {
             ref_changes: 7,
             ..Default::default()
         };
-        insta::assert_snapshot!(Summary(totals), @r"Objects Created/Destroyed: 5/3 Diff: 2,  Handles Created/Closed/Duplicated: 6/4/1 Diff: 3,  RefChanges: 7 FileMap/Unmap: 0/0");
+        insta::assert_snapshot!(shown(totals), @r"Objects Created/Destroyed: 5/3 Diff: 2,  Handles Created/Closed/Duplicated: 6/4/1 Diff: 3,  RefChanges: 7 FileMap/Unmap: 0/0");
     }
 
     #[test]
@@ -96,10 +143,12 @@ mod tests {
             unmap_size: 2_097_152,
             ..Default::default()
         };
-        insta::assert_snapshot!(Summary(totals), @r"
+        insta::assert_snapshot!(shown(totals), @r"
         Objects Created/Destroyed: 0/0 Diff: 0,  Handles Created/Closed/Duplicated: 0/0/0 Diff: 0,  RefChanges: 0 FileMap/Unmap: 2/3
         File Map/Unmap Count 2/3 - -1 outstanding
         File Map/Unmap Size  1,048,576/2,097,152 - -1,048,576 bytes outstanding
         ");
+        let plain = Summary { totals, digit_separator: false }.to_string();
+        assert!(plain.ends_with("  1048576/2097152 - -1048576 bytes outstanding"), "{plain}");
     }
 }

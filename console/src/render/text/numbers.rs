@@ -1,0 +1,8 @@
+//! Numbers.
+
+use indicatif::HumanCount;
+
+/// A number, with separators between its thousands where they are wanted.
+pub(super) fn grouped(number: u64, separate: bool) -> String {
+    if separate { HumanCount(number).to_string() } else { number.to_string() }
+}

@@ -1,0 +1,123 @@
+//! Processes, with what is known of their start and end.
+
+use std::fmt;
+
+use handlescope_model::tables::TraceInfo;
+
+use super::clean::Clean;
+use crate::command::{ProcessFormat, TimeDigits};
+use crate::query::ProcessInfo;
+use crate::render::time::{Clock, Duration};
+use crate::settings::Display;
+
+/// How the processes of a trace are written.
+pub(in crate::render) struct ProcessStyle {
+    suffix: SuffixStyle,
+    plain_names: bool,
+}
+
+enum SuffixStyle {
+    None,
+    Marks,
+    Times(Clock, TimeDigits),
+}
+
+impl ProcessStyle {
+    pub(in crate::render) fn new(info: &TraceInfo, display: &Display) -> Self {
+        let digits = display.time_digits;
+        let suffix = match display.process_format {
+            ProcessFormat::None => SuffixStyle::None,
+            ProcessFormat::Marks => SuffixStyle::Marks,
+            ProcessFormat::Times(format) => {
+                SuffixStyle::Times(Clock::new(info, format, digits), digits)
+            }
+        };
+        Self { suffix, plain_names: display.plain_process_names }
+    }
+
+    /// Its name.
+    pub(in crate::render) fn name<'a>(&self, process: &'a ProcessInfo) -> &'a str {
+        process.shown_name(self.plain_names)
+    }
+
+    /// `name.exe` with its start and end.
+    pub(super) fn marked_name(&self, process: &ProcessInfo) -> String {
+        format!("{}{}", Clean(self.name(process)), self.suffix(process))
+    }
+
+    /// `name.exe(pid)`.
+    pub(super) fn label(&self, process: &ProcessInfo) -> String {
+        Clean(&process.shown_label(self.plain_names)).to_string()
+    }
+
+    /// `name.exe(pid)` with its start and end.
+    pub(super) fn marked(&self, process: &ProcessInfo) -> String {
+        format!("{}{}", self.label(process), self.suffix(process))
+    }
+
+    /// What stands behind the name.
+    pub(in crate::render) fn suffix<'a>(&'a self, process: &'a ProcessInfo) -> Suffix<'a> {
+        Suffix { style: &self.suffix, process }
+    }
+}
+
+/// Start and end of a process, behind its name; nothing when it was there all the time.
+pub(in crate::render) struct Suffix<'a> {
+    style: &'a SuffixStyle,
+    process: &'a ProcessInfo,
+}
+
+impl fmt::Display for Suffix<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (clock, digits) = match self.style {
+            SuffixStyle::None => return Ok(()),
+            SuffixStyle::Marks => return f.write_str(self.process.marks()),
+            SuffixStyle::Times(clock, digits) => (clock, *digits),
+        };
+        let ProcessInfo { start_ns, end_ns, .. } = *self.process;
+        if let Some(start) = start_ns {
+            write!(f, " +{}", clock.at(start))?;
+        }
+        if let Some(end) = end_ns {
+            write!(f, " - {}", clock.at(end))?;
+        }
+        match start_ns.zip(end_ns) {
+            None => Ok(()),
+            Some((start, end)) => {
+                write!(f, " {}", Duration { ns: end.saturating_sub(start), digits })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{DisplayArgs, TimeFormat};
+    use crate::screen::Screen;
+    use crate::settings::Settings;
+
+    fn shown(format: Option<ProcessFormat>, start_ns: Option<i64>, end_ns: Option<i64>) -> String {
+        let args = DisplayArgs { process_format: format, ..Default::default() };
+        let display = Settings::default().display(&args, Screen::PLAIN);
+        let name = "EventLeak.exe".to_owned();
+        let process = ProcessInfo { pid: 7, name, start_ns, end_ns, ..Default::default() };
+        ProcessStyle::new(&TraceInfo::default(), &display).marked(&process)
+    }
+
+    #[test]
+    fn start_and_end_are_marks_times_or_nothing() {
+        let (start, end) = (Some(3_120_001_000), Some(3_152_345_000));
+        let seconds = Some(ProcessFormat::Times(TimeFormat::Seconds));
+        assert_eq!(shown(None, start, end), "EventLeak.exe(7) +-");
+        assert_eq!(shown(None, None, end), "EventLeak.exe(7) -");
+        assert_eq!(
+            shown(seconds, start, end),
+            "EventLeak.exe(7) +3.120001 - 3.152345 0.00:00:00.032344"
+        );
+        assert_eq!(shown(seconds, start, None), "EventLeak.exe(7) +3.120001");
+        assert_eq!(shown(seconds, None, end), "EventLeak.exe(7) - 3.152345");
+        assert_eq!(shown(seconds, None, None), "EventLeak.exe(7)");
+        assert_eq!(shown(Some(ProcessFormat::None), start, end), "EventLeak.exe(7)");
+    }
+}
