@@ -109,7 +109,10 @@ impl<'a> FileAnswer<'a> {
         let mut selection = filters::select(&file, args)?;
         let totals = Totals::of(&file, &selection)?;
         let counted = count_by(args).is_some();
-        let open_handles = counted.then(|| OpenHandles::of(&file, &selection)).transpose()?;
+        // Scripts know a process by its executable.
+        let plain = args.display.plain_process_names || args.json != JsonMode::Off;
+        let open_handles =
+            counted.then(|| OpenHandles::of(&file, &selection, plain)).transpose()?;
         let listing = (!counted).then(|| Listing::load(file.trace)).transpose()?;
         let mut bases = ModuleBases::default();
         let mut shown_stacks = None;

@@ -127,7 +127,12 @@ pub enum CountBy {
 }
 
 impl OpenHandles {
-    pub(crate) fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, ArchiveError> {
+    /// Counts the open handles of some objects; `plain` names are those of executables.
+    pub(crate) fn of(
+        file: &FileContext<'_>,
+        selection: &Selection,
+        plain: bool,
+    ) -> Result<Self, ArchiveError> {
         let owner = U32s::load(file.trace, Table::ExistingHandles, "process")?;
         let mut types: HashMap<u32, u64> = HashMap::new();
         let mut processes: HashMap<u32, u64> = HashMap::new();
@@ -143,7 +148,7 @@ impl OpenHandles {
         }
         Ok(Self {
             by_type: named(types, |id| file.types.get(id).to_owned()),
-            by_process: named(processes, |row| file.processes.get(row).label()),
+            by_process: named(processes, |row| file.processes.get(row).shown_label(plain)),
         })
     }
 

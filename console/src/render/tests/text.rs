@@ -118,20 +118,45 @@ fn open_handles_of_several_traces_get_a_table_over_all() {
 
 #[test]
 fn totals_of_files_replace_objects_without_a_table() {
-    insta::assert_snapshot!(text(&mixed(), "-ShowTotal File -Map 0"), @"");
+    insta::assert_snapshot!(text(&mixed(), "-ShowTotal File -Map 0"), @r"
+    2024-05-10 12:46:34    demo
+    Objects Created/Destroyed: 2/1 Diff: 1,  Handles Created/Closed/Duplicated: 2/3/2 Diff: 1,  RefChanges: 2 FileMap/Unmap: 0/0
+    ");
 }
 
 #[test]
 fn tables_are_drawn_on_a_terminal() {
     let screen = Screen { width: Some(60), color: false };
     let shown = printed(&[&mixed()], ".dump ObjectRef -ShowTotal Process -Map 0", screen);
-    insta::assert_snapshot!(shown, @"");
+    insta::assert_snapshot!(shown, @r"
+    2024-05-10 12:46:34    demo
+    Not closed handles at trace end:
+     Process        ┆ Handles
+    ════════════════╪═════════
+     other.exe(300) ┆       2
+    ╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┼╌╌╌╌╌╌╌╌╌
+     app.exe(100)   ┆       2
+    ╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┼╌╌╌╌╌╌╌╌╌
+     Sum            ┆       4
+    Objects Created/Destroyed: 2/1 Diff: 1
+    Handles Created/Closed/Duplicated: 2/3/2 Diff: 1
+    RefChanges: 2 FileMap/Unmap: 0/0
+    ");
 }
 
 #[test]
 fn every_time_of_a_line_follows_its_format() {
     let options = "-MinMaxId 1 1 -TimeFmt s -TimeDigits 3 -ProcessFmt s";
-    insta::assert_snapshot!(text(&mixed(), options), @"");
+    insta::assert_snapshot!(text(&mixed(), options), @r"
+    2024-05-10 12:46:34    demo
+    Id: 1 Object: 0xFFFF810000000000 \BaseNamedObjects\Signal Lifetime: 9999.000 s  Type: Event Create+Duplicate-Close: 1+2-2 = 1
+    	0.001   100/7     HandleCreate    0xC0    app.exe Stack: 0
+    	0.002   300/7     HandleDuplicate 0x80001DDC other.exe SourceProcess: app.exe(100) SourceHandle: 0xC0 Stack: None
+    	0.003   100/7     HandleDuplicate 0xC0    app.exe Inherited by process child.exe(200) +0.000 - 0.009 0.00:00:00.008 Stack: None
+    	0.004   100/7     HandleClose     0xC0    app.exe Stack: None
+    	0.005   200/7     HandleClose     0xC0    child.exe +0.000 - 0.009 0.00:00:00.008  Inherited from app.exe(100) Stack: None
+    Objects Created/Destroyed: 1/0 Diff: 1,  Handles Created/Closed/Duplicated: 1/2/2 Diff: 1,  RefChanges: 0 FileMap/Unmap: 0/0
+    ");
     let utc = text(&mixed(), "-MinMaxId 3 3 -TimeFmt UTCTime -TimeDigits 0");
     assert!(utc.contains("\t10:46:34   100/7     Map "), "{utc}");
     assert!(utc.contains("Lifetime: 0 s\n"), "{utc}");
@@ -160,7 +185,7 @@ fn lines_end_at_the_width_of_the_terminal_unless_whole_ones_are_wanted() {
     let line = ".dump ObjectRef -ShowStack -MinMaxId 1 1";
     let shown = printed(&[&mixed()], line, screen);
     assert!(shown.lines().all(|line| console::measure_text_width(line) <= 50), "{shown}");
-    assert!(shown.contains("…\u{1b}[0m\n"), "{shown:?}");
+    assert!(shown.contains("\u{1b}[33mHa…\u{1b}[0m"), "{shown:?}");
     let whole = printed(&[&mixed()], &format!("{line} -NoClip"), screen);
     assert!(whole.contains("HandleDuplicate") && !whole.contains('…'), "{whole}");
     let json = printed(&[&mixed()], &format!("{line} -json"), screen);

@@ -21,12 +21,18 @@ pub(in crate::render) fn object_ref(
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let by = count_by(args);
+    let is_by_file = args.show_total == Some(ShowTotal::File);
+    // The summaries of the files say more than a table of their open handles.
+    let by = count_by(args).filter(|_| !is_by_file);
     let has_totals = args.show_total != Some(ShowTotal::None);
-    let summary = |totals| Summary { totals, digit_separator: display.digit_separator };
+    let summary = |totals| Summary {
+        totals,
+        digit_separator: display.digit_separator,
+        width: display.screen.width,
+    };
     for file in &answer.files {
         write_header(file, display, out)?;
-        if let Some(listing) = &file.listing {
+        if let Some(listing) = file.listing.as_ref().filter(|_| !is_by_file) {
             write_objects(file, listing, args, display, out)?;
         }
         if let (Some(handles), Some(by)) = (&file.open_handles, by) {

@@ -10,9 +10,12 @@ use crate::query::{CountBy, OpenHandles, Totals};
 use crate::screen::Screen;
 use crate::table;
 
-/// The summary, one to three lines without the last line end.
+/// The summary, one to three lines without the last line end; a few more where the first would not
+/// fit.
 pub(super) struct Summary {
     pub(super) totals: Totals,
+    /// Columns of the terminal; `None` without limit.
+    pub(super) width: Option<usize>,
     /// Whether thousands are separated.
     pub(super) digit_separator: bool,
 }
@@ -22,15 +25,18 @@ impl fmt::Display for Summary {
         let Totals { objects_created, objects_destroyed, .. } = self.totals;
         let Totals { handles_created, handles_closed, handles_duplicated, .. } = self.totals;
         let Totals { ref_changes, map_count, unmap_count, map_size, unmap_size, .. } = self.totals;
-        write!(
-            f,
+        let first = format!(
             "Objects Created/Destroyed: {objects_created}/{objects_destroyed} Diff: {},  \
              Handles Created/Closed/Duplicated: \
              {handles_created}/{handles_closed}/{handles_duplicated} Diff: {},  \
              RefChanges: {ref_changes} FileMap/Unmap: {map_count}/{unmap_count}",
             difference(objects_created, objects_destroyed),
             difference(handles_created.saturating_add(handles_duplicated), handles_closed),
-        )?;
+        );
+        match self.width.filter(|&width| width < first.len()) {
+            None => f.write_str(&first)?,
+            Some(_) => f.write_str(&first.replace(",  ", "\n"))?,
+        }
         if map_count == 0 {
             return Ok(());
         }
@@ -117,7 +123,7 @@ mod tests {
     use super::*;
 
     fn shown(totals: Totals) -> Summary {
-        Summary { totals, digit_separator: true }
+        Summary { totals, width: None, digit_separator: true }
     }
 
     #[test]
@@ -132,6 +138,11 @@ mod tests {
             ..Default::default()
         };
         insta::assert_snapshot!(shown(totals), @r"Objects Created/Destroyed: 5/3 Diff: 2,  Handles Created/Closed/Duplicated: 6/4/1 Diff: 3,  RefChanges: 7 FileMap/Unmap: 0/0");
+        insta::assert_snapshot!(Summary { width: Some(80), ..shown(totals) }, @r"
+        Objects Created/Destroyed: 5/3 Diff: 2
+        Handles Created/Closed/Duplicated: 6/4/1 Diff: 3
+        RefChanges: 7 FileMap/Unmap: 0/0
+        ");
     }
 
     #[test]
@@ -148,7 +159,7 @@ mod tests {
         File Map/Unmap Count 2/3 - -1 outstanding
         File Map/Unmap Size  1,048,576/2,097,152 - -1,048,576 bytes outstanding
         ");
-        let plain = Summary { totals, digit_separator: false }.to_string();
+        let plain = Summary { digit_separator: false, ..shown(totals) }.to_string();
         assert!(plain.ends_with("  1048576/2097152 - -1048576 bytes outstanding"), "{plain}");
     }
 }
