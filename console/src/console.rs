@@ -3,7 +3,7 @@
 use std::{io::Write, path::Path};
 
 use crate::{
-    command::Command,
+    command::{Command, Setting},
     dump::dump,
     error::CommandError,
     expand::with_home,
@@ -67,6 +67,8 @@ impl Console {
                 self.session.set_symbol_path(path);
                 self.symbol_notes = SymbolNotes::default();
             }
+            Command::Set(setting) => self.set(setting, out, messages)?,
+            Command::ClearScreen => screen.clear(out)?,
             Command::Help(words) => help(&words, out, screen)?,
             Command::Dump(what) => {
                 dump(&self.session, &what, out, screen)?;
@@ -96,6 +98,22 @@ impl Console {
             self.session.load(files);
         }
         if errors.is_empty() { Ok(()) } else { Err(CommandError::Load { errors }) }
+    }
+
+    /// Changes how the session prints, and tells what counts from now on.
+    fn set(
+        &mut self,
+        setting: Setting,
+        out: &mut dyn Write,
+        messages: &mut Messages<'_>,
+    ) -> Result<(), CommandError> {
+        let told = self.session.settings.set(setting);
+        match setting {
+            // ETWAnalyzer's sentences, where ETWAnalyzer writes them.
+            Setting::Clip(_) => writeln!(out, "{told}")?,
+            _ => messages.note(told),
+        }
+        Ok(())
     }
 
     fn unload(&mut self, names: &[String]) -> Result<(), CommandError> {

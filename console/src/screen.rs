@@ -1,6 +1,9 @@
 //! Where output goes, and what it may look like there.
 
-use std::{env, fmt, io::IsTerminal};
+use std::{
+    env, fmt,
+    io::{self, IsTerminal, Write},
+};
 
 use nu_ansi_term::Style;
 use terminal_size::{Width, terminal_size_of};
@@ -62,6 +65,16 @@ impl Screen {
         self.width.is_some()
     }
 
+    /// Clears a terminal and what has scrolled away from it.
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
+    pub fn clear(&self, out: &mut dyn Write) -> io::Result<()> {
+        /// Cursor home, erase what is seen, erase what is not.
+        const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
+        if self.is_terminal() { out.write_all(CLEAR.as_bytes()) } else { Ok(()) }
+    }
+
     /// Something in a style, or as it is when there are no colours.
     pub fn paint<T: fmt::Display>(&self, style: impl Into<Style>, value: T) -> Painted<T> {
         Painted { style: if self.color { style.into() } else { Style::new() }, value }
@@ -105,6 +118,17 @@ mod tests {
         assert_eq!(width(true, Some(100)), Some(100));
         assert_eq!(width(true, None), Some(80));
         assert_eq!(width(true, Some(0)), Some(80));
+    }
+
+    #[test]
+    fn only_a_terminal_is_cleared() {
+        let cleared = |screen: Screen| {
+            let mut out = Vec::new();
+            screen.clear(&mut out).expect("written");
+            !out.is_empty()
+        };
+        assert!(cleared(Screen { width: Some(80), color: false }));
+        assert!(!cleared(Screen::PLAIN));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How a session prints, and what one command makes of it.
 
 use crate::{
-    command::{DisplayArgs, ProcessFormat, TimeDigits, TimeFormat},
+    command::{DisplayArgs, ProcessFormat, Setting, TimeDigits, TimeFormat},
     screen::Screen,
 };
 
@@ -43,6 +43,44 @@ pub struct Display {
 }
 
 impl Settings {
+    /// Changes something, and says what counts from now on.
+    pub fn set(&mut self, setting: Setting) -> String {
+        match setting {
+            Setting::TimeFormat(chosen) => {
+                self.time_format = chosen.map(|(format, _)| format);
+                self.time_digits = chosen.map_or(None, |(_, digits)| digits.or(self.time_digits));
+                self.times()
+            }
+            Setting::TimeDigits(digits) => {
+                self.time_digits = digits;
+                self.times()
+            }
+            Setting::ProcessFormat(format) => {
+                self.process_format = format;
+                format!("process format: {}", format.unwrap_or_default())
+            }
+            Setting::OtherFileNames => {
+                self.full_file_name = !self.full_file_name;
+                let shown = if self.full_file_name { "whole path" } else { "name" };
+                format!("files are shown by their {shown}")
+            }
+            Setting::Clip(None) => {
+                let clip = if self.clip.unwrap_or(true) { "True" } else { "False" };
+                format!("Output clipping is set to {clip}. To Change use .Clip 0/1")
+            }
+            Setting::Clip(Some(clip)) => {
+                self.clip = Some(clip);
+                format!("Set output clipping to {}", if clip { "True" } else { "False" })
+            }
+        }
+    }
+
+    fn times(&self) -> String {
+        let format = self.time_format.unwrap_or_default();
+        let digits = self.time_digits.unwrap_or_default().get();
+        format!("time format: {format}, digits: {digits}")
+    }
+
     /// How a command with these options prints.
     pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
         Display {
@@ -72,6 +110,37 @@ mod tests {
         let usual = Settings::default().display(&DisplayArgs::default(), Screen::PLAIN);
         assert_eq!(usual.time_format, TimeFormat::Local);
         assert_eq!(usual.time_digits.get(), 6);
+    }
+
+    #[test]
+    fn a_format_alone_keeps_the_digits_and_nothing_clears_both() {
+        let mut settings = Settings::default();
+        let digits = TimeDigits::parse("3").expect("digits");
+        let seconds = TimeFormat::Seconds;
+        let told = settings.set(Setting::TimeFormat(Some((seconds, Some(digits)))));
+        assert_eq!(told, "time format: s, digits: 3");
+        let told = settings.set(Setting::TimeFormat(Some((TimeFormat::Utc, None))));
+        assert_eq!(told, "time format: UTC, digits: 3");
+        assert_eq!(settings.set(Setting::TimeFormat(None)), "time format: Local, digits: 6");
+        assert_eq!(settings, Settings::default());
+    }
+
+    #[test]
+    fn every_setting_tells_what_counts_now() {
+        let mut settings = Settings::default();
+        let times = ProcessFormat::Times(TimeFormat::Seconds);
+        for (setting, told) in [
+            (Setting::TimeDigits(Some(TimeDigits::NONE)), "time format: Local, digits: 0"),
+            (Setting::TimeDigits(None), "time format: Local, digits: 6"),
+            (Setting::ProcessFormat(Some(times)), "process format: s"),
+            (Setting::ProcessFormat(None), "process format: +-"),
+            (Setting::OtherFileNames, "files are shown by their whole path"),
+            (Setting::OtherFileNames, "files are shown by their name"),
+            (Setting::Clip(Some(false)), "Set output clipping to False"),
+            (Setting::Clip(None), "Output clipping is set to False. To Change use .Clip 0/1"),
+        ] {
+            assert_eq!(settings.set(setting), told);
+        }
     }
 
     #[test]

@@ -159,11 +159,11 @@ impl Entered<'_> {
         self.tokens.iter().map(|token| token.text.clone()).collect()
     }
 
-    fn takes_nothing(&self) -> Result<(), ParseError> {
+    pub(super) fn takes_nothing(&self) -> Result<(), ParseError> {
         self.tokens.first().map_or(Ok(()), |word| Err(self.too_many("no argument", word)))
     }
 
-    fn too_many(&self, takes: &'static str, word: &Token) -> ParseError {
+    pub(super) fn too_many(&self, takes: &'static str, word: &Token) -> ParseError {
         ParseError::TooManyArguments {
             command: self.name.to_owned(),
             takes,

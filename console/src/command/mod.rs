@@ -6,6 +6,7 @@ mod error;
 mod line;
 mod object_ref;
 pub(crate) mod parse;
+pub(crate) mod setting;
 mod tables;
 mod values;
 
@@ -14,6 +15,7 @@ pub use entry::Entered;
 pub use error::ParseError;
 pub use line::{Quotes, Token, split};
 pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
+pub use setting::Setting;
 pub use tables::{ModuleArgs, ProcessArgs, StatsArgs};
 pub(crate) use values::address;
 pub use values::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
@@ -31,6 +33,10 @@ pub enum Command {
     SymbolPath(Option<String>),
     /// `.dump`
     Dump(Dump),
+    /// How the session prints from now on.
+    Set(Setting),
+    /// `.cls`
+    ClearScreen,
     /// `.help`: about a command or a kind, or none to list everything.
     Help(Vec<String>),
     /// `.quit`

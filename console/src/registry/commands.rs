@@ -1,10 +1,11 @@
 //! The commands.
 
 use super::{Arguments, CommandSpec};
-use crate::command::entry;
+use crate::command::{entry, setting};
 
 const FILES: &str = "Files";
 const QUERIES: &str = "Queries";
+const PRINTING: &str = "How it is printed";
 const SESSION: &str = "Session";
 
 /// All commands, in the order of the help.
@@ -56,6 +57,70 @@ pub static COMMANDS: &[CommandSpec] = &[
                   kinds and options may be written in any case.",
         examples: &[".dump ObjectRef -Leak -ShowStack", ".dump Process"],
         parse: entry::dump,
+    },
+    CommandSpec {
+        names: &[".timefmt"],
+        group: PRINTING,
+        usage: "[FORMAT [DIGITS]]",
+        arguments: Arguments::TimeFormat,
+        summary: "how points in time are written",
+        details: "FORMAT and DIGITS are those of -TimeFmt and -TimeDigits, which win where they are \
+                  given. One argument leaves the digits as they are; none goes back to Local with \
+                  6 digits.",
+        examples: &[".timefmt s", ".timefmt LocalTime 3", ".timefmt"],
+        parse: setting::time_format,
+    },
+    CommandSpec {
+        names: &[".timedigits"],
+        group: PRINTING,
+        usage: "[DIGITS]",
+        arguments: Arguments::Digits,
+        summary: "digits behind the second, 0 to 6",
+        details: "For times and lifetimes. Without an argument there are 6 again.",
+        examples: &[".timedigits 3", ".timedigits"],
+        parse: setting::time_digits,
+    },
+    CommandSpec {
+        names: &[".processfmt"],
+        group: PRINTING,
+        usage: "[FORMAT]",
+        arguments: Arguments::ProcessFormat,
+        summary: "what stands behind the name of a process",
+        details: "FORMAT is that of -ProcessFmt: start, end and duration in a time format, or None. \
+                  Without an argument there are + and - again.",
+        examples: &[".processfmt s", ".processfmt None", ".processfmt"],
+        parse: setting::process_format,
+    },
+    CommandSpec {
+        names: &[".sffn"],
+        group: PRINTING,
+        usage: "",
+        arguments: Arguments::None,
+        summary: "print whole paths of files, or names again",
+        details: "Each use turns it over. -ShowFullFileName is for one query.",
+        examples: &[".sffn"],
+        parse: setting::file_names,
+    },
+    CommandSpec {
+        names: &[".clip"],
+        group: PRINTING,
+        usage: "[0|1]",
+        arguments: Arguments::Switch,
+        summary: "cut lines at the width of the terminal, or do not",
+        details: "Lines are cut unless it is switched off; a pipe or file always gets whole lines. \
+                  Without an argument it tells how it is. -Clip and -NoClip are for one query.",
+        examples: &[".clip 0", ".clip"],
+        parse: setting::clip,
+    },
+    CommandSpec {
+        names: &[".cls"],
+        group: SESSION,
+        usage: "",
+        arguments: Arguments::None,
+        summary: "clear the screen",
+        details: "Also what has scrolled away. Does nothing in a pipe or file.",
+        examples: &[".cls"],
+        parse: setting::clear_screen,
     },
     CommandSpec {
         names: &[".sympath"],

@@ -13,6 +13,7 @@ pub use kinds::KINDS;
 pub(crate) use kinds::{MODULE, PROCESS, STATS};
 pub(crate) use object_ref::GROUPS as OBJECT_REF;
 pub use option::{Choice, Doc, Opt, OptionSpec, Take, Texts, ValueKind};
+pub(crate) use option::{process_format, time_format};
 pub use topics::{TOPICS, TopicSpec, topic};
 
 use crate::command::{Command, Dump, Entered, ParseError};
@@ -52,6 +53,26 @@ pub enum Arguments {
     Kind,
     /// A command, or a kind of `.dump`.
     Topic,
+    /// How times are written, then a number of digits.
+    TimeFormat,
+    /// A number of digits.
+    Digits,
+    /// How starts and ends of processes are written.
+    ProcessFormat,
+    /// On or off.
+    Switch,
+}
+
+impl Arguments {
+    /// The words that may come first, each with its meaning, where there are only so many.
+    pub fn words(self) -> Vec<(&'static str, &'static str)> {
+        match self {
+            Arguments::TimeFormat => option::time_words().collect(),
+            Arguments::ProcessFormat => option::process_words().collect(),
+            Arguments::Switch => vec![("1", "on"), ("0", "off")],
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// What `.dump` can dump.
@@ -98,6 +119,12 @@ impl CommandSpec {
     /// The name that is shown.
     pub fn name(&self) -> &'static str {
         self.names.first().copied().unwrap_or_default()
+    }
+
+    /// Its name with what may follow, and its line of the help.
+    pub fn help_line(&self) -> String {
+        let usage = [self.name(), self.usage].join(" ");
+        format!("{}  {}", usage.trim_end(), self.summary)
     }
 
     /// Whether it goes by this name, in any case.

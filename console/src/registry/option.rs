@@ -217,10 +217,7 @@ impl<A: Default> OptionSpec for Opt<A> {
                 ValueKind::Choice(words.iter().map(|choice| (choice.word, choice.help)).collect())
             }
             Take::TimeFormat(_) => ValueKind::Choice(time_words().collect()),
-            Take::ProcessFormat(_) => {
-                let none = ("None", "nothing, not even + and -");
-                ValueKind::Choice(std::iter::once(none).chain(time_words()).collect())
-            }
+            Take::ProcessFormat(_) => ValueKind::Choice(process_words().collect()),
             Take::Digits(_) => ValueKind::Digits,
             Take::File(_) => ValueKind::File,
             Take::Ignored(most, ..) => ValueKind::Ignored(*most),
@@ -269,25 +266,30 @@ fn refused(error: FilterError) -> ValueError {
 }
 
 /// Words for time formats, each with its meaning.
-fn time_words() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(super) fn time_words() -> impl Iterator<Item = (&'static str, &'static str)> {
     let shown = |(words, _, help): &(&[&'static str], TimeFormat, &'static str)| {
         Some((words.first().copied()?, *help))
     };
     TimeFormat::WORDS.iter().filter_map(shown)
 }
 
+/// Words for process formats, each with its meaning.
+pub(super) fn process_words() -> impl Iterator<Item = (&'static str, &'static str)> {
+    std::iter::once(("None", "nothing, not even + and -")).chain(time_words())
+}
+
 /// The time format of a word.
-fn time_format(word: &str) -> Result<TimeFormat, ValueError> {
+pub(crate) fn time_format(word: &str) -> Result<TimeFormat, ValueError> {
     let words = || time_words().map(|(word, _)| word);
     TimeFormat::from_word(word).ok_or_else(|| no_choice(word, words))
 }
 
 /// The process format of a word.
-fn process_format(word: &str) -> Result<ProcessFormat, ValueError> {
+pub(crate) fn process_format(word: &str) -> Result<ProcessFormat, ValueError> {
     if word.eq_ignore_ascii_case("None") {
         return Ok(ProcessFormat::None);
     }
-    let words = || std::iter::once("None").chain(time_words().map(|(word, _)| word));
+    let words = || process_words().map(|(word, _)| word);
     let format = TimeFormat::from_word(word).ok_or_else(|| no_choice(word, words))?;
     Ok(ProcessFormat::Times(format))
 }

@@ -74,6 +74,10 @@ impl Position<'_> {
             Arguments::LoadedFiles => self.loaded(known),
             Arguments::Topic => self.topics(arguments),
             Arguments::Kind => self.dump(arguments),
+            Arguments::Digits => Vec::new(),
+            Arguments::TimeFormat | Arguments::ProcessFormat | Arguments::Switch => {
+                self.words(if arguments.is_empty() { command.arguments.words() } else { vec![] })
+            }
         }
     }
 
@@ -183,6 +187,10 @@ impl Position<'_> {
 
     fn values(&self, option: &dyn OptionSpec) -> Vec<Suggestion> {
         let ValueKind::Choice(words) = option.value() else { return Vec::new() };
+        self.words(words)
+    }
+
+    fn words(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
         let words = words.into_iter().filter(|(word, _)| starts_with(word, self.word));
         words.map(|(word, help)| self.suggest(word, help)).collect()
     }
