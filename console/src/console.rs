@@ -3,7 +3,8 @@
 use std::{io::Write, path::Path};
 
 use crate::{
-    command::{Command, Setting},
+    cancel::Cancel,
+    command::{Command, Dump, Setting},
     dump::dump,
     error::CommandError,
     expand::with_home,
@@ -71,7 +72,8 @@ impl Console {
             Command::ClearScreen => screen.clear(out)?,
             Command::Help(words) => help(&words, out, screen)?,
             Command::Dump(what) => {
-                dump(&self.session, &what, out, screen)?;
+                tell_notes(&what, messages);
+                dump(&self.session, &what, &Cancel::default(), messages, out, screen)?;
                 if let Some(symbolizer) = self.session.used_symbolizer() {
                     self.symbol_notes.tell(symbolizer, messages);
                 }
@@ -129,6 +131,16 @@ impl Console {
         }
         self.session.retain(|file| !names.iter().any(|name| name.is(file)));
         Ok(())
+    }
+}
+
+/// Tells which options have no effect, each once.
+fn tell_notes(dump: &Dump, messages: &mut Messages<'_>) {
+    let Dump::ObjectRef(args) = dump else { return };
+    for (at, note) in args.notes.iter().enumerate() {
+        if !args.notes.iter().take(at).any(|told| told == note) {
+            messages.note(format_args!("note: {note}"));
+        }
     }
 }
 

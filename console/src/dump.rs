@@ -3,8 +3,11 @@
 use std::io::Write;
 
 use crate::{
+    cancel::Cancel,
     command::{DisplayArgs, Dump},
     error::CommandError,
+    file_filter::{self, files_of},
+    messages::Messages,
     query::{self, Source},
     render,
     screen::Screen,
@@ -14,35 +17,39 @@ use crate::{
 /// Answers a `.dump`: results, and nothing else, go to `out`, in the manner of `screen`.
 ///
 /// # Errors
-/// When nothing is loaded, a trace cannot be read, or `out` cannot be written.
+/// When nothing is loaded or left, a trace cannot be read, `out` cannot be written, or `cancel` asks
+/// to stop.
 pub fn dump(
     session: &Session,
     dump: &Dump,
+    cancel: &Cancel,
+    messages: &mut Messages<'_>,
     out: &mut dyn Write,
     screen: Screen,
 ) -> Result<(), CommandError> {
     if session.files().is_empty() {
         return Err(CommandError::NothingLoaded);
     }
-    let sources: Vec<Source<'_>> = session
-        .files()
-        .iter()
-        .map(|LoadedTrace { path, trace, frames }| Source { path, trace, frames })
-        .collect();
+    let wanted = file_filter::choose(session.files(), files_of(dump), messages)?;
+    let source = |(index, file)| {
+        let LoadedTrace { path, trace, frames }: &LoadedTrace = file;
+        Source { path, index, trace, frames }
+    };
+    let sources: Vec<Source<'_>> = wanted.into_iter().map(source).collect();
     let usual = session.settings.display(&DisplayArgs::default(), screen);
     match dump {
         Dump::ObjectRef(args) => {
-            let answer = query::object_ref(&sources, args, session.symbolizer())?;
+            let answer = query::object_ref(&sources, args, session.symbolizer(), cancel)?;
             let display = session.settings.display(&args.display, screen);
             render::object_ref(&answer, args, &display, out)?;
         }
         Dump::Process(args) => {
-            render::processes(&query::processes(&sources, args)?, args, &usual, out)?;
+            render::processes(&query::processes(&sources, args, cancel)?, args, &usual, out)?;
         }
         Dump::Module(args) => {
-            render::modules(&query::modules(&sources, args)?, args, &usual, out)?;
+            render::modules(&query::modules(&sources, args, cancel)?, args, &usual, out)?;
         }
-        Dump::Stats(args) => render::stats(&query::stats(&sources)?, args, &usual, out)?,
+        Dump::Stats(args) => render::stats(&query::stats(&sources, cancel)?, args, &usual, out)?,
     }
     Ok(())
 }

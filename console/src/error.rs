@@ -6,7 +6,7 @@ use handlescope_extract::ExtractError;
 use handlescope_model::ArchiveError;
 use thiserror::Error;
 
-use crate::{command::ParseError, expand::ExpandError};
+use crate::{cancel::Cancelled, command::ParseError, expand::ExpandError, query::QueryError};
 
 /// A command that could not be carried out.
 #[derive(Debug, Error)]
@@ -27,6 +27,15 @@ pub enum CommandError {
     /// An archive that cannot be read.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// `-fd` that leaves no file.
+    #[error("-fd {filters} leaves no file; .list shows what is loaded")]
+    NoFileLeft {
+        /// The filters as typed.
+        filters: String,
+    },
+    /// The user pressed Ctrl-C.
+    #[error("cancelled")]
+    Cancelled,
     /// `.unload` of something that is not loaded.
     #[error("'{name}' is not loaded; .list shows what is")]
     NotLoaded {
@@ -90,6 +99,15 @@ pub enum LoadError {
         /// Why.
         source: io::Error,
     },
+}
+
+impl From<QueryError> for CommandError {
+    fn from(error: QueryError) -> CommandError {
+        match error {
+            QueryError::Archive(error) => error.into(),
+            QueryError::Cancelled(Cancelled) => CommandError::Cancelled,
+        }
+    }
 }
 
 impl CommandError {

@@ -12,6 +12,7 @@ pub mod dump;
 pub mod error;
 pub mod expand;
 pub mod extraction;
+mod file_filter;
 pub mod filter;
 pub mod help;
 pub mod list;

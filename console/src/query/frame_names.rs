@@ -1,6 +1,6 @@
 //! What the frames of a trace are called: resolved late, in batches, and remembered.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,9 +8,13 @@ use handlescope_extract::symbols::{ModuleIdentity, PdbIdentity, ResolvedFrame, S
 use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::columns::{Lists, Texts, U32s, U64s};
+use crate::cancel::{Cancel, Cancelled};
 
 /// What a frame outside of all modules is called.
 const UNKNOWN_METHOD: &str = "<UnknownMethod>";
+
+/// Frames that are asked for at once, between two looks whether to go on.
+const BATCH: usize = 4096;
 
 /// Where function names come from.
 pub trait FrameNames {
@@ -46,6 +50,7 @@ pub(crate) struct Frames<'a> {
     modules: Vec<ModuleIdentity>,
     names: &'a dyn FrameNames,
     memory: &'a FrameMemory,
+    cancel: &'a Cancel,
 }
 
 impl<'a> Frames<'a> {
@@ -53,6 +58,7 @@ impl<'a> Frames<'a> {
         trace: &Trace,
         names: &'a dyn FrameNames,
         memory: &'a FrameMemory,
+        cancel: &'a Cancel,
     ) -> Result<Self, ArchiveError> {
         Ok(Self {
             stacks: Lists::load(trace, Table::Stacks, "frames")?,
@@ -62,30 +68,39 @@ impl<'a> Frames<'a> {
             modules: module_identities(trace)?,
             names,
             memory,
+            cancel,
         })
     }
 
     /// Finds the names of all frames of some stacks that are not known yet, module by module with
     /// ascending addresses, so that each symbol file is opened once and read in one direction.
-    pub(crate) fn resolve(&self, stacks: impl Iterator<Item = u32>) {
+    ///
+    /// When it is cancelled, names found so far stay known, and the rest can be asked for again.
+    pub(crate) fn resolve(&self, stacks: impl Iterator<Item = u32>) -> Result<(), Cancelled> {
         let mut memory = self.memory.lock();
         let mut wanted: BTreeMap<u32, Vec<(u64, u32)>> = BTreeMap::new();
+        let mut seen: HashSet<u32> = HashSet::new();
         for &frame in stacks.flat_map(|stack| self.stacks.get(stack as usize)) {
             let row = frame as usize;
             if let (Some(module), Some(rva)) = (self.module.get(row), self.rva.get(row))
                 && !memory.contains_key(&frame)
+                && seen.insert(frame)
             {
-                memory.insert(frame, None);
                 wanted.entry(module).or_default().push((rva, frame));
             }
         }
         for (module, mut frames) in wanted {
             let Some(module) = self.modules.get(module as usize) else { continue };
             frames.sort_unstable();
-            let rvas: Vec<u64> = frames.iter().map(|&(rva, _)| rva).collect();
-            let names = self.names.resolve(module, &rvas);
-            memory.extend(frames.into_iter().map(|(_, frame)| frame).zip(names));
+            for frames in frames.chunks(BATCH) {
+                self.cancel.check()?;
+                let rvas: Vec<u64> = frames.iter().map(|&(rva, _)| rva).collect();
+                let mut names = self.names.resolve(module, &rvas).into_iter();
+                let frames = frames.iter().map(|&(_, frame)| frame);
+                memory.extend(frames.map(|frame| (frame, names.next().flatten())));
+            }
         }
+        Ok(())
     }
 
     /// Gives access to the names found so far. Resolving has to wait while it lives.

@@ -7,8 +7,10 @@ use handlescope_model::{ArchiveError, EventKind, Table, Trace};
 use super::FileContext;
 use super::columns::{Flags, I32s, I64s, Texts, U32s, U64s};
 use super::events::Events;
+use super::poll::Poll;
 use super::selection::{Selected, Selection};
 use super::stacks::StackSet;
+use crate::cancel::Cancelled;
 
 /// The columns that printing needs.
 pub struct Listing {
@@ -183,15 +185,17 @@ impl Listing {
         file: &FileContext<'_>,
         selection: &Selection,
         height: usize,
-    ) -> StackSet {
+    ) -> Result<StackSet, Cancelled> {
         let mut stacks = StackSet::new(height);
+        let mut poll = Poll::new(file.cancel);
         for selected in selection.objects() {
+            poll.round()?;
             let events = file.objects.events(selected.object());
             for event in events.filter(|&event| selection.events.contains(event)) {
                 stacks.add(self.events.stack.get(event));
             }
         }
-        stacks
+        Ok(stacks)
     }
 }
 

@@ -5,6 +5,7 @@
 //! is a [`Selection`]: objects with the events that are left of them.
 
 mod columns;
+mod error;
 mod events;
 mod filters;
 #[cfg(test)]
@@ -16,6 +17,7 @@ mod listing;
 mod modules;
 mod object_ref;
 mod objects;
+mod poll;
 mod pretty_names;
 mod processes;
 mod selection;
@@ -30,6 +32,7 @@ use std::path::Path;
 
 use handlescope_model::Trace;
 
+pub use self::error::QueryError;
 pub use self::frame_names::{FrameMemory, FrameNames};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, ModuleAnswer, modules};
@@ -50,6 +53,8 @@ pub(crate) use self::object_ref::FileContext;
 pub struct Source<'a> {
     /// The file as it was named when it was loaded.
     pub path: &'a Path,
+    /// Its number in the session, whatever other files are asked with it.
+    pub index: usize,
     /// Its tables.
     pub trace: &'a Trace,
     /// The names of its frames that were found so far.

@@ -5,9 +5,11 @@ use std::path::Path;
 use handlescope_model::tables::{Module, ModuleLoad};
 use handlescope_model::{ArchiveError, ModuleIdx, ProcessIdx, Table, Trace};
 
-use super::Source;
 use super::columns::{I64s, Texts, U32s, U64s};
+use super::poll::Poll;
 use super::tables::ProcessList;
+use super::{QueryError, Source};
+use crate::cancel::Cancel;
 use crate::command::ModuleArgs;
 use crate::filter::ProcessFilter;
 
@@ -19,6 +21,8 @@ const KERNEL: (&str, u32) = ("System", 4);
 pub struct ModuleAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
+    /// Its number in the session.
+    pub index: usize,
     /// Those that passed, by name in any case and then by path.
     pub modules: Vec<LoadedModule>,
 }
@@ -34,19 +38,23 @@ pub struct LoadedModule {
 /// Answers `.dump Module`, one answer for each trace.
 ///
 /// # Errors
-/// When an archive is damaged.
+/// When an archive is damaged, or `cancel` asks to stop.
 pub fn modules<'a>(
     sources: &[Source<'a>],
     args: &ModuleArgs,
-) -> Result<Vec<ModuleAnswer<'a>>, ArchiveError> {
+    cancel: &Cancel,
+) -> Result<Vec<ModuleAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {
+        cancel.check()?;
         let trace = source.trace;
         let mut modules: Vec<LoadedModule> = module_rows(trace)?
             .into_iter()
             .map(|module| LoadedModule { module, loads: Vec::new() })
             .collect();
         let processes = ProcessList::load(trace)?;
+        let mut poll = Poll::new(cancel);
         for load in load_rows(trace)? {
+            poll.round()?;
             if !args.process.as_ref().is_none_or(|filter| is_by(filter, &load, &processes)) {
                 continue;
             }
@@ -60,7 +68,7 @@ pub fn modules<'a>(
         modules.sort_by_cached_key(|LoadedModule { module, .. }| {
             (module.name.to_lowercase(), module.path.clone())
         });
-        Ok(ModuleAnswer { path: source.path, modules })
+        Ok(ModuleAnswer { path: source.path, index: source.index, modules })
     };
     sources.iter().map(answer).collect()
 }

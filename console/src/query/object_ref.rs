@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use handlescope_model::tables::TraceInfo;
-use handlescope_model::{ArchiveError, Table, Trace};
+use handlescope_model::{Table, Trace};
 
 use super::Source;
+use super::error::QueryError;
 use super::filters;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
 use super::info::trace_info;
@@ -16,6 +17,7 @@ use super::selection::{Selected, Selection};
 use super::stacks::StackSet;
 use super::tables::{ProcessList, TypeNames};
 use super::totals::{CountBy, OpenHandles, Totals};
+use crate::cancel::Cancel;
 use crate::command::{JsonMode, ObjectRefArgs, ShowTotal};
 
 /// The answer for all traces, in the order they are loaded.
@@ -51,7 +53,9 @@ pub(crate) struct FileContext<'a> {
     pub(crate) objects: ObjectTable,
     pub(crate) types: TypeNames,
     pub(crate) processes: ProcessList,
-    path: &'a Path,
+    pub(crate) path: &'a Path,
+    index: usize,
+    pub(crate) cancel: &'a Cancel,
     /// Stacks and their frames, if a filter or `-ShowStack` needs them.
     pub(crate) frames: Option<Frames<'a>>,
 }
@@ -59,14 +63,15 @@ pub(crate) struct FileContext<'a> {
 /// Answers `.dump ObjectRef` over loaded traces.
 ///
 /// # Errors
-/// When an archive is damaged.
+/// When an archive is damaged, or `cancel` asks to stop.
 pub fn object_ref<'a>(
     sources: &'a [Source<'a>],
     args: &ObjectRefArgs,
     names: &'a dyn FrameNames,
-) -> Result<ObjectRefAnswer<'a>, ArchiveError> {
+    cancel: &'a Cancel,
+) -> Result<ObjectRefAnswer<'a>, QueryError> {
     let files: Result<_, _> =
-        sources.iter().map(|source| FileAnswer::new(source, args, names)).collect();
+        sources.iter().map(|source| FileAnswer::new(source, args, names, cancel)).collect();
     Ok(ObjectRefAnswer { files: files? })
 }
 
@@ -75,7 +80,8 @@ pub fn count_by(args: &ObjectRefArgs) -> Option<CountBy> {
     match args.show_total {
         Some(ShowTotal::Total) => Some(CountBy::Type),
         Some(ShowTotal::Process) => Some(CountBy::Process),
-        Some(ShowTotal::File | ShowTotal::None) | None => None,
+        Some(ShowTotal::File) => Some(CountBy::File),
+        Some(ShowTotal::None) | None => None,
     }
 }
 
@@ -104,8 +110,9 @@ impl<'a> FileAnswer<'a> {
         source: &'a Source<'a>,
         args: &ObjectRefArgs,
         names: &'a dyn FrameNames,
-    ) -> Result<Self, ArchiveError> {
-        let file = FileContext::load(source, args, names)?;
+        cancel: &'a Cancel,
+    ) -> Result<Self, QueryError> {
+        let file = FileContext::load(source, args, names, cancel)?;
         let mut selection = filters::select(&file, args)?;
         let totals = Totals::of(&file, &selection)?;
         let counted = count_by(args).is_some();
@@ -119,8 +126,8 @@ impl<'a> FileAnswer<'a> {
         if let Some(listing) = &listing {
             listing.sort(&mut selection);
             if let Some(frames) = file.frames.as_ref().filter(|_| args.show_stack) {
-                let stacks = listing.stacks(&file, &selection, frames.stacks.len());
-                frames.resolve(stacks.iter());
+                let stacks = listing.stacks(&file, &selection, frames.stacks.len())?;
+                frames.resolve(stacks.iter())?;
                 shown_stacks = Some(stacks);
                 if args.show_address || args.json != JsonMode::Off {
                     bases = ModuleBases::load(file.trace)?;
@@ -145,6 +152,11 @@ impl<'a> FileAnswer<'a> {
         self.file.path
     }
 
+    /// The number of the file in the session.
+    pub fn index(&self) -> usize {
+        self.file.index
+    }
+
     /// The lifetime of an object before all filters; `None` when its creation or end is unknown.
     pub(crate) fn lifetime_ns(&self, listing: &Listing, selected: Selected) -> Option<i64> {
         let objects = &self.file.objects;
@@ -165,15 +177,19 @@ impl<'a> FileContext<'a> {
         source: &'a Source<'a>,
         args: &ObjectRefArgs,
         names: &'a dyn FrameNames,
-    ) -> Result<Self, ArchiveError> {
+        cancel: &'a Cancel,
+    ) -> Result<Self, QueryError> {
+        cancel.check()?;
         let trace = source.trace;
-        let frames = needs_frames(args).then(|| Frames::load(trace, names, source.frames));
+        let frames = needs_frames(args).then(|| Frames::load(trace, names, source.frames, cancel));
         Ok(Self {
             trace,
             objects: ObjectTable::load(trace)?,
             types: TypeNames::load(trace)?,
             processes: ProcessList::load(trace)?,
             path: source.path,
+            index: source.index,
+            cancel,
             frames: frames.transpose()?,
         })
     }

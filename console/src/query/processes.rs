@@ -5,9 +5,10 @@ use std::path::Path;
 use handlescope_model::tables::Process;
 use handlescope_model::{ArchiveError, Table, Trace};
 
-use super::Source;
 use super::columns::{I32s, I64s, Texts, U32s, U64s};
 use super::pretty_names::pretty_name;
+use super::{QueryError, Source};
+use crate::cancel::Cancel;
 use crate::command::ProcessArgs;
 use crate::filter::ProcessFilter;
 
@@ -15,6 +16,8 @@ use crate::filter::ProcessFilter;
 pub struct ProcessAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
+    /// Its number in the session.
+    pub index: usize,
     /// Those that passed, by pid and then by start.
     pub processes: Vec<Process>,
 }
@@ -22,18 +25,20 @@ pub struct ProcessAnswer<'a> {
 /// Answers `.dump Process`, one answer for each trace.
 ///
 /// # Errors
-/// When an archive is damaged.
+/// When an archive is damaged, or `cancel` asks to stop.
 pub fn processes<'a>(
     sources: &[Source<'a>],
     args: &ProcessArgs,
-) -> Result<Vec<ProcessAnswer<'a>>, ArchiveError> {
+    cancel: &Cancel,
+) -> Result<Vec<ProcessAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {
+        cancel.check()?;
         let mut processes = process_rows(source.trace)?;
         if let Some(filter) = &args.process {
             processes.retain(|process| is_meant(process, filter));
         }
         processes.sort_by_key(|process| (process.pid, process.start_ns));
-        Ok(ProcessAnswer { path: source.path, processes })
+        Ok(ProcessAnswer { path: source.path, index: source.index, processes })
     };
     sources.iter().map(answer).collect()
 }

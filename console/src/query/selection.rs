@@ -6,6 +6,8 @@ use std::ops::Range;
 use handlescope_model::sentinel;
 
 use super::objects::ObjectTable;
+use super::poll::Poll;
+use crate::cancel::{Cancel, Cancelled};
 
 /// An object that passed the filters so far.
 ///
@@ -64,13 +66,40 @@ pub struct Selection {
 
 impl Selection {
     /// The objects that a predicate over the unfiltered table lets pass, with all their events.
-    pub(crate) fn new(objects: &ObjectTable, mut passes: impl FnMut(usize) -> bool) -> Self {
-        let selected = (0..objects.len()).filter(|&object| passes(object)).map(|object| Selected {
-            object: row(Some(object)),
-            create: objects.create_event(object).unwrap_or(sentinel()),
-            end: objects.destroy_event(object).unwrap_or(sentinel()),
+    pub(crate) fn new(
+        objects: &ObjectTable,
+        cancel: &Cancel,
+        mut passes: impl FnMut(usize) -> bool,
+    ) -> Result<Self, Cancelled> {
+        let mut poll = Poll::new(cancel);
+        let mut selected = Vec::new();
+        for object in 0..objects.len() {
+            poll.round()?;
+            if passes(object) {
+                selected.push(Selected {
+                    object: row(Some(object)),
+                    create: objects.create_event(object).unwrap_or(sentinel()),
+                    end: objects.destroy_event(object).unwrap_or(sentinel()),
+                });
+            }
+        }
+        Ok(Self { objects: selected, events: EventMask::All })
+    }
+
+    /// Keeps the objects that pass. The predicate may remove events of its object.
+    pub(crate) fn retain(
+        &mut self,
+        cancel: &Cancel,
+        mut passes: impl FnMut(&mut Selected, &mut EventMask) -> bool,
+    ) -> Result<(), Cancelled> {
+        let Self { objects, events } = self;
+        let mut poll = Poll::new(cancel);
+        let mut result = Ok(());
+        objects.retain_mut(|selected| {
+            result = result.and_then(|()| poll.round());
+            result.is_ok() && passes(selected, events)
         });
-        Self { objects: selected.collect(), events: EventMask::All }
+        result
     }
 
     /// The objects.

@@ -2,7 +2,12 @@
 
 use handlescope_model::tables::Event;
 
-use super::fixture::{APP, Fixture, Saved, With, close, create};
+use handlescope_extract::symbols::{ModuleIdentity, ResolvedFrame};
+
+use super::fixture::{APP, Fixture, Saved, With, arguments, close, create};
+use super::{FrameNames, QueryError, object_ref};
+use crate::cancel::Cancel;
+use crate::command::{ModuleArgs, ProcessArgs};
 
 /// One object for each pair of stacks: created on the first, closed on the second.
 fn trace(pairs: &[(&[&str], &[&str])]) -> Saved {
@@ -93,12 +98,56 @@ fn a_filter_that_passes_everything_needs_no_names() {
     assert!(saved.asked.take().is_empty());
 }
 
+/// Names every frame, and asks to stop as soon as it is asked for the first ones.
+struct Impatient(Cancel);
+
+impl FrameNames for Impatient {
+    fn resolve(&self, _: &ModuleIdentity, rvas: &[u64]) -> Vec<Option<ResolvedFrame>> {
+        self.0.cancel();
+        let function = "f".into();
+        vec![Some(ResolvedFrame { function, offset: 0, file: None, line: None }); rvas.len()]
+    }
+}
+
+#[test]
+fn a_cancelled_search_for_names_goes_on_where_it_stopped() {
+    let saved = trace(&[(OPEN, CLOSE)]);
+    let sources = [saved.source()];
+    let args = arguments("-ShowStack");
+    let cancel = Cancel::default();
+    let impatient = Impatient(cancel.clone());
+    let answer = object_ref(&sources, &args, &impatient, &cancel);
+    assert!(matches!(answer, Err(QueryError::Cancelled(_))));
+    cancel.reset();
+    object_ref(&sources, &args, &saved, &cancel).expect("an answer");
+    // nt.exe came first and is known.
+    let asked: Vec<String> = saved.asked.take().into_iter().map(|(module, _)| module).collect();
+    assert_eq!(asked, ["app.exe"]);
+}
+
+#[test]
+fn a_cancelled_query_has_no_answer() {
+    let saved = trace(&[(OPEN, CLOSE)]);
+    let sources = [saved.source()];
+    let cancel = Cancel::default();
+    cancel.cancel();
+    for options in ["", "-Leak", "-ShowTotal Total", "-CreateStack *x*"] {
+        let answer = object_ref(&sources, &arguments(options), &saved, &cancel);
+        assert!(matches!(answer, Err(QueryError::Cancelled(_))), "{options}");
+    }
+    assert!(saved.asked.take().is_empty());
+    assert!(super::stats(&sources, &cancel).is_err());
+    assert!(super::processes(&sources, &ProcessArgs::default(), &cancel).is_err());
+    assert!(super::modules(&sources, &ModuleArgs::default(), &cancel).is_err());
+}
+
 #[test]
 fn what_one_trace_answered_says_nothing_about_another() {
     let (one, two) = (trace(&[(&["a.dll+0x1"], EXIT)]), trace(&[(&["b.dll+0x1"], EXIT)]));
     let sources = [one.source(), two.source()];
-    let args = super::fixture::arguments("-CreateStack a.dll*");
-    let answer = super::object_ref(&sources, &args, &one).expect("an answer");
+    let args = arguments("-CreateStack a.dll*");
+    let cancel = Cancel::default();
+    let answer = object_ref(&sources, &args, &one, &cancel).expect("an answer");
     let counts: Vec<_> = answer.files.iter().map(|f| f.selection.objects().len()).collect();
     assert_eq!(counts, [1, 0]);
 }

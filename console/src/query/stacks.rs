@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::frame_names::{Frames, NamedFrames};
+use crate::cancel::Cancelled;
 use crate::filter::{Filter, LineMatch};
 
 /// A set of rows of the stacks table.
@@ -38,13 +39,17 @@ pub(crate) struct StackVerdicts {
 
 impl StackVerdicts {
     /// Judges some stacks; the names of their frames are looked up for it.
-    pub(crate) fn of(filter: &Filter, stacks: &StackSet, frames: &Frames<'_>) -> Self {
+    pub(crate) fn of(
+        filter: &Filter,
+        stacks: &StackSet,
+        frames: &Frames<'_>,
+    ) -> Result<Self, Cancelled> {
         // An event without stack has no line of text, which is the empty text to a filter.
         let without_stack = filter.matches("");
         if filter.passes_everything() {
-            return Self { by_stack: vec![true; stacks.0.len()], without_stack };
+            return Ok(Self { by_stack: vec![true; stacks.0.len()], without_stack });
         }
-        frames.resolve(stacks.iter());
+        frames.resolve(stacks.iter())?;
         let named = frames.named();
         let mut lines = Lines { filter, frames: &named, seen: HashMap::new(), text: String::new() };
         let mut by_stack = vec![false; stacks.0.len()];
@@ -55,7 +60,7 @@ impl StackVerdicts {
                 *verdict = line.map_or(without_stack, |line| filter.accepts(line));
             }
         }
-        Self { by_stack, without_stack }
+        Ok(Self { by_stack, without_stack })
     }
 
     /// Whether an event with this stack passes.

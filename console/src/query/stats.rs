@@ -5,15 +5,19 @@ use std::path::Path;
 use handlescope_model::tables::{EventCount, TraceInfo, Warning};
 use handlescope_model::{ArchiveError, EventKind, Table, Trace};
 
-use super::Source;
 use super::columns::{Texts, U64s};
 use super::events::{Events, is_handle_event};
 use super::info::trace_info;
+use super::poll::Poll;
+use super::{QueryError, Source};
+use crate::cancel::Cancel;
 
 /// The figures of one trace.
 pub struct StatsAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
+    /// Its number in the session.
+    pub index: usize,
     /// What it says of itself.
     pub info: TraceInfo,
     /// What was lost, damaged or left out.
@@ -35,24 +39,30 @@ pub struct StatsAnswer<'a> {
 /// Answers `.dump Stats`, one answer for each trace.
 ///
 /// # Errors
-/// When an archive is damaged.
-pub fn stats<'a>(sources: &[Source<'a>]) -> Result<Vec<StatsAnswer<'a>>, ArchiveError> {
-    sources.iter().map(StatsAnswer::new).collect()
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn stats<'a>(
+    sources: &[Source<'a>],
+    cancel: &Cancel,
+) -> Result<Vec<StatsAnswer<'a>>, QueryError> {
+    sources.iter().map(|source| StatsAnswer::new(source, cancel)).collect()
 }
 
 impl<'a> StatsAnswer<'a> {
-    fn new(source: &Source<'a>) -> Result<Self, ArchiveError> {
+    fn new(source: &Source<'a>, cancel: &Cancel) -> Result<Self, QueryError> {
         let trace = source.trace;
         let events = Events(trace);
         let (kind, leaked) = (events.kind()?, events.leaked()?);
         let (mut handle_events, mut leaked_handles) = (0, 0);
+        let mut poll = Poll::new(cancel);
         for (row, &kind) in kind.values().iter().enumerate() {
+            poll.round()?;
             handle_events += usize::from(is_handle_event(kind));
             let is_handle = kind != EventKind::Map.code();
             leaked_handles += usize::from(is_handle && leaked.get(row));
         }
         Ok(Self {
             path: source.path,
+            index: source.index,
             info: trace_info(trace)?,
             warnings: warnings(trace)?,
             events: event_counts(trace)?,

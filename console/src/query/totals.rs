@@ -6,10 +6,11 @@ use std::ops::AddAssign;
 
 use handlescope_model::{ArchiveError, EventKind, Table};
 
-use super::FileContext;
 use super::columns::U32s;
 use super::events::{Events, is_opening};
+use super::poll::Poll;
 use super::selection::Selection;
+use super::{FileContext, QueryError};
 use crate::command::TopN;
 
 /// The summary of the objects and events that passed.
@@ -40,14 +41,16 @@ pub struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, ArchiveError> {
+    pub(crate) fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
         let events = Events(file.trace);
         let (kind, leaked) = (events.kind()?, events.leaked()?);
         let kinds = kind.values();
         let mut by_kind = [0_u64; EventKind::ALL.len()];
         let mut totals = Self::default();
         let mut views = Vec::new();
+        let mut poll = Poll::new(file.cancel);
         for selected in selection.objects() {
+            poll.round()?;
             totals.objects_created += u64::from(selected.create().is_some());
             totals.objects_destroyed += u64::from(selected.end().is_some());
             let object = selected.object();
@@ -115,6 +118,7 @@ impl AddAssign for Totals {
 pub struct OpenHandles {
     by_type: HashMap<String, u64>,
     by_process: HashMap<String, u64>,
+    by_file: HashMap<String, u64>,
 }
 
 /// What the handles are counted by.
@@ -124,6 +128,8 @@ pub enum CountBy {
     Type,
     /// `name.exe(pid)`.
     Process,
+    /// Path of the trace, also of one without such handles.
+    File,
 }
 
 impl OpenHandles {
@@ -132,11 +138,13 @@ impl OpenHandles {
         file: &FileContext<'_>,
         selection: &Selection,
         plain: bool,
-    ) -> Result<Self, ArchiveError> {
+    ) -> Result<Self, QueryError> {
         let owner = U32s::load(file.trace, Table::ExistingHandles, "process")?;
         let mut types: HashMap<u32, u64> = HashMap::new();
         let mut processes: HashMap<u32, u64> = HashMap::new();
+        let mut poll = Poll::new(file.cancel);
         for selected in selection.objects() {
+            poll.round()?;
             let handles = file.objects.existing(selected.object());
             let owners = owner.values().get(handles).unwrap_or_default();
             if let Some(count) = (!owners.is_empty()).then_some(owners.len() as u64) {
@@ -146,7 +154,9 @@ impl OpenHandles {
                 *processes.entry(owner).or_default() += 1;
             }
         }
+        let file_count = processes.values().sum();
         Ok(Self {
+            by_file: HashMap::from([(file.path.display().to_string(), file_count)]),
             by_type: named(types, |id| file.types.get(id).to_owned()),
             by_process: named(processes, |row| file.processes.get(row).shown_label(plain)),
         })
@@ -154,9 +164,11 @@ impl OpenHandles {
 
     /// Adds the handles of another trace; equal names count together.
     pub(crate) fn add(&mut self, other: &Self) {
-        for (all, more) in
-            [(&mut self.by_type, &other.by_type), (&mut self.by_process, &other.by_process)]
-        {
+        for (all, more) in [
+            (&mut self.by_type, &other.by_type),
+            (&mut self.by_process, &other.by_process),
+            (&mut self.by_file, &other.by_file),
+        ] {
             for (name, count) in more {
                 *all.entry(name.clone()).or_default() += count;
             }
@@ -174,6 +186,7 @@ impl OpenHandles {
         let counts = match by {
             CountBy::Type => &self.by_type,
             CountBy::Process => &self.by_process,
+            CountBy::File => &self.by_file,
         };
         let mut rows: Vec<(&str, u64)> =
             counts.iter().map(|(name, &count)| (name.as_str(), count)).collect();
@@ -205,7 +218,7 @@ mod tests {
         let counts = [("Event", 7), ("File", 3), ("Key", 3), ("Thread", 9), ("Job", 1)];
         OpenHandles {
             by_type: counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
-            by_process: HashMap::new(),
+            ..OpenHandles::default()
         }
     }
 

@@ -1,17 +1,18 @@
 //! Filters that remove events, and filters over the events that are left.
 
-use handlescope_model::{ArchiveError, EventKind};
+use handlescope_model::EventKind;
 
 use crate::command::SecondsRange;
 use crate::filter::Filter;
-use crate::query::FileContext;
 use crate::query::columns::U32s;
 use crate::query::events::{Events, is_closing, is_handle_event, is_opening};
 use crate::query::filters::object::HexFilter;
 use crate::query::frame_names::Frames;
 use crate::query::lifecycle::first_create;
+use crate::query::poll::Poll;
 use crate::query::selection::{Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
+use crate::query::{FileContext, QueryError};
 
 /// `-Leak`: keeps what was opened and never closed, and drops closes.
 ///
@@ -19,12 +20,11 @@ use crate::query::stacks::{StackSet, StackVerdicts};
 pub(super) fn keep_leaks(
     file: &FileContext<'_>,
     selection: &mut Selection,
-) -> Result<(), ArchiveError> {
+) -> Result<(), QueryError> {
     let events = Events(file.trace);
     let (kind, leaked) = (events.kind()?, events.leaked()?);
     let kinds = kind.values();
-    let Selection { objects, events: left } = selection;
-    objects.retain(|selected| {
+    selection.retain(file.cancel, |selected, left| {
         let mut any = false;
         left.restrict(
             file.objects.event_count(),
@@ -40,7 +40,7 @@ pub(super) fn keep_leaks(
             },
         );
         any
-    });
+    })?;
     Ok(())
 }
 
@@ -49,7 +49,7 @@ pub(super) fn keep_time(
     range: SecondsRange,
     file: &FileContext<'_>,
     selection: &mut Selection,
-) -> Result<(), ArchiveError> {
+) -> Result<(), QueryError> {
     let time = Events(file.trace).time()?;
     let (times, range) = (time.values(), range.nanoseconds());
     let passes = |event: usize| times.get(event).is_some_and(|time| range.contains(time));
@@ -62,10 +62,12 @@ pub(super) fn keep_stacks(
     file: &FileContext<'_>,
     frames: &Frames<'_>,
     selection: &mut Selection,
-) -> Result<(), ArchiveError> {
+) -> Result<(), QueryError> {
     let stack = Events(file.trace).u32s("stack")?;
     let mut needed = StackSet::new(frames.stacks.len());
+    let mut poll = Poll::new(file.cancel);
     for selected in selection.objects() {
+        poll.round()?;
         let events = file.objects.events(selected.object());
         for event in events.filter(|&event| selection.events.contains(event)) {
             needed.add(stack.get(event));
@@ -74,7 +76,7 @@ pub(super) fn keep_stacks(
             needed.add(stack.get(event));
         }
     }
-    let verdicts = StackVerdicts::of(filter, &needed, frames);
+    let verdicts = StackVerdicts::of(filter, &needed, frames)?;
     remove_events(file, selection, |event| verdicts.passes(stack.get(event)))
 }
 
@@ -84,11 +86,10 @@ fn remove_events(
     file: &FileContext<'_>,
     selection: &mut Selection,
     passes: impl Fn(usize) -> bool,
-) -> Result<(), ArchiveError> {
+) -> Result<(), QueryError> {
     let kind = Events(file.trace).kind()?;
-    let Selection { objects, events: left } = selection;
     let height = file.objects.event_count();
-    objects.retain_mut(|selected| {
+    selection.retain(file.cancel, |selected, left| {
         let events = file.objects.events(selected.object());
         let any = left.restrict(height, events.clone(), &passes);
         if selected.create().is_some_and(|create| !passes(create)) {
@@ -98,7 +99,7 @@ fn remove_events(
             selected.remove_end();
         }
         any || selected.create().is_some() || selected.end().is_some()
-    });
+    })?;
     Ok(())
 }
 
@@ -108,12 +109,11 @@ pub(super) fn keep_handles(
     filter: &Filter,
     file: &FileContext<'_>,
     selection: &mut Selection,
-) -> Result<(), ArchiveError> {
+) -> Result<(), QueryError> {
     let events = Events(file.trace);
     let (kind, handle) = (events.kind()?, events.u64s("handle")?);
     let mut hex = HexFilter::new(filter);
-    let Selection { objects, events: left } = selection;
-    objects.retain(|selected| {
+    selection.retain(file.cancel, |selected, left| {
         let object = selected.object();
         if file.objects.is_mapping(object) {
             return true;
@@ -129,7 +129,7 @@ pub(super) fn keep_handles(
         };
         left.restrict(file.objects.event_count(), file.objects.events(object), still_left);
         any
-    });
+    })?;
     Ok(())
 }
 
@@ -137,13 +137,12 @@ pub(super) fn keep_handles(
 pub(super) fn keep_inherited(
     file: &FileContext<'_>,
     selection: &mut Selection,
-) -> Result<(), ArchiveError> {
+) -> Result<(), QueryError> {
     let heir = Events(file.trace).u32s("inherited_by")?;
-    let Selection { objects, events: left } = selection;
-    objects.retain(|selected| {
+    selection.retain(file.cancel, |selected, left| {
         let mut events = file.objects.events(selected.object());
         events.any(|event| left.contains(event) && heir.get(event).is_some())
-    });
+    })?;
     Ok(())
 }
 
@@ -154,16 +153,16 @@ pub(super) fn keep_by_stack_of(
     file: &FileContext<'_>,
     frames: &Frames<'_>,
     selection: &mut Selection,
-) -> Result<(), ArchiveError> {
+) -> Result<(), QueryError> {
     let stack: U32s = Events(file.trace).u32s("stack")?;
-    selection.objects.retain(|&selected| which(selected).is_some());
+    selection.retain(file.cancel, |selected, _| which(*selected).is_some())?;
     let stack_of = |selected: &Selected| which(*selected).and_then(|event| stack.get(event));
     let mut needed = StackSet::new(frames.stacks.len());
     for selected in &selection.objects {
         needed.add(stack_of(selected));
     }
-    let verdicts = StackVerdicts::of(filter, &needed, frames);
-    selection.objects.retain(|selected| verdicts.passes(stack_of(selected)));
+    let verdicts = StackVerdicts::of(filter, &needed, frames)?;
+    selection.retain(file.cancel, |selected, _| verdicts.passes(stack_of(selected)))?;
     Ok(())
 }
 
@@ -171,11 +170,10 @@ pub(super) fn keep_by_stack_of(
 pub(super) fn keep_overlapped(
     file: &FileContext<'_>,
     selection: &mut Selection,
-) -> Result<(), ArchiveError> {
+) -> Result<(), QueryError> {
     let kind = Events(file.trace).kind()?;
     let kinds = kind.values();
-    let Selection { objects, events: left } = selection;
-    objects.retain(|selected| {
+    selection.retain(file.cancel, |selected, left| {
         let mut open = 0_i64;
         let mut events = file.objects.events(selected.object());
         events.any(|event| {
@@ -187,6 +185,6 @@ pub(super) fn keep_overlapped(
             };
             open > 1
         })
-    });
+    })?;
     Ok(())
 }

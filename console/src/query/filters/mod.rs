@@ -11,10 +11,8 @@ mod event;
 mod object;
 mod process;
 
-use handlescope_model::ArchiveError;
-
-use super::FileContext;
 use super::selection::{Selected, Selection};
+use super::{FileContext, QueryError};
 use crate::command::ObjectRefArgs;
 use crate::filter::Filter;
 
@@ -24,10 +22,11 @@ use self::process::CreatorFilter;
 pub(super) fn select(
     file: &FileContext<'_>,
     args: &ObjectRefArgs,
-) -> Result<Selection, ArchiveError> {
-    let mut tests = object::tests(file.trace, &file.objects, &file.types, args)?;
-    let mut selection =
-        Selection::new(&file.objects, |object| tests.iter_mut().all(|test| test(object)));
+) -> Result<Selection, QueryError> {
+    let mut tests = object::tests(file, args)?;
+    let mut selection = Selection::new(&file.objects, file.cancel, |object| {
+        tests.iter_mut().all(|test| test(object))
+    })?;
     if args.leak {
         event::keep_leaks(file, &mut selection)?;
     }
@@ -38,12 +37,12 @@ pub(super) fn select(
     if let (Some(filter), Some(frames)) = (&args.stack_filter, &file.frames) {
         // Symbols may have to come from far away: ask for no more of them than can matter.
         if let Some(creator) = &creator {
-            creator.drop_hopeless(&mut selection);
+            creator.drop_hopeless(&mut selection)?;
         }
         event::keep_stacks(filter, file, frames, &mut selection)?;
     }
     if let Some(creator) = &creator {
-        creator.apply(&mut selection);
+        creator.apply(&mut selection)?;
     }
     if args.inherit {
         event::keep_inherited(file, &mut selection)?;
@@ -67,7 +66,7 @@ fn by_stack_of(
     filter: Option<&Filter>,
     file: &FileContext<'_>,
     selection: &mut Selection,
-) -> Result<(), ArchiveError> {
+) -> Result<(), QueryError> {
     let (Some(filter), Some(frames)) = (filter, &file.frames) else { return Ok(()) };
     event::keep_by_stack_of(which, filter, file, frames, selection)
 }

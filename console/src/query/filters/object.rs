@@ -5,13 +5,16 @@ use std::fmt::Write;
 
 use handlescope_model::{ArchiveError, EventKind, Table, Trace};
 
+use crate::cancel::Cancel;
 use crate::command::{CountRange, MapMode, ObjectRefArgs, SecondsRange};
 use crate::filter::Filter;
 use crate::query::columns::{Flags, I64s, Texts, U32s, U64s};
 use crate::query::events::Events;
 use crate::query::lifecycle::{UNKNOWN_LIFETIME_NS, lifetime_ns};
 use crate::query::objects::ObjectTable;
+use crate::query::poll::Poll;
 use crate::query::tables::TypeNames;
+use crate::query::{FileContext, QueryError};
 
 /// A test of one object, by its row.
 type Test<'a> = Box<dyn FnMut(usize) -> bool + 'a>;
@@ -19,11 +22,10 @@ type Test<'a> = Box<dyn FnMut(usize) -> bool + 'a>;
 /// The filters that see the unfiltered object. They commute with those that remove events, so all
 /// of them run first, the cheap ones before those that need text.
 pub(super) fn tests<'a>(
-    trace: &'a Trace,
-    objects: &'a ObjectTable,
-    types: &'a TypeNames,
+    file: &'a FileContext<'_>,
     args: &'a ObjectRefArgs,
-) -> Result<Vec<Test<'a>>, ArchiveError> {
+) -> Result<Vec<Test<'a>>, QueryError> {
+    let FileContext { trace, objects, types, .. } = file;
     let mut tests: Vec<Test<'a>> = Vec::new();
     if let Some(ids) = args.ids {
         tests.push(Box::new(move |object| ids.contains(object as u64 + 1)));
@@ -40,7 +42,7 @@ pub(super) fn tests<'a>(
         tests.push(by_type(filter, objects, types));
     }
     if let Some(filter) = wanted(args.object_name.as_ref()) {
-        tests.push(by_name(filter, trace)?);
+        tests.push(by_name(filter, trace, file.cancel)?);
     }
     if let Some(range) = args.duration {
         tests.push(by_lifetime(range, objects, Events(trace).time()?));
@@ -81,9 +83,11 @@ fn by_type<'a>(filter: &'a Filter, objects: &'a ObjectTable, types: &'a TypeName
     })
 }
 
-fn by_name<'a>(filter: &Filter, trace: &Trace) -> Result<Test<'a>, ArchiveError> {
+fn by_name<'a>(filter: &Filter, trace: &Trace, cancel: &Cancel) -> Result<Test<'a>, QueryError> {
     let names = Texts::load(trace, Table::Names, "name")?;
-    let verdicts: Vec<bool> = (0..names.len()).map(|row| filter.matches(names.text(row))).collect();
+    let mut poll = Poll::new(cancel);
+    let verdict = |row| poll.round().map(|()| filter.matches(names.text(row)));
+    let verdicts: Vec<bool> = (0..names.len()).map(verdict).collect::<Result<_, _>>()?;
     let without_name = filter.matches("");
     let name = U32s::load(trace, Table::Objects, "name")?;
     Ok(Box::new(move |object| {

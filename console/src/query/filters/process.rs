@@ -2,14 +2,15 @@
 
 use handlescope_model::{ArchiveError, EventKind, Table};
 
+use crate::cancel::Cancelled;
 use crate::command::ObjectRefArgs;
 use crate::filter::ProcessFilter;
-use crate::query::FileContext;
 use crate::query::columns::U32s;
 use crate::query::events::Events;
 use crate::query::lifecycle::create_rank;
 use crate::query::selection::{Selected, Selection};
 use crate::query::tables::{ProcessInfo, ProcessList};
+use crate::query::{FileContext, QueryError};
 
 /// The verdict on every process of a trace, so that no event needs its text.
 struct ProcessVerdicts {
@@ -66,25 +67,25 @@ impl<'f, 'a> CreatorFilter<'f, 'a> {
         }))
     }
 
-    pub(super) fn apply(&self, selection: &mut Selection) {
-        selection.objects.retain(|selected| match selected.create() {
+    pub(super) fn apply(&self, selection: &mut Selection) -> Result<(), Cancelled> {
+        selection.retain(self.file.cancel, |selected, _| match selected.create() {
             Some(create) => self.event_passes(create),
             None => self.any_owner_passes(*selected),
-        });
+        })
     }
 
     /// Drops objects that cannot pass [`Self::apply`] later, whatever is removed from them in
     /// between: no event that may become the creation has the right process, and no owner.
-    pub(super) fn drop_hopeless(&self, selection: &mut Selection) {
+    pub(super) fn drop_hopeless(&self, selection: &mut Selection) -> Result<(), Cancelled> {
         let kinds = self.kind.values();
-        selection.objects.retain(|selected| {
+        selection.retain(self.file.cancel, |selected, _| {
             selected.create().is_some_and(|create| self.event_passes(create))
                 || self.file.objects.events(selected.object()).any(|event| {
                     kinds.get(event).is_some_and(|&kind| create_rank(kind).is_some())
                         && self.event_passes(event)
                 })
                 || self.any_owner_passes(*selected)
-        });
+        })
     }
 
     fn event_passes(&self, event: usize) -> bool {
@@ -106,7 +107,7 @@ pub(super) fn keep_related(
     plain: bool,
     file: &FileContext<'_>,
     selection: &mut Selection,
-) -> Result<(), ArchiveError> {
+) -> Result<(), QueryError> {
     let events = Events(file.trace);
     let verdicts = ProcessVerdicts::new(&file.processes, |info| info.is_meant_by(filter, plain));
     let (kind, process) = (events.kind()?, events.u32s("process")?);
@@ -121,13 +122,12 @@ pub(super) fn keep_related(
                     || passes(caller.get(event))
                     || passes(heir.get(event))))
     };
-    let Selection { objects, events: left } = selection;
-    objects.retain(|selected| {
+    selection.retain(file.cancel, |selected, left| {
         let object = selected.object();
         selected.create().is_some_and(event_passes)
             || selected.end().is_some_and(event_passes)
             || file.objects.existing(object).any(|handle| passes(owner.get(handle)))
             || file.objects.events(object).any(|event| left.contains(event) && event_passes(event))
-    });
+    })?;
     Ok(())
 }

@@ -38,12 +38,12 @@ pub(super) struct FileJson<'a> {
 
 fn number_stacks<'a>(answer: &'a ObjectRefAnswer<'a>) -> Vec<FileJson<'a>> {
     let mut first_stack = 0;
-    let number = |(index, answer): (usize, &'a FileAnswer<'a>)| {
-        let file = FileJson { index, answer, first_stack };
+    let number = |answer: &'a FileAnswer<'a>| {
+        let file = FileJson { index: answer.index(), answer, first_stack };
         first_stack += answer.stack_count as u64;
         file
     };
-    answer.files.iter().enumerate().map(number).collect()
+    answer.files.iter().map(number).collect()
 }
 
 impl Serialize for Document<'_> {
@@ -74,6 +74,7 @@ struct FileHeader {
     session_end_utc: Option<Shown<Utc7>>,
     events_lost: u64,
     buffers_lost: u64,
+    totals: TotalsJson,
 }
 
 #[derive(Serialize)]
@@ -125,6 +126,7 @@ impl NotClosed {
             by: match by {
                 CountBy::Type => "type",
                 CountBy::Process => "process",
+                CountBy::File => "file",
             },
             sum: rows.iter().map(|(_, count)| count).sum(),
             rows: rows.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
@@ -143,6 +145,7 @@ impl<'a> FileJson<'a> {
             session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
             events_lost: info.events_lost,
             buffers_lost: info.buffers_lost,
+            totals: self.answer.totals.into(),
         }
     }
 

@@ -18,7 +18,7 @@ pub(in crate::render) fn stats(
     struct Document<T> {
         files: T,
     }
-    let files = || answers.iter().enumerate().map(|(file, answer)| FileJson::new(file, answer));
+    let files = || answers.iter().map(FileJson::new);
     super::write(&Document { files: Array(files) }, mode, out)
 }
 
@@ -86,7 +86,7 @@ struct Attribution {
 }
 
 impl<'a> FileJson<'a> {
-    fn new(file: usize, answer: &'a StatsAnswer<'_>) -> Self {
+    fn new(answer: &'a StatsAnswer<'_>) -> Self {
         let info = &answer.info;
         let warnings = answer.warnings.iter().map(|warning| WarningJson {
             kind: &warning.kind,
@@ -99,7 +99,7 @@ impl<'a> FileJson<'a> {
             count: event.count,
         });
         Self {
-            file,
+            file: answer.index,
             path: answer.path.display().to_string(),
             source_etl: &info.source_path,
             source_size: info.source_size,

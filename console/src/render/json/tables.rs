@@ -19,8 +19,8 @@ pub(in crate::render) fn processes(
         processes: T,
     }
     let rows = || {
-        answers.iter().enumerate().flat_map(|(file, answer)| {
-            answer.processes.iter().map(move |process| ProcessJson::new(file, process))
+        answers.iter().flat_map(|answer| {
+            answer.processes.iter().map(move |process| ProcessJson::new(answer.index, process))
         })
     };
     super::write(&Document { processes: Array(rows) }, mode, out)
@@ -76,8 +76,8 @@ pub(in crate::render) fn modules(
         modules: T,
     }
     let rows = || {
-        answers.iter().enumerate().flat_map(|(file, answer)| {
-            answer.modules.iter().map(move |module| ModuleJson::new(file, module))
+        answers.iter().flat_map(|answer| {
+            answer.modules.iter().map(move |module| ModuleJson::new(answer.index, module))
         })
     };
     super::write(&Document { modules: Array(rows) }, mode, out)

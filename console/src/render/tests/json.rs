@@ -13,6 +13,7 @@ fn json_has_the_fields_of_the_contract() {
         json!([{
             "file": 0, "path": "demo.etl", "session_start_utc": "2024-05-10T10:46:34.5000000Z",
             "session_end_utc": null, "events_lost": 0, "buffers_lost": 0,
+            "totals": document["totals"],
         }])
     );
     assert_eq!(
@@ -139,6 +140,43 @@ fn json_tables_replace_objects() {
 }
 
 #[test]
+fn totals_of_files_replace_objects() {
+    let (one, two) = (mixed(), mixed());
+    let document = json_of(&[&one, &two], ".dump ObjectRef -ShowTotal File -json");
+    assert_eq!(document["objects"], json!([]));
+    let expected = json!({ "by": "file", "rows": [["demo.etl", 8]], "sum": 8, "process_count": 2 });
+    assert_eq!(document["not_closed"], expected);
+    let totals_of = |file: usize| document["files"][file]["totals"].clone();
+    assert_eq!(totals_of(0), totals_of(1));
+    assert_eq!(
+        (&totals_of(0)["map_size"], &document["totals"]["map_size"]),
+        (&json!(1_048_576), &json!(2_097_152))
+    );
+}
+
+#[test]
+fn a_file_without_open_handles_has_its_row() {
+    let mut fixture = Fixture::new();
+    fixture.event_object(vec![create(APP, 1, 4)]);
+    let document = json_of(&[&fixture.save()], ".dump ObjectRef -ShowTotal File -json");
+    assert_eq!(document["not_closed"]["rows"], json!([["demo.etl", 0]]));
+    assert_eq!(document["not_closed"]["process_count"], 0);
+}
+
+#[test]
+fn rows_of_processes_have_plain_names() {
+    let mut fixture = Fixture::new();
+    fixture.processes.name[OTHER as usize] = "svchost.exe".into();
+    fixture.processes.command_line[OTHER as usize] = "-s EventLog".into();
+    fixture.object(NewObject { existing: vec![(OTHER, 4)], ..NewObject::default() });
+    let saved = fixture.save();
+    let document = json_of(&[&saved], ".dump ObjectRef -ShowTotal Process -json");
+    assert_eq!(document["not_closed"]["rows"], json!([["svchost.exe(300)", 1]]));
+    let shown = printed(&[&saved], ".dump ObjectRef -ShowTotal Process", Screen::PLAIN);
+    assert!(shown.contains("svchost Event Log Service(300) "), "{shown}");
+}
+
+#[test]
 fn stacks_of_several_traces_have_different_numbers() {
     let (one, two) = (mixed(), mixed());
     let document = json_of(&[&one, &two], ".dump ObjectRef -Leak -CreateStack * -json");
@@ -173,6 +211,7 @@ fn every_member_is_in_the_documentation() {
     for line in [
         ".dump ObjectRef -ShowStack -json",
         ".dump ObjectRef -ShowTotal Total -json",
+        ".dump ObjectRef -ShowTotal File -json",
         ".dump Process -json",
         ".dump Module -json",
         ".dump Stats -json",

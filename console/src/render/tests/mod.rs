@@ -7,6 +7,7 @@ mod text;
 use handlescope_model::tables::{Module, ModuleLoad};
 use serde_json::{Value, json};
 
+use crate::cancel::Cancel;
 use crate::command::{Command, DisplayArgs, Dump};
 use crate::query::fixture::{
     APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
@@ -18,26 +19,29 @@ use crate::settings::Settings;
 
 /// What a `.dump` prints for some traces.
 fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
-    let sources: Vec<Source<'_>> = saved.iter().map(|saved| saved.source()).collect();
+    let sources = saved.iter().enumerate();
+    let sources: Vec<Source<'_>> =
+        sources.map(|(index, saved)| Source { index, ..saved.source() }).collect();
+    let cancel = Cancel::default();
     let mut out = Vec::new();
     let usual = Settings::default().display(&DisplayArgs::default(), screen);
     let Ok(Some(Command::Dump(dump))) = Command::parse(line) else { panic!("{line}") };
     match dump {
         Dump::ObjectRef(args) => {
-            let answer = query::object_ref(&sources, &args, saved[0]).expect("an answer");
+            let answer = query::object_ref(&sources, &args, saved[0], &cancel).expect("an answer");
             let display = Settings::default().display(&args.display, screen);
             super::object_ref(&answer, &args, &display, &mut out)
         }
         Dump::Process(args) => {
-            let answers = query::processes(&sources, &args).expect("an answer");
+            let answers = query::processes(&sources, &args, &cancel).expect("an answer");
             super::processes(&answers, &args, &usual, &mut out)
         }
         Dump::Module(args) => {
-            let answers = query::modules(&sources, &args).expect("an answer");
+            let answers = query::modules(&sources, &args, &cancel).expect("an answer");
             super::modules(&answers, &args, &usual, &mut out)
         }
         Dump::Stats(args) => {
-            let answers = query::stats(&sources).expect("an answer");
+            let answers = query::stats(&sources, &cancel).expect("an answer");
             super::stats(&answers, &args, &usual, &mut out)
         }
     }

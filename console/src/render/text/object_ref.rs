@@ -32,7 +32,7 @@ pub(in crate::render) fn object_ref(
     };
     for file in &answer.files {
         write_header(file, display, out)?;
-        if let Some(listing) = file.listing.as_ref().filter(|_| !is_by_file) {
+        if let Some(listing) = &file.listing {
             write_objects(file, listing, args, display, out)?;
         }
         if let (Some(handles), Some(by)) = (&file.open_handles, by) {

@@ -73,7 +73,7 @@ impl OpenTable<'_> {
                 let count = self.handles.process_count();
                 writeln!(out, "Not closed Handle counts for {count} processes")?;
             }
-            CountBy::Process => writeln!(out, "Not closed handles at trace end:")?,
+            CountBy::Process | CountBy::File => writeln!(out, "Not closed handles at trace end:")?,
         }
         let rows = self.handles.rows(self.by, self.top);
         let sum: u64 = rows.iter().map(|(_, count)| count).sum();
@@ -94,6 +94,7 @@ impl OpenTable<'_> {
         let what = match self.by {
             CountBy::Type => "Type",
             CountBy::Process => "Process",
+            CountBy::File => "File",
         };
         let mut table = table::table(self.screen, &[what, "Handles"]);
         table::align_right(&mut table, &[1]);

@@ -1,0 +1,85 @@
+//! `-fd` behind a `.dump`: which of the loaded files are asked.
+
+use std::path::{self, Path};
+
+use crate::{
+    command::Dump,
+    error::CommandError,
+    filter::{Filter, LineMatch},
+    messages::Messages,
+    session::LoadedTrace,
+};
+
+/// The filters over files of a `.dump`.
+pub(crate) fn files_of(dump: &Dump) -> &[Filter] {
+    match dump {
+        Dump::ObjectRef(args) => &args.files,
+        Dump::Process(args) => &args.files,
+        Dump::Module(args) => &args.files,
+        Dump::Stats(args) => &args.files,
+    }
+}
+
+/// The loaded files that all filters let pass, each with its number in the session.
+///
+/// # Errors
+/// When none is left.
+pub(crate) fn choose<'a>(
+    files: &'a [LoadedTrace],
+    filters: &[Filter],
+    messages: &mut Messages<'_>,
+) -> Result<Vec<(usize, &'a LoadedTrace)>, CommandError> {
+    let passes = |file: &LoadedTrace| filters.iter().all(|filter| passes(filter, &file.path));
+    let chosen: Vec<_> = files.iter().enumerate().filter(|(_, file)| passes(file)).collect();
+    if chosen.is_empty() {
+        return Err(CommandError::NoFileLeft { filters: typed(filters) });
+    }
+    if !filters.is_empty() && files.len() > 1 && chosen.len() == files.len() {
+        messages.note(format_args!("note: -fd {} did not leave out any file", typed(filters)));
+    }
+    Ok(chosen)
+}
+
+/// Whether a filter lets a file pass: by its path as it is listed, or as it would be written from
+/// everywhere. A part that is wanted may also be the bare file name; an exclusion sees whole paths.
+fn passes(filter: &Filter, file: &Path) -> bool {
+    let whole = path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+    let verdict = |path: &Path| filter.line(&path.to_string_lossy());
+    let name = file.file_name().map_or_else(LineMatch::default, |name| verdict(Path::new(name)));
+    let name = LineMatch { excluded: false, ..name };
+    filter.accepts(verdict(file).or(verdict(&whole)).or(name))
+}
+
+fn typed(filters: &[Filter]) -> String {
+    filters.iter().map(Filter::text).collect::<Vec<_>>().join(" -fd ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_found_by_its_path_and_by_its_name() {
+        let file = Path::new("old/runs/leak.json7z");
+        for (filter, expected) in [
+            ("leak.json7z", true),
+            ("*leak*", true),
+            ("old/runs/leak.json7z", true),
+            ("*/runs/*", true),
+            ("runs", false),
+            ("leak", false),
+            ("!*/runs/*", false),
+            ("!leak.json7z", true), // an exclusion covers the whole path
+            ("!*leak.json7z", false),
+            ("leak*;!*/new/*", true),
+            ("leak*;!*old*", false),
+            ("", true),
+        ] {
+            let filter = Filter::new(filter).expect("a filter");
+            assert_eq!(passes(&filter, file), expected, "{}", filter.text());
+        }
+        let whole = std::env::current_dir().expect("a folder").join(file);
+        let filter = Filter::new(&whole.to_string_lossy()).expect("a filter");
+        assert!(passes(&filter, file));
+    }
+}
