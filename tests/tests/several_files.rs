@@ -113,6 +113,25 @@ fn published_traces_are_the_same_alone_and_with_another_file_in_both_orders() {
 }
 
 #[test]
+fn totals_of_a_file_are_those_it_has_alone() {
+    let mut traces = Traces::new();
+    std::fs::copy(sample_trace(), traces.home.path().join("leaky.etl")).unwrap();
+    other_trace().write(traces.home.path().join("other.etl")).unwrap();
+    traces.symbols.push(sample_symbols());
+    let text = |files: &[&str]| {
+        let mut command = handlescope(traces.home.path());
+        run_script(command.args(files), ".dump ObjectRef\n").ok().stdout
+    };
+    let (one, other) = (text(&["leaky.etl"]), text(&["other.etl"]));
+    let both = text(&["leaky.etl", "other.etl"]);
+    assert!(both.starts_with(&format!("{one}{other}")), "{both}");
+    let sums = both.strip_prefix(&format!("{one}{other}")).unwrap();
+    // 91 objects, 99 handles and 2 duplicates here, 6 objects and 5 handles there.
+    assert!(sums.contains("Objects Created/Destroyed: 97/74 Diff: 23,"), "{sums}");
+    assert!(sums.contains("Handles Created/Closed/Duplicated: 104/84/2 Diff: 22,"), "{sums}");
+}
+
+#[test]
 fn a_range_of_ids_counts_in_each_file() {
     let mut traces = Traces::new();
     std::fs::copy(sample_trace(), traces.home.path().join("leaky.etl")).unwrap();
