@@ -164,6 +164,52 @@ fn totals_of_the_sample() {
 }
 
 #[test]
+fn times_and_processes_are_written_as_wanted() {
+    let one = "-RelatedProcess 9044 -MinMaxTime 0.41 0.42 -ShowTotal None";
+    let mut script = String::new();
+    for format in ["s", "Local", "LocalTime", "UTC", "UTCTime", "Here", "HereTime"] {
+        script += &format!(".dump ObjectRef {one} -TimeFmt {format}\n");
+    }
+    for options in [
+        "-TimeDigits 3",
+        "-TimeFmt s -TimeDigits 0",
+        "-ProcessFmt s",
+        "-ProcessFmt LocalTime -TimeDigits 2",
+        "-ProcessFmt None",
+        "-ShowFullFileName",
+    ] {
+        script += &format!(".dump ObjectRef {one} {options}\n");
+    }
+    insta::assert_snapshot!("sample_formats", sample("leaky.etl", &script));
+}
+
+#[test]
+fn a_session_keeps_how_it_prints_and_an_option_wins() {
+    let script = "\
+.timefmt s 3
+.dump ObjectRef -MinMaxId 89 89 -ShowTotal None
+.dump ObjectRef -MinMaxId 89 89 -ShowTotal None -TimeFmt UTCTime
+.timefmt LocalTime
+.timedigits 1
+.processfmt s
+.sffn
+.dump ObjectRef -MinMaxId 91 91 -ShowTotal None
+.timedigits
+.processfmt
+.timefmt
+.clip
+.clip 0
+.clip
+.timefmt nonsense
+.timedigits 7
+.processfmt x
+.clip maybe
+.dump ObjectRef -MinMaxId 91 91 -ShowTotal None
+";
+    insta::assert_snapshot!("sample_settings", sample("--keep-going leaky.etl", script));
+}
+
+#[test]
 fn a_thread_leak_from_the_numbers_to_the_stack() {
     let script = "\
 .dump ObjectRef -topN 5 -ShowTotal Total
