@@ -1,0 +1,83 @@
+//! `docs/etwanalyzer.md` tells the truth: its tests exist, and its runs print what it shows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use handlescope_tests::binary::{Shell, sample_symbols};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn document() -> String {
+    fs::read_to_string(root().join("docs/etwanalyzer.md")).unwrap()
+}
+
+/// The rows of the table of defects: number, and what is said about us.
+fn defects(document: &str) -> Vec<(u32, String)> {
+    let row = |line: &str| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let number = cells.next()?.parse().ok()?;
+        Some((number, cells.nth(1)?.to_owned()))
+    };
+    document.lines().filter_map(row).collect()
+}
+
+/// The tests that a text names, as `path::name`.
+fn named_tests(text: &str) -> Vec<(&str, &str)> {
+    text.split('`').skip(1).step_by(2).filter_map(|code| code.split_once(".rs::")).collect()
+}
+
+#[test]
+fn every_defect_is_there_with_a_test_or_a_reason() {
+    let document = document();
+    let defects = defects(&document);
+    let numbers: Vec<u32> = defects.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, (1..=26).collect::<Vec<u32>>());
+    for (number, ours) in defects {
+        let has_reason = ours.contains("Cannot arise: ");
+        assert!(has_reason || !named_tests(&ours).is_empty(), "defect {number}: {ours}");
+    }
+}
+
+#[test]
+fn every_test_the_document_names_is_in_the_sources() {
+    for (path, name) in named_tests(&document()) {
+        let path = format!("{path}.rs");
+        let source =
+            fs::read_to_string(root().join(&path)).unwrap_or_else(|e| panic!("{path}: {e}"));
+        assert!(source.contains(&format!("fn {name}(")), "{path} has no {name}");
+        let (before, _) = source.split_once(&format!("fn {name}(")).unwrap();
+        let attributes = before.rsplit("\n\n").next().unwrap();
+        assert!(attributes.contains("#[test]"), "{path}::{name} is no test");
+    }
+}
+
+/// The commands that are shown with a prompt, each with what it prints.
+fn runs(document: &str) -> Vec<(String, String)> {
+    let mut runs: Vec<(String, String)> = Vec::new();
+    let mut inside = false;
+    for line in document.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if let Some(command) = line.strip_prefix("> ").filter(|_| inside) {
+            runs.push((command.to_owned(), String::new()));
+        } else if let Some((_, shown)) = runs.last_mut().filter(|_| inside) {
+            shown.push_str(line);
+            shown.push('\n');
+        }
+    }
+    runs
+}
+
+#[test]
+fn the_runs_of_the_document_print_what_it_shows() {
+    let shell = Shell::new();
+    let symbols = sample_symbols().display().to_string();
+    let runs = runs(&document());
+    assert!(runs.len() >= 7);
+    for (command, shown) in runs {
+        let run = shell.run(&["--symbol-path", &symbols, "leaky.etl", "-c", &command]).ok();
+        assert_eq!(run.stdout.trim_end(), shown.trim_end(), "{command}");
+    }
+}
