@@ -32,7 +32,7 @@ pub fn dump(
     }
     let wanted = file_filter::choose(session.files(), files_of(dump), messages)?;
     let source = |(index, file)| {
-        let LoadedTrace { path, trace, frames }: &LoadedTrace = file;
+        let LoadedTrace { path, trace, frames, .. }: &LoadedTrace = file;
         Source { path, index, trace, frames }
     };
     let sources: Vec<Source<'_>> = wanted.into_iter().map(source).collect();

@@ -9,7 +9,6 @@ use crate::{
     expand::{TRACE_EXTENSIONS, expand, has_extension, is_extract},
     extraction::{self, Freshness, beside, freshness, in_cache, prepare_folder},
     messages::Messages,
-    query::FrameMemory,
     session::LoadedTrace,
 };
 
@@ -47,7 +46,7 @@ pub fn open(path: PathBuf, messages: &mut Messages<'_>) -> Result<LoadedTrace, L
     if let Some(lost) = extraction::lost(events, buffers) {
         messages.warning(format_args!("{}: {lost}", path.display()));
     }
-    Ok(LoadedTrace { path, trace, frames: FrameMemory::default() })
+    Ok(LoadedTrace::new(path, trace))
 }
 
 /// The extract of a trace: the one that is there, or else a new one.

@@ -1,20 +1,34 @@
 //! What a session knows: the loaded traces, and where symbols come from.
 
-use std::{path::PathBuf, sync::OnceLock};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use handlescope_extract::symbols::{SymbolPath, Symbolizer, SymbolizerOptions};
 use handlescope_model::Trace;
 
-use crate::{query::FrameMemory, settings::Settings};
+use crate::{query::FrameMemory, repl::TraceValues, settings::Settings};
 
 /// A loaded trace.
 pub struct LoadedTrace {
     /// The file as it was named: an extract, or the trace that was extracted.
     pub path: PathBuf,
     /// Its tables.
-    pub trace: Trace,
+    pub trace: Arc<Trace>,
     /// The names of its frames that were found so far.
     pub frames: FrameMemory,
+    /// What it offers for completion.
+    pub values: Arc<TraceValues>,
+}
+
+impl LoadedTrace {
+    /// A trace of which nothing was asked yet.
+    pub fn new(path: PathBuf, trace: Trace) -> LoadedTrace {
+        let trace = Arc::new(trace);
+        let values = Arc::new(TraceValues::new(Arc::clone(&trace)));
+        LoadedTrace { path, trace, frames: FrameMemory::default(), values }
+    }
 }
 
 /// The state between two commands.

@@ -6,6 +6,7 @@ use reedline::{Completer, CompletionResult, Span, Suggestion};
 
 use super::{
     Known, SharedKnown,
+    filter_values::{self, FilterValue},
     paths::{self, starts_with},
 };
 use crate::{
@@ -73,7 +74,7 @@ impl Position<'_> {
             Arguments::Files | Arguments::SymbolPath => self.files(),
             Arguments::LoadedFiles => self.loaded(known),
             Arguments::Topic => self.topics(arguments),
-            Arguments::Kind => self.dump(arguments),
+            Arguments::Kind => self.dump(arguments, known),
             Arguments::Digits => Vec::new(),
             Arguments::TimeFormat | Arguments::ProcessFormat | Arguments::Switch => {
                 self.words(if arguments.is_empty() { command.arguments.words() } else { vec![] })
@@ -122,7 +123,7 @@ impl Position<'_> {
             .collect()
     }
 
-    fn dump(&self, arguments: &[Token]) -> Vec<Suggestion> {
+    fn dump(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
         let word = entry::kind_word(arguments);
         let kind = word.and_then(|word| registry::kind(&word.text));
         // Before the kind is known, options of any kind tell whether a value is due.
@@ -140,7 +141,7 @@ impl Position<'_> {
         if let Some(parse::Item::Option { spec, values, .. }) = items.last() {
             let (least, most) = spec.value().arity();
             if values.len() < most {
-                suggestions = self.values(*spec);
+                suggestions = self.values(*spec, known);
             }
             if values.len() < least {
                 return suggestions;
@@ -185,9 +186,34 @@ impl Position<'_> {
         named(&|name| self.word.starts_with('-') && name.to_lowercase().contains(&inside))
     }
 
-    fn values(&self, option: &dyn OptionSpec) -> Vec<Suggestion> {
-        let ValueKind::Choice(words) = option.value() else { return Vec::new() };
-        self.words(words)
+    fn values(&self, option: &dyn OptionSpec, known: &Known) -> Vec<Suggestion> {
+        match option.value() {
+            ValueKind::Choice(words) => self.words(words),
+            ValueKind::Processes => self.filters(filter_values::processes(self.word, known)),
+            ValueKind::Filter(texts) => self.filters(filter_values::texts(self.word, texts, known)),
+            ValueKind::File => self.files(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Filters, in quotes where they need them. What is still open stays without blank and quote.
+    fn filters(&self, values: Vec<FilterValue>) -> Vec<Suggestion> {
+        let suggestion = |value: FilterValue| {
+            let needs_quotes = self.is_quoted || value.filter.contains([' ', '\t']);
+            let end = if value.is_open { "" } else { "\"" };
+            Suggestion {
+                value: match needs_quotes {
+                    true => format!("\"{}{end}", value.filter),
+                    false => value.filter,
+                },
+                display_override: Some(value.value),
+                description: Some(value.description),
+                span: self.span,
+                append_whitespace: !value.is_open,
+                ..Suggestion::default()
+            }
+        };
+        values.into_iter().map(suggestion).collect()
     }
 
     fn words(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
@@ -228,7 +254,8 @@ mod tests {
     use super::*;
 
     fn offered(head: &str) -> Vec<String> {
-        let known = Known { loaded: vec!["/t/leaky.etl".into(), "/t/my trace.etl".into()] };
+        let loaded = vec!["/t/leaky.etl".into(), "/t/my trace.etl".into()];
+        let known = Known { loaded, values: Vec::new() };
         suggestions(head, &known).into_iter().map(|suggestion| suggestion.value).collect()
     }
 

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use nu_ansi_term::{Color, Style};
 use reedline::{
-    ColumnarMenu, DefaultHinter, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder,
-    Reedline, ReedlineEvent, ReedlineMenu, default_emacs_keybindings,
+    ColumnarMenu, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder, Reedline,
+    ReedlineEvent, ReedlineMenu, default_emacs_keybindings,
 };
 
-use super::{CommandCompleter, CommandHighlighter, SharedKnown};
+use super::{CommandCompleter, CommandHighlighter, CommandHinter, SharedKnown};
 use crate::{
     messages::Messages,
     screen::{ColorChoice, Screen},
@@ -42,7 +42,7 @@ pub(super) fn editor(
         .with_partial_completions(true)
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
         .with_highlighter(Box::new(CommandHighlighter))
-        .with_hinter(Box::new(DefaultHinter::default().with_style(dim)))
+        .with_hinter(Box::new(CommandHinter::new(dim)))
         .with_edit_mode(Box::new(Emacs::new(keys)))
         .with_ansi_colors(is_colored);
     match history() {

@@ -2,9 +2,12 @@
 
 mod completer;
 mod editor;
+mod filter_values;
 mod highlighter;
+mod hinter;
 mod paths;
 mod prompt;
+mod values;
 
 use std::{
     io::Write,
@@ -22,12 +25,16 @@ use crate::{
 
 pub use completer::CommandCompleter;
 pub use highlighter::CommandHighlighter;
+pub use hinter::CommandHinter;
+pub use values::TraceValues;
 
 /// What completion knows about the session, kept up to date between two commands.
 #[derive(Debug, Default)]
 pub struct Known {
     /// Paths of the loaded traces.
     pub loaded: Vec<String>,
+    /// What the loaded traces offer.
+    pub values: Vec<Arc<TraceValues>>,
 }
 
 /// [`Known`], shared with the line editor.
@@ -72,4 +79,5 @@ fn refresh(console: &Console, known: &SharedKnown) {
     let files = console.session().files();
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
     known.loaded = files.iter().map(|file| file.path.display().to_string()).collect();
+    known.values = files.iter().map(|file| Arc::clone(&file.values)).collect();
 }

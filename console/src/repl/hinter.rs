@@ -1,0 +1,103 @@
+//! The dim text behind the cursor: the rest of an earlier line, or else what an option wants.
+
+use nu_ansi_term::Style;
+use reedline::{DefaultHinter, Hinter, History};
+
+use crate::{
+    command::{Token, entry, parse, split},
+    registry::{self, Arguments, KINDS, OptionSpec},
+};
+
+/// Hints from the history, and where that knows nothing, from the registry.
+pub struct CommandHinter {
+    history: DefaultHinter,
+    style: Style,
+}
+
+impl CommandHinter {
+    /// Hints in a style.
+    pub fn new(style: Style) -> CommandHinter {
+        CommandHinter { history: DefaultHinter::default().with_style(style), style }
+    }
+}
+
+impl Hinter for CommandHinter {
+    fn handle(
+        &mut self,
+        line: &str,
+        pos: usize,
+        history: &dyn History,
+        use_ansi_coloring: bool,
+        cwd: &str,
+    ) -> String {
+        let hint = self.history.handle(line, pos, history, use_ansi_coloring, cwd);
+        if !hint.is_empty() || pos < line.len() {
+            return hint;
+        }
+        match placeholder(line) {
+            Some(text) if use_ansi_coloring => self.style.paint(text).to_string(),
+            Some(text) => text,
+            None => String::new(),
+        }
+    }
+
+    // Only what was typed once can be taken over; a placeholder cannot.
+    fn complete_hint(&self) -> String {
+        self.history.complete_hint()
+    }
+
+    fn next_hint_token(&self) -> String {
+        self.history.next_hint_token()
+    }
+}
+
+/// What the option at the end of a line still needs; nothing unless a blank follows it.
+fn placeholder(line: &str) -> Option<String> {
+    if !line.ends_with(' ') {
+        return None;
+    }
+    let tokens = split(line);
+    let (first, arguments) = tokens.split_first()?;
+    if registry::command(&first.text)?.arguments != Arguments::Kind {
+        return None;
+    }
+    let word = entry::kind_word(arguments);
+    let kind = word.and_then(|word| registry::kind(&word.text));
+    let find = |name: &str| -> Option<(&'static dyn OptionSpec, usize)> {
+        let option = match kind {
+            Some(kind) => kind.option(name)?,
+            None => KINDS.iter().find_map(|kind| kind.option(name))?,
+        };
+        Some((option, option.value().arity().1))
+    };
+    let options: Vec<Token> =
+        arguments.iter().filter(|token| Some(*token) != word).cloned().collect();
+    match parse::items(&options, find).pop()? {
+        parse::Item::Option { spec, values: [], .. } if spec.value().arity().0 > 0 => {
+            Some(spec.value().placeholder())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_without_its_value_says_what_it_wants() {
+        for (line, expected) in [
+            (".dump ObjectRef -MinMaxTime ", Some("SECONDS [MAX]")),
+            (".dump ObjectRef -pn ", Some("PROCESSES")),
+            (".dump -pn ", Some("PROCESSES")),
+            (".dump ObjectRef -pn", None),
+            (".dump ObjectRef -MinMaxTime 1 ", None),
+            (".dump ObjectRef -Leak ", None),
+            (".dump ObjectRef -nonsense ", None),
+            (".load ", None),
+            ("", None),
+        ] {
+            assert_eq!(placeholder(line).as_deref(), expected, "{line}");
+        }
+    }
+}
