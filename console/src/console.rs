@@ -13,6 +13,7 @@ use crate::{
     list::list,
     load,
     messages::Messages,
+    output::CommandOutput,
     screen::{ColorChoice, Screen},
     session::{LoadedTrace, Session},
     symbol_notes::SymbolNotes,
@@ -22,6 +23,7 @@ use crate::{
 pub struct Console {
     session: Session,
     color: ColorChoice,
+    cancel: Cancel,
     symbol_notes: SymbolNotes,
 }
 
@@ -35,9 +37,14 @@ pub enum Flow {
 }
 
 impl Console {
-    /// A console without traces.
-    pub fn new(symbol_path: Option<String>, color: ColorChoice) -> Console {
-        Console { session: Session::new(symbol_path), color, symbol_notes: SymbolNotes::default() }
+    /// A console without traces, whose commands end when `cancel` asks them to.
+    pub fn new(symbol_path: Option<String>, color: ColorChoice, cancel: Cancel) -> Console {
+        Console {
+            session: Session::new(symbol_path),
+            color,
+            cancel,
+            symbol_notes: SymbolNotes::default(),
+        }
     }
 
     /// What is loaded.
@@ -45,11 +52,16 @@ impl Console {
         &self.session
     }
 
+    /// What asks commands to end.
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
     /// Carries out one line. Results go to `out` (standard output, for its width and colours),
     /// everything else to `messages`.
     ///
     /// # Errors
-    /// When the line means nothing, or what it means cannot be done.
+    /// When the line means nothing, what it means cannot be done, or it was cancelled.
     pub fn run(
         &mut self,
         line: &str,
@@ -57,6 +69,25 @@ impl Console {
         messages: &mut Messages<'_>,
     ) -> Result<Flow, CommandError> {
         let Some(command) = Command::parse(line)? else { return Ok(Flow::Continue) };
+        let cancel = self.cancel.clone();
+        let spinner = messages.spinner();
+        let mut out = CommandOutput::new(out, &cancel, spinner.clone());
+        let result = self.carry_out(command, &mut out, messages);
+        spinner.stop();
+        match result {
+            Err(CommandError::Output { .. }) if cancel.is_cancelled() => {
+                Err(CommandError::Cancelled)
+            }
+            result => result,
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        command: Command,
+        out: &mut dyn Write,
+        messages: &mut Messages<'_>,
+    ) -> Result<Flow, CommandError> {
         let screen = Screen::stdout(self.color);
         match command {
             Command::Quit => return Ok(Flow::Quit),
@@ -73,7 +104,8 @@ impl Console {
             Command::Help(words) => help(&words, out, screen)?,
             Command::Dump(what) => {
                 tell_notes(&what, messages);
-                dump(&self.session, &what, &Cancel::default(), messages, out, screen)?;
+                messages.wait("searching");
+                dump(&self.session, &what, &self.cancel, messages, out, screen)?;
                 if let Some(symbolizer) = self.session.used_symbolizer() {
                     self.symbol_notes.tell(symbolizer, messages);
                 }

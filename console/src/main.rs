@@ -7,13 +7,13 @@ use std::{
 
 use clap::{CommandFactory, FromArgMatches};
 use handlescope_console::{
+    cancel::{self, Cancel, Cancelled},
     cli::{Action, Cli},
     console::Console,
     error::CommandError,
     extraction::extract_files,
     messages::Messages,
     repl,
-    screen::Screen,
     script::{self, Outcome},
 };
 
@@ -29,12 +29,16 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1));
         }
     };
-    let screen = Screen::stderr(cli.color);
     let mut stderr = io::stderr();
-    let mut messages = Messages::new(&mut stderr, screen);
+    let mut messages = Messages::to_stderr(&mut stderr, cli.color);
     match run(cli, &mut messages) {
         Ok(Outcome::Worked) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::FAILURE,
+        Ok(Outcome::Cancelled) => ExitCode::from(cancel::STATUS),
+        Err(CommandError::Cancelled) => {
+            messages.note(Cancelled);
+            ExitCode::from(cancel::STATUS)
+        }
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             messages.error(error);
@@ -50,12 +54,16 @@ fn parse() -> Result<Cli, clap::Error> {
 }
 
 fn run(cli: Cli, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
+    let cancel = Cancel::on_ctrl_c().unwrap_or_else(|error| {
+        messages.note(format_args!("Ctrl-C ends the program, not the command: {error}"));
+        Cancel::default()
+    });
     let mut out = BufWriter::new(io::stdout());
     if let Some(Action::Extract { files, outdir }) = cli.action {
         let worked = extract_files(&files, outdir.as_deref(), &mut out, messages)?;
         return Ok(if worked { Outcome::Worked } else { Outcome::Failed });
     }
-    let mut console = Console::new(cli.symbol_path, cli.color);
+    let mut console = Console::new(cli.symbol_path, cli.color, cancel);
     let mut loaded = Outcome::Worked;
     if !cli.files.is_empty()
         && let Err(error) = console.load(&cli.files, messages)

@@ -1,6 +1,14 @@
-//! The progress bar of an extraction, on standard error.
+//! Signs of life on standard error: the progress bar of an extraction, the spinner of a query.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
 
 use handlescope_extract::ExtractObserver;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -54,14 +62,101 @@ impl Drop for Progress {
     }
 }
 
+/// While nobody knows how long it takes.
+const WAITING: &str = "{spinner} {msg} {elapsed}";
+
+/// How long a command may take before a spinner tells that it still runs.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Time between two pictures of the spinner.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A spinner that appears when something takes long, and leaves no trace. Clones are the same
+/// spinner.
+#[derive(Clone, Default)]
+pub(crate) struct Spinner(Arc<Mutex<Option<Spinning>>>);
+
+/// A spinner at work, seen or not yet.
+struct Spinning {
+    bar: ProgressBar,
+    /// Nothing is sent; the thread ends when this is dropped.
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Spinner {
+    /// Starts to wait.
+    pub(crate) fn start(&self, message: &'static str) {
+        self.stop();
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(WAITING) {
+            bar.set_style(style);
+        }
+        bar.set_message(message);
+        let (stop, stopped) = channel();
+        let seen = bar.clone();
+        let thread = std::thread::Builder::new().spawn(move || spin(&seen, &stopped));
+        // Without a thread there is no spinner, which is no reason to fail.
+        *self.lock() = thread.ok().map(|thread| Spinning { bar, stop, thread });
+    }
+
+    /// Takes the spinner away, if there is one. When this returns, it is gone from the screen.
+    pub(crate) fn stop(&self) {
+        let Some(Spinning { stop, thread, .. }) = self.lock().take() else { return };
+        drop(stop);
+        let _ = thread.join();
+    }
+
+    /// Does something that writes to the terminal, without the spinner in its way.
+    pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+        let bar = self.lock().as_ref().map(|spinning| spinning.bar.clone());
+        match bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Spinning>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Shows a spinner after a while, until there is nobody left who could stop it.
+fn spin(bar: &ProgressBar, stopped: &Receiver<()>) {
+    let goes_on = |time| stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+    if !goes_on(PATIENCE) {
+        return;
+    }
+    bar.set_draw_target(ProgressDrawTarget::stderr());
+    loop {
+        bar.tick();
+        if !goes_on(TICK) {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn both_templates_are_understood() {
-        for template in [READING, WRITING] {
+    fn all_templates_are_understood() {
+        for template in [READING, WRITING, WAITING] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
+    }
+
+    #[test]
+    fn a_spinner_can_be_stopped_at_any_time_and_used_again() {
+        let spinner = Spinner::default();
+        spinner.stop();
+        spinner.start("searching");
+        spinner.start("searching");
+        assert_eq!(spinner.clone().aside(|| 7), 7);
+        spinner.clone().stop();
+        assert!(spinner.lock().is_none());
+        assert_eq!(spinner.aside(|| 7), 7);
     }
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    cancel::Cancelled,
     console::{Console, Flow},
     error::CommandError,
     messages::Messages,
@@ -71,10 +72,12 @@ pub enum Outcome {
     Worked,
     /// A command failed.
     Failed,
+    /// The user pressed Ctrl-C.
+    Cancelled,
 }
 
 /// Runs a script up to its end, a `.quit`, or the first command that fails; with `keep_going` past
-/// those that fail. Every failure is told with its place.
+/// those that fail. Every failure is told with its place. Ctrl-C ends it in any case.
 pub fn run(
     console: &mut Console,
     steps: impl Iterator<Item = io::Result<Step>>,
@@ -84,6 +87,10 @@ pub fn run(
 ) -> Outcome {
     let mut outcome = Outcome::Worked;
     for step in steps {
+        // Between two commands, or while waiting for the next one.
+        if console.cancel().is_cancelled() {
+            return cancelled(messages);
+        }
         let Step { place, line } = match step {
             Ok(step) => step,
             Err(error) => {
@@ -95,6 +102,10 @@ pub fn run(
             Ok(Flow::Continue) => {}
             Ok(Flow::Quit) => break,
             Err(error) if error.is_broken_pipe() => break,
+            Err(CommandError::Cancelled) => {
+                let _ = out.flush();
+                return cancelled(messages);
+            }
             Err(error) => {
                 let _ = out.flush();
                 messages.error(failure(place, &line, &error));
@@ -105,7 +116,12 @@ pub fn run(
             }
         }
     }
-    outcome
+    if console.cancel().is_cancelled() { cancelled(messages) } else { outcome }
+}
+
+fn cancelled(messages: &mut Messages<'_>) -> Outcome {
+    messages.note(Cancelled);
+    Outcome::Cancelled
 }
 
 fn failure(place: Place, line: &str, error: &CommandError) -> String {
@@ -115,12 +131,13 @@ fn failure(place: Place, line: &str, error: &CommandError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cancel::Cancel;
     use crate::screen::{ColorChoice, Screen};
 
     /// Outcome, standard output and standard error of a script.
     fn played(script: &str, keep_going: bool) -> (Outcome, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut console = Console::new(None, ColorChoice::Never);
+        let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
         let outcome = run(
             &mut console,
             lines(script.as_bytes()),
@@ -190,10 +207,27 @@ mod tests {
             }
         }
         let mut err = Vec::new();
-        let mut console = Console::new(None, ColorChoice::Never);
+        let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
         let steps = lines(".help\nnonsense\n".as_bytes());
         let mut messages = Messages::new(&mut err, Screen::PLAIN);
         assert_eq!(run(&mut console, steps, false, &mut Closed, &mut messages), Outcome::Worked);
         assert!(err.is_empty());
+    }
+
+    #[test]
+    fn a_cancelled_script_does_nothing_more() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let cancel = Cancel::default();
+        let mut console = Console::new(None, ColorChoice::Never, cancel.clone());
+        let mut messages = Messages::new(&mut err, Screen::PLAIN);
+        let steps = lines(".list\n.list\n".as_bytes()).inspect(|step| {
+            if matches!(step, Ok(Step { place: Place::Line(2), .. })) {
+                cancel.cancel();
+            }
+        });
+        let outcome = run(&mut console, steps, true, &mut out, &mut messages);
+        assert_eq!(outcome, Outcome::Cancelled);
+        assert_eq!(out, b"No traces are loaded.\n");
+        assert_eq!(err, b"cancelled\n");
     }
 }

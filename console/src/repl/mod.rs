@@ -17,6 +17,7 @@ use std::{
 use reedline::Signal;
 
 use crate::{
+    cancel::Cancelled,
     console::{Console, Flow},
     error::CommandError,
     messages::Messages,
@@ -41,7 +42,7 @@ pub struct Known {
 pub type SharedKnown = Arc<Mutex<Known>>;
 
 /// Reads commands from the terminal and carries them out, until `.quit` or Ctrl-D. A command that
-/// fails is told; Ctrl-C clears the line.
+/// fails is told. Ctrl-C ends the command that runs; at the prompt it clears the line.
 ///
 /// # Errors
 /// When the terminal cannot be used.
@@ -60,17 +61,38 @@ pub fn run(
         let signal =
             editor.read_line(&prompt).map_err(|source| CommandError::Terminal { source })?;
         match signal {
-            Signal::Success(line) => match console.run(&line, out, messages) {
-                Ok(Flow::Continue) => {}
-                Ok(Flow::Quit) => return Ok(()),
-                Err(error) if error.is_broken_pipe() => return Ok(()),
-                Err(error) => {
-                    out.flush()?;
-                    messages.error(error);
+            Signal::Success(line) => {
+                // Written at once, so that it survives whatever happens, and so that consoles beside
+                // this one find it. A history that cannot be kept is no reason to stop.
+                let _ = editor.sync_history();
+                if carry_out(console, &line, out, messages)? == Flow::Quit {
+                    return Ok(());
                 }
-            },
+            }
             Signal::CtrlD => return Ok(()),
             _ => {}
+        }
+    }
+}
+
+/// Carries out one line and tells what went wrong.
+fn carry_out(
+    console: &mut Console,
+    line: &str,
+    out: &mut dyn Write,
+    messages: &mut Messages<'_>,
+) -> Result<Flow, CommandError> {
+    console.cancel().reset();
+    match console.run(line, out, messages) {
+        Ok(flow) => Ok(flow),
+        Err(error) if error.is_broken_pipe() => Ok(Flow::Quit),
+        Err(error) => {
+            out.flush()?;
+            match error {
+                CommandError::Cancelled => messages.note(Cancelled),
+                error => messages.error(error),
+            }
+            Ok(Flow::Continue)
         }
     }
 }
