@@ -113,7 +113,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
 const FOR_TERMINALS: [&str; 2] = ["-Clip", "-NoClip"];
 
 #[test]
-#[ignore = "until -fd, -csv and the notes are there"]
+#[ignore = "until -csv is there"]
 fn every_option_changes_what_is_printed() {
     let shell = shell();
     let symbols = sample_symbols().display().to_string();
@@ -144,7 +144,6 @@ fn no_option_was_forgotten() {
 }
 
 #[test]
-#[ignore = "until -fd, -csv and the notes are there"]
 fn an_option_without_effect_says_why() {
     let shell = shell();
     let kind = registry::kind("ObjectRef").unwrap();

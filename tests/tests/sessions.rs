@@ -277,13 +277,17 @@ fn several_files_have_totals_each_and_together() {
 .list
 .dump ObjectRef -MinMaxId 27 27
 .dump ObjectRef -ShowTotal Process -TopN 3
+.dump ObjectRef -ShowTotal File
+.dump ObjectRef -ShowTotal File -fd *objectref*
+.dump ObjectRef -ShowTotal File -fd !*objectref* -LastNDays 3
+.dump ObjectRef -fd *nothing*
 .unload objectref.etl
 .list
 ";
     published!(
         "several_files",
         ["objectref", "duplicates", "filemap"],
-        "objectref.etl duplicates.etl filemap.etl",
+        "--keep-going objectref.etl duplicates.etl filemap.etl",
         script
     );
 }
