@@ -4,14 +4,15 @@ use std::{io::Write, path::Path};
 
 use crate::{
     cancel::Cancel,
-    command::{Command, Dump, Setting},
+    command::{Command, Dump, LoadArgs, Setting},
     dump::dump,
     error::CommandError,
     expand::with_home,
     filter::Wildcard,
+    folder,
     help::help,
     list::list,
-    load,
+    load::Loading,
     messages::Messages,
     output::CommandOutput,
     screen::{ColorChoice, Screen},
@@ -91,9 +92,15 @@ impl Console {
         let screen = Screen::stdout(self.color);
         match command {
             Command::Quit => return Ok(Flow::Quit),
-            Command::Load(names) => self.load(&names, messages)?,
+            Command::Load(args) => self.load(&args, messages)?,
             Command::List => list(&self.session, out, screen)?,
             Command::Unload(names) => self.unload(&names)?,
+            Command::Dir(args) => folder::list(&args, out, screen)?,
+            Command::ChangeFolder(None) => folder::show_current(out)?,
+            Command::ChangeFolder(Some(folder)) => {
+                self.session.settle_paths();
+                folder::change(&folder, messages)?;
+            }
             Command::SymbolPath(None) => writeln!(out, "{}", self.session.symbol_path())?,
             Command::SymbolPath(Some(path)) => {
                 self.session.set_symbol_path(path);
@@ -115,20 +122,24 @@ impl Console {
         Ok(Flow::Continue)
     }
 
-    /// Replaces the loaded traces by those that can be loaded; by none only if all can.
+    /// Loads traces in place of those that are loaded, or beside them. As long as none can be loaded,
+    /// the session stays as it is.
     ///
     /// # Errors
     /// Names every file that could not be loaded.
     pub fn load(
         &mut self,
-        names: &[String],
+        args: &LoadArgs,
         messages: &mut Messages<'_>,
     ) -> Result<(), CommandError> {
-        let (files, errors) = load::open_all(names, messages);
-        if !files.is_empty() {
-            for file in &files {
-                messages.note(format_args!("loaded {}", file.path.display()));
-            }
+        let loaded = if args.append { self.session.files() } else { &[] };
+        let Loading { files, errors, .. } = Loading::run(args, loaded, messages);
+        if files.len() > 1 {
+            messages.note(format_args!("loaded {} files", files.len()));
+        }
+        if args.append {
+            self.session.add(files);
+        } else if !files.is_empty() {
             self.session.load(files);
         }
         if errors.is_empty() { Ok(()) } else { Err(CommandError::Load { errors }) }

@@ -42,6 +42,17 @@ pub enum CommandError {
         /// What was to be unloaded.
         name: String,
     },
+    /// A folder that cannot become the current one.
+    #[error("{}: cannot change to this folder: {source}", .folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A folder that cannot be listed.
+    #[error(transparent)]
+    List(#[from] ExpandError),
     /// The terminal cannot be used for typing.
     #[error("cannot read from the terminal: {source}; use -c COMMAND, or pipe commands in")]
     Terminal {

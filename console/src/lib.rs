@@ -14,6 +14,7 @@ pub mod expand;
 pub mod extraction;
 mod file_filter;
 pub mod filter;
+pub mod folder;
 pub mod help;
 pub mod list;
 pub mod load;

@@ -1,36 +1,84 @@
-//! `.load`: from a file name to a trace, extracted first where needed.
+//! `.load`: from what was typed to traces, extracted first where needed.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
+use handlescope_extract::ExtractError;
 use handlescope_model::{ArchiveError, Table, Trace};
 
 use crate::{
+    command::LoadArgs,
     error::LoadError,
-    expand::{TRACE_EXTENSIONS, expand, has_extension, is_extract},
-    extraction::{self, Freshness, beside, freshness, in_cache, prepare_folder},
+    expand::{SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract},
+    extraction::{self, Freshness, beside, freshness, in_cache, prepare_folder, side_by_side},
     messages::Messages,
     session::LoadedTrace,
 };
 
-/// Opens all files that some names stand for, and tells what happened to the others.
-pub fn open_all(
-    names: &[String],
-    messages: &mut Messages<'_>,
-) -> (Vec<LoadedTrace>, Vec<LoadError>) {
-    let (mut files, mut errors) = (Vec::new(), Vec::new());
-    for name in names {
-        let paths = expand(name).unwrap_or_else(|error| {
-            errors.push(error.into());
-            Vec::new()
-        });
-        for path in paths {
-            match open(path, messages) {
-                Ok(file) => files.push(file),
-                Err(error) => errors.push(error),
+/// What came of a `.load`.
+#[derive(Default)]
+pub(crate) struct Loading {
+    /// The traces that were opened.
+    pub(crate) files: Vec<LoadedTrace>,
+    /// What happened to the others.
+    pub(crate) errors: Vec<LoadError>,
+    /// By what name each trace was opened.
+    seen: HashMap<SameTrace, PathBuf>,
+}
+
+impl Loading {
+    /// Opens everything that was asked for, but for what is `loaded` already.
+    pub(crate) fn run(
+        args: &LoadArgs,
+        loaded: &[LoadedTrace],
+        messages: &mut Messages<'_>,
+    ) -> Loading {
+        let seen = loaded.iter().map(|file| (SameTrace::of(&file.path), file.path.clone()));
+        let mut loading = Loading { seen: seen.collect(), ..Loading::default() };
+        for query in &args.queries {
+            let mut problems = Vec::new();
+            let expanded = expand(query, args.recursive, &mut problems);
+            loading.errors.extend(problems.into_iter().map(LoadError::from));
+            for path in expanded.files {
+                loading.add(path, expanded.is_found, args.all, messages);
             }
         }
+        loading
     }
-    (files, errors)
+
+    fn add(&mut self, path: PathBuf, is_found: bool, all: bool, messages: &mut Messages<'_>) {
+        let same = SameTrace::of(&path);
+        if let Some(first) = self.seen.get(&same) {
+            let (path, first) = (path.display(), first.display());
+            messages.note(format_args!("{path} is not loaded again, it is the trace {first}"));
+            return;
+        }
+        self.seen.insert(same, path.clone());
+        match open(path, messages).and_then(|file| prefetched(file, all)) {
+            Ok(file) => {
+                let (path, how) = (file.path.display(), if all { ", all of it" } else { "" });
+                messages.note(format_args!("loaded {path}{how}"));
+                self.files.push(file);
+            }
+            // Archives of all sorts lie in folders.
+            Err(LoadError::Extract(ExtractError::WhichTrace { path, found: 0 })) if is_found => {
+                messages.note(format_args!("{} holds no trace", path.display()));
+            }
+            Err(error) => self.errors.push(error),
+        }
+    }
+}
+
+/// The trace, with every table read if `all` is wanted.
+fn prefetched(file: LoadedTrace, all: bool) -> Result<LoadedTrace, LoadError> {
+    if all {
+        for table in Table::ALL {
+            file.trace.frame(table)?;
+        }
+    }
+    Ok(file)
 }
 
 /// Opens an extract, or a trace by way of its extract.
@@ -52,7 +100,7 @@ pub fn open(path: PathBuf, messages: &mut Messages<'_>) -> Result<LoadedTrace, L
 /// The extract of a trace: the one that is there, or else a new one.
 fn extracted(path: &Path, messages: &mut Messages<'_>) -> Result<Trace, LoadError> {
     let (beside, in_cache) = (beside(path), in_cache(path));
-    for extract in [&beside, &in_cache] {
+    for extract in [&beside, &side_by_side(path), &in_cache] {
         match freshness(path, extract) {
             Freshness::UpToDate(trace) => return Ok(*trace),
             Freshness::Missing => {}

@@ -9,6 +9,7 @@ use clap::{CommandFactory, FromArgMatches};
 use handlescope_console::{
     cancel::{self, Cancel, Cancelled},
     cli::{Action, Cli},
+    command::LoadArgs,
     console::Console,
     error::CommandError,
     extraction::extract_files,
@@ -66,7 +67,7 @@ fn run(cli: Cli, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
     let mut console = Console::new(cli.symbol_path, cli.color, cancel);
     let mut loaded = Outcome::Worked;
     if !cli.files.is_empty()
-        && let Err(error) = console.load(&cli.files, messages)
+        && let Err(error) = console.load(&LoadArgs::replacing(cli.files), messages)
     {
         if !cli.keep_going {
             return Err(error);

@@ -1,7 +1,7 @@
 //! What a session knows: the loaded traces, and where symbols come from.
 
 use std::{
-    path::PathBuf,
+    path::{PathBuf, absolute},
     sync::{Arc, OnceLock},
 };
 
@@ -55,6 +55,20 @@ impl Session {
     /// Replaces the loaded traces.
     pub fn load(&mut self, files: Vec<LoadedTrace>) {
         self.files = files;
+    }
+
+    /// Adds traces behind those that are loaded.
+    pub fn add(&mut self, mut files: Vec<LoadedTrace>) {
+        self.files.append(&mut files);
+    }
+
+    /// Makes the paths of loaded traces independent of the current folder, which is about to change.
+    pub fn settle_paths(&mut self) {
+        for file in &mut self.files {
+            if let Ok(absolute) = absolute(&file.path) {
+                file.path = absolute;
+            }
+        }
     }
 
     /// Forgets the traces for which `wanted` is false.

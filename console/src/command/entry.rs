@@ -1,7 +1,9 @@
 //! From a line to a command: one function per command and kind, named in the registry.
 
+use std::path::Path;
+
 use super::{
-    Command, Dump,
+    Command, DirArgs, Dump, LoadArgs,
     error::ParseError,
     line::{Token, split},
     parse,
@@ -38,15 +40,42 @@ fn unknown_command(name: &str) -> ParseError {
     ParseError::UnknownCommand { name: name.to_owned(), hint }
 }
 
-/// `.load`
+/// `.load` and `.load+`
 pub(crate) fn load(entered: &Entered<'_>) -> Result<Command, ParseError> {
-    if entered.tokens.is_empty() {
+    let (args, words) = parse::options_and_words(entered.name, entered.tokens, registry::LOAD)?;
+    if words.is_empty() {
         return Err(ParseError::MissingArgument {
             command: entered.name.to_owned(),
-            what: "at least one file",
+            what: "at least one file, folder or pattern; .unload empties the session",
         });
     }
-    Ok(Command::Load(entered.texts()))
+    let queries = words.into_iter().map(|word| word.text.clone()).collect();
+    Ok(Command::Load(LoadArgs { queries, append: entered.name.ends_with('+'), ..args }))
+}
+
+/// `.dir`
+pub(crate) fn dir(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    let tokens: Vec<Token> = entered.tokens.iter().map(with_dash).collect();
+    let (args, words) = parse::options_and_words(entered.name, &tokens, registry::DIR)?;
+    let query = entered.at_most_one(&words, "one folder or pattern")?;
+    Ok(Command::Dir(DirArgs { query, ..args }))
+}
+
+/// An option that starts with `/`, as those of Windows' own `dir` do, with a `-` instead. What
+/// exists as a file is none.
+fn with_dash(token: &Token) -> Token {
+    let is_option = |name: &str| {
+        registry::command(".dir").is_some_and(|command| command.option(name).is_some())
+    };
+    let dashed = token.text.strip_prefix('/').map(|name| format!("-{name}"));
+    let dashed = dashed.filter(|name| is_option(name) && !Path::new(&token.text).exists());
+    Token { text: dashed.unwrap_or_else(|| token.text.clone()), ..token.clone() }
+}
+
+/// `.cd`
+pub(crate) fn change_folder(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    let words: Vec<&Token> = entered.tokens.iter().collect();
+    entered.at_most_one(&words, "one folder, in quotes if it has blanks").map(Command::ChangeFolder)
 }
 
 /// `.list`
@@ -161,6 +190,18 @@ impl Entered<'_> {
 
     pub(super) fn takes_nothing(&self) -> Result<(), ParseError> {
         self.tokens.first().map_or(Ok(()), |word| Err(self.too_many("no argument", word)))
+    }
+
+    fn at_most_one(
+        &self,
+        words: &[&Token],
+        takes: &'static str,
+    ) -> Result<Option<String>, ParseError> {
+        match words {
+            [] => Ok(None),
+            [word] => Ok(Some(word.text.clone())),
+            [_, second, ..] => Err(self.too_many(takes, second)),
+        }
     }
 
     pub(super) fn too_many(&self, takes: &'static str, word: &Token) -> ParseError {

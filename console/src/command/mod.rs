@@ -3,6 +3,7 @@
 mod display;
 pub(crate) mod entry;
 mod error;
+mod files;
 mod line;
 mod object_ref;
 pub(crate) mod parse;
@@ -13,6 +14,7 @@ mod values;
 pub use display::{DisplayArgs, ProcessFormat, TimeDigits, TimeFormat};
 pub use entry::Entered;
 pub use error::ParseError;
+pub use files::{DirArgs, LoadArgs};
 pub use line::{Quotes, Token, split};
 pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
 pub use setting::Setting;
@@ -23,12 +25,16 @@ pub use values::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
 /// A command line that means something.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// `.load`: files and patterns.
-    Load(Vec<String>),
+    /// `.load` and `.load+`
+    Load(LoadArgs),
     /// `.list`
     List,
     /// `.unload`: paths, names and patterns; none for everything.
     Unload(Vec<String>),
+    /// `.dir`
+    Dir(DirArgs),
+    /// `.cd`: the new folder, or none to show it.
+    ChangeFolder(Option<String>),
     /// `.sympath`: the new path, or none to show it.
     SymbolPath(Option<String>),
     /// `.dump`

@@ -46,28 +46,42 @@ pub(crate) fn items<'t, T>(
     items
 }
 
-/// Fills the arguments of a command from its options. `topic` is what to ask `.help` for.
+/// Fills the arguments of a command that has options only. `topic` is what to ask `.help` for.
 pub(crate) fn options<A: Default + 'static>(
     topic: &str,
     tokens: &[Token],
     groups: &'static [OptionGroup<A>],
 ) -> Result<A, ParseError> {
-    let all = || groups.iter().flat_map(|group| group.options);
+    let (args, words) = options_and_words(topic, tokens, groups)?;
+    match words.first() {
+        None => Ok(args),
+        Some(word) => Err(unknown(topic, word, groups)),
+    }
+}
+
+/// Fills the arguments of a command from its options, and returns the words between them.
+pub(crate) fn options_and_words<'t, A: Default + 'static>(
+    topic: &str,
+    tokens: &'t [Token],
+    groups: &'static [OptionGroup<A>],
+) -> Result<(A, Vec<&'t Token>), ParseError> {
     let find = |name: &str| {
-        let option = all().find(|option| option.is_named(name))?;
+        let option = all(groups).find(|option| option.is_named(name))?;
         Some((option, option.value().arity().1))
     };
-    let mut args = A::default();
+    let (mut args, mut words) = (A::default(), Vec::new());
     for item in items(tokens, find) {
         match item {
             Item::Option { spec, name, values } => take(spec, name, values, &mut args)?,
-            Item::Unknown(token) | Item::Word(token) => {
-                let known: Vec<_> = all().map(|option| option as &dyn OptionSpec).collect();
-                return Err(unknown(topic, token, &known));
-            }
+            Item::Unknown(token) => return Err(unknown(topic, token, groups)),
+            Item::Word(token) => words.push(token),
         }
     }
-    Ok(args)
+    Ok((args, words))
+}
+
+fn all<A>(groups: &'static [OptionGroup<A>]) -> impl Iterator<Item = &'static Opt<A>> {
+    groups.iter().flat_map(|group| group.options)
 }
 
 /// Hands an option its values.
@@ -91,10 +105,14 @@ fn take<A: Default + 'static>(
 }
 
 /// The error about a token that belongs to no option.
-fn unknown(topic: &str, token: &Token, options: &[&dyn OptionSpec]) -> ParseError {
-    let names = options.iter().flat_map(|option| option.doc().names).copied();
+fn unknown<A: Default + 'static>(
+    topic: &str,
+    token: &Token,
+    groups: &'static [OptionGroup<A>],
+) -> ParseError {
+    let names = all(groups).flat_map(|option| option.doc.names).copied();
     let nearest = suggest::nearest(&token.text, names)
-        .and_then(|name| Some((name, options.iter().find(|option| option.is_named(name))?)));
+        .and_then(|name| Some((name, all(groups).find(|option| option.is_named(name))?)));
     let (hint, help) = match nearest {
         Some((name, option)) => {
             (suggest::did_you_mean(name), format!("\n  {}", option.help_line()))

@@ -37,7 +37,7 @@ fn blank_lines_and_comments_are_no_commands() {
 fn commands_go_by_all_their_names_in_any_case() {
     assert_eq!(
         parse(".LOAD a.etl \"b c.etl\""),
-        Command::Load(vec!["a.etl".into(), "b c.etl".into()])
+        Command::Load(LoadArgs::replacing(vec!["a.etl".into(), "b c.etl".into()]))
     );
     assert_eq!(parse(" .list "), Command::List);
     assert_eq!(parse(".unload"), Command::Unload(vec![]));
@@ -208,7 +208,7 @@ fn an_unknown_command_or_kind_names_the_nearest() {
             ".dump Object",
             ".dump cannot dump 'Object', only ObjectRef, Process, Module, Stats, did you mean ObjectRef?",
         ),
-        (".load", ".load needs at least one file"),
+        (".load", ".load needs at least one file, folder or pattern; .unload empties the session"),
         (".quit now", ".quit takes no argument; 'now' is too much"),
     ] {
         assert_eq!(error(line), expected);

@@ -167,6 +167,12 @@ pub enum ValueError {
         /// What the filter's own error says.
         reason: String,
     },
+    /// An option that cannot be followed here.
+    #[error("{reason}")]
+    Refused {
+        /// Why, and what to use instead.
+        reason: &'static str,
+    },
 }
 
 /// Units of time in the order they are tried, with their seconds.

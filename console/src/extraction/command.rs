@@ -58,17 +58,15 @@ pub fn extract_files(
 fn inputs(names: &[String], messages: &mut Messages<'_>, worked: &mut bool) -> Vec<PathBuf> {
     let mut inputs = Vec::new();
     for name in names {
-        match expand(name) {
-            Ok(mut paths) => {
-                if paths.len() > 1 {
-                    paths.retain(|path| has_extension(path, TRACE_EXTENSIONS));
-                }
-                inputs.append(&mut paths);
-            }
-            Err(error) => {
-                messages.error(error);
-                *worked = false;
-            }
+        let mut problems = Vec::new();
+        let mut expanded = expand(name, false, &mut problems);
+        if expanded.is_found {
+            expanded.files.retain(|path| has_extension(path, TRACE_EXTENSIONS));
+        }
+        inputs.append(&mut expanded.files);
+        for problem in problems {
+            messages.error(problem);
+            *worked = false;
         }
     }
     inputs

@@ -9,7 +9,7 @@ use std::path::Path;
 use handlescope_extract::{ExtractError, ExtractSummary, extract};
 
 pub use command::extract_files;
-pub(crate) use paths::{Freshness, beside, freshness, in_cache, prepare_folder};
+pub(crate) use paths::{Freshness, beside, freshness, in_cache, prepare_folder, side_by_side};
 pub(crate) use report::{line, lost};
 
 use crate::{messages::Messages, progress::Progress};

@@ -9,10 +9,7 @@ use std::{
 
 use handlescope_model::{ArchiveError, SCHEMA_VERSION, Table, Trace};
 
-use crate::expand::EXTRACT_EXTENSION;
-
-/// Folder of extracts beside their traces, as ETWAnalyzer names it.
-const EXTRACT_FOLDER: &str = "Extract";
+use crate::expand::{EXTRACT_EXTENSION, EXTRACT_FOLDER, stem};
 
 /// `Extract/NAME.json7z` beside a trace.
 pub(crate) fn beside(trace: &Path) -> PathBuf {
@@ -35,14 +32,14 @@ pub(crate) fn in_cache(trace: &Path) -> PathBuf {
         .join(file_name(trace))
 }
 
+/// `NAME.json7z` in the folder of a trace, where somebody may have put it.
+pub(crate) fn side_by_side(trace: &Path) -> PathBuf {
+    trace.with_file_name(file_name(trace))
+}
+
 /// The extract's name: that of the trace with another extension. Of `a.etl.zip` both go.
 pub(super) fn file_name(trace: &Path) -> PathBuf {
-    let mut stem = PathBuf::from(trace.file_stem().unwrap_or_default());
-    let is_archive = !crate::expand::has_extension(trace, &["etl"]);
-    if is_archive && crate::expand::has_extension(&stem, &["etl"]) {
-        stem.set_extension("");
-    }
-    let mut name = stem.into_os_string();
+    let mut name = stem(trace);
     name.push(".");
     name.push(EXTRACT_EXTENSION);
     PathBuf::from(name)

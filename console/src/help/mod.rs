@@ -41,6 +41,11 @@ enum Topic {
 /// Finds what the words are about: `.dump` in front of a kind, and a kind in front of an option,
 /// may be there or not.
 fn topic(words: &[String]) -> Result<Topic, ParseError> {
+    if let [command, name] = words
+        && let Some(option) = registry::command(command).and_then(|command| command.option(name))
+    {
+        return Ok(Topic::Option(option));
+    }
     let words = match words {
         [first, rest @ ..] if !rest.is_empty() && registry::command(first).is_some() => rest,
         _ => words,

@@ -8,7 +8,8 @@ use nu_ansi_term::Style;
 use crate::{
     error::CommandError,
     registry::{
-        Arguments, COMMANDS, CommandSpec, KINDS, KindSpec, OptionSpec, TOPICS, TopicSpec, ValueKind,
+        Arguments, COMMANDS, CommandSpec, GroupView, KINDS, KindSpec, OptionSpec, TOPICS,
+        TopicSpec, ValueKind,
     },
     screen::Screen,
     table,
@@ -62,6 +63,7 @@ impl<'a> Page<'a> {
         }
         writeln!(self.out)?;
         self.paragraph(command.details)?;
+        self.options(&(command.groups)())?;
         if command.arguments == Arguments::Kind {
             self.heading("Kinds")?;
             let kinds: Vec<_> =
@@ -79,20 +81,7 @@ impl<'a> Page<'a> {
         let title = format!(".dump {} [OPTION…]", kind.name);
         writeln!(self.out, "{}  {}", self.bold(title), kind.summary)?;
         self.paragraph(kind.details)?;
-        let (idle, active): (Vec<_>, Vec<_>) =
-            (kind.groups)().into_iter().partition(|group| group.options.iter().all(is_idle));
-        let usages = active.iter().flat_map(|group| &group.options).map(|option| option.usage());
-        let width = usages.map(|usage| usage.chars().count()).max().unwrap_or_default();
-        for group in &active {
-            self.heading(group.title)?;
-            let rows = group.options.iter().map(|o| [o.usage(), o.doc().help.to_owned()]);
-            self.aligned(&rows.collect::<Vec<_>>(), width)?;
-        }
-        for group in &idle {
-            let names: Vec<_> = group.options.iter().map(|option| option.name()).collect();
-            writeln!(self.out)?;
-            self.paragraph(&format!("{}: {}", group.title, names.join(", ")))?;
-        }
+        self.options(&(kind.groups)())?;
         self.heading("Examples")?;
         let lines = kind.examples.iter().map(|example| example.line.chars().count());
         let width = lines.max().unwrap_or_default();
@@ -133,6 +122,25 @@ impl<'a> Page<'a> {
         self.paragraph(option.doc().details)?;
         self.heading("Example")?;
         writeln!(self.out, "  {}", option.doc().example)?;
+        Ok(())
+    }
+
+    /// Options under their headings; those without effect are only named.
+    fn options(&mut self, groups: &[GroupView]) -> Result<(), CommandError> {
+        let (idle, active): (Vec<_>, Vec<_>) =
+            groups.iter().partition(|group| group.options.iter().all(is_idle));
+        let usages = active.iter().flat_map(|group| &group.options).map(|option| option.usage());
+        let width = usages.map(|usage| usage.chars().count()).max().unwrap_or_default();
+        for group in &active {
+            self.heading(group.title)?;
+            let rows = group.options.iter().map(|o| [o.usage(), o.doc().help.to_owned()]);
+            self.aligned(&rows.collect::<Vec<_>>(), width)?;
+        }
+        for group in &idle {
+            let names: Vec<_> = group.options.iter().map(|option| option.name()).collect();
+            writeln!(self.out)?;
+            self.paragraph(&format!("{}: {}", group.title, names.join(", ")))?;
+        }
         Ok(())
     }
 

@@ -1,6 +1,10 @@
 //! The commands.
 
-use super::{Arguments, CommandSpec};
+use super::{
+    Arguments, CommandSpec,
+    files::{DIR, LOAD},
+    views,
+};
 use crate::command::{entry, setting};
 
 const FILES: &str = "Files";
@@ -13,18 +17,32 @@ pub static COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         names: &[".load"],
         group: FILES,
-        usage: "FILE…",
+        usage: "QUERY…",
         arguments: Arguments::Files,
         summary: "load traces instead of those that are loaded",
-        details: "FILE is an extract (.json7z), or a trace (.etl, also inside a .zip or .7z) that is \
-                  extracted first. The extract is kept as Extract/NAME.json7z beside the trace and \
-                  used again as long as it is up to date. * and ? in the file name stand for many \
-                  files. Files that cannot be loaded are named, the others are loaded; when none \
-                  can, the session stays as it is.",
+        details: "QUERY is an extract (.json7z), a trace (.etl, also inside a .zip or .7z), a folder \
+                  of such files, or a pattern like *leak*;!*old* for their names. A trace is \
+                  extracted first; the extract is kept as Extract/NAME.json7z beside it and used \
+                  again as long as it is up to date. A trace and its extract are loaded once. \
+                  Files that cannot be loaded are named, the others are loaded; when none can, the \
+                  session stays as it is.",
         examples: &[
             ".load examples/leaky.etl",
+            ".load -r examples",
             ".load \"C:\\traces\\my trace.etl\" Extract/*.json7z",
         ],
+        groups: || views(LOAD),
+        parse: entry::load,
+    },
+    CommandSpec {
+        names: &[".load+"],
+        group: FILES,
+        usage: "QUERY…",
+        arguments: Arguments::Files,
+        summary: "load traces beside those that are loaded",
+        details: "QUERY is written as for .load. What is loaded already stays as it is.",
+        examples: &[".load+ examples/leaky.etl"],
+        groups: || views(LOAD),
         parse: entry::load,
     },
     CommandSpec {
@@ -35,6 +53,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         summary: "list the loaded traces",
         details: "The number is the file index of the JSON output.",
         examples: &[".list"],
+        groups: Vec::new,
         parse: entry::list,
     },
     CommandSpec {
@@ -45,7 +64,32 @@ pub static COMMANDS: &[CommandSpec] = &[
         summary: "forget loaded traces, all of them or those named",
         details: "FILE is a path as .list shows it, or just the file name; * and ? work.",
         examples: &[".unload", ".unload leaky.etl"],
+        groups: Vec::new,
         parse: entry::unload,
+    },
+    CommandSpec {
+        names: &[".dir"],
+        group: FILES,
+        usage: "[FOLDER|PATTERN]",
+        arguments: Arguments::Files,
+        summary: "list folders, traces and extracts on disk",
+        details: "Tells of each trace whether it has an extract: loading it then takes no time. \
+                  PATTERN is written as for .load. Without either, it is about the current folder. \
+                  Options may start with / too.",
+        examples: &[".dir", ".dir -od examples", ".dir -r *leak*"],
+        groups: || views(DIR),
+        parse: entry::dir,
+    },
+    CommandSpec {
+        names: &[".cd"],
+        group: FILES,
+        usage: "[FOLDER]",
+        arguments: Arguments::Files,
+        summary: "show or change the current folder",
+        details: "~ is the home folder. Loaded traces stay loaded.",
+        examples: &[".cd", ".cd examples"],
+        groups: Vec::new,
+        parse: entry::change_folder,
     },
     CommandSpec {
         names: &[".dump"],
@@ -56,6 +100,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         details: "KIND says what to print; each kind has its own options, see .help KIND. Names of \
                   kinds and options may be written in any case.",
         examples: &[".dump ObjectRef -Leak -ShowStack", ".dump Process"],
+        groups: Vec::new,
         parse: entry::dump,
     },
     CommandSpec {
@@ -68,6 +113,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                   given. One argument leaves the digits as they are; none goes back to Local with \
                   6 digits.",
         examples: &[".timefmt s", ".timefmt LocalTime 3", ".timefmt"],
+        groups: Vec::new,
         parse: setting::time_format,
     },
     CommandSpec {
@@ -78,6 +124,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         summary: "digits behind the second, 0 to 6",
         details: "For times and lifetimes. Without an argument there are 6 again.",
         examples: &[".timedigits 3", ".timedigits"],
+        groups: Vec::new,
         parse: setting::time_digits,
     },
     CommandSpec {
@@ -89,6 +136,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         details: "FORMAT is that of -ProcessFmt: start, end and duration in a time format, or None. \
                   Without an argument there are + and - again.",
         examples: &[".processfmt s", ".processfmt None", ".processfmt"],
+        groups: Vec::new,
         parse: setting::process_format,
     },
     CommandSpec {
@@ -99,6 +147,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         summary: "print whole paths of files, or names again",
         details: "Each use turns it over. -ShowFullFileName is for one query.",
         examples: &[".sffn"],
+        groups: Vec::new,
         parse: setting::file_names,
     },
     CommandSpec {
@@ -110,6 +159,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         details: "Lines are cut unless it is switched off; a pipe or file always gets whole lines. \
                   Without an argument it tells how it is. -Clip and -NoClip are for one query.",
         examples: &[".clip 0", ".clip"],
+        groups: Vec::new,
         parse: setting::clip,
     },
     CommandSpec {
@@ -120,6 +170,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         summary: "clear the screen",
         details: "Also what has scrolled away. Does nothing in a pipe or file.",
         examples: &[".cls"],
+        groups: Vec::new,
         parse: setting::clear_screen,
     },
     CommandSpec {
@@ -135,6 +186,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             ".sympath examples/symbols",
             ".sympath srv*C:\\Symbols*https://msdl.microsoft.com/download/symbols",
         ],
+        groups: Vec::new,
         parse: entry::symbol_path,
     },
     CommandSpec {
@@ -145,6 +197,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         summary: "list the commands, or explain one",
         details: "TOPIC is a command, a kind of .dump, or an option.",
         examples: &[".help", ".help ObjectRef", ".help ObjectRef -Leak", ".help .load"],
+        groups: Vec::new,
         parse: entry::help,
     },
     CommandSpec {
@@ -155,6 +208,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         summary: "leave",
         details: "So does Ctrl-D on an empty line, and the end of a script.",
         examples: &[".quit"],
+        groups: Vec::new,
         parse: entry::quit,
     },
 ];

@@ -2,6 +2,7 @@
 //! so that what is accepted, explained, offered and coloured is the same thing.
 
 mod commands;
+mod files;
 mod kinds;
 mod object_ref;
 mod option;
@@ -9,6 +10,7 @@ pub(crate) mod suggest;
 mod topics;
 
 pub use commands::COMMANDS;
+pub(crate) use files::{DIR, LOAD};
 pub use kinds::KINDS;
 pub(crate) use kinds::{MODULE, PROCESS, STATS};
 pub(crate) use object_ref::GROUPS as OBJECT_REF;
@@ -34,6 +36,8 @@ pub struct CommandSpec {
     pub details: &'static str,
     /// Command lines that work.
     pub examples: &'static [&'static str],
+    /// Its options; those of `.dump` belong to the kinds.
+    pub groups: fn() -> Vec<GroupView>,
     /// Makes the command of what follows its name.
     pub(crate) parse: fn(&Entered<'_>) -> Result<Command, ParseError>,
 }
@@ -130,6 +134,16 @@ impl CommandSpec {
     /// Whether it goes by this name, in any case.
     pub fn is_named(&self, name: &str) -> bool {
         self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    /// All its options.
+    pub fn options(&self) -> Vec<&'static dyn OptionSpec> {
+        (self.groups)().into_iter().flat_map(|group| group.options).collect()
+    }
+
+    /// The option of this name, in any case.
+    pub fn option(&self, name: &str) -> Option<&'static dyn OptionSpec> {
+        self.options().into_iter().find(|option| option.is_named(name))
     }
 }
 

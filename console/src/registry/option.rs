@@ -63,6 +63,14 @@ pub enum Take<A: 'static> {
     Digits(fn(&mut A) -> &mut Option<TimeDigits>),
     /// A file to write.
     File(fn(&mut A) -> &mut Option<PathBuf>),
+    /// A folder.
+    Folder(fn(&mut A) -> &mut Option<PathBuf>),
+    /// Files to read: a name, folder or pattern. May be given several times.
+    Query(fn(&mut A) -> &mut Vec<String>),
+    /// Text of so many words at most, joined by blanks; the placeholder stands for it in the help.
+    Text(&'static str, usize, fn(&mut A) -> &mut Option<String>),
+    /// So many values at most, none of them any use, because of the reason.
+    Refused(usize, &'static str),
     /// So many values at most, all without effect, and the place for the reason to tell.
     Ignored(usize, &'static str, fn(&mut A) -> &mut Vec<&'static str>),
 }
@@ -115,6 +123,12 @@ pub enum ValueKind {
     Digits,
     /// A file to write.
     File,
+    /// A folder.
+    Folder,
+    /// Files to read.
+    Query,
+    /// Text of so many words at most, with its placeholder.
+    Text(&'static str, usize),
     /// Up to so many values without effect.
     Ignored(usize),
 }
@@ -135,6 +149,9 @@ impl ValueKind {
             ValueKind::Choice(words) => choice_placeholder(words),
             ValueKind::Digits => "DIGITS".into(),
             ValueKind::File => "FILE".into(),
+            ValueKind::Folder => "FOLDER".into(),
+            ValueKind::Query => "QUERY".into(),
+            ValueKind::Text(placeholder, _) => (*placeholder).into(),
             ValueKind::Ignored(0) => String::new(),
             ValueKind::Ignored(_) => "…".into(),
         }
@@ -150,7 +167,10 @@ impl ValueKind {
             | ValueKind::Address
             | ValueKind::Choice(_)
             | ValueKind::Digits
-            | ValueKind::File => (1, 1),
+            | ValueKind::File
+            | ValueKind::Folder
+            | ValueKind::Query => (1, 1),
+            ValueKind::Text(_, most) => (1, *most),
             ValueKind::Ignored(most) => (0, *most),
             ValueKind::Seconds | ValueKind::Count(_) | ValueKind::Top => (1, 2),
         }
@@ -220,7 +240,10 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::ProcessFormat(_) => ValueKind::Choice(process_words().collect()),
             Take::Digits(_) => ValueKind::Digits,
             Take::File(_) => ValueKind::File,
-            Take::Ignored(most, ..) => ValueKind::Ignored(*most),
+            Take::Folder(_) => ValueKind::Folder,
+            Take::Query(_) => ValueKind::Query,
+            Take::Text(placeholder, most, _) => ValueKind::Text(placeholder, *most),
+            Take::Ignored(most, ..) | Take::Refused(most, _) => ValueKind::Ignored(*most),
         }
     }
 
@@ -252,7 +275,13 @@ impl<A> Opt<A> {
             Take::TimeFormat(field) => *field(args) = Some(time_format(first)?),
             Take::ProcessFormat(field) => *field(args) = Some(process_format(first)?),
             Take::Digits(field) => *field(args) = Some(TimeDigits::parse(first)?),
-            Take::File(field) => *field(args) = Some(with_home(first)),
+            Take::File(field) | Take::Folder(field) => *field(args) = Some(with_home(first)),
+            Take::Query(field) => field(args).push(first.to_owned()),
+            Take::Text(_, _, field) => {
+                let words: Vec<&str> = values.iter().map(|token| token.text.as_str()).collect();
+                *field(args) = Some(words.join(" "));
+            }
+            Take::Refused(_, reason) => return Err(ValueError::Refused { reason }),
             Take::Ignored(_, note, field) => field(args).push(note),
         }
         Ok(())

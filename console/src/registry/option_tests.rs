@@ -185,7 +185,12 @@ fn a_bad_value_is_told_with_the_help_line_of_its_option() {
     for_each_option(|kind, option| {
         let bad: &[&str] = match option.value() {
             // Any name is a file, and these have no value or take any.
-            ValueKind::None | ValueKind::Ignored(_) | ValueKind::File => &[],
+            ValueKind::None
+            | ValueKind::Ignored(_)
+            | ValueKind::File
+            | ValueKind::Folder
+            | ValueKind::Query
+            | ValueKind::Text(..) => &[],
             ValueKind::Filter(_) | ValueKind::Processes => &[&filter],
             ValueKind::Seconds => &["soon", "1,5", "2 1", "1KB"],
             ValueKind::Count(_) => &["many", "1.5", "2 1", "1s"],

@@ -5,6 +5,8 @@ mod json;
 mod text;
 mod time;
 
+pub(crate) use text::clean::Clean;
+
 use std::io::{self, BufWriter, Write};
 
 use self::clip::Clip;

@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn commands_are_offered_first_and_a_forgotten_dot_is_added() {
         assert_eq!(offered("").len(), COMMANDS.len());
-        assert_eq!(offered(".l"), [".load", ".list"]);
+        assert_eq!(offered(".l"), [".load", ".load+", ".list"]);
         assert_eq!(offered(".DU"), [".dump"]);
         assert_eq!(offered("du"), [".dump"]);
         assert_eq!(offered(".ex"), [".exit"]);
@@ -309,7 +309,7 @@ mod tests {
     fn help_offers_topics() {
         assert_eq!(offered(".help ob"), ["ObjectRef"]);
         assert_eq!(offered(".help fi"), ["filters"]);
-        assert_eq!(offered(".help .d"), [".dump"]);
+        assert_eq!(offered(".help .d"), [".dir", ".dump"]);
         assert_eq!(offered(".help .dump st"), ["Stats"]);
         assert_eq!(offered(".help ObjectRef -le"), ["-Leak"]);
     }

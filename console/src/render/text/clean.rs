@@ -5,7 +5,7 @@ use std::fmt;
 /// Text out of a trace. A name may hold anything: control characters are escaped, so that it
 /// cannot break lines or talk to the terminal.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clean<'a>(pub(super) &'a str);
+pub(crate) struct Clean<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Clean<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

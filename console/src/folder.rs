@@ -1,0 +1,223 @@
+//! `.dir` and `.cd`: folders on disk.
+
+use std::{
+    cmp::Reverse,
+    env,
+    ffi::OsString,
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use indicatif::DecimalBytes;
+use jiff::{Timestamp, tz::TimeZone};
+
+use crate::{
+    command::DirArgs,
+    error::CommandError,
+    expand::{ExpandError, Pattern, Walk, folders_in, is_extract, with_home},
+    extraction::{Freshness, beside, freshness, in_cache, side_by_side},
+    messages::Messages,
+    render::Clean,
+    screen::Screen,
+    table,
+};
+
+/// Prints the current folder.
+///
+/// # Errors
+/// When there is none any more, or `out` cannot be written.
+pub fn show_current(out: &mut dyn Write) -> Result<(), CommandError> {
+    let folder = env::current_dir()
+        .map_err(|source| CommandError::Folder { folder: PathBuf::from("."), source })?;
+    writeln!(out, "{}", Clean(&folder.to_string_lossy()))?;
+    Ok(())
+}
+
+/// Makes a folder the current one.
+///
+/// # Errors
+/// When that does not work.
+pub fn change(folder: &str, messages: &mut Messages<'_>) -> Result<(), CommandError> {
+    let folder = with_home(folder);
+    let changed = env::set_current_dir(&folder).and_then(|()| env::current_dir());
+    let now = changed.map_err(|source| CommandError::Folder { folder, source })?;
+    messages.note(format_args!("current folder is {}", now.display()));
+    Ok(())
+}
+
+/// Prints folders, traces and extracts.
+///
+/// # Errors
+/// When the folder cannot be listed, or `out` cannot be written.
+pub fn list(args: &DirArgs, out: &mut dyn Write, screen: Screen) -> Result<(), CommandError> {
+    let rows = rows(args)?;
+    if rows.is_empty() {
+        writeln!(out, "No folders, traces or extracts are there.")?;
+        return Ok(());
+    }
+    let mut table = table::table(screen, &["Written", "Size", "State", "Name"]);
+    for row in &rows {
+        let name = row.path.to_string_lossy();
+        table.add_row([
+            row.written.map_or_else(|| "unknown".to_owned(), local),
+            row.size.map_or_else(|| "<DIR>".to_owned(), |size| DecimalBytes(size).to_string()),
+            row.state.to_owned(),
+            Clean(&name).to_string(),
+        ]);
+    }
+    table::align_right(&mut table, &[1]);
+    write!(out, "{}", table::text(&table))?;
+    Ok(())
+}
+
+/// A folder, trace or extract.
+struct Row {
+    path: PathBuf,
+    written: Option<SystemTime>,
+    /// Bytes; `None` for a folder.
+    size: Option<u64>,
+    state: &'static str,
+}
+
+impl Row {
+    fn new(path: PathBuf) -> Row {
+        let metadata = fs::metadata(&path).ok();
+        let is_folder = path.is_dir();
+        Row {
+            written: metadata.as_ref().and_then(|metadata| metadata.modified().ok()),
+            size: metadata.filter(|_| !is_folder).map(|metadata| metadata.len()),
+            state: if is_folder { "" } else { state(&path) },
+            path,
+        }
+    }
+}
+
+/// Folders first.
+fn rows(args: &DirArgs) -> Result<Vec<Row>, ExpandError> {
+    let (folder, pattern) = place(args.query.as_deref())?;
+    let mut problems = Vec::new();
+    let mut walk =
+        Walk { recursive: args.recursive, pattern: pattern.as_ref(), problems: &mut problems };
+    let files = walk.files_in(&folder)?;
+    let mut rows: Vec<Row> = folders_in(&folder)?
+        .into_iter()
+        .filter(|folder| pattern.as_ref().is_none_or(|pattern| pattern.matches(folder)))
+        .chain(files)
+        .map(Row::new)
+        .collect();
+    let by_time = |row: &Row| row.written.filter(|_| args.by_time);
+    rows.sort_by_cached_key(|row| (Reverse(row.size.is_none()), by_time(row), sorted(&row.path)));
+    Ok(rows)
+}
+
+/// Names in any case, as Windows sorts them.
+fn sorted(path: &Path) -> (OsString, OsString) {
+    (path.as_os_str().to_ascii_lowercase(), path.as_os_str().to_owned())
+}
+
+/// The folder to list, and what its files have to be called like.
+fn place(query: Option<&str>) -> Result<(PathBuf, Option<Pattern>), ExpandError> {
+    let Some(query) = query else { return Ok((PathBuf::new(), None)) };
+    let path = with_home(query);
+    if path.is_dir() {
+        return Ok((path, None));
+    }
+    match Pattern::new(&path)? {
+        Some((folder, pattern)) => Ok((folder, Some(pattern))),
+        None if path.exists() => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let folder = path.parent().unwrap_or(Path::new(""));
+            Ok((folder.to_path_buf(), Some(Pattern::parse(&name)?)))
+        }
+        None => Err(ExpandError::missing(path)),
+    }
+}
+
+/// What a file is worth to `.load`.
+fn state(path: &Path) -> &'static str {
+    if is_extract(path) {
+        return "extract";
+    }
+    let mut state = "not extracted";
+    for extract in [beside(path), side_by_side(path), in_cache(path)] {
+        match freshness(path, &extract) {
+            Freshness::UpToDate(_) => return "extracted",
+            Freshness::Stale(_) => state = "extract outdated",
+            Freshness::Missing => {}
+        }
+    }
+    state
+}
+
+/// A time in the zone of this machine.
+fn local(time: SystemTime) -> String {
+    Timestamp::try_from(time).map_or_else(
+        |_| "unknown".to_owned(),
+        |time| time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn listed(args: &DirArgs) -> Vec<String> {
+        let rows = rows(args).expect("a folder that can be listed");
+        let name = |row: &Row| row.path.file_name().expect("a name").to_string_lossy().into_owned();
+        rows.iter().map(name).collect()
+    }
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("z")).expect("a folder");
+        for (name, minutes) in [("a.etl", 3), ("B.etl", 2), ("c.json7z", 1), ("z/d.etl", 4)] {
+            let file = fs::File::create(folder.path().join(name)).expect("a file");
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(minutes * 60);
+            file.set_modified(time).expect("a time");
+        }
+        fs::write(folder.path().join("e.txt"), "").expect("a file");
+        folder
+    }
+
+    #[test]
+    fn folders_come_first_and_files_by_name_or_by_time() {
+        let folder = folder();
+        let query = Some(folder.path().to_string_lossy().into_owned());
+        let by_name = DirArgs { query, ..DirArgs::default() };
+        assert_eq!(listed(&by_name), ["z", "a.etl", "B.etl", "c.json7z"]);
+        let by_time = DirArgs { by_time: true, ..by_name.clone() };
+        assert_eq!(listed(&by_time), ["z", "c.json7z", "B.etl", "a.etl"]);
+        let below = DirArgs { recursive: true, ..by_name };
+        assert_eq!(listed(&below), ["z", "a.etl", "B.etl", "c.json7z", "d.etl"]);
+    }
+
+    #[test]
+    fn a_pattern_or_a_name_lists_what_it_fits() {
+        let folder = folder();
+        let listed = |query: &str| {
+            let query = Some(folder.path().join(query).to_string_lossy().into_owned());
+            listed(&DirArgs { query, ..DirArgs::default() })
+        };
+        assert_eq!(listed("*.etl"), ["a.etl", "B.etl"]);
+        assert_eq!(listed("a.etl"), ["a.etl"]);
+        let wrong = folder.path().join("aa.etl").to_string_lossy().into_owned();
+        assert!(rows(&DirArgs { query: Some(wrong), ..DirArgs::default() }).is_err());
+    }
+
+    #[test]
+    fn a_line_says_when_how_large_and_whether_extracted() {
+        let folder = folder();
+        let query = Some(folder.path().to_string_lossy().into_owned());
+        let mut out = Vec::new();
+        list(&DirArgs { query, ..DirArgs::default() }, &mut out, Screen::PLAIN).expect("a list");
+        let text = String::from_utf8(out).expect("text");
+        let line = |name: &str| text.lines().find(|line| line.ends_with(name)).expect(name);
+        assert!(line("z").contains("<DIR>"), "{text}");
+        assert!(line("a.etl").contains("0 B  not extracted"), "{text}");
+        assert!(line("c.json7z").contains("0 B  extract "), "{text}");
+    }
+}

@@ -1,0 +1,63 @@
+//! The options of commands about files.
+
+use super::{Doc, Opt, OptionGroup, Take};
+use crate::command::{DirArgs, LoadArgs};
+
+/// Options of `.load` and `.load+`.
+pub(crate) static LOAD: &[OptionGroup<LoadArgs>] = &[OptionGroup {
+    title: "Options",
+    options: &[
+        Opt {
+            doc: Doc {
+                names: &["-r", "-rec", "-recursive"],
+                help: "look into folders below folders, too",
+                details: "Counts for every QUERY of the line, wherever it stands.",
+                example: "-r examples",
+            },
+            take: Take::Switch(|args| &mut args.recursive),
+        },
+        Opt {
+            doc: Doc {
+                names: &["-all"],
+                help: "read everything at once",
+                details: "Otherwise a table is read by the first query that needs it.",
+                example: "-all examples",
+            },
+            take: Take::Switch(|args| &mut args.all),
+        },
+        Opt {
+            doc: Doc {
+                names: &["-fd", "-filedir"],
+                help: "may stand in front of a QUERY",
+                details: "ETWAnalyzer has it, so it is accepted; it changes nothing.",
+                example: "-fd examples",
+            },
+            take: Take::Set(|_| ()),
+        },
+    ],
+}];
+
+/// Options of `.dir`.
+pub(crate) static DIR: &[OptionGroup<DirArgs>] = &[OptionGroup {
+    title: "Options",
+    options: &[
+        Opt {
+            doc: Doc {
+                names: &["-r", "-rec", "-recursive"],
+                help: "look into folders below, too",
+                details: "Files below are listed with their folders.",
+                example: "-r",
+            },
+            take: Take::Switch(|args| &mut args.recursive),
+        },
+        Opt {
+            doc: Doc {
+                names: &["-od"],
+                help: "sort by time instead of by name",
+                details: "The time a file was written last; the newest comes last.",
+                example: "-od",
+            },
+            take: Take::Switch(|args| &mut args.by_time),
+        },
+    ],
+}];
