@@ -7,7 +7,7 @@ use reedline::{Completer, CompletionResult, Span, Suggestion};
 use super::{
     Known, SharedKnown,
     filter_values::{self, FilterValue},
-    paths::{self, starts_with},
+    paths::{self, Wanted, starts_with},
 };
 use crate::{
     command::{Quotes, Token, entry, parse, split},
@@ -30,7 +30,7 @@ impl Completer for CommandCompleter {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let head = line.get(..pos).unwrap_or(line);
-        CompletionResult::fresh(suggestions(head, &known))
+        CompletionResult::fresh(complete(head, &known))
     }
 }
 
@@ -42,8 +42,8 @@ struct Position<'a> {
     is_quoted: bool,
 }
 
-/// What could stand at the end of `head`.
-fn suggestions(head: &str, known: &Known) -> Vec<Suggestion> {
+/// What could stand at the end of `head`, the line up to the cursor.
+pub fn complete(head: &str, known: &Known) -> Vec<Suggestion> {
     let tokens = split(head);
     let open = tokens
         .split_last()
@@ -71,7 +71,8 @@ impl Position<'_> {
         let Some(command) = registry::command(&first.text) else { return Vec::new() };
         match command.arguments {
             Arguments::None => Vec::new(),
-            Arguments::Files | Arguments::SymbolPath => self.files(),
+            Arguments::Files => self.files(Wanted::Traces),
+            Arguments::SymbolPath => self.files(Wanted::Folders),
             Arguments::LoadedFiles => self.loaded(known),
             Arguments::Topic => self.topics(arguments),
             Arguments::Kind => self.dump(arguments, known),
@@ -98,8 +99,8 @@ impl Position<'_> {
             .collect()
     }
 
-    fn files(&self) -> Vec<Suggestion> {
-        let candidates = paths::candidates(self.word).into_iter();
+    fn files(&self, wanted: Wanted) -> Vec<Suggestion> {
+        let candidates = paths::candidates(self.word, wanted).into_iter();
         candidates.map(|candidate| self.path(&candidate.path, candidate.is_folder)).collect()
     }
 
@@ -191,7 +192,7 @@ impl Position<'_> {
             ValueKind::Choice(words) => self.words(words),
             ValueKind::Processes => self.filters(filter_values::processes(self.word, known)),
             ValueKind::Filter(texts) => self.filters(filter_values::texts(self.word, texts, known)),
-            ValueKind::File => self.files(),
+            ValueKind::File => self.files(Wanted::Tables),
             _ => Vec::new(),
         }
     }
@@ -256,7 +257,7 @@ mod tests {
     fn offered(head: &str) -> Vec<String> {
         let loaded = vec!["/t/leaky.etl".into(), "/t/my trace.etl".into()];
         let known = Known { loaded, values: Vec::new() };
-        suggestions(head, &known).into_iter().map(|suggestion| suggestion.value).collect()
+        complete(head, &known).into_iter().map(|suggestion| suggestion.value).collect()
     }
 
     #[test]
@@ -322,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_suggestion_replaces_the_word_and_no_more() {
-        let first = suggestions(".dump obj", &Known::default()).remove(0);
+        let first = complete(".dump obj", &Known::default()).remove(0);
         assert_eq!((first.span.start, first.span.end), (6, 9));
         assert!(first.append_whitespace);
     }

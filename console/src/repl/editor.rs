@@ -45,6 +45,8 @@ pub(super) fn editor(
         .with_hinter(Box::new(CommandHinter::new(dim)))
         .with_edit_mode(Box::new(Emacs::new(keys)))
         .with_ansi_colors(is_colored);
+    // As shells have it: what starts with a blank is not remembered, so blank lines are not either.
+    editor = editor.with_history_exclusion_prefix(Some(" ".into()));
     match history() {
         Some(Ok(history)) => editor = editor.with_history(Box::new(history)),
         Some(Err(error)) => messages.note(format_args!("the history cannot be kept: {error}")),

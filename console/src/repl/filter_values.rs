@@ -10,6 +10,12 @@ use crate::registry::Texts;
 /// thousands of names.
 const MOST: usize = 200;
 
+/// So many names are offered whole, also those that lie deeper.
+const FEW: usize = 20;
+
+/// What the name of an object is described as.
+const NAME: &str = "object name";
+
 /// A value of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FilterValue {
@@ -40,11 +46,33 @@ impl<'a> Typed<'a> {
         }
     }
 
-    fn value(&self, value: impl Into<String>, description: impl Into<String>) -> FilterValue {
-        let value = value.into();
+    fn value(&self, value: impl AsRef<str>, description: impl Into<String>) -> FilterValue {
+        let value = typeable(value.as_ref());
         let filter = format!("{}{value}", self.fixed);
         FilterValue { filter, value, description: description.into(), is_open: false }
     }
+}
+
+/// A text out of a trace as it can stand in a filter and on a terminal: `?` covers a character that
+/// would end the part or talk to the terminal, and a `!` in front that would exclude.
+fn typeable(text: &str) -> String {
+    let excludes = |at: usize, character: char| at == 0 && character == '!';
+    let character = |(at, character): (usize, char)| match character {
+        _ if excludes(at, character) || character.is_control() || character == ';' => '?',
+        _ => character,
+    };
+    text.chars().enumerate().map(character).collect()
+}
+
+/// No more values than a menu can show; the last one says so.
+fn capped(mut values: Vec<FilterValue>) -> Vec<FilterValue> {
+    if values.len() > MOST {
+        values.truncate(MOST);
+        if let Some(last) = values.last_mut() {
+            last.description = "and there are more; type on to find them".to_owned();
+        }
+    }
+    values
 }
 
 /// Processes by name, or by pid once a digit was typed.
@@ -64,7 +92,7 @@ pub(super) fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
             ref pids => format!("{} processes", pids.len()),
         };
         if starts_with(name, typed.part) {
-            values.push(typed.value(*name, description));
+            values.push(typed.value(name, description));
         }
         // One of several is chosen once the name is there.
         if pids.len() > 1 && starts_with(typed.part, name) || typed.part.contains('(') {
@@ -73,14 +101,13 @@ pub(super) fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
             values.extend(fitting.map(|label| typed.value(label, "one process")));
         }
     }
-    values.truncate(MOST);
-    values
+    capped(values)
 }
 
 /// Values for a filter on text.
 pub(super) fn texts(filter: &str, texts: Texts, known: &Known) -> Vec<FilterValue> {
     let typed = Typed::new(filter);
-    let mut values = match texts {
+    let values = match texts {
         Texts::ObjectTypes => {
             let types: BTreeSet<&str> = all(known, |values| values.types());
             let fitting = types.into_iter().filter(|name| starts_with(name, typed.part));
@@ -95,8 +122,7 @@ pub(super) fn texts(filter: &str, texts: Texts, known: &Known) -> Vec<FilterValu
         }
         Texts::Other => Vec::new(),
     };
-    values.truncate(MOST);
-    values
+    capped(values)
 }
 
 fn all<'a>(
@@ -113,14 +139,16 @@ fn modules(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     let stars = typed.part.strip_suffix(bare).unwrap_or_default();
     let modules = all(known, |values| values.modules());
     let fitting = modules.into_iter().filter(|name| starts_with(name, bare));
-    fitting.map(|name| typed.value(format!("{stars}{name}!*"), "all of this module")).collect()
+    fitting
+        .map(|name| typed.value(format!("{stars}{name}!*"), "all functions of this module"))
+        .collect()
 }
 
 /// Names that begin with a backslash are completed one level at a time, as paths are. Anything else
 /// is looked for in the last part of the names, with a star in front of it.
 fn object_names(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     if typed.part.is_empty() || typed.part.starts_with('\\') {
-        return levels(typed, known);
+        return names_below(typed, known);
     }
     let wanted = typed.part.trim_start_matches('*').to_lowercase();
     let mut last_parts: BTreeSet<&str> = BTreeSet::new();
@@ -133,28 +161,46 @@ fn object_names(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
             break;
         }
     }
-    last_parts.into_iter().map(|last| typed.value(format!("*{last}"), "object name")).collect()
+    last_parts.into_iter().map(|last| typed.value(format!("*{last}"), NAME)).collect()
 }
 
-fn levels(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
+/// The next level of the names that start with what was typed, and all of these names as long as
+/// they are few. Behind a backslash, also everything below it.
+fn names_below(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     let mut levels: BTreeSet<(&str, bool)> = BTreeSet::new();
-    for name in known.values.iter().flat_map(|values| values.names()) {
-        if !starts_with(name, typed.part) || !name.starts_with('\\') {
-            continue;
+    let mut whole: BTreeSet<&str> = BTreeSet::new();
+    let names = known.values.iter().flat_map(|values| values.names());
+    for name in names.filter(|name| starts_with(name, typed.part)) {
+        if whole.len() <= FEW {
+            whole.insert(name);
         }
-        let behind = name.char_indices().nth(typed.part.chars().count().max(1));
-        let start = behind.map_or(name.len(), |(at, _)| at);
-        let end = name.get(start..).and_then(|rest| rest.find('\\')).map(|at| start + at + 1);
-        levels.insert((name.get(..end.unwrap_or(name.len())).unwrap_or(name), end.is_some()));
+        levels.extend(level(name, typed.part));
         if levels.len() > MOST {
             break;
         }
     }
-    let value = |(level, is_open): (&str, bool)| FilterValue {
+    let is_few = whole.len() <= FEW;
+    let is_deeper = |name: &&str| is_few && !levels.contains(&(*name, false));
+    let deeper = whole.iter().copied().filter(is_deeper).map(|name| typed.value(name, NAME));
+    let below = Some(typed.part).filter(|part| part.ends_with('\\') && whole.len() > 1);
+    let below = below.map(|part| typed.value(format!("{part}*"), "everything below"));
+    let open = |&(level, is_open): &(&str, bool)| FilterValue {
         is_open,
-        ..typed.value(level, if is_open { "names below" } else { "object name" })
+        ..typed.value(level, if is_open { "names below" } else { NAME })
     };
-    levels.into_iter().map(value).collect()
+    levels.iter().map(open).chain(deeper).chain(below).collect()
+}
+
+/// A name up to the next backslash behind what was typed, and whether it goes on there; none for a
+/// name that has no levels.
+fn level<'a>(name: &'a str, typed: &str) -> Option<(&'a str, bool)> {
+    if !name.starts_with('\\') {
+        return None;
+    }
+    let behind = name.char_indices().nth(typed.chars().count().max(1));
+    let start = behind.map_or(name.len(), |(at, _)| at);
+    let end = name.get(start..).and_then(|rest| rest.find('\\')).map(|at| start + at + 1);
+    Some((name.get(..end.unwrap_or(name.len()))?, end.is_some()))
 }
 
 #[cfg(test)]
@@ -191,9 +237,12 @@ mod tests {
     fn names_are_completed_level_by_level_and_their_last_parts_anywhere() {
         let known = known();
         let of = |filter| filters(texts(filter, Texts::ObjectNames, &known));
-        assert_eq!(of(""), [r"\Sessions\"]);
-        assert_eq!(of(r"\sess"), [r"\Sessions\"]);
-        assert_eq!(of(r"\Sessions\"), [r"\Sessions\1\", r"\Sessions\2\"]);
+        let whole = [r"\Sessions\1\Leaky_A", r"\Sessions\1\Leaky_B", r"\Sessions\2\X"];
+        assert_eq!(of(""), [&[r"\Sessions\"][..], &whole, &["plain"]].concat());
+        assert_eq!(of(r"\sess"), [&[r"\Sessions\"][..], &whole].concat());
+        let (one, two) = (r"\Sessions\1\", r"\Sessions\2\");
+        assert_eq!(of(r"\Sessions\"), [&[one, two], &whole[..], &[r"\Sessions\*"]].concat());
+        assert_eq!(of(r"\Sessions\2\"), [r"\Sessions\2\X"]);
         assert_eq!(of(r"\Sessions\1\l"), [r"\Sessions\1\Leaky_A", r"\Sessions\1\Leaky_B"]);
         assert_eq!(of("*leaky"), ["*Leaky_A", "*Leaky_B"]);
         assert_eq!(of("x;!leaky_b"), ["x;!*Leaky_B"]);
@@ -234,5 +283,32 @@ mod tests {
         assert_eq!((typed.fixed, typed.part), ("!b;", "c"));
         let typed = Typed::new("");
         assert_eq!((typed.fixed, typed.part), ("", ""));
+    }
+
+    #[test]
+    fn many_names_make_a_short_menu_that_says_so() {
+        let mut fixture = Fixture::new();
+        let names: Vec<String> = (0..300).map(|n| format!(r"\Many\Name {n:03}")).collect();
+        for name in &names {
+            fixture.object(NewObject { name, ..NewObject::default() });
+        }
+        let values = TraceValues::new(Arc::new(fixture.save().trace));
+        let known = Known { loaded: Vec::new(), values: vec![Arc::new(values)] };
+        for typed in [r"\Many\", "name"] {
+            let offered = texts(typed, Texts::ObjectNames, &known);
+            assert_eq!(offered.len(), MOST, "{typed}");
+            assert!(
+                offered.last().is_some_and(|last| last.description.contains("more")),
+                "{typed}"
+            );
+        }
+        assert_eq!(filters(texts("", Texts::ObjectNames, &known)), [r"\Many\"], "no whole names");
+    }
+
+    #[test]
+    fn what_a_filter_or_a_terminal_would_not_take_literally_is_covered_by_a_question_mark() {
+        assert_eq!(typeable("a;b!c"), "a?b!c");
+        assert_eq!(typeable("!x"), "?x");
+        assert_eq!(typeable("\u{1b}[2Jä"), "?[2Jä");
     }
 }

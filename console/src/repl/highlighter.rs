@@ -7,7 +7,7 @@ use reedline::{Highlighter, StyledText};
 
 use super::paths::starts_with;
 use crate::{
-    command::{Token, entry, parse, split},
+    command::{Command, Token, entry, parse, split},
     registry::{self, Arguments, COMMANDS, KINDS, KindSpec},
 };
 
@@ -78,7 +78,12 @@ fn roles(line: &str, cursor: usize) -> Roles {
         Arguments::None => {
             roles.extend(arguments.iter().map(|token| (token.span.clone(), Role::Wrong)));
         }
-        _ => roles.extend(arguments.iter().map(|token| (token.span.clone(), Role::Value))),
+        _ => {
+            let is_fine = Command::parse(line).is_ok();
+            roles.extend(
+                arguments.iter().map(|word| (word.span.clone(), typing.value(word, is_fine))),
+            );
+        }
     }
     roles
 }
@@ -123,14 +128,8 @@ impl Typing {
                 parse::Item::Option { spec, name, values } => {
                     roles.push((name.span.clone(), Role::Option));
                     let is_fine = values.is_empty() || spec.check(values).is_ok();
-                    for value in values {
-                        let role = match (is_fine, self.is_at(value)) {
-                            (true, _) => Role::Value,
-                            (false, true) => Role::Unfinished,
-                            (false, false) => Role::Wrong,
-                        };
-                        roles.push((value.span.clone(), role));
-                    }
+                    let role = |value: &Token| (value.span.clone(), self.value(value, is_fine));
+                    roles.extend(values.iter().map(role));
                 }
             }
         }
@@ -141,6 +140,15 @@ impl Typing {
     fn wrong<'a>(&self, token: &Token, mut names: impl Iterator<Item = &'a str>) -> Role {
         let may_become = self.is_at(token) && names.any(|name| starts_with(name, &token.text));
         if may_become { Role::Unfinished } else { Role::Wrong }
+    }
+
+    /// One of the values of an option or a command that would take them, or would not.
+    fn value(&self, token: &Token, is_fine: bool) -> Role {
+        match (is_fine, self.is_at(token)) {
+            (true, _) => Role::Value,
+            (false, true) => Role::Unfinished,
+            (false, false) => Role::Wrong,
+        }
     }
 
     fn is_at(&self, token: &Token) -> bool {
@@ -171,8 +179,8 @@ mod tests {
     fn each_word_has_its_role() {
         let words = shown(".dump ObjectRef -pn \"a b\" -Leak -TopN 5 2 ");
         let roles: Vec<Role> = words.iter().map(|(_, role)| *role).collect();
-        use Role::{Command, Kind, Option, Value};
-        assert_eq!(roles, [Command, Kind, Option, Value, Option, Option, Value, Value]);
+        use Role::{Kind, Option, Value};
+        assert_eq!(roles, [Role::Command, Kind, Option, Value, Option, Option, Value, Value]);
         assert_eq!(of("# a note", "# a note"), Role::Comment);
         assert_eq!(of(".load a.etl", "a.etl"), Role::Value);
     }
@@ -187,6 +195,8 @@ mod tests {
         assert_eq!(of(".nonsense", ".nonsense"), Role::Wrong);
         assert_eq!(of(".quit now", "now"), Role::Wrong);
         assert_eq!(of(".dump ObjectRef -ShowTotal Totl ", "Totl"), Role::Wrong);
+        assert_eq!(of(".timefmt utv ", "utv"), Role::Wrong);
+        assert_eq!(of(".timefmt utc ", "utc"), Role::Value);
     }
 
     #[test]

@@ -51,14 +51,18 @@ impl Hinter for CommandHinter {
     }
 }
 
-/// What the option at the end of a line still needs; nothing unless a blank follows it.
+/// What the command or option at the end of a line takes; nothing unless a blank follows it.
 fn placeholder(line: &str) -> Option<String> {
     if !line.ends_with(' ') {
         return None;
     }
     let tokens = split(line);
     let (first, arguments) = tokens.split_first()?;
-    if registry::command(&first.text)?.arguments != Arguments::Kind {
+    let command = registry::command(&first.text)?;
+    if arguments.is_empty() {
+        return Some(command.usage.to_owned()).filter(|usage| !usage.is_empty());
+    }
+    if command.arguments != Arguments::Kind {
         return None;
     }
     let word = entry::kind_word(arguments);
@@ -94,7 +98,10 @@ mod tests {
             (".dump ObjectRef -MinMaxTime 1 ", None),
             (".dump ObjectRef -Leak ", None),
             (".dump ObjectRef -nonsense ", None),
-            (".load ", None),
+            (".load ", Some("FILE…")),
+            (".load a.etl ", None),
+            (".dump ", Some("KIND [OPTION…]")),
+            (".quit ", None),
             ("", None),
         ] {
             assert_eq!(placeholder(line).as_deref(), expected, "{line}");

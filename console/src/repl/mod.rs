@@ -24,7 +24,7 @@ use crate::{
     screen::ColorChoice,
 };
 
-pub use completer::CommandCompleter;
+pub use completer::{CommandCompleter, complete};
 pub use highlighter::CommandHighlighter;
 pub use hinter::CommandHinter;
 pub use values::TraceValues;
