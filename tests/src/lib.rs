@@ -11,7 +11,9 @@
 //! * [`scenario`]: processes, modules, handles and stacks stated in nanoseconds,
 //! * [`bench`](mod@bench): large traces written in bounded memory, with the counts to expect,
 //! * [`corrupt`]: repeatable damage,
-//! * [`data`]: the published traces, when they are there.
+//! * [`data`]: the published traces, when they are there,
+//! * [`binary`]: the program itself, in a pipe,
+//! * `terminal`: the program in a terminal (on Unix).
 //!
 //! Mistakes of a test author (an event larger than a buffer, for example) panic.
 
@@ -25,3 +27,5 @@ pub mod header;
 pub mod payload;
 pub mod rng;
 pub mod scenario;
+#[cfg(unix)]
+pub mod terminal;

@@ -1,0 +1,419 @@
+//! The `handlescope` program in a terminal: a pseudo-terminal with a terminal emulator as its screen.
+//!
+//! Nothing here sleeps: a thread feeds what the program writes to the emulator, and tests wait until
+//! the screen shows what they expect.
+
+use std::fmt;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use pty_process::Size;
+use pty_process::blocking::{self, Pty};
+use vt100::{Callbacks, Cell, Color, Parser};
+
+use crate::binary::handlescope;
+
+/// How long a test waits for the screen. Only a failing test waits that long.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Lines above the screen that are kept.
+const SCROLLBACK: usize = 2_000;
+
+/// Keys that are not characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// Tab.
+    Tab,
+    /// Enter.
+    Enter,
+    /// Escape.
+    Escape,
+    /// The arrow that points up.
+    Up,
+    /// Control and a small letter.
+    Ctrl(char),
+}
+
+impl Key {
+    /// What a terminal sends for the key.
+    fn bytes(self) -> Vec<u8> {
+        match self {
+            Key::Tab => b"\t".to_vec(),
+            Key::Enter => b"\r".to_vec(),
+            Key::Escape => b"\x1b".to_vec(),
+            Key::Up => b"\x1b[A".to_vec(),
+            Key::Ctrl(letter) => vec![letter as u8 & 0x1f],
+        }
+    }
+}
+
+/// A running program and its screen.
+pub struct Terminal {
+    child: Child,
+    pty: Arc<Pty>,
+    shared: Arc<Shared>,
+    reader: Option<JoinHandle<()>>,
+}
+
+/// What the thread that reads shares with the test.
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    parser: Parser<Answers>,
+    /// Whether the program has closed the terminal.
+    is_closed: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the screen owes the program, and what it did not understand.
+#[derive(Default)]
+struct Answers {
+    pending: Vec<u8>,
+    unknown: Vec<String>,
+}
+
+impl Callbacks for Answers {
+    fn unhandled_csi(
+        &mut self,
+        screen: &mut vt100::Screen,
+        first: Option<u8>,
+        second: Option<u8>,
+        params: &[&[u16]],
+        last: char,
+    ) {
+        match (first, params, last) {
+            // "Where is the cursor?"
+            (None, [[6]], 'n') => {
+                let (row, column) = screen.cursor_position();
+                let answer = format!("\x1b[{};{}R", row + 1, column + 1);
+                self.pending.extend(answer.into_bytes());
+            }
+            _ => self.unknown.push(format!("CSI {first:?} {second:?} {params:?} {last}")),
+        }
+    }
+
+    fn unhandled_control(&mut self, _: &mut vt100::Screen, byte: u8) {
+        self.unknown.push(format!("control {byte:#04x}"));
+    }
+
+    fn unhandled_char(&mut self, _: &mut vt100::Screen, char: char) {
+        self.unknown.push(format!("character {char:?}"));
+    }
+}
+
+impl Terminal {
+    /// Starts the program with these arguments in a terminal of this size. It works in `home`, in the
+    /// same clean environment as [`handlescope`].
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn spawn(columns: u16, rows: u16, arguments: &[&str], home: &Path) -> Self {
+        let mut command = handlescope(home);
+        command.args(arguments);
+        Self::start(command, columns, rows)
+    }
+
+    /// Starts a command in a terminal of this size.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start(command: Command, columns: u16, rows: u16) -> Self {
+        let (pty, program_side) = blocking::open().expect("a pseudo-terminal can be opened");
+        pty.resize(Size::new(rows, columns)).expect("a terminal can have any size");
+        let child = blocking::Command::from(command)
+            .env("TERM", "xterm-256color")
+            .spawn(program_side)
+            .expect("the program starts");
+        let parser = Parser::new_with_callbacks(rows, columns, SCROLLBACK, Answers::default());
+        let state = Mutex::new(State { parser, is_closed: false });
+        let shared = Arc::new(Shared { state, changed: Condvar::new() });
+        let pty = Arc::new(pty);
+        let reader = thread::spawn({
+            let (pty, shared) = (Arc::clone(&pty), Arc::clone(&shared));
+            move || read(&pty, &shared)
+        });
+        Self { child, pty, shared, reader: Some(reader) }
+    }
+
+    /// Types a text.
+    ///
+    /// # Panics
+    /// When the terminal is gone.
+    pub fn send(&self, text: &str) {
+        self.write(text.as_bytes());
+    }
+
+    /// Presses a key.
+    ///
+    /// # Panics
+    /// When the terminal is gone.
+    pub fn press(&self, key: Key) {
+        self.write(&key.bytes());
+    }
+
+    fn write(&self, bytes: &[u8]) {
+        (&*self.pty).write_all(bytes).expect("the terminal takes what is typed");
+    }
+
+    /// Waits until the screen is as expected.
+    ///
+    /// # Panics
+    /// When it is not in time, or the program ends before; the message has the screen.
+    #[track_caller]
+    pub fn wait_until(&self, expected: &str, mut is_so: impl FnMut(&View<'_>) -> bool) {
+        let deadline = Instant::now() + DEADLINE;
+        let mut state = self.shared.lock();
+        loop {
+            let is_closed = state.is_closed;
+            let view = View::new(&mut state);
+            if is_so(&view) {
+                return;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "waited for {expected}, the screen is\n{view}");
+            assert!(!is_closed, "waited for {expected}, but the program ended:\n{view}");
+            let waited = self.shared.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits until a text is on the screen.
+    ///
+    /// # Panics
+    /// As [`Terminal::wait_until`].
+    #[track_caller]
+    pub fn wait_for(&self, text: &str) {
+        self.wait_until(text, |view| view.lines().any(|line| line.contains(text)));
+    }
+
+    /// Waits until this text, and no more, stands before the cursor.
+    ///
+    /// # Panics
+    /// As [`Terminal::wait_until`].
+    #[track_caller]
+    pub fn wait_for_line(&self, text: &str) {
+        self.wait_until(&format!("the line {text:?}"), |view| view.before_cursor() == text);
+    }
+
+    /// Types a line behind the prompt, presses Enter and waits for the next prompt.
+    ///
+    /// # Panics
+    /// As [`Terminal::wait_until`].
+    #[track_caller]
+    pub fn run(&self, prompt: &str, line: &str) {
+        self.wait_for_line(prompt);
+        self.send(line);
+        self.wait_for_line(&format!("{prompt}{line}"));
+        self.enter(prompt);
+    }
+
+    /// Presses Enter and waits for a prompt below the line.
+    ///
+    /// # Panics
+    /// As [`Terminal::wait_until`].
+    #[track_caller]
+    pub fn enter(&self, prompt: &str) {
+        self.press_for_prompt(Key::Enter, prompt);
+    }
+
+    /// Presses a key that ends the line, and waits for a prompt below it.
+    ///
+    /// # Panics
+    /// As [`Terminal::wait_until`].
+    #[track_caller]
+    pub fn press_for_prompt(&self, key: Key, prompt: &str) {
+        let row = self.view(|view| view.cursor_row());
+        self.press(key);
+        self.wait_until(&format!("the next prompt {prompt:?}"), |view| {
+            view.cursor_row() > row && view.before_cursor() == prompt
+        });
+    }
+
+    /// Looks at the screen.
+    pub fn view<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
+        look(&View::new(&mut self.shared.lock()))
+    }
+
+    /// All lines, from the first one the program has written on, without blanks at their ends.
+    #[must_use]
+    pub fn transcript(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        self.each_row(|view, row| lines.push(view.line(row)));
+        lines
+    }
+
+    /// What is coloured, in front or behind, line by line.
+    #[must_use]
+    pub fn colored(&self) -> Vec<String> {
+        let mut colored = Vec::new();
+        self.each_row(|view, row| {
+            let is_colored =
+                |cell: &&Cell| cell.fgcolor() != Color::Default || cell.bgcolor() != Color::Default;
+            let text: String = view.cells(row).filter(is_colored).map(Cell::contents).collect();
+            colored.extend(Some(text).filter(|text| !text.is_empty()));
+        });
+        colored
+    }
+
+    /// Looks at every row from the first one on.
+    fn each_row(&self, mut look: impl FnMut(&View<'_>, u16)) {
+        let mut state = self.shared.lock();
+        let screen = state.parser.screen_mut();
+        let above = scrolled(screen);
+        for up in (1..=above).rev() {
+            screen.set_scrollback(up);
+            look(&View { screen, above }, 0);
+        }
+        screen.set_scrollback(0);
+        for row in 0..screen.size().0 {
+            look(&View { screen, above }, row);
+        }
+    }
+
+    /// What the program wrote and a terminal does not understand.
+    #[must_use]
+    pub fn not_understood(&self) -> Vec<String> {
+        self.shared.lock().parser.callbacks().unknown.clone()
+    }
+
+    /// Waits for the end of the program, and gives its exit status; `None` when a signal ended it.
+    ///
+    /// # Panics
+    /// When it does not end in time; the message has the screen.
+    #[must_use]
+    #[track_caller]
+    pub fn wait_for_exit(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + DEADLINE;
+        let mut state = self.shared.lock();
+        while !state.is_closed {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let view = View::new(&mut state);
+            assert!(!left.is_zero(), "the program does not end, the screen is\n{view}");
+            let waited = self.shared.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        self.child.wait().expect("the program can be waited for").code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Harmless when it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+    }
+}
+
+/// Feeds the screen until the program closes the terminal.
+fn read(pty: &Pty, shared: &Shared) {
+    let mut buffer = [0; 4096];
+    loop {
+        let mut terminal = pty;
+        // When the other side is closed some systems report an error, others an end.
+        let count = terminal.read(&mut buffer).unwrap_or(0);
+        let mut state = shared.lock();
+        state.is_closed = count == 0;
+        state.parser.process(&buffer[..count]);
+        let answers = std::mem::take(&mut state.parser.callbacks_mut().pending);
+        drop(state);
+        shared.changed.notify_all();
+        if count == 0 {
+            return;
+        }
+        // The program may have ended without waiting for the answer.
+        let _ = terminal.write_all(&answers);
+    }
+}
+
+/// How many lines have left the screen at its upper end.
+fn scrolled(screen: &mut vt100::Screen) -> usize {
+    screen.set_scrollback(usize::MAX);
+    let scrolled = screen.scrollback();
+    screen.set_scrollback(0);
+    scrolled
+}
+
+/// What a screen shows.
+pub struct View<'a> {
+    screen: &'a vt100::Screen,
+    /// Lines that have left the screen.
+    above: usize,
+}
+
+impl<'a> View<'a> {
+    fn new(state: &'a mut State) -> Self {
+        let above = scrolled(state.parser.screen_mut());
+        View { screen: state.parser.screen(), above }
+    }
+
+    /// The row of the cursor, counted from the first line the program has written.
+    fn cursor_row(&self) -> usize {
+        self.above + usize::from(self.screen.cursor_position().0)
+    }
+
+    /// The lines from top to bottom, without blanks at their ends.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        (0..self.screen.size().0).map(|row| self.line(row))
+    }
+
+    fn line(&self, row: u16) -> String {
+        text(self.cells(row)).trim_end().to_owned()
+    }
+
+    fn cells(&self, row: u16) -> impl Iterator<Item = &Cell> {
+        let columns = 0..self.screen.size().1;
+        columns.filter_map(move |column| self.screen.cell(row, column))
+    }
+
+    /// The line of the cursor up to the cursor.
+    #[must_use]
+    pub fn before_cursor(&self) -> String {
+        let (row, column) = self.screen.cursor_position();
+        text(self.cells(row).take(column.into()))
+    }
+
+    /// The colour of a text in the line of the cursor; none when it is not there, or in more than one
+    /// colour.
+    #[must_use]
+    pub fn color(&self, searched: &str) -> Option<Color> {
+        let (row, _) = self.screen.cursor_position();
+        let cells: Vec<&Cell> = self.cells(row).collect();
+        let found = cells
+            .windows(searched.chars().count())
+            .rfind(|window| text(window.iter().copied()) == searched)?;
+        let color = found.first()?.fgcolor();
+        found.iter().all(|cell| cell.fgcolor() == color).then_some(color)
+    }
+}
+
+impl fmt::Display for View<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines().try_for_each(|line| writeln!(formatter, "|{line}"))
+    }
+}
+
+/// The characters of cells; one that was never written is a blank.
+fn text<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
+    let text = cells
+        .filter(|cell| !cell.is_wide_continuation())
+        .map(|cell| if cell.has_contents() { cell.contents() } else { " " });
+    text.collect()
+}
