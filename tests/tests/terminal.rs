@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use handlescope_tests::binary::{Shell, handlescope, sample_symbols};
 use handlescope_tests::terminal::{Key, Terminal};
 use vt100::Color;
@@ -249,4 +250,30 @@ fn without_colors_there_are_none() {
     let terminal = Terminal::start(command, 80, 24);
     use_it(&terminal);
     assert_eq!(terminal.colored(), Vec::<String>::new());
+}
+
+#[test]
+fn ctrl_c_cancels_a_query_and_keeps_the_session() {
+    const PROMPT: &str = "large.etl> ";
+    let shell = Shell::new();
+    let trace =
+        LargeTrace { handle_events: 300_000, distinct_stacks: 100, ..LargeTrace::default() };
+    write_large_trace(&shell.path("large.etl"), &trace).expect("the trace can be written");
+    let _ = shell.run(&["extract", "large.etl"]).ok();
+
+    let terminal = Terminal::spawn(80, 24, &["large.etl"], &shell.path(""));
+    terminal.wait_for_line(PROMPT);
+    terminal.send(".dump ObjectRef");
+    terminal.wait_for_line("large.etl> .dump ObjectRef");
+    terminal.press(Key::Enter);
+    // It prints for long, so that there is time to press the key while it does.
+    terminal.wait_until("objects on all of the screen", |view| {
+        view.lines().all(|line| !line.contains(PROMPT.trim_end()))
+            && view.lines().any(|line| line.starts_with("Id: "))
+    });
+    terminal.press(Key::Ctrl('c'));
+    terminal.wait_for("cancelled");
+    terminal.run(PROMPT, ".list");
+    terminal.send(".quit\r");
+    assert_ends(terminal);
 }
