@@ -84,7 +84,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         names: &[".cd"],
         group: FILES,
         usage: "[FOLDER]",
-        arguments: Arguments::Files,
+        arguments: Arguments::Folder,
         summary: "show or change the current folder",
         details: "~ is the home folder. Loaded traces stay loaded.",
         examples: &[".cd", ".cd examples"],

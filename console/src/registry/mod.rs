@@ -49,6 +49,8 @@ pub enum Arguments {
     None,
     /// Files on disk.
     Files,
+    /// A folder on disk.
+    Folder,
     /// Files that are loaded.
     LoadedFiles,
     /// A symbol path.

@@ -69,10 +69,16 @@ impl Position<'_> {
     fn suggestions(&self, known: &Known) -> Vec<Suggestion> {
         let Some((first, arguments)) = self.before.split_first() else { return self.commands() };
         let Some(command) = registry::command(&first.text) else { return Vec::new() };
+        if self.word.starts_with('-') && command.arguments != Arguments::Kind {
+            let options = command.options();
+            if !options.is_empty() {
+                return self.options(&options, &used(&options, arguments));
+            }
+        }
         match command.arguments {
             Arguments::None => Vec::new(),
             Arguments::Files => self.files(Wanted::Traces),
-            Arguments::SymbolPath => self.files(Wanted::Folders),
+            Arguments::Folder | Arguments::SymbolPath => self.files(Wanted::Folders),
             Arguments::LoadedFiles => self.loaded(known),
             Arguments::Topic => self.topics(arguments),
             Arguments::Kind => self.dump(arguments, known),
@@ -111,7 +117,7 @@ impl Position<'_> {
 
     fn topics(&self, arguments: &[Token]) -> Vec<Suggestion> {
         if let Some(kind) = arguments.last().and_then(|word| registry::kind(&word.text)) {
-            return self.options(kind, &[]);
+            return self.options(&kind.options(), &[]);
         }
         let kinds = KINDS.iter().map(|kind| (kind.name, kind.summary));
         let commands = COMMANDS.iter().map(|command| (command.name(), command.summary));
@@ -154,8 +160,9 @@ impl Position<'_> {
                     parse::Item::Option { spec, .. } => Some(spec.name()),
                     _ => None,
                 });
-                suggestions.extend(self.options(kind, &used.collect::<Vec<_>>()));
+                suggestions.extend(self.options(&kind.options(), &used.collect::<Vec<_>>()));
             }
+            None if self.word.starts_with('-') => suggestions.extend(self.options_of_any_kind()),
             None => suggestions.extend(self.kinds()),
         }
         suggestions
@@ -166,12 +173,25 @@ impl Position<'_> {
         kinds.map(|kind| self.suggest(kind.name, kind.summary)).collect()
     }
 
+    /// Options before the kind is known, each once.
+    fn options_of_any_kind(&self) -> Vec<Suggestion> {
+        let mut options: Vec<&'static dyn OptionSpec> = Vec::new();
+        for option in KINDS.iter().flat_map(KindSpec::options) {
+            if !options.iter().any(|known| known.name() == option.name()) {
+                options.push(option);
+            }
+        }
+        self.options(&options, &[])
+    }
+
     /// Options by the longest of their names that starts with the word; if there is none, options
     /// with the word inside, so that `-stack` finds all about stacks.
-    fn options(&self, kind: &KindSpec, used: &[&str]) -> Vec<Suggestion> {
-        let unused = || kind.options().into_iter().filter(|option| !used.contains(&option.name()));
-        let named = |fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
+    fn options(&self, options: &[&'static dyn OptionSpec], used: &[&str]) -> Vec<Suggestion> {
+        let unused = || options.iter().filter(|option| !used.contains(&option.name()));
+        let has_effect = |option: &dyn OptionSpec| !matches!(option.value(), ValueKind::Ignored(_));
+        let named = |wanted: bool, fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
             unused()
+                .filter(|option| has_effect(**option) == wanted)
                 .filter_map(|option| {
                     let fitting = option.doc().names.iter().filter(|name| fits(name));
                     let name = fitting.max_by_key(|name| name.len())?;
@@ -179,12 +199,16 @@ impl Position<'_> {
                 })
                 .collect()
         };
-        let starting = named(&|name| starts_with(name, self.word));
-        if !starting.is_empty() {
-            return starting;
-        }
+        // What has no effect is not offered beside what has one.
+        let starting = |has_effect| named(has_effect, &|name| starts_with(name, self.word));
         let inside = self.word.trim_start_matches('-').to_lowercase();
-        named(&|name| self.word.starts_with('-') && name.to_lowercase().contains(&inside))
+        let containing = || {
+            let contains = |name: &str| name.to_lowercase().contains(&inside);
+            named(true, &|name| self.word.starts_with('-') && contains(name))
+        };
+        let offers = [&|| starting(true), &|| starting(false), &containing]
+            as [&dyn Fn() -> Vec<Suggestion>; 3];
+        offers.iter().map(|offer| offer()).find(|offer| !offer.is_empty()).unwrap_or_default()
     }
 
     fn values(&self, option: &dyn OptionSpec, known: &Known) -> Vec<Suggestion> {
@@ -250,6 +274,13 @@ impl Position<'_> {
     }
 }
 
+/// The options that are there already.
+fn used(options: &[&'static dyn OptionSpec], tokens: &[Token]) -> Vec<&'static str> {
+    let is_there =
+        |option: &&&dyn OptionSpec| tokens.iter().any(|word| option.is_named(&word.text));
+    options.iter().filter(is_there).map(|option| option.name()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,6 +312,8 @@ mod tests {
         );
         assert_eq!(offered(".dump ObjectRef -pn"), ["-pn"]);
         assert_eq!(offered(".dump Stats -"), ["-filedir", "-json", "-json-pretty"]);
+        assert_eq!(offered(".dump -Lea"), ["-Leak"]);
+        assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
         assert_eq!(offered(".dump -Leak "), ["ObjectRef", "Process", "Module", "Stats"]);
     }
 
@@ -304,6 +337,25 @@ mod tests {
         assert_eq!(offered(".dump -pn "), Vec::<String>::new());
         assert!(offered(".dump ObjectRef -TopN 5 ").contains(&"-Leak".to_owned()));
         assert!(offered(".dump ObjectRef -TopN 5 2 -le").contains(&"-Leak".to_owned()));
+    }
+
+    #[test]
+    fn options_of_commands_are_offered_and_folders_where_only_they_are_meant() {
+        assert_eq!(offered(".load -"), ["-recursive", "-all", "-filedir"]);
+        assert_eq!(offered(".dir -r -"), ["-od"]);
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("a.etl"), "").expect("a file");
+        std::fs::create_dir(folder.path().join("b")).expect("a folder");
+        let below = format!("{}{}", folder.path().display(), std::path::MAIN_SEPARATOR);
+        assert_eq!(offered(&format!(".load {below}")).len(), 2);
+        let b = format!("{below}b{}", std::path::MAIN_SEPARATOR);
+        assert_eq!(offered(&format!(".cd {below}")), [b]);
+    }
+
+    #[test]
+    fn options_without_effect_are_offered_only_when_nothing_else_fits() {
+        assert!(!offered(".dump ObjectRef -").contains(&"-nocolor".to_owned()));
+        assert_eq!(offered(".dump ObjectRef -nocol"), ["-nocolor"]);
     }
 
     #[test]

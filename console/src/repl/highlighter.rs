@@ -8,7 +8,7 @@ use reedline::{Highlighter, StyledText};
 use super::paths::starts_with;
 use crate::{
     command::{Command, Token, entry, parse, split},
-    registry::{self, Arguments, COMMANDS, KINDS, KindSpec},
+    registry::{self, Arguments, COMMANDS, KINDS, KindSpec, OptionSpec},
 };
 
 /// Colours commands, kinds, options and values.
@@ -80,9 +80,8 @@ fn roles(line: &str, cursor: usize) -> Roles {
         }
         _ => {
             let is_fine = Command::parse(line).is_ok();
-            roles.extend(
-                arguments.iter().map(|word| (word.span.clone(), typing.value(word, is_fine))),
-            );
+            let word = |word: &Token| typing.value(word, is_fine);
+            roles.extend(typing.options(&command.options(), arguments, word));
         }
     }
     roles
@@ -98,32 +97,38 @@ impl Typing {
         let kind = word.and_then(|word| registry::kind(&word.text));
         let mut roles = Roles::new();
         if let Some(word) = word {
-            let names = KINDS.iter().map(|kind| kind.name);
+            let options = KINDS.iter().flat_map(KindSpec::options).flat_map(|o| o.doc().names);
+            let names = KINDS.iter().map(|kind| kind.name).chain(options.copied());
             let role = if kind.is_some() { Role::Kind } else { self.wrong(word, names) };
             roles.push((word.span.clone(), role));
         }
         let options: Vec<Token> =
             arguments.iter().filter(|token| Some(*token) != word).cloned().collect();
-        roles.extend(self.options(kind, &options));
+        // Before the kind is known, options of any kind may be meant.
+        let known = kind
+            .map_or_else(|| KINDS.iter().flat_map(KindSpec::options).collect(), KindSpec::options);
+        let names = || known.iter().flat_map(|option| option.doc().names).copied();
+        roles.extend(self.options(&known, &options, |word| self.wrong(word, names())));
         roles.sort_by_key(|(span, _)| span.start);
         roles
     }
 
-    /// Options of a kind, or of any while the kind is not known.
-    fn options(&self, kind: Option<&'static KindSpec>, tokens: &[Token]) -> Roles {
-        let kinds: Vec<&KindSpec> = kind.map_or_else(|| KINDS.iter().collect(), |kind| vec![kind]);
+    /// Options with their values; `word` tells the role of what is neither.
+    fn options(
+        &self,
+        options: &[&'static dyn OptionSpec],
+        tokens: &[Token],
+        word: impl Fn(&Token) -> Role,
+    ) -> Roles {
         let find = |name: &str| {
-            let option = kinds.iter().find_map(|kind| kind.option(name))?;
+            let option = *options.iter().find(|option| option.is_named(name))?;
             Some((option, option.value().arity().1))
         };
         let mut roles = Roles::new();
         for item in parse::items(tokens, find) {
             match item {
-                parse::Item::Word(token) => roles.push((token.span.clone(), Role::Wrong)),
-                parse::Item::Unknown(token) => {
-                    let options = kinds.iter().flat_map(|kind| kind.options());
-                    let names = options.flat_map(|option| option.doc().names).copied();
-                    roles.push((token.span.clone(), self.wrong(token, names)));
+                parse::Item::Word(token) | parse::Item::Unknown(token) => {
+                    roles.push((token.span.clone(), word(token)));
                 }
                 parse::Item::Option { spec, name, values } => {
                     roles.push((name.span.clone(), Role::Option));
@@ -197,6 +202,9 @@ mod tests {
         assert_eq!(of(".dump ObjectRef -ShowTotal Totl ", "Totl"), Role::Wrong);
         assert_eq!(of(".timefmt utv ", "utv"), Role::Wrong);
         assert_eq!(of(".timefmt utc ", "utc"), Role::Value);
+        assert_eq!(of(".load -r a ", "-r"), Role::Option);
+        assert_eq!(of(".load -rr a ", "-rr"), Role::Wrong);
+        assert_eq!(of(".help ObjectRef -Leak ", "-Leak"), Role::Value);
     }
 
     #[test]
@@ -205,6 +213,9 @@ mod tests {
         assert_eq!(of(".dump ObjectRef -Lea| -ss", "-Lea"), Role::Unfinished);
         assert_eq!(of(".dump ObjectRef -Lea -ss", "-Lea"), Role::Wrong);
         assert_eq!(of(".dump Obj", "Obj"), Role::Unfinished);
+        assert_eq!(of(".dump -", "-"), Role::Unfinished);
+        assert_eq!(of(".dump ObjectRef -", "-"), Role::Unfinished);
+        assert_eq!(of(".dump ObjectRef x", "x"), Role::Wrong);
         assert_eq!(of(".du", ".du"), Role::Unfinished);
         assert_eq!(of(".dump ObjectRef -MinMaxTime 10m", "10m"), Role::Unfinished);
     }

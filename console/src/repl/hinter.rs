@@ -98,7 +98,7 @@ mod tests {
             (".dump ObjectRef -MinMaxTime 1 ", None),
             (".dump ObjectRef -Leak ", None),
             (".dump ObjectRef -nonsense ", None),
-            (".load ", Some("FILE…")),
+            (".sympath ", Some("[PATH]")),
             (".load a.etl ", None),
             (".dump ", Some("KIND [OPTION…]")),
             (".quit ", None),
