@@ -41,7 +41,15 @@ pub fn dump(
         Dump::ObjectRef(args) => {
             let answer = query::object_ref(&sources, args, session.symbolizer(), cancel)?;
             let display = session.settings.display(&args.display, screen);
-            render::object_ref(&answer, args, &display, out)?;
+            match &args.csv {
+                None => render::object_ref(&answer, args, &display, out)?,
+                Some(path) => {
+                    let written = render::csv(&answer, args, &display, path)
+                        .map_err(|source| CommandError::Csv { path: path.clone(), source })?;
+                    let written = written.display();
+                    writeln!(out, "CSV export was successful. File is: {written}")?;
+                }
+            }
         }
         Dump::Process(args) => {
             render::processes(&query::processes(&sources, args, cancel)?, args, &usual, out)?;

@@ -59,6 +59,17 @@ pub enum CommandError {
         /// Why.
         source: io::Error,
     },
+    /// The CSV file cannot be written.
+    #[error(
+        "{}: cannot be written: {source}; close what has it open, or name another file behind -csv",
+        .path.display()
+    )]
+    Csv {
+        /// The file as it was named.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The output cannot be written.
     #[error("cannot write the output: {source}")]
     Output {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    Command, DirArgs, Dump, LoadArgs,
+    Command, DirArgs, Dump, JsonMode, LoadArgs, ObjectRefArgs, ShowTotal,
     error::ParseError,
     line::{Token, split},
     parse,
@@ -159,7 +159,23 @@ fn swallowed_kind(entered: &Entered<'_>) -> Result<(), ParseError> {
 pub(crate) fn dump_object_ref(entered: &Entered<'_>) -> Result<Dump, ParseError> {
     let mut args = parse::options("ObjectRef", entered.tokens, registry::OBJECT_REF)?;
     args.text = entered.line.to_owned();
+    no_conflict(&args)?;
     Ok(Dump::ObjectRef(Box::new(args)))
+}
+
+/// A CSV file holds the events of objects, and nothing but them.
+fn no_conflict(args: &ObjectRefArgs) -> Result<(), ParseError> {
+    let has_table = !matches!(args.show_total, None | Some(ShowTotal::None));
+    let (other, reason) = match () {
+        () if args.csv.is_none() => return Ok(()),
+        () if args.json == JsonMode::Lines => ("-json", "choose one"),
+        () if args.json == JsonMode::Pretty => ("-json-pretty", "choose one"),
+        () if has_table => {
+            ("-ShowTotal", "the file holds events, not totals; for totals leave out -csv")
+        }
+        () => return Ok(()),
+    };
+    Err(ParseError::Conflict { option: "-csv", other, reason })
 }
 
 /// `.dump Process`

@@ -73,6 +73,16 @@ pub enum ParseError {
         /// What is wrong with the value.
         source: ValueError,
     },
+    /// Two options that cannot be had together.
+    #[error("{option} and {other} cannot be had together: {reason}")]
+    Conflict {
+        /// The one.
+        option: &'static str,
+        /// The other.
+        other: &'static str,
+        /// Why, and what to do.
+        reason: &'static str,
+    },
     /// A command without its argument.
     #[error("{command} needs {what}")]
     MissingArgument {

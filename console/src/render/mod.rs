@@ -1,6 +1,7 @@
-//! Answers as text for people and as JSON for programs.
+//! Answers as text for people, and as JSON and CSV for programs.
 
 mod clip;
+mod csv;
 mod json;
 mod text;
 mod time;
@@ -8,6 +9,7 @@ mod time;
 pub(crate) use text::clean::Clean;
 
 use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use self::clip::Clip;
 use crate::command::{JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StatsArgs};
@@ -33,6 +35,19 @@ pub fn object_ref(
         mode => json::object_ref(answer, args, mode, &mut out)?,
     }
     out.finish()
+}
+
+/// Writes the events of the answer to `.dump ObjectRef` into a CSV file, and returns its whole path.
+///
+/// # Errors
+/// When the file cannot be written. Then an existing one stays as it was.
+pub fn csv(
+    answer: &ObjectRefAnswer<'_>,
+    args: &ObjectRefArgs,
+    display: &Display,
+    path: &Path,
+) -> io::Result<PathBuf> {
+    csv::write(answer, args, display, path)
 }
 
 /// Writes the answer to `.dump Process`.

@@ -11,5 +11,7 @@ mod tables;
 mod totals;
 
 pub(super) use self::object_ref::object_ref;
+pub(super) use self::process::ProcessStyle;
+pub(super) use self::stack::StackStyle;
 pub(super) use self::stats::stats;
 pub(super) use self::tables::{modules, processes};

@@ -1,16 +1,17 @@
 //! Stacks, behind `Stack: `.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use super::clean::Clean;
 use crate::query::{FrameView, ModuleBases, NamedFrames};
 
 /// How stacks are shown.
-pub(super) struct StackStyle<'a> {
+pub(in crate::render) struct StackStyle<'a> {
     /// The names, with `-ShowStack`.
-    pub(super) frames: Option<NamedFrames<'a>>,
+    pub(in crate::render) frames: Option<NamedFrames<'a>>,
     /// Where modules are, with `-ShowAddress`.
-    pub(super) bases: Option<&'a ModuleBases>,
+    pub(in crate::render) bases: Option<&'a ModuleBases>,
 }
 
 impl StackStyle<'_> {
@@ -18,24 +19,38 @@ impl StackStyle<'_> {
     /// an empty one behind them.
     pub(super) fn write(&self, out: &mut impl Write, stack: Option<u32>) -> io::Result<()> {
         let Some(stack) = stack else { return writeln!(out, "None") };
-        let Some(frames) = &self.frames else { return writeln!(out, "{stack}") };
-        for frame in frames.stack(stack) {
-            self.write_frame(out, &frame)?;
+        let Some(lines) = self.lines(stack) else { return writeln!(out, "{stack}") };
+        for line in lines {
+            writeln!(out, "{}", Clean(&line))?;
         }
         writeln!(out)
     }
 
-    fn write_frame(&self, out: &mut impl Write, frame: &FrameView<'_>) -> io::Result<()> {
-        let text = frame.to_string();
-        write!(out, "{}", Clean(&text))?;
-        if let (Some(_), Some(name)) = (self.bases, frame.name) {
-            write!(out, "+0x{:X}", name.offset)?;
+    /// A line for each frame of a stack, if frames are to be shown.
+    pub(in crate::render) fn lines(&self, stack: u32) -> Option<impl Iterator<Item = String> + '_> {
+        let frames = self.frames.as_ref()?.stack(stack);
+        Some(frames.map(|frame| Line { frame, bases: self.bases }.to_string()))
+    }
+}
+
+/// The line of a frame, as the trace and the symbols have it.
+struct Line<'a> {
+    frame: FrameView<'a>,
+    bases: Option<&'a ModuleBases>,
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { frame, bases } = self;
+        frame.fmt(f)?;
+        if let (Some(_), Some(name)) = (bases, frame.name) {
+            write!(f, "+0x{:X}", name.offset)?;
         }
         // A frame outside of all modules is nothing but its address.
-        let shown = self.bases.and_then(|bases| bases.address(frame));
-        if let Some(address) = shown.or(frame.address.filter(|_| frame.module.is_none())) {
-            write!(out, " 0x{address:X}")?;
+        let shown = bases.and_then(|bases| bases.address(frame));
+        match shown.or(frame.address.filter(|_| frame.module.is_none())) {
+            Some(address) => write!(f, " 0x{address:X}"),
+            None => Ok(()),
         }
-        writeln!(out)
     }
 }
