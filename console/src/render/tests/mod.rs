@@ -1,5 +1,6 @@
 //! What users and scripts see of small traces made by hand.
 
+mod csv;
 mod json;
 mod tables;
 mod text;
