@@ -8,7 +8,8 @@ const SEPARATOR_LINE: &str = "sep = ;\n";
 fn csv_text(saved: &[&Saved], options: &str) -> String {
     let sources: Vec<Source<'_>> = saved.iter().map(|saved| saved.source()).collect();
     let args = crate::query::fixture::arguments(&format!("-csv x.csv {options}"));
-    let answer = query::object_ref(&sources, &args, saved[0]).expect("an answer");
+    let cancel = Cancel::default();
+    let answer = query::object_ref(&sources, &args, saved[0], &cancel).expect("an answer");
     let display = Settings::default().display(&args.display, Screen::PLAIN);
     let mut out = Vec::new();
     super::super::csv::write_to(&answer, &args, &display, &mut out).expect("written");
