@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::{
-    cancel::Cancel,
+    cancel::{Cancel, Cancelled},
     command::{DisplayArgs, Dump},
     error::CommandError,
     file_filter::{self, files_of},
@@ -44,8 +44,11 @@ pub fn dump(
             match &args.csv {
                 None => render::object_ref(&answer, args, &display, out)?,
                 Some(path) => {
-                    let written = render::csv(&answer, args, &display, path)
-                        .map_err(|source| CommandError::Csv { path: path.clone(), source })?;
+                    let failed = |source| match cancel.check() {
+                        Ok(()) => CommandError::Csv { path: path.clone(), source },
+                        Err(Cancelled) => CommandError::Cancelled,
+                    };
+                    let written = render::csv(&answer, args, &display, path).map_err(failed)?;
                     let written = written.display();
                     writeln!(out, "CSV export was successful. File is: {written}")?;
                 }

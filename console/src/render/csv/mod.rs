@@ -104,6 +104,8 @@ impl<W: Write> Rows<'_, W> {
             },
         };
         for &selected in file.selection.objects() {
+            // Nothing is printed meanwhile, so nobody else notices.
+            file.file.cancel.check().map_err(io::Error::other)?;
             let object = &ObjectFacts::new(facts, selected);
             for event in file.events(selected) {
                 let Some(known) = listing.event(event) else { continue };

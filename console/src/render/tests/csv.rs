@@ -235,6 +235,19 @@ fn processes_and_times_are_written_as_elsewhere() {
 }
 
 #[test]
+fn writing_can_be_cancelled_and_then_there_is_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (saved, path) = (mixed(), folder.path().join("x.csv"));
+    let (sources, args) = ([saved.source()], crate::query::fixture::arguments("-csv x.csv"));
+    let cancel = Cancel::default();
+    let answer = query::object_ref(&sources, &args, &saved, &cancel).expect("an answer");
+    cancel.cancel();
+    let display = Settings::default().display(&args.display, Screen::PLAIN);
+    super::super::csv(&answer, &args, &display, &path).expect_err("cancelled");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[test]
 fn nothing_found_leaves_the_headers() {
     let text = csv_text(&[&mixed()], "-pn nobody");
     assert_eq!(text.lines().count(), 2, "{text}");
