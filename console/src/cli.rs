@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 
-use crate::screen::ColorChoice;
+use crate::{screen::ColorChoice, shell::Shell};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -85,6 +85,25 @@ pub enum Action {
         #[arg(short, long, value_name = "DIR")]
         outdir: Option<PathBuf>,
     },
+
+    /// Print a script that teaches a shell to complete handlescope's command lines.
+    #[command(after_help = "Example:\n  source <(handlescope completions bash)")]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+
+    /// Print candidates for the last of some words; for the scripts of `completions`.
+    #[command(hide = true)]
+    Complete {
+        /// The words behind the program's name.
+        #[arg(last = true)]
+        words: Vec<String>,
+    },
+
+    /// Print the manual page, in roff.
+    #[command(after_help = "Example:\n  handlescope man | man -l -")]
+    Man,
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub mod screen;
 pub mod script;
 pub mod session;
 pub mod settings;
+pub mod shell;
 mod symbol_notes;
 pub mod table;
 mod wrap;

@@ -1,7 +1,7 @@
 //! The binary: reads the command line, chooses how commands come in, and decides the exit status.
 
 use std::{
-    io::{self, BufWriter, IsTerminal},
+    io::{self, BufWriter, IsTerminal, Write},
     process::ExitCode,
 };
 
@@ -16,6 +16,7 @@ use handlescope_console::{
     messages::Messages,
     repl,
     script::{self, Outcome},
+    shell,
 };
 
 /// Version and commit, for `--version`.
@@ -60,9 +61,26 @@ fn run(cli: Cli, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
         Cancel::default()
     });
     let mut out = BufWriter::new(io::stdout());
-    if let Some(Action::Extract { files, outdir }) = cli.action {
-        let worked = extract_files(&files, outdir.as_deref(), &mut out, messages)?;
-        return Ok(if worked { Outcome::Worked } else { Outcome::Failed });
+    match cli.action {
+        Some(Action::Extract { files, outdir }) => {
+            let worked = extract_files(&files, outdir.as_deref(), &mut out, messages)?;
+            return Ok(if worked { Outcome::Worked } else { Outcome::Failed });
+        }
+        Some(Action::Completions { shell }) => {
+            write!(out, "{}", shell::script(shell))?;
+            return out.flush().map(|()| Outcome::Worked).map_err(Into::into);
+        }
+        Some(Action::Complete { words }) => {
+            for candidate in shell::candidates(&words) {
+                writeln!(out, "{}\t{}", candidate.value, candidate.description)?;
+            }
+            return out.flush().map(|()| Outcome::Worked).map_err(Into::into);
+        }
+        Some(Action::Man) => {
+            shell::man(&mut out)?;
+            return out.flush().map(|()| Outcome::Worked).map_err(Into::into);
+        }
+        None => {}
     }
     let mut console = Console::new(cli.symbol_path, cli.color, cancel);
     let mut loaded = Outcome::Worked;

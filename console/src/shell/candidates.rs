@@ -1,0 +1,170 @@
+//! Candidates for the last word of a command line.
+
+use std::{path::Path, sync::Arc};
+
+use clap::{Arg, Command, CommandFactory};
+use handlescope_model::Trace;
+
+use crate::{
+    cli::Cli,
+    expand::is_extract,
+    repl::{Known, TraceValues, complete},
+};
+
+/// Something the last word could be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The whole word, without quotes.
+    pub value: String,
+    /// What it is; one line.
+    pub description: String,
+}
+
+/// What the last of some words could be; `words` are those behind the program's name. Nothing where
+/// files are wanted, which shells know best.
+///
+/// Behind `dump`, the options of the console count, and values from the extracts behind `-fd`.
+pub fn candidates(words: &[String]) -> Vec<Candidate> {
+    let Some((last, before)) = words.split_last() else { return Vec::new() };
+    let is_dump = |word: &String| ["dump", "-dump"].iter().any(|w| word.eq_ignore_ascii_case(w));
+    match before.iter().position(is_dump) {
+        Some(at) => of_dump(before.get(at + 1..).unwrap_or_default(), last),
+        None => of_program(before, last),
+    }
+}
+
+/// As the console completes `.dump`.
+fn of_dump(before: &[String], last: &str) -> Vec<Candidate> {
+    let mut line = String::from(".dump");
+    for word in before {
+        line.push_str(&format!(" {}", quoted(word)));
+    }
+    line.push(' ');
+    if last.contains([' ', '\t']) {
+        line.push('"');
+    }
+    line.push_str(last);
+    let suggestions = complete(&line, &known(before)).into_iter();
+    suggestions
+        .map(|suggestion| Candidate {
+            value: suggestion.value.trim_matches('"').to_owned(),
+            description: suggestion.description.unwrap_or_default(),
+        })
+        .filter(|candidate| starts_with(&candidate.value, last))
+        .collect()
+}
+
+fn quoted(word: &str) -> String {
+    if word.contains([' ', '\t']) { format!("\"{word}\"") } else { word.to_owned() }
+}
+
+/// What the extracts behind `-fd` offer; a trace would have to be extracted first.
+fn known(words: &[String]) -> Known {
+    let is_fd = |word: &str| ["-fd", "-filedir"].iter().any(|w| word.eq_ignore_ascii_case(w));
+    let pairs = words.iter().zip(words.iter().skip(1));
+    let files = pairs.filter(|(option, _)| is_fd(option)).map(|(_, file)| Path::new(file));
+    let traces = files.filter(|file| is_extract(file)).filter_map(|file| Trace::open(file).ok());
+    let values = traces.map(|trace| Arc::new(TraceValues::new(Arc::new(trace)))).collect();
+    Known { loaded: Vec::new(), values }
+}
+
+/// Subcommands and options of the program, from their definition.
+fn of_program(before: &[String], last: &str) -> Vec<Candidate> {
+    let program = Cli::command();
+    let command = before.iter().find_map(|word| program.find_subcommand(word));
+    let scope = command.unwrap_or(&program);
+    if let Some(option) = before.last().and_then(|word| option_named(scope, &program, word)) {
+        return values_of(option, last);
+    }
+    let mut found = Vec::new();
+    if last.starts_with('-') {
+        let globals = program.get_arguments().filter(|arg| arg.is_global_set());
+        let own = scope.get_arguments().chain(globals.filter(|_| command.is_some()));
+        found.extend(own.filter_map(|arg| {
+            let value = format!("--{}", arg.get_long()?);
+            Some(Candidate { value, description: first_line(arg.get_help()) })
+        }));
+    } else if command.is_none() {
+        let visible = program.get_subcommands().filter(|command| !command.is_hide_set());
+        found.extend(visible.map(|command| Candidate {
+            value: command.get_name().to_owned(),
+            description: first_line(command.get_about()),
+        }));
+    } else if let Some(positional) = scope.get_positionals().next() {
+        found = values_of(positional, last);
+    }
+    found.retain(|candidate| starts_with(&candidate.value, last));
+    found
+}
+
+/// The option of this name, if it takes a value.
+fn option_named<'a>(scope: &'a Command, program: &'a Command, name: &str) -> Option<&'a Arg> {
+    let is_named = |arg: &&Arg| {
+        let long = arg.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long));
+        let short = arg.get_short().is_some_and(|short| *name == format!("-{short}"));
+        long || short
+    };
+    let options = scope.get_arguments().chain(program.get_arguments());
+    options.filter(|arg| arg.get_action().takes_values()).find(is_named)
+}
+
+fn values_of(option: &Arg, last: &str) -> Vec<Candidate> {
+    let values = option.get_possible_values();
+    let candidates = values.iter().map(|value| Candidate {
+        value: value.get_name().to_owned(),
+        description: first_line(value.get_help()),
+    });
+    candidates.filter(|candidate| starts_with(&candidate.value, last)).collect()
+}
+
+fn first_line(text: Option<&clap::builder::StyledStr>) -> String {
+    let text = text.map(ToString::to_string).unwrap_or_default();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+fn starts_with(text: &str, prefix: &str) -> bool {
+    text.to_lowercase().starts_with(&prefix.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(words: &[&str]) -> Vec<String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        candidates(&words).into_iter().map(|candidate| candidate.value).collect()
+    }
+
+    #[test]
+    fn subcommands_and_options_come_from_the_definition_of_the_command_line() {
+        assert_eq!(of(&["ext"]), ["extract"]);
+        assert!(of(&[""]).contains(&"completions".to_owned()));
+        assert!(!of(&[""]).contains(&"complete".to_owned()), "hidden");
+        assert_eq!(of(&["--symb"]), ["--symbol-path"]);
+        assert_eq!(of(&["extract", "--out"]), ["--outdir"]);
+        assert_eq!(of(&["extract", "--col"]), ["--color"]);
+        assert_eq!(of(&["--color", "n"]), ["never"]);
+        assert_eq!(of(&["completions", "b"]), ["bash"]);
+        assert_eq!(of(&["--symbol-path", ""]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn behind_dump_the_console_completes() {
+        for dump in ["dump", "-dump"] {
+            assert_eq!(of(&[dump, "obj"]), ["ObjectRef"]);
+            assert_eq!(of(&[dump, "ObjectRef", "-Lea"]), ["-Leak"]);
+            assert_eq!(of(&[dump, "ObjectRef", "-ShowTotal", "p"]), ["Process"]);
+            assert_eq!(of(&[dump, "ObjectRef", "-fd", "a"]), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn values_come_from_the_extract_behind_fd() {
+        let mut fixture = crate::query::fixture::Fixture::new();
+        fixture.event_object(Vec::new());
+        let saved = fixture.save();
+        let path = saved.trace.path().display().to_string();
+        assert_eq!(of(&["dump", "ObjectRef", "-fd", &path, "-pn", "chi"]), ["child.exe"]);
+        assert_eq!(of(&["dump", "ObjectRef", "-fd", "no.json7z", "-pn", "chi"]), [""; 0]);
+    }
+}

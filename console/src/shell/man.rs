@@ -1,0 +1,84 @@
+//! The manual page.
+
+use std::io::{self, Write};
+
+use clap::CommandFactory;
+use clap_mangen::{
+    Man,
+    roff::{Roff, bold, italic, roman},
+};
+
+use crate::{
+    cli::Cli,
+    registry::{COMMANDS, GroupView, KINDS},
+};
+
+/// Writes the page in roff: the program's options, then the commands of the console and the options
+/// of every kind of `.dump`.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn man(out: &mut dyn Write) -> io::Result<()> {
+    let page = Man::new(Cli::command()).manual("handlescope");
+    page.render_title(out)?;
+    page.render_name_section(out)?;
+    page.render_synopsis_section(out)?;
+    page.render_description_section(out)?;
+    page.render_options_section(out)?;
+    page.render_subcommands_section(out)?;
+    commands().to_writer(out)?;
+    for kind in KINDS {
+        let mut roff = Roff::new();
+        roff.control("SH", [format!("OPTIONS OF DUMP {}", kind.name.to_uppercase()).as_str()]);
+        roff.text([roman(format!("{}. {}", kind.summary, kind.details))]);
+        (kind.groups)().iter().for_each(|group| options(&mut roff, group));
+        roff.control("SS", ["Examples"]);
+        for example in kind.examples {
+            roff.control("TP", []);
+            roff.text([roman(example.goal)]);
+            roff.text([bold(example.line)]);
+        }
+        roff.to_writer(out)?;
+    }
+    page.render_extra_section(out)
+}
+
+fn commands() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["COMMANDS OF THE CONSOLE"]);
+    for command in COMMANDS {
+        roff.control("TP", []);
+        roff.text([bold(command.names.join(", ")), roman(" "), italic(command.usage)]);
+        roff.text([roman(format!("{}. {}", command.summary, command.details))]);
+    }
+    roff
+}
+
+fn options(roff: &mut Roff, group: &GroupView) {
+    roff.control("SS", [group.title]);
+    for option in &group.options {
+        let doc = option.doc();
+        roff.control("TP", []);
+        let placeholder = option.value().placeholder();
+        roff.text([bold(doc.names.join(", ")), roman(" "), italic(placeholder)]);
+        roff.text([roman(format!("{}. {}", doc.help, doc.details))]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_every_command_and_option() {
+        let mut page = Vec::new();
+        man(&mut page).expect("a page");
+        let page = String::from_utf8(page).expect("text").replace("\\-", "-");
+        for command in COMMANDS {
+            assert!(page.contains(command.name()), "{}", command.name());
+        }
+        for option in KINDS.iter().flat_map(|kind| kind.options()) {
+            assert!(page.contains(&option.doc().names.join(", ")), "{}", option.name());
+        }
+    }
+}
