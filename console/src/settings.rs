@@ -48,7 +48,7 @@ impl Settings {
         match setting {
             Setting::TimeFormat(chosen) => {
                 self.time_format = chosen.map(|(format, _)| format);
-                self.time_digits = chosen.map_or(None, |(_, digits)| digits.or(self.time_digits));
+                self.time_digits = chosen.and_then(|(_, digits)| digits.or(self.time_digits));
                 self.times()
             }
             Setting::TimeDigits(digits) => {
