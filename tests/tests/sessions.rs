@@ -184,6 +184,37 @@ fn times_and_processes_are_written_as_wanted() {
 }
 
 #[test]
+fn folders_and_patterns_are_loaded_added_and_listed() {
+    let session = Session::sample();
+    for folder in ["traces", "traces/older"] {
+        fs::create_dir(session.home.path().join(folder)).unwrap();
+    }
+    for name in ["traces/one.etl", "traces/two.etl", "traces/older/three.etl"] {
+        fs::copy(sample_trace(), session.home.path().join(name)).unwrap();
+    }
+    fs::write(session.home.path().join("traces/notes.txt"), "no trace").unwrap();
+    let script = "\
+.load traces
+.list
+.load traces/o*.etl
+.load+ traces/Extract/one.json7z traces/two.etl
+.list
+.load -r traces
+.list
+.unload *three*
+.load traces/tow.etl
+.cd traces
+.load+ two.etl older/three.etl
+.cd nowhere
+.load *.zip
+.load+ notes.txt
+.unload
+.list
+";
+    insta::assert_snapshot!("files", session.transcript("--keep-going", script));
+}
+
+#[test]
 fn a_session_keeps_how_it_prints_and_an_option_wins() {
     let script = "\
 .timefmt s 3
