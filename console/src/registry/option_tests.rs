@@ -209,3 +209,81 @@ fn a_bad_value_is_told_with_the_help_line_of_its_option() {
         }
     });
 }
+
+/// A command's own options with an argument that lets the line be read.
+fn for_each_option_of_a_command(check: impl Fn(&CommandSpec, &str, &'static dyn OptionSpec)) {
+    for command in COMMANDS {
+        for option in command.options() {
+            check(command, " x", option);
+        }
+    }
+}
+
+#[test]
+fn an_option_of_a_command_is_read_by_each_of_its_names_and_sets_something() {
+    for_each_option_of_a_command(|command, argument, option| {
+        let (_, values) = own_part(option);
+        let read = |name: &str| {
+            let line = format!("{} {name} {values}{argument}", command.name());
+            Command::parse(&line).map_err(|error| format!("{line}: {error}"))
+        };
+        let plain = Command::parse(&format!("{}{argument}", command.name()));
+        let first = read(option.name());
+        if matches!(option.value(), ValueKind::Ignored(_)) {
+            return;
+        }
+        assert_ne!(first.as_ref().ok(), plain.as_ref().ok(), "{} sets nothing", option.name());
+        for name in option.doc().names {
+            assert_eq!(read(name), first);
+            assert_eq!(read(&name.to_uppercase()), first);
+        }
+    });
+}
+
+#[test]
+fn an_option_of_a_command_is_explained_offered_and_coloured() {
+    let mut completer = CommandCompleter::new(SharedKnown::default());
+    for command in COMMANDS {
+        for option in command.options() {
+            for name in option.doc().names {
+                let words = [command.name().to_owned(), (*name).to_owned()];
+                let mut out = Vec::new();
+                help(&words, &mut out, Screen::PLAIN).unwrap_or_else(|e| panic!("{words:?}: {e}"));
+                let page = String::from_utf8(out).expect("text");
+                assert!(page.contains(option.doc().details), "{words:?}: {page}");
+
+                let head = format!("{} {}", command.name(), name.split_at(name.len() - 1).0);
+                let CompletionResult::Fresh { suggestions, .. } =
+                    completer.complete(&head, head.len())
+                else {
+                    panic!("{head}: nothing to offer yet")
+                };
+                let is_offered = suggestions.iter().any(|offer| option.is_named(&offer.value));
+                assert!(is_offered, "{head}: {suggestions:?}");
+
+                let (_, values) = own_part(option);
+                let line = format!("{} {name} {values} ", command.name());
+                assert!(wrong(&line).is_empty(), "{line}: {:?}", wrong(&line));
+                let line = format!("{} {name}qq ", command.name());
+                assert_eq!(wrong(&line), [format!("{name}qq")], "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_misspelt_option_of_a_command_is_told_with_the_right_one() {
+    for_each_option_of_a_command(|command, argument, option| {
+        let longest = option.doc().names.iter().max_by_key(|name| name.len()).expect("a name");
+        if longest.len() < 4 {
+            return;
+        }
+        let typed = misspelt(longest);
+        let message = error(&format!("{} {typed}{argument}", command.name()));
+        assert!(
+            message.starts_with(&format!("unknown option {typed}, did you mean -")),
+            "{message}"
+        );
+        assert!(message.contains(&option.help_line()), "{message}");
+    });
+}
