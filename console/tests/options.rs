@@ -113,7 +113,6 @@ const EFFECTS: &[(&str, &str, &str)] = &[
 const FOR_TERMINALS: [&str; 2] = ["-Clip", "-NoClip"];
 
 #[test]
-#[ignore = "until -csv is there"]
 fn every_option_changes_what_is_printed() {
     let shell = shell();
     let symbols = sample_symbols().display().to_string();
