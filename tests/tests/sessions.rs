@@ -215,6 +215,21 @@ fn folders_and_patterns_are_loaded_added_and_listed() {
 }
 
 #[test]
+fn events_go_to_a_csv_file() {
+    let session = Session::sample();
+    let script = "\
+.dump ObjectRef -MinMaxId 68 70 -csv all.csv
+.dump ObjectRef -Leak -ObjectName *Signal_41 -ShowStack -csv stacks.csv -NoCSVSeparator -NoCmdLine
+";
+    let mut text = session.transcript("--keep-going leaky.etl", script);
+    for name in ["all.csv", "stacks.csv"] {
+        let csv = fs::read_to_string(session.home.path().join(name)).unwrap();
+        writeln!(text, "\n[{name}]\n{}", csv.trim_end()).unwrap();
+    }
+    insta::assert_snapshot!("sample_csv", text);
+}
+
+#[test]
 fn a_session_keeps_how_it_prints_and_an_option_wins() {
     let script = "\
 .timefmt s 3
