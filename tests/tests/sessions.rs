@@ -220,6 +220,7 @@ fn events_go_to_a_csv_file() {
     let script = "\
 .dump ObjectRef -MinMaxId 68 70 -csv all.csv
 .dump ObjectRef -Leak -ObjectName *Signal_41 -ShowStack -csv stacks.csv -NoCSVSeparator -NoCmdLine
+.dump ObjectRef -csv no/such/folder.csv
 ";
     let mut text = session.transcript("--keep-going leaky.etl", script);
     for name in ["all.csv", "stacks.csv"] {

@@ -52,7 +52,11 @@ fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
         // As readable as any other new file, instead of private.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    builder.tempfile_in(path.parent().unwrap_or(Path::new(".")))
+    let folder = path.parent().unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such folder"));
+    }
+    builder.tempfile_in(folder)
 }
 
 /// Writes the whole content of the file.
