@@ -1,23 +1,20 @@
 //! The line editor: keys, menu, history.
 
-use std::path::PathBuf;
-
 use nu_ansi_term::{Color, Style};
 use reedline::{
-    ColumnarMenu, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder, Reedline,
-    ReedlineEvent, ReedlineMenu, default_emacs_keybindings,
+    ColumnarMenu, Emacs, KeyCode, KeyModifiers, MenuBuilder, Reedline, ReedlineEvent, ReedlineMenu,
+    default_emacs_keybindings,
 };
 
-use super::{CommandCompleter, CommandHighlighter, CommandHinter, SharedKnown};
+use super::{
+    CommandCompleter, CommandHighlighter, CommandHinter, SharedKnown, history::LineHistory,
+};
 use crate::{
     messages::Messages,
     screen::{ColorChoice, Screen},
 };
 
 const MENU: &str = "completion";
-
-/// Lines that are remembered.
-const HISTORY_LINES: usize = 10_000;
 
 /// A line editor with everything the console offers.
 pub(super) fn editor(
@@ -45,19 +42,10 @@ pub(super) fn editor(
         .with_hinter(Box::new(CommandHinter::new(dim)))
         .with_edit_mode(Box::new(Emacs::new(keys)))
         .with_ansi_colors(is_colored);
-    // As shells have it: what starts with a blank is not remembered, so blank lines are not either.
-    editor = editor.with_history_exclusion_prefix(Some(" ".into()));
-    match history() {
+    match LineHistory::open() {
         Some(Ok(history)) => editor = editor.with_history(Box::new(history)),
         Some(Err(error)) => messages.note(format_args!("the history cannot be kept: {error}")),
         None => {}
     }
     editor
-}
-
-/// The history of all sessions, in the platform's folder for a program's data; none where there is
-/// no such folder.
-fn history() -> Option<reedline::Result<FileBackedHistory>> {
-    let file: PathBuf = dirs::data_local_dir()?.join("handlescope").join("history.txt");
-    Some(FileBackedHistory::with_file(HISTORY_LINES, file))
 }

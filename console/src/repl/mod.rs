@@ -5,6 +5,7 @@ mod editor;
 mod filter_values;
 mod highlighter;
 mod hinter;
+mod history;
 mod paths;
 mod prompt;
 mod values;

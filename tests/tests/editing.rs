@@ -1,0 +1,108 @@
+//! The line editor in a terminal: values of the loaded trace, hints, what is remembered.
+#![cfg(unix)]
+
+use handlescope_tests::binary::Shell;
+use handlescope_tests::terminal::{Key, Terminal};
+use vt100::Color;
+
+const PROMPT: &str = "leaky.etl> ";
+
+fn open(shell: &Shell) -> Terminal {
+    let terminal = Terminal::spawn(80, 40, &["leaky.etl"], &shell.path(""));
+    terminal.wait_for_line(PROMPT);
+    terminal
+}
+
+/// Types behind the prompt and waits until it is there.
+fn type_in(terminal: &Terminal, text: &str) {
+    terminal.wait_for_line(PROMPT);
+    terminal.send(text);
+    terminal.wait_for_line(&format!("{PROMPT}{text}"));
+}
+
+/// What Tab makes of a line.
+fn completed(terminal: &Terminal, typed: &str, expected: &str) {
+    type_in(terminal, typed);
+    terminal.press(Key::Tab);
+    terminal.wait_for_line(&format!("{PROMPT}{expected}"));
+    terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
+}
+
+#[test]
+fn tab_completes_values_of_the_trace() {
+    let shell = Shell::new();
+    let terminal = open(&shell);
+    for (typed, expected) in [
+        (".dump ObjectRef -pn expl", ".dump ObjectRef -pn explorer.exe "),
+        (".dump ObjectRef -pn leaky;!expl", ".dump ObjectRef -pn leaky;!explorer.exe "),
+        (".dump ObjectRef -pn 731", ".dump ObjectRef -pn 7316 "),
+        (".dump ObjectRef -Type sec", ".dump ObjectRef -Type Section "),
+        (r".dump ObjectRef -ObjectName \reg", r".dump ObjectRef -ObjectName \REGISTRY\"),
+        (".dump ObjectRef -sf ntd", ".dump ObjectRef -sf ntdll.dll!* "),
+        (".dump Process -fd lea", ".dump Process -fd leaky.etl "),
+        (".timefmt utct", ".timefmt UTCTime "),
+    ] {
+        completed(&terminal, typed, expected);
+    }
+}
+
+#[test]
+fn an_option_hints_at_its_value_and_a_bad_value_is_red() {
+    let shell = Shell::new();
+    let terminal = open(&shell);
+    type_in(&terminal, ".dump ObjectRef -MinMaxTime ");
+    terminal.wait_for(".dump ObjectRef -MinMaxTime SECONDS [MAX]");
+    terminal.send("5x ");
+    terminal.wait_until("a red 5x", |view| view.color("5x") == Some(Color::Idx(1)));
+    terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
+    type_in(&terminal, ".timefmt nonsense ");
+    terminal.wait_until("a red word", |view| view.color("nonsense") == Some(Color::Idx(1)));
+}
+
+#[test]
+fn a_line_is_remembered_once_and_blank_ones_never() {
+    let shell = Shell::new();
+    let terminal = open(&shell);
+    for line in [".clip", ".list", " .list", "   ", ""] {
+        terminal.run(PROMPT, line);
+    }
+    for remembered in [".list", ".clip"] {
+        terminal.press(Key::Up);
+        terminal.wait_for_line(&format!("{PROMPT}{remembered}"));
+    }
+}
+
+#[test]
+fn a_console_finds_what_another_one_that_still_runs_has_run() {
+    let shell = Shell::new();
+    let first = open(&shell);
+    first.run(PROMPT, ".timedigits 3");
+    let second = open(&shell);
+    second.run(PROMPT, ".list");
+    // What the second one ran is there after the next line of the first one.
+    first.run(PROMPT, ".sffn");
+    for remembered in [".sffn", ".list", ".timedigits 3"] {
+        first.press(Key::Up);
+        first.wait_for_line(&format!("{PROMPT}{remembered}"));
+    }
+}
+
+#[test]
+fn a_long_message_breaks_between_words() {
+    let shell = Shell::new();
+    let terminal = open(&shell);
+    terminal.run(PROMPT, ".dump ObjectRef -TimeFmt nonsense");
+    let transcript = terminal.transcript();
+    let at = transcript.iter().position(|line| line.starts_with("error: "));
+    let error = &transcript[at.expect("an error")..];
+    assert!(error[0].len() <= 80 && error[1].starts_with("  "), "{error:#?}");
+    let words = |lines: &[String]| -> Vec<String> {
+        lines.iter().flat_map(|line| line.split_whitespace()).map(str::to_owned).collect()
+    };
+    let piped = shell.run(&["leaky.etl", "-c", ".dump ObjectRef -TimeFmt nonsense"]);
+    let error = words(error).join(" ");
+    for line in piped.stderr.lines().filter(|line| line.contains("nonsense")) {
+        let message = line.split("nonsense: ").last().unwrap_or_default();
+        assert!(error.contains(message), "{message} is not in {error}");
+    }
+}

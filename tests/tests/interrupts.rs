@@ -1,0 +1,66 @@
+//! Ctrl-C where nobody types, and the spinner that tells that something takes long.
+#![cfg(unix)]
+
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
+use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::terminal::{Key, Terminal};
+
+const PROMPT: &str = "leaky.etl> ";
+
+/// Sends what Ctrl-C sends.
+fn interrupt(program: &Child) {
+    let sent = Command::new("kill").args(["-INT", &program.id().to_string()]).status();
+    assert!(sent.expect("there is a kill").success());
+}
+
+/// What is left of a program that was interrupted while its output waited to be read.
+fn interrupted(arguments: &[&str]) -> Run {
+    let shell = Shell::new();
+    let _ = shell.run(&["extract", "leaky.etl"]).ok();
+    let mut command = shell.command(arguments);
+    let mut program =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    // With the first byte the query runs; the rest is more than a pipe holds, so it cannot end.
+    let stdout = program.stdout.as_mut().expect("a pipe");
+    stdout.read_exact(&mut [0]).expect("output");
+    interrupt(&program);
+    program.wait_with_output().expect("the program ends").into()
+}
+
+#[test]
+fn ctrl_c_ends_a_script_with_status_130_and_whole_lines() {
+    let command = ".dump ObjectRef -ShowStack -json-pretty";
+    let mut arguments = vec!["leaky.etl", "--keep-going"];
+    for _ in 0..50 {
+        arguments.extend(["-c", command]);
+    }
+    let run = interrupted(&arguments);
+    assert_eq!(run.status, Some(130), "{}", run.stderr);
+    assert!(run.stderr.ends_with("cancelled\n"), "{}", run.stderr);
+    assert!(!run.stderr.contains("error"), "{}", run.stderr);
+    assert!(run.stdout.ends_with('\n'), "the last line is whole");
+}
+
+#[test]
+fn a_spinner_shows_that_symbols_are_waited_for_and_leaves_no_trace() {
+    // A server that takes the connection and says nothing.
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = server.local_addr().expect("an address");
+    let shell = Shell::new();
+    let path = format!("srv*{}*http://{address}/symbols", shell.path("cache").display());
+    let terminal = Terminal::spawn(80, 50, &["leaky.etl", "--symbol-path", &path], &shell.path(""));
+    terminal.wait_for_line(PROMPT);
+    terminal.send(".dump ObjectRef -pn leaky -Leak -ShowStack");
+    terminal.wait_for_line("leaky.etl> .dump ObjectRef -pn leaky -Leak -ShowStack");
+    terminal.press(Key::Enter);
+    terminal.wait_for(" searching ");
+    // Now nobody is there any more.
+    drop(server);
+    terminal.wait_for_line(PROMPT);
+    let transcript = terminal.transcript();
+    assert!(transcript.iter().any(|line| line.starts_with("Id: ")), "{transcript:#?}");
+    assert!(!transcript.iter().any(|line| line.contains("searching")), "{transcript:#?}");
+}
