@@ -126,14 +126,15 @@ impl Console {
     /// the session stays as it is.
     ///
     /// # Errors
-    /// Names every file that could not be loaded.
+    /// Names every file that could not be loaded. When it was cancelled, the loaded traces stay as
+    /// they were.
     pub fn load(
         &mut self,
         args: &LoadArgs,
         messages: &mut Messages<'_>,
     ) -> Result<(), CommandError> {
         let loaded = if args.append { self.session.files() } else { &[] };
-        let Loading { files, errors, .. } = Loading::run(args, loaded, messages);
+        let Loading { files, errors, .. } = Loading::run(args, loaded, &self.cancel, messages)?;
         if files.len() > 1 {
             messages.note(format_args!("loaded {} files", files.len()));
         }

@@ -123,11 +123,17 @@ pub enum LoadError {
     },
 }
 
+impl From<Cancelled> for CommandError {
+    fn from(Cancelled: Cancelled) -> CommandError {
+        CommandError::Cancelled
+    }
+}
+
 impl From<QueryError> for CommandError {
     fn from(error: QueryError) -> CommandError {
         match error {
             QueryError::Archive(error) => error.into(),
-            QueryError::Cancelled(Cancelled) => CommandError::Cancelled,
+            QueryError::Cancelled(cancelled) => cancelled.into(),
         }
     }
 }

@@ -9,6 +9,7 @@ use handlescope_extract::ExtractError;
 use handlescope_model::{ArchiveError, Table, Trace};
 
 use crate::{
+    cancel::{Cancel, Cancelled},
     command::LoadArgs,
     error::LoadError,
     expand::{SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract},
@@ -30,11 +31,15 @@ pub(crate) struct Loading {
 
 impl Loading {
     /// Opens everything that was asked for, but for what is `loaded` already.
+    ///
+    /// # Errors
+    /// When `cancel` asks to stop.
     pub(crate) fn run(
         args: &LoadArgs,
         loaded: &[LoadedTrace],
+        cancel: &Cancel,
         messages: &mut Messages<'_>,
-    ) -> Loading {
+    ) -> Result<Loading, Cancelled> {
         let seen = loaded.iter().map(|file| (SameTrace::of(&file.path), file.path.clone()));
         let mut loading = Loading { seen: seen.collect(), ..Loading::default() };
         for query in &args.queries {
@@ -42,13 +47,22 @@ impl Loading {
             let expanded = expand(query, args.recursive, &mut problems);
             loading.errors.extend(problems.into_iter().map(LoadError::from));
             for path in expanded.files {
-                loading.add(path, expanded.is_found, args.all, messages);
+                loading.add(path, expanded.is_found, args.all, cancel, messages);
+                // A file that was not finished is no failure.
+                cancel.check()?;
             }
         }
-        loading
+        Ok(loading)
     }
 
-    fn add(&mut self, path: PathBuf, is_found: bool, all: bool, messages: &mut Messages<'_>) {
+    fn add(
+        &mut self,
+        path: PathBuf,
+        is_found: bool,
+        all: bool,
+        cancel: &Cancel,
+        messages: &mut Messages<'_>,
+    ) {
         let same = SameTrace::of(&path);
         if let Some(first) = self.seen.get(&same) {
             let (path, first) = (path.display(), first.display());
@@ -56,7 +70,7 @@ impl Loading {
             return;
         }
         self.seen.insert(same, path.clone());
-        match open(path, messages).and_then(|file| prefetched(file, all)) {
+        match open(path, cancel, messages).and_then(|file| prefetched(file, all)) {
             Ok(file) => {
                 let (path, how) = (file.path.display(), if all { ", all of it" } else { "" });
                 messages.note(format_args!("loaded {path}{how}"));
@@ -82,11 +96,15 @@ fn prefetched(file: LoadedTrace, all: bool) -> Result<LoadedTrace, LoadError> {
 }
 
 /// Opens an extract, or a trace by way of its extract.
-pub fn open(path: PathBuf, messages: &mut Messages<'_>) -> Result<LoadedTrace, LoadError> {
+pub fn open(
+    path: PathBuf,
+    cancel: &Cancel,
+    messages: &mut Messages<'_>,
+) -> Result<LoadedTrace, LoadError> {
     let trace = if is_extract(&path) {
         Trace::open(&path)?
     } else if has_extension(&path, TRACE_EXTENSIONS) {
-        extracted(&path, messages)?
+        extracted(&path, cancel, messages)?
     } else {
         return Err(LoadError::UnknownFormat { path });
     };
@@ -98,7 +116,11 @@ pub fn open(path: PathBuf, messages: &mut Messages<'_>) -> Result<LoadedTrace, L
 }
 
 /// The extract of a trace: the one that is there, or else a new one.
-fn extracted(path: &Path, messages: &mut Messages<'_>) -> Result<Trace, LoadError> {
+fn extracted(
+    path: &Path,
+    cancel: &Cancel,
+    messages: &mut Messages<'_>,
+) -> Result<Trace, LoadError> {
     let (beside, in_cache) = (beside(path), in_cache(path));
     for extract in [&beside, &side_by_side(path), &in_cache] {
         match freshness(path, extract) {
@@ -120,7 +142,7 @@ fn extracted(path: &Path, messages: &mut Messages<'_>) -> Result<Trace, LoadErro
             in_cache
         }
     };
-    let summary = extraction::run(path, &output, messages)?;
+    let summary = extraction::run(path, &output, cancel, messages)?;
     messages.note(extraction::line(&output, &summary));
     Ok(Trace::open(&output)?)
 }

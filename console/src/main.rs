@@ -63,7 +63,7 @@ fn run(cli: Cli, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
     let mut out = BufWriter::new(io::stdout());
     match cli.action {
         Some(Action::Extract { files, outdir }) => {
-            let worked = extract_files(&files, outdir.as_deref(), &mut out, messages)?;
+            let worked = extract_files(&files, outdir.as_deref(), &cancel, &mut out, messages)?;
             return Ok(if worked { Outcome::Worked } else { Outcome::Failed });
         }
         Some(Action::Completions { shell }) => {
@@ -87,7 +87,7 @@ fn run(cli: Cli, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
     if !cli.files.is_empty()
         && let Err(error) = console.load(&LoadArgs::replacing(cli.files), messages)
     {
-        if !cli.keep_going {
+        if !cli.keep_going || matches!(error, CommandError::Cancelled) {
             return Err(error);
         }
         messages.error(error);

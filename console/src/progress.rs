@@ -13,6 +13,8 @@ use std::{
 use handlescope_extract::ExtractObserver;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::cancel::Cancel;
+
 /// While bytes are read.
 const READING: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta:>4}";
 
@@ -20,45 +22,52 @@ const READING: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {binary_bytes_p
 const WRITING: &str = "{prefix} {spinner} {msg} {elapsed}";
 
 /// A progress bar that goes away when it is dropped.
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct Progress<'a> {
+    bar: ProgressBar,
+    cancel: &'a Cancel,
+}
 
-impl Progress {
+impl<'a> Progress<'a> {
     /// A bar for one file, invisible unless somebody watches.
-    pub(crate) fn new(file: &Path, is_watched: bool) -> Progress {
+    pub(crate) fn new(file: &Path, is_watched: bool, cancel: &'a Cancel) -> Progress<'a> {
         let target =
             if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         bar.set_prefix(file.file_name().unwrap_or_default().to_string_lossy().into_owned());
-        Progress(bar)
+        Progress { bar, cancel }
     }
 
     fn style(&self, template: &str) {
         if let Ok(style) = ProgressStyle::with_template(template) {
-            self.0.set_style(style);
+            self.bar.set_style(style);
         }
     }
 }
 
-impl ExtractObserver for Progress {
+impl ExtractObserver for Progress<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
     fn on_started(&self, total_bytes: u64) {
-        self.0.set_length(total_bytes);
+        self.bar.set_length(total_bytes);
         self.style(READING);
     }
 
     fn on_progress(&self, bytes: u64) {
-        self.0.set_position(bytes);
+        self.bar.set_position(bytes);
     }
 
     fn on_phase(&self, name: &str) {
         self.style(WRITING);
-        self.0.set_message(name.to_owned());
-        self.0.enable_steady_tick(std::time::Duration::from_millis(100));
+        self.bar.set_message(name.to_owned());
+        self.bar.enable_steady_tick(std::time::Duration::from_millis(100));
     }
 }
 
-impl Drop for Progress {
+impl Drop for Progress<'_> {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 

@@ -61,6 +61,9 @@ pub enum ExtractError {
         /// Number of events.
         rows: usize,
     },
+    /// The observer asked to stop.
+    #[error("cancelled")]
+    Cancelled,
     /// The extract cannot be written.
     #[error(transparent)]
     Output(#[from] ArchiveError),

@@ -1,5 +1,6 @@
 //! The whole way from a trace file to an archive.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,15 @@ pub trait ExtractObserver {
     fn on_phase(&self, name: &str) {
         let _ = name;
     }
+    /// Whether to stop. Asked often, on the thread that called [`extract`].
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Stops when the observer asks for it.
+pub(crate) fn check(observer: &dyn ExtractObserver) -> Result<(), ExtractError> {
+    if observer.is_cancelled() { Err(ExtractError::Cancelled) } else { Ok(()) }
 }
 
 /// An observer that looks away.
@@ -71,21 +81,24 @@ pub struct ExtractSummary {
 /// The archive appears under its name only when it is complete.
 ///
 /// # Errors
-/// When the trace cannot be read or the archive cannot be written.
+/// When the trace cannot be read, the archive cannot be written, or the observer asks to stop.
 pub fn extract(
     input: &Path,
     output: &Path,
     observer: &dyn ExtractObserver,
 ) -> Result<ExtractSummary, ExtractError> {
     let begin = Instant::now();
-    let open = OpenRecording::open(input)?;
+    let open = OpenRecording::open_watched(input, observer)?;
     let bytes_read = open.len();
     observer.on_started(bytes_read);
     let mut selector = KernelSelector::default();
     let mut collector = Collector::new(EventStacks::default());
     let recording = open.read(
         &mut selector,
-        |bytes| observer.on_progress(bytes),
+        |bytes| {
+            observer.on_progress(bytes);
+            if observer.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        },
         |event| collector.event(event),
     )?;
     collector.finish();
@@ -94,7 +107,7 @@ pub fn extract(
         return Err(ExtractError::TooLarge { path: input.to_path_buf(), rows });
     }
     observer.on_phase("writing");
-    let assembled = assemble(&recording, collector, &selector.counter, output)?;
+    let assembled = assemble(&recording, collector, &selector.counter, output, observer)?;
     let warnings = assembled.warnings.iter().map(|(kind, finding)| ExtractWarning {
         kind: kind.text(),
         count: finding.count,

@@ -9,6 +9,7 @@ use zip::ZipArchive;
 
 use crate::error::ExtractError;
 use crate::etl::EtlFile;
+use crate::extraction::ExtractObserver;
 
 /// A trace ready to be read.
 pub(crate) struct Input {
@@ -25,7 +26,7 @@ const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 
 impl Input {
     /// Opens a trace or unpacks it from the archive it lies in.
-    pub(crate) fn open(path: &Path) -> Result<Self, ExtractError> {
+    pub(crate) fn open(path: &Path, observer: &dyn ExtractObserver) -> Result<Self, ExtractError> {
         let open = |source| ExtractError::Open { path: path.to_path_buf(), source };
         let mut file = File::open(path).map_err(open)?;
         let source_size = file.metadata().map_err(open)?.len();
@@ -33,10 +34,10 @@ impl Input {
         (&mut file).take(6).read_to_end(&mut magic).map_err(open)?;
         file.seek(SeekFrom::Start(0)).map_err(open)?;
         if magic.starts_with(ZIP_MAGIC) {
-            let (file, name) = unpack_zip(path, file)?;
+            let (file, name) = unpack_zip(path, file, observer)?;
             Ok(Self { file, name, source_size })
         } else if magic == SEVENZ_MAGIC {
-            let (file, name) = unpack_7z(path, file)?;
+            let (file, name) = unpack_7z(path, file, observer)?;
             Ok(Self { file, name, source_size })
         } else {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -46,21 +47,30 @@ impl Input {
     }
 }
 
-fn unpack_zip(path: &Path, file: File) -> Result<(EtlFile, String), ExtractError> {
-    let unpack = |reason: String| ExtractError::Unpack { path: path.to_path_buf(), reason };
+fn unpack_zip(
+    path: &Path,
+    file: File,
+    observer: &dyn ExtractObserver,
+) -> Result<(EtlFile, String), ExtractError> {
+    let unpack = |reason: String| not_unpacked(path, reason, observer);
     let mut archive =
         ZipArchive::new(BufReader::new(file)).map_err(|error| unpack(error.to_string()))?;
     let names: Vec<String> = archive.file_names().flatten().map(Into::into).collect();
     let name = choose(path, &names)?;
-    let mut member = archive.by_name(&name).map_err(|error| unpack(error.to_string()))?;
+    let member = archive.by_name(&name).map_err(|error| unpack(error.to_string()))?;
+    let mut member = Watched { inner: member, observer };
     let mut target = tempfile::tempfile().map_err(|error| unpack(error.to_string()))?;
     io::copy(&mut member, &mut target).map_err(|error| unpack(error.to_string()))?;
     let file = EtlFile::new(path, target).map_err(|error| unpack(error.to_string()))?;
     Ok((file, name))
 }
 
-fn unpack_7z(path: &Path, file: File) -> Result<(EtlFile, String), ExtractError> {
-    let unpack = |reason: String| ExtractError::Unpack { path: path.to_path_buf(), reason };
+fn unpack_7z(
+    path: &Path,
+    file: File,
+    observer: &dyn ExtractObserver,
+) -> Result<(EtlFile, String), ExtractError> {
+    let unpack = |reason: String| not_unpacked(path, reason, observer);
     let mut archive = ArchiveReader::new(BufReader::new(file), Password::empty())
         .map_err(|error| unpack(error.to_string()))?;
     let files = archive.archive().files.iter().filter(|entry| !entry.is_directory);
@@ -70,17 +80,41 @@ fn unpack_7z(path: &Path, file: File) -> Result<(EtlFile, String), ExtractError>
     archive
         .for_each_entries(|entry, reader| {
             let is_wanted = entry.name == name;
+            let mut reader = Watched { inner: reader, observer };
             if is_wanted {
-                io::copy(reader, &mut target)?;
+                io::copy(&mut reader, &mut target)?;
             } else {
                 // In a solid archive the members before the wanted one have to be passed over.
-                io::copy(reader, &mut io::sink())?;
+                io::copy(&mut reader, &mut io::sink())?;
             }
             Ok(!is_wanted)
         })
         .map_err(|error| unpack(error.to_string()))?;
     let file = EtlFile::new(path, target).map_err(|error| unpack(error.to_string()))?;
     Ok((file, name))
+}
+
+/// Why a member could not be unpacked: because nobody wants it any more, or what was said.
+fn not_unpacked(path: &Path, reason: String, observer: &dyn ExtractObserver) -> ExtractError {
+    if observer.is_cancelled() {
+        return ExtractError::Cancelled;
+    }
+    ExtractError::Unpack { path: path.to_path_buf(), reason }
+}
+
+/// A member that can be read until the observer asks to stop.
+struct Watched<'a, R> {
+    inner: R,
+    observer: &'a dyn ExtractObserver,
+}
+
+impl<R: Read> Read for Watched<'_, R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        if self.observer.is_cancelled() {
+            return Err(io::Error::other("cancelled"));
+        }
+        self.inner.read(target)
+    }
 }
 
 /// The only `.etl`, or the one that has the archive's name.

@@ -1,5 +1,6 @@
 //! A trace file opened: its header read, its buffers found, its events still to be read.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::error::ExtractError;
@@ -7,6 +8,7 @@ use crate::etl::{
     BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, Clock, Diagnostics, EtlFile, Event, EventReader,
     Selector, Session, WarningKind,
 };
+use crate::extraction::{ExtractObserver, NoObserver, check};
 use crate::input::Input;
 use crate::kernel::TraceHeader;
 
@@ -52,7 +54,16 @@ impl OpenRecording {
     /// # Errors
     /// When the file cannot be read or does not start with a trace header.
     pub fn open(path: &Path) -> Result<Self, ExtractError> {
-        let Input { mut file, name, source_size } = Input::open(path)?;
+        Self::open_watched(path, &NoObserver)
+    }
+
+    /// Opens a trace as [`Self::open`] does, and stops when the observer asks for it.
+    pub(crate) fn open_watched(
+        path: &Path,
+        observer: &dyn ExtractObserver,
+    ) -> Result<Self, ExtractError> {
+        check(observer)?;
+        let Input { mut file, name, source_size } = Input::open(path, observer)?;
         let read = |source| ExtractError::Read { path: path.to_path_buf(), source };
         let mut start = Vec::new();
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
@@ -96,22 +107,22 @@ impl OpenRecording {
 
     /// Hands the selected events out in time order and returns the recording with all damage found.
     ///
-    /// `progress` is told how many bytes of [`Self::len`] were read.
+    /// `progress` is told how many bytes of [`Self::len`] were read, and says whether to go on.
     ///
     /// # Errors
-    /// When the file cannot be read any more.
+    /// When the file cannot be read any more, or `progress` says to stop.
     pub fn read(
         self,
         selector: &mut dyn Selector,
-        progress: impl FnMut(u64),
+        progress: impl FnMut(u64) -> ControlFlow<()>,
         sink: impl FnMut(&Event<'_>),
     ) -> Result<Recording, ExtractError> {
         let Self { mut recording, file, index } = self;
         let reader = EventReader::new(file, index, recording.header.cpu_count);
-        reader
+        let flow = reader
             .read(selector, &mut recording.diagnostics, progress, sink)
             .map_err(|source| ExtractError::Read { path: recording.source.clone(), source })?;
-        Ok(recording)
+        if flow.is_break() { Err(ExtractError::Cancelled) } else { Ok(recording) }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 
 use handlescope_extract::collect::{Collector, EventCounter, KernelSelector};
 use handlescope_extract::etl::{Event, EventId, Selector};
@@ -40,8 +41,13 @@ fn for_each_trace(check: impl Fn(&SharedTrace, &Value)) {
 fn collect(trace: &SharedTrace) -> (Recording, Collector<AllStacks>) {
     let open = OpenRecording::open(trace.etl()).unwrap();
     let mut collector = Collector::new(AllStacks::default());
-    let recording =
-        open.read(&mut KernelSelector::default(), |_| {}, |event| collector.event(event)).unwrap();
+    let recording = open
+        .read(
+            &mut KernelSelector::default(),
+            |_| ControlFlow::Continue(()),
+            |event| collector.event(event),
+        )
+        .unwrap();
     collector.finish();
     (recording, collector)
 }
@@ -98,7 +104,7 @@ fn every_event_is_read_and_in_the_right_order() {
         let recording = open
             .read(
                 &mut selector,
-                |_| {},
+                |_| ControlFlow::Continue(()),
                 |event| {
                     lines.push(format!(
                         "{} {} {} {}\n",

@@ -8,6 +8,7 @@ use std::{
 
 use super::{beside, line, lost, paths, prepare_folder, run};
 use crate::{
+    cancel::Cancel,
     error::{CommandError, LoadError},
     expand::{TRACE_EXTENSIONS, expand, has_extension},
     messages::Messages,
@@ -19,10 +20,11 @@ use crate::{
 /// Returns whether all of it worked. A file that fails does not keep the others from being done.
 ///
 /// # Errors
-/// When `out` cannot be written.
+/// When `out` cannot be written, or it was cancelled.
 pub fn extract_files(
     names: &[String],
     outdir: Option<&Path>,
+    cancel: &Cancel,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Result<bool, CommandError> {
@@ -42,8 +44,9 @@ pub fn extract_files(
             worked = false;
             continue;
         }
-        match extract_file(&input, &output, messages) {
+        match extract_file(&input, &output, cancel, messages) {
             Ok(summary) => writeln!(out, "{summary}")?,
+            Err(_) if cancel.is_cancelled() => return Err(CommandError::Cancelled),
             Err(error) => {
                 messages.error(error);
                 worked = false;
@@ -75,11 +78,12 @@ fn inputs(names: &[String], messages: &mut Messages<'_>, worked: &mut bool) -> V
 fn extract_file(
     input: &Path,
     output: &Path,
+    cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<String, LoadError> {
     prepare_folder(output)
         .map_err(|source| LoadError::NoPlace { path: output.to_path_buf(), source })?;
-    let summary = run(input, output, messages)?;
+    let summary = run(input, output, cancel, messages)?;
     if let Some(lost) = lost(summary.events_lost, summary.buffers_lost) {
         messages.warning(format_args!("{}: {lost}", input.display()));
     }

@@ -12,16 +12,17 @@ pub use command::extract_files;
 pub(crate) use paths::{Freshness, beside, freshness, in_cache, prepare_folder, side_by_side};
 pub(crate) use report::{line, lost};
 
-use crate::{messages::Messages, progress::Progress};
+use crate::{cancel::Cancel, messages::Messages, progress::Progress};
 
 /// Extracts one trace, with a progress bar, and warns of what was counted while reading.
 pub(crate) fn run(
     input: &Path,
     output: &Path,
+    cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<ExtractSummary, ExtractError> {
     let summary = {
-        let progress = Progress::new(input, messages.is_watched());
+        let progress = Progress::new(input, messages.is_watched(), cancel);
         extract(input, output, &progress)?
     };
     report::warn(input, &summary, messages);

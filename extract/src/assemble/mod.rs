@@ -20,7 +20,9 @@ use handlescope_model::{
 };
 
 use crate::collect::{Collector, EventCounter, RawKind};
+use crate::error::ExtractError;
 use crate::etl::{Clock, Diagnostics};
+use crate::extraction::{ExtractObserver, check};
 use crate::lifecycle::{
     DeriveScratch, EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, TrackedEvents, derive, track,
 };
@@ -42,13 +44,15 @@ pub(crate) struct Assembled {
     pub(crate) warnings: Diagnostics,
 }
 
-/// Resolves what one pass gathered and writes the archive.
+/// Resolves what one pass gathered and writes the archive, unless the observer asks to stop: then
+/// the unfinished archive goes away with its writer.
 pub(crate) fn assemble(
     recording: &Recording,
     mut collected: Collector<EventStacks>,
     counter: &EventCounter,
     output: &Path,
-) -> Result<Assembled, ArchiveError> {
+    observer: &dyn ExtractObserver,
+) -> Result<Assembled, ExtractError> {
     let clock = &recording.clock;
     let order = collected.events.restore_times();
     let processes = &collected.processes.rows;
@@ -59,6 +63,7 @@ pub(crate) fn assemble(
     let tracked =
         track(&collected.events, &owners, pid_of, order.as_deref(), &mut collected.diagnostics);
     drop(order);
+    check(observer)?;
     let grouped = GroupedEvents::new(&collected.events, &tracked);
     let modules = ModuleTables::new(&collected.images, &index, clock);
     let spaces = AddressSpaces::new(
@@ -67,6 +72,7 @@ pub(crate) fn assemble(
         recording.header.pointer_size.clamp(4, 8) as usize,
     );
 
+    check(observer)?;
     let mut writer = ArchiveWriter::create(output)?;
     let mut resolver = StackResolver::new(collected.stacks.fragments(), &spaces);
     let names = write_names(&mut writer, &collected, &tracked)?;
@@ -78,13 +84,15 @@ pub(crate) fn assemble(
         grouped: &grouped,
     };
     let ObjectFigures { objects, stacks_total, leaked_handles } =
-        write_events(&mut writer, &columns, &tracked, &names, &mut resolver)?;
+        write_events(&mut writer, &columns, &tracked, &names, &mut resolver, observer)?;
     let object_count = objects.len() as u64;
     let frames_in_modules = resolver.frames().in_modules();
+    check(observer)?;
     writer.table(Table::Frames, resolver.frames().table().into_frame())?;
     let stacks = resolver.into_table();
     let stacks_distinct = stacks.len() as u64;
     write_objects_and_stacks(&mut writer, objects, stacks)?;
+    check(observer)?;
     writer.table(Table::Symbols, Symbols::default().into_frame())?;
 
     write_existing(&mut writer, &collected, &owners, &grouped)?;
@@ -108,6 +116,7 @@ pub(crate) fn assemble(
         &trace::StackFigures { stacks_total, frames_in_modules },
     );
     writer.table(Table::Trace, info.into_frame())?;
+    check(observer)?;
     let output_bytes = writer.finish()?;
     Ok(Assembled {
         objects: object_count,
@@ -138,7 +147,8 @@ fn write_events(
     tracked: &TrackedEvents,
     names: &ObjectNames,
     resolver: &mut StackResolver<'_>,
-) -> Result<ObjectFigures, ArchiveError> {
+    observer: &dyn ExtractObserver,
+) -> Result<ObjectFigures, ExtractError> {
     thread::scope(|scope| {
         let (parts, encode) = sync_channel(2);
         let build = scope.spawn(move || {
@@ -150,11 +160,14 @@ fn write_events(
             }
             builder.figures
         });
-        let encoded = writer
-            .encoder()
-            .encode_in_parts(Table::Events, || encode.recv().ok().map(EventPart::into_frame));
+        let encoded = writer.encoder().encode_in_parts(Table::Events, || {
+            let part = encode.recv().ok().filter(|_| !observer.is_cancelled());
+            part.map(EventPart::into_frame)
+        });
+        // Without a receiver the builder ends after the part at hand.
         drop(encode);
         let figures = build.join().unwrap_or_else(|panic| resume_unwind(panic));
+        check(observer)?;
         writer.append(encoded?)?;
         Ok(figures)
     })

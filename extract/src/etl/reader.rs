@@ -5,6 +5,7 @@
 //! overlap in time (about one per processor) and not on the size of the file.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
@@ -48,7 +49,8 @@ impl EventReader {
 
     /// Hands out the selected events in time order; events of equal time in file order.
     ///
-    /// `progress` is told how many bytes of the file have been read so far.
+    /// `progress` is told how many bytes of the file have been read so far, and says whether to go
+    /// on; the answer tells whether it did.
     ///
     /// # Errors
     /// When the file cannot be read. Damage inside it is counted in the diagnostics instead.
@@ -56,9 +58,9 @@ impl EventReader {
         self,
         selector: &mut dyn Selector,
         diagnostics: &mut Diagnostics,
-        mut progress: impl FnMut(u64),
+        mut progress: impl FnMut(u64) -> ControlFlow<()>,
         mut sink: impl FnMut(&Event<'_>),
-    ) -> io::Result<()> {
+    ) -> io::Result<ControlFlow<()>> {
         let Self { file, index, merge_limit } = self;
         let (decoded_tx, decoded_rx) = sync_channel(READ_AHEAD);
         let (spare_tx, spare_rx) = channel();
@@ -77,19 +79,25 @@ impl EventReader {
                 diagnostics,
             };
             let mut read = 0;
+            let mut flow = ControlFlow::Continue(());
             for buffer in buffers {
                 merger.catch_up(buffer.first_time, merge_limit, &mut sink);
                 let Ok(decoded) = decoded_rx.recv() else { break };
                 merger.add(decoded);
                 read += u64::from(buffer.stored);
-                progress(read);
+                flow = progress(read);
+                if flow.is_break() {
+                    break;
+                }
             }
-            merger.finish(&mut sink);
+            if flow.is_continue() {
+                merger.finish(&mut sink);
+            }
             drop(decoded_rx);
             match decoder.join() {
                 Ok((result, found)) => {
                     diagnostics.merge(&found);
-                    result
+                    result.map(|()| flow)
                 }
                 Err(panic) => std::panic::resume_unwind(panic),
             }

@@ -1,0 +1,95 @@
+//! An extraction that is cancelled leaves nothing behind, whenever that happens.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::Path;
+
+use handlescope_extract::{ExtractError, ExtractObserver, NoObserver, extract};
+use handlescope_model::Trace;
+use handlescope_tests::file::FileOptions;
+use handlescope_tests::scenario::TraceBuilder;
+use tempfile::TempDir;
+
+/// More questions than the extraction of a small trace asks.
+const MANY: u32 = 10_000;
+
+/// Says stop from a certain question on.
+struct StopsAfter {
+    questions: Cell<u32>,
+}
+
+impl ExtractObserver for StopsAfter {
+    fn is_cancelled(&self) -> bool {
+        let left = self.questions.get();
+        self.questions.set(left.saturating_sub(1));
+        left == 0
+    }
+}
+
+/// Some small buffers with some events.
+fn trace() -> Vec<u8> {
+    let options = FileOptions { buffer_size: 4096, ..FileOptions::default() };
+    let mut trace = TraceBuilder::with_options(options);
+    trace.process(4, "System");
+    trace.object_type(16, "Event");
+    for step in 0..200u32 {
+        let object = 0xffff_8100_0000_1000 + u64::from(step) * 0x100;
+        trace.create_handle(1_000_000 * i64::from(step + 1), (4, 8, 0), object, 4 * step, 16);
+    }
+    trace.to_bytes()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Stops at every question in turn; returns how many there are.
+fn stop_everywhere(input: &Path, folder: &TempDir) -> u32 {
+    let output = folder.path().join("x.json7z");
+    for questions in 0..MANY {
+        let observer = StopsAfter { questions: Cell::new(questions) };
+        match extract(input, &output, &observer) {
+            Ok(_) => {
+                assert_eq!(files(folder.path()), ["x.json7z"]);
+                assert!(Trace::open(&output).is_ok());
+                return questions;
+            }
+            Err(ExtractError::Cancelled) => assert_eq!(files(folder.path()), [""; 0]),
+            Err(other) => panic!("stopped at question {questions}: {other}"),
+        }
+    }
+    panic!("never done")
+}
+
+#[test]
+fn a_cancelled_extraction_leaves_nothing_behind() {
+    let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let input = source.path().join("x.etl");
+    fs::write(&input, trace()).unwrap();
+    // Once for each buffer, and between the steps behind them.
+    assert!(stop_everywhere(&input, &target) > 8);
+}
+
+#[test]
+fn unpacking_can_be_cancelled() {
+    let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let input = source.path().join("x.zip");
+    let mut zip = zip::ZipWriter::new(fs::File::create(&input).unwrap());
+    zip.start_file("x.etl", zip::write::SimpleFileOptions::default()).unwrap();
+    std::io::Write::write_all(&mut zip, &trace()).unwrap();
+    zip.finish().unwrap();
+    assert!(stop_everywhere(&input, &target) > 8);
+}
+
+#[test]
+fn a_cancelled_extraction_leaves_an_older_extract_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("x.etl"), folder.path().join("x.json7z"));
+    fs::write(&input, trace()).unwrap();
+    extract(&input, &output, &NoObserver).unwrap();
+    let before = fs::read(&output).unwrap();
+    let observer = StopsAfter { questions: Cell::new(8) };
+    assert!(matches!(extract(&input, &output, &observer), Err(ExtractError::Cancelled)));
+    assert_eq!(fs::read(&output).unwrap(), before);
+}
