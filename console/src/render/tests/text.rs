@@ -134,9 +134,7 @@ fn tables_are_drawn_on_a_terminal() {
      Process        ┆ Handles
     ════════════════╪═════════
      other.exe(300) ┆       2
-    ╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┼╌╌╌╌╌╌╌╌╌
      app.exe(100)   ┆       2
-    ╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┼╌╌╌╌╌╌╌╌╌
      Sum            ┆       4
     Objects Created/Destroyed: 2/1 Diff: 1
     Handles Created/Closed/Duplicated: 2/3/2 Diff: 1
