@@ -1,8 +1,8 @@
 //! Tables: drawn on a terminal, plain aligned columns in a pipe.
 
 use comfy_table::{
-    Cell, CellAlignment, ContentArrangement, Row, Table, TableStyle, presets,
-    style::{ContentLineStyle, LineStyle},
+    Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Row, Table, TableStyle,
+    presets,
 };
 
 use crate::screen::Screen;
