@@ -12,7 +12,7 @@ const CUT: &str = "…";
 const RESET: &str = "\u{1b}[0m";
 
 /// Columns between tab stops.
-const TAB: usize = 8;
+pub(super) const TAB: usize = 8;
 
 /// A line is cut when it has so many bytes, even if its end has not come yet.
 const MOST_BYTES: usize = 1 << 16;

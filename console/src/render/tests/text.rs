@@ -184,8 +184,11 @@ fn lines_end_at_the_width_of_the_terminal_unless_whole_ones_are_wanted() {
     let shown = printed(&[&mixed()], line, screen);
     assert!(shown.lines().all(|line| console::measure_text_width(line) <= 50), "{shown}");
     assert!(shown.contains("\u{1b}[33mHa…\u{1b}[0m"), "{shown:?}");
+    // The innermost frame says most, so it does not go with the end of the event's line.
+    assert!(shown.contains("\nnt.exe!NtCreateEvent\napp.exe+0x1A2B\n"), "{shown:?}");
     let whole = printed(&[&mixed()], &format!("{line} -NoClip"), screen);
     assert!(whole.contains("HandleDuplicate") && !whole.contains('…'), "{whole}");
+    assert!(whole.contains("Stack: nt.exe!NtCreateEvent\n"), "{whole}");
     let json = printed(&[&mixed()], &format!("{line} -json"), screen);
     assert!(!json.contains('…'));
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use console::measure_text_width;
 use handlescope_model::EventKind;
 use nu_ansi_term::Color;
 
@@ -10,6 +11,7 @@ use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use crate::command::ObjectRefArgs;
 use crate::query::{EventRow, FileAnswer, Listing, ProcessInfo, Selected};
+use crate::render::clip::TAB;
 use crate::render::time::Clock;
 use crate::settings::Display;
 
@@ -62,6 +64,26 @@ impl EventWriter<'_> {
         row: usize,
         event: &EventRow,
     ) -> io::Result<()> {
+        let Some(width) = self.display.screen.width.filter(|_| self.display.clip) else {
+            self.write_facts(out, heirlooms, row, event)?;
+            return self.stacks.write(out, event.stack, None);
+        };
+        let mut facts = Vec::new();
+        self.write_facts(&mut facts, heirlooms, row, event)?;
+        out.write_all(&facts)?;
+        // The tab in front counts for nothing when measured.
+        let used = TAB + measure_text_width(&String::from_utf8_lossy(&facts));
+        self.stacks.write(out, event.stack, Some(width.saturating_sub(used)))
+    }
+
+    /// Writes everything in front of the stack.
+    fn write_facts(
+        &self,
+        out: &mut impl Write,
+        heirlooms: &[Heirloom],
+        row: usize,
+        event: &EventRow,
+    ) -> io::Result<()> {
         let process = self.process(event.process);
         let pid = self.display.screen.paint(Color::Magenta, process.pid);
         write!(out, "\t{} {pid:>5}/{:<5} ", self.clock.at(event.time_ns), event.tid)?;
@@ -78,8 +100,7 @@ impl EventWriter<'_> {
         }
         let name = self.display.screen.paint(Color::Magenta, self.style.marked_name(process));
         write!(out, "{name} ")?;
-        self.write_rest(out, heirlooms, row, event)?;
-        self.stacks.write(out, event.stack)
+        self.write_rest(out, heirlooms, row, event)
     }
 
     /// What the event is called, in which color.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use console::measure_text_width;
+
 use super::clean::Clean;
 use crate::query::{FrameView, ModuleBases, NamedFrames};
 
@@ -16,10 +18,22 @@ pub(in crate::render) struct StackStyle<'a> {
 
 impl StackStyle<'_> {
     /// Writes the stack of an event and ends its line: the number, or one line for each frame and
-    /// an empty one behind them.
-    pub(super) fn write(&self, out: &mut impl Write, stack: Option<u32>) -> io::Result<()> {
+    /// an empty one behind them. `room` is what is left of the line on a terminal.
+    pub(super) fn write(
+        &self,
+        out: &mut impl Write,
+        stack: Option<u32>,
+        room: Option<usize>,
+    ) -> io::Result<()> {
         let Some(stack) = stack else { return writeln!(out, "None") };
         let Some(lines) = self.lines(stack) else { return writeln!(out, "{stack}") };
+        let mut lines = lines.peekable();
+        // The innermost frame says most: it gets a line of its own before it is cut.
+        if let (Some(room), Some(first)) = (room, lines.peek())
+            && measure_text_width(first) > room
+        {
+            writeln!(out)?;
+        }
         for line in lines {
             writeln!(out, "{}", Clean(&line))?;
         }
