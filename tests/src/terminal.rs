@@ -3,7 +3,8 @@
 //! Nothing here sleeps: a thread feeds what the program writes to the emulator, and tests wait until
 //! the screen shows what they expect.
 
-use std::fmt;
+mod view;
+
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command};
@@ -16,6 +17,8 @@ use pty_process::blocking::{self, Pty};
 use vt100::{Callbacks, Cell, Color, Parser};
 
 use crate::binary::handlescope;
+pub use view::View;
+use view::scrolled;
 
 /// How long a test waits for the screen. Only a failing test waits that long.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -179,7 +182,7 @@ impl Terminal {
         let mut state = self.shared.lock();
         loop {
             let is_closed = state.is_closed;
-            let view = View::new(&mut state);
+            let view = View::new(state.parser.screen_mut());
             if is_so(&view) {
                 return;
             }
@@ -245,7 +248,7 @@ impl Terminal {
 
     /// Looks at the screen.
     pub fn view<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
-        look(&View::new(&mut self.shared.lock()))
+        look(&View::new(self.shared.lock().parser.screen_mut()))
     }
 
     /// All lines, from the first one the program has written on, without blanks at their ends.
@@ -301,7 +304,7 @@ impl Terminal {
         let mut state = self.shared.lock();
         while !state.is_closed {
             let left = deadline.saturating_duration_since(Instant::now());
-            let view = View::new(&mut state);
+            let view = View::new(state.parser.screen_mut());
             assert!(!left.is_zero(), "the program does not end, the screen is\n{view}");
             let waited = self.shared.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -341,79 +344,4 @@ fn read(pty: &Pty, shared: &Shared) {
         // The program may have ended without waiting for the answer.
         let _ = terminal.write_all(&answers);
     }
-}
-
-/// How many lines have left the screen at its upper end.
-fn scrolled(screen: &mut vt100::Screen) -> usize {
-    screen.set_scrollback(usize::MAX);
-    let scrolled = screen.scrollback();
-    screen.set_scrollback(0);
-    scrolled
-}
-
-/// What a screen shows.
-pub struct View<'a> {
-    screen: &'a vt100::Screen,
-    /// Lines that have left the screen.
-    above: usize,
-}
-
-impl<'a> View<'a> {
-    fn new(state: &'a mut State) -> Self {
-        let above = scrolled(state.parser.screen_mut());
-        View { screen: state.parser.screen(), above }
-    }
-
-    /// The row of the cursor, counted from the first line the program has written.
-    fn cursor_row(&self) -> usize {
-        self.above + usize::from(self.screen.cursor_position().0)
-    }
-
-    /// The lines from top to bottom, without blanks at their ends.
-    pub fn lines(&self) -> impl Iterator<Item = String> {
-        (0..self.screen.size().0).map(|row| self.line(row))
-    }
-
-    fn line(&self, row: u16) -> String {
-        text(self.cells(row)).trim_end().to_owned()
-    }
-
-    fn cells(&self, row: u16) -> impl Iterator<Item = &Cell> {
-        let columns = 0..self.screen.size().1;
-        columns.filter_map(move |column| self.screen.cell(row, column))
-    }
-
-    /// The line of the cursor up to the cursor.
-    #[must_use]
-    pub fn before_cursor(&self) -> String {
-        let (row, column) = self.screen.cursor_position();
-        text(self.cells(row).take(column.into()))
-    }
-
-    /// The colour of a text in the line of the cursor; none when it is not there, or in more than one
-    /// colour.
-    #[must_use]
-    pub fn color(&self, searched: &str) -> Option<Color> {
-        let (row, _) = self.screen.cursor_position();
-        let cells: Vec<&Cell> = self.cells(row).collect();
-        let found = cells
-            .windows(searched.chars().count())
-            .rfind(|window| text(window.iter().copied()) == searched)?;
-        let color = found.first()?.fgcolor();
-        found.iter().all(|cell| cell.fgcolor() == color).then_some(color)
-    }
-}
-
-impl fmt::Display for View<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lines().try_for_each(|line| writeln!(formatter, "|{line}"))
-    }
-}
-
-/// The characters of cells; one that was never written is a blank.
-fn text<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
-    let text = cells
-        .filter(|cell| !cell.is_wide_continuation())
-        .map(|cell| if cell.has_contents() { cell.contents() } else { " " });
-    text.collect()
 }

@@ -1,0 +1,80 @@
+//! What stands on the screen of a terminal.
+
+use std::fmt;
+
+use vt100::{Cell, Color};
+
+/// How many lines have left the screen at its upper end.
+pub(super) fn scrolled(screen: &mut vt100::Screen) -> usize {
+    screen.set_scrollback(usize::MAX);
+    let scrolled = screen.scrollback();
+    screen.set_scrollback(0);
+    scrolled
+}
+
+/// What a screen shows.
+pub struct View<'a> {
+    pub(super) screen: &'a vt100::Screen,
+    /// Lines that have left the screen.
+    pub(super) above: usize,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(screen: &'a mut vt100::Screen) -> Self {
+        let above = scrolled(screen);
+        View { screen, above }
+    }
+
+    /// The row of the cursor, counted from the first line the program has written.
+    pub(super) fn cursor_row(&self) -> usize {
+        self.above + usize::from(self.screen.cursor_position().0)
+    }
+
+    /// The lines from top to bottom, without blanks at their ends.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        (0..self.screen.size().0).map(|row| self.line(row))
+    }
+
+    pub(super) fn line(&self, row: u16) -> String {
+        text(self.cells(row)).trim_end().to_owned()
+    }
+
+    pub(super) fn cells(&self, row: u16) -> impl Iterator<Item = &Cell> {
+        let columns = 0..self.screen.size().1;
+        columns.filter_map(move |column| self.screen.cell(row, column))
+    }
+
+    /// The line of the cursor up to the cursor.
+    #[must_use]
+    pub fn before_cursor(&self) -> String {
+        let (row, column) = self.screen.cursor_position();
+        text(self.cells(row).take(column.into()))
+    }
+
+    /// The colour of a text in the line of the cursor; none when it is not there, or in more than one
+    /// colour.
+    #[must_use]
+    pub fn color(&self, searched: &str) -> Option<Color> {
+        let (row, _) = self.screen.cursor_position();
+        let cells: Vec<&Cell> = self.cells(row).collect();
+        let found = cells
+            .windows(searched.chars().count())
+            .rfind(|window| text(window.iter().copied()) == searched)?;
+        let color = found.first()?.fgcolor();
+        found.iter().all(|cell| cell.fgcolor() == color).then_some(color)
+    }
+}
+
+impl fmt::Display for View<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines().try_for_each(|line| writeln!(formatter, "|{line}"))
+    }
+}
+
+/// The characters of cells; one that was never written is a blank.
+fn text<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
+    let text = cells
+        .filter(|cell| !cell.is_wide_continuation())
+        .map(|cell| if cell.has_contents() { cell.contents() } else { " " });
+    text.collect()
+}
