@@ -1,8 +1,6 @@
 //! The command line of the program.
 
-use std::path::PathBuf;
-
-use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
 
 use crate::{screen::ColorChoice, shell::Shell};
 
@@ -12,9 +10,12 @@ Examples:
   handlescope trace.etl -c '.dump ObjectRef -Leak -ShowStack'
   handlescope trace.etl < questions.txt > answers.txt
   handlescope trace.etl --symbol-path 'symbols;srv*cache*https://server/symbols'
+  handlescope dump ObjectRef -fd trace.etl -Leak      ask one question
   handlescope extract *.etl -o extracts               only extract, for later
 
 .help explains the commands: handlescope -c .help
+
+Command lines of ETWAnalyzer work, too: -dump, -extract, -console and -converttime.
 
 Exit status: 0 when everything worked, 1 when something failed, 2 when this command line is wrong.";
 
@@ -53,38 +54,60 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Refuses options that would be ignored.
+    /// Refuses options that would be ignored beside another action.
     ///
     /// # Errors
-    /// When options for commands stand beside another action.
+    /// When there are some.
     pub fn check(&self) -> Result<(), clap::Error> {
-        let is_for_commands =
-            !self.commands.is_empty() || self.symbol_path.is_some() || self.keep_going;
-        if self.action.is_some() && is_for_commands {
-            let text = "-c, --symbol-path and --keep-going cannot be used with extract";
-            return Err(Cli::command().error(ErrorKind::ArgumentConflict, text));
+        match self.action {
+            Some(_) => self.check_beside(false, false),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses options that would be ignored beside an action that runs no other `commands`, or
+    /// neither loads traces nor shows `names` of functions.
+    ///
+    /// # Errors
+    /// When there are some.
+    pub fn check_beside(&self, commands: bool, names: bool) -> Result<(), clap::Error> {
+        let refused = |text| Err(Cli::command().error(ErrorKind::ArgumentConflict, text));
+        if !names && (!self.commands.is_empty() || self.symbol_path.is_some() || self.keep_going) {
+            return refused("-c, --symbol-path and --keep-going cannot be used here");
+        }
+        if !commands && !self.commands.is_empty() {
+            return refused("-c cannot be used here");
         }
         Ok(())
+    }
+
+    /// Whether a word is the name of one of the actions.
+    pub fn is_subcommand(word: &str) -> bool {
+        Cli::command().get_subcommands().any(|action| action.get_name() == word)
     }
 }
 
 /// What to do instead of running commands.
+///
+/// The first three are read by [`one_shot`](crate::one_shot), because their options have one dash;
+/// here they are for the help.
 #[derive(Debug, Subcommand)]
 pub enum Action {
+    /// Ask one question: handlescope dump ObjectRef -fd trace.etl -Leak -ShowStack
+    ///
+    /// The options are those of .dump in the console; -fd QUERY names the files to load.
+    #[command(disable_help_flag = true)]
+    Dump(Words),
+
     /// Extract traces, so that they load in no time.
     ///
     /// Writes Extract/NAME.json7z beside each trace, and a line about it to standard output.
-    #[command(after_help = "Examples:\n  handlescope extract trace.etl\n  \
-                            handlescope extract traces/*.etl more.zip -o extracts")]
-    Extract {
-        /// Traces: .etl files, or .zip and .7z files with one; * and ? stand for many files.
-        #[arg(value_name = "FILE", required = true)]
-        files: Vec<String>,
+    #[command(disable_help_flag = true)]
+    Extract(Words),
 
-        /// Folder for the extracts, instead of Extract beside each trace.
-        #[arg(short, long, value_name = "DIR")]
-        outdir: Option<PathBuf>,
-    },
+    /// Convert a time to seconds since session start, or back.
+    #[command(disable_help_flag = true)]
+    ConvertTime(Words),
 
     /// Print a script that teaches a shell to complete handlescope's command lines.
     #[command(after_help = "Example:\n  source <(handlescope completions bash)")]
@@ -104,6 +127,14 @@ pub enum Action {
     /// Print the manual page, in roff.
     #[command(after_help = "Example:\n  handlescope man | man -l -")]
     Man,
+}
+
+/// Words that are read by somebody else.
+#[derive(Debug, Args)]
+pub struct Words {
+    /// Options, files and values.
+    #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
 }
 
 #[cfg(test)]
@@ -143,19 +174,10 @@ mod tests {
     }
 
     #[test]
-    fn extract_takes_many_files_and_one_folder() {
-        let cli = parsed(&["handlescope", "extract", "a.etl", "*.zip", "-o", "out"]);
-        let Some(Action::Extract { files, outdir }) = cli.action else { panic!("no action") };
-        assert_eq!(files, ["a.etl", "*.zip"]);
-        assert_eq!(outdir, Some("out".into()));
-        assert!(Cli::try_parse_from(["handlescope", "extract"]).is_err());
-    }
-
-    #[test]
-    fn options_stand_before_and_behind_extract_and_none_is_ignored() {
-        assert!(parsed(&["handlescope", "--color", "never", "extract", "a.etl"]).check().is_ok());
-        assert!(parsed(&["handlescope", "extract", "--color", "never", "a.etl"]).check().is_ok());
-        assert!(parsed(&["handlescope", "-c", ".list", "extract", "a.etl"]).check().is_err());
-        assert!(parsed(&["handlescope", "--keep-going", "extract", "a.etl"]).check().is_err());
+    fn no_option_is_ignored_beside_another_action() {
+        assert!(parsed(&["handlescope", "--color", "never", "man"]).check().is_ok());
+        assert!(parsed(&["handlescope", "-c", ".list", "man"]).check().is_err());
+        assert!(parsed(&["handlescope", "--keep-going", "completions", "bash"]).check().is_err());
+        assert!(Cli::is_subcommand("complete") && !Cli::is_subcommand("a.etl"));
     }
 }

@@ -4,10 +4,12 @@ use std::{io::Write, path::Path};
 
 use crate::{
     cancel::Cancel,
-    command::{Command, Dump, LoadArgs, Setting},
+    command::{Command, Dump, ExtractArgs, LoadArgs, Setting},
+    convert_time::convert_time,
     dump::dump,
     error::CommandError,
     expand::with_home,
+    extraction::extract_files,
     filter::Wildcard,
     folder,
     help::help,
@@ -69,7 +71,22 @@ impl Console {
         out: &mut dyn Write,
         messages: &mut Messages<'_>,
     ) -> Result<Flow, CommandError> {
-        let Some(command) = Command::parse(line)? else { return Ok(Flow::Continue) };
+        match Command::parse(line)? {
+            Some(command) => self.run_command(command, out, messages),
+            None => Ok(Flow::Continue),
+        }
+    }
+
+    /// Carries out a command, as [`Console::run`] does.
+    ///
+    /// # Errors
+    /// When it cannot be done, or was cancelled.
+    pub fn run_command(
+        &mut self,
+        command: Command,
+        out: &mut dyn Write,
+        messages: &mut Messages<'_>,
+    ) -> Result<Flow, CommandError> {
         let cancel = self.cancel.clone();
         let spinner = messages.spinner();
         let mut out = CommandOutput::new(out, &cancel, spinner.clone());
@@ -96,21 +113,22 @@ impl Console {
             Command::List => list(&self.session, out, screen)?,
             Command::Unload(names) => self.unload(&names)?,
             Command::Dir(args) => folder::list(&args, out, screen)?,
+            Command::ConvertTime(args) => convert_time(&self.session, &args, out, messages)?,
+            Command::Extract(args) => self.extract(&args, out, messages)?,
             Command::ChangeFolder(None) => folder::show_current(out)?,
             Command::ChangeFolder(Some(folder)) => {
                 self.session.settle_paths();
                 folder::change(&folder, messages)?;
             }
             Command::SymbolPath(None) => writeln!(out, "{}", self.session.symbol_path())?,
-            Command::SymbolPath(Some(path)) => {
-                self.session.set_symbol_path(path);
-                self.symbol_notes = SymbolNotes::default();
-            }
+            Command::SymbolPath(Some(path)) => self.set_symbol_path(path),
             Command::Set(setting) => self.set(setting, out, messages)?,
             Command::ClearScreen => screen.clear(out)?,
             Command::Help(words) => help(&words, out, screen)?,
             Command::Dump(what) => {
-                tell_notes(&what, messages);
+                if let Dump::ObjectRef(args) = &what {
+                    tell_notes(&args.notes, messages);
+                }
                 messages.wait("searching");
                 dump(&self.session, &what, &self.cancel, messages, out, screen)?;
                 if let Some(symbolizer) = self.session.used_symbolizer() {
@@ -146,6 +164,33 @@ impl Console {
         if errors.is_empty() { Ok(()) } else { Err(CommandError::Load { errors }) }
     }
 
+    fn set_symbol_path(&mut self, path: String) {
+        self.session.set_symbol_path(path);
+        self.symbol_notes = SymbolNotes::default();
+    }
+
+    /// Extracts traces, which stay unloaded. What is said about symbols counts for the session.
+    fn extract(
+        &mut self,
+        args: &ExtractArgs,
+        out: &mut dyn Write,
+        messages: &mut Messages<'_>,
+    ) -> Result<(), CommandError> {
+        tell_notes(&args.notes, messages);
+        if let Some(path) = args.symbol_path() {
+            messages.note(format_args!(
+                "note: functions get their names when stacks are shown; the symbol path for that is \
+                 .sympath {path}, or --symbol-path '{path}' in front of a command line"
+            ));
+            self.set_symbol_path(path);
+        }
+        let tally = extract_files(args, &self.cancel, out, messages)?;
+        match tally.failed {
+            0 => Ok(()),
+            failed => Err(CommandError::NotExtracted { failed, files: tally.files }),
+        }
+    }
+
     /// Changes how the session prints, and tells what counts from now on.
     fn set(
         &mut self,
@@ -179,10 +224,9 @@ impl Console {
 }
 
 /// Tells which options have no effect, each once.
-fn tell_notes(dump: &Dump, messages: &mut Messages<'_>) {
-    let Dump::ObjectRef(args) = dump else { return };
-    for (at, note) in args.notes.iter().enumerate() {
-        if !args.notes.iter().take(at).any(|told| told == note) {
+fn tell_notes(notes: &[&str], messages: &mut Messages<'_>) {
+    for (at, note) in notes.iter().enumerate() {
+        if !notes.iter().take(at).any(|told| told == note) {
             messages.note(format_args!("note: {note}"));
         }
     }

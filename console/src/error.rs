@@ -42,6 +42,23 @@ pub enum CommandError {
         /// What was to be unloaded.
         name: String,
     },
+    /// `.converttime` of something that is no time.
+    #[error(
+        "'{text}' is no time; write 2024-05-10 12:46:37.5, 12:46:37, an ISO time, or seconds like \
+         13.123s"
+    )]
+    NoTime {
+        /// What was typed.
+        text: String,
+    },
+    /// Traces that could not be extracted; each was told by itself.
+    #[error("{failed} of {files} traces could not be extracted")]
+    NotExtracted {
+        /// How many failed.
+        failed: usize,
+        /// Of how many.
+        files: usize,
+    },
     /// A folder that cannot become the current one.
     #[error("{}: cannot change to this folder: {source}", .folder.display())]
     Folder {

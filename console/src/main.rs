@@ -1,6 +1,8 @@
 //! The binary: reads the command line, chooses how commands come in, and decides the exit status.
 
 use std::{
+    env,
+    ffi::OsString,
     io::{self, BufWriter, IsTerminal, Write},
     process::ExitCode,
 };
@@ -12,9 +14,10 @@ use handlescope_console::{
     command::LoadArgs,
     console::Console,
     error::CommandError,
-    extraction::extract_files,
     messages::Messages,
+    one_shot::{self, OneShot, Refusal},
     repl,
+    screen::ColorChoice,
     script::{self, Outcome},
     shell,
 };
@@ -22,18 +25,25 @@ use handlescope_console::{
 /// Version and commit, for `--version`.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE_COMMIT"), ")");
 
+/// The exit status of a command line that means nothing.
+const BAD_USAGE: u8 = 2;
+
 fn main() -> ExitCode {
-    let cli = match parse() {
-        Ok(cli) => cli,
-        Err(error) => {
+    let start = match parse() {
+        Ok(start) => start,
+        Err(Refusal::Globals(error)) => {
             // Help and version are such errors too, with status 0; bad usage has 2.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1));
         }
+        Err(Refusal::Command(error)) => {
+            Messages::to_stderr(&mut io::stderr(), ColorChoice::Auto).error(error);
+            return ExitCode::from(BAD_USAGE);
+        }
     };
     let mut stderr = io::stderr();
-    let mut messages = Messages::to_stderr(&mut stderr, cli.color);
-    match run(cli, &mut messages) {
+    let mut messages = Messages::to_stderr(&mut stderr, start.globals.color);
+    match run(start, &mut messages) {
         Ok(Outcome::Worked) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::FAILURE,
         Ok(Outcome::Cancelled) => ExitCode::from(cancel::STATUS),
@@ -49,43 +59,55 @@ fn main() -> ExitCode {
     }
 }
 
-fn parse() -> Result<Cli, clap::Error> {
-    let mut matches = Cli::command().version(VERSION).try_get_matches()?;
-    let cli = Cli::from_arg_matches_mut(&mut matches)?;
-    cli.check().map(|()| cli)
+/// Reads the command line: ETWAnalyzer's manner first, then the usual one.
+fn parse() -> Result<OneShot, Refusal> {
+    let words: Result<Vec<String>, _> = env::args_os().skip(1).map(OsString::into_string).collect();
+    if let Some(start) = words.ok().and_then(|words| one_shot::parse(&words)) {
+        return start;
+    }
+    let cli = || -> Result<Cli, clap::Error> {
+        let mut matches = Cli::command().version(VERSION).try_get_matches()?;
+        let cli = Cli::from_arg_matches_mut(&mut matches)?;
+        cli.check().map(|()| cli)
+    };
+    let mut globals = cli().map_err(Refusal::Globals)?;
+    let files = std::mem::take(&mut globals.files);
+    let load = (!files.is_empty()).then(|| LoadArgs::replacing(files));
+    Ok(OneShot { globals, load, command: None, notes: Vec::new() })
 }
 
-fn run(cli: Cli, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
-    let cancel = Cancel::on_ctrl_c().unwrap_or_else(|error| {
-        messages.note(format_args!("Ctrl-C ends the program, not the command: {error}"));
-        Cancel::default()
-    });
+fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
+    let OneShot { globals: cli, load, command, notes } = start;
     let mut out = BufWriter::new(io::stdout());
     match cli.action {
-        Some(Action::Extract { files, outdir }) => {
-            let worked = extract_files(&files, outdir.as_deref(), &cancel, &mut out, messages)?;
-            return Ok(if worked { Outcome::Worked } else { Outcome::Failed });
-        }
         Some(Action::Completions { shell }) => {
             write!(out, "{}", shell::script(shell))?;
-            return out.flush().map(|()| Outcome::Worked).map_err(Into::into);
+            return done(out.flush());
         }
         Some(Action::Complete { words }) => {
             for candidate in shell::candidates(&words) {
                 writeln!(out, "{}\t{}", candidate.value, candidate.description)?;
             }
-            return out.flush().map(|()| Outcome::Worked).map_err(Into::into);
+            return done(out.flush());
         }
         Some(Action::Man) => {
             shell::man(&mut out)?;
-            return out.flush().map(|()| Outcome::Worked).map_err(Into::into);
+            return done(out.flush());
         }
-        None => {}
+        // These were read in ETWAnalyzer's manner.
+        Some(Action::Dump(_) | Action::Extract(_) | Action::ConvertTime(_)) | None => {}
     }
+    for note in notes {
+        messages.note(note);
+    }
+    let cancel = Cancel::on_ctrl_c().unwrap_or_else(|error| {
+        messages.note(format_args!("Ctrl-C ends the program, not the command: {error}"));
+        Cancel::default()
+    });
     let mut console = Console::new(cli.symbol_path, cli.color, cancel);
     let mut loaded = Outcome::Worked;
-    if !cli.files.is_empty()
-        && let Err(error) = console.load(&LoadArgs::replacing(cli.files), messages)
+    if let Some(load) = load
+        && let Err(error) = console.load(&load, messages)
     {
         if !cli.keep_going || matches!(error, CommandError::Cancelled) {
             return Err(error);
@@ -93,7 +115,9 @@ fn run(cli: Cli, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
         messages.error(error);
         loaded = Outcome::Failed;
     }
-    let outcome = if !cli.commands.is_empty() {
+    let outcome = if let Some(command) = command {
+        console.run_command(command, &mut out, messages).map(|_| Outcome::Worked)?
+    } else if !cli.commands.is_empty() {
         let steps = script::commands(&cli.commands);
         script::run(&mut console, steps, cli.keep_going, &mut out, messages)
     } else if io::stdin().is_terminal() {
@@ -104,4 +128,9 @@ fn run(cli: Cli, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
         script::run(&mut console, steps, cli.keep_going, &mut out, messages)
     };
     Ok(if loaded == Outcome::Failed { loaded } else { outcome })
+}
+
+/// The outcome of something that only writes.
+fn done(written: io::Result<()>) -> Result<Outcome, CommandError> {
+    Ok(written.map(|()| Outcome::Worked)?)
 }

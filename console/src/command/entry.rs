@@ -1,12 +1,7 @@
 //! From a line to a command: one function per command and kind, named in the registry.
 
-use std::path::Path;
-
 use super::{
-    Command, DirArgs, Dump, JsonMode, LoadArgs, ObjectRefArgs, ShowTotal,
-    error::ParseError,
-    line::{Token, split},
-    parse,
+    Command, Dump, JsonMode, ObjectRefArgs, ShowTotal, error::ParseError, line::Token, parse,
 };
 use crate::registry::{self, COMMANDS, KINDS, suggest};
 
@@ -21,8 +16,7 @@ pub struct Entered<'a> {
 }
 
 /// Reads a line that is neither blank nor a comment.
-pub(crate) fn command(line: &str) -> Result<Option<Command>, ParseError> {
-    let tokens = split(line);
+pub(crate) fn command(line: &str, tokens: &[Token]) -> Result<Option<Command>, ParseError> {
     let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
     let Some(command) = registry::command(&first.text) else {
         return Err(unknown_command(&first.text));
@@ -38,44 +32,6 @@ fn unknown_command(name: &str) -> ParseError {
         None => "; .help lists them".to_owned(),
     };
     ParseError::UnknownCommand { name: name.to_owned(), hint }
-}
-
-/// `.load` and `.load+`
-pub(crate) fn load(entered: &Entered<'_>) -> Result<Command, ParseError> {
-    let (args, words) = parse::options_and_words(entered.name, entered.tokens, registry::LOAD)?;
-    if words.is_empty() {
-        return Err(ParseError::MissingArgument {
-            command: entered.name.to_owned(),
-            what: "at least one file, folder or pattern; .unload empties the session",
-        });
-    }
-    let queries = words.into_iter().map(|word| word.text.clone()).collect();
-    Ok(Command::Load(LoadArgs { queries, append: entered.name.ends_with('+'), ..args }))
-}
-
-/// `.dir`
-pub(crate) fn dir(entered: &Entered<'_>) -> Result<Command, ParseError> {
-    let tokens: Vec<Token> = entered.tokens.iter().map(with_dash).collect();
-    let (args, words) = parse::options_and_words(entered.name, &tokens, registry::DIR)?;
-    let query = entered.at_most_one(&words, "one folder or pattern")?;
-    Ok(Command::Dir(DirArgs { query, ..args }))
-}
-
-/// An option that starts with `/`, as those of Windows' own `dir` do, with a `-` instead. What
-/// exists as a file is none.
-fn with_dash(token: &Token) -> Token {
-    let is_option = |name: &str| {
-        registry::command(".dir").is_some_and(|command| command.option(name).is_some())
-    };
-    let dashed = token.text.strip_prefix('/').map(|name| format!("-{name}"));
-    let dashed = dashed.filter(|name| is_option(name) && !Path::new(&token.text).exists());
-    Token { text: dashed.unwrap_or_else(|| token.text.clone()), ..token.clone() }
-}
-
-/// `.cd`
-pub(crate) fn change_folder(entered: &Entered<'_>) -> Result<Command, ParseError> {
-    let words: Vec<&Token> = entered.tokens.iter().collect();
-    entered.at_most_one(&words, "one folder, in quotes if it has blanks").map(Command::ChangeFolder)
 }
 
 /// `.list`
@@ -192,6 +148,14 @@ pub(crate) fn dump_module(entered: &Entered<'_>) -> Result<Dump, ParseError> {
     Ok(Dump::Module(args))
 }
 
+/// `.dump Version`
+pub(crate) fn dump_version(entered: &Entered<'_>) -> Result<Dump, ParseError> {
+    let mut args = parse::options("Version", entered.tokens, registry::MODULE)?;
+    args.text = entered.line.to_owned();
+    args.versions = true;
+    Ok(Dump::Module(args))
+}
+
 /// `.dump Stats`
 pub(crate) fn dump_stats(entered: &Entered<'_>) -> Result<Dump, ParseError> {
     let mut args = parse::options("Stats", entered.tokens, registry::STATS)?;
@@ -208,7 +172,7 @@ impl Entered<'_> {
         self.tokens.first().map_or(Ok(()), |word| Err(self.too_many("no argument", word)))
     }
 
-    fn at_most_one(
+    pub(super) fn at_most_one(
         &self,
         words: &[&Token],
         takes: &'static str,

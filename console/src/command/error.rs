@@ -101,6 +101,14 @@ pub enum ParseError {
         /// The first that is too much.
         word: String,
     },
+    /// A command of ETWAnalyzer that is not here.
+    #[error("{command}: {reason}")]
+    Refused {
+        /// The command as typed.
+        command: String,
+        /// Why, and what to use instead.
+        reason: &'static str,
+    },
     /// `.help` about something that does not exist.
     #[error("there is no help on '{topic}'{hint}")]
     UnknownTopic {

@@ -71,6 +71,27 @@ fn first_token(rest: &str) -> (&str, Quotes, usize) {
     }
 }
 
+/// The line that is cut into these words, and its tokens; empty words disappear. Words that no quotes
+/// can hold together are whole in the tokens nevertheless.
+pub fn join(words: &[String]) -> (String, Vec<Token>) {
+    let (mut line, mut tokens) = (String::new(), Vec::new());
+    for word in words.iter().filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        let start = line.len();
+        let quotes = if word.contains(is_blank) || word.starts_with('"') {
+            line.extend(["\"", word, "\""]);
+            Quotes::Closed
+        } else {
+            line.push_str(word);
+            Quotes::No
+        };
+        tokens.push(Token { text: word.clone(), span: start..line.len(), quotes });
+    }
+    (line, tokens)
+}
+
 fn is_blank(character: char) -> bool {
     character == ' ' || character == '\t'
 }
@@ -109,6 +130,21 @@ mod tests {
         assert_eq!(place("a  \"b c\" "), [(0..1, Quotes::No), (3..8, Quotes::Closed)]);
         assert_eq!(place("a \"b c"), [(0..1, Quotes::No), (2..6, Quotes::Open)]);
         assert_eq!(place("a \""), [(0..1, Quotes::No), (2..3, Quotes::Open)]);
+    }
+
+    #[test]
+    fn words_become_a_line_that_is_cut_into_them_again() {
+        for words in [
+            vec![".dump", "ObjectRef"],
+            vec![".load", r"C:\a b\", "x\ty", "\"", "a\"b"],
+            vec!["a", "\"b"],
+        ] {
+            let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+            let (line, tokens) = join(&words);
+            assert_eq!(split(&line), tokens, "{line}");
+            assert_eq!(tokens.into_iter().map(|token| token.text).collect::<Vec<_>>(), words);
+        }
+        assert_eq!(join(&["a".to_owned(), String::new()]).0, "a");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod display;
 pub(crate) mod entry;
 mod error;
+pub(crate) mod file_entry;
 mod files;
 mod line;
 mod object_ref;
@@ -14,8 +15,8 @@ mod values;
 pub use display::{DisplayArgs, ProcessFormat, TimeDigits, TimeFormat};
 pub use entry::Entered;
 pub use error::ParseError;
-pub use files::{DirArgs, LoadArgs};
-pub use line::{Quotes, Token, split};
+pub use files::{ConvertTimeArgs, DirArgs, ExtractArgs, LoadArgs};
+pub use line::{Quotes, Token, join, split};
 pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
 pub use setting::Setting;
 pub use tables::{ModuleArgs, ProcessArgs, StatsArgs};
@@ -33,6 +34,10 @@ pub enum Command {
     Unload(Vec<String>),
     /// `.dir`
     Dir(DirArgs),
+    /// `.converttime`
+    ConvertTime(ConvertTimeArgs),
+    /// `.extract`
+    Extract(Box<ExtractArgs>),
     /// `.cd`: the new folder, or none to show it.
     ChangeFolder(Option<String>),
     /// `.sympath`: the new path, or none to show it.
@@ -69,7 +74,13 @@ impl Command {
         if line.is_empty() || line.starts_with('#') {
             return Ok(None);
         }
-        entry::command(line)
+        entry::command(line, &split(line))
+    }
+
+    /// Reads words that somebody else has cut, a shell for instance: they may hold blanks and quotes.
+    pub fn from_words(words: &[String]) -> Result<Option<Command>, ParseError> {
+        let (line, tokens) = join(words);
+        entry::command(&line, &tokens)
     }
 }
 

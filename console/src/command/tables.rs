@@ -21,6 +21,10 @@ pub struct ProcessArgs {
 pub struct ModuleArgs {
     /// `-ProcessName`: only modules that these processes loaded, and only those loads.
     pub process: Option<ProcessFilter>,
+    /// `-Dll`: names of modules.
+    pub name: Option<Filter>,
+    /// `.dump Version`: only where each module lies and its version.
+    pub versions: bool,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
     /// `-json` and `-json-pretty`.

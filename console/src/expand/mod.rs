@@ -83,8 +83,8 @@ pub(crate) struct Expanded {
 
 /// The files a query stands for. A leading `~/` is the home folder.
 ///
-/// * A file stands for itself, also without its `.json7z`, and as `NAME.json`, which is what
-///   ETWAnalyzer calls an extract.
+/// * A file stands for itself. An extract may be named without its `.json7z`, or as `NAME.json`, which
+///   is what ETWAnalyzer calls it, and may lie in the `Extract` folder.
 /// * A folder stands for all traces and extracts in it and in its `Extract` folder, `recursive` also
 ///   for those in all folders below.
 /// * A pattern stands for all traces and extracts whose name or path it matches.
@@ -147,7 +147,7 @@ fn existing(path: &Path) -> Option<PathBuf> {
         return Some(path.to_path_buf());
     }
     let name = path.file_name()?.to_string_lossy();
-    let stem = name.strip_suffix(".json").unwrap_or(&name);
+    let stem = [".json7z", ".json"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
     let extract = format!("{stem}.{EXTRACT_EXTENSION}");
     let beside = path.with_file_name(&extract);
     let in_folder = path.with_file_name(EXTRACT_FOLDER).join(&extract);

@@ -112,6 +112,7 @@ fn the_extension_of_an_extract_may_be_missing_or_be_that_of_etw_analyzer() {
     assert_eq!(files(folder.path(), "a.json"), ["a.json7z"]);
     assert_eq!(files(folder.path(), "b.json"), ["b.json"]);
     assert_eq!(files(folder.path(), "c.json"), ["Extract/c.json7z"]);
+    assert_eq!(files(folder.path(), "c.json7z"), ["Extract/c.json7z"]);
 }
 
 #[test]

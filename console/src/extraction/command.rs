@@ -1,4 +1,4 @@
-//! `handlescope extract`
+//! `.extract` and `handlescope extract`.
 
 use std::{
     collections::HashMap,
@@ -9,69 +9,113 @@ use std::{
 use super::{beside, line, lost, paths, prepare_folder, run};
 use crate::{
     cancel::Cancel,
+    command::ExtractArgs,
     error::{CommandError, LoadError},
     expand::{TRACE_EXTENSIONS, expand, has_extension},
     messages::Messages,
 };
 
-/// Extracts traces; `names` may have wildcards. Each summary goes to `out`, everything else to
-/// `messages`. Without `outdir`, extracts lie in `Extract` beside their traces.
-///
-/// Returns whether all of it worked. A file that fails does not keep the others from being done.
+/// How extracting several traces went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many there were.
+    pub files: usize,
+    /// How many of them failed.
+    pub failed: usize,
+}
+
+/// Extracts traces. Each summary goes to `out`, everything else to `messages`. A file that fails is
+/// told and does not keep the others from being done.
 ///
 /// # Errors
 /// When `out` cannot be written, or it was cancelled.
 pub fn extract_files(
-    names: &[String],
-    outdir: Option<&Path>,
+    args: &ExtractArgs,
     cancel: &Cancel,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
-) -> Result<bool, CommandError> {
+) -> Result<Tally, CommandError> {
+    if !args.unknown_extractors.is_empty() {
+        let names = args.unknown_extractors.join(", ");
+        messages.note(format_args!(
+            "note: {names}: not extracted; an extract has objects, handles, mappings, processes, \
+             modules and stacks"
+        ));
+    }
     let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
-    let mut worked = true;
-    for input in inputs(names, messages, &mut worked) {
-        let output = match outdir {
-            Some(outdir) => outdir.join(paths::file_name(&input)),
-            None => beside(&input),
-        };
-        if let Some(other) = outputs.insert(output.clone(), input.clone()) {
-            if other == input {
-                continue; // named twice, by two patterns for instance
-            }
-            let error = LoadError::SameExtract { path: input, other, output };
-            messages.error(error);
-            worked = false;
+    let mut tally = Tally::default();
+    let inputs = inputs(args, messages, &mut tally);
+    for (index, input) in inputs.iter().enumerate() {
+        if args.dry_run {
+            writeln!(out, "{}", input.display())?;
             continue;
         }
-        match extract_file(&input, &output, cancel, messages) {
+        let output = match &args.outdir {
+            Some(outdir) => outdir.join(paths::file_name(input)),
+            None => beside(input),
+        };
+        if let Some(other) = outputs.insert(output.clone(), input.clone()) {
+            let error = LoadError::SameExtract { path: input.clone(), other, output };
+            messages.error(error);
+            tally.failed += 1;
+            continue;
+        }
+        if args.no_overwrite && output.exists() {
+            let (input, number, all) = (input.display(), index + 1, inputs.len());
+            messages.note(format_args!(
+                "Skipping file {input} {number}/{all} because extract already exists"
+            ));
+            continue;
+        }
+        match extract_file(input, &output, cancel, messages) {
             Ok(summary) => writeln!(out, "{summary}")?,
             Err(_) if cancel.is_cancelled() => return Err(CommandError::Cancelled),
             Err(error) => {
                 messages.error(error);
-                worked = false;
+                tally.failed += 1;
             }
         }
     }
-    Ok(worked)
+    tell(args, tally, messages);
+    Ok(tally)
 }
 
-/// All files the names stand for. Names that stand for none are told and clear `worked`; a pattern
-/// passes over files that are no traces.
-fn inputs(names: &[String], messages: &mut Messages<'_>, worked: &mut bool) -> Vec<PathBuf> {
-    let mut inputs = Vec::new();
-    for name in names {
+/// The last line about several files.
+fn tell(args: &ExtractArgs, tally: Tally, messages: &mut Messages<'_>) {
+    let Tally { files, failed } = tally;
+    if args.dry_run {
+        messages.note(format_args!("{} - files found to extract.", files - failed));
+    } else if files > 1 {
+        let worked = files - failed;
+        messages.note(format_args!("Extracted {worked}/{files} - Failed {failed} files."));
+    }
+}
+
+/// All traces that are meant, each once. A query that stands for none is told and counts as a file
+/// that failed; a folder or pattern passes over files that are no traces.
+fn inputs(args: &ExtractArgs, messages: &mut Messages<'_>, tally: &mut Tally) -> Vec<PathBuf> {
+    let mut inputs: Vec<PathBuf> = Vec::new();
+    for query in &args.queries {
         let mut problems = Vec::new();
-        let mut expanded = expand(name, false, &mut problems);
+        let mut expanded = expand(query, args.recursive, &mut problems);
         if expanded.is_found {
             expanded.files.retain(|path| has_extension(path, TRACE_EXTENSIONS));
+            if expanded.files.is_empty() {
+                messages.error(format_args!("{query}: no trace among these files"));
+                tally.failed += 1;
+            }
         }
-        inputs.append(&mut expanded.files);
+        for path in expanded.files {
+            if !inputs.contains(&path) {
+                inputs.push(path);
+            }
+        }
         for problem in problems {
             messages.error(problem);
-            *worked = false;
+            tally.failed += 1;
         }
     }
+    tally.files = inputs.len() + tally.failed;
     inputs
 }
 

@@ -25,6 +25,8 @@ pub struct ModuleAnswer<'a> {
     pub index: usize,
     /// Those that passed, by name in any case and then by path.
     pub modules: Vec<LoadedModule>,
+    /// How many there are in all.
+    pub total: usize,
 }
 
 /// A module and its mappings.
@@ -62,13 +64,15 @@ pub fn modules<'a>(
                 module.loads.push(load);
             }
         }
-        if args.process.is_some() {
-            modules.retain(|module| !module.loads.is_empty());
-        }
+        let total = modules.len();
+        modules.retain(|LoadedModule { module, loads }| {
+            (args.process.is_none() || !loads.is_empty())
+                && args.name.as_ref().is_none_or(|filter| filter.matches(&module.name))
+        });
         modules.sort_by_cached_key(|LoadedModule { module, .. }| {
             (module.name.to_lowercase(), module.path.clone())
         });
-        Ok(ModuleAnswer { path: source.path, index: source.index, modules })
+        Ok(ModuleAnswer { path: source.path, index: source.index, modules, total })
     };
     sources.iter().map(answer).collect()
 }

@@ -2,10 +2,11 @@
 
 use super::{
     Arguments, CommandSpec,
-    files::{DIR, LOAD},
+    extract::EXTRACT,
+    files::{CONVERT_TIME, DIR, LOAD},
     views,
 };
-use crate::command::{entry, setting};
+use crate::command::{entry, file_entry, setting};
 
 const FILES: &str = "Files";
 const QUERIES: &str = "Queries";
@@ -32,7 +33,7 @@ pub static COMMANDS: &[CommandSpec] = &[
             ".load \"C:\\traces\\my trace.etl\" Extract/*.json7z",
         ],
         groups: || views(LOAD),
-        parse: entry::load,
+        parse: file_entry::load,
     },
     CommandSpec {
         names: &[".load+"],
@@ -43,7 +44,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         details: "QUERY is written as for .load. What is loaded already stays as it is.",
         examples: &[".load+ examples/leaky.etl"],
         groups: || views(LOAD),
-        parse: entry::load,
+        parse: file_entry::load,
     },
     CommandSpec {
         names: &[".list"],
@@ -68,6 +69,18 @@ pub static COMMANDS: &[CommandSpec] = &[
         parse: entry::unload,
     },
     CommandSpec {
+        names: &[".extract"],
+        group: FILES,
+        usage: "QUERY…",
+        arguments: Arguments::Files,
+        summary: "extract traces without loading them",
+        details: "QUERY is written as for .load. Words that ETWAnalyzer extracts by may stand between: \
+                  ObjectRef, All, Default and Module are always extracted, others are named in a note.",
+        examples: &[".extract examples/leaky.etl", ".extract ObjectRef -fd examples -NoOverwrite"],
+        groups: || views(EXTRACT),
+        parse: file_entry::extract,
+    },
+    CommandSpec {
         names: &[".dir"],
         group: FILES,
         usage: "[FOLDER|PATTERN]",
@@ -78,7 +91,7 @@ pub static COMMANDS: &[CommandSpec] = &[
                   Options may start with / too.",
         examples: &[".dir", ".dir -od examples", ".dir -r *leak*"],
         groups: || views(DIR),
-        parse: entry::dir,
+        parse: file_entry::dir,
     },
     CommandSpec {
         names: &[".cd"],
@@ -89,7 +102,7 @@ pub static COMMANDS: &[CommandSpec] = &[
         details: "~ is the home folder. Loaded traces stay loaded.",
         examples: &[".cd", ".cd examples"],
         groups: Vec::new,
-        parse: entry::change_folder,
+        parse: file_entry::change_folder,
     },
     CommandSpec {
         names: &[".dump"],
@@ -102,6 +115,21 @@ pub static COMMANDS: &[CommandSpec] = &[
         examples: &[".dump ObjectRef -Leak -ShowStack", ".dump Process"],
         groups: Vec::new,
         parse: entry::dump,
+    },
+    CommandSpec {
+        names: &[".converttime"],
+        group: QUERIES,
+        usage: "-time TIME",
+        arguments: Arguments::Options,
+        summary: "seconds since session start of a point in time, or the other way round",
+        details: "For each loaded trace. Seconds become date and time of the recording machine.",
+        examples: &[
+            ".converttime -time 13.123s",
+            ".converttime -time 12:46:37.775",
+            ".converttime -time 2024-05-10T10:46:37Z",
+        ],
+        groups: || views(CONVERT_TIME),
+        parse: file_entry::convert_time,
     },
     CommandSpec {
         names: &[".timefmt"],

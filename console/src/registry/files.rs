@@ -1,7 +1,7 @@
 //! The options of commands about files.
 
-use super::{Doc, Opt, OptionGroup, Take};
-use crate::command::{DirArgs, LoadArgs};
+use super::{Doc, Opt, OptionGroup, Take, Texts};
+use crate::command::{ConvertTimeArgs, DirArgs, LoadArgs};
 
 /// Options of `.load` and `.load+`.
 pub(crate) static LOAD: &[OptionGroup<LoadArgs>] = &[OptionGroup {
@@ -58,6 +58,33 @@ pub(crate) static DIR: &[OptionGroup<DirArgs>] = &[OptionGroup {
                 example: "-od",
             },
             take: Take::Switch(|args| &mut args.by_time),
+        },
+    ],
+}];
+
+/// Options of `.converttime`.
+pub(crate) static CONVERT_TIME: &[OptionGroup<ConvertTimeArgs>] = &[OptionGroup {
+    title: "Options",
+    options: &[
+        Opt {
+            doc: Doc {
+                names: &["-time"],
+                help: "2024-05-10 12:46:37.5, 12:46:37, an ISO time, or seconds: 13.123s",
+                details: "Without a zone, a time is one of the recording machine. A time without a \
+                          date that lies outside of the recording is tried as UTC, too.",
+                example: "-time 13.123s",
+            },
+            take: Take::Text("TIME", 2, |args| &mut args.time),
+        },
+        Opt {
+            doc: Doc {
+                names: &["-fd", "-filedir"],
+                help: "only loaded files with such a path",
+                details: "Compared with the whole path and with the file name. Outside of the \
+                          console, it names the files to load.",
+                example: "-fd *leaky* -time 1",
+            },
+            take: Take::Filters(Texts::LoadedFiles, |args| &mut args.files),
         },
     ],
 }];

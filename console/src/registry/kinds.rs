@@ -38,6 +38,17 @@ pub static KINDS: &[KindSpec] = &[
         parse: entry::dump_module,
     },
     KindSpec {
+        name: "Version",
+        summary: "modules with their paths and versions",
+        details: "The short form of Module, under the name ETWAnalyzer has for it.",
+        examples: &[
+            Example { goal: "All modules", line: ".dump Version" },
+            Example { goal: "One module", line: ".dump Version -Dll leaky.exe" },
+        ],
+        groups: || views(MODULE),
+        parse: entry::dump_version,
+    },
+    KindSpec {
         name: "Stats",
         summary: "what is in the traces: machine, clock, events by kind, losses",
         details: "Shows also what could not be decoded or attributed; nothing is dropped silently.",
@@ -68,16 +79,27 @@ pub(crate) static PROCESS: &[OptionGroup<ProcessArgs>] = &[
 pub(crate) static MODULE: &[OptionGroup<ModuleArgs>] = &[
     OptionGroup {
         title: "Which modules",
-        options: &[Opt {
-            doc: Doc {
-                names: &["-pn", "-ProcessName"],
-                help: "modules that these processes loaded",
-                details: "The name may go without .exe; a number is a pid; ! in front excludes. \
+        options: &[
+            Opt {
+                doc: Doc {
+                    names: &["-pn", "-ProcessName"],
+                    help: "modules that these processes loaded",
+                    details: "The name may go without .exe; a number is a pid; ! in front excludes. \
                           Kernel modules belong to every process.",
-                example: "-pn leaky",
+                    example: "-pn leaky",
+                },
+                take: Take::Processes(|args| &mut args.process),
             },
-            take: Take::Processes(|args| &mut args.process),
-        }],
+            Opt {
+                doc: Doc {
+                    names: &["-Dll"],
+                    help: "modules of this name",
+                    details: "The file name with its extension, as in ntdll.dll.",
+                    example: "-Dll leaky.exe;kernel*",
+                },
+                take: Take::Filter(Texts::Other, |args| &mut args.name),
+            },
+        ],
     },
     OptionGroup { title: SCRIPTS, options: COMMON_MODULE },
 ];

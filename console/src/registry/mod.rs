@@ -2,6 +2,7 @@
 //! so that what is accepted, explained, offered and coloured is the same thing.
 
 mod commands;
+mod extract;
 mod files;
 mod kinds;
 mod object_ref;
@@ -10,7 +11,8 @@ pub(crate) mod suggest;
 mod topics;
 
 pub use commands::COMMANDS;
-pub(crate) use files::{DIR, LOAD};
+pub(crate) use extract::{EXTRACT, EXTRACTORS};
+pub(crate) use files::{CONVERT_TIME, DIR, LOAD};
 pub use kinds::KINDS;
 pub(crate) use kinds::{MODULE, PROCESS, STATS};
 pub(crate) use object_ref::GROUPS as OBJECT_REF;
@@ -47,6 +49,8 @@ pub struct CommandSpec {
 pub enum Arguments {
     /// Nothing.
     None,
+    /// Its options.
+    Options,
     /// Files on disk.
     Files,
     /// A folder on disk.

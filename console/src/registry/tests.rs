@@ -65,6 +65,27 @@ fn every_example_is_accepted() {
 }
 
 #[test]
+fn options_of_commands_are_unique_and_documented() {
+    for command in COMMANDS {
+        let mut names = HashSet::new();
+        for option in command.options() {
+            let doc = option.doc();
+            for name in doc.names {
+                assert!(name.starts_with('-'), "{} {name}", command.name());
+                assert!(names.insert(name.to_lowercase()), "{} {name}", command.name());
+            }
+            assert!(
+                !doc.help.is_empty() && doc.help.len() <= 80,
+                "{} {}",
+                command.name(),
+                doc.help
+            );
+            assert!(doc.details.ends_with('.'), "{} {}", command.name(), option.name());
+        }
+    }
+}
+
+#[test]
 fn every_option_is_found_by_each_of_its_names_in_any_case() {
     for kind in KINDS {
         for name in kind.options().iter().flat_map(|option| option.doc().names) {

@@ -4,7 +4,7 @@ mod clip;
 mod csv;
 mod json;
 mod text;
-mod time;
+pub(crate) mod time;
 
 pub(crate) use text::clean::Clean;
 
@@ -80,6 +80,7 @@ pub fn modules(
 ) -> io::Result<()> {
     let mut out = output(display, args.json, out);
     match args.json {
+        JsonMode::Off if args.versions => text::versions(answers, display, &mut out)?,
         JsonMode::Off => text::modules(answers, display, &mut out)?,
         mode => json::modules(answers, mode, &mut out)?,
     }

@@ -41,6 +41,9 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
+    /// 1970 as a FILETIME.
+    pub(crate) const UNIX_EPOCH: i64 = FILETIME_TO_UNIX_SECONDS * TICKS_PER_SECOND;
+
     pub(crate) fn new(info: &TraceInfo, format: TimeFormat, digits: TimeDigits) -> Self {
         let here = match format {
             TimeFormat::Here | TimeFormat::HereTime => TimeZone::system(),

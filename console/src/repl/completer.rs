@@ -75,8 +75,15 @@ impl Position<'_> {
                 return self.options(&options, &used(&options, arguments));
             }
         }
+        if let Some(option) = waiting(&command.options(), arguments) {
+            return self.values(option, known);
+        }
         match command.arguments {
             Arguments::None => Vec::new(),
+            Arguments::Options => {
+                let options = command.options();
+                self.options(&options, &used(&options, arguments))
+            }
             Arguments::Files => self.files(Wanted::Traces),
             Arguments::Folder | Arguments::SymbolPath => self.files(Wanted::Folders),
             Arguments::LoadedFiles => self.loaded(known),
@@ -217,6 +224,8 @@ impl Position<'_> {
             ValueKind::Processes => self.filters(filter_values::processes(self.word, known)),
             ValueKind::Filter(texts) => self.filters(filter_values::texts(self.word, texts, known)),
             ValueKind::File => self.files(Wanted::Tables),
+            ValueKind::Folder => self.files(Wanted::Folders),
+            ValueKind::Query => self.files(Wanted::Traces),
             _ => Vec::new(),
         }
     }
@@ -274,6 +283,23 @@ impl Position<'_> {
     }
 }
 
+/// The option in front of the cursor that has no value yet but needs one.
+fn waiting(
+    options: &[&'static dyn OptionSpec],
+    tokens: &[Token],
+) -> Option<&'static dyn OptionSpec> {
+    let find = |name: &str| {
+        let option = *options.iter().find(|option| option.is_named(name))?;
+        Some((option, option.value().arity().1))
+    };
+    match parse::items(tokens, find).pop()? {
+        parse::Item::Option { spec, values, .. } => {
+            (values.len() < spec.value().arity().0).then_some(spec)
+        }
+        _ => None,
+    }
+}
+
 /// The options that are there already.
 fn used(options: &[&'static dyn OptionSpec], tokens: &[Token]) -> Vec<&'static str> {
     let is_there =
@@ -297,14 +323,14 @@ mod tests {
         assert_eq!(offered(".l"), [".load", ".load+", ".list"]);
         assert_eq!(offered(".DU"), [".dump"]);
         assert_eq!(offered("du"), [".dump"]);
-        assert_eq!(offered(".ex"), [".exit"]);
+        assert_eq!(offered(".ex"), [".extract", ".exit"]);
         assert_eq!(offered(".nonsense "), Vec::<String>::new());
         assert_eq!(offered(".quit "), Vec::<String>::new());
     }
 
     #[test]
     fn kinds_come_after_dump_and_options_after_the_kind() {
-        assert_eq!(offered(".dump "), ["ObjectRef", "Process", "Module", "Stats"]);
+        assert_eq!(offered(".dump "), ["ObjectRef", "Process", "Module", "Version", "Stats"]);
         assert_eq!(offered(".dump obj"), ["ObjectRef"]);
         assert_eq!(
             offered(".dump ObjectRef -show"),
@@ -314,7 +340,15 @@ mod tests {
         assert_eq!(offered(".dump Stats -"), ["-filedir", "-json", "-json-pretty"]);
         assert_eq!(offered(".dump -Lea"), ["-Leak"]);
         assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
-        assert_eq!(offered(".dump -Leak "), ["ObjectRef", "Process", "Module", "Stats"]);
+        assert_eq!(offered(".dump -Leak "), ["ObjectRef", "Process", "Module", "Version", "Stats"]);
+    }
+
+    #[test]
+    fn options_of_commands_are_offered_and_their_values() {
+        assert_eq!(offered(".extract a.etl -noo"), ["-NoOverwrite"]);
+        assert_eq!(offered(".converttime "), ["-time", "-filedir"]);
+        assert_eq!(offered(".converttime -time "), Vec::<String>::new());
+        assert_eq!(offered(".converttime -fd "), ["leaky.etl", "\"my trace.etl\""]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use handlescope_model::Trace;
 use crate::{
     cli::Cli,
     expand::is_extract,
+    one_shot::{self, SWITCHES},
     repl::{Known, TraceValues, complete},
 };
 
@@ -23,35 +24,49 @@ pub struct Candidate {
 /// What the last of some words could be; `words` are those behind the program's name. Nothing where
 /// files are wanted, which shells know best.
 ///
-/// Behind `dump`, the options of the console count, and values from the extracts behind `-fd`.
+/// Behind `dump` and its like, the options of the console count, and values from the extracts behind
+/// `-fd`.
 pub fn candidates(words: &[String]) -> Vec<Candidate> {
     let Some((last, before)) = words.split_last() else { return Vec::new() };
-    let is_dump = |word: &String| ["dump", "-dump"].iter().any(|w| word.eq_ignore_ascii_case(w));
-    match before.iter().position(is_dump) {
-        Some(at) => of_dump(before.get(at + 1..).unwrap_or_default(), last),
+    let mut found = match one_shot::console_line(before) {
+        Some(before) => of_console(&before, last),
         None => of_program(before, last),
+    };
+    if before.is_empty() {
+        let switches =
+            SWITCHES.iter().filter(|(name, _)| last.len() > 1 && starts_with(name, last));
+        found.extend(switches.map(|(name, about)| Candidate {
+            value: (*name).to_owned(),
+            description: (*about).to_owned(),
+        }));
     }
+    found
 }
 
-/// As the console completes `.dump`.
-fn of_dump(before: &[String], last: &str) -> Vec<Candidate> {
-    let mut line = String::from(".dump");
-    for word in before {
-        line.push_str(&format!(" {}", quoted(word)));
-    }
+/// As the console completes its commands, and the program's own options.
+fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
+    let words: Vec<String> = before.iter().map(|word| quoted(word)).collect();
+    let mut line = words.join(" ");
     line.push(' ');
     if last.contains([' ', '\t']) {
         line.push('"');
     }
     line.push_str(last);
     let suggestions = complete(&line, &known(before)).into_iter();
-    suggestions
-        .map(|suggestion| Candidate {
-            value: suggestion.value.trim_matches('"').to_owned(),
-            description: suggestion.description.unwrap_or_default(),
+    // What has no description is a path, and shells know those best.
+    let mut found: Vec<Candidate> = suggestions
+        .filter_map(|suggestion| {
+            Some(Candidate {
+                value: suggestion.value.trim_matches('"').to_owned(),
+                description: suggestion.description?,
+            })
         })
         .filter(|candidate| starts_with(&candidate.value, last))
-        .collect()
+        .collect();
+    if last.starts_with("--") {
+        found.extend(of_program(&[], last));
+    }
+    found
 }
 
 fn quoted(word: &str) -> String {
@@ -156,6 +171,15 @@ mod tests {
             assert_eq!(of(&[dump, "ObjectRef", "-ShowTotal", "p"]), ["Process"]);
             assert_eq!(of(&[dump, "ObjectRef", "-fd", "a"]), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn options_of_other_commands_are_offered_too() {
+        assert_eq!(of(&["-ext"]), ["-extract"]);
+        assert_eq!(of(&["-extract", "ObjectRef", "-fd", "a.etl", "-NoO"]), ["-NoOverwrite"]);
+        assert_eq!(of(&["convert-time", "-ti"]), ["-time"]);
+        assert_eq!(of(&["-console", "-rec"]), ["-recursive"]);
+        assert_eq!(of(&["--color", "never", "-DUMP", "-fd", "a b", "obj"]), ["ObjectRef"]);
     }
 
     #[test]

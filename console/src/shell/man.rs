@@ -50,12 +50,22 @@ fn commands() -> Roff {
         roff.control("TP", []);
         roff.text([bold(command.names.join(", ")), roman(" "), italic(command.usage)]);
         roff.text([roman(format!("{}. {}", command.summary, command.details))]);
+        let groups = (command.groups)();
+        if !groups.is_empty() {
+            roff.control("RS", []);
+            groups.iter().for_each(|group| entries(&mut roff, group));
+            roff.control("RE", []);
+        }
     }
     roff
 }
 
 fn options(roff: &mut Roff, group: &GroupView) {
     roff.control("SS", [group.title]);
+    entries(roff, group);
+}
+
+fn entries(roff: &mut Roff, group: &GroupView) {
     for option in &group.options {
         let doc = option.doc();
         roff.control("TP", []);

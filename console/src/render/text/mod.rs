@@ -14,4 +14,4 @@ pub(super) use self::object_ref::object_ref;
 pub(super) use self::process::ProcessStyle;
 pub(super) use self::stack::StackStyle;
 pub(super) use self::stats::stats;
-pub(super) use self::tables::{modules, processes};
+pub(super) use self::tables::{modules, processes, versions};

@@ -1,0 +1,418 @@
+//! Command lines that ask one question: `handlescope dump …`, and the way ETWAnalyzer is called.
+
+use std::path::Path;
+
+use clap::Parser;
+
+use crate::{
+    cli::Cli,
+    command::{Command, LoadArgs, ParseError},
+    registry,
+    screen::ColorChoice,
+};
+
+/// A command line in ETWAnalyzer's manner: options with one dash, in any case.
+#[derive(Debug)]
+pub struct OneShot {
+    /// The options that every command line may have.
+    pub globals: Cli,
+    /// What to load first.
+    pub load: Option<LoadArgs>,
+    /// What to do then; `None` for a console.
+    pub command: Option<Command>,
+    /// What to tell before all that.
+    pub notes: Vec<&'static str>,
+}
+
+/// Why a command line was refused.
+#[derive(Debug)]
+pub enum Refusal {
+    /// By the options that every command line may have.
+    Globals(clap::Error),
+    /// By those of the command.
+    Command(ParseError),
+}
+
+impl From<ParseError> for Refusal {
+    fn from(error: ParseError) -> Refusal {
+        Refusal::Command(error)
+    }
+}
+
+/// What a command line does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Dump,
+    Extract,
+    ConvertTime,
+    Console,
+    /// Something of ETWAnalyzer that is not here, because of the reason.
+    Refused(&'static str),
+}
+
+/// ETWAnalyzer's commands, which stand anywhere on the line.
+pub(crate) const SWITCHES: &[(&str, &str)] = &[
+    ("-dump", "print what traces know"),
+    ("-extract", "extract traces"),
+    ("-converttime", "convert a time"),
+    ("-console", "load files and ask for commands"),
+];
+
+impl Form {
+    /// Of one of ETWAnalyzer's commands.
+    fn of_switch(word: &str) -> Option<Form> {
+        Some(match word.to_ascii_lowercase().as_str() {
+            "-dump" => Form::Dump,
+            "-extract" => Form::Extract,
+            "-converttime" => Form::ConvertTime,
+            "-console" => Form::Console,
+            "-mcp" => {
+                Form::Refused("there is no MCP server; scripts get JSON from dump KIND -json")
+            }
+            "-loadsymbol" => Form::Refused(
+                "no extract needs it: functions get their names when stacks are shown, with \
+                 --symbol-path PATH or .sympath",
+            ),
+            "-convert" => {
+                Form::Refused("other formats come from dump: -csv FILE, and -json for scripts")
+            }
+            _ => return None,
+        })
+    }
+
+    /// Of a subcommand.
+    fn of_subcommand(word: &str) -> Option<Form> {
+        match word {
+            "dump" => Some(Form::Dump),
+            "extract" => Some(Form::Extract),
+            "convert-time" | "converttime" => Some(Form::ConvertTime),
+            _ => None,
+        }
+    }
+
+    /// The command of the console that does it.
+    fn command(self) -> &'static str {
+        match self {
+            Form::Dump => ".dump",
+            Form::Extract => ".extract",
+            Form::ConvertTime => ".converttime",
+            Form::Console | Form::Refused(_) => ".load",
+        }
+    }
+}
+
+/// Reads the words behind the program's name; `None` when they are no such command line but one for
+/// [`Cli`].
+///
+/// # Errors
+/// When they are one, but a wrong one.
+pub fn parse(arguments: &[String]) -> Option<Result<OneShot, Refusal>> {
+    let Split { globals, words } = split(arguments);
+    let (form, name, words) = form(&words)?;
+    Some(read(form, name, globals, words))
+}
+
+/// The words of the console's command that these words in front of another one begin, for
+/// completion; `None` when they are for [`Cli`].
+pub(crate) fn console_line(arguments: &[String]) -> Option<Vec<String>> {
+    let (form, _, words) = form(&split(arguments).words)?;
+    Some(std::iter::once(form.command().to_owned()).chain(words).collect())
+}
+
+/// The options that every command line may have, and the others.
+struct Split {
+    globals: Vec<String>,
+    words: Vec<String>,
+}
+
+fn split(arguments: &[String]) -> Split {
+    let mut split = Split { globals: Vec::new(), words: Vec::new() };
+    let mut arguments = arguments.iter();
+    while let Some(word) = arguments.next() {
+        let name = word.split('=').next().unwrap_or_default();
+        match name {
+            "--" => {
+                split.words.push(word.clone());
+                split.words.extend(arguments.by_ref().cloned());
+            }
+            "--keep-going" => split.globals.push(word.clone()),
+            "--color" | "--symbol-path" | "-c" => {
+                split.globals.push(word.clone());
+                if name == word {
+                    split.globals.extend(arguments.next().cloned());
+                }
+            }
+            _ => split.words.push(word.clone()),
+        }
+    }
+    split
+}
+
+/// What the words do, the word that says so, and the others.
+fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
+    let first = words.first()?;
+    let subcommand = Form::of_subcommand(first).map(|form| (0, form));
+    let is_clap = || Cli::is_subcommand(first);
+    let until = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let last = || {
+        let switches = words.iter().take(until).enumerate();
+        // As with ETWAnalyzer, the last one counts.
+        switches.filter_map(|(at, word)| Some((at, Form::of_switch(word)?))).last()
+    };
+    let (at, form) = match subcommand {
+        Some(found) => found,
+        None if is_clap() => return None,
+        None => last()?,
+    };
+    let (before, rest) = words.split_at(at);
+    let (name, behind) = rest.split_first()?;
+    // The words behind the command belong to it, and not to an option in front of it.
+    let own = behind.iter().take_while(|word| !word.starts_with('-')).count();
+    let (own, behind) = behind.split_at(own);
+    Some((form, name.clone(), [own, before, behind].concat()))
+}
+
+fn read(
+    form: Form,
+    name: String,
+    globals: Vec<String>,
+    mut words: Vec<String>,
+) -> Result<OneShot, Refusal> {
+    if let Form::Refused(reason) = form {
+        return Err(ParseError::Refused { command: name, reason }.into());
+    }
+    let program = std::iter::once("handlescope".to_owned());
+    let globals = Cli::try_parse_from(program.chain(globals)).map_err(Refusal::Globals)?;
+    let mut shot = OneShot { globals, load: None, command: None, notes: Vec::new() };
+    let mut take = |names: &[&str]| {
+        let before = words.len();
+        words.retain(|word| !names.iter().any(|name| word.eq_ignore_ascii_case(name)));
+        words.len() < before
+    };
+    if take(&["-nocolor"]) {
+        shot.globals.color = ColorChoice::Never;
+    }
+    if take(&["-debug"]) {
+        shot.notes.push("note: -debug does nothing; failures always say what is known");
+    }
+    if take(&["-help", "--help", "-h", "-?"]) {
+        shot.command = Some(help(form, &words));
+        return Ok(shot);
+    }
+    shot.globals
+        .check_beside(form == Form::Console, form != Form::Extract)
+        .map_err(Refusal::Globals)?;
+    match form {
+        Form::Dump | Form::ConvertTime => {
+            let recursive = take(&["-recursive"]);
+            let queries = queries(&mut words)?;
+            shot.load = Some(LoadArgs { recursive, ..LoadArgs::replacing(queries) });
+            shot.command = command(form, &words)?;
+        }
+        Form::Extract => shot.command = command(form, &words)?,
+        Form::Console | Form::Refused(_) => {
+            let is_file =
+                |word: &String| !matches!(word.to_ascii_lowercase().as_str(), "-fd" | "-filedir");
+            if words.iter().any(is_file)
+                && let Some(Command::Load(load)) = command(form, &words)?
+            {
+                shot.load = Some(load);
+            }
+        }
+    }
+    Ok(shot)
+}
+
+/// The command of the console.
+fn command(form: Form, words: &[String]) -> Result<Option<Command>, ParseError> {
+    let words: Vec<String> =
+        std::iter::once(form.command().to_owned()).chain(words.iter().cloned()).collect();
+    Command::from_words(&words)
+}
+
+/// Help on the kind of a dump if there is one, or else on the command.
+fn help(form: Form, words: &[String]) -> Command {
+    let kind = words.iter().find_map(|word| registry::kind(word)).filter(|_| form == Form::Dump);
+    Command::Help(vec![kind.map_or(form.command(), |kind| kind.name).to_owned()])
+}
+
+/// Takes the files behind `-fd` out of the words. A shell may have made several files of a pattern.
+/// Without any, it is the current folder.
+fn queries(words: &mut Vec<String>) -> Result<Vec<String>, ParseError> {
+    let is_name =
+        |word: &str| ["-fd", "-filedir"].iter().any(|name| word.eq_ignore_ascii_case(name));
+    let (mut queries, mut others) = (Vec::new(), Vec::new());
+    let mut rest = std::mem::take(words).into_iter().peekable();
+    while let Some(word) = rest.next() {
+        if !is_name(&word) {
+            others.push(word);
+            continue;
+        }
+        match rest.next_if(|value| !value.starts_with('-')) {
+            Some(query) => queries.push(query),
+            None => return Err(missing_query(word)),
+        }
+        while let Some(file) = rest.next_if(|word| is_further_file(word)) {
+            queries.push(file);
+        }
+    }
+    *words = others;
+    Ok(if queries.is_empty() { vec![".".to_owned()] } else { queries })
+}
+
+fn is_further_file(word: &str) -> bool {
+    !word.starts_with('-') && registry::kind(word).is_none() && Path::new(word).is_file()
+}
+
+fn missing_query(option: String) -> ParseError {
+    ParseError::MissingValue {
+        option,
+        help: "-fd, -filedir QUERY  a file, a folder or a pattern to load".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Dump;
+
+    fn parsed(line: &[&str]) -> Option<Result<OneShot, Refusal>> {
+        let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+        parse(&words)
+    }
+
+    fn shot(line: &[&str]) -> OneShot {
+        parsed(line).expect("one shot").unwrap_or_else(|error| panic!("{line:?}: {error:?}"))
+    }
+
+    fn refused(line: &[&str]) -> String {
+        match parsed(line).expect("one shot").expect_err("a wrong line") {
+            Refusal::Command(error) => error.to_string(),
+            Refusal::Globals(error) => error.to_string(),
+        }
+    }
+
+    /// The line a dump stands for in the console, and what is loaded before.
+    fn dump(line: &[&str]) -> (String, LoadArgs) {
+        let shot = shot(line);
+        let Some(Command::Dump(Dump::ObjectRef(args))) = shot.command else { panic!("{line:?}") };
+        (args.text, shot.load.expect("files"))
+    }
+
+    #[test]
+    fn a_dump_is_written_in_many_ways() {
+        let expected =
+            (".dump ObjectRef -Leak".to_owned(), LoadArgs::replacing(vec!["a.etl".into()]));
+        for line in [
+            &["dump", "ObjectRef", "-fd", "a.etl", "-Leak"][..],
+            &["-dump", "ObjectRef", "-fd", "a.etl", "-Leak"],
+            &["-DUMP", "ObjectRef", "-FileDir", "a.etl", "-Leak", "-nocolor", "-debug"],
+            &["-fd", "a.etl", "-dump", "ObjectRef", "-Leak"],
+            &["-fd", "a.etl", "ObjectRef", "-Leak", "-dump"],
+            &["--color", "never", "dump", "ObjectRef", "-Leak", "-fd", "a.etl"],
+            &["dump", "ObjectRef", "-Leak", "--symbol-path=x", "-fd", "a.etl", "--keep-going"],
+        ] {
+            assert_eq!(dump(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_kind_behind_dump_is_no_value_of_an_option_in_front_of_it() {
+        let (text, _) = dump(&["-fd", "a.etl", "-MinMaxDuration", "9999", "-dump", "ObjectRef"]);
+        assert_eq!(text, ".dump ObjectRef -MinMaxDuration 9999");
+    }
+
+    #[test]
+    fn words_with_blanks_stay_whole_and_can_be_typed_again() {
+        let (text, load) =
+            dump(&["dump", "ObjectRef", "-fd", "a b.etl", "-ObjectName", "*a b*;!*c*"]);
+        assert_eq!(text, r#".dump ObjectRef -ObjectName "*a b*;!*c*""#);
+        assert_eq!(load.queries, ["a b.etl"]);
+        let again = Command::parse(&text).expect("a command");
+        assert!(matches!(again, Some(Command::Dump(Dump::ObjectRef(args))) if args.text == text));
+    }
+
+    #[test]
+    fn files_are_those_behind_fd_or_the_current_folder() {
+        assert_eq!(dump(&["-dump", "ObjectRef"]).1.queries, ["."]);
+        let line = ["-dump", "-fd", "a", "ObjectRef", "-fd", "b", "-recursive"];
+        let (text, load) = dump(&line);
+        assert_eq!((load.queries, load.recursive), (vec!["a".into(), "b".into()], true));
+        assert_eq!(text, ".dump ObjectRef");
+        assert!(refused(&["-dump", "ObjectRef", "-fd", "-Leak"]).starts_with("-fd needs a value"));
+    }
+
+    #[test]
+    fn a_console_loads_what_stands_behind_it() {
+        let console = shot(&["-console", "-fd", "a.etl", "-r", "b c.etl"]);
+        let load = console.load.expect("files");
+        assert_eq!((load.queries, load.recursive), (vec!["a.etl".into(), "b c.etl".into()], true));
+        assert!(console.command.is_none());
+        assert!(shot(&["-console"]).load.is_none());
+        assert_eq!(shot(&["-console", "-c", ".list"]).globals.commands, [".list"]);
+    }
+
+    #[test]
+    fn extractions_go_with_and_without_extractors() {
+        for line in [
+            &["extract", "a.etl", "-o", "out"][..],
+            &["extract", "a.etl", "--outdir", "out"],
+            &["-extract", "ObjectRef", "-fd", "a.etl", "-outdir", "out"],
+            &["-extract", "all", "cpu", "-OutDir", "out", "a.etl"],
+        ] {
+            let Some(Command::Extract(args)) = shot(line).command else { panic!("{line:?}") };
+            assert_eq!(args.queries, ["a.etl"], "{line:?}");
+            assert_eq!(args.outdir.as_deref(), Some(Path::new("out")), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_line_says_why() {
+        for (line, message) in [
+            (&["-dump", "ObjectRef", "-Laek"][..], "unknown option -Laek, did you mean -Leak?"),
+            (
+                &["-extract", "ObjectReff", "-fd", "a.etl"],
+                "unexpected 'ObjectReff', did you mean ObjectRef?",
+            ),
+            (&["-extract", "All", "-fd", "a.etl", "-Indent"], "-Indent: an extract holds tables"),
+            (
+                &["-extract", "All", "-fd", "a", "-symServer", "syngo"],
+                "-symServer: where the server",
+            ),
+            (&["extract"], ".extract needs at least one trace"),
+            (&["-mcp"], "-mcp: there is no MCP server"),
+            (&["-LoadSymbol", "-fd", "x"], "-LoadSymbol: no extract needs it"),
+            (&["-convert", "-fd", "x"], "-convert: other formats"),
+            (&["dump", "ObjectRef", "-c", ".list"], "error: -c"),
+            (&["extract", "a.etl", "--symbol-path", "x"], "error: -c, --symbol-path"),
+        ] {
+            let error = refused(line);
+            assert!(error.starts_with(message), "{line:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn other_lines_are_left_to_clap() {
+        for line in [
+            &["a.etl", "-c", "-dump"][..],
+            &["complete", "--", "-dump", "Obj"],
+            &["--", "-dump"],
+            &["completions", "bash"],
+            &["--version"],
+            &[],
+        ] {
+            assert!(parsed(line).is_none(), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn help_is_about_the_kind_or_the_command() {
+        for (line, topic) in [
+            (&["-dump", "objectref", "-help"][..], "ObjectRef"),
+            (&["dump", "--help"], ".dump"),
+            (&["extract", "-h"], ".extract"),
+        ] {
+            assert_eq!(shot(line).command, Some(Command::Help(vec![topic.into()])), "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The options of `.extract`.
+
+use super::{Doc, Opt, OptionGroup, Take};
+use crate::command::ExtractArgs;
+
+/// What ETWAnalyzer extracts by name, and whether it is extracted here: always, then.
+pub(crate) static EXTRACTORS: &[(&str, bool)] = &[
+    ("All", true),
+    ("Default", true),
+    ("ObjectRef", true),
+    ("Module", true),
+    ("CPU", false),
+    ("Disk", false),
+    ("DNS", false),
+    ("Exception", false),
+    ("File", false),
+    ("Frequency", false),
+    ("LBR", false),
+    ("Memory", false),
+    ("PMC", false),
+    ("Power", false),
+    ("Stacktag", false),
+    ("TCP", false),
+    ("ThreadPool", false),
+    ("TraceLog", false),
+    ("VirtualAlloc", false),
+    ("Window", false),
+];
+
+/// Options of `.extract`.
+pub(crate) static EXTRACT: &[OptionGroup<ExtractArgs>] = &[
+    OptionGroup { title: "Which traces", options: WHICH },
+    OptionGroup { title: "Where extracts go", options: WHERE },
+    OptionGroup { title: "Symbols, for queries", options: SYMBOLS },
+    OptionGroup { title: "Known from ETWAnalyzer, without effect or refused", options: OTHERS },
+];
+
+static WHICH: &[Opt<ExtractArgs>] = &[
+    Opt {
+        doc: Doc {
+            names: &["-fd", "-filedir"],
+            help: "traces: a file, a folder or a pattern",
+            details: "May be given several times, or be left out in front of a file.",
+            example: "-fd examples/leaky.etl",
+        },
+        take: Take::Query(|args| &mut args.queries),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-recursive", "-r", "-rec"],
+            help: "look into folders below folders, too",
+            details: "Counts for every QUERY of the line, wherever it stands.",
+            example: "-fd examples -recursive",
+        },
+        take: Take::Switch(|args| &mut args.recursive),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-NoOverwrite"],
+            help: "leave traces alone that have an extract",
+            details: "Otherwise they are extracted again.",
+            example: "-fd examples -NoOverwrite",
+        },
+        take: Take::Switch(|args| &mut args.no_overwrite),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-DryRun"],
+            help: "only list the traces",
+            details: "Nothing is written.",
+            example: "-fd examples -DryRun",
+        },
+        take: Take::Switch(|args| &mut args.dry_run),
+    },
+];
+
+static WHERE: &[Opt<ExtractArgs>] = &[Opt {
+    doc: Doc {
+        names: &["-outdir", "-o", "--outdir"],
+        help: "folder for the extracts, instead of Extract beside each trace",
+        details: "It is made if it does not exist.",
+        example: "-fd examples/leaky.etl -outdir extracts",
+    },
+    take: Take::Folder(|args| &mut args.outdir),
+}];
+
+static SYMBOLS: &[Opt<ExtractArgs>] = &[
+    Opt {
+        doc: Doc {
+            names: &["-symServer"],
+            help: "MS, Google, NtSymbolPath, or a symbol path",
+            details: "Names of functions are looked up when stacks are shown, not while extracting. \
+                      In the console this is what .sympath does.",
+            example: "-fd examples/leaky.etl -symServer MS",
+        },
+        take: Take::Text("SERVER", 1, |args| &mut args.symbol_server),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-symFolder"],
+            help: "a folder with symbols",
+            details: "Stands in front of the server in the symbol path.",
+            example: "-fd examples/leaky.etl -symFolder examples/symbols",
+        },
+        take: Take::Folder(|args| &mut args.symbol_folder),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-symCache"],
+            help: "a folder for downloaded symbols",
+            details: "Symbols of the server are kept there.",
+            example: "-fd examples/leaky.etl -symServer MS -symCache cache",
+        },
+        take: Take::Folder(|args| &mut args.symbol_cache),
+    },
+];
+
+static OTHERS: &[Opt<ExtractArgs>] = &[
+    ignored(
+        &["-tempdir"],
+        "-tempdir 1",
+        1,
+        "-tempdir does nothing; archives are not unpacked into a folder",
+    ),
+    ignored(
+        &["-keepTemp"],
+        "-keepTemp",
+        0,
+        "-keepTemp does nothing; archives are not unpacked into a folder",
+    ),
+    ignored(&["-nThreads"], "-nThreads 1", 1, THREADS),
+    ignored(&["-pThreads"], "-pThreads 1", 1, THREADS),
+    ignored(&["-Concurrency"], "-Concurrency 1", 1, THREADS),
+    ignored(&["-child"], "-child", 0, "-child does nothing; everything runs in this process"),
+    ignored(&["-timeLine"], "-timeLine 1", 1, "-timeLine does nothing; it is about CPU data"),
+    ignored(&["-allCPU"], "-allCPU", 0, "-allCPU does nothing; it is about CPU data"),
+    ignored(
+        &["-extractRegion"],
+        "-extractRegion 1 2",
+        64,
+        "-extractRegion does nothing; objects are always extracted whole, choose with -MinMaxTime",
+    ),
+    ignored(&["-LastNDays"], "-LastNDays 1", 1, SELECTION),
+    ignored(&["-TestsPerRun"], "-TestsPerRun 1", 1, SELECTION),
+    ignored(&["-SkipNTests"], "-SkipNTests 1", 1, SELECTION),
+    ignored(&["-TestRunIndex", "-tri"], "-TestRunIndex 1", 1, SELECTION),
+    ignored(&["-TestRunCount", "-trc"], "-TestRunCount 1", 1, SELECTION),
+    ignored(&["-NoTestRunGrouping"], "-NoTestRunGrouping", 0, SELECTION),
+    ignored(&["-nocolor"], "-nocolor", 0, "-nocolor does nothing here; use --color never"),
+    ignored(&["-debug"], "-debug", 0, "-debug does nothing; failures always say what is known"),
+    refused(
+        &["-NoCompress"],
+        "-NoCompress",
+        0,
+        "an extract is one archive; it cannot be several plain files",
+    ),
+    refused(
+        &["-Indent"],
+        "-Indent",
+        0,
+        "an extract holds tables; use -json-pretty behind .dump for JSON",
+    ),
+    refused(
+        &["-unzipOperation"],
+        "-unzipOperation",
+        1,
+        "archives are not unpacked into a folder, so there is nothing to run a command on",
+    ),
+];
+
+const THREADS: &str = "the number of threads is that of the processors; traces come one by one";
+const SELECTION: &str = "test runs are not known here, so all files count; choose with -fd";
+
+const fn ignored(
+    names: &'static [&'static str],
+    example: &'static str,
+    values: usize,
+    note: &'static str,
+) -> Opt<ExtractArgs> {
+    Opt {
+        doc: Doc {
+            names,
+            help: "accepted without effect",
+            details: "ETWAnalyzer has it, so it is accepted, with a note that says why it does \
+                      nothing.",
+            example,
+        },
+        take: Take::Ignored(values, note, |args| &mut args.notes),
+    }
+}
+
+const fn refused(
+    names: &'static [&'static str],
+    example: &'static str,
+    values: usize,
+    reason: &'static str,
+) -> Opt<ExtractArgs> {
+    Opt {
+        doc: Doc {
+            names,
+            help: "refused",
+            details: "ETWAnalyzer has it; to ignore it would give something else than was asked for.",
+            example,
+        },
+        take: Take::Refused(values, reason),
+    }
+}

@@ -1,0 +1,284 @@
+//! Every way in: command lines of ETWAnalyzer with only the program's name changed, one-shot forms
+//! and the console give the same answers.
+
+use std::fs;
+
+use handlescope_tests::binary::{Run, Shell};
+
+/// The examples of ETWAnalyzer's options, on names that the sample trace has.
+const EXAMPLES: &[&str] = &[
+    "-pn leaky -ObjectName *Signal_*",
+    "-pn 924160",
+    "-pn *;!svchost*;!4",
+    "-RelatedProcess cmd -MinMaxTime 12 12.5",
+    "-Leak -ShowStack -csv Leaks.csv -NoCSVSeparator -NoCmdLine",
+    "-pn leaky -DestroyStack *NtTerminateProcess* -ShowStack",
+    "-CreateStack *!CreateEvent*",
+    "-StackFilter *GetOrCreateEvent*;!*ntdll*",
+    "-Handle 0xC0;0xC4",
+    "-Object 0xFFFF810008BE66F0",
+    "-MinMaxId 5 6",
+    "-MinMaxDuration 0 10ms",
+    "-MinMaxDuration 9999",
+    "-Type Event;Section",
+    "-MultiProcess",
+    "-Overlapped",
+    "-Inherit -RelatedProcess leaky",
+    "-Map 1",
+    "-MinMaxMapSize 10MB",
+    "-PtrInMap 0x1B544000010",
+    "-ViewBase 0x1B5*",
+    "-Map 0 -ShowRef",
+    "-ShowTotal Total -TopN 5",
+    "-ShowTotal Process -TopN 5 5",
+    "-TimeFmt s -ProcessFmt s -ppn",
+    "-Clip -NoDigitSep -sffn",
+    // The guide's.
+    "-topN 5 -ShowTotal Total",
+    "-topN 5 -ShowTotal Process",
+    "-topN 5 -ShowTotal Process -type Thread",
+    "-pn EventLeak -ObjectName *signalevent_*",
+    "-pn EventLeak -ObjectName *signalevent_* -DestroyStack *NtTerminateProcess*",
+    "-pn EventLeak -ObjectName *signalevent_* -DestroyStack *NtTerminateProcess*  -ShowStack",
+    "-Inherit -RelatedProcess Eventleak",
+];
+
+/// A folder with the sample trace under the name the guide uses, extracted as it says.
+fn shell() -> Shell {
+    let shell = Shell::new();
+    fs::rename(shell.path("leaky.etl"), shell.path("HandleLeak.etl")).unwrap();
+    let extracted = run(&shell, "-extract ObjectRef -fd HandleLeak.etl -symserver MS").ok();
+    assert!(extracted.stdout.starts_with("Extract/HandleLeak.json7z: "), "{extracted:?}");
+    assert!(extracted.stderr.contains("msdl.microsoft.com"), "{extracted:?}");
+    shell
+}
+
+/// Runs a command line without quotes.
+fn run(shell: &Shell, line: &str) -> Run {
+    shell.run(&line.split_whitespace().collect::<Vec<_>>())
+}
+
+#[test]
+fn command_lines_of_etw_analyzer_answer_as_the_console_does() {
+    let shell = shell();
+    for options in EXAMPLES {
+        let console = shell.run(&["HandleLeak", "-c", &format!(".dump ObjectRef {options}")]).ok();
+        for line in [
+            format!("-dump ObjectRef -fd HandleLeak.json {options}"),
+            format!("dump ObjectRef {options} -fd HandleLeak.etl"),
+            format!("-fd HandleLeak.json7z {options} -DUMP objectref -nocolor"),
+        ] {
+            let one_shot = run(&shell, &line).ok();
+            let answer = |run: &Run| run.stdout.replace("HandleLeak.etl", "HandleLeak.json7z");
+            let console = console.stdout.replace("Extract/HandleLeak", "HandleLeak");
+            let found = answer(&one_shot).replace("Extract/HandleLeak", "HandleLeak");
+            let whole = |text: &str| text.replace(&format!("{}/", shell.path("").display()), "");
+            if options.contains("-sffn") {
+                assert!(whole(&found).contains("HandleLeak"), "{line}: {found}");
+            } else {
+                assert_eq!(found, console, "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_guide_s_check_of_a_version_works() {
+    let shell = shell();
+    let console = "-console HandleLeak.json7z";
+    let arguments: Vec<&str> = console.split(' ').collect();
+    let missing =
+        shell.run(&["-dump", "Version", "-Dll", "ZSATunnel.exe", "-fd", "HandleLeak.json"]);
+    assert!(missing.ok().stdout.contains("Selected 0/"));
+    let _ = fs::copy(shell.path("Extract/HandleLeak.json7z"), shell.path("HandleLeak.json7z"));
+    let found = shell.script(&arguments, ".dump Version -Dll LEAKY.exe\n").ok();
+    assert!(
+        found.stdout.contains("leaky.exe") && found.stdout.contains("Selected 1/"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn json_names_a_command_that_can_be_typed_again() {
+    let shell = Shell::new();
+    let options = ["-ObjectName", "*a b*", "-json"];
+    let one_shot = ["dump", "ObjectRef", "-fd", "leaky.etl"].iter().chain(&options).copied();
+    let one_shot = shell.run(&one_shot.collect::<Vec<_>>()).ok();
+    let console =
+        shell.run(&["leaky.etl", "-c", r#".dump ObjectRef -ObjectName "*a b*" -json"#]).ok();
+    assert_eq!(one_shot.stdout, console.stdout);
+}
+
+#[test]
+fn without_fd_a_dump_asks_the_current_folder() {
+    let shell = Shell::new();
+    fs::create_dir_all(shell.path("below/deep")).unwrap();
+    fs::copy(shell.path("leaky.etl"), shell.path("below/deep/other.etl")).unwrap();
+    let here = run(&shell, "dump ObjectRef -ShowTotal None -MinMaxId 1 1").ok();
+    assert_eq!(here.stdout.matches("Id: ").count(), 1, "{here:?}");
+    let below = run(&shell, "dump ObjectRef -recursive -ShowTotal None -MinMaxId 1 1").ok();
+    assert_eq!(below.stdout.matches("Id: ").count(), 2, "{below:?}");
+}
+
+#[test]
+fn a_wrong_command_line_is_status_two_and_a_missing_file_status_one() {
+    let shell = Shell::new();
+    for (line, status, message) in [
+        ("-dump ObjectRef -fd leaky.etl -Laek", 2, "did you mean -Leak?\n  -Leak"),
+        ("dump -fd leaky.etl", 2, "needs to know what to dump"),
+        ("-mcp", 2, "there is no MCP server"),
+        ("-extract ObjectRef -fd leaky.etl -NoCompress", 2, "an extract is one archive"),
+        ("-extract ObjectRef -fd leaky.etl -NoOverwrit", 2, "did you mean -NoOverwrite?"),
+        ("-converttime -fd leaky.etl", 2, "needs -time"),
+        ("dump ObjectRef -fd no.etl", 1, "no.etl: there is no such file"),
+        ("-extract ObjectRef -fd no.etl", 1, "no.etl: there is no such file"),
+        ("-converttime -fd leaky.etl -time soon", 1, "'soon' is no time"),
+    ] {
+        let run = run(&shell, line);
+        assert_eq!((run.status, run.stdout.as_str()), (Some(status), ""), "{line}: {run:?}");
+        assert!(run.stderr.contains(message), "{line}: {run:?}");
+    }
+}
+
+#[test]
+fn a_mistyped_name_loads_nothing_instead_of_the_folder() {
+    let shell = Shell::new();
+    let run = shell.script(&["--keep-going"], ".load laeky.etl\n.list\n");
+    assert_eq!((run.status, run.stdout.as_str()), (Some(1), "No traces are loaded.\n"));
+    assert!(run.stderr.contains("did you mean leaky.etl?"), "{run:?}");
+}
+
+#[test]
+fn a_trace_is_loaded_once_however_it_is_named() {
+    let shell = Shell::new();
+    let script = ".load leaky.etl\n.load+ leaky.etl Extract\n.load+ Extract/leaky.json7z\n.list\n";
+    let run = shell.script(&[], script).ok();
+    assert_eq!(run.stdout.lines().count(), 2, "{run:?}");
+    assert!(run.stderr.contains("is not loaded again, it is the trace leaky.etl"), "{run:?}");
+}
+
+#[test]
+fn folders_are_loaded_and_appended_and_all_of_a_trace_is_read_if_wanted() {
+    let shell = Shell::new();
+    fs::create_dir_all(shell.path("below/deep")).unwrap();
+    fs::copy(shell.path("leaky.etl"), shell.path("below/deep/b.etl")).unwrap();
+    fs::write(shell.path("below/notes.txt"), "").unwrap();
+    let run = shell.script(&[], ".load -all .\n.load+ below -r\n.list\n").ok();
+    assert_eq!(run.stdout.lines().count(), 3, "{run:?}");
+    assert!(run.stderr.contains("loaded leaky.etl, all of it"), "{run:?}");
+    let both = shell.script(&["-console", "-fd", ".", "-r"], ".list\n").ok();
+    assert!(both.stderr.contains("loaded 2 files"), "{both:?}");
+}
+
+#[test]
+fn the_current_folder_changes_and_what_is_loaded_stays() {
+    let shell = Shell::new();
+    fs::create_dir(shell.path("below")).unwrap();
+    let script = ".load leaky.etl\n.cd below\n.load+ ../leaky.etl\n.list\n.cd\n.dir ..\n";
+    let run = shell.script(&[], script).ok();
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert!(lines[1].starts_with("0  ") && lines[1].contains("leaky.etl"), "{run:?}");
+    assert!(lines[2].ends_with("below"), "{run:?}");
+    assert!(run.stdout.contains("<DIR>") && run.stdout.contains("  extracted  "), "{run:?}");
+}
+
+#[test]
+fn small_traces_are_extracted_like_all_others() {
+    let shell = Shell::new();
+    assert!(fs::metadata(shell.path("leaky.etl")).unwrap().len() < 1 << 20);
+    let run = run(&shell, "-extract all -fd leaky.etl -outdir out").ok();
+    assert!(run.stdout.starts_with("out/leaky.json7z: "), "{run:?}");
+}
+
+#[test]
+fn extractions_are_counted_skipped_and_only_listed() {
+    let shell = Shell::new();
+    fs::copy(shell.path("leaky.etl"), shell.path("two.etl")).unwrap();
+    let dry = run(&shell, "-extract ObjectRef -fd . -DryRun").ok();
+    assert_eq!(dry.stdout, "leaky.etl\ntwo.etl\n");
+    assert!(!shell.path("Extract").exists());
+    let first = run(&shell, "-extract ObjectRef CPU -fd leaky.etl -nThreads 3 -keepTemp").ok();
+    assert!(first.stderr.contains("note: CPU: not extracted"), "{first:?}");
+    assert!(first.stderr.contains("-keepTemp does nothing"), "{first:?}");
+    let second = run(&shell, "-extract All -fd . -NoOverwrite").ok();
+    let skipped = "Skipping file leaky.etl 1/2 because extract already exists";
+    assert!(second.stderr.contains(skipped), "{second:?}");
+    assert!(second.stderr.contains("Extracted 2/2 - Failed 0 files."), "{second:?}");
+    fs::write(shell.path("bad.etl"), "noise").unwrap();
+    let third = shell.script(&["--keep-going"], ".extract . -outdir out\n.list\n");
+    assert_eq!(third.status, Some(1), "{third:?}");
+    assert!(third.stderr.contains("Extracted 2/3 - Failed 1 files."), "{third:?}");
+}
+
+#[test]
+fn times_are_converted_both_ways() {
+    let shell = Shell::new();
+    let there = run(&shell, "-converttime -time 1.5s -fd leaky.etl").ok();
+    let (time, rest) = there.stdout.split_at("2024-05-10 12:46:35.500000".len());
+    assert_eq!(rest, " for file leaky.etl\n");
+    let back = shell.run(&["convert-time", "-time", time, "-fd", "leaky.etl"]).ok();
+    assert_eq!(back.stdout, "1.500000 seconds since session start for file leaky.etl\n");
+    let console = shell.script(&["leaky.etl"], &format!(".converttime -time {time}\n")).ok();
+    assert_eq!(console.stdout, back.stdout);
+}
+
+#[test]
+fn no_command_writes_into_an_extract() {
+    let shell = shell();
+    let extract = shell.path("Extract/HandleLeak.json7z");
+    let before = fs::read(&extract).unwrap();
+    let refused = run(&shell, "-LoadSymbol -fd HandleLeak.json -symserver MS");
+    assert_eq!(refused.status, Some(2), "{refused:?}");
+    let _ = run(&shell, "-dump ObjectRef -fd HandleLeak.json -ShowStack").ok();
+    assert_eq!(fs::read(&extract).unwrap(), before);
+}
+
+#[test]
+fn help_is_found_behind_every_command() {
+    let shell = Shell::new();
+    for (line, text) in [
+        ("-dump ObjectRef -help", "-ShowTotal"),
+        ("dump ObjectRef --help", "-ShowTotal"),
+        ("extract --help", "-NoOverwrite"),
+        ("-converttime -help", "-time"),
+        ("--help", "completions"),
+        ("man", "COMMANDS OF THE CONSOLE"),
+    ] {
+        let run = run(&shell, line).ok();
+        assert!(run.stdout.contains(text), "{line}: {run:?}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn bash_completes_options_kinds_and_values() {
+    let shell = Shell::new();
+    let program = handlescope_tests::binary::handlescope_path();
+    let script = shell.path("handlescope.bash");
+    fs::write(&script, run(&shell, "completions bash").ok().stdout).unwrap();
+    let completed = |words: &[&str]| -> String {
+        let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let asked = format!(
+            "source '{}'; COMP_WORDS=('{}' {}); COMP_CWORD={}; _handlescope; echo \"${{COMPREPLY[*]}}\"",
+            script.display(),
+            program.display(),
+            quoted.join(" "),
+            words.len()
+        );
+        let mut bash = std::process::Command::new("bash");
+        match bash.args(["--norc", "-c", &asked]).current_dir(shell.path("")).output() {
+            Ok(output) => Run::from(output).ok().stdout.trim().to_owned(),
+            Err(_) => String::new(),
+        }
+    };
+    if completed(&["d"]).is_empty() {
+        return; // no bash
+    }
+    assert_eq!(completed(&["d"]), "dump");
+    assert_eq!(completed(&["-dump", "Obj"]), "ObjectRef");
+    assert_eq!(completed(&["dump", "ObjectRef", "-fd", "a b.etl", "-Over"]), "-Overlapped");
+    assert_eq!(completed(&["dump", "ObjectRef", "-ShowTotal", "T"]), "Total");
+    assert_eq!(completed(&["dump", "ObjectRef", "-fd", ""]), "", "files are left to bash");
+    assert_eq!(completed(&["-extract", "-NoOver"]), "-NoOverwrite");
+    assert_eq!(completed(&["--color", "al"]), "always");
+}
