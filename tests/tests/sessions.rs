@@ -50,9 +50,20 @@ impl Session {
         run_script(&mut command, script)
     }
 
-    /// The transcript of a run.
+    /// The transcript of a session.
     fn transcript(&self, arguments: &str, script: &str) -> String {
-        let run = self.run(arguments, script);
+        self.told(arguments, script, &self.run(arguments, script))
+    }
+
+    /// The transcript of one command line without options in front and without input.
+    fn one_shot(&self, arguments: &str) -> String {
+        let mut command = handlescope(self.home.path());
+        command.env("TZ", "UTC").args(arguments.split_whitespace());
+        self.told(arguments, "", &run_script(&mut command, ""))
+    }
+
+    /// What was typed, and what came of it.
+    fn told(&self, arguments: &str, script: &str, run: &Run) -> String {
         let mut text = format!("$ handlescope {arguments}").trim_end().to_owned() + "\n";
         for line in script.lines() {
             writeln!(text, "> {line}").unwrap();
@@ -337,4 +348,43 @@ fn several_files_have_totals_each_and_together() {
         "--keep-going objectref.etl duplicates.etl filemap.etl",
         script
     );
+}
+
+#[test]
+fn one_question_in_one_command_line() {
+    let session = Session::sample();
+    let one = "-MinMaxId 89 89";
+    let mut text = String::new();
+    for arguments in [
+        &format!("dump ObjectRef -fd leaky.etl {one} -TimeFmt s"),
+        &format!("-dump ObjectRef -FileDir leaky.etl {one} -NoCSVSeparator -csv one.csv"),
+        "-extract ObjectRef -fd leaky.etl -symserver ms -symcache cache -outdir out",
+        "-extract ObjectRef -fd leaky.etl -nThreads 4",
+        "-dump Version -fd leaky.etl -dll leaky.exe",
+        "-converttime -fd leaky.etl -time 1.5s",
+        "convert-time -fd leaky.etl -time 2026-02-10 10:30:01.5",
+        "-console leaky.etl -c .list",
+        "-dump ObjectRef -fd leaky.etl -Laek",
+        "-dump ObjectRef -fd no.etl",
+        "-dump Process",
+        "-loadsymbol -fd leaky.json7z",
+        "-extract CPU -fd leaky.etl",
+    ] {
+        text += &session.one_shot(arguments);
+        text.push('\n');
+    }
+    insta::assert_snapshot!("one_shot", text);
+}
+
+#[test]
+fn times_are_converted_both_ways() {
+    let script = "\
+.converttime -time 1.5s
+.converttime -time 2026-02-10 10:30:01.5
+.converttime -time 10:30:01.5
+.converttime -time 2026-02-10T09:30:01.5Z
+.converttime -time later
+.converttime
+";
+    insta::assert_snapshot!("sample_converttime", sample("--keep-going leaky.etl", script));
 }
