@@ -157,7 +157,7 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     let last = || {
         let switches = words.iter().take(until).enumerate();
         // As with ETWAnalyzer, the last one counts.
-        switches.filter_map(|(at, word)| Some((at, Form::of_switch(word)?))).last()
+        switches.filter_map(|(at, word)| Some((at, Form::of_switch(word)?))).next_back()
     };
     let (at, form) = match subcommand {
         Some(found) => found,

@@ -25,6 +25,7 @@ pub use values::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
 
 /// A command line that means something.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "there is one command at a time")]
 pub enum Command {
     /// `.load` and `.load+`
     Load(LoadArgs),
