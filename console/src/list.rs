@@ -2,9 +2,19 @@
 
 use std::io::Write;
 
-use handlescope_model::{Table, Trace};
+use handlescope_model::tables::TraceInfo;
 
-use crate::{error::CommandError, screen::Screen, session::Session, table};
+use crate::{
+    error::CommandError,
+    query::trace_info,
+    render::{Clean, time::Clock},
+    screen::Screen,
+    session::Session,
+    table,
+};
+
+/// What stands where the trace does not say.
+const UNKNOWN: &str = "unknown";
 
 /// Prints the loaded traces with where they were recorded.
 ///
@@ -15,26 +25,33 @@ pub fn list(session: &Session, out: &mut dyn Write, screen: Screen) -> Result<()
         writeln!(out, "No traces are loaded.")?;
         return Ok(());
     }
-    let mut table = table::table(screen, &["#", "File", "Machine", "Windows", "Events", "Lost"]);
+    let header = ["#", "File", "Recorded", "Seconds", "Machine", "Windows", "Events", "Lost"];
+    let mut table = table::table(screen, &header);
     for (index, file) in session.files().iter().enumerate() {
-        let text = |column| first(&file.trace, column);
+        let info = trace_info(&file.trace)?;
+        let machine = info.computer.as_deref().unwrap_or(UNKNOWN);
+        let windows = format!("{} ({})", info.os_version, info.os_build);
         table.add_row([
             index.to_string(),
-            file.path.display().to_string(),
-            text("computer")?,
-            format!("{} ({})", text("os_version")?, text("os_build")?),
-            text("events_total")?,
-            text("events_lost")?,
+            Clean(&file.path.to_string_lossy()).to_string(),
+            Clock::session_start(&info),
+            seconds(&info),
+            Clean(machine).to_string(),
+            Clean(&windows).to_string(),
+            info.events_total.to_string(),
+            info.events_lost.to_string(),
         ]);
     }
-    table::align_right(&mut table, &[0, 4, 5]);
+    table::align_right(&mut table, &[0, 3, 6, 7]);
     write!(out, "{}", table::text(&table))?;
     Ok(())
 }
 
-/// A value of the one row about the whole trace.
-fn first(trace: &Trace, column: &str) -> Result<String, CommandError> {
-    let column = trace.column(Table::Trace, column)?;
-    let value = column.get(0).ok().filter(|value| !value.is_null());
-    Ok(value.map_or_else(|| "unknown".to_owned(), |value| value.str_value().into_owned()))
+/// How long the session lasted, if it was closed.
+fn seconds(info: &TraceInfo) -> String {
+    let end = info.session_end_filetime.filter(|end| *end >= info.session_start_filetime);
+    end.map_or_else(
+        || UNKNOWN.to_owned(),
+        |end| format!("{:.1}", end.saturating_sub(info.session_start_filetime) as f64 / 1e7),
+    )
 }

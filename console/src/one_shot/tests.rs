@@ -1,0 +1,139 @@
+//! What command lines mean.
+
+use super::*;
+use crate::command::Dump;
+
+fn parsed(line: &[&str]) -> Option<Result<OneShot, Refusal>> {
+    let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+    parse(&words)
+}
+
+fn shot(line: &[&str]) -> OneShot {
+    parsed(line).expect("one shot").unwrap_or_else(|error| panic!("{line:?}: {error:?}"))
+}
+
+fn refused(line: &[&str]) -> String {
+    match parsed(line).expect("one shot").expect_err("a wrong line") {
+        Refusal::Command(error) => error.to_string(),
+        Refusal::Globals(error) => error.to_string(),
+    }
+}
+
+/// The line a dump stands for in the console, and what is loaded before.
+fn dump(line: &[&str]) -> (String, LoadArgs) {
+    let shot = shot(line);
+    let Some(Command::Dump(Dump::ObjectRef(args))) = shot.command else { panic!("{line:?}") };
+    (args.text, shot.load.expect("files"))
+}
+
+#[test]
+fn a_dump_is_written_in_many_ways() {
+    let expected = (".dump ObjectRef -Leak".to_owned(), LoadArgs::replacing(vec!["a.etl".into()]));
+    for line in [
+        &["dump", "ObjectRef", "-fd", "a.etl", "-Leak"][..],
+        &["-dump", "ObjectRef", "-fd", "a.etl", "-Leak"],
+        &["-DUMP", "ObjectRef", "-FileDir", "a.etl", "-Leak", "-nocolor", "-debug"],
+        &["-fd", "a.etl", "-dump", "ObjectRef", "-Leak"],
+        &["-fd", "a.etl", "ObjectRef", "-Leak", "-dump"],
+        &["--color", "never", "dump", "ObjectRef", "-Leak", "-fd", "a.etl"],
+        &["dump", "ObjectRef", "-Leak", "--symbol-path=x", "-fd", "a.etl", "--keep-going"],
+    ] {
+        assert_eq!(dump(line), expected, "{line:?}");
+    }
+}
+
+#[test]
+fn a_kind_behind_dump_is_no_value_of_an_option_in_front_of_it() {
+    let (text, _) = dump(&["-fd", "a.etl", "-MinMaxDuration", "9999", "-dump", "ObjectRef"]);
+    assert_eq!(text, ".dump ObjectRef -MinMaxDuration 9999");
+}
+
+#[test]
+fn words_with_blanks_stay_whole_and_can_be_typed_again() {
+    let (text, load) = dump(&["dump", "ObjectRef", "-fd", "a b.etl", "-ObjectName", "*a b*;!*c*"]);
+    assert_eq!(text, r#".dump ObjectRef -ObjectName "*a b*;!*c*""#);
+    assert_eq!(load.queries, ["a b.etl"]);
+    let again = Command::parse(&text).expect("a command");
+    assert!(matches!(again, Some(Command::Dump(Dump::ObjectRef(args))) if args.text == text));
+}
+
+#[test]
+fn files_are_those_behind_fd_or_the_current_folder() {
+    assert_eq!(dump(&["-dump", "ObjectRef"]).1.queries, ["."]);
+    let line = ["-dump", "-fd", "a", "ObjectRef", "-fd", "b", "-recursive"];
+    let (text, load) = dump(&line);
+    assert_eq!((load.queries, load.recursive), (vec!["a".into(), "b".into()], true));
+    assert_eq!(text, ".dump ObjectRef");
+    assert!(refused(&["-dump", "ObjectRef", "-fd", "-Leak"]).starts_with("-fd needs a value"));
+}
+
+#[test]
+fn a_console_loads_what_stands_behind_it() {
+    let console = shot(&["-console", "-fd", "a.etl", "-r", "b c.etl"]);
+    let load = console.load.expect("files");
+    assert_eq!((load.queries, load.recursive), (vec!["a.etl".into(), "b c.etl".into()], true));
+    assert!(console.command.is_none());
+    assert!(shot(&["-console"]).load.is_none());
+    assert_eq!(shot(&["-console", "-c", ".list"]).globals.commands, [".list"]);
+}
+
+#[test]
+fn extractions_go_with_and_without_extractors() {
+    for line in [
+        &["extract", "a.etl", "-o", "out"][..],
+        &["extract", "a.etl", "--outdir", "out"],
+        &["-extract", "ObjectRef", "-fd", "a.etl", "-outdir", "out"],
+        &["-extract", "all", "cpu", "-OutDir", "out", "a.etl"],
+    ] {
+        let Some(Command::Extract(args)) = shot(line).command else { panic!("{line:?}") };
+        assert_eq!(args.queries, ["a.etl"], "{line:?}");
+        assert_eq!(args.outdir.as_deref(), Some(Path::new("out")), "{line:?}");
+    }
+}
+
+#[test]
+fn a_wrong_line_says_why() {
+    for (line, message) in [
+        (&["-dump", "ObjectRef", "-Laek"][..], "unknown option -Laek, did you mean -Leak?"),
+        (
+            &["-extract", "ObjectReff", "-fd", "a.etl"],
+            "unexpected 'ObjectReff', did you mean ObjectRef?",
+        ),
+        (&["-extract", "All", "-fd", "a.etl", "-Indent"], "-Indent: an extract holds tables"),
+        (&["-extract", "All", "-fd", "a", "-symServer", "syngo"], "-symServer: where the server"),
+        (&["extract"], ".extract needs at least one trace"),
+        (&["-mcp"], "-mcp: there is no MCP server"),
+        (&["-LoadSymbol", "-fd", "x"], "-LoadSymbol: no extract needs it"),
+        (&["-convert", "-fd", "x"], "-convert: other formats"),
+        (&["dump", "ObjectRef", "-c", ".list"], "error: -c"),
+        (&["extract", "a.etl", "--symbol-path", "x"], "error: -c, --symbol-path"),
+    ] {
+        let error = refused(line);
+        assert!(error.starts_with(message), "{line:?}: {error}");
+    }
+}
+
+#[test]
+fn other_lines_are_left_to_clap() {
+    for line in [
+        &["a.etl", "-c", "-dump"][..],
+        &["complete", "--", "-dump", "Obj"],
+        &["--", "-dump"],
+        &["completions", "bash"],
+        &["--version"],
+        &[],
+    ] {
+        assert!(parsed(line).is_none(), "{line:?}");
+    }
+}
+
+#[test]
+fn help_is_about_the_kind_or_the_command() {
+    for (line, topic) in [
+        (&["-dump", "objectref", "-help"][..], "ObjectRef"),
+        (&["dump", "--help"], ".dump"),
+        (&["extract", "-h"], ".extract"),
+    ] {
+        assert_eq!(shot(line).command, Some(Command::Help(vec![topic.into()])), "{line:?}");
+    }
+}
