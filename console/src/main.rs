@@ -98,7 +98,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
         Some(Action::Dump(_) | Action::Extract(_) | Action::ConvertTime(_)) | None => {}
     }
     for note in notes {
-        messages.note(note);
+        messages.note(format_args!("note: {note}"));
     }
     let cancel = Cancel::on_ctrl_c().unwrap_or_else(|error| {
         messages.note(format_args!("Ctrl-C ends the program, not the command: {error}"));

@@ -275,10 +275,15 @@ fn bash_completes_options_kinds_and_values() {
         return; // no bash
     }
     assert_eq!(completed(&["d"]), "dump");
+    assert_eq!(completed(&["ext"]), "extract");
+    assert_eq!(completed(&["dump", "obj"]), "ObjectRef");
     assert_eq!(completed(&["-dump", "Obj"]), "ObjectRef");
     assert_eq!(completed(&["dump", "ObjectRef", "-fd", "a b.etl", "-Over"]), "-Overlapped");
+    assert_eq!(completed(&["-dump", "ObjectRef", "-Lea"]), "-Leak");
     assert_eq!(completed(&["dump", "ObjectRef", "-ShowTotal", "T"]), "Total");
+    assert_eq!(completed(&["dump", "ObjectRef", "-ShowTotal", "P"]), "Process");
     assert_eq!(completed(&["dump", "ObjectRef", "-fd", ""]), "", "files are left to bash");
     assert_eq!(completed(&["-extract", "-NoOver"]), "-NoOverwrite");
     assert_eq!(completed(&["--color", "al"]), "always");
+    assert_eq!(completed(&["--color", "n"]), "never");
 }

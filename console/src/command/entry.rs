@@ -1,7 +1,8 @@
 //! From a line to a command: one function per command and kind, named in the registry.
 
 use super::{
-    Command, Dump, JsonMode, ObjectRefArgs, ShowTotal, error::ParseError, line::Token, parse,
+    Command, Dump, DumpWords, JsonMode, ObjectRefArgs, ShowTotal, error::ParseError, line::Token,
+    parse,
 };
 use crate::registry::{self, COMMANDS, KINDS, suggest};
 
@@ -71,11 +72,12 @@ pub(crate) fn quit(entered: &Entered<'_>) -> Result<Command, ParseError> {
 pub(crate) fn dump(entered: &Entered<'_>) -> Result<Command, ParseError> {
     let kinds = || KINDS.iter().map(|kind| kind.name);
     let listed = || kinds().collect::<Vec<_>>().join(", ");
-    let Some(word) = kind_word(entered.tokens) else {
+    let words = DumpWords::of(entered.tokens);
+    let Some(word) = words.word else {
         swallowed_kind(entered)?;
         return Err(ParseError::MissingKind { command: entered.name.to_owned(), kinds: listed() });
     };
-    let Some(kind) = registry::kind(&word.text) else {
+    let Some(kind) = words.kind else {
         return Err(ParseError::UnknownKind {
             command: entered.name.to_owned(),
             kind: word.text.clone(),
@@ -84,24 +86,7 @@ pub(crate) fn dump(entered: &Entered<'_>) -> Result<Command, ParseError> {
                 .map_or_else(String::new, suggest::did_you_mean),
         });
     };
-    let options: Vec<Token> =
-        entered.tokens.iter().filter(|token| token.span != word.span).cloned().collect();
-    (kind.parse)(&Entered { tokens: &options, ..*entered }).map(Command::Dump)
-}
-
-/// The kind among the words that are neither options nor their values, or else the first of them.
-pub(crate) fn kind_word(tokens: &[Token]) -> Option<&Token> {
-    let arity = |name: &str| {
-        let option = KINDS.iter().find_map(|kind| kind.option(name))?;
-        Some(((), option.value().arity().1))
-    };
-    let words = parse::items(tokens, arity).into_iter().filter_map(|item| match item {
-        parse::Item::Word(token) => Some(token),
-        _ => None,
-    });
-    let words: Vec<&Token> = words.collect();
-    let kind = words.iter().find(|word| registry::kind(&word.text).is_some());
-    kind.or(words.first()).copied()
+    (kind.parse)(&Entered { tokens: &words.others, ..*entered }).map(Command::Dump)
 }
 
 /// In `-MinMaxTime 1 ObjectRef` the kind is taken for the maximum; then the option's error explains

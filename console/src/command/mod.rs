@@ -1,6 +1,7 @@
 //! Commands as entered: plain values, one file per family, and how they are read.
 
 mod display;
+mod dump_words;
 pub(crate) mod entry;
 mod error;
 pub(crate) mod file_entry;
@@ -13,6 +14,7 @@ mod tables;
 mod values;
 
 pub use display::{DisplayArgs, ProcessFormat, TimeDigits, TimeFormat};
+pub(crate) use dump_words::DumpWords;
 pub use entry::Entered;
 pub use error::ParseError;
 pub use files::{ConvertTimeArgs, DirArgs, ExtractArgs, LoadArgs};

@@ -46,6 +46,30 @@ pub(crate) fn items<'t, T>(
     items
 }
 
+/// Groups tokens by options whose arguments are of no interest.
+pub(crate) fn known_items<'t>(
+    options: &[&'static dyn OptionSpec],
+    tokens: &'t [Token],
+) -> Vec<Item<'t, &'static dyn OptionSpec>> {
+    items(tokens, |name| {
+        let option = *options.iter().find(|option| option.is_named(name))?;
+        Some((option, option.value().arity().1))
+    })
+}
+
+/// The option at the end that has fewer values than it needs.
+pub(crate) fn waiting(
+    options: &[&'static dyn OptionSpec],
+    tokens: &[Token],
+) -> Option<&'static dyn OptionSpec> {
+    match known_items(options, tokens).pop()? {
+        Item::Option { spec, values, .. } => {
+            (values.len() < spec.value().arity().0).then_some(spec)
+        }
+        _ => None,
+    }
+}
+
 /// Fills the arguments of a command that has options only. `topic` is what to ask `.help` for.
 pub(crate) fn options<A: Default + 'static>(
     topic: &str,

@@ -193,7 +193,7 @@ fn read(
         shot.globals.color = ColorChoice::Never;
     }
     if take(&["-debug"]) {
-        shot.notes.push("note: -debug does nothing; failures always say what is known");
+        shot.notes.push(registry::DEBUG);
     }
     if take(&["-help", "--help", "-h", "-?"]) {
         shot.command = Some(help(form, &words));
@@ -211,9 +211,7 @@ fn read(
         }
         Form::Extract => shot.command = command(form, &words)?,
         Form::Console | Form::Refused(_) => {
-            let is_file =
-                |word: &String| !matches!(word.to_ascii_lowercase().as_str(), "-fd" | "-filedir");
-            if words.iter().any(is_file)
+            if words.iter().any(|word| !names_files(word))
                 && let Some(Command::Load(load)) = command(form, &words)?
             {
                 shot.load = Some(load);
@@ -236,15 +234,18 @@ fn help(form: Form, words: &[String]) -> Command {
     Command::Help(vec![kind.map_or(form.command(), |kind| kind.name).to_owned()])
 }
 
+/// Whether a word is the option that names the files to load.
+pub(crate) fn names_files(word: &str) -> bool {
+    ["-fd", "-filedir"].iter().any(|name| word.eq_ignore_ascii_case(name))
+}
+
 /// Takes the files behind `-fd` out of the words. A shell may have made several files of a pattern.
 /// Without any, it is the current folder.
 fn queries(words: &mut Vec<String>) -> Result<Vec<String>, ParseError> {
-    let is_name =
-        |word: &str| ["-fd", "-filedir"].iter().any(|name| word.eq_ignore_ascii_case(name));
     let (mut queries, mut others) = (Vec::new(), Vec::new());
     let mut rest = std::mem::take(words).into_iter().peekable();
     while let Some(word) = rest.next() {
-        if !is_name(&word) {
+        if !names_files(&word) {
             others.push(word);
             continue;
         }

@@ -1,6 +1,9 @@
 //! The options of `.extract`.
 
-use super::{Doc, Opt, OptionGroup, Take};
+use super::{
+    Doc, Opt, OptionGroup, Take,
+    without_effect::{DEBUG, NO_COLOR, SELECTION, ignored},
+};
 use crate::command::ExtractArgs;
 
 /// What ETWAnalyzer extracts by name, and whether it is extracted here: always, then.
@@ -146,8 +149,8 @@ static OTHERS: &[Opt<ExtractArgs>] = &[
     ignored(&["-TestRunIndex", "-tri"], "-TestRunIndex 1", 1, SELECTION),
     ignored(&["-TestRunCount", "-trc"], "-TestRunCount 1", 1, SELECTION),
     ignored(&["-NoTestRunGrouping"], "-NoTestRunGrouping", 0, SELECTION),
-    ignored(&["-nocolor"], "-nocolor", 0, "-nocolor does nothing here; use --color never"),
-    ignored(&["-debug"], "-debug", 0, "-debug does nothing; failures always say what is known"),
+    ignored(&["-nocolor"], "-nocolor", 0, NO_COLOR),
+    ignored(&["-debug"], "-debug", 0, DEBUG),
     refused(
         &["-NoCompress"],
         "-NoCompress",
@@ -169,25 +172,6 @@ static OTHERS: &[Opt<ExtractArgs>] = &[
 ];
 
 const THREADS: &str = "the number of threads is that of the processors; traces come one by one";
-const SELECTION: &str = "test runs are not known here, so all files count; choose with -fd";
-
-const fn ignored(
-    names: &'static [&'static str],
-    example: &'static str,
-    values: usize,
-    note: &'static str,
-) -> Opt<ExtractArgs> {
-    Opt {
-        doc: Doc {
-            names,
-            help: "accepted without effect",
-            details: "ETWAnalyzer has it, so it is accepted, with a note that says why it does \
-                      nothing.",
-            example,
-        },
-        take: Take::Ignored(values, note, |args| &mut args.notes),
-    }
-}
 
 const fn refused(
     names: &'static [&'static str],

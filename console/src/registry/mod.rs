@@ -9,6 +9,7 @@ mod object_ref;
 mod option;
 pub(crate) mod suggest;
 mod topics;
+mod without_effect;
 
 pub use commands::COMMANDS;
 pub(crate) use extract::{EXTRACT, EXTRACTORS};
@@ -19,6 +20,7 @@ pub(crate) use object_ref::GROUPS as OBJECT_REF;
 pub use option::{Choice, Doc, Opt, OptionSpec, Take, Texts, ValueKind};
 pub(crate) use option::{process_format, time_format};
 pub use topics::{TOPICS, TopicSpec, topic};
+pub(crate) use without_effect::DEBUG;
 
 use crate::command::{Command, Dump, Entered, ParseError};
 

@@ -10,8 +10,8 @@ use super::{
     paths::{self, Wanted, starts_with},
 };
 use crate::{
-    command::{Quotes, Token, entry, parse, split},
-    registry::{self, Arguments, COMMANDS, KINDS, KindSpec, OptionSpec, TOPICS, ValueKind},
+    command::{DumpWords, Quotes, Token, parse, split},
+    registry::{self, Arguments, COMMANDS, KINDS, OptionSpec, TOPICS, ValueKind},
 };
 
 /// Completes commands, kinds, options, their values, and files.
@@ -75,7 +75,7 @@ impl Position<'_> {
                 return self.options(&options, &used(&options, arguments));
             }
         }
-        if let Some(option) = waiting(&command.options(), arguments) {
+        if let Some(option) = parse::waiting(&command.options(), arguments) {
             return self.values(option, known);
         }
         match command.arguments {
@@ -138,38 +138,23 @@ impl Position<'_> {
     }
 
     fn dump(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
-        let word = entry::kind_word(arguments);
-        let kind = word.and_then(|word| registry::kind(&word.text));
+        let words = DumpWords::of(arguments);
         // Before the kind is known, options of any kind tell whether a value is due.
-        let find = |name: &str| {
-            let option = match kind {
-                Some(kind) => kind.option(name)?,
-                None => KINDS.iter().find_map(|kind| kind.option(name))?,
-            };
-            Some((option, option.value().arity().1))
-        };
-        let arguments: Vec<Token> =
-            arguments.iter().filter(|token| Some(*token) != word).cloned().collect();
-        let items = parse::items(&arguments, find);
+        let options = words.options();
         let mut suggestions = Vec::new();
-        if let Some(parse::Item::Option { spec, values, .. }) = items.last() {
+        let last = parse::known_items(&options, &words.others).pop();
+        if let Some(parse::Item::Option { spec, values, .. }) = last {
             let (least, most) = spec.value().arity();
             if values.len() < most {
-                suggestions = self.values(*spec, known);
+                suggestions = self.values(spec, known);
             }
             if values.len() < least {
                 return suggestions;
             }
         }
-        match kind {
-            Some(kind) => {
-                let used = items.iter().filter_map(|item| match item {
-                    parse::Item::Option { spec, .. } => Some(spec.name()),
-                    _ => None,
-                });
-                suggestions.extend(self.options(&kind.options(), &used.collect::<Vec<_>>()));
-            }
-            None if self.word.starts_with('-') => suggestions.extend(self.options_of_any_kind()),
+        match words.kind {
+            Some(_) => suggestions.extend(self.options(&options, &used(&options, &words.others))),
+            None if self.word.starts_with('-') => suggestions.extend(self.options_once(&options)),
             None => suggestions.extend(self.kinds()),
         }
         suggestions
@@ -181,14 +166,14 @@ impl Position<'_> {
     }
 
     /// Options before the kind is known, each once.
-    fn options_of_any_kind(&self) -> Vec<Suggestion> {
-        let mut options: Vec<&'static dyn OptionSpec> = Vec::new();
-        for option in KINDS.iter().flat_map(KindSpec::options) {
-            if !options.iter().any(|known| known.name() == option.name()) {
-                options.push(option);
+    fn options_once(&self, options: &[&'static dyn OptionSpec]) -> Vec<Suggestion> {
+        let mut once: Vec<&'static dyn OptionSpec> = Vec::new();
+        for option in options {
+            if !once.iter().any(|known| known.name() == option.name()) {
+                once.push(*option);
             }
         }
-        self.options(&options, &[])
+        self.options(&once, &[])
     }
 
     /// Options by the longest of their names that starts with the word; if there is none, options
@@ -280,23 +265,6 @@ impl Position<'_> {
             append_whitespace: !is_folder,
             ..Suggestion::default()
         }
-    }
-}
-
-/// The option in front of the cursor that has no value yet but needs one.
-fn waiting(
-    options: &[&'static dyn OptionSpec],
-    tokens: &[Token],
-) -> Option<&'static dyn OptionSpec> {
-    let find = |name: &str| {
-        let option = *options.iter().find(|option| option.is_named(name))?;
-        Some((option, option.value().arity().1))
-    };
-    match parse::items(tokens, find).pop()? {
-        parse::Item::Option { spec, values, .. } => {
-            (values.len() < spec.value().arity().0).then_some(spec)
-        }
-        _ => None,
     }
 }
 

@@ -7,8 +7,8 @@ use reedline::{Highlighter, StyledText};
 
 use super::paths::starts_with;
 use crate::{
-    command::{Command, Token, entry, parse, split},
-    registry::{self, Arguments, COMMANDS, KINDS, KindSpec, OptionSpec},
+    command::{Command, DumpWords, Token, parse, split},
+    registry::{self, Arguments, COMMANDS, KINDS, OptionSpec},
 };
 
 /// Colours commands, kinds, options and values.
@@ -93,22 +93,18 @@ struct Typing {
 
 impl Typing {
     fn dump(&self, arguments: &[Token]) -> Roles {
-        let word = entry::kind_word(arguments);
-        let kind = word.and_then(|word| registry::kind(&word.text));
-        let mut roles = Roles::new();
-        if let Some(word) = word {
-            let options = KINDS.iter().flat_map(KindSpec::options).flat_map(|o| o.doc().names);
-            let names = KINDS.iter().map(|kind| kind.name).chain(options.copied());
-            let role = if kind.is_some() { Role::Kind } else { self.wrong(word, names) };
+        let words = DumpWords::of(arguments);
+        let known = words.options();
+        let names = || known.iter().flat_map(|option| option.doc().names).copied();
+        let mut roles = self.options(&known, &words.others, |word| self.wrong(word, names()));
+        if let Some(word) = words.word {
+            let kinds = KINDS.iter().map(|kind| kind.name);
+            let role = match words.kind {
+                Some(_) => Role::Kind,
+                None => self.wrong(word, kinds.chain(names())),
+            };
             roles.push((word.span.clone(), role));
         }
-        let options: Vec<Token> =
-            arguments.iter().filter(|token| Some(*token) != word).cloned().collect();
-        // Before the kind is known, options of any kind may be meant.
-        let known = kind
-            .map_or_else(|| KINDS.iter().flat_map(KindSpec::options).collect(), KindSpec::options);
-        let names = || known.iter().flat_map(|option| option.doc().names).copied();
-        roles.extend(self.options(&known, &options, |word| self.wrong(word, names())));
         roles.sort_by_key(|(span, _)| span.start);
         roles
     }
@@ -120,12 +116,8 @@ impl Typing {
         tokens: &[Token],
         word: impl Fn(&Token) -> Role,
     ) -> Roles {
-        let find = |name: &str| {
-            let option = *options.iter().find(|option| option.is_named(name))?;
-            Some((option, option.value().arity().1))
-        };
         let mut roles = Roles::new();
-        for item in parse::items(tokens, find) {
+        for item in parse::known_items(options, tokens) {
             match item {
                 parse::Item::Word(token) | parse::Item::Unknown(token) => {
                     roles.push((token.span.clone(), word(token)));

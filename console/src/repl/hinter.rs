@@ -4,8 +4,8 @@ use nu_ansi_term::Style;
 use reedline::{DefaultHinter, Hinter, History};
 
 use crate::{
-    command::{Token, entry, parse, split},
-    registry::{self, Arguments, KINDS, OptionSpec},
+    command::{DumpWords, parse, split},
+    registry::{self, Arguments},
 };
 
 /// Hints from the history, and where that knows nothing, from the registry.
@@ -65,23 +65,8 @@ fn placeholder(line: &str) -> Option<String> {
     if command.arguments != Arguments::Kind {
         return None;
     }
-    let word = entry::kind_word(arguments);
-    let kind = word.and_then(|word| registry::kind(&word.text));
-    let find = |name: &str| -> Option<(&'static dyn OptionSpec, usize)> {
-        let option = match kind {
-            Some(kind) => kind.option(name)?,
-            None => KINDS.iter().find_map(|kind| kind.option(name))?,
-        };
-        Some((option, option.value().arity().1))
-    };
-    let options: Vec<Token> =
-        arguments.iter().filter(|token| Some(*token) != word).cloned().collect();
-    match parse::items(&options, find).pop()? {
-        parse::Item::Option { spec, values: [], .. } if spec.value().arity().0 > 0 => {
-            Some(spec.value().placeholder())
-        }
-        _ => None,
-    }
+    let words = DumpWords::of(arguments);
+    parse::waiting(&words.options(), &words.others).map(|option| option.value().placeholder())
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use crate::{
 pub use completer::{CommandCompleter, complete};
 pub use highlighter::CommandHighlighter;
 pub use hinter::CommandHinter;
+pub(crate) use paths::starts_with;
 pub use values::TraceValues;
 
 /// What completion knows about the session, kept up to date between two commands.

@@ -60,7 +60,7 @@ pub(super) fn candidates(typed: &str, wanted: Wanted) -> Vec<Candidate> {
 }
 
 /// Whether a text starts with another, in any case.
-pub(super) fn starts_with(text: &str, prefix: &str) -> bool {
+pub(crate) fn starts_with(text: &str, prefix: &str) -> bool {
     let mut text = text.chars().flat_map(char::to_lowercase);
     prefix.chars().flat_map(char::to_lowercase).all(|expected| text.next() == Some(expected))
 }

@@ -7,9 +7,10 @@ use handlescope_model::Trace;
 
 use crate::{
     cli::Cli,
+    command::join,
     expand::is_extract,
     one_shot::{self, SWITCHES},
-    repl::{Known, TraceValues, complete},
+    repl::{Known, TraceValues, complete, starts_with},
 };
 
 /// Something the last word could be.
@@ -45,8 +46,7 @@ pub fn candidates(words: &[String]) -> Vec<Candidate> {
 
 /// As the console completes its commands, and the program's own options.
 fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
-    let words: Vec<String> = before.iter().map(|word| quoted(word)).collect();
-    let mut line = words.join(" ");
+    let (mut line, _) = join(before);
     line.push(' ');
     if last.contains([' ', '\t']) {
         line.push('"');
@@ -69,15 +69,11 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
     found
 }
 
-fn quoted(word: &str) -> String {
-    if word.contains([' ', '\t']) { format!("\"{word}\"") } else { word.to_owned() }
-}
-
 /// What the extracts behind `-fd` offer; a trace would have to be extracted first.
 fn known(words: &[String]) -> Known {
-    let is_fd = |word: &str| ["-fd", "-filedir"].iter().any(|w| word.eq_ignore_ascii_case(w));
     let pairs = words.iter().zip(words.iter().skip(1));
-    let files = pairs.filter(|(option, _)| is_fd(option)).map(|(_, file)| Path::new(file));
+    let files =
+        pairs.filter(|(option, _)| one_shot::names_files(option)).map(|(_, file)| Path::new(file));
     let traces = files.filter(|file| is_extract(file)).filter_map(|file| Trace::open(file).ok());
     let values = traces.map(|trace| Arc::new(TraceValues::new(Arc::new(trace)))).collect();
     Known { loaded: Vec::new(), values }
@@ -135,10 +131,6 @@ fn values_of(option: &Arg, last: &str) -> Vec<Candidate> {
 fn first_line(text: Option<&clap::builder::StyledStr>) -> String {
     let text = text.map(ToString::to_string).unwrap_or_default();
     text.lines().next().unwrap_or_default().to_owned()
-}
-
-fn starts_with(text: &str, prefix: &str) -> bool {
-    text.to_lowercase().starts_with(&prefix.to_lowercase())
 }
 
 #[cfg(test)]

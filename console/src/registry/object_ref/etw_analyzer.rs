@@ -1,15 +1,18 @@
-//! What ETWAnalyzer accepts and nothing here needs: its command lines keep working.
+//! What ETWAnalyzer accepts behind `-dump` and nothing here needs.
 
 use crate::{
     command::ObjectRefArgs,
-    registry::{Doc, Opt, Take},
+    registry::{
+        Opt,
+        without_effect::{DEBUG, NO_COLOR, SELECTION, ignored},
+    },
 };
 
 /// Options without effect, each of which tells why.
 pub(super) static WITHOUT_EFFECT: &[Opt<ObjectRefArgs>] = &[
     ignored(&["-recursive"], "-recursive", 0, "-recursive does nothing here; it belongs to .load"),
-    ignored(&["-nocolor"], "-nocolor", 0, "-nocolor does nothing here; use --color never"),
-    ignored(&["-debug"], "-debug", 0, "-debug does nothing; failures always say what is known"),
+    ignored(&["-nocolor"], "-nocolor", 0, NO_COLOR),
+    ignored(&["-debug"], "-debug", 0, DEBUG),
     ignored(&["-TestsPerRun"], "-TestsPerRun 1", 1, SELECTION),
     ignored(&["-SkipNTests"], "-SkipNTests 1", 1, SELECTION),
     ignored(&["-TestRunIndex", "-tri"], "-TestRunIndex 0", 1, SELECTION),
@@ -17,23 +20,3 @@ pub(super) static WITHOUT_EFFECT: &[Opt<ObjectRefArgs>] = &[
     ignored(&["-LastNDays"], "-LastNDays 2", 1, SELECTION),
     ignored(&["-MinMaxMsTestTimes"], "-MinMaxMsTestTimes 0 100", 2, SELECTION),
 ];
-
-const SELECTION: &str = "test runs are not known here, so all files count; choose with -fd";
-
-const fn ignored(
-    names: &'static [&'static str],
-    example: &'static str,
-    values: usize,
-    note: &'static str,
-) -> Opt<ObjectRefArgs> {
-    Opt {
-        doc: Doc {
-            names,
-            help: "accepted without effect",
-            details: "ETWAnalyzer has it, so it is accepted, with a note that says why it does \
-                      nothing.",
-            example,
-        },
-        take: Take::Ignored(values, note, |args| &mut args.notes),
-    }
-}
