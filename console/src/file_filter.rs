@@ -1,12 +1,9 @@
 //! `-fd` behind a `.dump`: which of the loaded files are asked.
 
-use std::path::{self, Path};
+use std::path::Path;
 
 use crate::{
-    command::Dump,
-    error::CommandError,
-    filter::{Filter, LineMatch},
-    messages::Messages,
+    command::Dump, error::CommandError, expand::verdict, filter::Filter, messages::Messages,
     session::LoadedTrace,
 };
 
@@ -40,14 +37,11 @@ pub(crate) fn choose<'a>(
     Ok(chosen)
 }
 
-/// Whether a filter lets a file pass: by its path as it is listed, or as it would be written from
-/// everywhere. A part that is wanted may also be the bare file name; an exclusion sees whole paths.
+/// Whether a filter lets a file pass: by its name and whole path, as for `.load`, or by its path as it
+/// is listed.
 fn passes(filter: &Filter, file: &Path) -> bool {
-    let whole = path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
-    let verdict = |path: &Path| filter.line(&path.to_string_lossy());
-    let name = file.file_name().map_or_else(LineMatch::default, |name| verdict(Path::new(name)));
-    let name = LineMatch { excluded: false, ..name };
-    filter.accepts(verdict(file).or(verdict(&whole)).or(name))
+    let listed = filter.line(&file.to_string_lossy());
+    filter.accepts(verdict(filter, file).or(listed))
 }
 
 fn typed(filters: &[Filter]) -> String {
@@ -106,7 +100,9 @@ mod tests {
             ("runs", false),
             ("leak", false),
             ("!*/runs/*", false),
-            ("!leak.json7z", true), // an exclusion covers the whole path
+            ("!leak.json7z", false),
+            ("!LEAK*", false),
+            ("!leak", true),
             ("!*leak.json7z", false),
             ("leak*;!*/new/*", true),
             ("leak*;!*old*", false),

@@ -132,6 +132,19 @@ fn totals_of_a_file_are_those_it_has_alone() {
 }
 
 #[test]
+fn sums_over_all_files_stand_below_a_heading_of_their_own() {
+    let traces = Traces::new();
+    other_trace().write(traces.home.path().join("one.etl")).unwrap();
+    other_trace().write(traces.home.path().join("other.etl")).unwrap();
+    for (files, headings) in [(&["one.etl", "other.etl"][..], 1), (&["one.etl"], 0)] {
+        let mut command = handlescope(traces.home.path());
+        let shown =
+            run_script(command.args(files), ".dump ObjectRef -ShowTotal File\n").ok().stdout;
+        assert_eq!(shown.matches("\nAll files\nObjects Created").count(), headings, "{shown}");
+    }
+}
+
+#[test]
 fn a_range_of_ids_counts_in_each_file() {
     let mut traces = Traces::new();
     std::fs::copy(sample_trace(), traces.home.path().join("leaky.etl")).unwrap();

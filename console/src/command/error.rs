@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::values::ValueError;
+use crate::registry::EXTRACTED;
 
 /// A command line that means nothing. Every message names what was typed and what to type instead.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -100,6 +101,14 @@ pub enum ParseError {
         takes: &'static str,
         /// The first that is too much.
         word: String,
+    },
+    /// `.extract` of nothing that an extract has.
+    #[error("{command}: {names}: {EXTRACTED}; ask for ObjectRef, or leave {names} out")]
+    NothingToExtract {
+        /// The command as typed.
+        command: String,
+        /// What was asked for, joined by commas.
+        names: String,
     },
     /// A command of ETWAnalyzer that is not here.
     #[error("{command}: {reason}")]

@@ -67,15 +67,21 @@ pub(crate) fn extract(entered: &Entered<'_>) -> Result<Command, ParseError> {
     let (mut args, words): (ExtractArgs, _) =
         parse::options_and_words(entered.name, entered.tokens, registry::EXTRACT)?;
     check_symbol_server(&args)?;
-    let mut named = Vec::new();
+    let (mut named, mut is_one_known) = (Vec::new(), false);
     for word in words {
         let extractor = EXTRACTORS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&word.text));
         match extractor {
             Some(_) if with_home(&word.text).exists() => named.push(word.text.clone()),
-            Some((_, true)) => {}
+            Some((_, true)) => is_one_known = true,
             Some((name, false)) => args.unknown_extractors.push((*name).to_owned()),
             None => named.push(file_or_typo(word)?),
         }
+    }
+    if !is_one_known && !args.unknown_extractors.is_empty() {
+        return Err(ParseError::NothingToExtract {
+            command: entered.name.to_owned(),
+            names: args.unknown_extractors.join(", "),
+        });
     }
     args.queries.splice(0..0, named);
     if args.queries.is_empty() {

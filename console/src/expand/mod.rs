@@ -15,7 +15,7 @@ use std::{
 use thiserror::Error;
 
 use crate::{filter::FilterError, registry::suggest};
-pub(crate) use pattern::Pattern;
+pub(crate) use pattern::{Pattern, verdict};
 pub(crate) use same::{SameTrace, once_each, stem};
 pub(crate) use walk::{Walk, folders_in};
 
@@ -164,8 +164,9 @@ impl ExpandError {
         let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
         let names: Vec<String> = files.iter().chain(&folders).filter_map(name).collect();
         let wanted = path.file_name().unwrap_or_default().to_string_lossy();
-        let hint = suggest::nearest(&wanted, names.iter().map(String::as_str))
-            .map_or_else(String::new, suggest::did_you_mean);
+        let nearest = suggest::nearest(&wanted, names.iter().map(String::as_str))
+            .map(|name| path.with_file_name(name).display().to_string());
+        let hint = nearest.as_deref().map_or_else(String::new, suggest::did_you_mean);
         ExpandError::Missing { path, hint }
     }
 }

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf, absolute};
 
 use super::ExpandError;
-use crate::filter::{Filter, FilterError};
+use crate::filter::{Filter, FilterError, LineMatch};
 
-/// A filter on files. It is compared with their names and with their whole paths: what fits one of
-/// them fits, and what excludes one of them excludes.
+/// A filter on files, which sees what [`verdict`] says.
 #[derive(Debug)]
 pub(crate) struct Pattern(Filter);
 
@@ -33,9 +32,14 @@ impl Pattern {
 
     /// Whether a file fits.
     pub(crate) fn matches(&self, file: &Path) -> bool {
-        let path = absolute(file).unwrap_or_else(|_| file.to_path_buf());
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let verdict = self.0.line(&path.to_string_lossy()).or(self.0.line(&name));
-        self.0.accepts(verdict)
+        self.0.accepts(verdict(&self.0, file))
     }
+}
+
+/// What a filter says about a file. It is compared with the file's name and with its whole path: what
+/// fits one of them fits, and what excludes one of them excludes.
+pub(crate) fn verdict(filter: &Filter, file: &Path) -> LineMatch {
+    let path = absolute(file).unwrap_or_else(|_| file.to_path_buf());
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    filter.line(&path.to_string_lossy()).or(filter.line(&name))
 }

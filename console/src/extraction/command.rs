@@ -13,6 +13,7 @@ use crate::{
     error::{CommandError, LoadError},
     expand::{TRACE_EXTENSIONS, expand, has_extension},
     messages::Messages,
+    registry::EXTRACTED,
 };
 
 /// How extracting several traces went.
@@ -37,10 +38,7 @@ pub fn extract_files(
 ) -> Result<Tally, CommandError> {
     if !args.unknown_extractors.is_empty() {
         let names = args.unknown_extractors.join(", ");
-        messages.note(format_args!(
-            "note: {names}: not extracted; an extract has objects, handles, mappings, processes, \
-             modules and stacks"
-        ));
+        messages.note(format_args!("note: {names}: {EXTRACTED}"));
     }
     let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut tally = Tally::default();

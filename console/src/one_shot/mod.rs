@@ -108,7 +108,7 @@ impl Form {
 /// When they are one, but a wrong one.
 pub fn parse(arguments: &[String]) -> Option<Result<OneShot, Refusal>> {
     let Split { globals, words } = split(arguments);
-    let (form, name, words) = form(&words)?;
+    let (form, name, words) = form(&words).or_else(|| plain_console(words))?;
     Some(read(form, name, globals, words))
 }
 
@@ -170,6 +170,14 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     let own = behind.iter().take_while(|word| !word.starts_with('-')).count();
     let (own, behind) = behind.split_at(own);
     Some((form, name.clone(), [own, before, behind].concat()))
+}
+
+/// A console whose name is left out: `-nocolor` alone tells that the line is in ETWAnalyzer's manner.
+fn plain_console(words: Vec<String>) -> Option<(Form, String, Vec<String>)> {
+    let is_ours = !words.first().is_some_and(|first| Cli::is_subcommand(first));
+    let mut options = words.iter().take_while(|word| *word != "--");
+    (is_ours && options.any(|word| word.eq_ignore_ascii_case("-nocolor")))
+        .then(|| (Form::Console, "-console".to_owned(), words))
 }
 
 fn read(

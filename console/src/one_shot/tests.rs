@@ -78,6 +78,16 @@ fn a_console_loads_what_stands_behind_it() {
 }
 
 #[test]
+fn nocolor_alone_opens_a_console_without_colours() {
+    let console = shot(&["-NoColor"]);
+    assert_eq!(console.globals.color, ColorChoice::Never);
+    assert!(console.load.is_none() && console.command.is_none());
+    let console = shot(&["a.etl", "-nocolor", "-c", ".list"]);
+    assert_eq!(console.load.expect("files").queries, ["a.etl"]);
+    assert_eq!(console.globals.commands, [".list"]);
+}
+
+#[test]
 fn extractions_go_with_and_without_extractors() {
     for line in [
         &["extract", "a.etl", "-o", "out"][..],
@@ -102,6 +112,10 @@ fn a_wrong_line_says_why() {
         (&["-extract", "All", "-fd", "a.etl", "-Indent"], "-Indent: an extract holds tables"),
         (&["-extract", "All", "-fd", "a", "-symServer", "syngo"], "-symServer: where the server"),
         (&["extract"], ".extract needs at least one trace"),
+        (
+            &["-extract", "cpu", "disk", "-fd", "a"],
+            ".extract: CPU, Disk: not extracted; an extract",
+        ),
         (&["-mcp"], "-mcp: there is no MCP server"),
         (&["-LoadSymbol", "-fd", "x"], "-LoadSymbol: no extract needs it"),
         (&["-convert", "-fd", "x"], "-convert: other formats"),
@@ -119,6 +133,8 @@ fn other_lines_are_left_to_clap() {
         &["a.etl", "-c", "-dump"][..],
         &["complete", "--", "-dump", "Obj"],
         &["--", "-dump"],
+        &["--", "-nocolor"],
+        &["man", "-nocolor"],
         &["completions", "bash"],
         &["--version"],
         &[],

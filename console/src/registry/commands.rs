@@ -75,7 +75,8 @@ pub static COMMANDS: &[CommandSpec] = &[
         arguments: Arguments::Files,
         summary: "extract traces without loading them",
         details: "QUERY is written as for .load. Words that ETWAnalyzer extracts by may stand between: \
-                  ObjectRef, All, Default and Module are always extracted, others are named in a note.",
+                  ObjectRef, All, Default and Module are always extracted, others are named in a note, \
+                  and refused when they are alone.",
         examples: &[".extract examples/leaky.etl", ".extract ObjectRef -fd examples -NoOverwrite"],
         groups: || views(EXTRACT),
         parse: file_entry::extract,

@@ -30,6 +30,10 @@ pub(crate) static EXTRACTORS: &[(&str, bool)] = &[
     ("Window", false),
 ];
 
+/// What is told of the others.
+pub(crate) const EXTRACTED: &str = "not extracted; an extract has objects, handles, mappings, \
+                                    processes, modules and stacks";
+
 /// Options of `.extract`.
 pub(crate) static EXTRACT: &[OptionGroup<ExtractArgs>] = &[
     OptionGroup { title: "Which traces", options: WHICH },

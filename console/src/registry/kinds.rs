@@ -150,9 +150,8 @@ pub(super) const fn files_option<A: CommonArgs>() -> Opt<A> {
         doc: Doc {
             names: &["-fd", "-filedir"],
             help: "only loaded files with such a path",
-            details: "Compared with the whole path, or with the file name where nothing is \
-                      excluded. Given twice, both must fit. Outside of the console, it names the \
-                      files to load.",
+            details: "Compared with the whole path and with the file name. Given twice, both must \
+                      fit. Outside of the console, it names the files to load.",
             example: "-fd *leaky*",
         },
         take: Take::Filters(Texts::LoadedFiles, |args| args.files()),

@@ -12,7 +12,7 @@ mod topics;
 mod without_effect;
 
 pub use commands::COMMANDS;
-pub(crate) use extract::{EXTRACT, EXTRACTORS};
+pub(crate) use extract::{EXTRACT, EXTRACTED, EXTRACTORS};
 pub(crate) use files::{CONVERT_TIME, DIR, LOAD};
 pub use kinds::KINDS;
 pub(crate) use kinds::{MODULE, PROCESS, STATS};

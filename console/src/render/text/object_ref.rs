@@ -45,8 +45,10 @@ pub(in crate::render) fn object_ref(
     if answer.files.len() < 2 || !has_totals {
         return Ok(());
     }
-    if let Some(by) = by {
+    if by.is_some() || is_by_file {
         writeln!(out, "{}", display.screen.paint(Color::Cyan, "All files"))?;
+    }
+    if let Some(by) = by {
         let handles = &answer.open_handles();
         OpenTable { handles, by, top: args.top, screen: display.screen }.write(out)?;
     }
