@@ -130,6 +130,15 @@ pub enum LoadError {
         /// The extract of both.
         output: PathBuf,
     },
+    /// Another program's extract lies where this one would.
+    #[error(
+        "{}: is another program's extract and is not overwritten; choose a folder with --outdir",
+        .path.display()
+    )]
+    Foreign {
+        /// The extract.
+        path: PathBuf,
+    },
     /// The extract cannot be written.
     #[error("{}: cannot be written: {source}; choose a folder with --outdir", .path.display())]
     NoPlace {

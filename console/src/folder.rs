@@ -145,7 +145,7 @@ fn state(path: &Path) -> &'static str {
         match freshness(path, &extract) {
             Freshness::UpToDate(_) => return "extracted",
             Freshness::Stale(_) => state = "extract outdated",
-            Freshness::Missing => {}
+            Freshness::Missing | Freshness::Foreign => {}
         }
     }
     state

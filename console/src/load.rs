@@ -122,23 +122,30 @@ fn extracted(
     messages: &mut Messages<'_>,
 ) -> Result<Trace, LoadError> {
     let (beside, in_cache) = (beside(path), in_cache(path));
+    let mut is_taken = false;
     for extract in [&beside, &side_by_side(path), &in_cache] {
         match freshness(path, extract) {
             Freshness::UpToDate(trace) => return Ok(*trace),
             Freshness::Missing => {}
+            Freshness::Foreign => is_taken |= *extract == beside,
             Freshness::Stale(reason) => {
                 let extract = extract.display();
                 messages.note(format_args!("{extract} {reason}; extracting the trace again"));
             }
         }
     }
-    let output = match prepare_folder(&beside) {
-        Ok(()) => beside,
-        Err(reason) => {
+    let hindrance = if is_taken {
+        Some("is another program's extract and stays".to_owned())
+    } else {
+        prepare_folder(&beside).err().map(|reason| format!("cannot be written ({reason})"))
+    };
+    let output = match hindrance {
+        None => beside,
+        Some(reason) => {
             prepare_folder(&in_cache)
                 .map_err(|source| LoadError::NoPlace { path: in_cache.clone(), source })?;
             let (wanted, used) = (beside.display(), in_cache.display());
-            messages.note(format_args!("{wanted} cannot be written ({reason}); using {used}"));
+            messages.note(format_args!("{wanted} {reason}; using {used}"));
             in_cache
         }
     };

@@ -25,5 +25,6 @@ pub use tables::{EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, UNKNOWN
 
 /// Version of the table layout, stored in the trace table and in the name of no member.
 ///
-/// * 1: the first released layout.
-pub const SCHEMA_VERSION: u32 = 1;
+/// * 1: the first layout.
+/// * 2: product, description and company of modules.
+pub const SCHEMA_VERSION: u32 = 2;

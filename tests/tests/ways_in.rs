@@ -4,6 +4,7 @@
 use std::fs;
 
 use handlescope_tests::binary::{Run, Shell};
+use sevenz_rust::{ArchiveEntry, ArchiveWriter};
 
 /// The examples of ETWAnalyzer's options, on names that the sample trace has.
 const EXAMPLES: &[&str] = &[
@@ -96,6 +97,28 @@ fn the_guide_s_check_of_a_version_works() {
         found.stdout.contains("leaky.exe") && found.stdout.contains("Selected 1/"),
         "{found:?}"
     );
+}
+
+#[test]
+fn an_extract_of_etw_analyzer_beside_a_trace_is_kept() {
+    let shell = Shell::new();
+    fs::create_dir(shell.path("Extract")).unwrap();
+    let theirs = shell.path("Extract/leaky.json7z");
+    let mut archive = ArchiveWriter::new(fs::File::create(&theirs).unwrap()).unwrap();
+    let member = ArchiveEntry::new_file("leaky.json");
+    archive.push_archive_entry(member, Some(&b"{}"[..])).unwrap();
+    archive.finish().unwrap();
+    let before = fs::read(&theirs).unwrap();
+
+    let loaded = shell.run(&["leaky.etl", "-c", ".dump ObjectRef -Leak -ShowTotal Total"]).ok();
+    assert!(loaded.stderr.contains("is another program's extract and stays; using "));
+    let again = shell.run(&["leaky.etl", "-c", ".dump ObjectRef -Leak -ShowTotal Total"]).ok();
+    assert!(!again.stderr.contains("using"), "it is extracted once: {again:?}");
+    assert_eq!(again.stdout, loaded.stdout);
+    let extracted = shell.run(&["extract", "leaky.etl"]);
+    assert!(extracted.stderr.contains("is not overwritten; choose a folder with --outdir"));
+    assert_eq!(extracted.status, Some(1));
+    assert_eq!(fs::read(&theirs).unwrap(), before);
 }
 
 #[test]

@@ -123,6 +123,9 @@ fn extract_file(
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<String, LoadError> {
+    if paths::is_foreign(output) {
+        return Err(LoadError::Foreign { path: output.to_path_buf() });
+    }
     prepare_folder(output)
         .map_err(|source| LoadError::NoPlace { path: output.to_path_buf(), source })?;
     let summary = run(input, output, cancel, messages)?;

@@ -63,6 +63,13 @@ pub(crate) enum Freshness {
     Missing,
     /// There is one, but not of this trace or not for this program; the reason is for the user.
     Stale(String),
+    /// There is one that another program made, which holds what this one cannot make again.
+    Foreign,
+}
+
+/// Whether another program made an extract, so that it is not to be overwritten.
+pub(super) fn is_foreign(extract: &Path) -> bool {
+    matches!(Trace::open(extract), Err(ArchiveError::NotAnExtract { .. }))
 }
 
 /// Compares an extract with its trace: it must be newer, tell the trace's size, have the current
@@ -71,12 +78,13 @@ pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
     let (Ok(source), Ok(target)) = (fs::metadata(trace), fs::metadata(extract)) else {
         return Freshness::Missing;
     };
-    if let (Ok(source), Ok(target)) = (source.modified(), target.modified())
-        && source > target
-    {
-        return Freshness::Stale("is older than the trace".into());
-    }
+    let is_older = match (source.modified(), target.modified()) {
+        (Ok(source), Ok(target)) => source > target,
+        _ => false,
+    };
     match recorded(extract) {
+        Err(ArchiveError::NotAnExtract { .. }) => Freshness::Foreign,
+        _ if is_older => Freshness::Stale("is older than the trace".into()),
         Err(error) => Freshness::Stale(format!("cannot be used ({error})")),
         Ok((_, version, _)) if version != SCHEMA_VERSION => {
             Freshness::Stale("was made by an older version".into())

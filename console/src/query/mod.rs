@@ -35,7 +35,7 @@ use handlescope_model::Trace;
 pub use self::error::QueryError;
 pub use self::frame_names::{FrameMemory, FrameNames};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
-pub use self::modules::{LoadedModule, ModuleAnswer, modules};
+pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
 pub use self::object_ref::{FileAnswer, ObjectRefAnswer, count_by, object_ref};
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ProcessAnswer, processes};

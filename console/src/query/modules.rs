@@ -1,11 +1,13 @@
 //! `.dump Module`: the modules of a trace, and where they were mapped.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use handlescope_model::tables::{Module, ModuleLoad};
+use handlescope_model::tables::{Module, ModuleLoad, TraceInfo};
 use handlescope_model::{ArchiveError, ModuleIdx, ProcessIdx, Table, Trace};
 
 use super::columns::{I64s, Texts, U32s, U64s};
+use super::info::trace_info;
 use super::poll::Poll;
 use super::tables::ProcessList;
 use super::{QueryError, Source};
@@ -27,6 +29,10 @@ pub struct ModuleAnswer<'a> {
     pub modules: Vec<LoadedModule>,
     /// How many there are in all.
     pub total: usize,
+    /// The processes of the trace.
+    pub processes: ProcessList,
+    /// About the trace.
+    pub info: TraceInfo,
 }
 
 /// A module and its mappings.
@@ -35,6 +41,35 @@ pub struct LoadedModule {
     pub module: Module,
     /// Where it was mapped, in the order of the table.
     pub loads: Vec<ModuleLoad>,
+}
+
+/// Who mapped a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loader {
+    /// The kernel, for every process.
+    Kernel,
+    /// A process of the table.
+    Process {
+        /// Its id, which orders them.
+        pid: u32,
+        /// Its row.
+        row: u32,
+    },
+    /// A process of which nothing but its id is known.
+    Unknown(u32),
+}
+
+impl LoadedModule {
+    /// Who mapped it, each once: the kernel, then processes by id.
+    pub fn loaders(&self) -> Vec<Loader> {
+        let loader = |load: &ModuleLoad| match load.process {
+            _ if load.pid == 0 => Loader::Kernel,
+            Some(row) => Loader::Process { pid: load.pid, row: row.0 },
+            None => Loader::Unknown(load.pid),
+        };
+        let loaders: BTreeSet<Loader> = self.loads.iter().map(loader).collect();
+        loaders.into_iter().collect()
+    }
 }
 
 /// Answers `.dump Module`, one answer for each trace.
@@ -72,7 +107,8 @@ pub fn modules<'a>(
         modules.sort_by_cached_key(|LoadedModule { module, .. }| {
             (module.name.to_lowercase(), module.path.clone())
         });
-        Ok(ModuleAnswer { path: source.path, index: source.index, modules, total })
+        let info = trace_info(trace)?;
+        Ok(ModuleAnswer { path: source.path, index: source.index, modules, total, processes, info })
     };
     sources.iter().map(answer).collect()
 }
@@ -91,6 +127,8 @@ fn module_rows(trace: &Trace) -> Result<Vec<Module>, ArchiveError> {
     let (name, path) = (texts("name")?, texts("path")?);
     let (pdb_name, pdb_guid) = (texts("pdb_name")?, texts("pdb_guid")?);
     let (file_version, original_name) = (texts("file_version")?, texts("original_name")?);
+    let (product_name, description) = (texts("product_name")?, texts("description")?);
+    let company = texts("company")?;
     let (timestamp, checksum, pdb_age) = (u32s("timestamp")?, u32s("checksum")?, u32s("pdb_age")?);
     let size = U64s::load(trace, Table::Modules, "size")?;
     let text = |column: &Texts, row| column.get(row).map(str::to_owned);
@@ -105,6 +143,9 @@ fn module_rows(trace: &Trace) -> Result<Vec<Module>, ArchiveError> {
         pdb_age: pdb_age.get(row),
         file_version: text(&file_version, row),
         original_name: text(&original_name, row),
+        product_name: text(&product_name, row),
+        description: text(&description, row),
+        company: text(&company, row),
     };
     Ok((0..name.len()).map(module).collect())
 }

@@ -39,8 +39,8 @@ pub static KINDS: &[KindSpec] = &[
     },
     KindSpec {
         name: "Version",
-        summary: "modules with their paths and versions",
-        details: "The short form of Module, under the name ETWAnalyzer has for it.",
+        summary: "modules with version, product and description, by the processes that loaded them",
+        details: "Modules that the same processes loaded stand together, under the names of these.",
         examples: &[
             Example { goal: "All modules", line: ".dump Version" },
             Example { goal: "One module", line: ".dump Version -Dll leaky.exe" },

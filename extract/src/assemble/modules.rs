@@ -102,10 +102,20 @@ impl ModuleTables {
         if let Some(name) = &image.file.original_name {
             self.modules.original_name[module].get_or_insert_with(|| name.clone());
         }
-        let version = image.file.version_key.and_then(|key| images.versions.get(&key));
-        if let Some(version) = version.filter(|version| !version.is_empty()) {
-            self.modules.file_version[module].get_or_insert_with(|| version.clone());
-        }
+        let Some(version) = image.file.version_key.and_then(|key| images.versions.get(&key)) else {
+            return;
+        };
+        fill(&mut self.modules.file_version[module], &version.file_version);
+        fill(&mut self.modules.product_name[module], &version.product_name);
+        fill(&mut self.modules.description[module], &version.description);
+        fill(&mut self.modules.company[module], &version.company);
+    }
+}
+
+/// A text of a version resource, where none is known yet; files without one have empty texts.
+fn fill(cell: &mut Option<String>, text: &str) {
+    if !text.is_empty() {
+        cell.get_or_insert_with(|| text.to_owned());
     }
 }
 
@@ -132,5 +142,8 @@ fn module(images: &Images, image: &ImageRow) -> Module {
         pdb_age,
         file_version: None,
         original_name: None,
+        product_name: None,
+        description: None,
+        company: None,
     }
 }

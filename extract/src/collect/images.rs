@@ -81,8 +81,8 @@ pub struct Images {
     pub rows: Vec<ImageRow>,
     /// Paths, each once.
     pub paths: Vec<String>,
-    /// File versions by size and time stamp.
-    pub versions: HashMap<(u32, u32), String>,
+    /// Version resources by size and time stamp.
+    pub versions: HashMap<(u32, u32), FileVersion>,
     path_ids: HashMap<Vec<u8>, u32>,
     live: HashMap<(u32, u64), usize>,
     /// All mappings that start at a place, in the order they were first seen.
@@ -136,9 +136,9 @@ impl Images {
         self.identity((rsds.pid, rsds.base), time, Identity::Rsds(rsds));
     }
 
-    /// Takes the version of a file.
+    /// Takes the version resource of a file.
     pub fn file_version(&mut self, version: FileVersion) {
-        self.versions.insert((version.size, version.timestamp), version.file_version);
+        self.versions.insert((version.size, version.timestamp), version);
     }
 
     /// Gives the identity records whose image event never came to other images of their place;

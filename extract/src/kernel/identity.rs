@@ -76,8 +76,14 @@ pub struct FileVersion {
     pub size: u32,
     /// PE time stamp.
     pub timestamp: u32,
+    /// What the file is.
+    pub description: String,
     /// File version.
     pub file_version: String,
+    /// Product it belongs to.
+    pub product_name: String,
+    /// Who made it.
+    pub company: String,
 }
 
 impl FileVersion {
@@ -88,7 +94,9 @@ impl FileVersion {
     pub fn decode(event: &Event<'_>) -> Option<Self> {
         let mut p = Payload::new(event.payload, event.pointer_size);
         let (size, timestamp) = (p.u32()?, p.u32()?);
-        let (_original_name, _description) = (p.utf16(), p.utf16());
-        Some(Self { size, timestamp, file_version: p.utf16() })
+        let (_original_name, description, file_version) = (p.utf16(), p.utf16(), p.utf16());
+        let (_binary_version, _language) = (p.utf16(), p.utf16());
+        let (product_name, company) = (p.utf16(), p.utf16());
+        Some(Self { size, timestamp, description, file_version, product_name, company })
     }
 }

@@ -62,7 +62,10 @@ mod tests {
         let path = folder.path().join("a.json7z");
         write_small(&path, SCHEMA_VERSION + 1).unwrap();
         let error = Trace::open(&path).unwrap_err();
-        assert!(matches!(error, ArchiveError::NewerSchema { found: 2, .. }), "{error}");
+        assert!(
+            matches!(error, ArchiveError::NewerSchema { found, .. } if found == SCHEMA_VERSION + 1),
+            "{error}"
+        );
     }
 
     #[test]

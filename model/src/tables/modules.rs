@@ -27,6 +27,12 @@ table! {
         file_version: Option<String>,
         /// Original file name from the version resource.
         original_name: Option<String>,
+        /// Product from the version resource.
+        product_name: Option<String>,
+        /// What the file is, from the version resource.
+        description: Option<String>,
+        /// Company from the version resource.
+        company: Option<String>,
     }
 }
 

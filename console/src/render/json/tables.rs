@@ -96,6 +96,9 @@ struct ModuleJson<'a> {
     pdb_age: Option<u32>,
     file_version: Option<&'a str>,
     original_name: Option<&'a str>,
+    product_name: Option<&'a str>,
+    description: Option<&'a str>,
+    company: Option<&'a str>,
     loads: Vec<LoadJson>,
 }
 
@@ -128,6 +131,9 @@ impl<'a> ModuleJson<'a> {
             pdb_age: module.pdb_age,
             file_version: module.file_version.as_deref(),
             original_name: module.original_name.as_deref(),
+            product_name: module.product_name.as_deref(),
+            description: module.description.as_deref(),
+            company: module.company.as_deref(),
             loads: loads.iter().map(load).collect(),
         }
     }

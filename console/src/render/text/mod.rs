@@ -9,9 +9,11 @@ mod stack;
 mod stats;
 mod tables;
 mod totals;
+mod versions;
 
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::process::ProcessStyle;
 pub(super) use self::stack::StackStyle;
 pub(super) use self::stats::stats;
-pub(super) use self::tables::{modules, processes, versions};
+pub(super) use self::tables::{modules, processes};
+pub(super) use self::versions::versions;

@@ -93,31 +93,6 @@ pub(in crate::render) fn modules(
     Ok(())
 }
 
-/// `.dump Version`
-pub(in crate::render) fn versions(
-    answers: &[ModuleAnswer<'_>],
-    display: &Display,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let screen = display.screen;
-    for answer in answers {
-        write_header(answer.path, screen, out)?;
-        let mut table = table::table(screen, &["Name", "Version", "Loaded by", "Path"]);
-        for loaded in &answer.modules {
-            let LoadedModule { module, .. } = loaded;
-            table.add_row([
-                Clean(&module.name).to_string(),
-                known(module.file_version.as_deref().map(Clean)),
-                loaders(loaded),
-                Clean(&module.path).to_string(),
-            ]);
-        }
-        write!(out, "{}", table::text(&table))?;
-        writeln!(out, "Selected {}/{} of all loaded modules", answer.modules.len(), answer.total)?;
-    }
-    Ok(())
-}
-
 fn module_cells(loaded: &LoadedModule) -> [String; 7] {
     let LoadedModule { module, .. } = loaded;
     [
@@ -164,7 +139,8 @@ pub(super) fn write_header(path: &Path, screen: Screen, out: &mut impl Write) ->
     writeln!(out, "{}", screen.paint(Color::Cyan, Clean(&path)))
 }
 
-fn known(value: Option<impl ToString>) -> String {
+/// A value, or what stands for an unknown one.
+pub(super) fn known(value: Option<impl ToString>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), |value| value.to_string())
 }
 
