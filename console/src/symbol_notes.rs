@@ -69,19 +69,14 @@ mod tests {
     use super::*;
 
     fn report(name: &str, outcome: Outcome) -> ModuleReport {
-        ModuleReport {
-            module: ModuleIdentity {
-                name: name.to_owned(),
-                path: name.to_owned(),
-                size: 0,
-                timestamp: None,
-                pdb: None,
-            },
-            outcome,
-            refused: Vec::new(),
-            failures: Vec::new(),
-            unsaved: None,
-        }
+        let module = ModuleIdentity {
+            name: name.to_owned(),
+            path: name.to_owned(),
+            size: 0,
+            timestamp: None,
+            pdb: None,
+        };
+        ModuleReport::new(module, outcome)
     }
 
     #[test]

@@ -1,166 +1,351 @@
-//! A record of what the symbol servers answered, kept through symsrv's observer.
+//! PDBs from symbol servers: many at once, each once a session.
+//!
+//! A server that can not be reached, or is silent for the whole time-out, is not asked again: a
+//! session looks for hundreds of modules and must not wait for each of them.
 
-use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use symsrv::{CabExtractionError, DownloadError, SymsrvObserver};
+use futures_util::StreamExt;
+use futures_util::stream;
+use rustc_hash::FxHashMap;
+use tokio::runtime::{Builder, Runtime};
 
-use super::report::Chain;
+use super::SymbolizerOptions;
+use super::identity::{PdbIdentity, StoreKey};
+use super::install::{self, Form, Install};
+use super::missing::MissingFiles;
+use super::observer::{DownloadEnd, SymbolObserver};
+use super::path::{Server, SymbolPath};
+use super::pointer;
+use super::report::{Chain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
+use super::transfer::{Failure, Request, Transfer};
 
-/// The downloads of one request, which may ask several servers and for several forms of the file.
-pub(super) struct DownloadLog(Mutex<Record>);
+/// Downloads at once.
+const PARALLEL: usize = 8;
+/// How often it is asked whether to go on.
+const TICK: Duration = Duration::from_millis(100);
+/// A server that fails so often in a row fails for a reason.
+const MAX_FAILURES: usize = 8;
 
-struct Record {
-    last_sign_of_life: Instant,
-    attempts: Vec<Attempt>,
+/// The servers of a symbol path.
+pub(super) struct Downloads {
+    servers: Vec<Server>,
+    hosts: Vec<String>,
+    patience: Duration,
+    max_bytes: u64,
+    missing: MissingFiles,
+    session: Mutex<Session>,
+    /// Made for the first download. Whoever downloads holds the lock.
+    client: Mutex<Option<Client>>,
 }
 
-struct Attempt {
-    id: u64,
-    url: String,
-    end: End,
+/// What was learned so far.
+#[derive(Default)]
+struct Session {
+    fetched: FxHashMap<PdbIdentity, Arc<Fetched>>,
+    /// By address.
+    health: FxHashMap<String, Health>,
 }
 
-/// What a server did wrong.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// It answered, and not as hoped.
-    Failed(String),
-    /// It never answered.
-    Silent(String),
+#[derive(Default)]
+struct Health {
+    is_given_up: bool,
+    failures_in_a_row: usize,
 }
 
-enum End {
-    /// Under way, or given up by us.
-    Open,
-    /// Delivered, or not needed because another attempt delivered.
-    Fine,
-    /// The server has no such file.
-    Missing,
-    /// The server answered, and not as hoped.
-    Failed(String),
-    /// The server could not be reached.
-    Silent(String),
+/// What the servers made of a request.
+#[derive(Default)]
+pub(super) struct Fetched {
+    /// The file, and the address of the server it came from.
+    pub(super) file: Option<(PathBuf, String)>,
+    pub(super) notes: SearchNotes,
 }
 
-impl Default for DownloadLog {
-    fn default() -> Self {
-        Self(Mutex::new(Record { last_sign_of_life: Instant::now(), attempts: Vec::new() }))
-    }
+struct Client {
+    transfer: Transfer,
+    runtime: Option<Runtime>,
 }
 
-impl DownloadLog {
-    /// Forgets the last request.
-    pub(super) fn begin(&self) {
-        let mut record = self.record();
-        record.last_sign_of_life = Instant::now();
-        record.attempts.clear();
-    }
+/// A PDB and its place in a store.
+pub(super) type Wanted = (StoreKey, PdbIdentity);
 
-    /// Time without any progress.
-    pub(super) fn idle(&self) -> Duration {
-        self.record().last_sign_of_life.elapsed()
-    }
-
-    /// How a server failed in the last request, if it was asked and did.
-    pub(super) fn trouble(&self, server: &str, timed_out: bool) -> Option<Trouble> {
-        let base = server.trim_end_matches('/');
-        let mut trouble = None;
-        for attempt in &self.record().attempts {
-            let rest = attempt.url.strip_prefix(base);
-            if !rest.is_some_and(|rest| rest.starts_with('/')) {
-                continue;
-            }
-            match &attempt.end {
-                End::Open if timed_out => {
-                    trouble.get_or_insert(Trouble::Silent("no answer in time".to_owned()));
-                }
-                End::Silent(reason) => {
-                    trouble.get_or_insert(Trouble::Silent(reason.clone()));
-                }
-                End::Failed(reason) => return Some(Trouble::Failed(reason.clone())),
-                // One answer shows that the server lives.
-                End::Open | End::Fine | End::Missing => return None,
-            }
-        }
-        trouble
-    }
-
-    fn record(&self) -> MutexGuard<'_, Record> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn touch(&self) {
-        self.record().last_sign_of_life = Instant::now();
-    }
-
-    fn end(&self, id: u64, end: End) {
-        let mut record = self.record();
-        record.last_sign_of_life = Instant::now();
-        if let Some(attempt) = record.attempts.iter_mut().find(|attempt| attempt.id == id) {
-            attempt.end = end;
+impl Downloads {
+    pub(super) fn new(path: &SymbolPath, options: &SymbolizerOptions) -> Self {
+        let servers = path.servers();
+        let list = servers.iter().find_map(|server| server.caches.first().cloned());
+        Self {
+            hosts: path.hosts(),
+            missing: MissingFiles::new(list, options.missing_for),
+            patience: options.download_timeout,
+            max_bytes: options.max_file_bytes,
+            servers,
+            session: Mutex::default(),
+            client: Mutex::default(),
         }
     }
-}
 
-impl SymsrvObserver for DownloadLog {
-    fn on_new_download_before_connect(&self, id: u64, url: &str) {
-        self.touch();
-        self.record().attempts.push(Attempt { id, url: url.to_owned(), end: End::Open });
-    }
-
-    fn on_download_started(&self, _id: u64) {
-        self.touch();
-    }
-
-    fn on_download_progress(&self, _id: u64, _bytes: u64, _total: Option<u64>) {
-        self.touch();
-    }
-
-    fn on_download_completed(&self, id: u64, _size: u64, _headers: Duration, _all: Duration) {
-        self.end(id, End::Fine);
-    }
-
-    fn on_download_failed(&self, id: u64, reason: DownloadError) {
-        let end = match reason {
-            // 410 Gone says the same as 404 Not Found.
-            DownloadError::StatusError(status) if matches!(status.as_u16(), 404 | 410) => {
-                End::Missing
-            }
-            DownloadError::Timeout => End::Silent(reason.to_string()),
-            // symsrv does not name it as the source.
-            DownloadError::OpenFailed(error) => End::Silent(Chain(error.as_ref()).to_string()),
-            DownloadError::Other(error) => End::Failed(Chain(error.as_ref()).to_string()),
-            _ => End::Failed(Chain(&reason).to_string()),
+    /// Asks all servers for what none was asked for in this session.
+    pub(super) fn fetch(&self, wanted: &[Wanted], observer: &dyn SymbolObserver) {
+        if self.servers.is_empty() {
+            return;
+        }
+        let mut slot = lock(&self.client);
+        // Only now, as another thread may have been asking for the same.
+        let wanted: Vec<&Wanted> =
+            wanted.iter().filter(|(_, pdb)| self.fetched(pdb).is_none()).collect();
+        if wanted.is_empty() {
+            return;
+        }
+        let client = match slot.take().map_or_else(|| self.connect(), Ok) {
+            Ok(client) => slot.insert(client),
+            Err(reason) => return self.fail_all(&wanted, &reason),
         };
-        self.end(id, end);
+        let Some(runtime) = &client.runtime else { return };
+        observer.planned(wanted.len());
+        let all = stream::iter(&wanted)
+            .map(|wanted| self.one(&client.transfer, wanted, observer))
+            .buffer_unordered(PARALLEL)
+            .collect::<()>();
+        runtime.block_on(async {
+            let mut all = std::pin::pin!(all);
+            while tokio::time::timeout(TICK, all.as_mut()).await.is_err() {
+                if observer.is_cancelled() {
+                    break;
+                }
+            }
+        });
     }
 
-    // Also called when our time-out drops the request; then the attempt has to stay open.
-    fn on_download_canceled(&self, _id: u64) {}
-
-    fn on_new_cab_extraction(&self, _id: u64, _path: &Path) {
-        self.touch();
+    /// What came of an earlier request for the PDB.
+    pub(super) fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<Fetched>> {
+        lock(&self.session).fetched.get(pdb).cloned()
     }
 
-    fn on_cab_extraction_progress(&self, _id: u64, _bytes: u64, _total: u64) {
-        self.touch();
+    /// Asks for everything again that is not there, and every server.
+    pub(super) fn forget_missing(&self) {
+        self.missing.clear();
+        let mut session = lock(&self.session);
+        session.fetched.retain(|_, fetched| fetched.file.is_some());
+        session.health.clear();
     }
 
-    fn on_cab_extraction_completed(&self, _id: u64, _size: u64, _time: Duration) {
-        self.touch();
+    async fn one(&self, transfer: &Transfer, (key, pdb): &Wanted, observer: &dyn SymbolObserver) {
+        if observer.is_cancelled() {
+            return;
+        }
+        let mut fetched = Fetched::default();
+        observer.started(pdb);
+        let progress = |bytes, total| observer.progress(pdb, bytes, total);
+        for server in &self.servers {
+            let file = self.from_server(server, transfer, key, pdb, &progress, &mut fetched.notes);
+            if let Some(file) = file.await {
+                fetched.file = Some((file, server.url.clone()));
+                break;
+            }
+        }
+        observer.finished(pdb, &fetched.end());
+        lock(&self.session).fetched.insert(pdb.clone(), Arc::new(fetched));
     }
 
-    fn on_cab_extraction_failed(&self, _id: u64, _reason: CabExtractionError) {}
-
-    fn on_cab_extraction_canceled(&self, _id: u64) {}
-
-    fn on_file_created(&self, _path: &Path, _size: u64) {
-        self.touch();
+    async fn from_server(
+        &self,
+        server: &Server,
+        transfer: &Transfer,
+        key: &StoreKey,
+        pdb: &PdbIdentity,
+        progress: &dyn Fn(u64, Option<u64>),
+        notes: &mut SearchNotes,
+    ) -> Option<PathBuf> {
+        if self.is_given_up(&server.url) {
+            notes.skipped.push(server.url.clone());
+            return None;
+        }
+        if self.missing.contains(&server.url, key) {
+            notes.missing.push(MissingAt { place: server.url.clone(), is_remembered: true });
+            return None;
+        }
+        for form in Form::ALL {
+            match self.form(form, server, transfer, key, pdb, progress).await {
+                Ok(file) => {
+                    self.note_answer(&server.url);
+                    return Some(file);
+                }
+                Err(Failure::Missing) => {}
+                Err(Failure::File(error)) => {
+                    self.note_answer(&server.url);
+                    // Another build under this name will be there tomorrow as well.
+                    if matches!(error, SymbolFileError::WrongIdentity { .. }) {
+                        self.missing.insert(&server.url, key);
+                    }
+                    notes.refused.push(Arc::new(error));
+                    return None;
+                }
+                Err(Failure::Failed(reason)) => {
+                    let reason = self.note_failure(&server.url, reason);
+                    notes.failures.push(SearchFailure { place: server.url.clone(), reason });
+                    return None;
+                }
+                Err(Failure::Silent(reason)) => {
+                    self.note_silence(server, reason, notes);
+                    return None;
+                }
+            }
+        }
+        self.note_answer(&server.url);
+        self.missing.insert(&server.url, key);
+        notes.missing.push(MissingAt { place: server.url.clone(), is_remembered: false });
+        None
     }
 
-    fn on_file_accessed(&self, _path: &Path) {}
+    /// Asks for the file in one of the forms that it can have on a server.
+    async fn form(
+        &self,
+        form: Form,
+        server: &Server,
+        transfer: &Transfer,
+        key: &StoreKey,
+        pdb: &PdbIdentity,
+        progress: &dyn Fn(u64, Option<u64>),
+    ) -> Result<PathBuf, Failure> {
+        let Some(name) = form.name(&key.name) else { return Err(Failure::Missing) };
+        let url = address(&server.url, key, &name)?;
+        let Some(cache) = server.caches.first() else {
+            return Err(Failure::Failed("there is no folder to keep downloads in".to_owned()));
+        };
+        if form == Form::Pointer {
+            let text = transfer.bytes(&url, pointer::MAX_BYTES).await?;
+            let source = pointer::Source::Server { hosts: &self.hosts };
+            return pointer::follow(&text, &source).map_err(Failure::Failed);
+        }
+        let folder = install::folder(cache, key);
+        let target = folder.join(&name);
+        let request = Request { url: &url, target: &target, magic: form.magic() };
+        let received = transfer.file(&request, progress).await?;
+        let install = Install {
+            form,
+            caches: server.caches.clone(),
+            key: key.clone(),
+            pdb: pdb.clone(),
+            max_bytes: self.max_bytes,
+            shown: PathBuf::from(url),
+        };
+        // Unpacking and checking take their time, in which other downloads go on.
+        match tokio::task::spawn_blocking(move || install.received(received)).await {
+            Ok(result) => result.map_err(Failure::File),
+            Err(error) => Err(Failure::Failed(Chain(&error).to_string())),
+        }
+    }
 
-    fn on_file_missed(&self, _path: &Path) {}
+    fn is_given_up(&self, url: &str) -> bool {
+        lock(&self.session).health.get(url).is_some_and(|health| health.is_given_up)
+    }
+
+    fn note_answer(&self, url: &str) {
+        if let Some(health) = lock(&self.session).health.get_mut(url) {
+            health.failures_in_a_row = 0;
+        }
+    }
+
+    /// Counts a failure and gives back what to say about it.
+    fn note_failure(&self, url: &str, reason: String) -> String {
+        let mut session = lock(&self.session);
+        let health = session.health.entry(url.to_owned()).or_default();
+        health.failures_in_a_row += 1;
+        if health.failures_in_a_row < MAX_FAILURES || health.is_given_up {
+            return reason;
+        }
+        health.is_given_up = true;
+        format!("{reason}, {MAX_FAILURES} times in a row; it is not asked again")
+    }
+
+    /// Of several requests that wait for the same server, the first one says so.
+    fn note_silence(&self, server: &Server, reason: String, notes: &mut SearchNotes) {
+        let place = server.url.clone();
+        let mut session = lock(&self.session);
+        let health = session.health.entry(place.clone()).or_default();
+        if health.is_given_up {
+            notes.skipped.push(place);
+        } else {
+            health.is_given_up = true;
+            notes.failures.push(SearchFailure { place, reason });
+        }
+    }
+
+    fn fail_all(&self, wanted: &[&Wanted], reason: &str) {
+        let mut session = lock(&self.session);
+        for (_, pdb) in wanted {
+            let mut fetched = Fetched::default();
+            fetched.notes.failures = self
+                .servers
+                .iter()
+                .map(|server| SearchFailure {
+                    place: server.url.clone(),
+                    reason: reason.to_owned(),
+                })
+                .collect();
+            session.fetched.insert(pdb.clone(), Arc::new(fetched));
+        }
+    }
+
+    fn connect(&self) -> Result<Client, String> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let transfer = Transfer::new(self.patience, self.max_bytes)?;
+        Ok(Client { transfer, runtime: Some(runtime) })
+    }
+}
+
+impl Fetched {
+    fn end(&self) -> DownloadEnd {
+        match &self.file {
+            Some((file, _)) => DownloadEnd::Stored(file.clone()),
+            None if self.notes.is_only_missing() => DownloadEnd::Missing,
+            None => DownloadEnd::Failed,
+        }
+    }
+}
+
+impl Drop for Client {
+    /// Does not wait for what still blocks, such as the resolution of a server's name.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The address of a file on a server.
+fn address(server: &str, key: &StoreKey, name: &str) -> Result<String, Failure> {
+    let mut url =
+        reqwest::Url::parse(server).map_err(|error| Failure::Failed(error.to_string()))?;
+    match url.path_segments_mut() {
+        Ok(mut segments) => segments.pop_if_empty().extend([&key.name, &key.index, name]),
+        Err(()) => return Err(Failure::Failed("this is no address of a server".to_owned())),
+    };
+    Ok(url.into())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_written_so_that_no_name_changes_its_meaning() {
+        let key = |name: &str| StoreKey { name: name.into(), index: "1".into() };
+        let address = |server, name| address(server, &key(name), name).ok();
+        let plain = Some("https://x/s/a.pdb/1/a.pdb".to_owned());
+        assert_eq!(address("https://x/s", "a.pdb"), plain);
+        assert_eq!(address("https://x/s/", "a.pdb"), plain);
+        let odd = Some("https://x/a%23b%20%C3%A4%2525.pdb/1/a%23b%20%C3%A4%2525.pdb".to_owned());
+        assert_eq!(address("https://x", "a#b ä%25.pdb"), odd);
+        let query = Some("https://x/a.pdb/1/a.pdb?key=1".to_owned());
+        assert_eq!(address("https://x?key=1", "a.pdb"), query);
+        assert_eq!(address("https://", "a.pdb"), None);
+    }
 }

@@ -3,6 +3,8 @@
 //! They hold public symbols in one executable section and nothing else. Layout after "The MSF File
 //! Format" and "The PDB DBI Stream" in LLVM's documentation.
 
+use std::io::{Cursor, Write};
+
 use uuid::Uuid;
 
 use super::{ModuleIdentity, PdbIdentity};
@@ -107,6 +109,23 @@ impl TestPdb {
         }
         stream
     }
+}
+
+/// A cabinet with one file.
+pub(super) fn cabinet(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut builder = cab::CabinetBuilder::new();
+    builder.add_folder(cab::CompressionType::MsZip).add_file(name);
+    let mut writer = builder.build(Cursor::new(Vec::new())).expect("a cabinet");
+    while let Some(mut file) = writer.next_file().expect("a file") {
+        file.write_all(bytes).expect("written");
+    }
+    writer.finish().expect("a cabinet").into_inner()
+}
+
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).expect("written");
+    encoder.finish().expect("compressed")
 }
 
 /// A type or id stream without records.

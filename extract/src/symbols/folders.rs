@@ -1,8 +1,8 @@
 //! PDBs in local folders, as debuggers find them there.
 //!
-//! symsrv looks for `NAME/INDEX/NAME`, spelled exactly so. Folders filled by hand also hold the
-//! bare `NAME`, and folders filled on Windows spell names and indexes in any case, which matters on
-//! file systems that tell cases apart.
+//! Stores hold `NAME/INDEX/NAME`, compressed or not, or a pointer to it. Folders filled by hand
+//! also hold the bare `NAME`, and folders filled on Windows spell names and indexes in any case,
+//! which matters on file systems that tell cases apart.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,22 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 
 use super::identity::StoreKey;
+use super::install::{self, Form};
+use super::report::Origin;
 
 /// Search in the folders of a symbol path; remembers what they contain.
 pub(super) struct LocalFolders {
     /// Folder, and whether it is a plain one where bare files count.
     roots: Vec<(PathBuf, bool)>,
     listings: FxHashMap<PathBuf, Listing>,
+}
+
+/// A file that may be the PDB, or lead to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) path: PathBuf,
+    pub(super) form: Form,
+    pub(super) origin: Origin,
 }
 
 /// Entries of a folder by their name in lower case.
@@ -27,29 +37,42 @@ impl LocalFolders {
     }
 
     /// All files that could be the PDB, best first. Their identity is not checked.
-    pub(super) fn find(&mut self, key: &StoreKey) -> Vec<PathBuf> {
+    pub(super) fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
         let mut found = Vec::new();
         for (root, is_plain) in self.roots.clone() {
             let named = self.entries(&root, &key.name);
+            let origin =
+                if is_plain { Origin::Folder(root.clone()) } else { Origin::Cache(root.clone()) };
+            let candidate = |path: PathBuf, form| Candidate { path, form, origin: origin.clone() };
+            let mut folders: Vec<PathBuf> = Vec::new();
             for folder in named.iter().filter(|path| path.is_dir()) {
                 // Few entries: one per build of the module.
-                for index in
-                    listing(folder).remove(&key.index.to_ascii_lowercase()).into_iter().flatten()
-                {
-                    found.extend(
-                        listing(&index)
-                            .remove(&key.name.to_ascii_lowercase())
-                            .into_iter()
-                            .flatten(),
-                    );
+                let index = key.index.to_ascii_lowercase();
+                folders.extend(listing(folder).remove(&index).into_iter().flatten());
+            }
+            // It may have been made by a download, after the root was listed.
+            let exact = install::folder(&root, key);
+            if !folders.contains(&exact) && exact.is_dir() {
+                folders.push(exact);
+            }
+            for mut files in folders.iter().map(|folder| listing(folder)) {
+                for form in Form::ALL {
+                    let name = form.name(&key.name).map(|name| name.to_ascii_lowercase());
+                    let paths = name.and_then(|name| files.remove(&name)).into_iter().flatten();
+                    found.extend(paths.map(|path| candidate(path, form)));
                 }
             }
             if is_plain {
-                found.extend(named);
+                found.extend(named.into_iter().map(|path| candidate(path, Form::Plain)));
             }
         }
-        found.retain(|path| path.is_file());
+        found.retain(|candidate| candidate.path.is_file());
         found
+    }
+
+    /// Lists all folders anew.
+    pub(super) fn forget(&mut self) {
+        self.listings.clear();
     }
 
     fn entries(&mut self, root: &Path, name: &str) -> Vec<PathBuf> {
@@ -89,10 +112,9 @@ mod tests {
 
     fn find(folder: &Path, is_plain: bool) -> Vec<String> {
         let found = LocalFolders::new(vec![(folder.to_owned(), is_plain)]).find(&key());
-        let relative = |path: &PathBuf| path.strip_prefix(folder).map(Path::to_path_buf);
         found
             .iter()
-            .filter_map(|path| relative(path).ok())
+            .filter_map(|candidate| candidate.path.strip_prefix(folder).ok())
             .map(|path| path.to_string_lossy().replace('\\', "/"))
             .collect()
     }
@@ -109,6 +131,29 @@ mod tests {
             find(folder.path(), true),
             ["app.PDB/0155fe84c0001eb157c6858e85d46b4c1A/APP.pdb", "aPP.pdb"]
         );
+    }
+
+    #[test]
+    fn what_is_packed_or_elsewhere_comes_after_what_is_there() {
+        let store = "App.pdb/0155FE84C0001EB157C6858E85D46B4C1a";
+        let files = ["file.ptr", "app.PD_", "App.pdb", "App.pdb.partial", "App.pdb.partial.source"];
+        let folder =
+            with_files(&files.map(|name| format!("{store}/{name}")).each_ref().map(|s| &**s));
+        assert_eq!(
+            find(folder.path(), false),
+            ["App.pdb", "app.PD_", "file.ptr"].map(|name| format!("{store}/{name}"))
+        );
+    }
+
+    #[test]
+    fn a_store_that_was_filled_after_the_first_search_is_found() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let mut folders = LocalFolders::new(vec![(folder.path().to_owned(), false)]);
+        assert!(folders.find(&key()).is_empty());
+        let store = install::folder(folder.path(), &key());
+        fs::create_dir_all(&store).expect("folder");
+        fs::write(store.join("App.pdb"), b"").expect("file");
+        assert_eq!(folders.find(&key()).len(), 1);
     }
 
     #[test]

@@ -1,193 +1,100 @@
 //! Finding the PDB of a module along the symbol path: local places first, then the servers.
 
-use std::future::Future;
-use std::io;
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use symsrv::SymsrvDownloader;
-use tokio::runtime::{Builder, Runtime};
-
-use super::downloads::{DownloadLog, Trouble};
-use super::folders::LocalFolders;
-use super::identity::StoreKey;
+use super::SymbolizerOptions;
+use super::downloads::{Downloads, Fetched};
+use super::folders::{Candidate, LocalFolders};
+use super::identity::{PdbIdentity, StoreKey};
+use super::install::{Form, Install};
+use super::observer::NoSymbolObserver;
 use super::path::{self, SymbolPath};
-use super::report::{Chain, SearchFailure};
+use super::pointer;
+use super::report::SymbolFileError;
 
-const NO_ANSWER: &str = "no answer in time";
-
-/// Drives symsrv, which knows the symbol path's order, its caches and its servers.
-///
-/// A server that can not be reached, or stays silent for the whole time-out, is not asked again:
-/// a session looks for hundreds of modules and must not wait for each of them.
+/// All places of a symbol path.
 pub(super) struct Locator {
-    path: SymbolPath,
-    timeout: Duration,
     folders: LocalFolders,
-    log: Arc<DownloadLog>,
-    /// Servers that are not asked again, and why.
-    given_up: Vec<SearchFailure>,
-    /// Made for the first module; made anew without a server that was given up.
-    client: Option<Client>,
-}
-
-struct Client {
-    downloader: SymsrvDownloader,
-    runtime: Option<Runtime>,
-}
-
-/// How a request to symsrv ended.
-enum Answer {
-    Found(PathBuf),
-    NotFound,
-    TimedOut,
-    Failed(String),
+    downloads: Arc<Downloads>,
+    /// For what is found compressed in a store.
+    cache: Option<PathBuf>,
+    max_bytes: u64,
 }
 
 impl Locator {
-    pub(super) fn new(path: SymbolPath, timeout: Duration) -> Self {
+    pub(super) fn new(path: &SymbolPath, options: &SymbolizerOptions) -> Self {
         Self {
-            timeout,
             folders: LocalFolders::new(path.folders()),
-            path,
-            log: Arc::default(),
-            given_up: Vec::new(),
-            client: None,
+            downloads: Arc::new(Downloads::new(path, options)),
+            cache: path.first_cache().or_else(path::default_store),
+            max_bytes: options.max_file_bytes,
         }
     }
 
-    /// Files in the local places of the path which may be the PDB, best first. What is found
-    /// compressed is unpacked into a cache.
-    pub(super) fn find(&mut self, key: &StoreKey) -> (Vec<PathBuf>, Vec<SearchFailure>) {
-        let (exact, failure) = match self.ask(key, false) {
-            Answer::Found(file) => (Some(file), None),
-            Answer::NotFound => (None, None),
-            Answer::TimedOut => (None, Some(NO_ANSWER.to_owned())),
-            Answer::Failed(reason) => (None, Some(reason)),
+    /// Files in the local places of the path which may be the PDB, best first.
+    pub(super) fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
+        self.folders.find(key)
+    }
+
+    /// The PDB of a candidate, unpacked into a cache if need be.
+    pub(super) fn file_of(
+        &self,
+        candidate: &Candidate,
+        key: &StoreKey,
+        pdb: &PdbIdentity,
+    ) -> Result<PathBuf, SymbolFileError> {
+        let mut path = candidate.path.clone();
+        let mut is_packed = candidate.form == Form::Cabinet;
+        if candidate.form == Form::Pointer {
+            path = self.target_of(candidate)?;
+            is_packed = path.to_string_lossy().ends_with('_');
+        }
+        if !is_packed {
+            return Ok(path);
+        }
+        let install = Install {
+            form: Form::Cabinet,
+            caches: self.cache.iter().cloned().collect(),
+            key: key.clone(),
+            pdb: pdb.clone(),
+            max_bytes: self.max_bytes,
+            shown: path.clone(),
         };
-        let mut files = self.folders.find(key);
-        if let Some(exact) = exact {
-            files.retain(|file| *file != exact);
-            files.insert(0, exact);
-        }
-        (files, failure.map(|reason| self.failure(reason)).into_iter().collect())
+        install.packed(&path)
     }
 
-    /// Gets the PDB from the first server on the path that has it.
-    pub(super) fn download(&mut self, key: &StoreKey) -> (Option<PathBuf>, Vec<SearchFailure>) {
-        let mut failures = self.given_up.clone();
-        while self.path.servers().any(|server| !self.is_given_up(server)) {
-            let answer = self.ask(key, true);
-            let known = self.given_up.len();
-            failures.extend(self.judge_servers(matches!(answer, Answer::TimedOut)));
-            match answer {
-                Answer::Found(file) => return (Some(file), failures),
-                // The time-out ended the whole request; without its culprits others may deliver.
-                Answer::TimedOut if self.given_up.len() > known => {}
-                Answer::TimedOut => {
-                    failures.push(self.failure(NO_ANSWER.to_owned()));
-                    break;
-                }
-                Answer::Failed(reason) => {
-                    failures.push(self.failure(reason));
-                    break;
-                }
-                Answer::NotFound => break,
-            }
-        }
-        (None, failures)
+    fn target_of(&self, pointer: &Candidate) -> Result<PathBuf, SymbolFileError> {
+        let path = &pointer.path;
+        let mut text = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(pointer::MAX_BYTES).read_to_end(&mut text))
+            .map_err(|source| SymbolFileError::Io { action: "read", path: path.clone(), source })?;
+        pointer::follow(&text, &pointer::Source::Folder)
+            .map_err(|reason| SymbolFileError::Pointer { path: path.clone(), reason })
     }
 
-    /// Which servers failed in the last request; those that were silent are given up.
-    fn judge_servers(&mut self, timed_out: bool) -> Vec<SearchFailure> {
-        let mut failures = Vec::new();
-        for server in self.path.servers() {
-            let failure = |reason| SearchFailure { place: server.to_owned(), reason };
-            match self.log.trouble(server, timed_out) {
-                Some(Trouble::Failed(reason)) => failures.push(failure(reason)),
-                Some(Trouble::Silent(reason)) => {
-                    failures.push(failure(reason));
-                    self.given_up.push(failure("not asked again, it gave no answer".to_owned()));
-                    self.client = None;
-                }
-                None => {}
-            }
-        }
-        failures
+    /// What the servers on the path have, asking those that were not asked in this session.
+    pub(super) fn download(&self, key: &StoreKey, pdb: &PdbIdentity) -> Arc<Fetched> {
+        self.downloads.fetch(&[(key.clone(), pdb.clone())], &NoSymbolObserver);
+        self.fetched(pdb).unwrap_or_default()
     }
 
-    fn is_given_up(&self, server: &str) -> bool {
-        self.given_up.iter().any(|failure| failure.place == server)
+    /// What came of an earlier download.
+    pub(super) fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<Fetched>> {
+        self.downloads.fetched(pdb)
     }
 
-    fn failure(&self, reason: String) -> SearchFailure {
-        SearchFailure { place: self.path.to_string(), reason }
+    /// The servers, to be asked while others use the locator.
+    pub(super) fn downloads(&self) -> Arc<Downloads> {
+        self.downloads.clone()
     }
 
-    /// One request to symsrv, which may last as long as it makes progress.
-    fn ask(&mut self, key: &StoreKey, may_download: bool) -> Answer {
-        let client = match self.client.take().map_or_else(|| self.connect(), Ok) {
-            Ok(client) => self.client.insert(client),
-            Err(error) => return Answer::Failed(Chain(&error).to_string()),
-        };
-        let Some(runtime) = &client.runtime else { return Answer::NotFound };
-        self.log.begin();
-        // symsrv takes the extension in lower case only.
-        let name = match key.name.rsplit_once('.') {
-            Some((stem, extension)) => format!("{stem}.{}", extension.to_ascii_lowercase()),
-            None => key.name.clone(),
-        };
-        let request = async {
-            if may_download {
-                client.downloader.get_file(&name, &key.index).await
-            } else {
-                client.downloader.get_file_no_download(&name, &key.index).await
-            }
-        };
-        match runtime.block_on(while_alive(request, &self.log, self.timeout)) {
-            None => Answer::TimedOut,
-            Some(Ok(file)) => Answer::Found(file),
-            Some(Err(symsrv::Error::NotFound)) => Answer::NotFound,
-            // A PDB of another name can lie in a folder, but symsrv has no place for it.
-            Some(Err(symsrv::Error::NoExtension | symsrv::Error::UnrecognizedExtension)) => {
-                Answer::NotFound
-            }
-            Some(Err(error)) => Answer::Failed(Chain(&error).to_string()),
-        }
-    }
-
-    fn connect(&self) -> io::Result<Client> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let given_up: Vec<_> = self.given_up.iter().map(|failure| failure.place.clone()).collect();
-        let mut downloader = SymsrvDownloader::new(self.path.entries_without(&given_up));
-        downloader.set_default_downstream_store(path::default_store());
-        downloader.set_observer(Some(self.log.clone()));
-        Ok(Client { downloader, runtime: Some(runtime) })
-    }
-}
-
-impl Drop for Client {
-    /// Does not wait for what still blocks, such as the resolution of a server's name.
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
-/// Runs a request until it ends or `limit` passes without a sign of life in the log.
-async fn while_alive<T>(
-    request: impl Future<Output = T>,
-    log: &DownloadLog,
-    limit: Duration,
-) -> Option<T> {
-    let mut request = pin!(request);
-    loop {
-        let patience = limit.checked_sub(log.idle())?;
-        if let Ok(result) = tokio::time::timeout(patience, request.as_mut()).await {
-            return Some(result);
-        }
+    /// Looks everywhere again.
+    pub(super) fn forget_missing(&mut self) {
+        self.folders.forget();
+        self.downloads.forget_missing();
     }
 }

@@ -29,7 +29,8 @@
 //!
 //! 1. a PDB in a local place of the symbol path: a cache, a store or a plain folder;
 //! 2. a symcache in the path's cache folder, although its PDB is gone;
-//! 3. a PDB from a server, which only a path with `srv*…*https://…` asks.
+//! 3. a PDB from a server, which only a path with `srv*…*https://…` asks. What a server does not
+//!    have is remembered for some days; what broke off is continued.
 //!
 //! A PDB counts only if its own GUID and age are those in the trace, wherever it was found. It is
 //! converted to a symcache, which is kept and serves the next session as long as the PDB stays the
@@ -37,23 +38,36 @@
 //!
 //! Nothing here prints or panics. What happened is in [`Symbolizer::report`].
 
+#[cfg(test)]
+mod download_tests;
 mod downloads;
 #[cfg(test)]
 mod fixture;
 mod folders;
 mod identity;
+mod install;
 mod locate;
+mod missing;
 mod module;
 mod names;
+mod observer;
+mod partial;
 mod path;
 mod pdb;
+mod pointer;
+mod prepare;
 mod report;
 #[cfg(test)]
 mod server_tests;
+mod sources;
 mod symcache;
 #[cfg(test)]
+mod test_server;
+#[cfg(test)]
 mod tests;
+mod transfer;
 mod types;
+mod unpack;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -64,13 +78,18 @@ use rustc_hash::FxHashMap;
 
 pub use self::identity::{ModuleIdentity, PdbIdentity};
 pub use self::module::ResolvedFrame;
+pub use self::observer::{DownloadEnd, NoSymbolObserver, SymbolObserver};
 pub use self::path::SymbolPath;
-pub use self::report::{ModuleReport, Outcome, SearchFailure, SymbolFileError};
+pub use self::report::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure, SymbolFileError};
+pub use self::sources::{ServerChoice, SymbolSources, SymbolSourcesError};
 
+use self::folders::Candidate;
 use self::identity::StoreKey;
+use self::install::Form;
 use self::locate::Locator;
 use self::module::ModuleSymbols;
 use self::pdb::PdbFile;
+use self::report::SearchNotes;
 use self::symcache::{FileStamp, SymcacheStore};
 
 /// Resolves addresses of modules along a symbol path, and remembers what it found.
@@ -88,13 +107,22 @@ pub struct SymbolizerOptions {
     /// Folder for converted symcaches; by default the first cache folder of the symbol path, else
     /// `handlescope` in the platform's cache folder.
     pub symcache_folder: Option<PathBuf>,
-    /// How long a download may make no progress.
+    /// How long a server may make no progress.
     pub download_timeout: Duration,
+    /// The largest file that is downloaded or unpacked, in bytes.
+    pub max_file_bytes: u64,
+    /// How long a server is not asked again for what it did not have.
+    pub missing_for: Duration,
 }
 
 impl Default for SymbolizerOptions {
     fn default() -> Self {
-        Self { symcache_folder: None, download_timeout: Duration::from_secs(30) }
+        Self {
+            symcache_folder: None,
+            download_timeout: Duration::from_secs(30),
+            max_file_bytes: 4 << 30,
+            missing_for: Duration::from_hours(7 * 24),
+        }
     }
 }
 
@@ -118,8 +146,8 @@ struct Search {
 struct Found {
     symbols: Option<ModuleSymbols>,
     outcome: Outcome,
-    refused: Vec<Arc<SymbolFileError>>,
-    failures: Vec<SearchFailure>,
+    origin: Option<Origin>,
+    notes: SearchNotes,
     unsaved: Option<Arc<SymbolFileError>>,
 }
 
@@ -128,12 +156,9 @@ impl Symbolizer {
     pub fn new(path: SymbolPath, options: SymbolizerOptions) -> Self {
         let own_cache = path.first_cache().filter(|_| options.symcache_folder.is_none());
         let store_is_on_path = own_cache.is_some();
+        let locator = Locator::new(&path, &options);
         let folder = options.symcache_folder.or(own_cache).or_else(path::platform_cache);
-        let search = Search {
-            locator: Locator::new(path.clone(), options.download_timeout),
-            store: SymcacheStore::new(folder),
-            store_is_on_path,
-        };
+        let search = Search { locator, store: SymcacheStore::new(folder), store_is_on_path };
         let state = State { search, found: FxHashMap::default(), asked: Vec::new() };
         Self { path, state: Mutex::new(state) }
     }
@@ -146,7 +171,8 @@ impl Symbolizer {
     /// The function at each of the module's RVAs, in their order; `None` where nothing is known.
     ///
     /// The first call for a module finds and converts its PDB, which may take seconds, or download
-    /// it, which may take minutes. Later ones only look names up, and a failure is remembered.
+    /// it, which may take minutes; [`Symbolizer::prepare`] downloads many at once. Later ones only
+    /// look names up, and a failure is remembered.
     pub fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<Option<ResolvedFrame>> {
         let mut state = self.state();
         if !state.asked.contains(module) {
@@ -181,8 +207,11 @@ impl Symbolizer {
         ModuleReport {
             module: module.clone(),
             outcome: found.outcome.clone(),
-            refused: found.refused.clone(),
-            failures: found.failures.clone(),
+            refused: found.notes.refused.clone(),
+            failures: found.notes.failures.clone(),
+            missing: found.notes.missing.clone(),
+            skipped: found.notes.skipped.clone(),
+            origin: found.origin.clone(),
             unsaved: found.unsaved.clone(),
         }
     }
@@ -203,10 +232,12 @@ impl Search {
     fn symbols_of(&mut self, pdb: &PdbIdentity) -> Found {
         let Some(key) = StoreKey::new(pdb) else { return Found::nothing(Outcome::UnusableName) };
         let mut found = Found::nothing(Outcome::NotFound);
-        let (files, failures) = self.locator.find(&key);
-        found.failures.extend(failures);
-        for file in &files {
-            if self.take(file, &key, pdb, &mut found) {
+        let candidates = self.locator.find(&key);
+        // Of a server that failed before another one delivered.
+        let earlier = self.locator.fetched(pdb);
+        found.notes.extend(&earlier.map(|fetched| fetched.notes.clone()).unwrap_or_default());
+        for candidate in &candidates {
+            if self.take(candidate, &key, pdb, &mut found) {
                 return found;
             }
         }
@@ -214,24 +245,36 @@ impl Search {
             && let Some(stored) = self.store.open(&key, pdb)
         {
             found.succeed(stored.bytes, stored.path, true);
+            found.origin = Some(Origin::Symcache);
             return found;
         }
-        let (file, failures) = self.locator.download(&key);
-        found.failures.extend(failures);
-        if let Some(file) = file.filter(|file| !files.contains(file)) {
-            self.take(&file, &key, pdb, &mut found);
+        let was_asked = self.locator.fetched(pdb).is_some();
+        let fetched = self.locator.download(&key, pdb);
+        if !was_asked {
+            found.notes.extend(&fetched.notes);
+        }
+        if let Some((path, address)) = fetched.file.clone() {
+            let origin = Origin::Server(address);
+            let candidate = Candidate { path, form: Form::Plain, origin };
+            self.take(&candidate, &key, pdb, &mut found);
         }
         found
     }
 
     /// Uses a file if it is the right PDB; otherwise notes why not.
-    fn take(&self, file: &Path, key: &StoreKey, pdb: &PdbIdentity, found: &mut Found) -> bool {
-        let result = self.load(file, key, pdb, found);
-        if let Err(error) = result {
-            found.refused.push(Arc::new(error));
-            return false;
+    fn take(
+        &self,
+        candidate: &Candidate,
+        key: &StoreKey,
+        pdb: &PdbIdentity,
+        found: &mut Found,
+    ) -> bool {
+        let file = self.locator.file_of(candidate, key, pdb);
+        match file.and_then(|file| self.load(&file, key, pdb, found)) {
+            Ok(()) => found.origin = Some(candidate.origin.clone()),
+            Err(error) => found.notes.refused.push(Arc::new(error)),
         }
-        true
+        found.symbols.is_some()
     }
 
     fn load(
@@ -266,7 +309,7 @@ impl Search {
 
 impl Found {
     fn nothing(outcome: Outcome) -> Self {
-        Self { symbols: None, outcome, refused: Vec::new(), failures: Vec::new(), unsaved: None }
+        Self { symbols: None, outcome, origin: None, notes: SearchNotes::default(), unsaved: None }
     }
 
     fn succeed(

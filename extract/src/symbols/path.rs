@@ -7,10 +7,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use rustc_hash::FxHashSet;
 use symsrv::{CachePath, NtSymbolPathEntry, parse_nt_symbol_path};
 
-/// A parsed symbol path: entries `srv*cache*url`, `cache*folder` and plain folders, divided by
-/// semicolons and searched in order.
+use super::pointer;
+
+/// A parsed symbol path: entries `srv*cache*url`, `cache*folder`, bare addresses of servers and
+/// plain folders, divided by semicolons and searched in order.
 ///
 /// `Display` gives back the text it was parsed from. Every text is a symbol path; what is no
 /// server and no cache is a folder.
@@ -23,8 +26,8 @@ pub struct SymbolPath {
 impl SymbolPath {
     /// Parses the text. Empty entries, which would mean the working directory, are ignored.
     pub fn parse(text: &str) -> Self {
-        let parts: Vec<&str> =
-            text.split(';').map(str::trim).filter(|part| !part.is_empty()).collect();
+        let parts: Vec<String> =
+            text.split(';').map(str::trim).filter(|part| !part.is_empty()).map(normal).collect();
         let entries = parse_nt_symbol_path(&parts.join(";"));
         Self {
             text: text.to_owned(),
@@ -42,26 +45,48 @@ impl SymbolPath {
         self.entries.is_empty()
     }
 
-    /// The entries as symsrv wants them, without the servers in `given_up`.
-    pub(super) fn entries_without(&self, given_up: &[String]) -> Vec<NtSymbolPathEntry> {
-        let mut entries = self.entries.clone();
-        for entry in &mut entries {
-            if let NtSymbolPathEntry::Chain { urls, .. } = entry {
-                urls.retain(|url| !given_up.contains(url));
+    /// All servers in search order, each once, with the folders that keep what they deliver.
+    pub(super) fn servers(&self) -> Vec<Server> {
+        let mut servers: Vec<Server> = Vec::new();
+        // `cache*` serves everything behind it.
+        let mut caches_before: Vec<PathBuf> = Vec::new();
+        for entry in &self.entries {
+            match entry {
+                NtSymbolPathEntry::Cache(folder) => caches_before.push(folder.clone()),
+                NtSymbolPathEntry::LocalOrShare(_) => {}
+                NtSymbolPathEntry::Chain { cache_paths, urls, .. } => {
+                    let default = default_store();
+                    let own =
+                        cache_paths.iter().map(|cache| cache_folder(cache).or(default.as_deref()));
+                    let mut caches = caches_before.clone();
+                    caches.extend(own.flatten().map(Path::to_owned));
+                    if caches.is_empty() {
+                        caches.extend(default.clone());
+                    }
+                    let mut seen = FxHashSet::default();
+                    caches.retain(|cache| seen.insert(cache.clone()));
+                    for url in urls {
+                        if !servers.iter().any(|known| known.url == *url) {
+                            servers.push(Server { url: url.clone(), caches: caches.clone() });
+                        }
+                    }
+                }
             }
         }
-        entries
+        servers
     }
 
-    /// Addresses of all servers, in search order.
-    pub(super) fn servers(&self) -> impl Iterator<Item = &str> {
-        self.entries
-            .iter()
-            .flat_map(|entry| match entry {
-                NtSymbolPathEntry::Chain { urls, .. } => urls.as_slice(),
-                _ => &[],
-            })
-            .map(String::as_str)
+    /// Machines that the path names, in lower case: of servers and of network shares.
+    pub(super) fn hosts(&self) -> Vec<String> {
+        let servers = self.servers();
+        let of_urls = servers.iter().filter_map(|server| {
+            let url = reqwest::Url::parse(&server.url).ok()?;
+            url.host_str().map(str::to_ascii_lowercase)
+        });
+        let folders = self.folders();
+        let of_shares =
+            folders.iter().filter_map(|(folder, _)| pointer::share_host(&folder.to_string_lossy()));
+        of_urls.chain(of_shares).collect()
     }
 
     /// All folders that may hold PDBs, in search order, each once; `true` for the plain ones.
@@ -119,6 +144,38 @@ impl FromStr for SymbolPath {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(Self::parse(text))
     }
+}
+
+/// A symbol server, and where files from it are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    /// As on the symbol path.
+    pub(super) url: String,
+    /// The nearest first. Empty if the platform has no place for caches.
+    pub(super) caches: Vec<PathBuf>,
+}
+
+/// An entry as symsrv wants it: schemes in lower case, and a bare address as `srv*address`.
+fn normal(entry: &str) -> String {
+    let parts: Vec<String> = entry.split('*').map(with_plain_scheme).collect();
+    match parts.as_slice() {
+        [address] if is_address(address) => format!("srv*{address}"),
+        parts => parts.join("*"),
+    }
+}
+
+fn with_plain_scheme(part: &str) -> String {
+    match part.split_once("://") {
+        Some((scheme, rest)) => format!("{}://{rest}", scheme.to_ascii_lowercase()),
+        None => part.to_owned(),
+    }
+}
+
+/// Whether a text is the address of a server.
+pub(super) fn is_address(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| {
+        ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+    })
 }
 
 /// The folder of an entry; `None` for the default store, which the platform decides.
@@ -180,7 +237,8 @@ mod tests {
     #[test]
     fn servers_caches_and_folders_are_told_apart() {
         let path = SymbolPath::parse(&format!("cache*/c;/plain;SRV*/down*{SERVER}"));
-        assert_eq!(path.servers().collect::<Vec<_>>(), [SERVER]);
+        let servers: Vec<_> = path.servers().into_iter().map(|server| server.url).collect();
+        assert_eq!(servers, [SERVER]);
         assert_eq!(path.first_cache(), Some("/c".into()));
         assert_eq!(plain(&path), [PathBuf::from("/plain")]);
         let all: Vec<_> = path.folders().into_iter().map(|(folder, _)| folder).collect();
@@ -203,13 +261,75 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_given_up_leaves_its_cache_folder_on_the_path() {
-        let path = SymbolPath::parse(&format!("srv*/c*{SERVER}"));
-        let entries = path.entries_without(&[SERVER.to_owned()]);
-        let [NtSymbolPathEntry::Chain { cache_paths, urls, .. }] = entries.as_slice() else {
-            panic!("one chain expected, found {entries:?}");
+    fn downloads_go_to_the_caches_before_the_server_and_in_its_chain() {
+        let servers = |text: &str| SymbolPath::parse(text).servers();
+        let server = |url: &str, caches: &[&str]| Server {
+            url: url.to_owned(),
+            caches: caches.iter().map(PathBuf::from).collect(),
         };
-        assert!(urls.is_empty());
-        assert_eq!(cache_paths, &[CachePath::Path("/c".into())]);
+        assert_eq!(
+            servers("cache*/a;srv*/b*/c*https://x/s*https://y;cache*/d;SRV*/a*https://z"),
+            [
+                server("https://x/s", &["/a", "/b", "/c"]),
+                server("https://y", &["/a", "/b", "/c"]),
+                server("https://z", &["/a", "/d"]),
+            ]
+        );
+        assert_eq!(servers("srv*/a*https://x;srv*/b*https://x"), [server("https://x", &["/a"])]);
+        assert_eq!(servers("/plain;srv*/store;cache*/c"), []);
+    }
+
+    #[test]
+    fn a_bare_address_is_a_server_with_the_default_store() {
+        for text in ["https://x/s", "srv*https://x/s", "srv**https://x/s", "HTTPS://x/s"] {
+            let servers = SymbolPath::parse(text).servers();
+            let [server] = servers.as_slice() else { panic!("one server in {text}") };
+            assert_eq!(server.url, "https://x/s");
+            assert_eq!(server.caches, Vec::from_iter(default_store()));
+        }
+    }
+
+    #[test]
+    fn hosts_are_those_of_servers_and_shares() {
+        let path =
+            SymbolPath::parse(r"srv*\\Files\cache*https://Sym.Example:8080/x;\\build\out;/a");
+        assert_eq!(path.hosts(), ["sym.example", "files", "build"]);
+    }
+
+    /// The same property as the fuzz target `symbol_path`, for machines without a fuzzer.
+    #[test]
+    fn any_text_is_a_symbol_path() {
+        const PIECES: [&str; 16] = [
+            "srv",
+            "symsrv",
+            "cache",
+            "*",
+            ";",
+            "**",
+            "http://",
+            "https://x",
+            " ",
+            "",
+            "\\\\h\\s",
+            "/f",
+            "://",
+            "ä",
+            "\0",
+            "SRV*",
+        ];
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..=(random >> 60) {
+                random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7f);
+                text.push_str(PIECES[(random >> 33) as usize % PIECES.len()]);
+            }
+            let path = SymbolPath::parse(&text);
+            assert_eq!(path.to_string(), text);
+            assert!(path.folders().iter().all(|(folder, _)| !folder.as_os_str().is_empty()));
+            assert!(path.servers().iter().all(|server| is_address(&server.url)), "{text:?}");
+            assert!(!path.is_empty() || path.servers().is_empty());
+            let _ = path.hosts();
+        }
     }
 }

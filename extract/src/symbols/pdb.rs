@@ -96,7 +96,7 @@ impl PdbFile {
 }
 
 /// Runs `parse`; `None` if it panicked, of which the terminal shows nothing.
-fn catch_quietly<T>(parse: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn catch_quietly<T>(parse: impl FnOnce() -> T) -> Option<T> {
     thread_local! {
         static IS_QUIET: Cell<bool> = const { Cell::new(false) };
     }

@@ -12,6 +12,8 @@ use super::identity::{ModuleIdentity, PdbIdentity};
 /// What happened to one module whose symbols were asked for.
 ///
 /// `Display` writes one line for a message; a refused file and a silent server are always named.
+/// With [`refused`](Self::refused) and [`failures`](Self::failures) empty there is nothing that the
+/// user could do about missing symbols.
 #[derive(Clone, Debug)]
 pub struct ModuleReport {
     /// The module as it was asked for.
@@ -20,8 +22,15 @@ pub struct ModuleReport {
     pub outcome: Outcome,
     /// Files that were found and not used, also when another one was used in the end.
     pub refused: Vec<Arc<SymbolFileError>>,
-    /// Places that could not be searched, such as a server out of reach.
+    /// Places that could not be searched, such as a server out of reach. A server that is given up
+    /// is here once, with the first module it was asked for.
     pub failures: Vec<SearchFailure>,
+    /// Servers that have no PDB of this identity.
+    pub missing: Vec<MissingAt>,
+    /// Servers that were not asked, as they were given up before.
+    pub skipped: Vec<String>,
+    /// Where the file of [`Outcome::Resolved`] was found.
+    pub origin: Option<Origin>,
     /// A converted symcache that could not be kept for the next session, and why.
     pub unsaved: Option<Arc<SymbolFileError>>,
 }
@@ -44,6 +53,61 @@ pub enum Outcome {
     NoSymbolPath,
     /// No place on the symbol path has the PDB, or only files that were refused.
     NotFound,
+}
+
+/// The place on the symbol path that had the symbols.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A plain folder.
+    Folder(PathBuf),
+    /// A cache or store; a download of an earlier session, for example.
+    Cache(PathBuf),
+    /// Downloaded in this session, from this address.
+    Server(String),
+    /// A symcache, whose PDB is on the path no longer.
+    Symcache,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(folder) => write!(f, "folder {}", folder.display()),
+            Self::Cache(folder) => write!(f, "cache {}", folder.display()),
+            Self::Server(address) => write!(f, "server {address}"),
+            Self::Symcache => f.write_str("symcache"),
+        }
+    }
+}
+
+/// A server without the PDB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingAt {
+    /// Address of the server, as on the symbol path.
+    pub place: String,
+    /// It said so in an earlier session, and was not asked again.
+    pub is_remembered: bool,
+}
+
+/// What happened on the way, whether or not symbols were found in the end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SearchNotes {
+    pub(super) refused: Vec<Arc<SymbolFileError>>,
+    pub(super) failures: Vec<SearchFailure>,
+    pub(super) missing: Vec<MissingAt>,
+    pub(super) skipped: Vec<String>,
+}
+
+impl SearchNotes {
+    pub(super) fn is_only_missing(&self) -> bool {
+        self.refused.is_empty() && self.failures.is_empty() && self.skipped.is_empty()
+    }
+
+    pub(super) fn extend(&mut self, other: &Self) {
+        self.refused.extend_from_slice(&other.refused);
+        self.failures.extend_from_slice(&other.failures);
+        self.missing.extend_from_slice(&other.missing);
+        self.skipped.extend_from_slice(&other.skipped);
+    }
 }
 
 /// A place on the symbol path that could not be searched.
@@ -80,6 +144,22 @@ pub enum SymbolFileError {
         /// What the parser says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The file, or what is packed in it, is larger than it may be.
+    #[error("{} is larger than {limit} bytes", path.display())]
+    TooLarge {
+        /// The refused file, or its address.
+        path: PathBuf,
+        /// The limit that it exceeds.
+        limit: u64,
+    },
+    /// A store points to a file that is not there.
+    #[error("{}: {reason}", path.display())]
+    Pointer {
+        /// The pointer.
+        path: PathBuf,
+        /// Why it can not be followed.
+        reason: String,
+    },
     /// The operating system denied the file.
     #[error("can not {action} {}", path.display())]
     Io {
@@ -98,12 +178,40 @@ impl SymbolFileError {
         match self {
             Self::WrongIdentity { path, .. }
             | Self::Malformed { path, .. }
+            | Self::TooLarge { path, .. }
+            | Self::Pointer { path, .. }
             | Self::Io { path, .. } => path,
         }
+    }
+
+    /// The same error about a file that is better known under this name.
+    pub(super) fn at(mut self, name: PathBuf) -> Self {
+        match &mut self {
+            Self::WrongIdentity { path, .. }
+            | Self::Malformed { path, .. }
+            | Self::TooLarge { path, .. }
+            | Self::Pointer { path, .. }
+            | Self::Io { path, .. } => *path = name,
+        }
+        self
     }
 }
 
 impl ModuleReport {
+    /// A report that says no more than how the search ended.
+    pub fn new(module: ModuleIdentity, outcome: Outcome) -> Self {
+        Self {
+            module,
+            outcome,
+            refused: Vec::new(),
+            failures: Vec::new(),
+            missing: Vec::new(),
+            skipped: Vec::new(),
+            origin: None,
+            unsaved: None,
+        }
+    }
+
     /// Whether the module's frames can have names.
     pub fn is_resolved(&self) -> bool {
         matches!(self.outcome, Outcome::Resolved { .. })
@@ -126,6 +234,9 @@ impl fmt::Display for ModuleReport {
         }
         for SearchFailure { place, reason } in &self.failures {
             write!(f, "; {place}: {reason}")?;
+        }
+        for place in &self.skipped {
+            write!(f, "; {place}: not asked again, it gave no answer")?;
         }
         for error in self.refused.iter().chain(&self.unsaved) {
             write!(f, "; {}", Chain(error.as_ref()))?;

@@ -36,11 +36,8 @@ impl Place {
 
     fn symbolizer_on(&self, path: &str) -> Symbolizer {
         let symcache_folder = Some(self.path("symcaches"));
-        let download_timeout = Duration::from_secs(5);
-        Symbolizer::new(
-            SymbolPath::parse(path),
-            SymbolizerOptions { symcache_folder, download_timeout },
-        )
+        let options = SymbolizerOptions { symcache_folder, ..SymbolizerOptions::default() };
+        Symbolizer::new(SymbolPath::parse(path), options)
     }
 
     fn symcache(&self) -> PathBuf {

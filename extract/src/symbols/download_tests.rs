@@ -1,0 +1,379 @@
+//! What is promised about downloads: many at once, continued, limited, cancelled.
+
+use std::cell::RefCell;
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Instant;
+
+use super::fixture::{cabinet, gzip};
+use super::test_server::*;
+use super::*;
+
+const TAG: (&str, &str) = ("ETag", "\"v1\"");
+
+/// Sends the first half of the file whatever is asked, and the rest to whom asks for it.
+fn breaking_off(file: Vec<u8>, headers: &'static [(&'static str, &'static str)]) -> Server {
+    Server::of_pdbs(move |asked| match asked.range_start() {
+        Some(start) => Reply::part(&file, start, headers),
+        None => Reply::new(200, headers, &file).cut(file.len() / 2),
+    })
+}
+
+#[test]
+fn what_broke_off_is_continued() {
+    if behind_proxy() {
+        return;
+    }
+    for headers in [&[][..], &[TAG], &[("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")]] {
+        let (cache, server) = (Cache::new(), breaking_off(pdb().bytes(), headers));
+        let symbolizer = cache.session(&[&server]);
+        assert!(is_named(&symbolizer, "a.pdb"), "{:?}", symbolizer.report());
+        assert!(cache.holds("a.pdb") && cache.left_overs("a.pdb").is_empty());
+        let asked = server.asked();
+        assert_eq!(asked.len(), 2);
+        assert_eq!(asked[1].range_start(), Some(pdb().bytes().len() / 2));
+        assert_eq!(asked[1].header("if-range"), headers.first().map_or("", |(_, value)| value));
+    }
+}
+
+#[test]
+fn a_compressed_download_is_continued_too() {
+    if behind_proxy() {
+        return;
+    }
+    let packed = gzip(&pdb().bytes());
+    let (cache, server) = (Cache::new(), breaking_off(packed, &[("Content-Encoding", "gzip")]));
+    assert!(is_named(&cache.session(&[&server]), "a.pdb"));
+    assert!(cache.holds("a.pdb") && server.requests() == 2);
+}
+
+#[test]
+fn the_next_session_fetches_only_what_is_not_there_yet() {
+    if behind_proxy() {
+        return;
+    }
+    let is_well = Arc::new(AtomicBool::new(false));
+    let asks = is_well.clone();
+    let server = Server::of_pdbs(move |asked| {
+        let file = pdb().bytes();
+        match asked.range_start() {
+            None => Reply::new(200, &[TAG], &file).cut(1000),
+            Some(_) if !asks.load(Ordering::SeqCst) => Reply::new(500, &[], b""),
+            Some(start) => Reply::part(&file, start, &[TAG]),
+        }
+    });
+    let cache = Cache::new();
+    let symbolizer = cache.session(&[&server]);
+    assert!(!is_named(&symbolizer, "a.pdb"));
+    assert!(last_failure(&symbolizer).contains("500"));
+    assert_eq!(cache.left_overs("a.pdb"), ["a.pdb.partial", "a.pdb.partial.source"]);
+    assert!(!cache.stored("a.pdb").exists());
+
+    is_well.store(true, Ordering::SeqCst);
+    assert!(is_named(&cache.session(&[&server]), "a.pdb"));
+    assert!(cache.holds("a.pdb") && cache.left_overs("a.pdb").is_empty());
+    let asked = server.asked();
+    assert_eq!(asked.iter().filter_map(Asked::range_start).collect::<Vec<_>>(), [1000, 1000]);
+}
+
+#[test]
+fn a_server_that_can_not_continue_starts_again() {
+    if behind_proxy() {
+        return;
+    }
+    let (file, other) = (pdb().bytes(), vec![b'x'; pdb().bytes().len() + 1]);
+    let elsewhere = [("Content-Range", "bytes 0-9/9999")];
+    let ways: [Reply; 4] = [
+        Reply::ok(&file),
+        Reply::new(416, &[], b""),
+        Reply::part(&other, file.len() / 2, &[("ETag", "\"v2\"")]),
+        Reply::new(206, &elsewhere, b"0123456789"),
+    ];
+    for (number, way) in ways.into_iter().enumerate() {
+        let breaks = AtomicBool::new(true);
+        let file = file.clone();
+        let server = Server::of_pdbs(move |asked| match asked.range_start() {
+            Some(_) => way.clone(),
+            None if breaks.swap(false, Ordering::SeqCst) => {
+                Reply::new(200, &[TAG], &file).cut(file.len() / 2)
+            }
+            None => Reply::new(200, &[TAG], &file),
+        });
+        let cache = Cache::new();
+        let symbolizer = cache.session(&[&server]);
+        assert!(is_named(&symbolizer, "a.pdb"), "way {number}: {:?}", symbolizer.report());
+        assert!(cache.holds("a.pdb") && cache.left_overs("a.pdb").is_empty());
+    }
+}
+
+#[test]
+fn a_server_that_breaks_off_for_ever_is_a_failure() {
+    if behind_proxy() {
+        return;
+    }
+    let server = Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).cut(100));
+    let symbolizer = Cache::new().session(&[&server]);
+    assert!(!is_named(&symbolizer, "a.pdb"));
+    assert!(last_failure(&symbolizer).contains("broke off"));
+    assert!(server.requests() < 20);
+}
+
+#[test]
+fn a_length_that_is_not_the_body_s_is_a_failure_or_a_damaged_file() {
+    if behind_proxy() {
+        return;
+    }
+    let short = Server::of_pdbs(|_| Reply::new(200, &[("Content-Length", "1000")], &pdb().bytes()));
+    let long = Server::of_pdbs(|_| Reply::new(200, &[("Content-Length", "99999")], &pdb().bytes()));
+    for server in [&short, &long] {
+        let cache = Cache::new();
+        let symbolizer = cache.session(&[server]);
+        assert!(!is_named(&symbolizer, "a.pdb"));
+        let report = last_report(&symbolizer);
+        assert_eq!(report.failures.len() + report.refused.len(), 1, "{report}");
+        assert!(!cache.stored("a.pdb").exists());
+    }
+    let unsaid = Server::of_pdbs(|_| Reply::unsized_with(200, &[], &pdb().bytes()));
+    assert!(is_named(&Cache::new().session(&[&unsaid]), "a.pdb"));
+}
+
+#[test]
+fn a_slow_server_is_waited_for_as_long_as_it_makes_progress() {
+    if behind_proxy() {
+        return;
+    }
+    let server =
+        Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).dripping(100, Duration::from_millis(5)));
+    let cache = Cache::new();
+    assert!(is_named(&cache.session(&[&server]), "a.pdb"));
+    assert!(cache.holds("a.pdb"));
+}
+
+#[test]
+fn a_server_that_stops_or_drips_for_ever_is_given_up() {
+    if behind_proxy() {
+        return;
+    }
+    let stops = Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).cut(700).then_hang());
+    let drips =
+        Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).dripping(1, Duration::from_millis(500)));
+    for server in [&stops, &drips] {
+        let cache = Cache::new();
+        let symbolizer = cache.symbolizer(&[&server.url], TIMEOUT);
+        let start = Instant::now();
+        assert!(!is_named(&symbolizer, "a.pdb"));
+        assert!(start.elapsed() < PATIENCE);
+        assert!(last_failure(&symbolizer).contains("stopped"), "{:?}", symbolizer.report());
+        assert_eq!(cache.left_overs("a.pdb").len(), 2, "what is there stays");
+    }
+}
+
+#[test]
+fn what_is_too_large_is_refused_however_it_is_sent() {
+    if behind_proxy() {
+        return;
+    }
+    const LIMIT: usize = 100_000;
+    let mut huge = pdb().bytes();
+    huge.resize(LIMIT + 1, 0);
+    let said = huge.clone();
+    let of_cabinet = cabinet("a.pdb", &huge);
+    let of_gzip = gzip(&huge);
+    let servers = [
+        Server::of_pdbs(move |_| Reply::ok(&said)),
+        Server::of_pdbs(move |_| Reply::unsized_with(200, &[], &huge)),
+        Server::of_pdbs(move |_| Reply::new(200, &[("Content-Encoding", "gzip")], &of_gzip)),
+        Server::start(move |asked| {
+            if asked.path.ends_with(".pd_") { Reply::ok(&of_cabinet) } else { Reply::missing() }
+        }),
+    ];
+    for server in &servers {
+        let cache = Cache::new();
+        let max_file_bytes = LIMIT as u64;
+        let options = SymbolizerOptions { max_file_bytes, ..SymbolizerOptions::default() };
+        let symbolizer = cache.with_options(&[&server.url], options);
+        assert!(!is_named(&symbolizer, "a.pdb"));
+        let error = last_refusal(&symbolizer);
+        assert!(matches!(*error, SymbolFileError::TooLarge { .. }), "{error}");
+        assert!(!cache.stored("a.pdb").exists() && cache.left_overs("a.pdb").is_empty());
+    }
+}
+
+/// Notes what it sees; cancels as soon as a flag says so.
+#[derive(Default)]
+struct Witness {
+    planned: RefCell<usize>,
+    started: RefCell<Vec<String>>,
+    bytes: RefCell<u64>,
+    ends: RefCell<Vec<DownloadEnd>>,
+    cancels_on_progress: bool,
+    is_cancelled: RefCell<bool>,
+}
+
+impl SymbolObserver for Witness {
+    fn planned(&self, files: usize) {
+        *self.planned.borrow_mut() += files;
+    }
+
+    fn started(&self, pdb: &PdbIdentity) {
+        self.started.borrow_mut().push(pdb.name.clone());
+    }
+
+    fn progress(&self, _pdb: &PdbIdentity, bytes: u64, total: Option<u64>) {
+        assert!(total.is_none_or(|total| bytes <= total));
+        *self.bytes.borrow_mut() = bytes;
+        *self.is_cancelled.borrow_mut() = self.cancels_on_progress && bytes > 0;
+    }
+
+    fn finished(&self, _pdb: &PdbIdentity, end: &DownloadEnd) {
+        self.ends.borrow_mut().push(end.clone());
+    }
+
+    fn is_cancelled(&self) -> bool {
+        *self.is_cancelled.borrow()
+    }
+}
+
+fn modules(names: &[String]) -> Vec<ModuleIdentity> {
+    names.iter().map(|name| pdb().module(name)).collect()
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{number}.pdb")).collect()
+}
+
+#[test]
+fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
+    if behind_proxy() {
+        return;
+    }
+    const TOGETHER: usize = 8;
+    // No answer before eight requests wait for one: one by one, they would wait in vain.
+    let waiting = Arc::new((Mutex::new(0), Condvar::new()));
+    let (most, open) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
+    let peak = most.clone();
+    let server = Server::of_pdbs(move |asked| {
+        peak.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        let (count, all_there) = &*waiting;
+        let mut count = count.lock().expect("count");
+        *count += 1;
+        all_there.notify_all();
+        let is_alone = |count: &mut usize| *count < TOGETHER;
+        let (count, wait) = all_there.wait_timeout_while(count, PATIENCE, is_alone).expect("count");
+        drop(count);
+        open.fetch_sub(1, Ordering::SeqCst);
+        if wait.timed_out() || asked.path.contains("7.pdb") {
+            Reply::missing()
+        } else {
+            Reply::ok(&pdb().bytes())
+        }
+    });
+    let cache = Cache::new();
+    let symbolizer = cache.session(&[&server]);
+    let (witness, names) = (Witness::default(), names(24));
+    let twice = [modules(&names), modules(&names)].concat();
+    symbolizer.prepare(&twice, &witness);
+    assert!(most.load(Ordering::SeqCst) <= TOGETHER);
+    assert_eq!(*witness.planned.borrow(), 24);
+    assert_eq!(witness.started.borrow().len(), 24);
+    assert_eq!(*witness.bytes.borrow(), pdb().bytes().len() as u64);
+    let is_stored = |end: &&DownloadEnd| matches!(end, DownloadEnd::Stored(_));
+    // 7.pdb and 17.pdb are missing.
+    assert_eq!(witness.ends.borrow().iter().filter(is_stored).count(), 22);
+    assert!(witness.ends.borrow().contains(&DownloadEnd::Missing));
+
+    let requests = server.requests();
+    for name in &names {
+        assert_eq!(is_named(&symbolizer, name), !name.contains('7'), "{name}");
+    }
+    symbolizer.prepare(&modules(&names), &witness);
+    let next = cache.session(&[&server]);
+    next.prepare(&modules(&names), &NoSymbolObserver);
+    assert!(is_named(&next, "0.pdb"));
+    assert_eq!(server.requests(), requests);
+}
+
+#[test]
+fn what_is_in_a_folder_is_not_asked_for() {
+    if behind_proxy() {
+        return;
+    }
+    let server = Server::start(|_| Reply::missing());
+    let folder = tempfile::tempdir().expect("temporary folder");
+    write(&folder.path().join("a.pdb"), &pdb().bytes());
+    let (plain, cache) = (folder.path().display(), Cache::new());
+    let path = format!("{plain};srv*{}*{}", cache.0.path().display(), server.url);
+    let symbolizer = Symbolizer::new(SymbolPath::parse(&path), SymbolizerOptions::default());
+    symbolizer.prepare(&[pdb().module("a.pdb")], &NoSymbolObserver);
+    assert_eq!(server.requests(), 0);
+    assert!(is_named(&symbolizer, "a.pdb"));
+    let origin = Some(Origin::Folder(folder.path().to_owned()));
+    assert_eq!(last_report(&symbolizer).origin, origin);
+}
+
+#[test]
+fn of_many_modules_only_one_tells_that_the_server_is_dead() {
+    if behind_proxy() {
+        return;
+    }
+    let server = Server::start(|_| Reply::silence());
+    let symbolizer = Cache::new().symbolizer(&[&server.url], TIMEOUT);
+    let (names, start) = (names(100), Instant::now());
+    symbolizer.prepare(&modules(&names), &NoSymbolObserver);
+    for name in &names {
+        assert!(!is_named(&symbolizer, name));
+    }
+    assert!(start.elapsed() < PATIENCE);
+    assert!(server.requests() <= 8);
+    let reports = symbolizer.report();
+    assert_eq!(reports.iter().map(|report| report.failures.len()).sum::<usize>(), 1);
+    assert_eq!(reports.iter().map(|report| report.skipped.len()).sum::<usize>(), 99);
+}
+
+#[test]
+fn a_cancelled_download_goes_on_later() {
+    if behind_proxy() {
+        return;
+    }
+    let server = Server::of_pdbs(|asked| match asked.range_start() {
+        None => Reply::new(200, &[TAG], &pdb().bytes()).cut(1000).then_hang(),
+        Some(start) => Reply::part(&pdb().bytes(), start, &[TAG]),
+    });
+    let cache = Cache::new();
+    let symbolizer = cache.session(&[&server]);
+    let witness = Witness { cancels_on_progress: true, ..Witness::default() };
+    symbolizer.prepare(&modules(&names(30)), &witness);
+    assert!(witness.ends.borrow().is_empty());
+    assert!(server.requests() <= 8);
+
+    assert!(is_named(&symbolizer, "0.pdb"), "{:?}", symbolizer.report());
+    assert_eq!(server.asked().last().and_then(Asked::range_start), Some(1000));
+}
+
+#[test]
+fn stores_hold_pdbs_compressed_or_elsewhere() {
+    let store = tempfile::tempdir().expect("temporary folder");
+    let cache = Cache::new();
+    let place = |name: &str| store.path().join(pdb().store_path(name));
+    write(&place("a.pdb").with_extension("pd_"), &cabinet("x", &pdb().bytes()));
+    write(&place("b.pdb").with_extension("pd_"), b"MSCF and more");
+    let elsewhere = store.path().join("elsewhere.pdb");
+    write(&elsewhere, &pdb().bytes());
+    let pointer = format!("PATH:{}", elsewhere.display());
+    write(&place("c.pdb").with_file_name("file.ptr"), pointer.as_bytes());
+    write(&place("d.pdb").with_file_name("file.ptr"), b"MSG: never stored");
+
+    let path = format!("srv*{}*{}", cache.0.path().display(), store.path().display());
+    let symbolizer = Symbolizer::new(SymbolPath::parse(&path), SymbolizerOptions::default());
+    assert!(is_named(&symbolizer, "a.pdb"), "{:?}", symbolizer.report());
+    assert!(cache.holds("a.pdb"));
+    assert!(!is_named(&symbolizer, "b.pdb"));
+    assert!(matches!(*last_refusal(&symbolizer), SymbolFileError::Malformed { .. }));
+    assert!(is_named(&symbolizer, "c.pdb"), "{:?}", symbolizer.report());
+    assert!(!is_named(&symbolizer, "d.pdb"));
+    assert!(last_refusal(&symbolizer).to_string().contains("never stored"));
+    assert!(
+        fs::read_dir(place("a.pdb").parent().expect("store")).is_ok_and(|dir| dir.count() == 1)
+    );
+}

@@ -1,0 +1,45 @@
+//! Whoever wants to see downloads go on.
+
+use std::path::PathBuf;
+
+use super::identity::PdbIdentity;
+
+/// Follows [`Symbolizer::prepare`](super::Symbolizer::prepare), which calls it on its own thread.
+///
+/// Several downloads are under way at once; the PDB tells them apart.
+pub trait SymbolObserver {
+    /// So many PDBs are not at hand and will be asked for.
+    fn planned(&self, _files: usize) {}
+
+    /// A server is asked for a PDB.
+    fn started(&self, _pdb: &PdbIdentity) {}
+
+    /// Bytes of a PDB are there, of so many if the server says; fewer than before when a download
+    /// had to start again.
+    fn progress(&self, _pdb: &PdbIdentity, _bytes: u64, _total: Option<u64>) {}
+
+    /// The search for a PDB ended.
+    fn finished(&self, _pdb: &PdbIdentity, _end: &DownloadEnd) {}
+
+    /// Asked often; on `true` all downloads stop. They go on from there the next time.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// How the search for a PDB on the servers ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DownloadEnd {
+    /// It is there.
+    Stored(PathBuf),
+    /// No server has it.
+    Missing,
+    /// A server failed, or what it sent was refused; the report says why.
+    Failed,
+}
+
+/// Sees nothing and never cancels.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSymbolObserver;
+
+impl SymbolObserver for NoSymbolObserver {}

@@ -1,0 +1,228 @@
+//! A file on its way from a server, which may break off and go on in another session.
+//!
+//! The bytes lie beside their target as `NAME.partial`, a name that no search for PDBs knows, and
+//! where they come from in `NAME.partial.source`. Whoever writes holds a lock on the file; a second
+//! session gets a temporary file of its own instead of waiting.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::{NamedTempFile, TempPath};
+
+/// What the bytes are a part of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Source {
+    pub(super) url: String,
+    /// `ETag`, else `Last-Modified`: changes with the file on the server. May be empty.
+    pub(super) validator: String,
+    /// `Content-Encoding`. Mostly empty.
+    pub(super) encoding: String,
+    /// Bytes in all, as sent, if the server says so.
+    pub(super) total: Option<u64>,
+}
+
+/// The file, open for writing at its end.
+pub(super) struct Partial {
+    file: File,
+    place: Place,
+    source: Source,
+    len: u64,
+}
+
+enum Place {
+    /// Stays when the download breaks off.
+    Kept(PathBuf),
+    Temporary(TempPath),
+}
+
+/// The bytes in full.
+pub(super) struct Received {
+    pub(super) source: Source,
+    place: Place,
+}
+
+impl Partial {
+    /// What an earlier download left of the same address.
+    pub(super) fn left_over(target: &Path, url: &str) -> Option<Self> {
+        let path = partial_path(target);
+        let source = Source::parse(&fs::read_to_string(source_path(&path)).ok()?)?;
+        let file = OpenOptions::new().read(true).write(true).open(&path).ok()?;
+        if source.url != url || file.try_lock().is_err() {
+            return None;
+        }
+        let mut partial = Self { file, place: Place::Kept(path), source, len: 0 };
+        partial.len = partial.file.seek(SeekFrom::End(0)).ok()?;
+        let is_possible = partial.source.total.is_none_or(|total| partial.len <= total);
+        (partial.len > 0 && is_possible).then_some(partial)
+    }
+
+    /// An empty file for the target.
+    pub(super) fn create(target: &Path, source: Source) -> io::Result<Self> {
+        let folder = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        fs::create_dir_all(folder)?;
+        let path = partial_path(target);
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+        // The file is gone if another session finished it in between.
+        if file.try_lock().is_err() || !path.exists() {
+            let (file, path) = NamedTempFile::new_in(folder)?.into_parts();
+            return Ok(Self { file, place: Place::Temporary(path), source, len: 0 });
+        }
+        let mut partial = Self { file, place: Place::Kept(path), source, len: 0 };
+        partial.restart(partial.source.clone())?;
+        Ok(partial)
+    }
+
+    /// Drops all bytes.
+    pub(super) fn restart(&mut self, source: Source) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.len = 0;
+        if let Place::Kept(path) = &self.place {
+            fs::write(source_path(path), source.to_text())?;
+        }
+        self.source = source;
+        Ok(())
+    }
+
+    pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(super) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Removes what can not be gone on with.
+    pub(super) fn discard(self) {
+        self.finish().discard();
+    }
+
+    /// Releases the lock: on Windows nobody else could read the file.
+    pub(super) fn finish(self) -> Received {
+        Received { source: self.source, place: self.place }
+    }
+}
+
+impl Received {
+    pub(super) fn path(&self) -> &Path {
+        match &self.place {
+            Place::Kept(path) => path,
+            Place::Temporary(path) => path,
+        }
+    }
+
+    pub(super) fn discard(self) {
+        if let Place::Kept(path) = self.place {
+            let _ = fs::remove_file(source_path(&path));
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    /// Makes the bytes the target.
+    pub(super) fn persist(self, target: &Path) -> io::Result<()> {
+        match self.place {
+            Place::Kept(path) => {
+                fs::rename(&path, target)?;
+                let _ = fs::remove_file(source_path(&path));
+                Ok(())
+            }
+            Place::Temporary(path) => Ok(path.persist(target)?),
+        }
+    }
+}
+
+impl Source {
+    fn to_text(&self) -> String {
+        let total = self.total.map(|total| total.to_string()).unwrap_or_default();
+        format!("{}\n{}\n{}\n{total}\n", self.url, self.validator, self.encoding)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let [url, validator, encoding, total, ""] = text.split('\n').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let total = if total.is_empty() { None } else { Some(total.parse().ok()?) };
+        let [url, validator, encoding] = [url, validator, encoding].map(str::to_owned);
+        Some(Self { url, validator, encoding, total })
+    }
+}
+
+fn partial_path(target: &Path) -> PathBuf {
+    with_suffix(target, ".partial")
+}
+
+fn source_path(partial: &Path) -> PathBuf {
+    with_suffix(partial, ".source")
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = OsString::from(path);
+    path.push(suffix);
+    path.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source() -> Source {
+        let url = "http://x/a.pdb".to_owned();
+        Source { url, validator: "\"1\"".to_owned(), encoding: String::new(), total: Some(9) }
+    }
+
+    #[test]
+    fn what_broke_off_is_found_again_for_the_same_address_only() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let target = folder.path().join("a.pdb/1/a.pdb");
+        let mut partial = Partial::create(&target, source()).expect("partial file");
+        partial.append(b"abc").expect("written");
+        assert!(Partial::left_over(&target, &source().url).is_none(), "it is being written");
+        drop(partial);
+        assert!(Partial::left_over(&target, "http://y/a.pdb").is_none());
+        let mut partial = Partial::left_over(&target, &source().url).expect("left over");
+        assert_eq!((partial.len(), partial.source()), (3, &source()));
+        partial.append(b"def").expect("written");
+        partial.finish().persist(&target).expect("persisted");
+        assert_eq!(fs::read(&target).expect("target"), b"abcdef");
+        let folder = target.parent().expect("has a parent");
+        assert_eq!(fs::read_dir(folder).expect("folder").count(), 1);
+    }
+
+    #[test]
+    fn a_second_writer_gets_a_file_of_its_own() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let target = folder.path().join("a.pdb");
+        let mut first = Partial::create(&target, source()).expect("partial file");
+        let mut second = Partial::create(&target, source()).expect("partial file");
+        first.append(b"first").expect("written");
+        second.append(b"second").expect("written");
+        second.finish().persist(&target).expect("persisted");
+        assert_eq!(fs::read(&target).expect("target"), b"second");
+        first.finish().persist(&target).expect("persisted");
+        assert_eq!(fs::read(&target).expect("target"), b"first");
+    }
+
+    #[test]
+    fn a_damaged_note_of_the_source_leaves_nothing_to_go_on_with() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let target = folder.path().join("a.pdb");
+        let mut partial = Partial::create(&target, source()).expect("partial file");
+        partial.append(&[0; 9]).expect("written");
+        drop(partial);
+        assert!(Partial::left_over(&target, &source().url).is_some());
+        for text in ["", "http://x/a.pdb", "http://x/a.pdb\n\n\nnine\n", "http://x/a.pdb\n\n\n8\n"]
+        {
+            fs::write(source_path(&partial_path(&target)), text).expect("note");
+            assert!(Partial::left_over(&target, &source().url).is_none(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Symbol servers for tests, good and bad, on the loopback interface.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::fixture::TestPdb;
+use super::*;
+
+/// For servers that answer, however busy the machine is.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// For a server that does not.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A server that answers every request with what a function says.
+pub(super) struct Server {
+    pub(super) url: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// A request: path and headers, with names in lower case.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) path: String,
+    headers: HashMap<String, String>,
+}
+
+impl Asked {
+    pub(super) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value)
+    }
+
+    /// First byte of the range that is asked for.
+    pub(super) fn range_start(&self) -> Option<usize> {
+        self.header("range").strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
+    }
+}
+
+/// What a server does after what it sent of the body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Close,
+    Hang,
+}
+
+#[derive(Clone)]
+pub(super) struct Reply {
+    /// Everything before the body.
+    head: String,
+    body: Vec<u8>,
+    then: Then,
+    /// Bytes at once, and the pause behind them.
+    drip: Option<(usize, Duration)>,
+}
+
+impl Reply {
+    pub(super) fn new(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
+        let length = body.len().to_string();
+        let mut all = headers.to_vec();
+        if !headers.iter().any(|(name, _)| *name == "Content-Length") {
+            all.push(("Content-Length", &length));
+        }
+        Self::unsized_with(status, &all, body)
+    }
+
+    /// Without a `Content-Length` of the body's.
+    pub(super) fn unsized_with(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
+        let mut head = format!("HTTP/1.1 {status} X\r\nConnection: close\r\n");
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        Self { head: head + "\r\n", body: body.to_vec(), then: Then::Close, drip: None }
+    }
+
+    pub(super) fn ok(body: &[u8]) -> Self {
+        Self::new(200, &[], body)
+    }
+
+    pub(super) fn missing() -> Self {
+        Self::new(404, &[], b"")
+    }
+
+    pub(super) fn redirect(status: u16, to: &str) -> Self {
+        Self::new(status, &[("Location", to)], b"")
+    }
+
+    pub(super) fn garbage(bytes: &[u8]) -> Self {
+        let body = bytes.to_vec();
+        Self { head: String::new(), body, then: Then::Close, drip: None }
+    }
+
+    pub(super) fn silence() -> Self {
+        Self { head: String::new(), body: Vec::new(), then: Then::Hang, drip: None }
+    }
+
+    /// The part of a file from `start`, as an answer to a range.
+    pub(super) fn part(file: &[u8], start: usize, headers: &[(&str, &str)]) -> Self {
+        let range = format!("bytes {start}-{}/{}", file.len() - 1, file.len());
+        let mut all = headers.to_vec();
+        all.push(("Content-Range", &range));
+        Self::new(206, &all, &file[start..])
+    }
+
+    /// Breaks off after so many bytes of the body.
+    pub(super) fn cut(mut self, len: usize) -> Self {
+        self.body.truncate(len);
+        self
+    }
+
+    /// Keeps the connection open and says no more.
+    pub(super) fn then_hang(mut self) -> Self {
+        self.then = Then::Hang;
+        self
+    }
+
+    pub(super) fn dripping(mut self, bytes: usize, pause: Duration) -> Self {
+        self.drip = Some((bytes, pause));
+        self
+    }
+
+    fn send(&self, stream: &mut TcpStream) -> std::io::Result<()> {
+        stream.write_all(self.head.as_bytes())?;
+        let (bytes, pause) = self.drip.unwrap_or((self.body.len().max(1), Duration::ZERO));
+        for piece in self.body.chunks(bytes) {
+            stream.write_all(piece)?;
+            thread::sleep(pause);
+        }
+        if self.then == Then::Hang {
+            thread::sleep(PATIENCE * 2);
+        }
+        Ok(())
+    }
+}
+
+impl Server {
+    pub(super) fn start(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}/symbols", listener.local_addr().expect("an address"));
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (log, answer) = (asked.clone(), Arc::new(answer));
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let (answer, log) = (answer.clone(), log.clone());
+                thread::spawn(move || {
+                    let asked = read_request(&stream);
+                    log.lock().expect("log").push(asked.clone());
+                    let _ = answer(&asked).send(&mut stream);
+                });
+            }
+        });
+        Self { url, asked }
+    }
+
+    /// Has these files, by their path below the server's address.
+    pub(super) fn with(files: Vec<(String, Vec<u8>)>) -> Self {
+        Self::start(move |asked| {
+            let file = files.iter().find(|(path, _)| asked.path == format!("/symbols/{path}"));
+            file.map_or_else(Reply::missing, |(_, bytes)| Reply::ok(bytes))
+        })
+    }
+
+    /// Answers requests for PDBs in their plain form with what a function says, others with 404.
+    pub(super) fn of_pdbs(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start(
+            move |asked| {
+                if asked.path.ends_with(".pdb") { answer(asked) } else { Reply::missing() }
+            },
+        )
+    }
+
+    pub(super) fn delivering(name: &str) -> Self {
+        Self::with(vec![(pdb().store_path(name), pdb().bytes())])
+    }
+
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().expect("log").clone()
+    }
+
+    pub(super) fn requests(&self) -> usize {
+        self.asked().len()
+    }
+}
+
+fn read_request(stream: &TcpStream) -> Asked {
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let request = lines.next().unwrap_or_default();
+    let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
+    let headers = lines.take_while(|line| !line.is_empty());
+    let headers = headers.filter_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        Some((name.to_ascii_lowercase(), value.to_owned()))
+    });
+    Asked { path, headers: headers.collect() }
+}
+
+/// A cache folder, and sessions that use it before the servers.
+pub(super) struct Cache(pub(super) TempDir);
+
+impl Cache {
+    pub(super) fn new() -> Self {
+        Self(tempfile::tempdir().expect("temporary folder"))
+    }
+
+    pub(super) fn session(&self, servers: &[&Server]) -> Symbolizer {
+        let urls: Vec<&str> = servers.iter().map(|server| server.url.as_str()).collect();
+        self.symbolizer(&urls, PATIENCE)
+    }
+
+    pub(super) fn symbolizer(&self, servers: &[&str], download_timeout: Duration) -> Symbolizer {
+        self.with_options(
+            servers,
+            SymbolizerOptions { download_timeout, ..SymbolizerOptions::default() },
+        )
+    }
+
+    pub(super) fn with_options(&self, servers: &[&str], options: SymbolizerOptions) -> Symbolizer {
+        let cache = self.0.path().display();
+        let entries: Vec<_> = servers.iter().map(|url| format!("srv*{cache}*{url}")).collect();
+        Symbolizer::new(SymbolPath::parse(&entries.join(";")), options)
+    }
+
+    pub(super) fn stored(&self, name: &str) -> PathBuf {
+        self.0.path().join(pdb().store_path(name))
+    }
+
+    pub(super) fn holds(&self, name: &str) -> bool {
+        fs::read(self.stored(name)).is_ok_and(|bytes| bytes == pdb().bytes())
+    }
+
+    /// Files of the store `name`, apart from the PDB: what is on its way.
+    pub(super) fn left_overs(&self, name: &str) -> Vec<String> {
+        let stored = self.stored(name);
+        let folder = stored.parent().expect("has a parent");
+        let files = fs::read_dir(folder).into_iter().flatten().flatten();
+        let files = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        let mut files: Vec<String> = files.filter(|file| file != name).collect();
+        files.sort();
+        files
+    }
+}
+
+pub(super) fn pdb() -> TestPdb {
+    TestPdb::new(&[(0x1010, "NtOpen")])
+}
+
+pub(super) fn is_named(symbolizer: &Symbolizer, pdb_name: &str) -> bool {
+    symbolizer.resolve(&pdb().module(pdb_name), &[0x1010]).iter().any(Option::is_some)
+}
+
+/// What the symbolizer says about the module that it was asked for last.
+pub(super) fn last_report(symbolizer: &Symbolizer) -> ModuleReport {
+    symbolizer.report().pop().expect("a module was asked for")
+}
+
+/// The one failure of the module that was asked for last.
+pub(super) fn last_failure(symbolizer: &Symbolizer) -> String {
+    let report = last_report(symbolizer);
+    let [failure] = report.failures.as_slice() else { panic!("one failure: {report}") };
+    failure.reason.clone()
+}
+
+/// The one refused file of the module that was asked for last.
+pub(super) fn last_refusal(symbolizer: &Symbolizer) -> Arc<SymbolFileError> {
+    let report = last_report(symbolizer);
+    let [refused] = report.refused.as_slice() else { panic!("one refused file: {report}") };
+    refused.clone()
+}
+
+/// Requests to the loopback interface would go to the proxy.
+pub(super) fn behind_proxy() -> bool {
+    ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some())
+}
+
+pub(super) fn write(path: &Path, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().expect("has a parent")).expect("folder");
+    fs::write(path, bytes).expect("file");
+}

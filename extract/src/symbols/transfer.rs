@@ -1,0 +1,304 @@
+//! One file from one address into a partial file, going on where an earlier attempt broke off.
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reqwest::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName,
+    IF_RANGE, LAST_MODIFIED, RANGE,
+};
+use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::partial::{Partial, Received, Source};
+use super::report::{Chain, SymbolFileError};
+
+/// Requests for one file, as long as each brings it on.
+const MAX_REQUESTS: usize = 8;
+const MAX_REDIRECTS: usize = 10;
+/// What counts as progress within the time-out. Less is no better than silence.
+const MIN_PROGRESS: u64 = 4096;
+
+const NO_ANSWER: &str = "no answer in time";
+
+/// How files are transferred.
+pub(super) struct Transfer {
+    client: Client,
+    /// How long a server may make no progress.
+    patience: Duration,
+    max_bytes: u64,
+}
+
+/// Why there is no file.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The server has no such file.
+    Missing,
+    /// The server answered, and not as hoped.
+    Failed(String),
+    /// The server gave no answer.
+    Silent(String),
+    /// The file is of no use, or could not be written.
+    File(SymbolFileError),
+}
+
+/// What to expect of a file.
+pub(super) struct Request<'a> {
+    pub(super) url: &'a str,
+    /// Where it shall lie in the end; the partial file lies beside it.
+    pub(super) target: &'a Path,
+    /// The first bytes of every such file, so that a web page is not taken for one.
+    pub(super) magic: &'a [u8],
+}
+
+/// How the body of a response ended.
+enum Body {
+    Complete,
+    BrokeOff(String),
+}
+
+impl Transfer {
+    pub(super) fn new(patience: Duration, max_bytes: u64) -> Result<Self, String> {
+        let client = Client::builder()
+            .user_agent(concat!("handlescope/", env!("CARGO_PKG_VERSION")))
+            // As symsrv does, because of https://github.com/seanmonstar/reqwest/issues/1761
+            .http1_only()
+            .connect_timeout(patience)
+            .redirect(Policy::custom(follow_redirect))
+            .build()
+            .map_err(|error| Chain(&error).to_string())?;
+        Ok(Self { client, patience, max_bytes })
+    }
+
+    /// Gets a file; `progress` is told the bytes so far and in all.
+    pub(super) async fn file(
+        &self,
+        request: &Request<'_>,
+        progress: &dyn Fn(u64, Option<u64>),
+    ) -> Result<Received, Failure> {
+        let mut partial = Partial::left_over(request.target, request.url);
+        let mut reason = String::new();
+        for _ in 0..MAX_REQUESTS {
+            if let Some(whole) = partial.take_if(|partial| is_whole(partial)) {
+                return Ok(whole.finish());
+            }
+            let response = self.send(self.request(request.url, partial.as_ref())).await?;
+            let (mut open, before) = match self.begin(&response, request, partial.take()).await? {
+                Some(open) => open,
+                None => continue,
+            };
+            match self.body(response, request, &mut open, progress).await {
+                Ok(Body::Complete) => return Ok(open.finish()),
+                Ok(Body::BrokeOff(cause)) => reason = cause,
+                Err(Failure::File(error)) => {
+                    open.discard();
+                    return Err(Failure::File(error));
+                }
+                Err(failure) => return Err(failure),
+            }
+            if open.len() == before {
+                break;
+            }
+            partial = Some(open);
+        }
+        Err(Failure::Failed(format!("the download broke off: {reason}")))
+    }
+
+    /// Gets a small file.
+    pub(super) async fn bytes(&self, url: &str, max_bytes: u64) -> Result<Vec<u8>, Failure> {
+        let mut response = self.send(self.client.get(url)).await?;
+        check_status(response.status())?;
+        let deadline = Instant::now() + self.patience;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = timeout_at(deadline, response.chunk())
+            .await
+            .map_err(|_| Failure::Silent(NO_ANSWER.to_owned()))?
+            .map_err(|error| Failure::Failed(Chain(&error).to_string()))?
+        {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() as u64 > max_bytes {
+                return Err(Failure::Missing);
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn request(&self, url: &str, partial: Option<&Partial>) -> RequestBuilder {
+        // Asked for, because Google's storage else unpacks files at its end and knows no ranges.
+        let mut request = self.client.get(url).header(ACCEPT_ENCODING, "gzip");
+        if let Some(partial) = partial {
+            request = request.header(RANGE, format!("bytes={}-", partial.len()));
+            let validator = &partial.source().validator;
+            // RFC 9110, 13.1.5: a weak validator is not allowed here.
+            if !validator.is_empty() && !validator.starts_with("W/") {
+                request = request.header(IF_RANGE, validator);
+            }
+        }
+        request
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        match timeout(self.patience, request.send()).await {
+            Err(_) => Err(Failure::Silent(NO_ANSWER.to_owned())),
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) if error.is_connect() || error.is_timeout() => {
+                Err(Failure::Silent(Chain(&error.without_url()).to_string()))
+            }
+            Ok(Err(error)) => Err(Failure::Failed(Chain(&error.without_url()).to_string())),
+        }
+    }
+
+    /// The file that the body belongs into and its length before; `None` to ask again, for all.
+    async fn begin(
+        &self,
+        response: &Response,
+        request: &Request<'_>,
+        partial: Option<Partial>,
+    ) -> Result<Option<(Partial, u64)>, Failure> {
+        let headers = response.headers();
+        let status = response.status();
+        if let Some(partial) = partial {
+            let source = source(request.url, headers, content_range(headers).map(|(_, all)| all));
+            let continues = status == StatusCode::PARTIAL_CONTENT
+                && content_range(headers).is_some_and(|(start, _)| start == partial.len())
+                && is_same(partial.source(), &source);
+            if continues {
+                let len = partial.len();
+                return Ok(Some((partial, len)));
+            }
+            if status == StatusCode::PARTIAL_CONTENT || status == StatusCode::RANGE_NOT_SATISFIABLE
+            {
+                partial.discard();
+                return Ok(None);
+            }
+        }
+        check_status(status)?;
+        let source = source(request.url, headers, number(headers, &CONTENT_LENGTH));
+        if !matches!(source.encoding.as_str(), "" | "gzip") {
+            return Err(Failure::Failed(format!("unknown encoding {:?}", source.encoding)));
+        }
+        if source.total.is_some_and(|total| total > self.max_bytes) {
+            return Err(self.too_large(request));
+        }
+        let partial = Partial::create(request.target, source).map_err(unwritten(request))?;
+        Ok(Some((partial, 0)))
+    }
+
+    async fn body(
+        &self,
+        mut response: Response,
+        request: &Request<'_>,
+        partial: &mut Partial,
+        progress: &dyn Fn(u64, Option<u64>),
+    ) -> Result<Body, Failure> {
+        let total = partial.source().total;
+        let magic: &[u8] =
+            if partial.source().encoding.is_empty() { request.magic } else { &[0x1f, 0x8b] };
+        let mut start = Vec::new();
+        let (mut deadline, mut since) = (Instant::now() + self.patience, partial.len());
+        progress(partial.len(), total);
+        loop {
+            let chunk = match timeout_at(deadline, response.chunk()).await {
+                Err(_) => return Err(Failure::Silent("it stopped in the middle of a file".into())),
+                Ok(Err(error)) => {
+                    return Ok(Body::BrokeOff(Chain(&error.without_url()).to_string()));
+                }
+                Ok(Ok(None)) => break,
+                Ok(Ok(Some(chunk))) => chunk,
+            };
+            if partial.len() == start.len() as u64 && start.len() < magic.len() {
+                start.extend(chunk.iter().take(magic.len() - start.len()));
+                if !magic.starts_with(&start) {
+                    return Err(Failure::File(not_what_was_asked_for(request)));
+                }
+            }
+            if partial.len() + chunk.len() as u64 > self.max_bytes {
+                return Err(self.too_large(request));
+            }
+            partial.append(&chunk).map_err(unwritten(request))?;
+            progress(partial.len(), total);
+            if partial.len() - since >= MIN_PROGRESS {
+                (deadline, since) = (Instant::now() + self.patience, partial.len());
+            }
+        }
+        Ok(match total {
+            Some(total) if total != partial.len() => {
+                Body::BrokeOff(format!("{} of {total} bytes were sent", partial.len()))
+            }
+            _ => Body::Complete,
+        })
+    }
+
+    fn too_large(&self, request: &Request<'_>) -> Failure {
+        let path = PathBuf::from(request.url);
+        Failure::File(SymbolFileError::TooLarge { path, limit: self.max_bytes })
+    }
+}
+
+/// Other hosts are fine, less security is not.
+fn follow_redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let was_secure = attempt.previous().iter().any(|url| url.scheme() == "https");
+    if attempt.previous().len() > MAX_REDIRECTS {
+        attempt.error("too many redirects")
+    } else if was_secure && attempt.url().scheme() != "https" {
+        attempt.error("a redirect from https to http")
+    } else {
+        attempt.follow()
+    }
+}
+
+fn check_status(status: StatusCode) -> Result<(), Failure> {
+    match status {
+        StatusCode::OK => Ok(()),
+        // 410 Gone says the same as 404 Not Found.
+        StatusCode::NOT_FOUND | StatusCode::GONE => Err(Failure::Missing),
+        status => Err(Failure::Failed(format!("the server returned status code {status}"))),
+    }
+}
+
+fn is_whole(partial: &Partial) -> bool {
+    partial.source().total == Some(partial.len())
+}
+
+/// Whether bytes of the one continue the other.
+fn is_same(kept: &Source, now: &Source) -> bool {
+    kept.encoding == now.encoding
+        && kept.total.is_none_or(|total| now.total == Some(total))
+        && (kept.validator == now.validator || kept.validator.is_empty())
+}
+
+fn source(url: &str, headers: &HeaderMap, total: Option<u64>) -> Source {
+    // Neither line breaks nor other control characters can be in the text of a header.
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let validator = if headers.contains_key(ETAG) { text(ETAG) } else { text(LAST_MODIFIED) };
+    Source {
+        url: url.to_owned(),
+        validator: validator.to_owned(),
+        encoding: text(CONTENT_ENCODING).trim().to_ascii_lowercase().replace("identity", ""),
+        total,
+    }
+}
+
+fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
+}
+
+/// First byte and number of all bytes out of `bytes FIRST-LAST/ALL`.
+fn content_range(headers: &HeaderMap) -> Option<(u64, u64)> {
+    let (range, all) =
+        headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?.split_once('/')?;
+    Some((range.split_once('-')?.0.parse().ok()?, all.parse().ok()?))
+}
+
+fn unwritten(request: &Request<'_>) -> impl Fn(io::Error) -> Failure {
+    let path = request.target.to_owned();
+    move |source| Failure::File(SymbolFileError::Io { action: "write", path: path.clone(), source })
+}
+
+fn not_what_was_asked_for(request: &Request<'_>) -> SymbolFileError {
+    let source: Box<dyn Error + Send + Sync> = "it is no symbol file".into();
+    SymbolFileError::Malformed { path: PathBuf::from(request.url), source }
+}

@@ -1,0 +1,190 @@
+//! Compressed PDBs, unpacked within limits.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek, Write};
+use std::path::Path;
+
+use cab::Cabinet;
+use flate2::read::MultiGzDecoder;
+use tempfile::NamedTempFile;
+
+use super::pdb;
+use super::report::SymbolFileError;
+
+/// PDBs shrink to a fifth. What grows more than this, and to more than [`SMALL`], is meant to fill
+/// the disk.
+const MAX_RATIO: u64 = 100;
+const SMALL: u64 = 1 << 26;
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// A cabinet with one file, as `compress.exe` and `symstore /compress` make it.
+    Cabinet,
+    /// A server's `Content-Encoding`.
+    Gzip,
+}
+
+/// Unpacks a file to a temporary one in `folder`. Errors name the file as `shown`.
+pub(super) fn unpack(
+    packed: &Path,
+    packing: Packing,
+    folder: &Path,
+    max_bytes: u64,
+    shown: &Path,
+) -> Result<NamedTempFile, SymbolFileError> {
+    let at = |action: &'static str, path: &Path| {
+        let path = path.to_owned();
+        move |source| SymbolFileError::Io { action, path, source }
+    };
+    let input = File::open(packed).map_err(at("read", shown))?;
+    let size = input.metadata().map_err(at("read", shown))?.len();
+    let limit = max_bytes.min((size.saturating_mul(MAX_RATIO)).max(SMALL));
+    fs::create_dir_all(folder).map_err(at("write", folder))?;
+    let mut output = NamedTempFile::new_in(folder).map_err(at("write", folder))?;
+    let input = BufReader::new(input);
+    // The cab crate indexes into what a damaged cabinet says.
+    let result = pdb::catch_quietly(|| match packing {
+        Packing::Cabinet => from_cabinet(input, &mut output, limit),
+        Packing::Gzip => copy(&mut MultiGzDecoder::new(input), &mut output, limit, None),
+    });
+    match result {
+        Some(Ok(())) => Ok(output),
+        Some(Err(Failure::TooLarge)) => {
+            Err(SymbolFileError::TooLarge { path: shown.into(), limit })
+        }
+        Some(Err(Failure::Write(source))) => Err(at("write", folder)(source)),
+        Some(Err(Failure::Read(source))) => Err(damaged(shown, source)),
+        None => Err(damaged(shown, "the cabinet can not be read")),
+    }
+}
+
+fn damaged(
+    path: &Path,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> SymbolFileError {
+    SymbolFileError::Malformed { path: path.to_owned(), source: source.into() }
+}
+
+enum Failure {
+    Read(io::Error),
+    Write(io::Error),
+    TooLarge,
+}
+
+fn from_cabinet(
+    input: impl Read + Seek,
+    output: &mut impl Write,
+    limit: u64,
+) -> Result<(), Failure> {
+    let mut cabinet = Cabinet::new(input).map_err(Failure::Read)?;
+    let file = cabinet.folder_entries().flat_map(|folder| folder.file_entries()).next();
+    let Some((name, size)) = file.map(|file| (file.name().to_owned(), file.uncompressed_size()))
+    else {
+        return Err(Failure::Read(io::Error::other("the cabinet is empty")));
+    };
+    let size = u64::from(size);
+    if size > limit {
+        return Err(Failure::TooLarge);
+    }
+    // The name is only a key into the cabinet; it never becomes one of a file.
+    let mut file = cabinet.read_file(&name).map_err(Failure::Read)?;
+    copy(&mut file, output, limit, Some(size))
+}
+
+fn copy(
+    input: &mut impl Read,
+    output: &mut impl Write,
+    limit: u64,
+    expected: Option<u64>,
+) -> Result<(), Failure> {
+    let mut buffer = vec![0; 1 << 16];
+    let mut copied = 0_u64;
+    loop {
+        let len = match input.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(len) => len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Failure::Read(error)),
+        };
+        copied += len as u64;
+        if copied > limit {
+            return Err(Failure::TooLarge);
+        }
+        output.write_all(buffer.get(..len).unwrap_or_default()).map_err(Failure::Write)?;
+    }
+    if expected.is_some_and(|expected| expected != copied) {
+        return Err(Failure::Read(io::ErrorKind::UnexpectedEof.into()));
+    }
+    output.flush().map_err(Failure::Write)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{TestPdb, cabinet, gzip};
+    use super::*;
+
+    fn unpacked(bytes: &[u8], packing: Packing, max: u64) -> Result<Vec<u8>, SymbolFileError> {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let packed = folder.path().join("a.pd_");
+        fs::write(&packed, bytes).expect("packed file");
+        let file = unpack(&packed, packing, &folder.path().join("out"), max, Path::new("a.pd_"))?;
+        Ok(fs::read(file.path()).expect("unpacked file"))
+    }
+
+    #[test]
+    fn both_packings_give_back_the_file() {
+        let pdb = TestPdb::new(&[(0x1010, "a")]).bytes();
+        let is_same = |bytes: &[u8], packing| {
+            unpacked(bytes, packing, u64::MAX).is_ok_and(|bytes| bytes == pdb)
+        };
+        assert!(is_same(&cabinet("x.pdb", &pdb), Packing::Cabinet));
+        assert!(is_same(&cabinet("../../x.pdb", &pdb), Packing::Cabinet));
+        assert!(is_same(&gzip(&pdb), Packing::Gzip));
+    }
+
+    #[test]
+    fn more_than_the_limit_and_more_than_a_pdb_can_shrink_is_refused() {
+        let is_refused = |result| matches!(result, Err(SymbolFileError::TooLarge { .. }));
+        let zeros = vec![0; 5000];
+        for (bytes, packing) in
+            [(cabinet("a", &zeros), Packing::Cabinet), (gzip(&zeros), Packing::Gzip)]
+        {
+            assert!(is_refused(unpacked(&bytes, packing, 4999)));
+            assert!(unpacked(&bytes, packing, 5000).is_ok());
+        }
+        let bomb = vec![0; 70 << 20];
+        for (bytes, packing) in
+            [(cabinet("a", &bomb), Packing::Cabinet), (gzip(&bomb), Packing::Gzip)]
+        {
+            assert!(is_refused(unpacked(&bytes, packing, u64::MAX)), "{packing:?}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_never_a_panic() {
+        let pdb = TestPdb::new(&[(0x1010, "a"), (0x1020, "b")]).bytes();
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        for round in 0..1000 {
+            let packing = if round % 2 == 0 { Packing::Cabinet } else { Packing::Gzip };
+            let mut bytes = match packing {
+                Packing::Cabinet => cabinet("a.pdb", &pdb),
+                Packing::Gzip => gzip(&pdb),
+            };
+            for _ in 0..=round % 5 {
+                random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7f);
+                // Most of what can go wrong is in the header.
+                let len = if round % 3 == 0 { bytes.len() } else { bytes.len().min(80) };
+                let at = (random >> 33) as usize % len;
+                match round % 7 {
+                    0 => bytes.truncate(at + 1),
+                    1 => bytes[at] = 0xff,
+                    _ => bytes[at] ^= 1 << (random >> 20 & 7),
+                }
+            }
+            if let Err(error) = unpacked(&bytes, packing, 1 << 20) {
+                assert!(!matches!(error, SymbolFileError::Io { .. }), "round {round}: {error}");
+            }
+        }
+    }
+}

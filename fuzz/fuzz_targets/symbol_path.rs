@@ -1,0 +1,25 @@
+//! Every text is a symbol path, and every value of `-symserver` is one or an error.
+
+#![no_main]
+
+use handlescope_fuzz::symbols::{ServerChoice, SymbolPath, SymbolSources};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let path = SymbolPath::parse(text);
+    assert_eq!(path.to_string(), text);
+    if text.chars().all(|c| c == ';' || c.is_whitespace()) {
+        assert!(path.is_empty());
+    }
+    if let Ok(servers) = ServerChoice::parse_list(text) {
+        assert!(!servers.is_empty());
+        let is_local = |choice: &ServerChoice| !matches!(choice, ServerChoice::Environment);
+        let servers: Vec<ServerChoice> = servers.into_iter().filter(is_local).collect();
+        let sources = SymbolSources { servers, ..SymbolSources::default() };
+        assert!(sources.symbol_path().is_ok());
+    }
+    let sources = SymbolSources { folders: vec![text.into()], ..SymbolSources::default() };
+    if let Ok(path) = sources.symbol_path() {
+        assert!(!path.is_empty());
+    }
+});
