@@ -86,9 +86,14 @@ impl Downloads {
         }
     }
 
+    /// Whether there is anybody to ask.
+    pub(super) fn is_offline(&self) -> bool {
+        self.servers.is_empty()
+    }
+
     /// Asks all servers for what none was asked for in this session.
     pub(super) fn fetch(&self, wanted: &[Wanted], observer: &dyn SymbolObserver) {
-        if self.servers.is_empty() {
+        if self.is_offline() {
             return;
         }
         let mut slot = lock(&self.client);
@@ -217,7 +222,9 @@ impl Downloads {
         if form == Form::Pointer {
             let text = transfer.bytes(&url, pointer::MAX_BYTES).await?;
             let source = pointer::Source::Server { hosts: &self.hosts };
-            return pointer::follow(&text, &source).map_err(Failure::Failed);
+            return pointer::follow(&text, &source).map_err(|reason| {
+                Failure::File(SymbolFileError::Pointer { path: PathBuf::from(url), reason })
+            });
         }
         let folder = install::folder(cache, key);
         let target = folder.join(&name);

@@ -71,12 +71,23 @@ impl StoreKey {
         let is_safe = !name.is_empty()
             && name.len() <= Self::MAX_NAME
             && !name.ends_with(['.', ' '])
-            && !name.contains(|c: char| c.is_control() || "<>:\"|?*".contains(c));
+            && !name.contains(|c: char| c.is_control() || "<>:\"|?*".contains(c))
+            && !is_device(name);
         is_safe.then(|| Self {
             name: name.to_owned(),
             index: format!("{:X}{:x}", pdb.guid.simple(), pdb.age),
         })
     }
+}
+
+/// Whether Windows takes the name for a device, whatever the extension and the folder.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    let is_numbered = |kind: &str| {
+        let number = stem.strip_prefix(kind);
+        number.is_some_and(|number| matches!(number.as_bytes(), [b'0'..=b'9']))
+    };
+    matches!(&*stem, "CON" | "PRN" | "AUX" | "NUL") || is_numbered("COM") || is_numbered("LPT")
 }
 
 #[cfg(test)]
@@ -103,7 +114,8 @@ mod tests {
 
     #[test]
     fn a_name_that_could_leave_its_folder_is_no_key() {
-        let hostile = ["", ".", "..", r"a\..", "a/", "c:", "a\0.pdb", "nul.pdb.", "a?.pdb"];
+        let hostile =
+            ["", ".", "..", r"a\..", "a/", "c:", "a\0.pdb", "nul.pdb", "a?.pdb", "Com1 .x.y"];
         for name in hostile {
             assert_eq!(StoreKey::new(&named(name)), None, "{name:?}");
         }

@@ -119,7 +119,7 @@ impl Default for SymbolizerOptions {
     fn default() -> Self {
         Self {
             symcache_folder: None,
-            download_timeout: Duration::from_secs(30),
+            download_timeout: Duration::from_secs(20),
             max_file_bytes: 4 << 30,
             missing_for: Duration::from_hours(7 * 24),
         }

@@ -15,7 +15,11 @@ impl Symbolizer {
     pub fn prepare(&self, modules: &[ModuleIdentity], observer: &dyn SymbolObserver) {
         let (wanted, downloads) = {
             let mut state = self.state();
-            (state.not_at_hand(modules, observer), state.search.locator.downloads())
+            let downloads = state.search.locator.downloads();
+            if downloads.is_offline() {
+                return;
+            }
+            (state.not_at_hand(modules, observer), downloads)
         };
         if !wanted.is_empty() && !observer.is_cancelled() {
             downloads.fetch(&wanted, observer);

@@ -120,7 +120,11 @@ fn a_pointer_leads_to_a_file_elsewhere_or_says_why_not() {
         assert_eq!(is_named(&symbolizer, "a.pdb"), expected.is_ok());
         match expected {
             Ok(()) => assert!(!cache.stored("a.pdb").exists(), "it stays where it is"),
-            Err(reason) => assert!(last_failure(&symbolizer).contains(reason)),
+            Err(reason) => {
+                let error = last_refusal(&symbolizer);
+                assert!(matches!(*error, SymbolFileError::Pointer { .. }), "{error}");
+                assert!(error.to_string().contains(reason), "{error}");
+            }
         }
     }
 }

@@ -18,6 +18,8 @@ use super::report::{Chain, SymbolFileError};
 
 /// Requests for one file, as long as each brings it on.
 const MAX_REQUESTS: usize = 8;
+/// A machine that is there takes a connection at once.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 10;
 /// What counts as progress within the time-out. Less is no better than silence.
 const MIN_PROGRESS: u64 = 4096;
@@ -45,6 +47,9 @@ pub(super) enum Failure {
     File(SymbolFileError),
 }
 
+#[cfg(test)]
+const _: () = assert!(size_of::<Failure>() < 128);
+
 /// What to expect of a file.
 pub(super) struct Request<'a> {
     pub(super) url: &'a str,
@@ -66,7 +71,7 @@ impl Transfer {
             .user_agent(concat!("handlescope/", env!("CARGO_PKG_VERSION")))
             // As symsrv does, because of https://github.com/seanmonstar/reqwest/issues/1761
             .http1_only()
-            .connect_timeout(patience)
+            .connect_timeout(patience.min(CONNECT_PATIENCE))
             .redirect(Policy::custom(follow_redirect))
             .build()
             .map_err(|error| Chain(&error).to_string())?;
@@ -86,7 +91,7 @@ impl Transfer {
                 return Ok(whole.finish());
             }
             let response = self.send(self.request(request.url, partial.as_ref())).await?;
-            let (mut open, before) = match self.begin(&response, request, partial.take()).await? {
+            let (mut open, before) = match self.begin(&response, request, partial.take())? {
                 Some(open) => open,
                 None => continue,
             };
@@ -152,7 +157,7 @@ impl Transfer {
     }
 
     /// The file that the body belongs into and its length before; `None` to ask again, for all.
-    async fn begin(
+    fn begin(
         &self,
         response: &Response,
         request: &Request<'_>,
