@@ -53,7 +53,11 @@ pub enum SymbolSourcesError {
     #[error("the environment variable _NT_SYMBOL_PATH is not set")]
     NoEnvironment,
     /// A folder that a symbol path can not express.
-    #[error("{} can be no folder of a symbol path, it is empty, no text or contains ; or *", .0.display())]
+    #[error(
+        "'{}' can be no folder of a symbol path: it is empty, an address, or has ; or * or outer \
+         spaces",
+        .0.display()
+    )]
     UnusableFolder(PathBuf),
 }
 
@@ -115,9 +119,10 @@ impl SymbolSources {
     ) -> Result<SymbolPath, SymbolSourcesError> {
         let mut entries: Vec<String> = Vec::new();
         for folder in &self.folders {
-            entries.push(folder_text(folder)?.to_owned());
+            entries.push(folder_text(folder)?);
         }
         let cache = self.cache.as_deref().map(folder_text).transpose()?;
+        let cache = cache.as_deref();
         // In front of the servers, so that it serves also those of a literal path.
         entries.extend(cache.map(|cache| format!("cache*{cache}")));
         for server in &self.servers {
@@ -139,9 +144,15 @@ fn server_entry(url: &str, cache: Option<&str>) -> String {
     format!("srv*{}*{url}", cache.unwrap_or_default())
 }
 
-fn folder_text(folder: &Path) -> Result<&str, SymbolSourcesError> {
-    let text = folder.to_str().filter(|text| !text.trim().is_empty() && !text.contains([';', '*']));
-    text.ok_or_else(|| SymbolSourcesError::UnusableFolder(folder.to_owned()))
+fn folder_text(folder: &Path) -> Result<String, SymbolSourcesError> {
+    let is_usable = |text: &&str| {
+        !text.is_empty() && text.trim() == *text && !text.contains([';', '*']) && !is_address(text)
+    };
+    let text = folder.to_str().filter(is_usable);
+    let text = text.ok_or_else(|| SymbolSourcesError::UnusableFolder(folder.to_owned()))?;
+    // Words that a symbol path takes for something else.
+    let is_keyword = ["srv", "symsrv", "cache"].iter().any(|word| text.eq_ignore_ascii_case(word));
+    Ok(if is_keyword { format!("./{text}") } else { text.to_owned() })
 }
 
 #[cfg(test)]
@@ -208,11 +219,21 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_with_the_name_of_a_keyword_is_a_folder() {
+        for name in ["srv", "symsrv", "cache", "SRV"] {
+            let folders = vec![name.into()];
+            let sources = SymbolSources { folders, ..SymbolSources::default() };
+            let folder = Path::new(".").join(name);
+            assert_eq!(SymbolPath::parse(&path(&sources)).folders(), [(folder, true)]);
+        }
+    }
+
+    #[test]
     fn what_makes_no_path_is_an_error() {
         let servers = vec![ServerChoice::Environment];
         let sources = SymbolSources { servers, ..SymbolSources::default() };
         assert_eq!(sources.symbol_path_in(|| None), Err(SymbolSourcesError::NoEnvironment));
-        for folder in ["", "a;b", "a*b"] {
+        for folder in ["", "a;b", "a*b", " a", "https://x"] {
             let sources = SymbolSources { folders: vec![folder.into()], ..Default::default() };
             let unusable = SymbolSourcesError::UnusableFolder(folder.into());
             assert_eq!(sources.symbol_path(), Err(unusable));
