@@ -24,7 +24,8 @@ pub trait FrameNames {
 
 impl FrameNames for Symbolizer {
     fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<Option<ResolvedFrame>> {
-        Self::resolve(self, module, rvas)
+        // Of functions inlined into each other, the one whose machine code it is.
+        Self::resolve(self, module, rvas).iter().map(|chain| chain.last().cloned()).collect()
     }
 }
 

@@ -1,6 +1,5 @@
 //! What is promised about downloads: many at once, continued, limited, cancelled.
 
-use std::cell::RefCell;
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -203,35 +202,35 @@ fn what_is_too_large_is_refused_however_it_is_sent() {
 /// Notes what it sees; cancels as soon as a flag says so.
 #[derive(Default)]
 struct Witness {
-    planned: RefCell<usize>,
-    started: RefCell<Vec<String>>,
-    bytes: RefCell<u64>,
-    ends: RefCell<Vec<DownloadEnd>>,
+    planned: Mutex<usize>,
+    started: Mutex<Vec<String>>,
+    bytes: Mutex<u64>,
+    ends: Mutex<Vec<DownloadEnd>>,
     cancels_on_progress: bool,
-    is_cancelled: RefCell<bool>,
+    is_cancelled: Mutex<bool>,
 }
 
 impl SymbolObserver for Witness {
     fn planned(&self, files: usize) {
-        *self.planned.borrow_mut() += files;
+        *self.planned.lock().expect("whole") += files;
     }
 
     fn started(&self, pdb: &PdbIdentity) {
-        self.started.borrow_mut().push(pdb.name.clone());
+        self.started.lock().expect("whole").push(pdb.name.clone());
     }
 
     fn progress(&self, _pdb: &PdbIdentity, bytes: u64, total: Option<u64>) {
         assert!(total.is_none_or(|total| bytes <= total));
-        *self.bytes.borrow_mut() = bytes;
-        *self.is_cancelled.borrow_mut() = self.cancels_on_progress && bytes > 0;
+        *self.bytes.lock().expect("whole") = bytes;
+        *self.is_cancelled.lock().expect("whole") = self.cancels_on_progress && bytes > 0;
     }
 
     fn finished(&self, _pdb: &PdbIdentity, end: &DownloadEnd) {
-        self.ends.borrow_mut().push(end.clone());
+        self.ends.lock().expect("whole").push(end.clone());
     }
 
     fn is_cancelled(&self) -> bool {
-        *self.is_cancelled.borrow()
+        *self.is_cancelled.lock().expect("whole")
     }
 }
 
@@ -275,13 +274,13 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
     let twice = [modules(&names), modules(&names)].concat();
     symbolizer.prepare(&twice, &witness);
     assert!(most.load(Ordering::SeqCst) <= TOGETHER);
-    assert_eq!(*witness.planned.borrow(), 24);
-    assert_eq!(witness.started.borrow().len(), 24);
-    assert_eq!(*witness.bytes.borrow(), pdb().bytes().len() as u64);
+    assert_eq!(*witness.planned.lock().expect("whole"), 24);
+    assert_eq!(witness.started.lock().expect("whole").len(), 24);
+    assert_eq!(*witness.bytes.lock().expect("whole"), pdb().bytes().len() as u64);
     let is_stored = |end: &&DownloadEnd| matches!(end, DownloadEnd::Stored(_));
     // 7.pdb and 17.pdb are missing.
-    assert_eq!(witness.ends.borrow().iter().filter(is_stored).count(), 22);
-    assert!(witness.ends.borrow().contains(&DownloadEnd::Missing));
+    assert_eq!(witness.ends.lock().expect("whole").iter().filter(is_stored).count(), 22);
+    assert!(witness.ends.lock().expect("whole").contains(&DownloadEnd::Missing));
 
     let requests = server.requests();
     for name in &names {
@@ -344,7 +343,7 @@ fn a_cancelled_download_goes_on_later() {
     let symbolizer = cache.session(&[&server]);
     let witness = Witness { cancels_on_progress: true, ..Witness::default() };
     symbolizer.prepare(&modules(&names(30)), &witness);
-    assert!(witness.ends.borrow().is_empty());
+    assert!(witness.ends.lock().expect("whole").is_empty());
     assert!(server.requests() <= 8);
 
     assert!(is_named(&symbolizer, "0.pdb"), "{:?}", symbolizer.report());

@@ -4,7 +4,7 @@
 //! session looks for hundreds of modules and must not wait for each of them.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -20,6 +20,7 @@ use super::observer::{DownloadEnd, SymbolObserver};
 use super::path::{Server, SymbolPath};
 use super::pointer;
 use super::report::{Chain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
+use super::search::lock;
 use super::transfer::{Failure, Request, Transfer};
 
 /// Downloads at once.
@@ -332,10 +333,6 @@ fn address(server: &str, key: &StoreKey, name: &str) -> Result<String, Failure> 
         Err(()) => return Err(Failure::Failed("this is no address of a server".to_owned())),
     };
     Ok(url.into())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

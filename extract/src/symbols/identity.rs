@@ -49,7 +49,34 @@ impl fmt::Display for PdbIdentity {
     }
 }
 
-/// The place of a PDB in every symbol store: `NAME/INDEX/NAME`.
+/// What tells an image file from others of the same name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ImageIdentity {
+    /// File name without any path.
+    pub(super) name: String,
+    pub(super) timestamp: u32,
+    /// Mapped size in bytes.
+    pub(super) size: u64,
+}
+
+impl ImageIdentity {
+    /// `None` if the trace does not say enough of the module.
+    pub(super) fn new(module: &ModuleIdentity) -> Option<Self> {
+        let name = module.name.rsplit(['/', '\\']).next().filter(|name| !name.is_empty())?;
+        let timestamp = module.timestamp.filter(|timestamp| *timestamp != 0)?;
+        let size = Some(module.size).filter(|size| *size != 0)?;
+        Some(Self { name: name.to_owned(), timestamp, size })
+    }
+
+    /// Whether an image with these headers is the one. What is mapped is whole pages, whatever the
+    /// header says.
+    pub(super) fn is(&self, timestamp: u32, size: u32) -> bool {
+        let pages = |size: u64| size.div_ceil(0x1000);
+        self.timestamp == timestamp && pages(self.size) == pages(size.into())
+    }
+}
+
+/// The place of a PDB or an image in every symbol store: `NAME/INDEX/NAME`.
 ///
 /// The name comes out of a trace, which may be hostile, and becomes part of paths that are read
 /// and written. So it exists only in a form that can not leave a folder.
@@ -57,7 +84,8 @@ impl fmt::Display for PdbIdentity {
 pub(super) struct StoreKey {
     /// File name without any path, as in `ntdll.pdb`.
     pub(super) name: String,
-    /// GUID in upper-case hex without dashes and age in lower-case hex, as symbol servers index.
+    /// As symbol servers index: of a PDB the GUID in upper-case hex without dashes and the age in
+    /// lower-case hex, of an image the time stamp and the size in the same spelling.
     pub(super) index: String,
 }
 
@@ -67,16 +95,21 @@ impl StoreKey {
 
     /// `None` if the name can not be a file name on every system.
     pub(super) fn new(pdb: &PdbIdentity) -> Option<Self> {
-        let name = pdb.file_name();
+        Self::of(pdb.file_name(), format!("{:X}{:x}", pdb.guid.simple(), pdb.age))
+    }
+
+    /// The place of an image; `None` as for a PDB.
+    pub(super) fn of_image(image: &ImageIdentity) -> Option<Self> {
+        Self::of(&image.name, format!("{:08X}{:x}", image.timestamp, image.size))
+    }
+
+    fn of(name: &str, index: String) -> Option<Self> {
         let is_safe = !name.is_empty()
             && name.len() <= Self::MAX_NAME
             && !name.ends_with(['.', ' '])
-            && !name.contains(|c: char| c.is_control() || "<>:\"|?*".contains(c))
+            && !name.contains(|c: char| c.is_control() || r#"<>:"|?*/\"#.contains(c))
             && !is_device(name);
-        is_safe.then(|| Self {
-            name: name.to_owned(),
-            index: format!("{:X}{:x}", pdb.guid.simple(), pdb.age),
-        })
+        is_safe.then(|| Self { name: name.to_owned(), index })
     }
 }
 

@@ -3,22 +3,23 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::SymbolizerOptions;
-use super::downloads::{Downloads, Fetched};
+use super::downloads::{Downloads, Fetched, Wanted};
 use super::folders::{Candidate, LocalFolders};
 use super::identity::{PdbIdentity, StoreKey};
 use super::install::{Form, Install};
-use super::observer::NoSymbolObserver;
+use super::observer::SymbolObserver;
 use super::path::{self, SymbolPath};
 use super::pointer;
 use super::report::SymbolFileError;
+use super::search::lock;
 
 /// All places of a symbol path.
 pub(super) struct Locator {
-    folders: LocalFolders,
-    downloads: Arc<Downloads>,
+    folders: Mutex<LocalFolders>,
+    downloads: Downloads,
     /// For what is found compressed in a store.
     cache: Option<PathBuf>,
     max_bytes: u64,
@@ -27,16 +28,16 @@ pub(super) struct Locator {
 impl Locator {
     pub(super) fn new(path: &SymbolPath, options: &SymbolizerOptions) -> Self {
         Self {
-            folders: LocalFolders::new(path.folders()),
-            downloads: Arc::new(Downloads::new(path, options)),
+            folders: Mutex::new(LocalFolders::new(path.folders())),
+            downloads: Downloads::new(path, options),
             cache: path.first_cache().or_else(path::default_store),
             max_bytes: options.max_file_bytes,
         }
     }
 
     /// Files in the local places of the path which may be the PDB, best first.
-    pub(super) fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
-        self.folders.find(key)
+    pub(super) fn find(&self, key: &StoreKey) -> Vec<Candidate> {
+        lock(&self.folders).find(key)
     }
 
     /// The PDB of a candidate, unpacked into a cache if need be.
@@ -76,25 +77,35 @@ impl Locator {
             .map_err(|reason| SymbolFileError::Pointer { path: path.clone(), reason })
     }
 
-    /// What the servers on the path have, asking those that were not asked in this session.
-    pub(super) fn download(&self, key: &StoreKey, pdb: &PdbIdentity) -> Arc<Fetched> {
-        self.downloads.fetch(&[(key.clone(), pdb.clone())], &NoSymbolObserver);
-        self.fetched(pdb).unwrap_or_default()
+    /// Whether there is anybody to ask for what is in no local place.
+    pub(super) fn has_servers(&self) -> bool {
+        !self.downloads.is_offline()
     }
 
-    /// What came of an earlier download.
+    /// What the servers on the path have, each asked once in a session. `None` if cancelled.
+    pub(super) fn download(
+        &self,
+        key: &StoreKey,
+        pdb: &PdbIdentity,
+        observer: &dyn SymbolObserver,
+    ) -> Option<Arc<Fetched>> {
+        self.download_all(&[(key.clone(), pdb.clone())], observer);
+        self.fetched(pdb)
+    }
+
+    /// What came of an earlier download of this session.
     pub(super) fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<Fetched>> {
         self.downloads.fetched(pdb)
     }
 
-    /// The servers, to be asked while others use the locator.
-    pub(super) fn downloads(&self) -> Arc<Downloads> {
-        self.downloads.clone()
+    /// Asks for many PDBs at once.
+    pub(super) fn download_all(&self, wanted: &[Wanted], observer: &dyn SymbolObserver) {
+        self.downloads.fetch(wanted, observer);
     }
 
     /// Looks everywhere again.
-    pub(super) fn forget_missing(&mut self) {
-        self.folders.forget();
+    pub(super) fn forget_missing(&self) {
+        lock(&self.folders).forget();
         self.downloads.forget_missing();
     }
 }

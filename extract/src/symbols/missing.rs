@@ -6,13 +6,14 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustc_hash::FxHashMap;
 use tempfile::NamedTempFile;
 
 use super::identity::StoreKey;
+use super::search::lock;
 
 const FILE_NAME: &str = "handlescope-missing.tsv";
 /// A longer file is not ours, or has grown for years; it is begun anew.
@@ -34,7 +35,7 @@ impl MissingFiles {
 
     /// Whether the server did not have the file not long ago.
     pub(super) fn contains(&self, server: &str, key: &StoreKey) -> bool {
-        let mut known = self.lock();
+        let mut known = lock(&self.known);
         let known = known.get_or_insert_with(|| self.load());
         known.get(&line(server, key)).is_some_and(|since| self.is_fresh(*since))
     }
@@ -53,13 +54,13 @@ impl MissingFiles {
             };
             let _ = append();
         }
-        let mut known = self.lock();
+        let mut known = lock(&self.known);
         known.get_or_insert_with(|| self.load()).insert(line, now);
     }
 
     /// Asks for everything again.
     pub(super) fn clear(&self) {
-        *self.lock() = Some(FxHashMap::default());
+        *lock(&self.known) = Some(FxHashMap::default());
         if let Some(file) = &self.file {
             let _ = fs::remove_file(file);
         }
@@ -101,10 +102,6 @@ impl MissingFiles {
     /// A time in the future is that of a clock set back since.
     fn is_fresh(&self, since: u64) -> bool {
         now().checked_sub(since).is_some_and(|age| age < self.max_age.as_secs())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<FxHashMap<String, u64>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

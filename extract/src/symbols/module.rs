@@ -1,77 +1,126 @@
-//! Names within one module: from RVA to function through its symcache.
+//! Names within one module: from RVA to functions through its symcache, or else its exports.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 use symbolic::common::ByteView;
 use symbolic::symcache::{SourceLocation, SymCache};
 
 use super::names;
+use super::pe::ExportTable;
+use super::search::lock;
 
-/// The function at an address.
-///
-/// It is the function whose machine code is there. Functions which the compiler inlined into it at
-/// that address are not told yet; the symcache holds them.
+/// The functions at an address, innermost first: those which the compiler inlined there, and as the
+/// last one that whose machine code it is. Empty where nothing is known.
+pub type FrameChain = Arc<[ResolvedFrame]>;
+
+/// One of the functions at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedFrame {
     /// Demangled name without parameters, shared by all frames of the function.
     pub function: Arc<str>,
-    /// Distance of the address from the function's start, in bytes.
+    /// Distance of the address from the start of the function whose machine code it is, in bytes;
+    /// the same for all functions of a chain, as an inlined one has no start.
     pub offset: u64,
     /// Full path of the source file, if the PDB tells it.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
     /// Line in that file, counted from 1.
     pub line: Option<u32>,
+    /// Whether the function is inlined into the next one of the chain.
+    pub inlined: bool,
 }
 
-/// The symbols of a module, mapped and remembered.
-pub(super) struct ModuleSymbols {
-    bytes: ByteView<'static>,
-    /// Readable names by the symcache's own.
-    names: FxHashMap<String, Arc<str>>,
+/// What a module's names are looked up in.
+pub(super) enum ModuleSymbols {
+    Symcache(SymcacheNames),
+    Exports(ExportTable),
 }
 
 impl ModuleSymbols {
-    pub(super) fn new(bytes: ByteView<'static>) -> Self {
-        Self { bytes, names: FxHashMap::default() }
-    }
-
     /// The functions at `rvas`. `size` is that of the module, 0 if unknown: a public symbol has no
     /// end, so the last function would otherwise reach on for ever.
-    pub(super) fn resolve(&mut self, rvas: &[u64], size: u64) -> Vec<Option<ResolvedFrame>> {
-        let Ok(symcache) = SymCache::parse(&self.bytes) else { return vec![None; rvas.len()] };
-        let names = &mut self.names;
-        let is_inside = |rva| size == 0 || rva < size;
+    pub(super) fn resolve(&self, rvas: &[u64], size: u64) -> Vec<FrameChain> {
+        let is_inside = |rva: &&u64| size == 0 || **rva < size;
+        match self {
+            Self::Symcache(symcache) => symcache.resolve(rvas, is_inside),
+            Self::Exports(exports) => rvas
+                .iter()
+                .map(|rva| Some(rva).filter(is_inside).and_then(|&rva| exports.function(rva)))
+                .map(|frame| frame.map_or_else(FrameChain::default, |frame| Arc::new([frame])))
+                .collect(),
+        }
+    }
+}
+
+/// A mapped symcache, and the texts that were made of it.
+pub(super) struct SymcacheNames {
+    bytes: ByteView<'static>,
+    texts: Mutex<Texts>,
+}
+
+/// Texts which many frames share.
+#[derive(Default)]
+struct Texts {
+    /// Readable names by place and length of the symcache's own, which stay where they are.
+    names: FxHashMap<(usize, usize), Arc<str>>,
+    files: FxHashMap<String, Arc<str>>,
+}
+
+impl SymcacheNames {
+    pub(super) fn new(bytes: ByteView<'static>) -> Self {
+        Self { bytes, texts: Mutex::default() }
+    }
+
+    fn resolve(&self, rvas: &[u64], is_inside: impl Fn(&&u64) -> bool) -> Vec<FrameChain> {
+        let Ok(symcache) = SymCache::parse(&self.bytes) else {
+            return vec![FrameChain::default(); rvas.len()];
+        };
+        let mut texts = lock(&self.texts);
+        // One list for all, as most addresses lie in one function only.
+        let mut locations = Vec::new();
         rvas.iter()
-            .map(|&rva| {
-                // Locations run from the innermost inlined function to the physical one.
-                let location = symcache.lookup(rva).last().filter(|_| is_inside(rva))?;
-                Some(frame(&location, rva, names))
+            .map(|rva| {
+                locations.clear();
+                locations.extend(
+                    Some(rva)
+                        .filter(&is_inside)
+                        .map(|&rva| symcache.lookup(rva))
+                        .into_iter()
+                        .flatten(),
+                );
+                chain(&locations, *rva, &mut texts)
             })
             .collect()
     }
 }
 
-fn frame(
-    location: &SourceLocation<'_, '_>,
-    rva: u64,
-    names: &mut FxHashMap<String, Arc<str>>,
-) -> ResolvedFrame {
-    let function = location.function();
-    ResolvedFrame {
-        function: shared_name(function.name(), names),
-        offset: rva.saturating_sub(u64::from(function.entry_pc())),
-        file: location.file().map(|file| file.full_path()),
+/// `locations` run from the innermost inlined function to the physical one.
+fn chain(locations: &[SourceLocation<'_, '_>], rva: u64, texts: &mut Texts) -> FrameChain {
+    let Some((physical, inlined)) = locations.split_last() else { return FrameChain::default() };
+    let offset = rva.saturating_sub(u64::from(physical.function().entry_pc()));
+    let frames = locations.iter().enumerate().map(|(at, location)| ResolvedFrame {
+        function: texts.name(location.function().name()),
+        offset,
+        file: location.file().map(|file| texts.file(file.full_path())),
         line: Some(location.line()).filter(|line| *line != 0),
-    }
+        inlined: at < inlined.len(),
+    });
+    frames.collect()
 }
 
-/// Demangles every name once.
-fn shared_name(name: &str, names: &mut FxHashMap<String, Arc<str>>) -> Arc<str> {
-    if let Some(known) = names.get(name) {
-        return known.clone();
+impl Texts {
+    /// Demangles every name once.
+    fn name(&mut self, name: &str) -> Arc<str> {
+        let place = (name.as_ptr() as usize, name.len());
+        self.names.entry(place).or_insert_with(|| names::readable(name).into()).clone()
     }
-    let readable: Arc<str> = names::readable(name).into();
-    names.insert(name.to_owned(), readable.clone());
-    readable
+
+    fn file(&mut self, path: String) -> Arc<str> {
+        if let Some(known) = self.files.get(&path) {
+            return known.clone();
+        }
+        let shared: Arc<str> = path.as_str().into();
+        self.files.insert(path, shared.clone());
+        shared
+    }
 }

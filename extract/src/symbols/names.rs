@@ -83,6 +83,20 @@ mod tests {
             ("?CreateEventW@EventManager@@QEAAPEAXPEBG@Z", "EventManager::CreateEventW"),
             ("??1EventManager@@QEAA@XZ", "EventManager::~EventManager"),
             ("_ZN5Cache4OpenEi", "Cache::Open"),
+            ("??$Find@H@Cache@@QEAAHH@Z", "Cache::Find<int>"),
+            ("??RLess@@QEBA_NHH@Z", "Less::operator()"),
+        ];
+        for (mangled, readable_name) in pairs {
+            assert_eq!(readable(mangled), readable_name);
+        }
+    }
+
+    #[test]
+    fn rust_names_of_both_kinds_lose_their_hash() {
+        let pairs = [
+            ("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "core::ptr::drop_in_place"),
+            ("_RNvNtCs1234_7mycrate5cache4open", "mycrate::cache::open"),
+            ("_RINvNtC3std3mem8align_ofdE", "std::mem::align_of::<f64>"),
         ];
         for (mangled, readable_name) in pairs {
             assert_eq!(readable(mangled), readable_name);

@@ -1,13 +1,14 @@
-//! Whoever wants to see downloads go on.
+//! Whoever wants to see the search for symbols go on.
 
 use std::path::PathBuf;
 
-use super::identity::PdbIdentity;
+use super::identity::{ModuleIdentity, PdbIdentity};
 
-/// Follows [`Symbolizer::prepare`](super::Symbolizer::prepare), which calls it on its own thread.
+/// Follows [`Symbolizer::prepare`](super::Symbolizer::prepare) and
+/// [`Symbolizer::resolve_all`](super::Symbolizer::resolve_all), which calls it from several threads.
 ///
 /// Several downloads are under way at once; the PDB tells them apart.
-pub trait SymbolObserver {
+pub trait SymbolObserver: Sync {
     /// So many PDBs are not at hand and will be asked for.
     fn planned(&self, _files: usize) {}
 
@@ -21,7 +22,10 @@ pub trait SymbolObserver {
     /// The search for a PDB ended.
     fn finished(&self, _pdb: &PdbIdentity, _end: &DownloadEnd) {}
 
-    /// Asked often; on `true` all downloads stop. They go on from there the next time.
+    /// The frames of a module are resolved, as far as they can be; so many modules of all are done.
+    fn resolved(&self, _module: &ModuleIdentity, _done: usize, _of: usize) {}
+
+    /// Asked often; on `true` everything stops. It goes on from there the next time.
     fn is_cancelled(&self) -> bool {
         false
     }

@@ -57,10 +57,14 @@ impl PdbFile {
     /// Converts all functions and public symbols to a symcache.
     ///
     /// A PDB that can be read in part only is refused: a missing function would lend its addresses
-    /// the name of its neighbour.
-    pub(super) fn to_symcache(&self) -> Result<Vec<u8>, SymbolFileError> {
+    /// the name of its neighbour. Ends early, with an error, once `is_cancelled` says so.
+    pub(super) fn to_symcache(
+        &self,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<u8>, SymbolFileError> {
         self.guarded(|pdb| {
-            types::check_order(pdb)?;
+            types::check_types(pdb)?;
+            types::check_scopes(pdb)?;
             let arch = pdb.arch();
             // Not `SymCacheConverter::process_object`: it strips leading underscores also where
             // they are part of the name (`_beginthreadex` on x64).
@@ -69,6 +73,9 @@ impl PdbFile {
             converter.set_debug_id(pdb.debug_id());
             for function in pdb.debug_session()?.functions() {
                 let mut function = function?;
+                if is_cancelled() {
+                    return Err("cancelled".into());
+                }
                 cut_parameters(&mut function);
                 converter.process_symbolic_function(&function);
             }

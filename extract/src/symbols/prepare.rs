@@ -1,65 +1,58 @@
 //! Many modules at once: their PDBs are there before the first frame is resolved.
 
+use std::path::Path;
+
 use rustc_hash::FxHashSet;
 
-use super::downloads::Wanted;
+use super::identity::{ModuleIdentity, PdbIdentity, StoreKey};
 use super::observer::SymbolObserver;
-use super::{FileStamp, Path};
-use super::{ModuleIdentity, PdbFile, PdbIdentity, Search, State, StoreKey, Symbolizer};
+use super::pdb::PdbFile;
+use super::search::{Progress, Search, lock};
+use super::symcache::FileStamp;
 
-impl Symbolizer {
-    /// Downloads the PDBs of modules that are in no local place of the path, several at a time.
-    ///
-    /// [`Symbolizer::resolve`] finds them then, and asks no server for what is missing. It works
-    /// without, but downloads one by one. Cancelled downloads are continued by the next call.
-    pub fn prepare(&self, modules: &[ModuleIdentity], observer: &dyn SymbolObserver) {
-        let (wanted, downloads) = {
-            let mut state = self.state();
-            let downloads = state.search.locator.downloads();
-            if downloads.is_offline() {
-                return;
-            }
-            (state.not_at_hand(modules, observer), downloads)
-        };
-        if !wanted.is_empty() && !observer.is_cancelled() {
-            downloads.fetch(&wanted, observer);
-        }
-    }
-
-    /// Looks again for what was not found, also on servers that did not have it or gave no answer,
-    /// in this session and before.
-    pub fn forget_missing(&self) {
-        let mut state = self.state();
-        state.found.retain(|_, found| found.symbols.is_some());
-        state.search.locator.forget_missing();
-    }
-}
-
-impl State {
-    fn not_at_hand(
-        &mut self,
-        modules: &[ModuleIdentity],
+impl Search {
+    /// Downloads the PDBs of modules that are in no local place of the path.
+    pub(super) fn prepare<'a>(
+        &self,
+        modules: impl IntoIterator<Item = &'a ModuleIdentity>,
         observer: &dyn SymbolObserver,
-    ) -> Vec<Wanted> {
+    ) {
+        if !self.locator.has_servers() {
+            return;
+        }
         let mut seen = FxHashSet::default();
         let mut wanted = Vec::new();
-        for pdb in modules.iter().filter_map(|module| module.pdb.as_ref()) {
-            if self.found.contains_key(pdb) || !seen.insert(pdb) || observer.is_cancelled() {
-                continue;
+        for pdb in modules.into_iter().filter_map(|module| module.pdb.as_ref()) {
+            if observer.is_cancelled() {
+                return;
             }
-            if let Some(key) = StoreKey::new(pdb)
-                && !self.search.is_at_hand(&key, pdb)
+            if seen.insert(pdb)
+                && let Some(key) = StoreKey::new(pdb)
+                && self.needs_server(&key, pdb)
             {
                 wanted.push((key, pdb.clone()));
             }
         }
-        wanted
+        self.locator.download_all(&wanted, observer);
     }
-}
 
-impl Search {
+    /// Looks again for what was not found.
+    pub(super) fn forget_missing(&self) {
+        self.pdbs.forget_missing();
+        self.images.forget_missing();
+        self.locator.forget_missing();
+    }
+
+    fn needs_server(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
+        match &*lock(&self.pdbs.slot(pdb)) {
+            Progress::New => !self.is_at_hand(key, pdb),
+            Progress::OnlyServersLeft(_) => true,
+            Progress::Done(_) => false,
+        }
+    }
+
     /// Whether the PDB is in a local place, or its symcache serves instead.
-    fn is_at_hand(&mut self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
+    fn is_at_hand(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
         let stored = self.store.open(key, pdb).map(|stored| stored.source);
         if stored.is_some() && self.store_is_on_path {
             return true;

@@ -33,6 +33,10 @@ pub struct ModuleReport {
     pub origin: Option<Origin>,
     /// A converted symcache that could not be kept for the next session, and why.
     pub unsaved: Option<Arc<SymbolFileError>>,
+    /// How many distinct addresses in the module were asked for.
+    pub wanted: usize,
+    /// How many of these got a name.
+    pub named: usize,
 }
 
 /// How the search for the symbols of a module ended.
@@ -44,6 +48,11 @@ pub enum Outcome {
         file: PathBuf,
         /// Whether an earlier session had converted the PDB.
         was_converted: bool,
+    },
+    /// There is no PDB, but the image, whose exports give names to some functions.
+    ResolvedFromExports {
+        /// The image.
+        file: PathBuf,
     },
     /// The trace has no RSDS record for the image, so that no PDB can be proven to belong to it.
     NoPdbIdentity,
@@ -136,7 +145,20 @@ pub enum SymbolFileError {
         /// What the file says it is, under the name that was asked for.
         found: PdbIdentity,
     },
-    /// The PDB can not be read as one.
+    /// The image is another build of the module.
+    #[error(
+        "{} has time stamp {:#x} and size {:#x}, but the trace needs time stamp {:#x} and size {:#x}",
+        path.display(), found.0, found.1, expected.0, expected.1
+    )]
+    WrongImage {
+        /// The refused file.
+        path: PathBuf,
+        /// Time stamp and size that the trace asks for.
+        expected: (u32, u64),
+        /// What the file says.
+        found: (u32, u64),
+    },
+    /// The PDB or image can not be read as one.
     #[error("{} is damaged, delete it or get it again", path.display())]
     Malformed {
         /// The refused file.
@@ -177,6 +199,7 @@ impl SymbolFileError {
     pub fn path(&self) -> &Path {
         match self {
             Self::WrongIdentity { path, .. }
+            | Self::WrongImage { path, .. }
             | Self::Malformed { path, .. }
             | Self::TooLarge { path, .. }
             | Self::Pointer { path, .. }
@@ -188,6 +211,7 @@ impl SymbolFileError {
     pub(super) fn at(mut self, name: PathBuf) -> Self {
         match &mut self {
             Self::WrongIdentity { path, .. }
+            | Self::WrongImage { path, .. }
             | Self::Malformed { path, .. }
             | Self::TooLarge { path, .. }
             | Self::Pointer { path, .. }
@@ -209,12 +233,14 @@ impl ModuleReport {
             skipped: Vec::new(),
             origin: None,
             unsaved: None,
+            wanted: 0,
+            named: 0,
         }
     }
 
     /// Whether the module's frames can have names.
     pub fn is_resolved(&self) -> bool {
-        matches!(self.outcome, Outcome::Resolved { .. })
+        matches!(self.outcome, Outcome::Resolved { .. } | Outcome::ResolvedFromExports { .. })
     }
 }
 
@@ -223,6 +249,9 @@ impl fmt::Display for ModuleReport {
         write!(f, "{}: ", self.module.name.escape_debug())?;
         match (&self.outcome, &self.module.pdb) {
             (Outcome::Resolved { file, .. }, _) => write!(f, "symbols from {}", file.display())?,
+            (Outcome::ResolvedFromExports { file }, _) => {
+                write!(f, "no pdb, exports from {}", file.display())?;
+            }
             (Outcome::NoPdbIdentity, _) => f.write_str("no pdb identity in the trace")?,
             (Outcome::UnusableName, pdb) => {
                 let name = pdb.as_ref().map_or("", PdbIdentity::file_name);

@@ -251,7 +251,7 @@ pub(super) fn pdb() -> TestPdb {
 }
 
 pub(super) fn is_named(symbolizer: &Symbolizer, pdb_name: &str) -> bool {
-    symbolizer.resolve(&pdb().module(pdb_name), &[0x1010]).iter().any(Option::is_some)
+    symbolizer.resolve(&pdb().module(pdb_name), &[0x1010]).iter().any(|chain| !chain.is_empty())
 }
 
 /// What the symbolizer says about the module that it was asked for last.

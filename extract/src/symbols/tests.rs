@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -67,7 +66,7 @@ fn pdb() -> TestPdb {
 }
 
 fn names(symbolizer: &Symbolizer, module: &ModuleIdentity, rvas: &[u64]) -> Vec<String> {
-    let name = |frame: Option<ResolvedFrame>| match frame {
+    let name = |chain: FrameChain| match chain.last() {
         Some(frame) => format!("{}+{:#x}", frame.function, frame.offset),
         None => "-".to_owned(),
     };
@@ -246,6 +245,81 @@ fn the_report_says_what_was_missing() {
     let symbolizer = place.symbolizer_on(";");
     names(&symbolizer, &module, &[0x1010]);
     assert_eq!(report(&symbolizer).outcome, Outcome::NoSymbolPath);
+}
+
+#[test]
+fn many_modules_are_answered_in_the_order_of_the_requests() {
+    let names: Vec<String> = (0..40).map(|n| format!("m{n}.pdb")).collect();
+    let place = names.iter().fold(Place::new(), |place, name| place.with(name, &pdb().bytes()));
+    let mut requests: Vec<(ModuleIdentity, Vec<u64>)> =
+        names.iter().map(|name| (pdb().module(name), vec![0x1044, 0x1010, 0x1044, 1])).collect();
+    requests.push((pdb().module("missing.pdb"), vec![0x1010]));
+    requests.push((pdb().module("m7.pdb"), Vec::new()));
+    let symbolizer = place.symbolizer();
+    let answers = symbolizer.resolve_all(&requests, &NoSymbolObserver);
+    assert_eq!(answers.len(), requests.len());
+    for ((module, rvas), answer) in requests.iter().zip(&answers) {
+        assert_eq!(*answer, symbolizer.resolve(module, rvas), "{}", module.name);
+    }
+    let texts = |answer: &Vec<FrameChain>| -> Vec<String> {
+        answer.iter().map(|chain| chain.iter().map(|frame| &*frame.function).collect()).collect()
+    };
+    assert!(
+        answers
+            .iter()
+            .take(40)
+            .all(|answer| { texts(answer) == ["Cache::Open", "NtOpen", "Cache::Open", ""] })
+    );
+    let reports = symbolizer.report();
+    assert_eq!(reports.len(), 41);
+    for report in reports {
+        let counts = (report.wanted, report.named);
+        assert_eq!(counts, if report.is_resolved() { (3, 2) } else { (1, 0) }, "{report}");
+    }
+}
+
+#[test]
+fn what_was_cancelled_is_resolved_the_next_time() {
+    struct After(std::sync::atomic::AtomicUsize);
+    impl SymbolObserver for After {
+        fn resolved(&self, _module: &ModuleIdentity, _done: usize, of: usize) {
+            assert_eq!(of, 20);
+            self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        }
+        fn is_cancelled(&self) -> bool {
+            self.0.load(std::sync::atomic::Ordering::SeqCst) >= 5
+        }
+    }
+    let names: Vec<String> = (0..20).map(|n| format!("m{n}.pdb")).collect();
+    let place = names.iter().fold(Place::new(), |place, name| place.with(name, &pdb().bytes()));
+    let requests: Vec<(ModuleIdentity, Vec<u64>)> =
+        names.iter().map(|name| (pdb().module(name), vec![0x1010])).collect();
+    let symbolizer = place.symbolizer();
+    let is_named = |answers: &[Vec<FrameChain>]| {
+        answers.iter().flatten().filter(|chain| !chain.is_empty()).count()
+    };
+    let answers = symbolizer.resolve_all(&requests, &After(0.into()));
+    assert_eq!(answers.len(), 20);
+    assert!((5..20).contains(&is_named(&answers)));
+    assert_eq!(is_named(&symbolizer.resolve_all(&requests, &NoSymbolObserver)), 20);
+    assert!(symbolizer.report().iter().all(ModuleReport::is_resolved));
+}
+
+#[test]
+fn threads_that_want_the_same_pdb_convert_it_once() {
+    let place = Place::new().with("a.pdb", &pdb().bytes());
+    let symbolizer = place.symbolizer();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                assert_eq!(names(&symbolizer, &pdb().module("a.pdb"), &[0x1012]), ["NtOpen+0x2"]);
+            });
+        }
+    });
+    let was_converted = false;
+    let file = place.path("plain/a.pdb");
+    assert_eq!(report(&symbolizer).outcome, Outcome::Resolved { file, was_converted });
+    assert_eq!((report(&symbolizer).wanted, report(&symbolizer).named), (1, 1));
 }
 
 #[test]

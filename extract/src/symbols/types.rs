@@ -1,10 +1,13 @@
-//! A check that the type records of a PDB describe types at all.
+//! A check that a PDB can be read with the stack and the memory there is.
 //!
 //! The names of inlined functions, and the parameters of all others, are put together from type
 //! records that refer to each other. The formatter follows these references without a limit: in a
 //! damaged PDB, a pointer to itself would take all memory, and a procedure that returns itself the
 //! stack. A type record refers only to earlier ones ("The PDB TPI and IPI Streams" in LLVM's
-//! documentation: a stream is topologically sorted), which makes a circle easy to rule out.
+//! documentation: a stream is topologically sorted), which makes a circle easy to rule out. Without
+//! circles a few records can still spell a name of any length, each naming the one before twice.
+//!
+//! Scopes of functions are read by recursion too, so they may not be nested without end.
 
 use std::error::Error;
 
@@ -13,17 +16,53 @@ use symbolic::debuginfo::pdb::{PdbObject, pdb};
 
 use self::pdb::{FallibleIterator, IdData, TypeData, TypeIndex};
 
+type CheckError = Box<dyn Error + Send + Sync>;
+
+/// Longest text of a type; several times what compilers allow for a name.
+const LONGEST_TYPE: u32 = 256 << 10;
+/// Text that a type adds to those it is made of, such as ` const *`.
+const OWN_TEXT: u32 = 16;
+/// Types made of types; a thread's stack is enough for this many.
+const DEEPEST_TYPE: u32 = 256;
+/// Functions and blocks within each other; the same.
+const DEEPEST_SCOPE: usize = 512;
+
+/// How a type's text is put together.
+#[derive(Clone, Copy, Default)]
+struct Text {
+    length: u32,
+    depth: u32,
+}
+
 /// Fails on the first reference to a later record, or if the records can not be walked.
-pub(super) fn check_order(object: &PdbObject<'_>) -> Result<(), Box<dyn Error + Send + Sync>> {
+pub(super) fn check_types(object: &PdbObject<'_>) -> Result<(), CheckError> {
     let mut file = object.inner().write();
     let types = file.type_information()?;
     let mut records = types.iter();
+    // Of every record, from the first index on.
+    let mut texts: Vec<Text> = Vec::new();
+    let mut first = None;
     while let Some(record) = records.next()? {
+        let index = record.index().0;
+        let first = *first.get_or_insert(index);
         // Records of an unknown kind are not followed by the formatter either.
-        let Ok(data) = record.parse() else { continue };
+        let Ok(data) = record.parse() else {
+            texts.push(Text::default());
+            continue;
+        };
+        let name = data.name().map_or(0, |name| u32::try_from(name.len()).unwrap_or(u32::MAX));
+        let mut text = Text { length: name.saturating_add(OWN_TEXT), depth: 0 };
         for target in references(&data) {
-            ensure_earlier(target.0, record.index().0)?;
+            ensure_earlier(target.0, index)?;
+            let part = target.0.checked_sub(first).and_then(|at| texts.get(at as usize));
+            let part = part.copied().unwrap_or_default();
+            text.length = text.length.saturating_add(part.length);
+            text.depth = text.depth.max(part.depth + 1);
         }
+        if text.length > LONGEST_TYPE || text.depth > DEEPEST_TYPE {
+            return Err(format!("type record {index:#x} has a text without end").into());
+        }
+        texts.push(text);
     }
     let ids = file.id_information()?;
     let mut records = ids.iter();
@@ -32,6 +71,29 @@ pub(super) fn check_order(object: &PdbObject<'_>) -> Result<(), Box<dyn Error + 
             && let Some(scope) = function.scope
         {
             ensure_earlier(scope.0, record.index().0)?;
+        }
+    }
+    Ok(())
+}
+
+/// Fails if scopes are nested so deep that no compiler wrote them.
+pub(super) fn check_scopes(object: &PdbObject<'_>) -> Result<(), CheckError> {
+    let mut file = object.inner().write();
+    let debug_information = file.debug_information()?;
+    let mut modules = debug_information.modules()?;
+    while let Some(module) = modules.next()? {
+        let Some(module) = file.module_info(&module)? else { continue };
+        let mut symbols = module.symbols()?;
+        let mut depth = 0_usize;
+        while let Some(symbol) = symbols.next()? {
+            if symbol.starts_scope() {
+                depth += 1;
+            } else if symbol.ends_scope() {
+                depth = depth.saturating_sub(1);
+            }
+            if depth > DEEPEST_SCOPE {
+                return Err("scopes are nested without end".into());
+            }
         }
     }
     Ok(())

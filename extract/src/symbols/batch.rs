@@ -1,0 +1,103 @@
+//! Names for the frames of many modules, side by side.
+
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::Symbolizer;
+use super::identity::ModuleIdentity;
+use super::module::FrameChain;
+use super::observer::SymbolObserver;
+use super::search::{Effort, lock};
+
+/// The request at each index, until nobody wants another.
+struct Queue<'a> {
+    indexes: &'a [usize],
+    next: AtomicUsize,
+}
+
+impl Iterator for &Queue<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        self.indexes.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
+    }
+}
+
+/// The requests, and how far they are.
+struct Batch<'a> {
+    symbolizer: &'a Symbolizer,
+    requests: &'a [(ModuleIdentity, Vec<u64>)],
+    observer: &'a dyn SymbolObserver,
+    answers: Vec<Mutex<Option<Vec<FrameChain>>>>,
+    done: AtomicUsize,
+}
+
+pub(super) fn resolve_all(
+    symbolizer: &Symbolizer,
+    requests: &[(ModuleIdentity, Vec<u64>)],
+    observer: &dyn SymbolObserver,
+) -> Vec<Vec<FrameChain>> {
+    let batch = Batch {
+        symbolizer,
+        requests,
+        observer,
+        answers: requests.iter().map(|_| Mutex::default()).collect(),
+        done: AtomicUsize::new(0),
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    // The most frames first, so that no thread is left with a large module when the others are done.
+    let mut all: Vec<usize> = (0..requests.len()).collect();
+    all.sort_by_key(|&index| requests.get(index).map_or(0, |(_, rvas)| usize::MAX - rvas.len()));
+    batch.work(&all, threads, false);
+    let missing: Vec<usize> = all.into_iter().filter(|&index| batch.is_open(index)).collect();
+    let open = missing.iter().filter_map(|&index| requests.get(index));
+    symbolizer.search.prepare(open.map(|(module, _)| module), observer);
+    batch.work(&missing, threads, true);
+    let answers = batch.answers.into_iter().zip(requests);
+    answers
+        .map(|(answer, (_, rvas))| {
+            let answer = answer.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            answer.unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
+        })
+        .collect()
+}
+
+impl Batch<'_> {
+    fn work(&self, indexes: &[usize], threads: usize, may_download: bool) {
+        let queue = Queue { indexes, next: AtomicUsize::new(0) };
+        let run = || {
+            for index in &queue {
+                if self.observer.is_cancelled() {
+                    return;
+                }
+                self.resolve(index, may_download);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..threads.min(indexes.len()) {
+                scope.spawn(run);
+            }
+            run();
+        });
+    }
+
+    fn is_open(&self, index: usize) -> bool {
+        self.answers.get(index).is_some_and(|answer| lock(answer).is_none())
+    }
+
+    fn resolve(&self, index: usize, may_download: bool) {
+        let (Some((module, rvas)), Some(slot)) =
+            (self.requests.get(index), self.answers.get(index))
+        else {
+            return;
+        };
+        let effort = Effort { may_download, observer: self.observer };
+        if let Some(chains) = self.symbolizer.resolve_one(module, rvas, effort) {
+            *lock(slot) = Some(chains);
+            let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+            self.observer.resolved(module, done, self.requests.len());
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The search for the symbols of a module, each PDB and each image once a session.
+
+use std::hash::Hash;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+use symbolic::common::ByteView;
+
+use super::SymbolizerOptions;
+use super::folders::Candidate;
+use super::gate::Gate;
+use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
+use super::install::Form;
+use super::locate::Locator;
+use super::module::{ModuleSymbols, SymcacheNames};
+use super::observer::SymbolObserver;
+use super::path::{self, SymbolPath};
+use super::pdb::PdbFile;
+use super::pe::ExportTable;
+use super::report::{ModuleReport, Origin, Outcome, SearchNotes, SymbolFileError};
+use super::symcache::{FileStamp, SymcacheStore};
+
+/// PDBs that are converted at once have this many bytes at most, unless a single one is larger.
+/// A conversion takes about four times the size of its PDB.
+const CONVERTED_AT_ONCE: u64 = 512 << 20;
+
+/// Where symbols come from, and what was found.
+///
+/// Calls from several threads go on side by side; only those for the same file wait for each other.
+pub(super) struct Search {
+    is_empty: bool,
+    pub(super) locator: Locator,
+    pub(super) store: SymcacheStore,
+    /// The symcaches lie in a cache folder of the path and so are on the path themselves.
+    pub(super) store_is_on_path: bool,
+    conversions: Gate,
+    /// By identity of the PDB, as modules at several paths may share one.
+    pub(super) pdbs: Slots<PdbIdentity>,
+    pub(super) images: Slots<ImageIdentity>,
+}
+
+/// What the search for a file ended in. Without symbols, the outcome says why.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) symbols: Option<Arc<ModuleSymbols>>,
+    outcome: Outcome,
+    origin: Option<Origin>,
+    notes: SearchNotes,
+    unsaved: Option<Arc<SymbolFileError>>,
+}
+
+/// How far a caller wants to go.
+#[derive(Clone, Copy)]
+pub(super) struct Effort<'a> {
+    /// Whether servers may be asked.
+    pub(super) may_download: bool,
+    pub(super) observer: &'a dyn SymbolObserver,
+}
+
+/// Searches by what is searched.
+pub(super) struct Slots<K>(Mutex<FxHashMap<K, Arc<Mutex<Progress>>>>);
+
+/// How far a search is.
+#[derive(Clone, Default)]
+pub(super) enum Progress {
+    #[default]
+    New,
+    /// Not in any local place.
+    OnlyServersLeft(Found),
+    Done(Found),
+}
+
+impl Search {
+    pub(super) fn new(path: &SymbolPath, options: SymbolizerOptions) -> Self {
+        let own_cache = path.first_cache().filter(|_| options.symcache_folder.is_none());
+        let store_is_on_path = own_cache.is_some();
+        let locator = Locator::new(path, &options);
+        let folder = options.symcache_folder.or(own_cache).or_else(path::platform_cache);
+        Self {
+            is_empty: path.is_empty(),
+            locator,
+            store: SymcacheStore::new(folder),
+            store_is_on_path,
+            conversions: Gate::new(CONVERTED_AT_ONCE),
+            pdbs: Slots::default(),
+            images: Slots::default(),
+        }
+    }
+
+    /// The symbols of a module, from its PDB or else its image. `None` if the effort did not
+    /// suffice; a later call goes on from there.
+    pub(super) fn symbols(&self, module: &ModuleIdentity, effort: Effort<'_>) -> Option<Found> {
+        if self.is_empty {
+            return Some(Found::nothing(Outcome::NoSymbolPath));
+        }
+        let pdb = match &module.pdb {
+            Some(pdb) => self.pdb(pdb, effort)?,
+            None => Found::nothing(Outcome::NoPdbIdentity),
+        };
+        match ImageIdentity::new(module).filter(|_| pdb.symbols.is_none()) {
+            Some(image) => Some(pdb.or(self.image(&image))),
+            None => Some(pdb),
+        }
+    }
+
+    /// What is known of a module by now.
+    pub(super) fn report(&self, module: &ModuleIdentity) -> ModuleReport {
+        let pdb = match &module.pdb {
+            _ if self.is_empty => Found::nothing(Outcome::NoSymbolPath),
+            Some(pdb) => self.pdbs.known(pdb).unwrap_or(Found::nothing(Outcome::NotFound)),
+            None => Found::nothing(Outcome::NoPdbIdentity),
+        };
+        let image = ImageIdentity::new(module).filter(|_| pdb.symbols.is_none());
+        let found = match image.and_then(|image| self.images.known(&image)) {
+            Some(image) => pdb.or(image),
+            None => pdb,
+        };
+        let Found { outcome, origin, notes, unsaved, .. } = found;
+        let SearchNotes { refused, failures, missing, skipped } = notes;
+        let report = ModuleReport::new(module.clone(), outcome);
+        ModuleReport { refused, failures, missing, skipped, origin, unsaved, ..report }
+    }
+
+    /// The search order of the module documentation.
+    fn pdb(&self, pdb: &PdbIdentity, effort: Effort<'_>) -> Option<Found> {
+        let slot = self.pdbs.slot(pdb);
+        let mut progress = lock(&slot);
+        let Some(key) = StoreKey::new(pdb) else {
+            let found = Found::nothing(Outcome::UnusableName);
+            *progress = Progress::Done(found.clone());
+            return Some(found);
+        };
+        let wanted = Wanted { key: &key, pdb, effort };
+        loop {
+            let next = match &mut *progress {
+                Progress::Done(found) => return Some(found.clone()),
+                Progress::New => self.find(&wanted)?,
+                Progress::OnlyServersLeft(_) if !effort.may_download => return None,
+                Progress::OnlyServersLeft(found) => self.download(&wanted, found.clone())?,
+            };
+            *progress = next;
+        }
+    }
+
+    /// Searches the local places; `None` if cancelled.
+    fn find(&self, wanted: &Wanted<'_>) -> Option<Progress> {
+        let mut found = Found::nothing(Outcome::NotFound);
+        for candidate in self.locator.find(wanted.key) {
+            if self.take(&candidate, wanted, &mut found)? {
+                self.note_download(wanted.pdb, &mut found);
+                return Some(Progress::Done(found));
+            }
+        }
+        if self.store_is_on_path
+            && let Some(stored) = self.store.open(wanted.key, wanted.pdb)
+        {
+            found.succeed(stored.bytes, stored.path, true);
+            found.origin = Some(Origin::Symcache);
+        } else if self.locator.has_servers() {
+            return Some(Progress::OnlyServersLeft(found));
+        }
+        Some(Progress::Done(found))
+    }
+
+    /// What is in a cache may be there since this session asked for it.
+    fn note_download(&self, pdb: &PdbIdentity, found: &mut Found) {
+        let Some(fetched) = self.locator.fetched(pdb) else { return };
+        found.notes.extend(&fetched.notes);
+        if let (Some((path, address)), Outcome::Resolved { file, .. }) =
+            (&fetched.file, &found.outcome)
+            && path == file
+        {
+            found.origin = Some(Origin::Server(address.clone()));
+        }
+    }
+
+    /// Asks the servers; `None` if cancelled.
+    fn download(&self, wanted: &Wanted<'_>, mut found: Found) -> Option<Progress> {
+        let Wanted { key, pdb, effort } = *wanted;
+        let fetched = self.locator.download(key, pdb, effort.observer)?;
+        found.notes.extend(&fetched.notes);
+        if let Some((path, address)) = fetched.file.clone() {
+            let origin = Origin::Server(address);
+            self.take(&Candidate { path, form: Form::Plain, origin }, wanted, &mut found)?;
+        }
+        Some(Progress::Done(found))
+    }
+
+    /// Uses a file if it is the right PDB; otherwise notes why not. `None` if cancelled.
+    fn take(&self, candidate: &Candidate, wanted: &Wanted<'_>, found: &mut Found) -> Option<bool> {
+        let Wanted { key, pdb, effort } = *wanted;
+        if effort.observer.is_cancelled() {
+            return None;
+        }
+        let file = self.locator.file_of(candidate, key, pdb);
+        match file.and_then(|file| self.load(&file, wanted, found)) {
+            Ok(()) => {
+                found.origin = Some(candidate.origin.clone());
+                Some(true)
+            }
+            Err(_) if effort.observer.is_cancelled() => None,
+            Err(error) => {
+                found.notes.refused.push(Arc::new(error));
+                Some(false)
+            }
+        }
+    }
+
+    fn load(
+        &self,
+        file: &Path,
+        wanted: &Wanted<'_>,
+        found: &mut Found,
+    ) -> Result<(), SymbolFileError> {
+        let Wanted { key, pdb, effort } = *wanted;
+        let stamp = FileStamp::of(file).map_err(|source| SymbolFileError::Io {
+            action: "read",
+            path: file.to_owned(),
+            source,
+        })?;
+        let stored = self.store.open(key, pdb).filter(|stored| stored.source.size == stamp.size);
+        if let Some(stored) = stored {
+            // A copy of the same PDB will do, but another file in its place has to show its identity.
+            if stored.source != stamp {
+                PdbFile::open(file)?.verify(pdb)?;
+            }
+            found.succeed(stored.bytes, file.to_owned(), true);
+            return Ok(());
+        }
+        let opened = PdbFile::open(file)?;
+        opened.verify(pdb)?;
+        let symcache = {
+            let _turn = self.conversions.enter(stamp.size);
+            opened.to_symcache(&|| effort.observer.is_cancelled())?
+        };
+        let (bytes, error) = self.store.save(key, symcache, stamp);
+        found.unsaved = error.map(Arc::new);
+        found.succeed(bytes, file.to_owned(), false);
+        Ok(())
+    }
+
+    /// The exports of an image in a local place; no server is asked for images.
+    fn image(&self, image: &ImageIdentity) -> Found {
+        let slot = self.images.slot(image);
+        let mut progress = lock(&slot);
+        if let Progress::Done(found) = &*progress {
+            return found.clone();
+        }
+        let mut found = Found::nothing(Outcome::NotFound);
+        let files = StoreKey::of_image(image).map(|key| self.locator.find(&key));
+        for Candidate { path, form, origin } in files.unwrap_or_default() {
+            if form != Form::Plain {
+                continue;
+            }
+            match ExportTable::open(&path, image) {
+                Ok(exports) => {
+                    found.symbols = Some(Arc::new(ModuleSymbols::Exports(exports)));
+                    found.outcome = Outcome::ResolvedFromExports { file: path };
+                    found.origin = Some(origin);
+                    break;
+                }
+                Err(error) => found.notes.refused.push(Arc::new(error)),
+            }
+        }
+        *progress = Progress::Done(found.clone());
+        found
+    }
+}
+
+/// A PDB that is searched for.
+struct Wanted<'a> {
+    key: &'a StoreKey,
+    pdb: &'a PdbIdentity,
+    effort: Effort<'a>,
+}
+
+impl Found {
+    fn nothing(outcome: Outcome) -> Self {
+        Self { symbols: None, outcome, origin: None, notes: SearchNotes::default(), unsaved: None }
+    }
+
+    fn succeed(&mut self, bytes: ByteView<'static>, file: PathBuf, was_converted: bool) {
+        self.symbols = Some(Arc::new(ModuleSymbols::Symcache(SymcacheNames::new(bytes))));
+        self.outcome = Outcome::Resolved { file, was_converted };
+    }
+
+    /// The search for the PDB, which failed, together with that for the image. Where both failed,
+    /// it is the PDB that the user should look for.
+    fn or(mut self, image: Self) -> Self {
+        self.notes.extend(&image.notes);
+        if image.symbols.is_some() {
+            (self.symbols, self.outcome, self.origin) =
+                (image.symbols, image.outcome, image.origin);
+        }
+        self
+    }
+}
+
+impl<K: Clone + Eq + Hash> Slots<K> {
+    pub(super) fn slot(&self, key: &K) -> Arc<Mutex<Progress>> {
+        lock(&self.0).entry(key.clone()).or_default().clone()
+    }
+
+    /// Starts all searches anew that found nothing.
+    pub(super) fn forget_missing(&self) {
+        for slot in lock(&self.0).values() {
+            let mut progress = lock(slot);
+            if !progress.is_resolved() {
+                *progress = Progress::New;
+            }
+        }
+    }
+
+    /// What a search that was started has found by now.
+    fn known(&self, key: &K) -> Option<Found> {
+        let slot = lock(&self.0).get(key)?.clone();
+        match &*lock(&slot) {
+            Progress::Done(found) | Progress::OnlyServersLeft(found) => Some(found.clone()),
+            Progress::New => None,
+        }
+    }
+}
+
+impl Progress {
+    /// Whether symbols are there already.
+    pub(super) fn is_resolved(&self) -> bool {
+        matches!(self, Self::Done(found) if found.symbols.is_some())
+    }
+}
+
+impl<K> Default for Slots<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+/// Everything behind these locks is whole at any time.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
