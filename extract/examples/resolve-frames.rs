@@ -10,7 +10,7 @@ use std::time::Instant;
 use std::{env, fs};
 
 use handlescope_extract::symbols::{
-    ModuleIdentity, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
+    ModuleIdentity, NoSymbolObserver, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
 };
 use symbolic::common::ByteView;
 use symbolic::debuginfo::pe::PeObject;

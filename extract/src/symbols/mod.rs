@@ -43,6 +43,7 @@
 
 mod asked;
 mod batch;
+mod bounds;
 #[cfg(test)]
 mod download_tests;
 mod downloads;

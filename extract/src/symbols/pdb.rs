@@ -10,6 +10,7 @@ use symbolic::debuginfo::pdb::PdbObject;
 use symbolic::debuginfo::{Function, Symbol};
 use symbolic::symcache::SymCacheConverter;
 
+use super::bounds;
 use super::identity::PdbIdentity;
 use super::names;
 use super::report::SymbolFileError;
@@ -63,6 +64,7 @@ impl PdbFile {
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Vec<u8>, SymbolFileError> {
         self.guarded(|pdb| {
+            bounds::check_counts(pdb)?;
             types::check_types(pdb)?;
             types::check_scopes(pdb)?;
             let arch = pdb.arch();
@@ -95,7 +97,10 @@ impl PdbFile {
         &self,
         read: impl FnOnce(&PdbObject<'_>) -> Result<T, ParseError>,
     ) -> Result<T, SymbolFileError> {
-        let parse = || read(&PdbObject::parse(&self.bytes)?);
+        let parse = || {
+            bounds::check_streams(&self.bytes)?;
+            read(&PdbObject::parse(&self.bytes)?)
+        };
         catch_quietly(parse)
             .unwrap_or_else(|| Err("the parser gave up".into()))
             .map_err(|source| SymbolFileError::Malformed { path: self.path.clone(), source })

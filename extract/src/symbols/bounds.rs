@@ -1,0 +1,140 @@
+//! What a PDB says of its own sizes, checked before the parser believes it.
+//!
+//! The parser takes memory first and looks whether there is so much to read afterwards. In a damaged
+//! PDB, a single number would end the program, as memory that is not there can not be caught.
+
+use std::error::Error;
+
+// See `types`.
+use symbolic::debuginfo::pdb::{PdbObject, pdb};
+
+use self::pdb::StreamIndex;
+
+type CheckError = Box<dyn Error + Send + Sync>;
+
+const MAGIC: &[u8] = b"Microsoft C/C++ MSF 7.00\r\n\x1a\x44\x53\x00\x00\x00";
+/// A stream that does not exist has this size.
+const ABSENT: u32 = u32::MAX;
+const TYPES: StreamIndex = StreamIndex(2);
+const IDS: StreamIndex = StreamIndex(4);
+const LF_ARGLIST: u16 = 0x1201;
+const LF_SUBSTR_LIST: u16 = 0x1604;
+
+/// Fails if the streams are much larger than the file: then they share pages, and a small file
+/// stands for any amount of data. Only the first stream, an old directory, may lie where others
+/// are. After "The MSF File Format" in LLVM's documentation.
+pub(super) fn check_streams(file: &[u8]) -> Result<(), CheckError> {
+    if !file.starts_with(MAGIC) {
+        return Ok(());
+    }
+    let directory = directory(file).ok_or("the stream directory is not in the file")?;
+    let count = u32_at(&directory, 0).unwrap_or(0);
+    let mut rest = 2 * file.len() as u64;
+    for stream in 0..count as usize {
+        let size = u32_at(&directory, 4 + 4 * stream).ok_or("the stream directory is cut off")?;
+        let size = if size == ABSENT { 0 } else { u64::from(size) };
+        rest = rest.checked_sub(size).ok_or("the streams are larger than the file")?;
+    }
+    Ok(())
+}
+
+/// The directory, gathered from its pages.
+fn directory(file: &[u8]) -> Option<Vec<u8>> {
+    let page_size = u32_at(file, 32)? as usize;
+    let size = u32_at(file, 44)? as usize;
+    if page_size == 0 || size > file.len() {
+        return None;
+    }
+    let page = |number: u32| {
+        let at = page_size.checked_mul(number as usize)?;
+        // The last page of a file may be cut off.
+        file.get(at..file.len().min(at.checked_add(page_size)?))
+    };
+    let mut directory = Vec::with_capacity(size);
+    let pages = size.div_ceil(page_size);
+    let list_pages = (4 * pages).div_ceil(page_size);
+    for list_page in 0..list_pages {
+        let list = page(u32_at(file, 52 + 4 * list_page)?)?;
+        for entry in list.chunks_exact(4).take(pages) {
+            if directory.len() < size {
+                directory.extend_from_slice(page(u32_at(entry, 0)?)?);
+            }
+        }
+    }
+    directory.truncate(size);
+    (directory.len() == size).then_some(directory)
+}
+
+/// Fails if a list in the type records has more elements than bytes, or if there are more records.
+pub(super) fn check_counts(object: &PdbObject<'_>) -> Result<(), CheckError> {
+    let mut file = object.inner().write();
+    for index in [TYPES, IDS] {
+        // What is missing or can not be read is up to the parser.
+        let Ok(Some(stream)) = file.raw_stream(index) else { continue };
+        let bytes = stream.as_slice();
+        let header = |field: usize| u32_at(bytes, 4 * field).unwrap_or(0);
+        let (size, first, end) = (header(1), header(2), header(3));
+        // The shortest record has its length and kind.
+        if end.saturating_sub(first) as usize > bytes.len() / 4 {
+            return Err("there are more type records than bytes for them".into());
+        }
+        check_lists(bytes.get(size as usize..).unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+fn check_lists(mut records: &[u8]) -> Result<(), CheckError> {
+    while let Some(length) = u16_at(records, 0) {
+        let end = 2 + usize::from(length);
+        let Some(record) = records.get(2..end) else { break };
+        if matches!(u16_at(record, 0), Some(LF_ARGLIST | LF_SUBSTR_LIST))
+            && u32_at(record, 2).is_some_and(|count| count as usize > record.len() / 4)
+        {
+            return Err("a list of types is longer than its record".into());
+        }
+        records = records.get(end..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::TestPdb;
+    use super::*;
+
+    #[test]
+    fn streams_that_share_pages_are_refused() {
+        let intact = TestPdb::new(&[(0x1010, "NtOpen")]).bytes();
+        assert!(check_streams(&intact).is_ok());
+        // The directory lies behind the header, two page maps and its own page list.
+        let page_size = u32_at(&intact, 32).expect("a header") as usize;
+        let size_of_stream_2 = 4 * page_size + 4 + 4 * 2;
+        assert_eq!(u32_at(&intact, size_of_stream_2), Some(56));
+        for size in [2 * intact.len() as u32, 1 << 31, ABSENT - 1] {
+            let mut bytes = intact.clone();
+            bytes[size_of_stream_2..size_of_stream_2 + 4].copy_from_slice(&size.to_le_bytes());
+            assert!(check_streams(&bytes).is_err(), "{size:#x}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_types_fits_into_its_record() {
+        let list = |count: u32| {
+            let mut record = vec![14, 0, 0x01, 0x12];
+            record.extend(count.to_le_bytes());
+            record.extend([0; 8]);
+            record
+        };
+        assert!(check_lists(&list(2)).is_ok());
+        assert!(check_lists(&[list(2), list(2)].concat()).is_ok());
+        assert!(check_lists(&list(0xf000_0000)).is_err());
+    }
+}
