@@ -105,7 +105,10 @@ impl FrameNames for Impatient {
     fn resolve(&self, _: &ModuleIdentity, rvas: &[u64]) -> Vec<Option<ResolvedFrame>> {
         self.0.cancel();
         let function = "f".into();
-        vec![Some(ResolvedFrame { function, offset: 0, file: None, line: None }); rvas.len()]
+        vec![
+            Some(ResolvedFrame { function, offset: 0, file: None, line: None, inlined: false });
+            rvas.len()
+        ]
     }
 }
 

@@ -10,7 +10,7 @@ use super::search::lock;
 
 /// Modules in the order they were first asked for.
 #[derive(Default)]
-pub(super) struct Asked(Mutex<Modules>);
+pub(super) struct AskedModules(Mutex<Modules>);
 
 #[derive(Default)]
 struct Modules {
@@ -29,7 +29,7 @@ struct AskedFrames {
     named: usize,
 }
 
-impl Asked {
+impl AskedModules {
     /// Notes the module.
     pub(super) fn module(&self, module: &ModuleIdentity) -> Arc<AskedModule> {
         let mut guard = lock(&self.0);

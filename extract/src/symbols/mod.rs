@@ -91,7 +91,7 @@ pub use self::path::SymbolPath;
 pub use self::report::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure, SymbolFileError};
 pub use self::sources::{ServerChoice, SymbolSources, SymbolSourcesError};
 
-use self::asked::Asked;
+use self::asked::AskedModules;
 use self::search::{Effort, Search};
 
 /// Resolves addresses of modules along a symbol path, and remembers what it found.
@@ -101,7 +101,7 @@ use self::search::{Effort, Search};
 pub struct Symbolizer {
     path: SymbolPath,
     search: Search,
-    asked: Asked,
+    asked: AskedModules,
 }
 
 /// What is not in the symbol path.
@@ -132,7 +132,7 @@ impl Default for SymbolizerOptions {
 impl Symbolizer {
     /// Looks nothing up yet.
     pub fn new(path: SymbolPath, options: SymbolizerOptions) -> Self {
-        Self { search: Search::new(&path, options), path, asked: Asked::default() }
+        Self { search: Search::new(&path, options), path, asked: AskedModules::default() }
     }
 
     /// The path that symbols are looked for on.
