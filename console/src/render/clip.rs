@@ -94,6 +94,20 @@ impl<W: Write> Write for Clip<W> {
     }
 }
 
+/// A name of at most so many columns: a long one keeps its end, by which names mostly differ.
+pub(super) fn shortened(name: &str, width: usize) -> Cow<'_, str> {
+    if measure_text_width(name) <= width {
+        return Cow::Borrowed(name);
+    }
+    let mut columns = 1; // of the ellipsis
+    let kept = name.char_indices().rev().take_while(|(_, character)| {
+        columns += measure_text_width(character.encode_utf8(&mut [0; 4]));
+        columns <= width
+    });
+    let start = kept.last().map_or(name.len(), |(start, _)| start);
+    Cow::Owned(format!("{CUT}{}", &name[start..]))
+}
+
 /// A line with blanks up to the next tab stop instead of tabs.
 fn without_tabs(line: &str) -> Cow<'_, str> {
     if !line.contains('\t') {
@@ -144,6 +158,20 @@ mod tests {
     fn a_wide_character_takes_two_columns() {
         assert_eq!(clipped("日本語\n日本\n", 5), "日本…\n日本\n");
         assert_eq!(clipped("日本語\n", 4), "日…\n");
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_end() {
+        for (name, width, expected) in [
+            (r"\Base\Event_1", 13, r"\Base\Event_1"),
+            (r"\Base\Event_1", 8, "…Event_1"),
+            ("日本語", 5, "…本語"),
+            ("日本語", 4, "…語"),
+            ("ab", 1, "…"),
+            ("ab", 0, "…"),
+        ] {
+            assert_eq!(shortened(name, width), expected, "{name} {width}");
+        }
     }
 
     #[test]

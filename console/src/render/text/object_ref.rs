@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use console::measure_text_width;
 use handlescope_model::EventKind;
 use nu_ansi_term::Color;
 
@@ -12,8 +13,12 @@ use super::stack::StackStyle;
 use super::totals::{OpenTable, Summary};
 use crate::command::{ObjectRefArgs, ShowTotal};
 use crate::query::{FileAnswer, Listing, ObjectRefAnswer, Selected, UNKNOWN_LIFETIME_NS, count_by};
+use crate::render::clip::shortened;
 use crate::render::time::{Clock, Seconds};
 use crate::settings::Display;
+
+/// Columns that a name gets on however narrow a screen.
+const SHORTEST_NAME: usize = 16;
 
 pub(in crate::render) fn object_ref(
     answer: &ObjectRefAnswer<'_>,
@@ -119,15 +124,24 @@ impl ObjectLine<'_> {
         if tables.objects.is_mapping(object) {
             return writeln!(out, "Id: {id} MappingObject: 0x{pointer:X} Lifetime: {lifetime} s");
         }
-        let name = Clean(self.listing.name(object).unwrap_or_default());
         let kind = Clean(tables.types.get(tables.objects.type_id(object))).to_string();
         let kind = self.display.screen.paint(Color::Green, kind);
-        write!(out, "Id: {id} Object: 0x{pointer:X} {name} Lifetime: {lifetime} s  Type: {kind} ")?;
-        self.write_handles(out)
+        let before = format!("Id: {id} Object: 0x{pointer:X} ");
+        let behind = format!(" Lifetime: {lifetime} s  Type: {kind} {}", self.handles());
+        let name = Clean(self.listing.name(object).unwrap_or_default()).to_string();
+        let name = match self.display.screen.width.filter(|_| self.display.clip) {
+            // What stands behind a long name says more than its middle.
+            Some(width) => {
+                let used = measure_text_width(&before) + measure_text_width(&behind);
+                shortened(&name, width.saturating_sub(used).max(SHORTEST_NAME))
+            }
+            None => name.into(),
+        };
+        writeln!(out, "{before}{name}{behind}")
     }
 
-    /// Writes what became of the object's handles.
-    fn write_handles(&self, out: &mut impl Write) -> io::Result<()> {
+    /// What became of the object's handles.
+    fn handles(&self) -> String {
         let [created, duplicated, closed] = self.count_events();
         let tables = &self.file.file;
         let existing = tables.objects.existing(self.selected.object());
@@ -136,13 +150,12 @@ impl ObjectLine<'_> {
             (0, 1, Some((owner, handle))) => {
                 let owner = self.style.marked(tables.processes.get(owner));
                 let owner = self.display.screen.paint(Color::Magenta, owner);
-                writeln!(out, "Owner: {owner}, Handle Value: 0x{handle:X}")
+                format!("Owner: {owner}, Handle Value: 0x{handle:X}")
             }
-            (0, count, Some(_)) => writeln!(out, "Handle Count: {count}"),
+            (0, count, Some(_)) => format!("Handle Count: {count}"),
             _ => {
                 let open = created + duplicated - closed;
-                let counts = format!("{created}+{duplicated}-{closed} = {open}");
-                writeln!(out, "Create+Duplicate-Close: {counts}")
+                format!("Create+Duplicate-Close: {created}+{duplicated}-{closed} = {open}")
             }
         }
     }
