@@ -3,20 +3,22 @@
 //! Nothing here sleeps: a thread feeds what the program writes to the emulator, and tests wait until
 //! the screen shows what they expect.
 
+mod shared;
 mod view;
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pty_process::Size;
 use pty_process::blocking::{self, Pty};
-use vt100::{Callbacks, Cell, Color, Parser};
+use vt100::{Cell, Color, Parser};
 
 use crate::binary::handlescope;
+use shared::{Answers, Shared, State, read};
 pub use view::View;
 use view::scrolled;
 
@@ -62,60 +64,6 @@ pub struct Terminal {
     reader: Option<JoinHandle<()>>,
 }
 
-/// What the thread that reads shares with the test.
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-struct State {
-    parser: Parser<Answers>,
-    /// Whether the program has closed the terminal.
-    is_closed: bool,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What the screen owes the program, and what it did not understand.
-#[derive(Default)]
-struct Answers {
-    pending: Vec<u8>,
-    unknown: Vec<String>,
-}
-
-impl Callbacks for Answers {
-    fn unhandled_csi(
-        &mut self,
-        screen: &mut vt100::Screen,
-        first: Option<u8>,
-        second: Option<u8>,
-        params: &[&[u16]],
-        last: char,
-    ) {
-        match (first, params, last) {
-            // "Where is the cursor?"
-            (None, [[6]], 'n') => {
-                let (row, column) = screen.cursor_position();
-                let answer = format!("\x1b[{};{}R", row + 1, column + 1);
-                self.pending.extend(answer.into_bytes());
-            }
-            _ => self.unknown.push(format!("CSI {first:?} {second:?} {params:?} {last}")),
-        }
-    }
-
-    fn unhandled_control(&mut self, _: &mut vt100::Screen, byte: u8) {
-        self.unknown.push(format!("control {byte:#04x}"));
-    }
-
-    fn unhandled_char(&mut self, _: &mut vt100::Screen, char: char) {
-        self.unknown.push(format!("character {char:?}"));
-    }
-}
-
 impl Terminal {
     /// Starts the program with these arguments in a terminal of this size. It works in `home`, in the
     /// same clean environment as [`handlescope`].
@@ -142,8 +90,7 @@ impl Terminal {
             .spawn(program_side)
             .expect("the program starts");
         let parser = Parser::new_with_callbacks(rows, columns, SCROLLBACK, Answers::default());
-        let state = Mutex::new(State { parser, is_closed: false });
-        let shared = Arc::new(Shared { state, changed: Condvar::new() });
+        let shared = Arc::new(Shared::new(parser));
         let pty = Arc::new(pty);
         let reader = thread::spawn({
             let (pty, shared) = (Arc::clone(&pty), Arc::clone(&shared));
@@ -177,20 +124,58 @@ impl Terminal {
     /// # Panics
     /// When it is not in time, or the program ends before; the message has the screen.
     #[track_caller]
-    pub fn wait_until(&self, expected: &str, mut is_so: impl FnMut(&View<'_>) -> bool) {
+    pub fn wait_until(&self, expected: &str, is_so: impl FnMut(&View<'_>) -> bool) {
+        let state = self.watch(expected, is_so);
+        self.shared.look_away(state);
+    }
+
+    /// Presses a key that makes the program busy, and another as soon as the screen is as expected. A
+    /// program that has more to write than the terminal holds cannot have done so by then, however
+    /// slow this test is.
+    ///
+    /// # Panics
+    /// As [`Terminal::wait_until`], and when the terminal is gone.
+    #[track_caller]
+    pub fn press_while_busy(
+        &self,
+        start: Key,
+        expected: &str,
+        is_so: impl FnMut(&View<'_>) -> bool,
+        key: Key,
+    ) {
+        self.shared.lock().is_watched = true;
+        self.press(start);
+        let state = self.watch(expected, is_so);
+        self.press(key);
+        self.shared.look_away(state);
+    }
+
+    /// Waits until the screen is as expected, and holds it. Meanwhile it changes only after a look at
+    /// it, so that nothing flies by on a machine that is busy.
+    #[track_caller]
+    fn watch(
+        &self,
+        expected: &str,
+        mut is_so: impl FnMut(&View<'_>) -> bool,
+    ) -> MutexGuard<'_, State> {
         let deadline = Instant::now() + DEADLINE;
         let mut state = self.shared.lock();
+        state.is_watched = true;
         loop {
-            let is_closed = state.is_closed;
-            let view = View::new(state.parser.screen_mut());
+            let (is_closed, view) = (state.is_closed, View::new(state.parser.screen_mut()));
             if is_so(&view) {
-                return;
+                return state;
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "waited for {expected}, the screen is\n{view}");
-            assert!(!is_closed, "waited for {expected}, but the program ended:\n{view}");
-            let waited = self.shared.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if is_closed || left.is_zero() {
+                let what = if is_closed { "but the program ended:" } else { "the screen is" };
+                let message = format!("waited for {expected}, {what}\n{view}");
+                self.shared.look_away(state);
+                panic!("{message}");
+            }
+            state.is_unseen = false;
+            self.shared.changed.notify_all();
+            state = self.shared.wait_for(state, left);
         }
     }
 
@@ -306,8 +291,7 @@ impl Terminal {
             let left = deadline.saturating_duration_since(Instant::now());
             let view = View::new(state.parser.screen_mut());
             assert!(!left.is_zero(), "the program does not end, the screen is\n{view}");
-            let waited = self.shared.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = self.shared.wait_for(state, left);
         }
         drop(state);
         self.child.wait().expect("the program can be waited for").code()
@@ -316,32 +300,13 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        // A test that failed while it watched looks no more.
+        self.shared.look_away(self.shared.lock());
         // Harmless when it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
         }
-    }
-}
-
-/// Feeds the screen until the program closes the terminal.
-fn read(pty: &Pty, shared: &Shared) {
-    let mut buffer = [0; 4096];
-    loop {
-        let mut terminal = pty;
-        // When the other side is closed some systems report an error, others an end.
-        let count = terminal.read(&mut buffer).unwrap_or(0);
-        let mut state = shared.lock();
-        state.is_closed = count == 0;
-        state.parser.process(&buffer[..count]);
-        let answers = std::mem::take(&mut state.parser.callbacks_mut().pending);
-        drop(state);
-        shared.changed.notify_all();
-        if count == 0 {
-            return;
-        }
-        // The program may have ended without waiting for the answer.
-        let _ = terminal.write_all(&answers);
     }
 }

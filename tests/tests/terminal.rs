@@ -5,7 +5,7 @@ use std::fs;
 
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use handlescope_tests::binary::{Shell, handlescope, sample_symbols};
-use handlescope_tests::terminal::{Key, Terminal};
+use handlescope_tests::terminal::{Key, Terminal, View};
 use vt100::Color;
 
 const PROMPT: &str = "leaky.etl> ";
@@ -265,13 +265,13 @@ fn ctrl_c_cancels_a_query_and_keeps_the_session() {
     terminal.wait_for_line(PROMPT);
     terminal.send(".dump ObjectRef");
     terminal.wait_for_line("large.etl> .dump ObjectRef");
-    terminal.press(Key::Enter);
-    // It prints for long, so that there is time to press the key while it does.
-    terminal.wait_until("objects on all of the screen", |view| {
+    // It prints far more than a terminal holds.
+    let is_in_the_middle = |view: &View<'_>| {
         view.lines().all(|line| !line.contains(PROMPT.trim_end()))
             && view.lines().any(|line| line.starts_with("Id: "))
-    });
-    terminal.press(Key::Ctrl('c'));
+    };
+    let busy = "objects on all of the screen";
+    terminal.press_while_busy(Key::Enter, busy, is_in_the_middle, Key::Ctrl('c'));
     terminal.wait_for("cancelled");
     terminal.run(PROMPT, ".list");
     terminal.send(".quit\r");

@@ -1,0 +1,119 @@
+//! What happens between a test and the thread that feeds its screen.
+
+use std::io::{Read as _, Write as _};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pty_process::blocking::Pty;
+use vt100::{Callbacks, Parser};
+
+/// What the thread that reads shares with the test.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    pub(super) changed: Condvar,
+}
+
+/// The screen, and who looks at it.
+pub(super) struct State {
+    pub(super) parser: Parser<Answers>,
+    /// Whether the program has closed the terminal.
+    pub(super) is_closed: bool,
+    /// Whether a test waits for what it wants to see.
+    pub(super) is_watched: bool,
+    /// Whether the screen has changed since that test has looked.
+    pub(super) is_unseen: bool,
+}
+
+impl Shared {
+    pub(super) fn new(parser: Parser<Answers>) -> Self {
+        let state = State { parser, is_closed: false, is_watched: false, is_unseen: false };
+        Shared { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the other side has done something.
+    fn wait<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Shared::wait`], but not for ever.
+    pub(super) fn wait_for<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        time: Duration,
+    ) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Lets the screen change again.
+    pub(super) fn look_away(&self, mut state: MutexGuard<'_, State>) {
+        state.is_watched = false;
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+/// What the screen owes the program, and what it did not understand.
+#[derive(Default)]
+pub(super) struct Answers {
+    pub(super) pending: Vec<u8>,
+    pub(super) unknown: Vec<String>,
+}
+
+impl Callbacks for Answers {
+    fn unhandled_csi(
+        &mut self,
+        screen: &mut vt100::Screen,
+        first: Option<u8>,
+        second: Option<u8>,
+        params: &[&[u16]],
+        last: char,
+    ) {
+        match (first, params, last) {
+            // "Where is the cursor?"
+            (None, [[6]], 'n') => {
+                let (row, column) = screen.cursor_position();
+                let answer = format!("\x1b[{};{}R", row + 1, column + 1);
+                self.pending.extend(answer.into_bytes());
+            }
+            _ => self.unknown.push(format!("CSI {first:?} {second:?} {params:?} {last}")),
+        }
+    }
+
+    fn unhandled_control(&mut self, _: &mut vt100::Screen, byte: u8) {
+        self.unknown.push(format!("control {byte:#04x}"));
+    }
+
+    fn unhandled_char(&mut self, _: &mut vt100::Screen, char: char) {
+        self.unknown.push(format!("character {char:?}"));
+    }
+}
+
+/// Feeds the screen until the program closes the terminal. Whoever watches sees each piece of what it
+/// writes.
+pub(super) fn read(pty: &Pty, shared: &Shared) {
+    let mut buffer = [0; 4096];
+    loop {
+        let mut terminal = pty;
+        // When the other side is closed some systems report an error, others an end.
+        let count = terminal.read(&mut buffer).unwrap_or(0);
+        let mut state = shared.lock();
+        state.is_closed = count == 0;
+        state.parser.process(&buffer[..count]);
+        let answers = std::mem::take(&mut state.parser.callbacks_mut().pending);
+        state.is_unseen = true;
+        shared.changed.notify_all();
+        while state.is_watched && state.is_unseen {
+            state = shared.wait(state);
+        }
+        drop(state);
+        if count == 0 {
+            return;
+        }
+        // The program may have ended without waiting for the answer.
+        let _ = terminal.write_all(&answers);
+    }
+}
