@@ -8,7 +8,7 @@ use crate::assemble::assemble;
 use crate::collect::{Collector, KernelSelector};
 use crate::error::ExtractError;
 use crate::recording::OpenRecording;
-use crate::stacks::EventStacks;
+use crate::stacks::KeptStacks;
 
 /// Watches an extraction; every method may be left out.
 pub trait ExtractObserver {
@@ -76,6 +76,23 @@ pub struct ExtractSummary {
     pub warnings: Vec<ExtractWarning>,
 }
 
+/// What an extract is to hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExtractOptions {
+    /// Which stacks.
+    pub stacks: StackChoice,
+}
+
+/// Which stacks an extract keeps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StackChoice {
+    /// Those of handle events.
+    #[default]
+    HandleEvents,
+    /// Every one, of any event.
+    All,
+}
+
 /// Extracts the trace `input` into the archive `output`, whose folder must exist.
 ///
 /// The archive appears under its name only when it is complete.
@@ -85,6 +102,7 @@ pub struct ExtractSummary {
 pub fn extract(
     input: &Path,
     output: &Path,
+    options: ExtractOptions,
     observer: &dyn ExtractObserver,
 ) -> Result<ExtractSummary, ExtractError> {
     let begin = Instant::now();
@@ -92,7 +110,11 @@ pub fn extract(
     let bytes_read = open.len();
     observer.on_started(bytes_read);
     let mut selector = KernelSelector::default();
-    let mut collector = Collector::new(EventStacks::default());
+    let stacks = match options.stacks {
+        StackChoice::HandleEvents => KeptStacks::default(),
+        StackChoice::All => KeptStacks::all(),
+    };
+    let mut collector = Collector::new(stacks);
     let recording = open.read(
         &mut selector,
         |bytes| {

@@ -4,6 +4,7 @@
 //!
 //! 1. [`etl`]: bytes → buffers → events in time order; knows no payload.
 //! 2. [`kernel`]: one payload decoder per event family.
+//!    [`managed`] has those of the .NET runtime.
 //! 3. [`collect`] and [`stacks`]: events → raw columns, in one pass.
 //! 4. [`lifecycle`]: raw columns → objects, owners, leaks.
 //! 5. `assemble`: all of it → tables → archive.
@@ -23,10 +24,14 @@ mod input;
 mod intern;
 pub mod kernel;
 pub mod lifecycle;
+pub mod managed;
 mod recording;
 pub mod stacks;
 pub mod symbols;
 
 pub use error::ExtractError;
-pub use extraction::{ExtractObserver, ExtractSummary, ExtractWarning, NoObserver, extract};
+pub use extraction::{
+    ExtractObserver, ExtractOptions, ExtractSummary, ExtractWarning, NoObserver, StackChoice,
+    extract,
+};
 pub use recording::{OpenRecording, Recording};

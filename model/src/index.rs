@@ -49,6 +49,8 @@ index! {
     StackIdx;
     /// A row of the frames table.
     FrameIdx;
+    /// A row of the methods table.
+    MethodIdx;
     /// A row of the names table.
     NameIdx;
 }

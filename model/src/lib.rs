@@ -1,6 +1,6 @@
 //! What a handle trace *is*: its tables, their columns and units, and the archive they live in.
 //!
-//! A trace is fifteen columnar tables ([`Table`]). Each table has one file in [`tables`] that
+//! A trace is seventeen columnar tables ([`Table`]). Each table has one file in [`tables`] that
 //! declares its columns once: the schema ([`ColumnSpec`]), the row type and the column builder
 //! come from that declaration. An archive (`.json7z`) is a 7z file with one Parquet member per
 //! table; [`ArchiveWriter`] makes one, [`Trace`] reads it column by column.
@@ -19,12 +19,13 @@ pub use archive::{
 };
 pub use column::{Cell, ColumnSpec, ColumnType};
 pub use index::{
-    EventIdx, FrameIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, StackIdx, sentinel,
+    EventIdx, FrameIdx, MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, StackIdx, sentinel,
 };
 pub use tables::{EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, UNKNOWN_TYPE_NAME};
 
 /// Version of the table layout, stored in the trace table and in the name of no member.
 ///
 /// * 1: the first layout.
-/// * 2: product, description and company of modules.
+/// * 2: product, description and company of modules; managed methods (table `methods`, column
+///   `method` of `frames`), stacks of any event (table `stack_events`).
 pub const SCHEMA_VERSION: u32 = 2;

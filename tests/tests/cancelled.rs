@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
-use handlescope_extract::{ExtractError, ExtractObserver, NoObserver, extract};
+use handlescope_extract::{ExtractError, ExtractObserver, ExtractOptions, NoObserver, extract};
 use handlescope_model::Trace;
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
@@ -49,7 +49,7 @@ fn stop_everywhere(input: &Path, folder: &TempDir) -> u32 {
     let output = folder.path().join("x.json7z");
     for questions in 0..MANY {
         let observer = StopsAfter { questions: Cell::new(questions) };
-        match extract(input, &output, &observer) {
+        match extract(input, &output, ExtractOptions::default(), &observer) {
             Ok(_) => {
                 assert_eq!(files(folder.path()), ["x.json7z"]);
                 assert!(Trace::open(&output).is_ok());
@@ -87,9 +87,12 @@ fn a_cancelled_extraction_leaves_an_older_extract_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("x.etl"), folder.path().join("x.json7z"));
     fs::write(&input, trace()).unwrap();
-    extract(&input, &output, &NoObserver).unwrap();
+    extract(&input, &output, ExtractOptions::default(), &NoObserver).unwrap();
     let before = fs::read(&output).unwrap();
     let observer = StopsAfter { questions: Cell::new(8) };
-    assert!(matches!(extract(&input, &output, &observer), Err(ExtractError::Cancelled)));
+    assert!(matches!(
+        extract(&input, &output, ExtractOptions::default(), &observer),
+        Err(ExtractError::Cancelled)
+    ));
     assert_eq!(fs::read(&output).unwrap(), before);
 }

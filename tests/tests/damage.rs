@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use handlescope_extract::{ExtractError, NoObserver, extract};
+use handlescope_extract::{ExtractError, ExtractOptions, NoObserver, extract};
 use handlescope_model::Trace;
 use handlescope_tests::corrupt;
 use handlescope_tests::data::SharedTrace;
@@ -47,7 +47,7 @@ fn fixture(compressed: bool) -> Vec<u8> {
 fn extract_within_patience(input: PathBuf, output: PathBuf, what: &str) -> Result<u64, String> {
     let (done, ended) = mpsc::channel();
     let worker = thread::spawn(move || {
-        let result = extract(&input, &output, &NoObserver);
+        let result = extract(&input, &output, ExtractOptions::default(), &NoObserver);
         let warnings = result.map(|summary| summary.warnings.iter().map(|w| w.count).sum());
         let _ = done.send(warnings.map_err(|error: ExtractError| error.to_string()));
     });
@@ -89,7 +89,8 @@ fn extract_bytes(bytes: &[u8]) -> Vec<(String, u64)> {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
     std::fs::write(&input, bytes).unwrap();
-    let summary = extract(Path::new(&input), &output, &NoObserver).unwrap();
+    let summary =
+        extract(Path::new(&input), &output, ExtractOptions::default(), &NoObserver).unwrap();
     summary.warnings.iter().map(|w| (w.kind.to_owned(), w.count)).collect()
 }
 
@@ -147,7 +148,13 @@ fn what_is_no_trace_is_refused_with_its_name_and_the_place() {
     let input = folder.path().join("notes.etl");
     for content in [&b""[..], b"hello", &[0; 4096], &[0xFF; 100_000]] {
         std::fs::write(&input, content).unwrap();
-        let error = extract(&input, &folder.path().join("x.json7z"), &NoObserver).unwrap_err();
+        let error = extract(
+            &input,
+            &folder.path().join("x.json7z"),
+            ExtractOptions::default(),
+            &NoObserver,
+        )
+        .unwrap_err();
         let message = error.to_string();
         assert!(message.contains("notes.etl: not an .etl trace"), "{message}");
         assert!(message.contains("offset 0"), "{message}");

@@ -21,7 +21,7 @@ pub use files::{ConvertTimeArgs, DirArgs, ExtractArgs, LoadArgs};
 pub use line::{Quotes, Token, join, split};
 pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
 pub use setting::Setting;
-pub use tables::{ModuleArgs, ProcessArgs, StatsArgs};
+pub use tables::{ModuleArgs, ProcessArgs, StackArgs, StatsArgs};
 pub(crate) use values::address;
 pub use values::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
 

@@ -1,6 +1,7 @@
 //! `.dump Process`, `.dump Module` and `.dump Stats` as entered.
 
 use super::object_ref::JsonMode;
+use super::values::{SecondsRange, TopN};
 use crate::filter::{Filter, ProcessFilter};
 
 /// What was typed behind `.dump Process`.
@@ -25,6 +26,27 @@ pub struct ModuleArgs {
     pub name: Option<Filter>,
     /// `.dump Version`: only where each module lies and its version.
     pub versions: bool,
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub files: Vec<Filter>,
+    /// `-json` and `-json-pretty`.
+    pub json: JsonMode,
+    /// The command line as typed, without blanks at its ends.
+    pub text: String,
+}
+
+/// What was typed behind `.dump Stack`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StackArgs {
+    /// `-ProcessName`: stacks of these processes.
+    pub process: Option<ProcessFilter>,
+    /// `-StackFilter`: stacks with a matching frame.
+    pub stack_filter: Option<Filter>,
+    /// `-MinMaxTime`: stacks of events in this time since session start.
+    pub time: Option<SecondsRange>,
+    /// `-TopN`: only the most frequent stacks.
+    pub top: Option<TopN>,
+    /// `-ShowStack`: print the frames.
+    pub show_stack: bool,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
     /// `-json` and `-json-pretty`.

@@ -6,7 +6,7 @@ mod report;
 
 use std::path::Path;
 
-use handlescope_extract::{ExtractError, ExtractSummary, extract};
+use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, extract};
 
 pub use command::{Tally, extract_files};
 pub(crate) use paths::{Freshness, beside, freshness, in_cache, prepare_folder, side_by_side};
@@ -23,7 +23,7 @@ pub(crate) fn run(
 ) -> Result<ExtractSummary, ExtractError> {
     let summary = {
         let progress = Progress::new(input, messages.is_watched(), cancel);
-        extract(input, output, &progress)?
+        extract(input, output, ExtractOptions::default(), &progress)?
     };
     report::warn(input, &summary, messages);
     Ok(summary)

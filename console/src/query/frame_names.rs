@@ -7,7 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use handlescope_extract::symbols::{ModuleIdentity, PdbIdentity, ResolvedFrame, Symbolizer};
 use handlescope_model::{ArchiveError, Table, Trace};
 
+use super::call_stacks::FrameFigures;
 use super::columns::{Lists, Texts, U32s, U64s};
+use super::managed::ManagedMethod;
 use crate::cancel::{Cancel, Cancelled};
 
 /// What a frame outside of all modules is called.
@@ -48,7 +50,9 @@ pub(crate) struct Frames<'a> {
     module: U32s,
     rva: U64s,
     address: U64s,
+    method: U32s,
     modules: Vec<ModuleIdentity>,
+    methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
     memory: &'a FrameMemory,
     cancel: &'a Cancel,
@@ -66,7 +70,9 @@ impl<'a> Frames<'a> {
             module: U32s::load(trace, Table::Frames, "module")?,
             rva: U64s::load(trace, Table::Frames, "rva")?,
             address: U64s::load(trace, Table::Frames, "address")?,
+            method: U32s::load(trace, Table::Frames, "method")?,
             modules: module_identities(trace)?,
+            methods: ManagedMethod::load_all(trace)?,
             names,
             memory,
             cancel,
@@ -84,6 +90,7 @@ impl<'a> Frames<'a> {
         for &frame in stacks.flat_map(|stack| self.stacks.get(stack as usize)) {
             let row = frame as usize;
             if let (Some(module), Some(rva)) = (self.module.get(row), self.rva.get(row))
+                && self.method.get(row).is_none()
                 && !memory.contains_key(&frame)
                 && seen.insert(frame)
             {
@@ -102,6 +109,28 @@ impl<'a> Frames<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What the frames of a stack are, each counted so often.
+    pub(crate) fn figures(&self, stack: u32, count: u64) -> FrameFigures {
+        let mut figures = FrameFigures::default();
+        for &frame in self.stacks.get(stack as usize) {
+            let row = frame as usize;
+            figures.total += count;
+            if self.module.get(row).is_some() {
+                figures.in_modules += count;
+            } else if self.method.get(row).is_some() {
+                figures.managed += count;
+            } else {
+                figures.unknown += count;
+            }
+        }
+        figures
+    }
+
+    /// The managed method of a frame, which needs no symbols.
+    fn method(&self, row: usize) -> Option<&ManagedMethod> {
+        self.methods.get(self.method.get(row)? as usize)
     }
 
     /// Gives access to the names found so far. Resolving has to wait while it lives.
@@ -131,19 +160,22 @@ impl NamedFrames<'_> {
         });
         FrameView {
             name: self.memory.get(&frame).and_then(Option::as_ref).filter(|_| module.is_some()),
+            method: self.frames.method(row),
             address: self.frames.address.get(row),
             module,
         }
     }
 }
 
-/// One frame: a function, else a place in a module, else an address.
+/// One frame: a function or managed method, else a place in a module, else an address.
 ///
 /// Displays as stack filters see it: `module!function`, `module+0x1A2B` or `<UnknownMethod>`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameView<'a> {
     pub(crate) module: Option<InModule<'a>>,
     pub(crate) name: Option<&'a ResolvedFrame>,
+    /// The method, of managed code.
+    pub(crate) method: Option<&'a ManagedMethod>,
     /// The raw address, of frames outside of all modules.
     pub(crate) address: Option<u64>,
 }
@@ -156,8 +188,46 @@ pub(crate) struct InModule<'a> {
     pub(crate) rva: u64,
 }
 
+impl<'a> FrameView<'a> {
+    /// The module that the frame is shown under: of managed code the assembly, not its native
+    /// image.
+    pub(crate) fn module_name(&self) -> Option<&'a str> {
+        match self.method {
+            Some(method) => method.module.as_deref(),
+            None => self.module.map(|module| module.name),
+        }
+    }
+
+    /// Whether it is neither in a module nor in a managed method.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.module.is_none() && self.method.is_none()
+    }
+
+    /// The function, if it is known.
+    pub(crate) fn function(&self) -> Option<&'a str> {
+        match self.method {
+            Some(method) => Some(&method.function),
+            None => self.name.map(|name| &*name.function),
+        }
+    }
+
+    /// How far the frame is behind the start of its function, bytes.
+    pub(crate) fn offset(&self) -> Option<u64> {
+        match self.method {
+            Some(method) => {
+                let place = self.module.map(|module| module.rva).or(self.address)?;
+                Some(method.offset(place))
+            }
+            None => self.name.map(|name| name.offset),
+        }
+    }
+}
+
 impl fmt::Display for FrameView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(method) = self.method {
+            return write!(f, "{}!{}", method.module_name(), method.function);
+        }
         match (&self.module, self.name) {
             (Some(module), Some(name)) => write!(f, "{}!{}", module.name, name.function),
             (Some(module), None) => write!(f, "{}+0x{:X}", module.name, module.rva),

@@ -4,6 +4,7 @@
 //! once for each distinct name, type, process or frame, never once for each event. What it finds
 //! is a [`Selection`]: objects with the events that are left of them.
 
+mod call_stacks;
 mod columns;
 mod error;
 mod events;
@@ -14,6 +15,7 @@ mod frame_names;
 mod info;
 mod lifecycle;
 mod listing;
+mod managed;
 mod modules;
 mod object_ref;
 mod objects;
@@ -32,6 +34,7 @@ use std::path::Path;
 
 use handlescope_model::Trace;
 
+pub use self::call_stacks::{FrameFigures, StackRow, StacksAnswer, call_stacks};
 pub use self::error::QueryError;
 pub use self::frame_names::{FrameMemory, FrameNames};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};

@@ -1,8 +1,10 @@
 //! Raw columns → tables: everything that needs the whole trace happens here.
 
 mod events;
+mod methods;
 mod modules;
 mod processes;
+mod stack_events;
 mod trace;
 
 use std::panic::resume_unwind;
@@ -27,9 +29,10 @@ use crate::lifecycle::{
     DeriveScratch, EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, TrackedEvents, derive, track,
 };
 use crate::recording::Recording;
-use crate::stacks::{AddressSpaces, EventStacks, StackResolver};
+use crate::stacks::{AddressSpaces, KeptStacks, StackResolver, StackTable};
 
 use self::events::{EventColumns, EventPart, GroupedEvents};
+use self::methods::MethodTable;
 use self::modules::ModuleTables;
 
 /// Figures of an assembled trace.
@@ -48,7 +51,7 @@ pub(crate) struct Assembled {
 /// the unfinished archive goes away with its writer.
 pub(crate) fn assemble(
     recording: &Recording,
-    mut collected: Collector<EventStacks>,
+    mut collected: Collector<KeptStacks>,
     counter: &EventCounter,
     output: &Path,
     observer: &dyn ExtractObserver,
@@ -66,30 +69,43 @@ pub(crate) fn assemble(
     check(observer)?;
     let grouped = GroupedEvents::new(&collected.events, &tracked);
     let modules = ModuleTables::new(&collected.images, &index, clock);
+    let grace = clock.ticks(EXIT_GRACE_NS);
     let spaces = AddressSpaces::new(
-        modules.mappings(&collected.images),
-        clock.ticks(EXIT_GRACE_NS),
+        modules.mappings(&collected, &index, grace),
+        recording.header.pointer_size.clamp(4, 8) as usize,
+    );
+
+    let methods = AddressSpaces::new(
+        methods::mappings(&collected.methods, grace),
         recording.header.pointer_size.clamp(4, 8) as usize,
     );
 
     check(observer)?;
     let mut writer = ArchiveWriter::create(output)?;
-    let mut resolver = StackResolver::new(collected.stacks.fragments(), &spaces);
+    let mut table = StackTable::default();
+    let fragments = collected.stacks.events.fragments();
+    let mut resolver = StackResolver::new(fragments, &spaces, &methods, &mut table);
     let names = write_names(&mut writer, &collected, &tracked)?;
     let columns = EventColumns {
         events: &collected.events,
         owners: &owners,
-        stacks: &collected.stacks,
+        stacks: &collected.stacks.events,
         clock,
         grouped: &grouped,
     };
     let ObjectFigures { objects, stacks_total, leaked_handles } =
         write_events(&mut writer, &columns, &tracked, &names, &mut resolver, observer)?;
     let object_count = objects.len() as u64;
-    let frames_in_modules = resolver.frames().in_modules();
+    let stack_events =
+        stack_events::table(&collected, &spaces, &methods, &index, clock, &mut table);
+    writer.table(Table::StackEvents, stack_events.into_frame())?;
     check(observer)?;
-    writer.table(Table::Frames, resolver.frames().table().into_frame())?;
-    let stacks = resolver.into_table();
+    let frames_in_modules = table.frames().in_modules();
+    let frames = table.frames();
+    let methods = MethodTable::new(&collected.methods, frames.methods(), &spaces, &index, clock);
+    writer.table(Table::Frames, frames.table(|method| methods.row(method)).into_frame())?;
+    writer.table(Table::Methods, methods.into_table().into_frame())?;
+    let stacks = table.into_table();
     let stacks_distinct = stacks.len() as u64;
     write_objects_and_stacks(&mut writer, objects, stacks)?;
     check(observer)?;
@@ -283,7 +299,7 @@ const OTHER_NAME: &str = " -- Other Name -- ";
 
 fn write_names(
     writer: &mut ArchiveWriter,
-    collected: &Collector<EventStacks>,
+    collected: &Collector<KeptStacks>,
     tracked: &TrackedEvents,
 ) -> Result<ObjectNames, ArchiveError> {
     let mut table = Names::default();
@@ -325,7 +341,7 @@ fn write_names(
 
 fn write_existing(
     writer: &mut ArchiveWriter,
-    collected: &Collector<EventStacks>,
+    collected: &Collector<KeptStacks>,
     owners: &EventOwners,
     grouped: &GroupedEvents,
 ) -> Result<(), ArchiveError> {
@@ -342,7 +358,7 @@ fn write_existing(
 
 fn write_start_handles(
     writer: &mut ArchiveWriter,
-    collected: &Collector<EventStacks>,
+    collected: &Collector<KeptStacks>,
     index: &ProcessIndex,
     names: &ObjectNames,
 ) -> Result<(), ArchiveError> {
@@ -360,7 +376,7 @@ fn write_start_handles(
     writer.table(Table::StartHandles, table.into_frame())
 }
 
-fn object_types(collected: &Collector<EventStacks>) -> ObjectTypes {
+fn object_types(collected: &Collector<KeptStacks>) -> ObjectTypes {
     let mut table = ObjectTypes::default();
     for (type_id, name) in &collected.types {
         table.push(ObjectType { type_id: u32::from(*type_id), name: name.clone() });

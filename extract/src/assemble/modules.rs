@@ -54,11 +54,20 @@ impl ModuleTables {
     }
 
     /// Where modules are, for resolving addresses.
-    pub(super) fn mappings<'a>(
+    ///
+    /// `grace` is how long (ticks) before its load and after the end of its process an image is
+    /// believed to be there.
+    pub(super) fn mappings<'a, S>(
         &'a self,
-        images: &'a Images,
+        collected: &'a Collector<S>,
+        index: &'a ProcessIndex,
+        grace: i64,
     ) -> impl Iterator<Item = (u32, Mapping)> + 'a {
-        images.rows.iter().zip(&self.module_of_image).map(|(image, module)| {
+        let end_of = move |image: &ImageRow| {
+            let process = index.find_any(image.pid, moment(image)).filter(|_| image.pid != 0)?;
+            collected.processes.rows.get(process as usize)?.end
+        };
+        collected.images.rows.iter().zip(&self.module_of_image).map(move |(image, module)| {
             let mapping = Mapping {
                 base: image.base,
                 // An image is at most 4 GiB large (SizeOfImage has 32 bits).
@@ -66,6 +75,8 @@ impl ModuleTables {
                 module: *module,
                 from: image.load.unwrap_or(i64::MIN),
                 to: image.unload.unwrap_or(i64::MAX),
+                since: image.load.map_or(i64::MIN, |load| load.saturating_sub(grace)),
+                until: end_of(image).map_or(i64::MAX, |end| end.saturating_add(grace)),
             };
             (image.pid, mapping)
         })

@@ -10,7 +10,7 @@ use crate::etl::Diagnostics;
 use crate::kernel::event_name;
 use crate::lifecycle::Attribution;
 use crate::recording::Recording;
-use crate::stacks::EventStacks;
+use crate::stacks::KeptStacks;
 
 /// Figures of the kept stacks.
 pub(super) struct StackFigures {
@@ -41,7 +41,7 @@ pub(super) fn warnings(diagnostics: &Diagnostics) -> Warnings {
 
 pub(super) fn info(
     recording: &Recording,
-    collected: &Collector<EventStacks>,
+    collected: &Collector<KeptStacks>,
     counter: &EventCounter,
     attribution: &Attribution,
     figures: &StackFigures,

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::etl::{Event, EventId, Selector};
 use crate::kernel::{IMAGE_ID_GUID, LOST_EVENT_GUID, SYSTEM_FACTS_GUID, hook};
+use crate::managed;
 
 /// Counts events by kind.
 pub struct EventCounter {
@@ -95,7 +96,8 @@ impl Selector for KernelSelector {
             EventId::Classic { guid, .. } => {
                 guid == IMAGE_ID_GUID || guid == SYSTEM_FACTS_GUID || guid == LOST_EVENT_GUID
             }
-            EventId::Manifest { .. } | EventId::Message => false,
+            EventId::Manifest { .. } => managed::wanted(event.id),
+            EventId::Message => false,
         }
     }
 }

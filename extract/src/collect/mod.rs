@@ -24,6 +24,7 @@ use crate::kernel::{
     ImageId, LOST_EVENT_GUID, ObjectChange, Process, Rsds, SYSTEM_FACTS_GUID, StackKeyFrames,
     StackKeyRef, StackWalk, SystemBuild, Thread, TypeName, computer_name, hook,
 };
+use crate::managed::{MethodEvent, Methods, ModuleEvent, wanted};
 use crate::stacks::StackSink;
 
 /// A handle of the rundown at the start.
@@ -62,6 +63,8 @@ pub struct Collector<S> {
     pub events: HandleEvents,
     /// Handles open at the start.
     pub start_handles: Vec<RawStartHandle>,
+    /// Methods of managed code.
+    pub methods: Methods,
     /// Windows build of the recording system.
     pub build: Option<SystemBuild>,
     /// Name of the recording computer.
@@ -83,6 +86,7 @@ impl<S: StackSink> Collector<S> {
             names: NameInterner::default(),
             events: HandleEvents::default(),
             start_handles: Vec::new(),
+            methods: Methods::default(),
             build: None,
             computer: None,
             stacks,
@@ -104,6 +108,7 @@ impl<S: StackSink> Collector<S> {
                 self.diagnostics.count(WarningKind::LossRecord, Some(event.offset));
                 Some(())
             }
+            EventId::Manifest { .. } if wanted(event.id) => self.managed(event),
             _ => Some(()),
         };
         if known.is_none() {
@@ -235,6 +240,16 @@ impl<S: StackSink> Collector<S> {
             _ => return Some(()),
         };
         self.events.push(row);
+        Some(())
+    }
+
+    fn managed(&mut self, event: &Event<'_>) -> Option<()> {
+        let pid = event.pid?;
+        if let Some(module) = ModuleEvent::decode(event) {
+            self.methods.module(&module, pid);
+            return Some(());
+        }
+        self.methods.event(&MethodEvent::decode(event)?, pid, event.time);
         Some(())
     }
 

@@ -17,7 +17,7 @@ mod time_zone;
 mod trace_header;
 
 pub use bytes::Payload;
-pub(crate) use bytes::utf16_text;
+pub(crate) use bytes::{utf16_bytes, utf16_text};
 pub use file_map::FileMap;
 pub use identity::{FileVersion, ImageId, Rsds};
 pub use image::{Image, ImageAction};

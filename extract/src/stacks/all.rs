@@ -22,6 +22,14 @@ pub struct JoinedStack {
     parts: Vec<FragmentRef>,
 }
 
+impl JoinedStack {
+    /// The first two parts, and those beyond.
+    pub fn parts(&self) -> ([FragmentRef; 2], &[FragmentRef]) {
+        let part = |at: usize| self.parts.get(at).copied().unwrap_or(FragmentRef::NONE);
+        ([part(0), part(1)], self.parts.get(2..).unwrap_or_default())
+    }
+}
+
 /// Joins and keeps every stack.
 #[derive(Default)]
 pub struct AllStacks {
@@ -35,6 +43,11 @@ impl AllStacks {
     /// The stacks in the order their first parts were logged.
     pub fn stacks(&self) -> &[JoinedStack] {
         &self.stacks
+    }
+
+    /// The parts of the stacks.
+    pub fn fragments(&self) -> &Fragments {
+        &self.fragments
     }
 
     /// The addresses of a stack, innermost first.

@@ -2,14 +2,16 @@
 
 use hashbrown::HashMap;
 
-use handlescope_model::ModuleIdx;
 use handlescope_model::tables::{Frame, Frames};
+use handlescope_model::{MethodIdx, ModuleIdx};
 
 /// A code location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrameKey {
     /// Module row and offset from its base.
     InModule(u32, u64),
+    /// Row of a method that was compiled at run time, and the address in its code.
+    InMethod(u32, u64),
     /// An address outside of all modules.
     Address(u64),
 }
@@ -21,12 +23,21 @@ pub struct FrameInterner {
     packed: HashMap<u64, u32>,
     others: HashMap<FrameKey, u32>,
     keys: Vec<FrameKey>,
+    /// Methods of managed code in modules, by the number of the location.
+    methods: HashMap<u32, u32>,
 }
 
 impl FrameInterner {
+    /// The number of a location in a module, with the managed method that is there.
+    pub fn intern_managed(&mut self, key: FrameKey, method: u32) -> u32 {
+        let id = self.intern(key);
+        self.methods.entry(id).or_insert(method);
+        id
+    }
+
     /// The number of a location.
     pub fn intern(&mut self, key: FrameKey) -> u32 {
-        let Self { packed, others, keys } = self;
+        let Self { packed, others, keys, .. } = self;
         let next = keys.len() as u32;
         let id = match pack(key) {
             Some(place) => *packed.entry(place).or_insert(next),
@@ -43,17 +54,34 @@ impl FrameInterner {
         self.keys.iter().filter(|key| matches!(key, FrameKey::InModule(..))).count() as u64
     }
 
-    /// The frames table.
-    pub fn table(&self) -> Frames {
+    /// The methods that any location lies in, some of them several times.
+    pub fn methods(&self) -> impl Iterator<Item = u32> + '_ {
+        let at_run_time = self.keys.iter().filter_map(|key| match key {
+            FrameKey::InMethod(method, _) => Some(*method),
+            _ => None,
+        });
+        let mut in_modules: Vec<(u32, u32)> =
+            self.methods.iter().map(|(id, method)| (*id, *method)).collect();
+        in_modules.sort_unstable();
+        at_run_time.chain(in_modules.into_iter().map(|(_, method)| method))
+    }
+
+    /// The frames table; `row_of` knows where a method is in the methods table.
+    pub fn table(&self, row_of: impl Fn(u32) -> Option<MethodIdx>) -> Frames {
         let mut table = Frames::default();
-        for key in &self.keys {
+        for (id, key) in (0..).zip(&self.keys) {
+            let method = self.methods.get(&id).and_then(|method| row_of(*method));
             table.push(match *key {
-                FrameKey::InModule(module, rva) => {
-                    Frame { module: Some(ModuleIdx(module)), rva: Some(rva), address: None }
+                FrameKey::InModule(module, rva) => Frame {
+                    module: Some(ModuleIdx(module)),
+                    rva: Some(rva),
+                    method,
+                    ..Frame::default()
+                },
+                FrameKey::InMethod(method, address) => {
+                    Frame { address: Some(address), method: row_of(method), ..Frame::default() }
                 }
-                FrameKey::Address(address) => {
-                    Frame { module: None, rva: None, address: Some(address) }
-                }
+                FrameKey::Address(address) => Frame { address: Some(address), ..Frame::default() },
             });
         }
         table
@@ -67,7 +95,7 @@ fn pack(key: FrameKey) -> Option<u64> {
             let rva = u32::try_from(rva).ok()?;
             Some(u64::from(module) << 32 | u64::from(rva))
         }
-        FrameKey::Address(_) => None,
+        FrameKey::InMethod(..) | FrameKey::Address(_) => None,
     }
 }
 
@@ -86,6 +114,6 @@ mod tests {
         ];
         assert_eq!(keys.map(|key| frames.intern(key)), [0, 1, 2, 3]);
         assert_eq!(keys.map(|key| frames.intern(key)), [0, 1, 2, 3]);
-        assert_eq!((frames.in_modules(), frames.table().len()), (3, 4));
+        assert_eq!((frames.in_modules(), frames.table(|_| None).len()), (3, 4));
     }
 }

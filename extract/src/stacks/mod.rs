@@ -8,6 +8,7 @@ mod all;
 mod events;
 mod fragments;
 mod frames;
+mod kept;
 mod modules;
 mod resolver;
 
@@ -15,8 +16,9 @@ pub use all::{AllStacks, JoinedStack};
 pub use events::EventStacks;
 pub use fragments::{FragmentRef, Fragments};
 pub use frames::{FrameInterner, FrameKey};
+pub use kept::KeptStacks;
 pub use modules::{AddressSpaces, Located, Mapping};
-pub use resolver::StackResolver;
+pub use resolver::{StackResolver, StackTable};
 
 use crate::collect::HandleEvents;
 use crate::etl::{Diagnostics, Event};

@@ -17,6 +17,12 @@ pub struct Mapping {
     pub from: i64,
     /// Unload; the largest time when it stayed.
     pub to: i64,
+    /// First time at which it explains addresses that no module explains: an image is mapped
+    /// before its load is logged.
+    pub since: i64,
+    /// First time at which it explains nothing any more. A process that exits unmaps its modules
+    /// before it closes its handles, and a stack may still go through code that was unloaded.
+    pub until: i64,
 }
 
 /// Where an address lies, and how long this answer holds.
@@ -24,6 +30,8 @@ pub struct Mapping {
 pub struct Located {
     /// Module and offset from its base; `None` outside of all modules.
     pub place: Option<(u32, u64)>,
+    /// Whether the module was loaded at the time, rather than just before or after.
+    pub is_live: bool,
     /// First raw time for which the answer holds.
     pub from: i64,
     /// First raw time for which it no longer holds.
@@ -33,7 +41,6 @@ pub struct Located {
 /// The mappings of every process.
 pub struct AddressSpaces {
     spaces: HashMap<u32, Space>,
-    grace: i64,
     pointer_size: usize,
 }
 
@@ -47,13 +54,8 @@ struct Space {
 impl AddressSpaces {
     /// Spaces of (pid, mapping) pairs; pid 0 is the kernel, which every process sees.
     ///
-    /// `grace` is how long after its unload (ticks) a module still explains addresses nothing else
-    /// explains: a process that exits unmaps its modules before it closes its handles.
-    pub fn new(
-        mappings: impl IntoIterator<Item = (u32, Mapping)>,
-        grace: i64,
-        pointer_size: usize,
-    ) -> Self {
+    /// `pointer_size` is that of the recording system, bytes.
+    pub fn new(mappings: impl IntoIterator<Item = (u32, Mapping)>, pointer_size: usize) -> Self {
         let mut spaces: HashMap<u32, Space> = HashMap::new();
         for (pid, mapping) in mappings {
             let space = spaces.entry(pid).or_default();
@@ -63,7 +65,7 @@ impl AddressSpaces {
         for space in spaces.values_mut() {
             space.mappings.sort_by_key(|m| (m.base, m.from));
         }
-        Self { spaces, grace, pointer_size }
+        Self { spaces, pointer_size }
     }
 
     /// Whether an address belongs to the kernel.
@@ -74,29 +76,33 @@ impl AddressSpaces {
     /// Where an address of a process lies at a time.
     pub fn locate(&self, pid: u32, address: u64, time: i64) -> Located {
         let pid = if self.is_kernel(address) { 0 } else { pid };
-        let mut found = Located { place: None, from: i64::MIN, to: i64::MAX };
+        let mut found = Located { place: None, is_live: false, from: i64::MIN, to: i64::MAX };
         let Some(space) = self.spaces.get(&pid) else { return found };
         let mut newest: Option<(bool, i64, &Mapping)> = None;
         for mapping in space.covering(address) {
-            let end = mapping.to.saturating_add(self.grace);
-            for boundary in [mapping.from, mapping.to, end] {
+            for boundary in [mapping.since, mapping.from, mapping.to, mapping.until] {
                 if boundary <= time {
                     found.from = found.from.max(boundary);
                 } else {
                     found.to = found.to.min(boundary);
                 }
             }
-            if mapping.from <= time && (time < end || mapping.to == i64::MAX) {
-                let is_live = time < mapping.to || mapping.to == i64::MAX;
-                let rank = (is_live, mapping.from, mapping);
+            if holds(mapping.since, mapping.until, time) {
+                let is_live = holds(mapping.from, mapping.to, time);
                 if newest.is_none_or(|(live, from, _)| (is_live, mapping.from) >= (live, from)) {
-                    newest = Some(rank);
+                    newest = Some((is_live, mapping.from, mapping));
                 }
             }
         }
+        found.is_live = newest.is_some_and(|(is_live, ..)| is_live);
         found.place = newest.map(|(_, _, mapping)| (mapping.module, address - mapping.base));
         found
     }
+}
+
+/// Whether a time lies from the first up to before the second; the largest time has no end.
+fn holds(from: i64, to: i64, time: i64) -> bool {
+    from <= time && (time < to || to == i64::MAX)
 }
 
 impl Space {
@@ -115,8 +121,10 @@ impl Space {
 mod tests {
     use super::*;
 
+    /// Explains addresses from 5 ticks before its load to 20 after its unload.
     fn mapping(base: u64, module: u32, from: i64, to: i64) -> Mapping {
-        Mapping { base, size: 0x1000, module, from, to }
+        let (since, until) = (from.saturating_sub(5), to.saturating_add(20));
+        Mapping { base, size: 0x1000, module, from, to, since, until }
     }
 
     fn spaces() -> AddressSpaces {
@@ -127,7 +135,6 @@ mod tests {
                 (7, mapping(0x1000, 2, 200, i64::MAX)),
                 (7, mapping(0x8000, 3, 150, i64::MAX)),
             ],
-            20,
             8,
         )
     }
@@ -138,7 +145,7 @@ mod tests {
         assert_eq!(spaces.locate(7, 0x1010, 50).place, Some((1, 0x10)));
         assert_eq!(spaces.locate(7, 0x1010, 250).place, Some((2, 0x10)));
         assert_eq!(spaces.locate(7, 0x1010, 150).place, None);
-        assert_eq!(spaces.locate(7, 0x8000, 149).place, None);
+        assert_eq!(spaces.locate(7, 0x8000, 144).place, None);
     }
 
     #[test]
@@ -146,6 +153,16 @@ mod tests {
         let spaces = spaces();
         assert_eq!(spaces.locate(7, 0x1010, 119).place, Some((1, 0x10)));
         assert_eq!(spaces.locate(7, 0x1010, 120).place, None);
+    }
+
+    #[test]
+    fn just_before_its_load_a_module_explains_what_nothing_else_does() {
+        let spaces = spaces();
+        assert_eq!(spaces.locate(7, 0x8000, 145).place, Some((3, 0)));
+        let both = [mapping(0x1000, 1, 0, 100), mapping(0x1000, 2, 101, 200)].map(|m| (7, m));
+        let spaces = AddressSpaces::new(both, 8);
+        assert_eq!(spaces.locate(7, 0x1000, 99).place, Some((1, 0)));
+        assert_eq!(spaces.locate(7, 0x1000, 101).place, Some((2, 0)));
     }
 
     #[test]
@@ -160,7 +177,7 @@ mod tests {
     #[test]
     fn an_answer_says_how_long_it_holds() {
         let located = spaces().locate(7, 0x1010, 150);
-        assert_eq!((located.from, located.to), (120, 200));
+        assert_eq!((located.from, located.to), (120, 195));
         let located = spaces().locate(7, 0x5000, 150);
         assert_eq!((located.from, located.to), (i64::MIN, i64::MAX));
     }

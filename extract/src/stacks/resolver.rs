@@ -15,8 +15,8 @@ use super::{AddressSpaces, FragmentRef, Fragments, FrameInterner, FrameKey};
 pub struct StackResolver<'a> {
     fragments: &'a Fragments,
     spaces: &'a AddressSpaces,
-    frames: FrameInterner,
-    lists: FrameLists,
+    methods: &'a AddressSpaces,
+    table: &'a mut StackTable,
     parts: Memory<(FragmentRef, u32)>,
     stacks: Memory<(FragmentRef, FragmentRef, u32)>,
     scratch: Vec<u32>,
@@ -69,13 +69,19 @@ impl<K: Copy + Eq + std::hash::Hash> Memory<K> {
 }
 
 impl<'a> StackResolver<'a> {
-    /// A resolver of these fragments.
-    pub fn new(fragments: &'a Fragments, spaces: &'a AddressSpaces) -> Self {
+    /// A resolver of these fragments, with the modules and the managed methods that addresses may
+    /// lie in.
+    pub fn new(
+        fragments: &'a Fragments,
+        spaces: &'a AddressSpaces,
+        methods: &'a AddressSpaces,
+        table: &'a mut StackTable,
+    ) -> Self {
         Self {
             fragments,
             spaces,
-            frames: FrameInterner::default(),
-            lists: FrameLists::default(),
+            methods,
+            table,
             parts: Memory::new(),
             stacks: Memory::new(),
             scratch: Vec::new(),
@@ -108,25 +114,14 @@ impl<'a> StackResolver<'a> {
             let answer = self.part(*part, pid, time);
             joined.from = joined.from.max(answer.from);
             joined.to = joined.to.min(answer.to);
-            frames.extend_from_slice(answer.list.map_or(&[], |list| self.lists.get(list)));
+            frames.extend_from_slice(answer.list.map_or(&[], |list| self.table.lists.get(list)));
         }
-        joined.list = (!frames.is_empty()).then(|| self.lists.stack(&frames));
+        joined.list = (!frames.is_empty()).then(|| self.table.lists.stack(&frames));
         self.scratch = frames;
         if more.is_empty() {
             self.stacks.put(key, joined);
         }
         joined.list
-    }
-
-    /// The frames of the stacks.
-    pub fn frames(&self) -> &FrameInterner {
-        &self.frames
-    }
-
-    /// The stacks table.
-    pub fn into_table(self) -> Stacks {
-        let lists = &self.lists;
-        Stacks { frames: lists.stacks.iter().map(|list| lists.get(*list).to_vec()).collect() }
     }
 
     /// The frames of one part.
@@ -138,20 +133,50 @@ impl<'a> StackResolver<'a> {
             return answer;
         }
         let (mut from, mut to) = (i64::MIN, i64::MAX);
-        let start = self.lists.begin();
+        let start = self.table.lists.begin();
         for address in addresses {
             let located = self.spaces.locate(pid, address, time);
-            from = from.max(located.from);
-            to = to.min(located.to);
-            let key = match located.place {
-                Some((module, rva)) => FrameKey::InModule(module, rva),
-                None => FrameKey::Address(address),
-            };
-            self.lists.frames.push(self.frames.intern(key));
+            let managed = self.methods.locate(pid, address, time);
+            from = from.max(located.from).max(managed.from);
+            to = to.min(located.to).min(managed.to);
+            // Code compiled at run time may lie where an image was before.
+            let module = located.place.filter(|_| located.is_live || managed.place.is_none());
+            self.table.lists.frames.push(match (module, managed.place) {
+                (Some((module, rva)), None) => {
+                    self.table.frames.intern(FrameKey::InModule(module, rva))
+                }
+                (Some((module, rva)), Some((method, _))) => {
+                    self.table.frames.intern_managed(FrameKey::InModule(module, rva), method)
+                }
+                (None, Some((method, _))) => {
+                    self.table.frames.intern(FrameKey::InMethod(method, address))
+                }
+                (None, None) => self.table.frames.intern(FrameKey::Address(address)),
+            });
         }
-        let answer = Answer { from, to, list: Some(self.lists.end(start)) };
+        let answer = Answer { from, to, list: Some(self.table.lists.end(start)) };
         self.parts.put(key, answer);
         answer
+    }
+}
+
+/// The distinct stacks and their frames, whatever resolver found them.
+#[derive(Default)]
+pub struct StackTable {
+    frames: FrameInterner,
+    lists: FrameLists,
+}
+
+impl StackTable {
+    /// The frames of the stacks.
+    pub fn frames(&self) -> &FrameInterner {
+        &self.frames
+    }
+
+    /// The stacks table.
+    pub fn into_table(self) -> Stacks {
+        let lists = &self.lists;
+        Stacks { frames: lists.stacks.iter().map(|list| lists.get(*list).to_vec()).collect() }
     }
 }
 
@@ -211,7 +236,15 @@ mod tests {
     const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 
     fn spaces() -> AddressSpaces {
-        let mapping = |base, module, from, to| Mapping { base, size: 0x1000, module, from, to };
+        let mapping = |base, module, from, to| Mapping {
+            base,
+            size: 0x1000,
+            module,
+            from,
+            to,
+            since: from,
+            until: to,
+        };
         AddressSpaces::new(
             [
                 (0, mapping(KERNEL, 0, i64::MIN, i64::MAX)),
@@ -219,29 +252,34 @@ mod tests {
                 (7, mapping(0x1000, 2, 100, i64::MAX)),
                 (8, mapping(0x2000, 1, i64::MIN, i64::MAX)),
             ],
-            0,
             8,
         )
     }
 
+    fn no_methods() -> AddressSpaces {
+        AddressSpaces::new([], 8)
+    }
+
     #[test]
     fn equal_code_at_different_addresses_is_one_stack() {
-        let (spaces, mut fragments) = (spaces(), Fragments::default());
+        let (spaces, methods, mut fragments) = (spaces(), no_methods(), Fragments::default());
         let kernel = fragments.intern(&frames(&[KERNEL + 5]), 8, false);
         let in_7 = fragments.intern(&frames(&[0x1010]), 8, true);
         let in_8 = fragments.intern(&frames(&[0x2010]), 8, true);
-        let mut resolver = StackResolver::new(&fragments, &spaces);
+        let mut table = StackTable::default();
+        let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table);
         let first = resolver.stack([kernel, in_7], &[], 7, 50);
         assert_eq!(resolver.stack([kernel, in_8], &[], 8, 50), first);
         assert_eq!(resolver.stack([kernel, in_7], &[], 7, 60), first);
-        assert_eq!(resolver.into_table().frames, [[0, 1]]);
+        assert_eq!(table.into_table().frames, [[0, 1]]);
     }
 
     #[test]
     fn equal_addresses_are_different_stacks_once_a_module_was_replaced() {
-        let (spaces, mut fragments) = (spaces(), Fragments::default());
+        let (spaces, methods, mut fragments) = (spaces(), no_methods(), Fragments::default());
         let user = fragments.intern(&frames(&[0x1010]), 8, true);
-        let mut resolver = StackResolver::new(&fragments, &spaces);
+        let mut table = StackTable::default();
+        let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table);
         let before = resolver.stack([user, FragmentRef::NONE], &[], 7, 50);
         let after = resolver.stack([user, FragmentRef::NONE], &[], 7, 150);
         assert_ne!(before, after);
@@ -251,9 +289,10 @@ mod tests {
 
     #[test]
     fn a_stack_without_frames_is_none() {
-        let (spaces, mut fragments) = (spaces(), Fragments::default());
+        let (spaces, methods, mut fragments) = (spaces(), no_methods(), Fragments::default());
         let lost = fragments.refer(1, false);
-        let mut resolver = StackResolver::new(&fragments, &spaces);
+        let mut table = StackTable::default();
+        let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table);
         assert_eq!(resolver.stack([lost, FragmentRef::NONE], &[], 7, 50), None);
         assert_eq!(resolver.stack([FragmentRef::NONE; 2], &[], 7, 50), None);
     }

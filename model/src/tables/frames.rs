@@ -1,6 +1,6 @@
 //! Frames.
 
-use crate::ModuleIdx;
+use crate::{MethodIdx, ModuleIdx};
 
 table! {
     /// Columns of the frames table: every distinct code location once.
@@ -13,5 +13,7 @@ table! {
         ["bytes"] rva: Option<u64>,
         /// The raw address, where there is no module.
         address: Option<u64>,
+        /// The managed method, in or outside of a module; null for native code.
+        ["row of methods"] method: Option<MethodIdx>,
     }
 }

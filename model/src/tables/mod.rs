@@ -61,11 +61,13 @@ mod diagnostics;
 mod events;
 mod frames;
 mod handles;
+mod methods;
 mod modules;
 mod names;
 mod object_types;
 mod objects;
 mod processes;
+mod stack_events;
 mod stacks;
 mod symbols;
 mod trace;
@@ -74,6 +76,7 @@ pub use diagnostics::{EventCount, EventCounts, Warning, Warnings};
 pub use events::{Event, EventKind, Events};
 pub use frames::{Frame, Frames};
 pub use handles::{ExistingHandle, ExistingHandles, StartHandle, StartHandles};
+pub use methods::{Method, Methods};
 pub use modules::{Module, ModuleLoad, ModuleLoads, Modules};
 pub use names::{Name, Names};
 pub use object_types::{
@@ -81,6 +84,7 @@ pub use object_types::{
 };
 pub use objects::{Object, Objects};
 pub use processes::{Process, Processes};
+pub use stack_events::{StackEvent, StackEvents};
 pub use stacks::{Stack, Stacks};
 pub use symbols::{Symbol, Symbols};
 pub use trace::{TraceInfo, TraceInfos};
@@ -112,8 +116,12 @@ pub enum Table {
     StartHandles,
     /// Call stacks, each once.
     Stacks,
+    /// Every stack that was recorded, when all were asked for.
+    StackEvents,
     /// Frames, each once.
     Frames,
+    /// Methods of managed code.
+    Methods,
     /// Function names, when they were resolved at extraction.
     Symbols,
     /// How many events of each kind the source held.
@@ -124,7 +132,7 @@ pub enum Table {
 
 impl Table {
     /// Every table, in archive order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Trace,
         Self::Processes,
         Self::Modules,
@@ -136,7 +144,9 @@ impl Table {
         Self::ExistingHandles,
         Self::StartHandles,
         Self::Stacks,
+        Self::StackEvents,
         Self::Frames,
+        Self::Methods,
         Self::Symbols,
         Self::EventCounts,
         Self::Warnings,
@@ -156,7 +166,9 @@ impl Table {
             Self::ExistingHandles => "existing_handles",
             Self::StartHandles => "start_handles",
             Self::Stacks => "stacks",
+            Self::StackEvents => "stack_events",
             Self::Frames => "frames",
+            Self::Methods => "methods",
             Self::Symbols => "symbols",
             Self::EventCounts => "event_counts",
             Self::Warnings => "warnings",
@@ -182,7 +194,9 @@ impl Table {
             Self::ExistingHandles => ExistingHandles::COLUMNS,
             Self::StartHandles => StartHandles::COLUMNS,
             Self::Stacks => Stacks::COLUMNS,
+            Self::StackEvents => StackEvents::COLUMNS,
             Self::Frames => Frames::COLUMNS,
+            Self::Methods => Methods::COLUMNS,
             Self::Symbols => Symbols::COLUMNS,
             Self::EventCounts => EventCounts::COLUMNS,
             Self::Warnings => Warnings::COLUMNS,

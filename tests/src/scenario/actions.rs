@@ -1,9 +1,10 @@
 //! What threads do with handles, objects and file mappings.
 
 use super::TraceBuilder;
+use crate::header::Stamp;
 use crate::payload::{
-    DuplicateRecord, HandleEvent, HandleRecord, ObjectEvent, ReferenceEvent, ViewEvent, ViewRecord,
-    reference,
+    DuplicateRecord, HandleEvent, HandleRecord, MethodEvent, MethodRecord, ObjectEvent,
+    ReferenceEvent, ViewEvent, ViewRecord, managed_module, reference,
 };
 
 /// A thread on a processor; also made from `(pid, tid)` and `(pid, tid, cpu)`.
@@ -201,5 +202,34 @@ impl TraceBuilder {
     pub fn view_rundown_end(&mut self, view: View) -> &mut Self {
         self.views_at_end.push(view);
         self
+    }
+}
+
+/// Managed code. Times are nanoseconds since the session start.
+impl TraceBuilder {
+    /// The runtime of a process tells of a method.
+    pub fn method(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        event: MethodEvent,
+        method: &MethodRecord,
+    ) -> &mut Self {
+        let Caller { pid, tid, cpu } = caller.into();
+        let stamp = Stamp::new(self.options.raw(ns), pid, tid);
+        self.raw_event(ns, cpu, method.event(event, self.options.pointer, stamp))
+    }
+
+    /// The runtime of a process tells of a module in its rundown at the end.
+    pub fn managed_module(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        module_id: u64,
+        path: &str,
+    ) -> &mut Self {
+        let Caller { pid, tid, cpu } = caller.into();
+        let stamp = Stamp::new(self.options.raw(ns), pid, tid);
+        self.raw_event(ns, cpu, managed_module(module_id, path, self.options.pointer, stamp))
     }
 }

@@ -19,6 +19,8 @@ struct FrameJson<'a> {
     rva: Option<Hex>,
     address: Option<Hex>,
     inlined: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    managed: bool,
     file: Option<&'a str>,
     line: Option<u32>,
 }
@@ -28,12 +30,13 @@ impl Serialize for StackJson<'_> {
         let named = self.file.file.frames.as_ref().map(|frames| frames.named());
         let frames = named.iter().flat_map(|named: &NamedFrames<'_>| named.stack(self.stack));
         serializer.collect_seq(frames.map(|frame: FrameView<'_>| FrameJson {
-            module: frame.module.map(|module| module.name),
-            function: frame.name.map(|name| &*name.function),
-            offset: frame.name.map(|name| name.offset),
+            module: frame.module_name(),
+            function: frame.function(),
+            offset: frame.offset(),
             rva: frame.module.map(|module| Hex(module.rva)),
             address: self.file.bases.address(&frame).map(Hex),
             inlined: false,
+            managed: frame.method.is_some(),
             file: frame.name.and_then(|name| name.file.as_deref()),
             line: frame.name.and_then(|name| name.line),
         }))

@@ -57,12 +57,12 @@ impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { frame, bases } = self;
         frame.fmt(f)?;
-        if let (Some(_), Some(name)) = (bases, frame.name) {
-            write!(f, "+0x{:X}", name.offset)?;
+        if let (Some(_), Some(offset)) = (bases, frame.offset()) {
+            write!(f, "+0x{offset:X}")?;
         }
         // A frame outside of all modules is nothing but its address.
         let shown = bases.and_then(|bases| bases.address(frame));
-        match shown.or(frame.address.filter(|_| frame.module.is_none())) {
+        match shown.or(frame.address.filter(|_| frame.is_unknown())) {
             Some(address) => write!(f, " 0x{address:X}"),
             None => Ok(()),
         }

@@ -1,0 +1,178 @@
+//! `.dump Stack`: the most frequent stacks, of whatever events the extract keeps them.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::ops::AddAssign;
+use std::path::Path;
+
+use handlescope_model::{ArchiveError, Table, Trace};
+
+use super::columns::{I64s, U32s};
+use super::frame_names::{FrameNames, Frames};
+use super::poll::Poll;
+use super::stacks::{StackSet, StackVerdicts};
+use super::tables::{ProcessInfo, ProcessList};
+use super::{QueryError, Source};
+use crate::cancel::Cancel;
+use crate::command::StackArgs;
+
+/// The stacks of one trace.
+pub struct StacksAnswer<'a> {
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// Whether stacks of every event were kept, or else of handle events only.
+    pub has_every_stack: bool,
+    /// What the frames of all stacks that passed are.
+    pub figures: FrameFigures,
+    /// The stacks that passed, the most frequent first.
+    pub rows: Vec<StackRow>,
+    pub(crate) frames: Frames<'a>,
+    processes: ProcessList,
+}
+
+/// A stack of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackRow {
+    /// Events with this stack.
+    pub count: u64,
+    /// Process id.
+    pub pid: u32,
+    /// Row of the process, if it is known.
+    pub process: Option<u32>,
+    /// Row of the stack.
+    pub stack: u32,
+}
+
+/// How many frames are what, each counted as often as its stack was recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FrameFigures {
+    /// All frames.
+    pub total: u64,
+    /// Those in an image.
+    pub in_modules: u64,
+    /// Those in no image, but in a managed method.
+    pub managed: u64,
+    /// The others.
+    pub unknown: u64,
+}
+
+impl AddAssign for FrameFigures {
+    fn add_assign(&mut self, other: Self) {
+        self.total += other.total;
+        self.in_modules += other.in_modules;
+        self.managed += other.managed;
+        self.unknown += other.unknown;
+    }
+}
+
+/// Answers `.dump Stack`, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn call_stacks<'a>(
+    sources: &[Source<'a>],
+    args: &StackArgs,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
+    sources.iter().map(|source| StacksAnswer::new(source, args, names, cancel)).collect()
+}
+
+/// The columns of recorded stacks: those of every event, or else those of handle events.
+struct Recorded {
+    time: I64s,
+    process: U32s,
+    /// Missing for handle events, whose process is always known.
+    pid: Option<U32s>,
+    stack: U32s,
+}
+
+impl Recorded {
+    fn load(trace: &Trace, has_every_stack: bool) -> Result<Self, ArchiveError> {
+        let table = if has_every_stack { Table::StackEvents } else { Table::Events };
+        Ok(Self {
+            time: I64s::load(trace, table, "time_ns")?,
+            process: U32s::load(trace, table, "process")?,
+            pid: has_every_stack.then(|| U32s::load(trace, table, "pid")).transpose()?,
+            stack: U32s::load(trace, table, "stack")?,
+        })
+    }
+}
+
+impl<'a> StacksAnswer<'a> {
+    fn new(
+        source: &Source<'a>,
+        args: &StackArgs,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Self, QueryError> {
+        let trace = source.trace;
+        let has_every_stack = trace.height(Table::StackEvents)? > 0;
+        let recorded = Recorded::load(trace, has_every_stack)?;
+        let processes = ProcessList::load(trace)?;
+        let frames = Frames::load(trace, names, source.frames, cancel)?;
+        let mut rows = counted(&recorded, &processes, args, cancel)?;
+        if let Some(filter) = &args.stack_filter {
+            let mut stacks = StackSet::new(frames.stacks.len());
+            rows.iter().for_each(|row| stacks.add(Some(row.stack)));
+            let verdicts = StackVerdicts::of(filter, &stacks, &frames)?;
+            rows.retain(|row| verdicts.passes(Some(row.stack)));
+        }
+        rows.sort_unstable_by_key(|row| (Reverse(row.count), row.pid, row.stack));
+        let mut figures = FrameFigures::default();
+        for row in &rows {
+            figures += frames.figures(row.stack, row.count);
+        }
+        if let Some(top) = args.top {
+            rows = rows.into_iter().skip(top.skip).take(top.take).collect();
+        }
+        if args.show_stack {
+            frames.resolve(rows.iter().map(|row| row.stack))?;
+        }
+        Ok(Self { path: source.path, has_every_stack, figures, rows, frames, processes })
+    }
+
+    /// The process of a row.
+    pub fn process(&self, row: StackRow) -> &ProcessInfo {
+        self.processes.known_or_invalid(row.process)
+    }
+}
+
+/// How often each stack was recorded in each process.
+fn counted(
+    recorded: &Recorded,
+    processes: &ProcessList,
+    args: &StackArgs,
+    cancel: &Cancel,
+) -> Result<Vec<StackRow>, QueryError> {
+    let mut poll = Poll::new(cancel);
+    let passes: Option<Vec<bool>> = args
+        .process
+        .as_ref()
+        .map(|filter| processes.rows().iter().map(|p| p.is_meant_by(filter, false)).collect());
+    let passes = |process: Option<u32>, pid: u32| match (&passes, &args.process, process) {
+        (Some(rows), _, Some(row)) => rows.get(row as usize).copied().unwrap_or_default(),
+        (_, Some(filter), None) => filter.matches("", pid),
+        _ => true,
+    };
+    let range = args.time.map(|range| range.nanoseconds());
+    let mut rows: HashMap<(Option<u32>, u32, u32), u64> = HashMap::new();
+    for (event, time) in recorded.time.values().iter().enumerate() {
+        poll.round()?;
+        let Some(stack) = recorded.stack.get(event) else { continue };
+        if range.as_ref().is_some_and(|range| !range.contains(time)) {
+            continue;
+        }
+        let process = recorded.process.get(event);
+        let pid = match &recorded.pid {
+            Some(pid) => pid.get(event).unwrap_or_default(),
+            None => processes.known_or_invalid(process).pid,
+        };
+        *rows.entry((process, pid, stack)).or_default() += 1;
+    }
+    Ok(rows
+        .into_iter()
+        .filter(|((process, pid, _), _)| passes(*process, *pid))
+        .map(|((process, pid, stack), count)| StackRow { count, pid, process, stack })
+        .collect())
+}

@@ -1,0 +1,187 @@
+//! Payloads of the .NET runtime's provider and of its rundown provider.
+//!
+//! Layouts are those of the manifests in dotnet/runtime (`ClrEtwAll.man`): MethodLoadUnloadVerbose
+//! and MethodDCStart/EndVerbose (templates `MethodLoadUnloadVerbose*`), ModuleLoadUnload and
+//! ModuleDCStart/End (templates `ModuleLoadUnload*`). Addresses have 64 bits in them also when the
+//! process has 32.
+
+use crate::etl::{Event, EventId, Guid};
+use crate::kernel::{Payload, utf16_bytes};
+
+/// Microsoft-Windows-DotNETRuntime.
+pub const CLR_PROVIDER: Guid =
+    Guid::new(0xe13c_0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]);
+
+/// Microsoft-Windows-DotNETRuntimeRundown.
+pub const CLR_RUNDOWN_PROVIDER: Guid =
+    Guid::new(0xa669_021c, 0xc450, 0x4609, [0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18]);
+
+const METHOD_LOAD_VERBOSE: u16 = 143;
+const METHOD_UNLOAD_VERBOSE: u16 = 144;
+const METHOD_DC_START_VERBOSE: u16 = 143;
+const METHOD_DC_END_VERBOSE: u16 = 144;
+const MODULE_LOAD: u16 = 152;
+const MODULE_DC_START: u16 = 153;
+const MODULE_DC_END: u16 = 154;
+
+/// What happened to a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MethodAction {
+    /// Its code came into memory.
+    Load,
+    /// Its code went.
+    Unload,
+    /// It is there.
+    Rundown,
+}
+
+/// Whether an event is one of those that are decoded here.
+pub fn wanted(id: EventId) -> bool {
+    matches!(id, EventId::Manifest { guid, id }
+        if method_action(guid, id).is_some() || is_module(guid, id))
+}
+
+fn method_action(guid: Guid, id: u16) -> Option<MethodAction> {
+    match id {
+        METHOD_LOAD_VERBOSE if guid == CLR_PROVIDER => Some(MethodAction::Load),
+        METHOD_UNLOAD_VERBOSE if guid == CLR_PROVIDER => Some(MethodAction::Unload),
+        METHOD_DC_START_VERBOSE | METHOD_DC_END_VERBOSE if guid == CLR_RUNDOWN_PROVIDER => {
+            Some(MethodAction::Rundown)
+        }
+        _ => None,
+    }
+}
+
+fn is_module(guid: Guid, id: u16) -> bool {
+    (guid == CLR_PROVIDER && id == MODULE_LOAD)
+        || (guid == CLR_RUNDOWN_PROVIDER && matches!(id, MODULE_DC_START | MODULE_DC_END))
+}
+
+/// A method with its name; texts are UTF-16 as they stand in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MethodEvent<'a> {
+    /// What happened.
+    pub action: MethodAction,
+    /// The runtime's number of its module, unique in the process.
+    pub module_id: u64,
+    /// First address of its code.
+    pub address: u64,
+    /// Size of its code, bytes.
+    pub size: u32,
+    /// Namespace and type, as in `System.String`.
+    pub type_name: &'a [u8],
+    /// Name, as in `Concat`.
+    pub name: &'a [u8],
+    /// Signature, as in `class System.String  (class System.String,class System.String)`.
+    pub signature: &'a [u8],
+}
+
+impl<'a> MethodEvent<'a> {
+    /// Decodes an event; `None` when it is another one, or too short.
+    pub fn decode(event: &Event<'a>) -> Option<Self> {
+        let EventId::Manifest { guid, id } = event.id else { return None };
+        let action = method_action(guid, id)?;
+        let mut p = Payload::new(event.payload, event.pointer_size);
+        let _method_id = p.u64()?;
+        let module_id = p.u64()?;
+        let address = p.u64()?;
+        let size = p.u32()?;
+        let (_token, _flags) = (p.u32()?, p.u32()?);
+        let mut text = || {
+            let text = utf16_bytes(p.rest());
+            // The last text may lack its terminator.
+            let _ = p.skip(text.len() + 2);
+            text
+        };
+        let (type_name, name, signature) = (text(), text(), text());
+        Some(Self { action, module_id, address, size, type_name, name, signature })
+    }
+}
+
+/// A managed module with its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModuleEvent<'a> {
+    /// The runtime's number of the module, unique in the process.
+    pub module_id: u64,
+    /// Path of the assembly (IL), UTF-16 as it stands in the file.
+    pub path: &'a [u8],
+}
+
+impl<'a> ModuleEvent<'a> {
+    /// Decodes an event; `None` when it is another one, or too short.
+    pub fn decode(event: &Event<'a>) -> Option<Self> {
+        let EventId::Manifest { guid, id } = event.id else { return None };
+        if !is_module(guid, id) {
+            return None;
+        }
+        let mut p = Payload::new(event.payload, event.pointer_size);
+        let (module_id, _assembly_id) = (p.u64()?, p.u64()?);
+        let (_flags, _reserved) = (p.u32()?, p.u32()?);
+        Some(Self { module_id, path: utf16_bytes(p.rest()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(guid: Guid, id: u16, payload: &[u8]) -> Event<'_> {
+        let mut event = crate::kernel::test_event(0, 1, payload, 8);
+        event.id = EventId::Manifest { guid, id };
+        event
+    }
+
+    fn utf16(text: &str) -> Vec<u8> {
+        text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+    }
+
+    fn method_payload() -> Vec<u8> {
+        let mut payload = Vec::new();
+        for number in [1_u64, 2, 0x7FF8_0000_1000] {
+            payload.extend(number.to_le_bytes());
+        }
+        for number in [0x40_u32, 0x0600_0001, 0] {
+            payload.extend(number.to_le_bytes());
+        }
+        for text in ["Leaky.Cache", "Get", "void  ()"] {
+            payload.extend(utf16(text));
+        }
+        payload.extend([7, 0]);
+        payload
+    }
+
+    #[test]
+    fn a_method_has_its_address_and_its_three_texts() {
+        let payload = method_payload();
+        for (guid, id, action) in [
+            (CLR_PROVIDER, 143, MethodAction::Load),
+            (CLR_PROVIDER, 144, MethodAction::Unload),
+            (CLR_RUNDOWN_PROVIDER, 143, MethodAction::Rundown),
+            (CLR_RUNDOWN_PROVIDER, 144, MethodAction::Rundown),
+        ] {
+            let event = event(guid, id, &payload);
+            let method = MethodEvent::decode(&event).expect("a method");
+            assert_eq!((method.action, method.module_id), (action, 2));
+            assert_eq!((method.address, method.size), (0x7FF8_0000_1000, 0x40));
+            let texts = [method.type_name, method.name, method.signature];
+            assert_eq!(texts.map(crate::kernel::utf16_text), ["Leaky.Cache", "Get", "void  ()"]);
+        }
+    }
+
+    #[test]
+    fn every_cut_payload_is_refused_or_loses_only_text() {
+        let payload = method_payload();
+        for length in 0..payload.len() {
+            let event = event(CLR_PROVIDER, 143, &payload[..length]);
+            assert_eq!(MethodEvent::decode(&event).is_some(), length >= 36, "{length}");
+        }
+    }
+
+    #[test]
+    fn other_events_are_none_of_these() {
+        assert!(!wanted(EventId::Manifest { guid: CLR_PROVIDER, id: 145 }));
+        assert!(!wanted(EventId::Manifest { guid: CLR_RUNDOWN_PROVIDER, id: 152 }));
+        assert!(wanted(EventId::Manifest { guid: CLR_RUNDOWN_PROVIDER, id: 154 }));
+        assert_eq!(ModuleEvent::decode(&event(CLR_PROVIDER, 143, &method_payload())), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Events of the .NET runtime and of its rundown: methods and modules.
+//!
+//! Layouts: templates `MethodLoadUnloadVerbose` and `ModuleLoadUnload` of dotnet/runtime's
+//! `ClrEtwAll.man`.
+
+use crate::bytes::{Bytes, Guid, PointerSize};
+use crate::header::{ManifestEvent, Stamp};
+
+/// Microsoft-Windows-DotNETRuntime.
+pub const CLR_PROVIDER: Guid = Guid::new(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
+
+/// Microsoft-Windows-DotNETRuntimeRundown.
+pub const CLR_RUNDOWN_PROVIDER: Guid = Guid::new(0xa669021c_c450_4609_a035_5af59af4df18);
+
+/// What happened to a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MethodEvent {
+    /// MethodLoadVerbose.
+    Load,
+    /// MethodUnloadVerbose.
+    Unload,
+    /// MethodDCEndVerbose.
+    RundownEnd,
+}
+
+/// A method of managed code.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MethodRecord {
+    /// The runtime's number of its module.
+    pub module_id: u64,
+    /// First address of its code.
+    pub address: u64,
+    /// Size of its code, bytes.
+    pub size: u32,
+    /// Namespace and type.
+    pub type_name: String,
+    /// Name.
+    pub name: String,
+    /// Signature.
+    pub signature: String,
+}
+
+impl MethodRecord {
+    /// The bytes of the event.
+    #[must_use]
+    pub fn event(&self, event: MethodEvent, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
+        let (provider, id) = match event {
+            MethodEvent::Load => (CLR_PROVIDER, 143),
+            MethodEvent::Unload => (CLR_PROVIDER, 144),
+            MethodEvent::RundownEnd => (CLR_RUNDOWN_PROVIDER, 144),
+        };
+        let payload = Bytes::new()
+            .u64(self.address ^ 0x55) // the method's own number
+            .u64(self.module_id)
+            .u64(self.address)
+            .u32(self.size)
+            .u32(0x0600_0001) // token
+            .u32(1) // flags
+            .utf16z(&self.type_name)
+            .utf16z(&self.name)
+            .utf16z(&self.signature)
+            .u16(9); // instance of the runtime
+        manifest(provider, id, pointer, stamp, payload)
+    }
+}
+
+/// The rundown event (ModuleDCEnd) of a managed module.
+#[must_use]
+pub fn managed_module(module_id: u64, path: &str, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
+    let payload = Bytes::new().u64(module_id).u64(1).u32(0).u32(0).utf16z(path).utf16z("").u16(9);
+    manifest(CLR_RUNDOWN_PROVIDER, 154, pointer, stamp, payload)
+}
+
+fn manifest(
+    provider: Guid,
+    id: u16,
+    pointer: PointerSize,
+    stamp: Stamp,
+    payload: Bytes,
+) -> Vec<u8> {
+    let payload = payload.into_vec();
+    ManifestEvent { pointer, provider, id, version: 1, stamp, payload, ..Default::default() }
+        .encode()
+}
