@@ -2,9 +2,11 @@
 
 use std::{io::Write, path::Path};
 
+use handlescope_extract::symbols::SymbolPath;
+
 use crate::{
     cancel::Cancel,
-    command::{Command, Dump, ExtractArgs, LoadArgs, Setting},
+    command::{Command, Dump, ExtractArgs, LoadArgs, Setting, SymbolPathArgs},
     convert_time::convert_time,
     dump::dump,
     error::CommandError,
@@ -17,9 +19,10 @@ use crate::{
     load::Loading,
     messages::Messages,
     output::CommandOutput,
+    render::Clean,
     screen::{ColorChoice, Screen},
     session::{LoadedTrace, Session},
-    symbol_notes::SymbolNotes,
+    symbols::SymbolNotes,
 };
 
 /// A session that takes commands.
@@ -41,7 +44,7 @@ pub enum Flow {
 
 impl Console {
     /// A console without traces, whose commands end when `cancel` asks them to.
-    pub fn new(symbol_path: Option<String>, color: ColorChoice, cancel: Cancel) -> Console {
+    pub fn new(symbol_path: Option<SymbolPath>, color: ColorChoice, cancel: Cancel) -> Console {
         Console {
             session: Session::new(symbol_path),
             color,
@@ -120,8 +123,7 @@ impl Console {
                 self.session.settle_paths();
                 folder::change(&folder, messages)?;
             }
-            Command::SymbolPath(None) => writeln!(out, "{}", self.session.symbol_path())?,
-            Command::SymbolPath(Some(path)) => self.set_symbol_path(path),
+            Command::SymbolPath(args) => self.symbol_path(&args, out, messages)?,
             Command::Set(setting) => self.set(setting, out, messages)?,
             Command::ClearScreen => screen.clear(out)?,
             Command::Help(words) => help(&words, out, screen)?,
@@ -164,7 +166,27 @@ impl Console {
         if errors.is_empty() { Ok(()) } else { Err(CommandError::Load { errors }) }
     }
 
-    fn set_symbol_path(&mut self, path: String) {
+    /// Shows or sets where symbols are looked for.
+    fn symbol_path(
+        &mut self,
+        args: &SymbolPathArgs,
+        out: &mut dyn Write,
+        messages: &mut Messages<'_>,
+    ) -> Result<(), CommandError> {
+        match args.symbols.symbol_path()? {
+            Some(path) => self.set_symbol_path(&path),
+            None if args.retry => {}
+            None => writeln!(out, "{}", Clean(&self.session.symbol_path().to_string()))?,
+        }
+        if args.retry {
+            self.session.retry_symbols();
+            self.symbol_notes = SymbolNotes::default();
+            messages.note("symbols that were missing are looked for again");
+        }
+        Ok(())
+    }
+
+    fn set_symbol_path(&mut self, path: &SymbolPath) {
         self.session.set_symbol_path(path);
         self.symbol_notes = SymbolNotes::default();
     }
@@ -177,12 +199,12 @@ impl Console {
         messages: &mut Messages<'_>,
     ) -> Result<(), CommandError> {
         tell_notes(&args.notes, messages);
-        if let Some(path) = args.symbol_path() {
+        if let Some(path) = args.symbols.symbol_path()? {
             messages.note(format_args!(
                 "note: functions get their names when stacks are shown; the symbol path for that is \
                  .sympath {path}, or --symbol-path '{path}' in front of a command line"
             ));
-            self.set_symbol_path(path);
+            self.set_symbol_path(&path);
         }
         let tally = extract_files(args, &self.cancel, out, messages)?;
         match tally.failed {

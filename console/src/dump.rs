@@ -12,6 +12,7 @@ use crate::{
     render,
     screen::Screen,
     session::{LoadedTrace, Session},
+    symbols::WatchedSymbols,
 };
 
 /// Answers a `.dump`: results, and nothing else, go to `out`, in the manner of `screen`.
@@ -37,9 +38,10 @@ pub fn dump(
     };
     let sources: Vec<Source<'_>> = wanted.into_iter().map(source).collect();
     let usual = session.settings.display(&DisplayArgs::default(), screen);
+    let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
     match dump {
         Dump::ObjectRef(args) => {
-            let answer = query::object_ref(&sources, args, session.symbolizer(), cancel)?;
+            let answer = query::object_ref(&sources, args, &names, cancel)?;
             let display = session.settings.display(&args.display, screen);
             match &args.csv {
                 None => render::object_ref(&answer, args, &display, out)?,

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use handlescope_extract::ExtractError;
+use handlescope_extract::{ExtractError, symbols::SymbolSourcesError};
 use handlescope_model::ArchiveError;
 use thiserror::Error;
 
@@ -24,6 +24,9 @@ pub enum CommandError {
         /// What happened to each of them.
         errors: Vec<LoadError>,
     },
+    /// Something about symbols that makes no symbol path.
+    #[error(transparent)]
+    Symbols(#[from] SymbolSourcesError),
     /// An archive that cannot be read.
     #[error(transparent)]
     Archive(#[from] ArchiveError),

@@ -32,6 +32,6 @@ pub mod script;
 pub mod session;
 pub mod settings;
 pub mod shell;
-mod symbol_notes;
+mod symbols;
 pub mod table;
 mod wrap;

@@ -104,7 +104,8 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
         messages.note(format_args!("Ctrl-C ends the program, not the command: {error}"));
         Cancel::default()
     });
-    let mut console = Console::new(cli.symbol_path, cli.color, cancel);
+    let symbol_path = cli.symbols.args().symbol_path()?;
+    let mut console = Console::new(symbol_path, cli.color, cancel);
     let mut loaded = Outcome::Worked;
     if let Some(load) = load
         && let Err(error) = console.load(&load, messages)

@@ -109,6 +109,13 @@ impl Spinner {
         *self.lock() = thread.ok().map(|thread| Spinning { bar, stop, thread });
     }
 
+    /// Says something else beside the spinner, if there is one.
+    pub(crate) fn tell(&self, message: String) {
+        if let Some(spinning) = self.lock().as_ref() {
+            spinning.bar.set_message(message);
+        }
+    }
+
     /// Takes the spinner away, if there is one. When this returns, it is gone from the screen.
     pub(crate) fn stop(&self) {
         let Some(Spinning { stop, thread, .. }) = self.lock().take() else { return };

@@ -1,6 +1,7 @@
 //! What a session knows: the loaded traces, and where symbols come from.
 
 use std::{
+    env,
     path::{PathBuf, absolute},
     sync::{Arc, OnceLock},
 };
@@ -37,14 +38,15 @@ pub struct Session {
     /// How it prints.
     pub settings: Settings,
     files: Vec<LoadedTrace>,
-    symbol_path: Option<String>,
+    symbol_path: SymbolPath,
     symbolizer: OnceLock<Symbolizer>,
 }
 
 impl Session {
     /// A session without traces. Without a symbol path, that of the environment counts.
-    pub fn new(symbol_path: Option<String>) -> Session {
-        Session { symbol_path, ..Session::default() }
+    pub fn new(symbol_path: Option<SymbolPath>) -> Session {
+        let path = symbol_path.or_else(SymbolPath::from_environment).unwrap_or_default();
+        Session { symbol_path: settled(&path), ..Session::default() }
     }
 
     /// The loaded traces, in the order they were named. The index is the file number of the output.
@@ -77,17 +79,25 @@ impl Session {
     }
 
     /// Where symbols are looked for: what was set here, else `_NT_SYMBOL_PATH`, else nowhere.
-    pub fn symbol_path(&self) -> SymbolPath {
-        match &self.symbol_path {
-            Some(path) => SymbolPath::parse(path),
-            None => SymbolPath::from_environment().unwrap_or_default(),
-        }
+    pub fn symbol_path(&self) -> &SymbolPath {
+        &self.symbol_path
     }
 
-    /// Sets where symbols are looked for, and forgets what was found so far.
-    pub fn set_symbol_path(&mut self, path: String) {
-        self.symbol_path = Some(path);
+    /// Sets where symbols are looked for, and forgets what was found so far. Relative folders are
+    /// those of the folder that is the current one now.
+    pub fn set_symbol_path(&mut self, path: &SymbolPath) {
+        self.symbol_path = settled(path);
         self.symbolizer = OnceLock::new();
+        self.forget_names();
+    }
+
+    /// Looks again for symbols that were not found, also on servers that did not have them.
+    pub fn retry_symbols(&mut self) {
+        self.symbolizer().forget_missing();
+        self.forget_names();
+    }
+
+    fn forget_names(&mut self) {
         for file in &mut self.files {
             file.frames = FrameMemory::default();
         }
@@ -96,8 +106,8 @@ impl Session {
     /// What resolves addresses to names. Made when first needed, and kept: it remembers what it
     /// found.
     pub fn symbolizer(&self) -> &Symbolizer {
-        self.symbolizer
-            .get_or_init(|| Symbolizer::new(self.symbol_path(), SymbolizerOptions::default()))
+        let path = || self.symbol_path.clone();
+        self.symbolizer.get_or_init(|| Symbolizer::new(path(), SymbolizerOptions::default()))
     }
 
     /// The symbolizer, if anything has asked for it.
@@ -106,16 +116,22 @@ impl Session {
     }
 }
 
+/// The same path, whatever the current folder will be.
+fn settled(path: &SymbolPath) -> SymbolPath {
+    env::current_dir().map_or_else(|_| path.clone(), |folder| path.based_on(&folder))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_path_that_was_set_wins_and_starts_a_new_symbolizer() {
-        let mut session = Session::new(Some("a".into()));
-        assert_eq!(session.symbolizer().path().to_string(), "a");
-        session.set_symbol_path("b;c".into());
+        let mut session = Session::new(Some(SymbolPath::parse("/a")));
+        assert_eq!(session.symbolizer().path().to_string(), "/a");
+        session.set_symbol_path(&SymbolPath::parse("/b;c"));
         assert!(session.used_symbolizer().is_none());
-        assert_eq!(session.symbolizer().path().to_string(), "b;c");
+        let folder = env::current_dir().expect("a folder").join("c");
+        assert_eq!(session.symbolizer().path().to_string(), format!("/b;{}", folder.display()));
     }
 }

@@ -86,6 +86,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-DestroyStack", "", "*Session::Close*"),
     ("-sf", "", "*GetOrCreate*"),
     ("-ShowAddress", "-MinMaxId 89 89 -ss", ""),
+    ("-ShowLine", "-MinMaxId 89 89 -ss", ""),
     ("-MultiProcess", "", ""),
     ("-Overlapped", "", ""),
     ("-Inherit", "", ""),

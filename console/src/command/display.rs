@@ -23,6 +23,17 @@ pub struct DisplayArgs {
     pub plain_process_names: bool,
 }
 
+/// How the stacks of a query are printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StackDisplayArgs {
+    /// `-ShowStack`: print stacks instead of their numbers.
+    pub show: bool,
+    /// `-ShowAddress`: print offset and address of each frame.
+    pub address: bool,
+    /// `-ShowLine`: print file and line of each frame.
+    pub line: bool,
+}
+
 /// How a point in time is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TimeFormat {

@@ -45,16 +45,6 @@ pub(crate) fn unload(entered: &Entered<'_>) -> Result<Command, ParseError> {
     Ok(Command::Unload(entered.texts()))
 }
 
-/// `.sympath`: a path has blanks and semicolons, so everything behind the command belongs to it.
-pub(crate) fn symbol_path(entered: &Entered<'_>) -> Result<Command, ParseError> {
-    let path = match entered.tokens {
-        [] => None,
-        [path] => Some(path.text.clone()),
-        [first, ..] => entered.line.get(first.span.start..).map(str::to_owned),
-    };
-    Ok(Command::SymbolPath(path))
-}
-
 /// `.help`
 pub(crate) fn help(entered: &Entered<'_>) -> Result<Command, ParseError> {
     if let Some(word) = entered.tokens.get(3) {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{
-    Command, ConvertTimeArgs, DirArgs, Entered, ExtractArgs, LoadArgs, ValueError,
-    error::ParseError, line::Token, parse,
+    Command, ConvertTimeArgs, DirArgs, Entered, ExtractArgs, LoadArgs, error::ParseError,
+    line::Token, parse,
 };
 use crate::{
     expand::with_home,
@@ -66,7 +66,6 @@ pub(crate) fn convert_time(entered: &Entered<'_>) -> Result<Command, ParseError>
 pub(crate) fn extract(entered: &Entered<'_>) -> Result<Command, ParseError> {
     let (mut args, words): (ExtractArgs, _) =
         parse::options_and_words(entered.name, entered.tokens, registry::EXTRACT)?;
-    check_symbol_server(&args)?;
     let (mut named, mut is_one_known) = (Vec::new(), false);
     for word in words {
         let extractor = EXTRACTORS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&word.text));
@@ -106,22 +105,5 @@ fn file_or_typo(word: &Token) -> Result<String, ParseError> {
             })
         }
         _ => Ok(word.text.clone()),
-    }
-}
-
-/// ETWAnalyzer knows a server by a name that means nothing outside of its makers' company.
-fn check_symbol_server(args: &ExtractArgs) -> Result<(), ParseError> {
-    let is_refused =
-        args.symbol_server.as_ref().is_some_and(|name| name.eq_ignore_ascii_case("Syngo"));
-    let option = registry::command(".extract").and_then(|command| command.option("-symServer"));
-    match option.filter(|_| is_refused) {
-        Some(option) => Err(ParseError::BadValue {
-            option: option.name().to_owned(),
-            help: option.help_line(),
-            source: ValueError::Refused {
-                reason: "where the server Syngo is, only its owner knows; give its symbol path",
-            },
-        }),
-        None => Ok(()),
     }
 }

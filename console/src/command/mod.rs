@@ -10,10 +10,11 @@ mod line;
 mod object_ref;
 pub(crate) mod parse;
 pub(crate) mod setting;
+pub(crate) mod symbols;
 mod tables;
 mod values;
 
-pub use display::{DisplayArgs, ProcessFormat, TimeDigits, TimeFormat};
+pub use display::{DisplayArgs, ProcessFormat, StackDisplayArgs, TimeDigits, TimeFormat};
 pub(crate) use dump_words::DumpWords;
 pub use entry::Entered;
 pub use error::ParseError;
@@ -21,6 +22,7 @@ pub use files::{ConvertTimeArgs, DirArgs, ExtractArgs, LoadArgs};
 pub use line::{Quotes, Token, join, split};
 pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
 pub use setting::Setting;
+pub use symbols::{SymbolArgs, SymbolPathArgs};
 pub use tables::{ModuleArgs, ProcessArgs, StackArgs, StatsArgs};
 pub(crate) use values::address;
 pub use values::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
@@ -43,8 +45,8 @@ pub enum Command {
     Extract(Box<ExtractArgs>),
     /// `.cd`: the new folder, or none to show it.
     ChangeFolder(Option<String>),
-    /// `.sympath`: the new path, or none to show it.
-    SymbolPath(Option<String>),
+    /// `.sympath`
+    SymbolPath(SymbolPathArgs),
     /// `.dump`
     Dump(Dump),
     /// How the session prints from now on.

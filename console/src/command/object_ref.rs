@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::display::DisplayArgs;
+use super::display::{DisplayArgs, StackDisplayArgs};
 use super::values::{CountRange, SecondsRange, TopN};
 use crate::filter::{Filter, ProcessFilter};
 
@@ -28,8 +28,8 @@ pub struct ObjectRefArgs {
     pub object: Option<Filter>,
     /// `-Leak`: only handles that were opened and not closed, and views not unmapped.
     pub leak: bool,
-    /// `-ShowStack`: print stacks instead of their numbers.
-    pub show_stack: bool,
+    /// Whether and how stacks are printed, instead of their numbers.
+    pub stacks: StackDisplayArgs,
     /// `-CreateStack`: the stack that created the object.
     pub create_stack: Option<Filter>,
     /// `-DestroyStack`: the stack of the delete, last unmap or last close.
@@ -62,8 +62,6 @@ pub struct ObjectRefArgs {
     pub show_total: Option<ShowTotal>,
     /// `-TopN`: rows of the `-ShowTotal` tables.
     pub top: Option<TopN>,
-    /// `-ShowAddress`: print offset and address of each frame.
-    pub show_address: bool,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
     /// How it is printed.

@@ -1,5 +1,6 @@
 //! `.dump Process`, `.dump Module` and `.dump Stats` as entered.
 
+use super::display::StackDisplayArgs;
 use super::object_ref::JsonMode;
 use super::values::{SecondsRange, TopN};
 use crate::filter::{Filter, ProcessFilter};
@@ -45,8 +46,8 @@ pub struct StackArgs {
     pub time: Option<SecondsRange>,
     /// `-TopN`: only the most frequent stacks.
     pub top: Option<TopN>,
-    /// `-ShowStack`: print the frames.
-    pub show_stack: bool,
+    /// Whether and how the frames are printed.
+    pub stacks: StackDisplayArgs,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
     /// `-json` and `-json-pretty`.

@@ -61,13 +61,16 @@ fn a_symbol_path_takes_the_rest_of_the_line() {
         (".sympath C:\\my symbols;cache*C:\\c ", Some("C:\\my symbols;cache*C:\\c")),
         (".sympath \"C:\\my symbols\"", Some("C:\\my symbols")),
     ] {
-        assert_eq!(parse(line), Command::SymbolPath(expected.map(str::to_owned)), "{line}");
+        let symbols = SymbolArgs { path: expected.map(str::to_owned), ..SymbolArgs::default() };
+        let args = SymbolPathArgs { symbols, retry: false };
+        assert_eq!(parse(line), Command::SymbolPath(args), "{line}");
     }
 }
 
 #[test]
 fn every_option_of_object_ref_fills_its_field() {
     let none = ObjectRefArgs::default;
+    let stacks = |show, address| StackDisplayArgs { show, address, line: false };
     for (options, expected) in [
         ("", none()),
         ("-pn a", ObjectRefArgs { process: processes("a"), ..none() }),
@@ -78,8 +81,8 @@ fn every_option_of_object_ref_fills_its_field() {
         ("-Handle 0xC0", ObjectRefArgs { handle: filter("0xC0"), ..none() }),
         ("-Object *6290", ObjectRefArgs { object: filter("*6290"), ..none() }),
         ("-leak", ObjectRefArgs { leak: true, ..none() }),
-        ("-ss", ObjectRefArgs { show_stack: true, ..none() }),
-        ("-ShowStack", ObjectRefArgs { show_stack: true, ..none() }),
+        ("-ss", ObjectRefArgs { stacks: stacks(true, false), ..none() }),
+        ("-ShowStack", ObjectRefArgs { stacks: stacks(true, false), ..none() }),
         ("-CreateStack *a*", ObjectRefArgs { create_stack: filter("*a*"), ..none() }),
         ("-DestroyStack *a*", ObjectRefArgs { destroy_stack: filter("*a*"), ..none() }),
         ("-StackFilter *a*", ObjectRefArgs { stack_filter: filter("*a*"), ..none() }),
@@ -116,7 +119,7 @@ fn every_option_of_object_ref_fills_its_field() {
         ("-ShowTotal None", ObjectRefArgs { show_total: Some(ShowTotal::None), ..none() }),
         ("-TopN 5", ObjectRefArgs { top: Some(TopN { take: 5, skip: 0 }), ..none() }),
         ("-TopN 5 2", ObjectRefArgs { top: Some(TopN { take: 5, skip: 2 }), ..none() }),
-        ("-ShowAddress", ObjectRefArgs { show_address: true, ..none() }),
+        ("-ShowAddress", ObjectRefArgs { stacks: stacks(false, true), ..none() }),
         ("-json", ObjectRefArgs { json: JsonMode::Lines, ..none() }),
         ("-json-pretty", ObjectRefArgs { json: JsonMode::Pretty, ..none() }),
     ] {

@@ -167,6 +167,12 @@ pub enum ValueError {
         /// What the filter's own error says.
         reason: String,
     },
+    /// A word that stands for no symbol server.
+    #[error("{reason}")]
+    Server {
+        /// What the word could have been.
+        reason: String,
+    },
     /// An option that cannot be followed here.
     #[error("{reason}")]
     Refused {

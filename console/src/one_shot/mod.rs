@@ -101,14 +101,24 @@ impl Form {
     }
 }
 
+/// ETWAnalyzer's options about symbols.
+const SYMBOL_SWITCHES: [&str; 3] = ["-symserver", "-symcache", "-symfolder"];
+
 /// Reads the words behind the program's name; `None` when they are no such command line but one for
 /// [`Cli`].
 ///
 /// # Errors
 /// When they are one, but a wrong one.
 pub fn parse(arguments: &[String]) -> Option<Result<OneShot, Refusal>> {
-    let Split { globals, words } = split(arguments);
-    let (form, name, words) = form(&words).or_else(|| plain_console(words))?;
+    let Split { mut globals, mut symbols, words } = split(arguments);
+    let has_symbols = !symbols.is_empty();
+    let (form, name, mut words) = form(&words).or_else(|| plain_console(words, has_symbols))?;
+    if form == Form::Extract {
+        words.extend(symbols);
+    } else {
+        symbols.iter_mut().step_by(2).for_each(|name| name.insert(0, '-'));
+        globals.extend(symbols);
+    }
     Some(read(form, name, globals, words))
 }
 
@@ -122,11 +132,14 @@ pub(crate) fn console_line(arguments: &[String]) -> Option<Vec<String>> {
 /// The options that every command line may have, and the others.
 struct Split {
     globals: Vec<String>,
+    /// Options about symbols in ETWAnalyzer's spelling, in lower case, each with its value. They
+    /// belong to an extraction, or else to the session.
+    symbols: Vec<String>,
     words: Vec<String>,
 }
 
 fn split(arguments: &[String]) -> Split {
-    let mut split = Split { globals: Vec::new(), words: Vec::new() };
+    let mut split = Split { globals: Vec::new(), symbols: Vec::new(), words: Vec::new() };
     let mut arguments = arguments.iter();
     while let Some(word) = arguments.next() {
         let name = word.split('=').next().unwrap_or_default();
@@ -136,10 +149,17 @@ fn split(arguments: &[String]) -> Split {
                 split.words.extend(arguments.by_ref().cloned());
             }
             "--keep-going" => split.globals.push(word.clone()),
-            "--color" | "--symbol-path" | "-c" => {
+            "--color" | "--symbol-path" | "--symserver" | "--symcache" | "--symfolder" | "-c" => {
                 split.globals.push(word.clone());
                 if name == word {
                     split.globals.extend(arguments.next().cloned());
+                }
+            }
+            _ if SYMBOL_SWITCHES.iter().any(|own| own.eq_ignore_ascii_case(word)) => {
+                match arguments.next() {
+                    Some(value) => split.symbols.extend([word.to_lowercase(), value.clone()]),
+                    // That its value is missing is told by whom it belongs to.
+                    None => split.symbols.push(word.to_lowercase()),
                 }
             }
             _ => split.words.push(word.clone()),
@@ -172,11 +192,12 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     Some((form, name.clone(), [own, before, behind].concat()))
 }
 
-/// A console whose name is left out: `-nocolor` alone tells that the line is in ETWAnalyzer's manner.
-fn plain_console(words: Vec<String>) -> Option<(Form, String, Vec<String>)> {
+/// A console whose name is left out: `-nocolor` or an option about symbols tells that the line is in
+/// ETWAnalyzer's manner.
+fn plain_console(words: Vec<String>, has_symbols: bool) -> Option<(Form, String, Vec<String>)> {
     let is_ours = !words.first().is_some_and(|first| Cli::is_subcommand(first));
     let mut options = words.iter().take_while(|word| *word != "--");
-    (is_ours && options.any(|word| word.eq_ignore_ascii_case("-nocolor")))
+    (is_ours && (has_symbols || options.any(|word| word.eq_ignore_ascii_case("-nocolor"))))
         .then(|| (Form::Console, "-console".to_owned(), words))
 }
 

@@ -1,5 +1,7 @@
 //! What command lines mean.
 
+use handlescope_extract::symbols::ServerChoice;
+
 use super::*;
 use crate::command::Dump;
 
@@ -88,6 +90,31 @@ fn nocolor_alone_opens_a_console_without_colours() {
 }
 
 #[test]
+fn options_about_symbols_are_those_of_the_session_or_of_an_extraction() {
+    for line in [
+        &["-dump", "ObjectRef", "-fd", "a.etl", "-SymServer", "ms", "-symCache", "c d"][..],
+        &["-symcache", "c d", "a.etl", "-symserver", "MS", "-c", ".list"],
+        &["dump", "ObjectRef", "-fd", "a.etl", "--symserver", "ms", "--symcache=c d"],
+    ] {
+        let symbols = shot(line).globals.symbols.args();
+        assert_eq!(symbols.servers, [ServerChoice::Microsoft], "{line:?}");
+        assert_eq!(symbols.cache.as_deref(), Some(Path::new("c d")), "{line:?}");
+    }
+    let line = ["extract", "a.etl", "-symServer", "google", "-symFolder", "f"];
+    let Some(Command::Extract(args)) = shot(&line).command else { panic!("{line:?}") };
+    assert_eq!(args.symbols.servers, [ServerChoice::Google]);
+    assert_eq!(args.symbols.folder.as_deref(), Some(Path::new("f")));
+    for (line, message) in [
+        (&["-dump", "ObjectRef", "-symserver"][..], "a value is required for '--symserver"),
+        (&["extract", "a.etl", "-symserver"], "-symserver needs a value"),
+        (&["a.etl", "-symserver", "syngo"], "'syngo' is no symbol server"),
+    ] {
+        let error = refused(line);
+        assert!(error.contains(message), "{line:?}: {error}");
+    }
+}
+
+#[test]
 fn extractions_go_with_and_without_extractors() {
     for line in [
         &["extract", "a.etl", "-o", "out"][..],
@@ -110,7 +137,10 @@ fn a_wrong_line_says_why() {
             "unexpected 'ObjectReff', did you mean ObjectRef?",
         ),
         (&["-extract", "All", "-fd", "a.etl", "-Indent"], "-Indent: an extract holds tables"),
-        (&["-extract", "All", "-fd", "a", "-symServer", "syngo"], "-symServer: where the server"),
+        (
+            &["-extract", "All", "-fd", "a", "-symServer", "syngo"],
+            "-symserver: 'syngo' is no symbol server",
+        ),
         (&["extract"], ".extract needs at least one trace"),
         (
             &["-extract", "cpu", "disk", "-fd", "a"],
@@ -120,7 +150,10 @@ fn a_wrong_line_says_why() {
         (&["-LoadSymbol", "-fd", "x"], "-LoadSymbol: no extract needs it"),
         (&["-convert", "-fd", "x"], "-convert: other formats"),
         (&["dump", "ObjectRef", "-c", ".list"], "error: -c"),
-        (&["extract", "a.etl", "--symbol-path", "x"], "error: -c, --symbol-path"),
+        (
+            &["extract", "a.etl", "--symbol-path", "x"],
+            "error: -c, --keep-going and options about symbols",
+        ),
     ] {
         let error = refused(line);
         assert!(error.starts_with(message), "{line:?}: {error}");

@@ -126,7 +126,7 @@ impl<'a> StacksAnswer<'a> {
         if let Some(top) = args.top {
             rows = rows.into_iter().skip(top.skip).take(top.take).collect();
         }
-        if args.show_stack {
+        if args.stacks.show {
             frames.resolve(rows.iter().map(|row| row.stack))?;
         }
         Ok(Self { path: source.path, has_every_stack, figures, rows, frames, processes })

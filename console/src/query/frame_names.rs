@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use handlescope_extract::symbols::{ModuleIdentity, PdbIdentity, ResolvedFrame, Symbolizer};
+use handlescope_extract::symbols::{FrameChain, ModuleIdentity, PdbIdentity, ResolvedFrame};
 use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::call_stacks::FrameFigures;
@@ -15,30 +15,21 @@ use crate::cancel::{Cancel, Cancelled};
 /// What a frame outside of all modules is called.
 const UNKNOWN_METHOD: &str = "<UnknownMethod>";
 
-/// Frames that are asked for at once, between two looks whether to go on.
-const BATCH: usize = 4096;
-
 /// Where function names come from.
 pub trait FrameNames {
-    /// The function at each relative address of a module, in their order.
-    fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<Option<ResolvedFrame>>;
+    /// The functions at relative addresses of modules, in the order of the requests. Addresses
+    /// ascend. What is cancelled meanwhile has no names.
+    fn resolve(&self, requests: &[(ModuleIdentity, Vec<u64>)]) -> Vec<Vec<FrameChain>>;
 }
 
-impl FrameNames for Symbolizer {
-    fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<Option<ResolvedFrame>> {
-        // Of functions inlined into each other, the one whose machine code it is.
-        Self::resolve(self, module, rvas).iter().map(|chain| chain.last().cloned()).collect()
-    }
-}
-
-/// The names of frames that were asked for, by row of the frames table; `None` has no name.
+/// The names of frames that were asked for, by row of the frames table; an empty chain has none.
 ///
 /// Belongs to one loaded trace and one symbol path: make a new one when either changes.
 #[derive(Debug, Default)]
-pub struct FrameMemory(Mutex<HashMap<u32, Option<ResolvedFrame>>>);
+pub struct FrameMemory(Mutex<HashMap<u32, FrameChain>>);
 
 impl FrameMemory {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Option<ResolvedFrame>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, FrameChain>> {
         // Every entry is whole as soon as it is there.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,8 +70,9 @@ impl<'a> Frames<'a> {
         })
     }
 
-    /// Finds the names of all frames of some stacks that are not known yet, module by module with
-    /// ascending addresses, so that each symbol file is opened once and read in one direction.
+    /// Finds the names of all frames of some stacks that are not known yet: those of all modules at
+    /// once, so that symbols can be fetched side by side, with ascending addresses, so that each
+    /// symbol file is read in one direction.
     ///
     /// When it is cancelled, names found so far stay known, and the rest can be asked for again.
     pub(crate) fn resolve(&self, stacks: impl Iterator<Item = u32>) -> Result<(), Cancelled> {
@@ -97,18 +89,26 @@ impl<'a> Frames<'a> {
                 wanted.entry(module).or_default().push((rva, frame));
             }
         }
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        self.cancel.check()?;
+        let (mut requests, mut rows) = (Vec::new(), Vec::new());
         for (module, mut frames) in wanted {
             let Some(module) = self.modules.get(module as usize) else { continue };
             frames.sort_unstable();
-            for frames in frames.chunks(BATCH) {
-                self.cancel.check()?;
-                let rvas: Vec<u64> = frames.iter().map(|&(rva, _)| rva).collect();
-                let mut names = self.names.resolve(module, &rvas).into_iter();
-                let frames = frames.iter().map(|&(_, frame)| frame);
-                memory.extend(frames.map(|frame| (frame, names.next().flatten())));
+            requests.push((module.clone(), frames.iter().map(|&(rva, _)| rva).collect()));
+            rows.push(frames);
+        }
+        let names = self.names.resolve(&requests);
+        let cancelled = self.cancel.check();
+        for (&(_, frame), chain) in rows.iter().flatten().zip(names.into_iter().flatten()) {
+            // Without a name, it may just not have come to this one.
+            if cancelled.is_ok() || !chain.is_empty() {
+                memory.insert(frame, chain);
             }
         }
-        Ok(())
+        cancelled
     }
 
     /// What the frames of a stack are, each counted so often.
@@ -142,28 +142,35 @@ impl<'a> Frames<'a> {
 /// Frames with their names.
 pub(crate) struct NamedFrames<'a> {
     frames: &'a Frames<'a>,
-    memory: MutexGuard<'a, HashMap<u32, Option<ResolvedFrame>>>,
+    memory: MutexGuard<'a, HashMap<u32, FrameChain>>,
 }
 
 impl NamedFrames<'_> {
     /// The frames of a stack, innermost first.
-    pub(crate) fn stack(&self, stack: u32) -> impl ExactSizeIterator<Item = FrameView<'_>> {
-        self.frames.stacks.get(stack as usize).iter().map(|&frame| self.frame(frame))
+    pub(crate) fn stack(&self, stack: u32) -> impl Iterator<Item = FrameView<'_>> {
+        let frames = self.frames.stacks.get(stack as usize).iter();
+        frames.flat_map(|&frame| self.frames_at(frame))
     }
 
-    pub(crate) fn frame(&self, frame: u32) -> FrameView<'_> {
+    /// What a row of the frames table stands for: a frame, behind those of functions that are
+    /// inlined there.
+    pub(crate) fn frames_at(&self, frame: u32) -> impl Iterator<Item = FrameView<'_>> {
         let row = frame as usize;
         let location = self.frames.module.get(row).zip(self.frames.rva.get(row));
         let module = location.and_then(|(module, rva)| {
             let identity = self.frames.modules.get(module as usize)?;
             Some(InModule { row: module, name: &identity.name, rva })
         });
-        FrameView {
-            name: self.memory.get(&frame).and_then(Option::as_ref).filter(|_| module.is_some()),
+        let plain = FrameView {
+            name: None,
             method: self.frames.method(row),
             address: self.frames.address.get(row),
             module,
-        }
+        };
+        let chain = self.memory.get(&frame).filter(|_| module.is_some());
+        let chain = chain.map_or(&[][..], |chain| chain);
+        let named = chain.iter().map(move |name| FrameView { name: Some(name), ..plain });
+        named.chain(chain.is_empty().then_some(plain))
     }
 }
 
@@ -203,6 +210,11 @@ impl<'a> FrameView<'a> {
         self.module.is_none() && self.method.is_none()
     }
 
+    /// Whether the function is inlined into that of the next frame.
+    pub(crate) fn is_inlined(&self) -> bool {
+        self.name.is_some_and(|name| name.inlined)
+    }
+
     /// The function, if it is known.
     pub(crate) fn function(&self) -> Option<&'a str> {
         match self.method {
@@ -211,14 +223,14 @@ impl<'a> FrameView<'a> {
         }
     }
 
-    /// How far the frame is behind the start of its function, bytes.
+    /// How far the frame is behind the start of its function, bytes. Inlined code has no start.
     pub(crate) fn offset(&self) -> Option<u64> {
         match self.method {
             Some(method) => {
                 let place = self.module.map(|module| module.rva).or(self.address)?;
                 Some(method.offset(place))
             }
-            None => self.name.map(|name| name.offset),
+            None => self.name.filter(|name| !name.inlined).map(|name| name.offset),
         }
     }
 }

@@ -125,11 +125,11 @@ impl<'a> FileAnswer<'a> {
         let mut shown_stacks = None;
         if let Some(listing) = &listing {
             listing.sort(&mut selection);
-            if let Some(frames) = file.frames.as_ref().filter(|_| args.show_stack) {
+            if let Some(frames) = file.frames.as_ref().filter(|_| args.stacks.show) {
                 let stacks = listing.stacks(&file, &selection, frames.stacks.len())?;
                 frames.resolve(stacks.iter())?;
                 shown_stacks = Some(stacks);
-                if args.show_address || args.json != JsonMode::Off {
+                if args.stacks.address || args.json != JsonMode::Off {
                     bases = ModuleBases::load(file.trace)?;
                 }
             }
@@ -197,5 +197,5 @@ impl<'a> FileContext<'a> {
 
 fn needs_frames(args: &ObjectRefArgs) -> bool {
     let filters = [&args.stack_filter, &args.create_stack, &args.destroy_stack];
-    args.show_stack || filters.into_iter().any(Option::is_some)
+    args.stacks.show || filters.into_iter().any(Option::is_some)
 }

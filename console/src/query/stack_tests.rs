@@ -2,7 +2,7 @@
 
 use handlescope_model::tables::Event;
 
-use handlescope_extract::symbols::{ModuleIdentity, ResolvedFrame};
+use handlescope_extract::symbols::{FrameChain, ModuleIdentity, ResolvedFrame};
 
 use super::fixture::{APP, Fixture, Saved, With, arguments, close, create};
 use super::{FrameNames, QueryError, object_ref};
@@ -47,6 +47,17 @@ fn a_stack_filter_removes_events_and_objects_without_any() {
         (answer.totals().objects_created, answer.totals().objects_destroyed)
     });
     assert_eq!((created, destroyed), (0, 1));
+}
+
+#[test]
+fn inlined_functions_are_matched_as_lines_of_their_own() {
+    let saved = trace(&[(&["app.exe!Find < Cache::Open", "app.exe!main"], CLOSE)]);
+    for filter in ["app.exe!Find", "app.exe!Cache::Open", "app.exe!main", "!app.exe!Close"] {
+        assert_eq!(saved.ids(&format!("-CreateStack {filter}")), [1], "{filter}");
+    }
+    for filter in ["!*Find*", "!*Open", "*inlined*", "*<*"] {
+        assert_eq!(saved.ids(&format!("-CreateStack {filter}")), [0_u64; 0], "{filter}");
+    }
 }
 
 #[test]
@@ -98,17 +109,20 @@ fn a_filter_that_passes_everything_needs_no_names() {
     assert!(saved.asked.take().is_empty());
 }
 
-/// Names every frame, and asks to stop as soon as it is asked for the first ones.
+/// Names the frames of the first module, and asks to stop then.
 struct Impatient(Cancel);
 
 impl FrameNames for Impatient {
-    fn resolve(&self, _: &ModuleIdentity, rvas: &[u64]) -> Vec<Option<ResolvedFrame>> {
+    fn resolve(&self, requests: &[(ModuleIdentity, Vec<u64>)]) -> Vec<Vec<FrameChain>> {
         self.0.cancel();
         let function = "f".into();
-        vec![
-            Some(ResolvedFrame { function, offset: 0, file: None, line: None, inlined: false });
-            rvas.len()
-        ]
+        let frame = ResolvedFrame { function, offset: 0, file: None, line: None, inlined: false };
+        let chain = |at: usize| match at {
+            0 => FrameChain::from([frame.clone()]),
+            _ => FrameChain::default(),
+        };
+        let requests = requests.iter().enumerate();
+        requests.map(|(at, (_, rvas))| vec![chain(at); rvas.len()]).collect()
     }
 }
 

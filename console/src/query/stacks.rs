@@ -84,10 +84,13 @@ impl Lines<'_> {
         if let Some(&known) = self.seen.get(&frame) {
             return known;
         }
-        self.text.clear();
-        // Writing to a string does not fail.
-        let _ = write!(self.text, "{}", self.frames.frame(frame));
-        let verdict = self.filter.line(&self.text);
+        let mut verdict = LineMatch::default();
+        for view in self.frames.frames_at(frame) {
+            self.text.clear();
+            // Writing to a string does not fail.
+            let _ = write!(self.text, "{view}");
+            verdict = verdict.or(self.filter.line(&self.text));
+        }
         self.seen.insert(frame, verdict);
         verdict
     }

@@ -4,9 +4,10 @@ use super::{
     Arguments, CommandSpec,
     extract::EXTRACT,
     files::{CONVERT_TIME, DIR, LOAD},
+    symbols::SYMBOL_PATH,
     views,
 };
-use crate::command::{entry, file_entry, setting};
+use crate::command::{entry, file_entry, setting, symbols};
 
 const FILES: &str = "Files";
 const QUERIES: &str = "Queries";
@@ -205,18 +206,22 @@ pub static COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         names: &[".sympath"],
         group: SESSION,
-        usage: "[PATH]",
+        usage: "[OPTION…] [PATH]",
         arguments: Arguments::SymbolPath,
         summary: "show or set where symbols are looked for",
         details: "PATH is written like _NT_SYMBOL_PATH, whose value is used as long as none is set \
-                  here or with --symbol-path: folders, cache*FOLDER and srv*CACHE*SERVER, joined by \
-                  a semicolon. Everything behind the command belongs to the path.",
+                  here or in the command line: folders, cache*FOLDER and srv*CACHE*SERVER, joined by \
+                  a semicolon. Everything behind the command and its options belongs to the path. \
+                  Relative folders are those of the current folder, also when that changes. \
+                  .dump Symbols tells what was found where.",
         examples: &[
             ".sympath examples/symbols",
+            ".sympath -symServer ms",
             ".sympath srv*C:\\Symbols*https://msdl.microsoft.com/download/symbols",
+            ".sympath -retry",
         ],
-        groups: Vec::new,
-        parse: entry::symbol_path,
+        groups: || views(SYMBOL_PATH),
+        parse: symbols::symbol_path,
     },
     CommandSpec {
         names: &[".help", "help", "?", ".?"],

@@ -2,6 +2,7 @@
 
 use super::{
     Doc, Opt, OptionGroup, Take,
+    symbols::symbol_options,
     without_effect::{DEBUG, NO_COLOR, SELECTION, ignored},
 };
 use crate::command::ExtractArgs;
@@ -91,36 +92,7 @@ static WHERE: &[Opt<ExtractArgs>] = &[Opt {
     take: Take::Folder(|args| &mut args.outdir),
 }];
 
-static SYMBOLS: &[Opt<ExtractArgs>] = &[
-    Opt {
-        doc: Doc {
-            names: &["-symServer"],
-            help: "MS, Google, NtSymbolPath, or a symbol path",
-            details: "Names of functions are looked up when stacks are shown, not while extracting. \
-                      In the console this is what .sympath does.",
-            example: "-fd examples/leaky.etl -symServer MS",
-        },
-        take: Take::Text("SERVER", 1, |args| &mut args.symbol_server),
-    },
-    Opt {
-        doc: Doc {
-            names: &["-symFolder"],
-            help: "a folder with symbols",
-            details: "Stands in front of the server in the symbol path.",
-            example: "-fd examples/leaky.etl -symFolder examples/symbols",
-        },
-        take: Take::Folder(|args| &mut args.symbol_folder),
-    },
-    Opt {
-        doc: Doc {
-            names: &["-symCache"],
-            help: "a folder for downloaded symbols",
-            details: "Symbols of the server are kept there.",
-            example: "-fd examples/leaky.etl -symServer MS -symCache cache",
-        },
-        take: Take::Folder(|args| &mut args.symbol_cache),
-    },
-];
+static SYMBOLS: &[Opt<ExtractArgs>] = &symbol_options();
 
 static OTHERS: &[Opt<ExtractArgs>] = &[
     ignored(

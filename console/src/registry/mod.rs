@@ -7,7 +7,9 @@ mod files;
 mod kinds;
 mod object_ref;
 mod option;
+mod stack_display;
 pub(crate) mod suggest;
+mod symbols;
 mod topics;
 mod without_effect;
 
@@ -19,6 +21,7 @@ pub(crate) use kinds::{MODULE, PROCESS, STATS};
 pub(crate) use object_ref::GROUPS as OBJECT_REF;
 pub use option::{Choice, Doc, Opt, OptionSpec, Take, Texts, ValueKind};
 pub(crate) use option::{process_format, time_format};
+pub(crate) use symbols::{SERVERS, SYMBOL_PATH};
 pub use topics::{TOPICS, TopicSpec, topic};
 pub(crate) use without_effect::DEBUG;
 

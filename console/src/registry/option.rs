@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use handlescope_extract::symbols::ServerChoice;
+
 use crate::{
     command::{
         CountRange, CountUnit, ProcessFormat, SecondsRange, TimeDigits, TimeFormat, Token, TopN,
@@ -67,6 +69,8 @@ pub enum Take<A: 'static> {
     Folder(fn(&mut A) -> &mut Option<PathBuf>),
     /// Files to read: a name, folder or pattern. May be given several times.
     Query(fn(&mut A) -> &mut Vec<String>),
+    /// Symbol servers, divided by semicolons.
+    Servers(fn(&mut A) -> &mut Vec<ServerChoice>),
     /// Text of so many words at most, joined by blanks; the placeholder stands for it in the help.
     Text(&'static str, usize, fn(&mut A) -> &mut Option<String>),
     /// So many values at most, none of them any use, because of the reason.
@@ -127,6 +131,8 @@ pub enum ValueKind {
     Folder,
     /// Files to read.
     Query,
+    /// Symbol servers.
+    Servers,
     /// Text of so many words at most, with its placeholder.
     Text(&'static str, usize),
     /// Up to so many values without effect.
@@ -151,6 +157,7 @@ impl ValueKind {
             ValueKind::File => "FILE".into(),
             ValueKind::Folder => "FOLDER".into(),
             ValueKind::Query => "QUERY".into(),
+            ValueKind::Servers => "SERVER".into(),
             ValueKind::Text(placeholder, _) => (*placeholder).into(),
             ValueKind::Ignored(0) => String::new(),
             ValueKind::Ignored(_) => "…".into(),
@@ -169,7 +176,8 @@ impl ValueKind {
             | ValueKind::Digits
             | ValueKind::File
             | ValueKind::Folder
-            | ValueKind::Query => (1, 1),
+            | ValueKind::Query
+            | ValueKind::Servers => (1, 1),
             ValueKind::Text(_, most) => (1, *most),
             ValueKind::Ignored(most) => (0, *most),
             ValueKind::Seconds | ValueKind::Count(_) | ValueKind::Top => (1, 2),
@@ -242,6 +250,7 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::File(_) => ValueKind::File,
             Take::Folder(_) => ValueKind::Folder,
             Take::Query(_) => ValueKind::Query,
+            Take::Servers(_) => ValueKind::Servers,
             Take::Text(placeholder, most, _) => ValueKind::Text(placeholder, *most),
             Take::Ignored(most, ..) | Take::Refused(most, _) => ValueKind::Ignored(*most),
         }
@@ -277,6 +286,10 @@ impl<A> Opt<A> {
             Take::Digits(field) => *field(args) = Some(TimeDigits::parse(first)?),
             Take::File(field) | Take::Folder(field) => *field(args) = Some(with_home(first)),
             Take::Query(field) => field(args).push(first.to_owned()),
+            Take::Servers(field) => {
+                *field(args) = ServerChoice::parse_list(first)
+                    .map_err(|error| ValueError::Server { reason: error.to_string() })?;
+            }
             Take::Text(_, _, field) => {
                 let words: Vec<&str> = values.iter().map(|token| token.text.as_str()).collect();
                 *field(args) = Some(words.join(" "));

@@ -198,6 +198,7 @@ fn a_bad_value_is_told_with_the_help_line_of_its_option() {
             ValueKind::Address => &["here", "0x", "0x1ffffffffffffffff"],
             ValueKind::Choice(_) => &["nonsense"],
             ValueKind::Digits => &["7", "-1", "six"],
+            ValueKind::Servers => &["syngo", "ftp://x"],
         };
         for value in bad {
             let name = option.name();

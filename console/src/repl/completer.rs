@@ -211,6 +211,7 @@ impl Position<'_> {
             ValueKind::File => self.files(Wanted::Tables),
             ValueKind::Folder => self.files(Wanted::Folders),
             ValueKind::Query => self.files(Wanted::Traces),
+            ValueKind::Servers => self.words(registry::SERVERS.to_vec()),
             _ => Vec::new(),
         }
     }
@@ -302,7 +303,14 @@ mod tests {
         assert_eq!(offered(".dump obj"), ["ObjectRef"]);
         assert_eq!(
             offered(".dump ObjectRef -show"),
-            ["-ShowStack", "-ShowAddress", "-ShowTotal", "-ShowRef", "-ShowFullFileName"]
+            [
+                "-ShowStack",
+                "-ShowAddress",
+                "-ShowLine",
+                "-ShowTotal",
+                "-ShowRef",
+                "-ShowFullFileName"
+            ]
         );
         assert_eq!(offered(".dump ObjectRef -pn"), ["-pn"]);
         assert_eq!(offered(".dump Stats -"), ["-filedir", "-json", "-json-pretty"]);

@@ -83,7 +83,7 @@ mod tests {
             (".dump ObjectRef -MinMaxTime 1 ", None),
             (".dump ObjectRef -Leak ", None),
             (".dump ObjectRef -nonsense ", None),
-            (".sympath ", Some("[PATH]")),
+            (".sympath ", Some("[OPTION…] [PATH]")),
             (".load a.etl ", None),
             (".dump ", Some("KIND [OPTION…]")),
             (".quit ", None),

@@ -40,6 +40,14 @@ impl SymbolPath {
         symsrv::get_symbol_path_from_environment().map(|text| Self::parse(&text))
     }
 
+    /// The same path with relative folders taken from `folder`, so that it means the same wherever
+    /// the program goes.
+    pub fn based_on(&self, folder: &Path) -> Self {
+        let entries: Vec<String> =
+            self.text.split(';').map(|entry| entry_based_on(entry, folder)).collect();
+        Self::parse(&entries.join(";"))
+    }
+
     /// Whether there is no place to look for symbols.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -171,6 +179,38 @@ fn with_plain_scheme(part: &str) -> String {
     }
 }
 
+/// An entry with its relative folders taken from `base`.
+fn entry_based_on(entry: &str, base: &Path) -> String {
+    let pieces: Vec<&str> = entry.trim().split('*').collect();
+    let is = |word: &str| pieces.first().is_some_and(|first| first.eq_ignore_ascii_case(word));
+    let first_folder = match pieces.len() {
+        0 => 0,
+        1 if is("srv") || is("cache") || is("symsrv") => 1,
+        1 => 0,
+        // Behind it stands the library that debuggers ask.
+        _ if is("symsrv") => 2,
+        _ => 1,
+    };
+    let folder = |(at, piece): (usize, &&str)| match at < first_folder {
+        true => (*piece).to_owned(),
+        false => folder_based_on(piece, base),
+    };
+    pieces.iter().enumerate().map(folder).collect::<Vec<_>>().join("*")
+}
+
+/// What is no relative folder, or cannot be written as a longer one, stays as it is.
+fn folder_based_on(piece: &str, base: &Path) -> String {
+    let is_windows = piece.starts_with('\\') || piece.get(1..2) == Some(":");
+    let is_relative = Path::new(piece).is_relative() && !is_windows;
+    if piece.is_empty() || is_address(piece) || !is_relative {
+        return piece.to_owned();
+    }
+    match base.join(piece).to_str() {
+        Some(folder) if !folder.contains(['*', ';']) => folder.to_owned(),
+        _ => piece.to_owned(),
+    }
+}
+
 /// Whether a text is the address of a server.
 pub(super) fn is_address(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, _)| {
@@ -243,6 +283,17 @@ mod tests {
         assert_eq!(plain(&path), [PathBuf::from("/plain")]);
         let all: Vec<_> = path.folders().into_iter().map(|(folder, _)| folder).collect();
         assert_eq!(all, [Path::new("/c"), Path::new("/plain"), Path::new("/down")]);
+    }
+
+    #[test]
+    fn relative_folders_are_taken_from_a_folder() {
+        let base = |text: &str| SymbolPath::parse(text).based_on(Path::new("/base")).to_string();
+        let expected = "/base/a;/b;srv*/base/c*https://x/s;cache*/base/d;SYMSRV*symsrv.dll*/base/e";
+        assert_eq!(base("a; /b;srv*c*https://x/s;cache*d;SYMSRV*symsrv.dll*e"), expected);
+        let same = r"srv**https://x;https://y;\\server\share;C:\symbols;srv;;cache*";
+        assert_eq!(base(same), same);
+        let odd = SymbolPath::parse("a").based_on(Path::new("/odd;folder"));
+        assert_eq!(odd.to_string(), "a");
     }
 
     #[test]

@@ -2,21 +2,15 @@
 
 use crate::{
     command::ObjectRefArgs,
-    registry::{Doc, Opt, Take, Texts},
+    registry::{
+        Doc, Opt, Take, Texts,
+        stack_display::{show_address_option, show_line_option, show_stack_option},
+    },
 };
 
 /// Filters on stacks, and how stacks are shown.
 pub(super) static STACKS: &[Opt<ObjectRefArgs>] = &[
-    Opt {
-        doc: Doc {
-            names: &["-ss", "-ShowStack"],
-            help: "print stacks with function names",
-            details: "Kernel frames first, then user frames. Without symbols a frame is \
-                      module+0xOFFSET; see .sympath.",
-            example: "-ShowStack",
-        },
-        take: Take::Switch(|args| &mut args.show_stack),
-    },
+    show_stack_option(),
     Opt {
         doc: Doc {
             names: &["-CreateStack"],
@@ -47,13 +41,6 @@ pub(super) static STACKS: &[Opt<ObjectRefArgs>] = &[
         },
         take: Take::Filter(Texts::Frames, |args| &mut args.stack_filter),
     },
-    Opt {
-        doc: Doc {
-            names: &["-ShowAddress"],
-            help: "print offset and address of each frame",
-            details: "With -ShowStack: module!function+0xOFFSET and the address.",
-            example: "-ShowStack -ShowAddress",
-        },
-        take: Take::Switch(|args| &mut args.show_address),
-    },
+    show_address_option(),
+    show_line_option(),
 ];

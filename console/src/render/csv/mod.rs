@@ -98,13 +98,14 @@ impl<W: Write> Rows<'_, W> {
         display: &Display,
     ) -> io::Result<()> {
         let facts = &FileFacts::new(file, listing, display);
-        let frames = file.file.frames.as_ref().filter(|_| self.args.show_stack);
+        let frames = file.file.frames.as_ref().filter(|_| self.args.stacks.show);
         let mut stacks = StackTexts {
             first_stack,
             seen: HashSet::new(),
             style: StackStyle {
                 frames: frames.map(|frames| frames.named()),
-                bases: self.args.show_address.then_some(&file.bases),
+                bases: self.args.stacks.address.then_some(&file.bases),
+                has_lines: self.args.stacks.line,
             },
         };
         for &selected in file.selection.objects() {

@@ -56,7 +56,7 @@ impl Serialize for Document<'_> {
             map.serialize_entry("not_closed", &NotClosed::new(self.answer, by, self.args))?;
         }
         map.serialize_entry("objects", &Array(|| self.files.iter().flat_map(FileJson::objects)))?;
-        if self.args.show_stack {
+        if self.args.stacks.show {
             map.serialize_entry(
                 "stacks",
                 &Members(|| self.files.iter().flat_map(FileJson::stacks)),

@@ -35,7 +35,7 @@ impl Serialize for StackJson<'_> {
             offset: frame.offset(),
             rva: frame.module.map(|module| Hex(module.rva)),
             address: self.file.bases.address(&frame).map(Hex),
-            inlined: false,
+            inlined: frame.is_inlined(),
             managed: frame.method.is_some(),
             file: frame.name.and_then(|name| name.file.as_deref()),
             line: frame.name.and_then(|name| name.line),

@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod stacks;
 mod tables;
 mod text;
 

@@ -81,7 +81,7 @@ fn write_objects(
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let frames = file.file.frames.as_ref().filter(|_| args.show_stack);
+    let frames = file.file.frames.as_ref().filter(|_| args.stacks.show);
     let style = &ProcessStyle::new(&file.info, display);
     let events = EventWriter {
         answer: file,
@@ -92,7 +92,8 @@ fn write_objects(
         style,
         stacks: StackStyle {
             frames: frames.map(|frames| frames.named()),
-            bases: args.show_address.then_some(&file.bases),
+            bases: args.stacks.address.then_some(&file.bases),
+            has_lines: args.stacks.line,
         },
     };
     for &selected in file.selection.objects() {

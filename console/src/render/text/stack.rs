@@ -14,6 +14,8 @@ pub(in crate::render) struct StackStyle<'a> {
     pub(in crate::render) frames: Option<NamedFrames<'a>>,
     /// Where modules are, with `-ShowAddress`.
     pub(in crate::render) bases: Option<&'a ModuleBases>,
+    /// Whether file and line are shown, with `-ShowLine`.
+    pub(in crate::render) has_lines: bool,
 }
 
 impl StackStyle<'_> {
@@ -43,7 +45,8 @@ impl StackStyle<'_> {
     /// A line for each frame of a stack, if frames are to be shown.
     pub(in crate::render) fn lines(&self, stack: u32) -> Option<impl Iterator<Item = String> + '_> {
         let frames = self.frames.as_ref()?.stack(stack);
-        Some(frames.map(|frame| Line { frame, bases: self.bases }.to_string()))
+        let Self { bases, has_lines, .. } = *self;
+        Some(frames.map(move |frame| Line { frame, bases, has_lines }.to_string()))
     }
 }
 
@@ -51,20 +54,30 @@ impl StackStyle<'_> {
 struct Line<'a> {
     frame: FrameView<'a>,
     bases: Option<&'a ModuleBases>,
+    has_lines: bool,
 }
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { frame, bases } = self;
+        let Self { frame, bases, has_lines } = self;
         frame.fmt(f)?;
-        if let (Some(_), Some(offset)) = (bases, frame.offset()) {
-            write!(f, "+0x{offset:X}")?;
+        if frame.is_inlined() {
+            // Its place is that of the frame below.
+            f.write_str(" [inlined]")?;
+        } else {
+            if let (Some(_), Some(offset)) = (bases, frame.offset()) {
+                write!(f, "+0x{offset:X}")?;
+            }
+            // A frame outside of all modules is nothing but its address.
+            let shown = bases.and_then(|bases| bases.address(frame));
+            if let Some(address) = shown.or(frame.address.filter(|_| frame.is_unknown())) {
+                write!(f, " 0x{address:X}")?;
+            }
         }
-        // A frame outside of all modules is nothing but its address.
-        let shown = bases.and_then(|bases| bases.address(frame));
-        match shown.or(frame.address.filter(|_| frame.is_unknown())) {
-            Some(address) => write!(f, " 0x{address:X}"),
-            None => Ok(()),
+        match frame.name.filter(|_| *has_lines).map(|name| (&name.file, name.line)) {
+            Some((Some(file), Some(line))) => write!(f, " {file}:{line}"),
+            Some((Some(file), None)) => write!(f, " {file}"),
+            _ => Ok(()),
         }
     }
 }
