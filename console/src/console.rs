@@ -134,7 +134,9 @@ impl Console {
                 messages.wait("searching");
                 dump(&self.session, &what, &self.cancel, messages, out, screen)?;
                 if let Some(symbolizer) = self.session.used_symbolizer() {
-                    self.symbol_notes.tell(symbolizer, messages);
+                    // The answer of that one is what there is to tell.
+                    let is_told = matches!(what, Dump::Symbols(_));
+                    self.symbol_notes.tell(symbolizer, messages, is_told);
                 }
             }
         }

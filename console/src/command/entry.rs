@@ -131,6 +131,13 @@ pub(crate) fn dump_version(entered: &Entered<'_>) -> Result<Dump, ParseError> {
     Ok(Dump::Module(args))
 }
 
+/// `.dump Symbols`
+pub(crate) fn dump_symbols(entered: &Entered<'_>) -> Result<Dump, ParseError> {
+    let mut args = parse::options("Symbols", entered.tokens, registry::SYMBOLS)?;
+    args.text = entered.line.to_owned();
+    Ok(Dump::Symbols(args))
+}
+
 /// `.dump Stats`
 pub(crate) fn dump_stats(entered: &Entered<'_>) -> Result<Dump, ParseError> {
     let mut args = parse::options("Stats", entered.tokens, registry::STATS)?;

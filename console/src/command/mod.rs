@@ -23,7 +23,7 @@ pub use line::{Quotes, Token, join, split};
 pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
 pub use setting::Setting;
 pub use symbols::{SymbolArgs, SymbolPathArgs};
-pub use tables::{ModuleArgs, ProcessArgs, StackArgs, StatsArgs};
+pub use tables::{ModuleArgs, ProcessArgs, StackArgs, StatsArgs, SymbolsArgs};
 pub(crate) use values::address;
 pub use values::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
 
@@ -68,6 +68,8 @@ pub enum Dump {
     Process(ProcessArgs),
     /// `.dump Module`
     Module(ModuleArgs),
+    /// `.dump Symbols`
+    Symbols(SymbolsArgs),
     /// `.dump Stats`
     Stats(StatsArgs),
 }

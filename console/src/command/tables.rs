@@ -56,6 +56,19 @@ pub struct StackArgs {
     pub text: String,
 }
 
+/// What was typed behind `.dump Symbols`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SymbolsArgs {
+    /// `-Dll`: modules with such a file name.
+    pub name: Option<Filter>,
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub files: Vec<Filter>,
+    /// `-json` and `-json-pretty`.
+    pub json: JsonMode,
+    /// The command line as typed, without blanks at its ends.
+    pub text: String,
+}
+
 /// What was typed behind `.dump Stats`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StatsArgs {

@@ -202,14 +202,17 @@ fn an_unknown_command_or_kind_names_the_nearest() {
         ("dump ObjectRef", "unknown command dump, did you mean .dump?"),
         ("ObjectRef", "unknown command ObjectRef, did you mean .dump ObjectRef?"),
         ("xyzzy", "unknown command xyzzy; .help lists them"),
-        (".dump", ".dump needs to know what to dump: ObjectRef, Process, Module, Version, Stats"),
+        (
+            ".dump",
+            ".dump needs to know what to dump: ObjectRef, Process, Module, Version, Symbols, Stats",
+        ),
         (
             ".dump -pn Process",
-            ".dump needs to know what to dump: ObjectRef, Process, Module, Version, Stats",
+            ".dump needs to know what to dump: ObjectRef, Process, Module, Version, Symbols, Stats",
         ),
         (
             ".dump Object",
-            ".dump cannot dump 'Object', only ObjectRef, Process, Module, Version, Stats, did you mean ObjectRef?",
+            ".dump cannot dump 'Object', only ObjectRef, Process, Module, Version, Symbols, Stats, did you mean ObjectRef?",
         ),
         (".load", ".load needs at least one file, folder or pattern; .unload empties the session"),
         (".quit now", ".quit takes no argument; 'now' is too much"),

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use handlescope_extract::symbols::{FrameChain, ModuleIdentity, PdbIdentity, ResolvedFrame};
+use handlescope_extract::symbols::{
+    FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, ResolvedFrame,
+};
 use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::call_stacks::FrameFigures;
@@ -20,6 +22,12 @@ pub trait FrameNames {
     /// The functions at relative addresses of modules, in the order of the requests. Addresses
     /// ascend. What is cancelled meanwhile has no names.
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<u64>)]) -> Vec<Vec<FrameChain>>;
+}
+
+/// Where function names come from, and what became of the search for them.
+pub trait SymbolReports: FrameNames {
+    /// About every module that was asked for in this session.
+    fn reports(&self) -> Vec<ModuleReport>;
 }
 
 /// The names of frames that were asked for, by row of the frames table; an empty chain has none.
@@ -76,13 +84,48 @@ impl<'a> Frames<'a> {
     ///
     /// When it is cancelled, names found so far stay known, and the rest can be asked for again.
     pub(crate) fn resolve(&self, stacks: impl Iterator<Item = u32>) -> Result<(), Cancelled> {
+        self.resolve_frames(stacks.flat_map(|stack| self.stacks.get(stack as usize)).copied())
+    }
+
+    /// Finds the names of the frames in modules that pass, in whatever stacks, and counts them.
+    pub(crate) fn resolve_modules(
+        &self,
+        passes: impl Fn(&ModuleIdentity) -> bool,
+    ) -> Result<Vec<ModuleFrames<'_>>, Cancelled> {
+        let passes: Vec<bool> = self.modules.iter().map(passes).collect();
+        let place = |frame: u32| {
+            let (module, _) = self.place(frame)?;
+            passes.get(module as usize).copied().unwrap_or_default().then_some((module, frame))
+        };
+        let frames = (0..self.module.values().len()).filter_map(|row| u32::try_from(row).ok());
+        let wanted: Vec<(u32, u32)> = frames.filter_map(place).collect();
+        self.resolve_frames(wanted.iter().map(|&(_, frame)| frame))?;
+        let memory = self.memory.lock();
+        let mut counts: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+        for (module, frame) in wanted {
+            let (frames, named) = counts.entry(module).or_default();
+            *frames += 1;
+            *named += usize::from(memory.get(&frame).is_some_and(|chain| !chain.is_empty()));
+        }
+        let module = |(row, (frames, named)): (u32, (usize, usize))| {
+            Some(ModuleFrames { module: self.modules.get(row as usize)?, frames, named })
+        };
+        Ok(counts.into_iter().filter_map(module).collect())
+    }
+
+    /// Module and relative address of a frame, if its name has to come from symbols.
+    fn place(&self, frame: u32) -> Option<(u32, u64)> {
+        let row = frame as usize;
+        let place = self.module.get(row).zip(self.rva.get(row));
+        place.filter(|_| self.method.get(row).is_none())
+    }
+
+    fn resolve_frames(&self, frames: impl Iterator<Item = u32>) -> Result<(), Cancelled> {
         let mut memory = self.memory.lock();
         let mut wanted: BTreeMap<u32, Vec<(u64, u32)>> = BTreeMap::new();
         let mut seen: HashSet<u32> = HashSet::new();
-        for &frame in stacks.flat_map(|stack| self.stacks.get(stack as usize)) {
-            let row = frame as usize;
-            if let (Some(module), Some(rva)) = (self.module.get(row), self.rva.get(row))
-                && self.method.get(row).is_none()
+        for frame in frames {
+            if let Some((module, rva)) = self.place(frame)
                 && !memory.contains_key(&frame)
                 && seen.insert(frame)
             {
@@ -137,6 +180,14 @@ impl<'a> Frames<'a> {
     pub(crate) fn named(&self) -> NamedFrames<'_> {
         NamedFrames { frames: self, memory: self.memory.lock() }
     }
+}
+
+/// A module, and how many distinct frames lie in it.
+pub(crate) struct ModuleFrames<'a> {
+    pub(crate) module: &'a ModuleIdentity,
+    pub(crate) frames: usize,
+    /// Those that have a name.
+    pub(crate) named: usize,
 }
 
 /// Frames with their names.

@@ -27,6 +27,7 @@ mod selection;
 mod stack_tests;
 mod stacks;
 mod stats;
+mod symbols;
 mod tables;
 mod totals;
 
@@ -36,7 +37,7 @@ use handlescope_model::Trace;
 
 pub use self::call_stacks::{FrameFigures, StackRow, StacksAnswer, call_stacks};
 pub use self::error::QueryError;
-pub use self::frame_names::{FrameMemory, FrameNames};
+pub use self::frame_names::{FrameMemory, FrameNames, SymbolReports};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
 pub use self::object_ref::{FileAnswer, ObjectRefAnswer, count_by, object_ref};
@@ -44,6 +45,7 @@ pub use self::pretty_names::pretty_name;
 pub use self::processes::{ProcessAnswer, processes};
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::stats::{StatsAnswer, stats};
+pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::{CountBy, OpenHandles, Totals};
 

@@ -1,7 +1,9 @@
 //! What `.dump` can dump, and the options that several kinds share.
 
 use super::{Doc, Example, KindSpec, Opt, OptionGroup, Take, Texts, object_ref, views};
-use crate::command::{JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StatsArgs, entry};
+use crate::command::{
+    JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StatsArgs, SymbolsArgs, entry,
+};
 use crate::filter::Filter;
 
 /// All kinds, in the order of the help.
@@ -49,6 +51,20 @@ pub static KINDS: &[KindSpec] = &[
         parse: entry::dump_version,
     },
     KindSpec {
+        name: "Symbols",
+        summary: "what became of the search for the symbols of each module, and why",
+        details: "Looks for the names of all frames of the trace, and lists the modules that they \
+                  lie in: how many distinct frames, how many with a name, the PDB that the trace \
+                  asks for, and where it was found or why not. What misses most comes first. \
+                  Nothing is downloaded unless a server is named; see .sympath.",
+        examples: &[
+            Example { goal: "what is missing?", line: ".dump Symbols" },
+            Example { goal: "one module", line: ".dump Symbols -Dll leaky.exe" },
+        ],
+        groups: || views(SYMBOLS),
+        parse: entry::dump_symbols,
+    },
+    KindSpec {
         name: "Stats",
         summary: "what is in the traces: machine, clock, events by kind, losses",
         details: "Shows also what could not be decoded or attributed; nothing is dropped silently.",
@@ -90,19 +106,28 @@ pub(crate) static MODULE: &[OptionGroup<ModuleArgs>] = &[
                 },
                 take: Take::Processes(|args| &mut args.process),
             },
-            Opt {
-                doc: Doc {
-                    names: &["-Dll"],
-                    help: "modules of this name",
-                    details: "The file name with its extension, as in ntdll.dll.",
-                    example: "-Dll leaky.exe;kernel*",
-                },
-                take: Take::Filter(Texts::Other, |args| &mut args.name),
-            },
+            Opt { doc: DLL, take: Take::Filter(Texts::Other, |args| &mut args.name) },
         ],
     },
     OptionGroup { title: SCRIPTS, options: COMMON_MODULE },
 ];
+
+/// Options of `.dump Symbols`.
+pub(crate) static SYMBOLS: &[OptionGroup<SymbolsArgs>] = &[
+    OptionGroup {
+        title: "Which modules",
+        options: &[Opt { doc: DLL, take: Take::Filter(Texts::Other, |args| &mut args.name) }],
+    },
+    OptionGroup { title: SCRIPTS, options: COMMON_SYMBOLS },
+];
+
+/// `-Dll`
+const DLL: Doc = Doc {
+    names: &["-Dll", "-md"],
+    help: "modules of this name",
+    details: "The file name with its extension, as in ntdll.dll.",
+    example: "-Dll leaky.exe;kernel*",
+};
 
 /// Options of `.dump Stats`.
 pub(crate) static STATS: &[OptionGroup<StatsArgs>] =
@@ -113,6 +138,7 @@ pub(super) const SCRIPTS: &str = "Files and documents";
 
 static COMMON_PROCESS: &[Opt<ProcessArgs>] = &common_options();
 static COMMON_MODULE: &[Opt<ModuleArgs>] = &common_options();
+static COMMON_SYMBOLS: &[Opt<SymbolsArgs>] = &common_options();
 static COMMON_STATS: &[Opt<StatsArgs>] = &common_options();
 
 /// What the arguments of every kind have.
@@ -137,7 +163,7 @@ macro_rules! common_args {
     )*};
 }
 
-common_args!(ObjectRefArgs, ProcessArgs, ModuleArgs, StatsArgs);
+common_args!(ObjectRefArgs, ProcessArgs, ModuleArgs, SymbolsArgs, StatsArgs);
 
 /// The options that every kind has.
 const fn common_options<A: CommonArgs>() -> [Opt<A>; 3] {

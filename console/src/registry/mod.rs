@@ -17,7 +17,7 @@ pub use commands::COMMANDS;
 pub(crate) use extract::{EXTRACT, EXTRACTED, EXTRACTORS};
 pub(crate) use files::{CONVERT_TIME, DIR, LOAD};
 pub use kinds::KINDS;
-pub(crate) use kinds::{MODULE, PROCESS, STATS};
+pub(crate) use kinds::{MODULE, PROCESS, STATS, SYMBOLS};
 pub(crate) use object_ref::GROUPS as OBJECT_REF;
 pub use option::{Choice, Doc, Opt, OptionSpec, Take, Texts, ValueKind};
 pub(crate) use option::{process_format, time_format};

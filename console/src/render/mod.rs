@@ -12,8 +12,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use self::clip::Clip;
-use crate::command::{JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StatsArgs};
-use crate::query::{ModuleAnswer, ObjectRefAnswer, ProcessAnswer, StatsAnswer};
+use crate::command::{JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StatsArgs, SymbolsArgs};
+use crate::query::{ModuleAnswer, ObjectRefAnswer, ProcessAnswer, StatsAnswer, SymbolsAnswer};
 use crate::settings::Display;
 
 /// Answers gather here before they go out.
@@ -83,6 +83,24 @@ pub fn modules(
         JsonMode::Off if args.versions => text::versions(answers, display, &mut out)?,
         JsonMode::Off => text::modules(answers, display, &mut out)?,
         mode => json::modules(answers, mode, &mut out)?,
+    }
+    out.finish()
+}
+
+/// Writes the answer to `.dump Symbols`.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn symbols(
+    answers: &[SymbolsAnswer<'_>],
+    args: &SymbolsArgs,
+    display: &Display,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut out = output(display, args.json, out);
+    match args.json {
+        JsonMode::Off => text::symbols(answers, display, &mut out)?,
+        mode => json::symbols(answers, mode, &mut out)?,
     }
     out.finish()
 }

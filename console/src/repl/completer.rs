@@ -299,7 +299,10 @@ mod tests {
 
     #[test]
     fn kinds_come_after_dump_and_options_after_the_kind() {
-        assert_eq!(offered(".dump "), ["ObjectRef", "Process", "Module", "Version", "Stats"]);
+        assert_eq!(
+            offered(".dump "),
+            ["ObjectRef", "Process", "Module", "Version", "Symbols", "Stats"]
+        );
         assert_eq!(offered(".dump obj"), ["ObjectRef"]);
         assert_eq!(
             offered(".dump ObjectRef -show"),
@@ -316,7 +319,10 @@ mod tests {
         assert_eq!(offered(".dump Stats -"), ["-filedir", "-json", "-json-pretty"]);
         assert_eq!(offered(".dump -Lea"), ["-Leak"]);
         assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
-        assert_eq!(offered(".dump -Leak "), ["ObjectRef", "Process", "Module", "Version", "Stats"]);
+        assert_eq!(
+            offered(".dump -Leak "),
+            ["ObjectRef", "Process", "Module", "Version", "Symbols", "Stats"]
+        );
     }
 
     #[test]

@@ -18,11 +18,20 @@ impl SymbolNotes {
     /// Says why modules that were asked for since the last call have no symbols.
     ///
     /// Files that were refused and places that cannot be reached get a line each, because there is
-    /// something to do about them; modules that are just not there share one.
-    pub(crate) fn tell(&mut self, symbolizer: &Symbolizer, messages: &mut Messages<'_>) {
+    /// something to do about them; modules that are just not there share one. `is_told` says that
+    /// all this was told already.
+    pub(crate) fn tell(
+        &mut self,
+        symbolizer: &Symbolizer,
+        messages: &mut Messages<'_>,
+        is_told: bool,
+    ) {
         let reports = symbolizer.report();
         let new = reports.get(self.told..).unwrap_or_default();
         self.told = reports.len();
+        if is_told {
+            return;
+        }
         for text in texts(new) {
             messages.warning(text);
         }
@@ -49,7 +58,7 @@ fn texts(reports: &[ModuleReport]) -> Vec<String> {
         .map(|report| report.module.name.as_str())
         .collect();
     if !absent.is_empty() {
-        texts.push(format!("no symbols for {}", listed(&absent)));
+        texts.push(format!("no symbols for {}; .dump Symbols says why", listed(&absent)));
     }
     texts
 }
@@ -86,7 +95,7 @@ mod tests {
         assert_eq!(
             texts(&reports),
             ["no symbols for m0.dll, m1.dll, m2.dll, m3.dll, m4.dll, m5.dll, m6.dll, m7.dll and \
-                 2 more"]
+                 2 more; .dump Symbols says why"]
         );
     }
 

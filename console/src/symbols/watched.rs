@@ -3,11 +3,16 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use handlescope_extract::symbols::{
-    DownloadEnd, FrameChain, ModuleIdentity, PdbIdentity, SymbolObserver, Symbolizer,
+    DownloadEnd, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver, Symbolizer,
 };
 use indicatif::HumanBytes;
 
-use crate::{cancel::Cancel, progress::Spinner, query::FrameNames, render::Clean};
+use crate::{
+    cancel::Cancel,
+    progress::Spinner,
+    query::{FrameNames, SymbolReports},
+    render::Clean,
+};
 
 /// A symbolizer whose downloads show beside the spinner of the command, and end with it.
 pub(crate) struct WatchedSymbols<'a> {
@@ -44,6 +49,12 @@ impl<'a> WatchedSymbols<'a> {
 impl FrameNames for WatchedSymbols<'_> {
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<u64>)]) -> Vec<Vec<FrameChain>> {
         self.symbolizer.resolve_all(requests, self)
+    }
+}
+
+impl SymbolReports for WatchedSymbols<'_> {
+    fn reports(&self) -> Vec<ModuleReport> {
+        self.symbolizer.report()
     }
 }
 

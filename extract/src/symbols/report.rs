@@ -238,6 +238,24 @@ impl ModuleReport {
         }
     }
 
+    /// What went wrong on the way, also when symbols were found in the end: places that could not be
+    /// searched, files that were refused, a symcache that could not be kept.
+    pub fn troubles(&self) -> impl Iterator<Item = String> {
+        let failures = self
+            .failures
+            .iter()
+            .map(|SearchFailure { place, reason }| format!("{place}: {reason}"));
+        let skipped =
+            self.skipped.iter().map(|place| format!("{place}: not asked again, it gave no answer"));
+        let unsaved = self.unsaved.iter().map(|error| Chain(error.as_ref()).to_string());
+        failures.chain(skipped).chain(self.refusals()).chain(unsaved)
+    }
+
+    /// Why files that were found are not used, each with all its reasons.
+    pub fn refusals(&self) -> impl Iterator<Item = String> {
+        self.refused.iter().map(|error| Chain(error.as_ref()).to_string())
+    }
+
     /// Whether the module's frames can have names.
     pub fn is_resolved(&self) -> bool {
         matches!(self.outcome, Outcome::Resolved { .. } | Outcome::ResolvedFromExports { .. })
@@ -261,16 +279,7 @@ impl fmt::Display for ModuleReport {
             (Outcome::NotFound, Some(pdb)) => write!(f, "{pdb} not found on the symbol path")?,
             (Outcome::NotFound, None) => f.write_str("not found on the symbol path")?,
         }
-        for SearchFailure { place, reason } in &self.failures {
-            write!(f, "; {place}: {reason}")?;
-        }
-        for place in &self.skipped {
-            write!(f, "; {place}: not asked again, it gave no answer")?;
-        }
-        for error in self.refused.iter().chain(&self.unsaved) {
-            write!(f, "; {}", Chain(error.as_ref()))?;
-        }
-        Ok(())
+        self.troubles().try_for_each(|trouble| write!(f, "; {trouble}"))
     }
 }
 

@@ -19,7 +19,7 @@ use super::report::{Chain, SymbolFileError};
 /// Requests for one file, as long as each brings it on.
 const MAX_REQUESTS: usize = 8;
 /// A machine that is there takes a connection at once.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 const MAX_REDIRECTS: usize = 10;
 /// What counts as progress within the time-out. Less is no better than silence.
 const MIN_PROGRESS: u64 = 4096;

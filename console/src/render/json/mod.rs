@@ -5,6 +5,7 @@ mod object;
 mod object_ref;
 mod stack;
 mod stats;
+mod symbols;
 mod tables;
 
 use std::fmt::Display;
@@ -17,6 +18,7 @@ use crate::command::JsonMode;
 
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::stats::stats;
+pub(super) use self::symbols::symbols;
 pub(super) use self::tables::{modules, processes};
 
 use self::lines::LineFormatter;

@@ -3,6 +3,7 @@
 mod csv;
 mod json;
 mod stacks;
+mod symbols;
 mod tables;
 mod text;
 
@@ -41,6 +42,10 @@ fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
         Dump::Module(args) => {
             let answers = query::modules(&sources, &args, &cancel).expect("an answer");
             super::modules(&answers, &args, &usual, &mut out)
+        }
+        Dump::Symbols(args) => {
+            let answers = query::symbols(&sources, &args, saved[0], &cancel).expect("an answer");
+            super::symbols(&answers, &args, &usual, &mut out)
         }
         Dump::Stats(args) => {
             let answers = query::stats(&sources, &cancel).expect("an answer");

@@ -1,0 +1,66 @@
+//! `.dump Symbols`: what became of the search for the symbols of each module.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::path::Path;
+
+use handlescope_extract::symbols::{ModuleIdentity, ModuleReport, Outcome};
+
+use super::frame_names::{Frames, ModuleFrames, SymbolReports};
+use super::{QueryError, Source};
+use crate::cancel::Cancel;
+use crate::command::SymbolsArgs;
+
+/// The modules of one trace that frames lie in.
+pub struct SymbolsAnswer<'a> {
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// Its number in the session.
+    pub index: usize,
+    /// Those that passed; where most names are missing first.
+    pub modules: Vec<ModuleSymbols>,
+}
+
+/// A module and its symbols.
+pub struct ModuleSymbols {
+    /// Distinct frames of the trace in the module.
+    pub frames: usize,
+    /// Those that have a name.
+    pub named: usize,
+    /// The module, and what became of the search for its symbols.
+    pub report: ModuleReport,
+}
+
+/// Answers `.dump Symbols`, one answer for each trace: looks for the names of all frames.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn symbols<'a>(
+    sources: &[Source<'a>],
+    args: &SymbolsArgs,
+    names: &dyn SymbolReports,
+    cancel: &Cancel,
+) -> Result<Vec<SymbolsAnswer<'a>>, QueryError> {
+    let answer = |source: &Source<'a>| {
+        let frames = Frames::load(source.trace, names, source.frames, cancel)?;
+        let filter = args.name.as_ref();
+        let counted = frames
+            .resolve_modules(|module| filter.is_none_or(|filter| filter.matches(&module.name)))?;
+        let reports: HashMap<ModuleIdentity, ModuleReport> =
+            names.reports().into_iter().map(|report| (report.module.clone(), report)).collect();
+        let module = |counted: ModuleFrames<'_>| ModuleSymbols {
+            frames: counted.frames,
+            named: counted.named,
+            report: reports.get(counted.module).cloned().unwrap_or_else(|| {
+                ModuleReport::new(counted.module.clone(), Outcome::NoSymbolPath)
+            }),
+        };
+        let mut modules: Vec<ModuleSymbols> = counted.into_iter().map(module).collect();
+        modules.sort_by_cached_key(|ModuleSymbols { frames, named, report }| {
+            let ModuleIdentity { name, path, .. } = &report.module;
+            (Reverse(frames - named), name.to_lowercase(), path.clone())
+        });
+        Ok(SymbolsAnswer { path: source.path, index: source.index, modules })
+    };
+    sources.iter().map(answer).collect()
+}

@@ -1,0 +1,121 @@
+//! `.dump Symbols -json`.
+
+use std::io::{self, Write};
+
+use handlescope_extract::symbols::{ModuleReport, Origin, Outcome};
+use serde::Serialize;
+
+use super::Array;
+use crate::command::JsonMode;
+use crate::query::{ModuleSymbols, SymbolsAnswer};
+
+pub(in crate::render) fn symbols(
+    answers: &[SymbolsAnswer<'_>],
+    mode: JsonMode,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Document<T> {
+        symbols: T,
+    }
+    let rows = || {
+        answers.iter().flat_map(|answer| {
+            answer.modules.iter().map(move |module| ModuleJson::new(answer.index, module))
+        })
+    };
+    super::write(&Document { symbols: Array(rows) }, mode, out)
+}
+
+#[derive(Serialize)]
+struct ModuleJson<'a> {
+    file: usize,
+    module: &'a str,
+    path: &'a str,
+    pdb_name: Option<&'a str>,
+    pdb_guid: Option<String>,
+    pdb_age: Option<u32>,
+    frames: usize,
+    frames_named: usize,
+    status: &'static str,
+    symbol_file: Option<String>,
+    found_in: Option<PlaceJson>,
+    missing_at: Vec<MissingJson<'a>>,
+    skipped: &'a [String],
+    failures: Vec<FailureJson<'a>>,
+    refused: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct PlaceJson {
+    kind: &'static str,
+    place: Option<String>,
+}
+
+#[derive(Serialize)]
+struct MissingJson<'a> {
+    server: &'a str,
+    remembered: bool,
+}
+
+#[derive(Serialize)]
+struct FailureJson<'a> {
+    place: &'a str,
+    reason: &'a str,
+}
+
+impl<'a> ModuleJson<'a> {
+    fn new(file: usize, symbols: &'a ModuleSymbols) -> Self {
+        let ModuleSymbols { frames, named, report } = symbols;
+        let pdb = report.module.pdb.as_ref();
+        let (status, symbol_file) = status(report);
+        let missing = report.missing.iter();
+        let failures = report.failures.iter();
+        Self {
+            file,
+            module: &report.module.name,
+            path: &report.module.path,
+            pdb_name: pdb.map(|pdb| pdb.name.as_str()),
+            pdb_guid: pdb.map(|pdb| pdb.guid.to_string()),
+            pdb_age: pdb.map(|pdb| pdb.age),
+            frames: *frames,
+            frames_named: *named,
+            status,
+            symbol_file,
+            found_in: report.origin.as_ref().map(place),
+            missing_at: missing
+                .map(|missing| MissingJson {
+                    server: &missing.place,
+                    remembered: missing.is_remembered,
+                })
+                .collect(),
+            skipped: &report.skipped,
+            failures: failures
+                .map(|failure| FailureJson { place: &failure.place, reason: &failure.reason })
+                .collect(),
+            refused: report.refusals().collect(),
+        }
+    }
+}
+
+/// What the search ended in, and the file that names come from.
+fn status(report: &ModuleReport) -> (&'static str, Option<String>) {
+    let text = |file: &std::path::Path| Some(file.display().to_string());
+    match &report.outcome {
+        Outcome::Resolved { file, .. } => ("pdb", text(file)),
+        Outcome::ResolvedFromExports { file } => ("exports", text(file)),
+        Outcome::NoPdbIdentity => ("no_pdb_identity", None),
+        Outcome::UnusableName => ("unusable_name", None),
+        Outcome::NoSymbolPath => ("no_symbol_path", None),
+        Outcome::NotFound => ("not_found", None),
+    }
+}
+
+fn place(origin: &Origin) -> PlaceJson {
+    let (kind, place) = match origin {
+        Origin::Folder(folder) => ("folder", Some(folder.display().to_string())),
+        Origin::Cache(folder) => ("cache", Some(folder.display().to_string())),
+        Origin::Server(address) => ("server", Some(address.clone())),
+        Origin::Symcache => ("symcache", None),
+    };
+    PlaceJson { kind, place }
+}

@@ -1,0 +1,104 @@
+//! `.dump Symbols`.
+
+use std::sync::Arc;
+
+use handlescope_extract::symbols::{
+    MissingAt, ModuleIdentity, ModuleReport, Origin, Outcome, PdbIdentity, SearchFailure,
+    SymbolFileError,
+};
+
+use super::*;
+
+fn report(name: &str, outcome: Outcome) -> ModuleReport {
+    let pdb = PdbIdentity {
+        name: format!(r"C:\build\{}.pdb", name.trim_end_matches(".dll")),
+        guid: "0155fe84-c000-1eb1-57c6-858e85d46b4c".parse().expect("a guid"),
+        age: 1,
+    };
+    let module = ModuleIdentity {
+        name: name.to_owned(),
+        path: String::new(),
+        size: 0,
+        timestamp: None,
+        pdb: Some(pdb).filter(|_| outcome != Outcome::NoPdbIdentity),
+    };
+    ModuleReport::new(module, outcome)
+}
+
+/// Modules with every kind of outcome.
+fn saved() -> Saved {
+    let places = ["a.dll!one", "a.dll!two", "b.dll+0x1", "c.dll+0x1", "d.dll+0x1", "d.dll!x"];
+    let mut fixture = Fixture::new();
+    let stack = fixture.stack(&places);
+    fixture.event_object(vec![create(APP, 1, 4).on(stack)]);
+    let found = |name: &str, origin| {
+        let outcome = Outcome::Resolved { file: "/c/a.pdb".into(), was_converted: false };
+        ModuleReport { origin: Some(origin), ..report(name, outcome) }
+    };
+    let server = "https://symbols.example".to_owned();
+    let missing = MissingAt { place: server.clone(), is_remembered: false };
+    let reason = "500 Internal Server Error".to_owned();
+    let damaged =
+        SymbolFileError::Malformed { path: "/f/b.pdb".into(), source: "no such stream".into() };
+    let reports = vec![
+        found("a.dll", Origin::Server(server.clone())),
+        ModuleReport {
+            missing: vec![missing],
+            skipped: vec!["https://dead.example".into()],
+            refused: vec![Arc::new(damaged)],
+            ..report("b.dll", Outcome::NotFound)
+        },
+        report("c.dll", Outcome::NoPdbIdentity),
+        ModuleReport {
+            failures: vec![SearchFailure { place: server, reason }],
+            ..report("d.dll", Outcome::ResolvedFromExports { file: "/f/d.dll".into() })
+        },
+    ];
+    for report in &reports {
+        let module = fixture.module(&report.module.name) as usize;
+        if let Some(pdb) = &report.module.pdb {
+            fixture.modules.pdb_name[module] = Some(pdb.name.clone());
+            fixture.modules.pdb_guid[module] = Some(pdb.guid.to_string());
+            fixture.modules.pdb_age[module] = Some(pdb.age);
+        }
+    }
+    let mut saved = fixture.save();
+    saved.reports = reports;
+    saved
+}
+
+#[test]
+fn what_misses_most_comes_first_with_the_reason() {
+    insta::assert_snapshot!(printed(&[&saved()], ".dump Symbols", Screen::PLAIN), @r"
+    demo.etl
+    Name   Frames  Named  Pdb                                           Symbols
+    b.dll       1      0  b.pdb 0155fe84-c000-1eb1-57c6-858e85d46b4c 1  not found; https://symbols.example does not have it; https://dead.example: not asked again, it gave no answer; /f/b.pdb is damaged, delete it or get it again: no such stream
+    c.dll       1      0  -                                             the trace names no pdb
+    d.dll       2      1  d.pdb 0155fe84-c000-1eb1-57c6-858e85d46b4c 1  no pdb, exports of /f/d.dll; https://symbols.example: 500 Internal Server Error
+    a.dll       2      2  a.pdb 0155fe84-c000-1eb1-57c6-858e85d46b4c 1  server https://symbols.example
+    4 modules, 2 with symbols; 3 of 6 frames have names
+    ");
+}
+
+#[test]
+fn modules_are_chosen_by_name() {
+    let text = printed(&[&saved()], ".dump Symbols -md a*;!b*", Screen::PLAIN);
+    assert!(text.contains("1 modules, 1 with symbols; 2 of 2 frames have names"), "{text}");
+}
+
+#[test]
+fn json_has_the_reasons_apart() {
+    let document = json_of(&[&saved()], ".dump Symbols -Dll b.dll -json");
+    assert_eq!(
+        document,
+        json!({ "symbols": [{
+            "file": 0, "module": "b.dll", "path": "", "pdb_name": r"C:\build\b.pdb",
+            "pdb_guid": "0155fe84-c000-1eb1-57c6-858e85d46b4c", "pdb_age": 1,
+            "frames": 1, "frames_named": 0, "status": "not_found", "symbol_file": null,
+            "found_in": null,
+            "missing_at": [{ "server": "https://symbols.example", "remembered": false }],
+            "skipped": ["https://dead.example"], "failures": [],
+            "refused": ["/f/b.pdb is damaged, delete it or get it again: no such stream"],
+        }] })
+    );
+}
