@@ -62,6 +62,10 @@ pub fn dump(
         Dump::Module(args) => {
             render::modules(&query::modules(&sources, args, cancel)?, args, &usual, out)?;
         }
+        Dump::Stack(args) => {
+            let answers = query::call_stacks(&sources, args, &names, cancel)?;
+            render::call_stacks(&answers, args, &usual, out)?;
+        }
         Dump::Symbols(args) => {
             let answers = query::symbols(&sources, args, &names, cancel)?;
             render::symbols(&answers, args, &usual, out)?;

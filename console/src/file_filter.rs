@@ -13,6 +13,7 @@ pub(crate) fn files_of(dump: &Dump) -> &[Filter] {
         Dump::ObjectRef(args) => &args.files,
         Dump::Process(args) => &args.files,
         Dump::Module(args) => &args.files,
+        Dump::Stack(args) => &args.files,
         Dump::Symbols(args) => &args.files,
         Dump::Stats(args) => &args.files,
     }

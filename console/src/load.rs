@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_extract::ExtractError;
+use handlescope_extract::{ExtractError, ExtractOptions};
 use handlescope_model::{ArchiveError, Table, Trace};
 
 use crate::{
@@ -149,7 +149,7 @@ fn extracted(
             in_cache
         }
     };
-    let summary = extraction::run(path, &output, cancel, messages)?;
+    let summary = extraction::run(path, &output, ExtractOptions::default(), cancel, messages)?;
     messages.note(extraction::line(&output, &summary));
     Ok(Trace::open(&output)?)
 }

@@ -131,6 +131,13 @@ pub(crate) fn dump_version(entered: &Entered<'_>) -> Result<Dump, ParseError> {
     Ok(Dump::Module(args))
 }
 
+/// `.dump Stack`
+pub(crate) fn dump_stack(entered: &Entered<'_>) -> Result<Dump, ParseError> {
+    let mut args = parse::options("Stack", entered.tokens, registry::STACK)?;
+    args.text = entered.line.to_owned();
+    Ok(Dump::Stack(args))
+}
+
 /// `.dump Symbols`
 pub(crate) fn dump_symbols(entered: &Entered<'_>) -> Result<Dump, ParseError> {
     let mut args = parse::options("Symbols", entered.tokens, registry::SYMBOLS)?;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use handlescope_extract::StackChoice;
+
 use super::SymbolArgs;
 use crate::filter::Filter;
 
@@ -49,6 +51,8 @@ pub struct ExtractArgs {
     pub recursive: bool,
     /// `-outdir`: the folder for the extracts, instead of `Extract` beside each trace.
     pub outdir: Option<PathBuf>,
+    /// `-stacks`: which stacks to keep; those of handle events unless it is given.
+    pub stacks: Option<StackChoice>,
     /// `-NoOverwrite`: leave traces alone that have an extract.
     pub no_overwrite: bool,
     /// `-DryRun`: only list the traces.

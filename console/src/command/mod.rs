@@ -68,6 +68,8 @@ pub enum Dump {
     Process(ProcessArgs),
     /// `.dump Module`
     Module(ModuleArgs),
+    /// `.dump Stack`
+    Stack(StackArgs),
     /// `.dump Symbols`
     Symbols(SymbolsArgs),
     /// `.dump Stats`

@@ -1,4 +1,4 @@
-//! `.dump Process`, `.dump Module` and `.dump Stats` as entered.
+//! `.dump Process`, `.dump Module`, `.dump Stack` and `.dump Stats` as entered.
 
 use super::display::StackDisplayArgs;
 use super::object_ref::JsonMode;

@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use handlescope_extract::ExtractOptions;
+
 use super::{beside, line, lost, paths, prepare_folder, run};
 use crate::{
     cancel::Cancel,
@@ -42,6 +44,7 @@ pub fn extract_files(
     }
     let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut tally = Tally::default();
+    let options = ExtractOptions { stacks: args.stacks.unwrap_or_default() };
     let inputs = inputs(args, messages, &mut tally);
     for (index, input) in inputs.iter().enumerate() {
         if args.dry_run {
@@ -65,7 +68,7 @@ pub fn extract_files(
             ));
             continue;
         }
-        match extract_file(input, &output, cancel, messages) {
+        match extract_file(input, &output, options, cancel, messages) {
             Ok(summary) => writeln!(out, "{summary}")?,
             Err(_) if cancel.is_cancelled() => return Err(CommandError::Cancelled),
             Err(error) => {
@@ -120,6 +123,7 @@ fn inputs(args: &ExtractArgs, messages: &mut Messages<'_>, tally: &mut Tally) ->
 fn extract_file(
     input: &Path,
     output: &Path,
+    options: ExtractOptions,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<String, LoadError> {
@@ -128,7 +132,7 @@ fn extract_file(
     }
     prepare_folder(output)
         .map_err(|source| LoadError::NoPlace { path: output.to_path_buf(), source })?;
-    let summary = run(input, output, cancel, messages)?;
+    let summary = run(input, output, options, cancel, messages)?;
     if let Some(lost) = lost(summary.events_lost, summary.buffers_lost) {
         messages.warning(format_args!("{}: {lost}", input.display()));
     }

@@ -18,12 +18,13 @@ use crate::{cancel::Cancel, messages::Messages, progress::Progress};
 pub(crate) fn run(
     input: &Path,
     output: &Path,
+    options: ExtractOptions,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<ExtractSummary, ExtractError> {
     let summary = {
         let progress = Progress::new(input, messages.is_watched(), cancel);
-        extract(input, output, ExtractOptions::default(), &progress)?
+        extract(input, output, options, &progress)?
     };
     report::warn(input, &summary, messages);
     Ok(summary)

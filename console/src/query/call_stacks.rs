@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::ops::AddAssign;
 use std::path::Path;
 
+use handlescope_model::tables::TraceInfo;
 use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::columns::{I64s, U32s};
-use super::frame_names::{FrameNames, Frames};
+use super::frame_names::{FrameNames, Frames, ModuleBases};
+use super::info::trace_info;
 use super::poll::Poll;
 use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ProcessInfo, ProcessList};
@@ -20,13 +22,22 @@ use crate::command::StackArgs;
 pub struct StacksAnswer<'a> {
     /// The file as it was named.
     pub path: &'a Path,
+    /// Its number in the session.
+    pub index: usize,
+    /// About the trace.
+    pub info: TraceInfo,
     /// Whether stacks of every event were kept, or else of handle events only.
     pub has_every_stack: bool,
     /// What the frames of all stacks that passed are.
     pub figures: FrameFigures,
-    /// The stacks that passed, the most frequent first.
+    /// How many stacks passed the filters.
+    pub passed: u64,
+    /// How often they were recorded.
+    pub recorded: u64,
+    /// Those that were asked for of them, the most frequent first.
     pub rows: Vec<StackRow>,
     pub(crate) frames: Frames<'a>,
+    pub(crate) bases: ModuleBases,
     processes: ProcessList,
 }
 
@@ -107,8 +118,9 @@ impl<'a> StacksAnswer<'a> {
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
         let trace = source.trace;
-        let has_every_stack = trace.height(Table::StackEvents)? > 0;
-        let recorded = Recorded::load(trace, has_every_stack)?;
+        let info = trace_info(trace)?;
+        let is_extracted = trace.height(Table::StackEvents)? > 0;
+        let recorded = Recorded::load(trace, is_extracted)?;
         let processes = ProcessList::load(trace)?;
         let frames = Frames::load(trace, names, source.frames, cancel)?;
         let mut rows = counted(&recorded, &processes, args, cancel)?;
@@ -120,21 +132,36 @@ impl<'a> StacksAnswer<'a> {
         }
         rows.sort_unstable_by_key(|row| (Reverse(row.count), row.pid, row.stack));
         let mut figures = FrameFigures::default();
+        let passed = rows.len() as u64;
+        let recorded_count = rows.iter().map(|row| row.count).sum();
         for row in &rows {
             figures += frames.figures(row.stack, row.count);
         }
         if let Some(top) = args.top {
             rows = rows.into_iter().skip(top.skip).take(top.take).collect();
         }
-        if args.stacks.show {
-            frames.resolve(rows.iter().map(|row| row.stack))?;
-        }
-        Ok(Self { path: source.path, has_every_stack, figures, rows, frames, processes })
+        frames.resolve(rows.iter().map(|row| row.stack))?;
+        Ok(Self {
+            path: source.path,
+            index: source.index,
+            has_every_stack: is_extracted || info.stack_fragments == 0,
+            info,
+            figures,
+            passed,
+            recorded: recorded_count,
+            rows,
+            frames,
+            bases: ModuleBases::load(trace)?,
+            processes,
+        })
     }
 
-    /// The process of a row.
-    pub fn process(&self, row: StackRow) -> &ProcessInfo {
-        self.processes.known_or_invalid(row.process)
+    /// The process of a row; of one that no event told of, only the id is known.
+    pub fn process(&self, row: StackRow) -> ProcessInfo {
+        match row.process {
+            Some(process) => self.processes.get(process).clone(),
+            None => ProcessInfo { pid: row.pid, ..self.processes.invalid().clone() },
+        }
     }
 }
 

@@ -49,7 +49,7 @@ pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::{CountBy, OpenHandles, Totals};
 
-pub(crate) use self::frame_names::{FrameView, ModuleBases, NamedFrames};
+pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::info::trace_info;
 pub(crate) use self::lifecycle::UNKNOWN_LIFETIME_NS;
 pub(crate) use self::object_ref::FileContext;

@@ -1,7 +1,9 @@
 //! The options of `.extract`.
 
+use handlescope_extract::StackChoice;
+
 use super::{
-    Doc, Opt, OptionGroup, Take,
+    Choice, Doc, Opt, OptionGroup, Take,
     symbols::symbol_options,
     without_effect::{DEBUG, NO_COLOR, SELECTION, ignored},
 };
@@ -38,6 +40,7 @@ pub(crate) const EXTRACTED: &str = "not extracted; an extract has objects, handl
 /// Options of `.extract`.
 pub(crate) static EXTRACT: &[OptionGroup<ExtractArgs>] = &[
     OptionGroup { title: "Which traces", options: WHICH },
+    OptionGroup { title: "What extracts hold", options: WHAT },
     OptionGroup { title: "Where extracts go", options: WHERE },
     OptionGroup { title: "Symbols, for queries", options: SYMBOLS },
     OptionGroup { title: "Known from ETWAnalyzer, without effect or refused", options: OTHERS },
@@ -81,6 +84,27 @@ static WHICH: &[Opt<ExtractArgs>] = &[
         take: Take::Switch(|args| &mut args.dry_run),
     },
 ];
+
+static WHAT: &[Opt<ExtractArgs>] = &[Opt {
+    doc: Doc {
+        names: &["-stacks", "--stacks"],
+        help: "which call stacks to keep",
+        details: "For .dump Stack. All stacks can make an extract many times larger.",
+        example: "-fd examples/leaky.etl -stacks all",
+    },
+    take: Take::Choice(&[
+        Choice {
+            word: "handles",
+            help: "those of handle events, as usual",
+            set: |args| args.stacks = Some(StackChoice::HandleEvents),
+        },
+        Choice {
+            word: "all",
+            help: "those of every event, CPU samples too",
+            set: |args| args.stacks = Some(StackChoice::All),
+        },
+    ]),
+}];
 
 static WHERE: &[Opt<ExtractArgs>] = &[Opt {
     doc: Doc {

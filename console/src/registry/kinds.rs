@@ -1,8 +1,8 @@
 //! What `.dump` can dump, and the options that several kinds share.
 
-use super::{Doc, Example, KindSpec, Opt, OptionGroup, Take, Texts, object_ref, views};
+use super::{Doc, Example, KindSpec, Opt, OptionGroup, Take, Texts, object_ref, stack, views};
 use crate::command::{
-    JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StatsArgs, SymbolsArgs, entry,
+    JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StackArgs, StatsArgs, SymbolsArgs, entry,
 };
 use crate::filter::Filter;
 
@@ -49,6 +49,16 @@ pub static KINDS: &[KindSpec] = &[
         ],
         groups: || views(MODULE),
         parse: entry::dump_version,
+    },
+    KindSpec {
+        name: "Stack",
+        summary: "call stacks by how often they were recorded",
+        details: "The most frequent stacks first, each process by itself. They are those of handle \
+                  events, unless the trace was extracted with -stacks all: then those of every \
+                  event, CPU samples too.",
+        examples: stack::EXAMPLES,
+        groups: || views(stack::GROUPS),
+        parse: entry::dump_stack,
     },
     KindSpec {
         name: "Symbols",
@@ -163,10 +173,10 @@ macro_rules! common_args {
     )*};
 }
 
-common_args!(ObjectRefArgs, ProcessArgs, ModuleArgs, SymbolsArgs, StatsArgs);
+common_args!(ObjectRefArgs, ProcessArgs, ModuleArgs, StackArgs, SymbolsArgs, StatsArgs);
 
 /// The options that every kind has.
-const fn common_options<A: CommonArgs>() -> [Opt<A>; 3] {
+pub(super) const fn common_options<A: CommonArgs>() -> [Opt<A>; 3] {
     [files_option(), json_option(), json_pretty_option()]
 }
 

@@ -4,7 +4,7 @@ use reedline::{Completer, CompletionResult, Highlighter};
 
 use super::*;
 use crate::command::{
-    ModuleArgs, ObjectRefArgs, ProcessArgs, StatsArgs, SymbolsArgs, Token, split,
+    ModuleArgs, ObjectRefArgs, ProcessArgs, StackArgs, StatsArgs, SymbolsArgs, Token, split,
 };
 use crate::repl::{CommandCompleter, CommandHighlighter, SharedKnown};
 use crate::{help::help, screen::Screen};
@@ -36,6 +36,7 @@ fn dump(line: &str) -> Dump {
             Dump::ObjectRef(args) => Dump::ObjectRef(Box::new(ObjectRefArgs { text, ..*args })),
             Dump::Process(args) => Dump::Process(ProcessArgs { text, ..args }),
             Dump::Module(args) => Dump::Module(ModuleArgs { text, ..args }),
+            Dump::Stack(args) => Dump::Stack(StackArgs { text, ..args }),
             Dump::Symbols(args) => Dump::Symbols(SymbolsArgs { text, ..args }),
             Dump::Stats(args) => Dump::Stats(StatsArgs { text, ..args }),
         },

@@ -12,8 +12,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use self::clip::Clip;
-use crate::command::{JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StatsArgs, SymbolsArgs};
-use crate::query::{ModuleAnswer, ObjectRefAnswer, ProcessAnswer, StatsAnswer, SymbolsAnswer};
+use crate::command::{
+    JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StackArgs, StatsArgs, SymbolsArgs,
+};
+use crate::query::{
+    ModuleAnswer, ObjectRefAnswer, ProcessAnswer, StacksAnswer, StatsAnswer, SymbolsAnswer,
+};
 use crate::settings::Display;
 
 /// Answers gather here before they go out.
@@ -101,6 +105,24 @@ pub fn symbols(
     match args.json {
         JsonMode::Off => text::symbols(answers, display, &mut out)?,
         mode => json::symbols(answers, mode, &mut out)?,
+    }
+    out.finish()
+}
+
+/// Writes the answer to `.dump Stack`.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn call_stacks(
+    answers: &[StacksAnswer<'_>],
+    args: &StackArgs,
+    display: &Display,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut out = output(display, args.json, out);
+    match args.json {
+        JsonMode::Off => text::call_stacks(answers, args, display, &mut out)?,
+        mode => json::call_stacks(answers, mode, &mut out)?,
     }
     out.finish()
 }

@@ -301,7 +301,7 @@ mod tests {
     fn kinds_come_after_dump_and_options_after_the_kind() {
         assert_eq!(
             offered(".dump "),
-            ["ObjectRef", "Process", "Module", "Version", "Symbols", "Stats"]
+            ["ObjectRef", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
         );
         assert_eq!(offered(".dump obj"), ["ObjectRef"]);
         assert_eq!(
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
         assert_eq!(
             offered(".dump -Leak "),
-            ["ObjectRef", "Process", "Module", "Version", "Symbols", "Stats"]
+            ["ObjectRef", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
         );
     }
 
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(offered(".help ob"), ["ObjectRef"]);
         assert_eq!(offered(".help fi"), ["filters"]);
         assert_eq!(offered(".help .d"), [".dir", ".dump"]);
-        assert_eq!(offered(".help .dump st"), ["Stats"]);
+        assert_eq!(offered(".help .dump st"), ["Stack", "Stats"]);
         assert_eq!(offered(".help ObjectRef -le"), ["-Leak"]);
     }
 

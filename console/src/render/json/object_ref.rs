@@ -159,7 +159,8 @@ impl<'a> FileJson<'a> {
 
     fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'_>)> {
         let stacks = self.answer.shown_stacks.iter().flat_map(|stacks| stacks.iter());
-        stacks.map(|stack| (self.stack(stack).to_string(), StackJson { file: self.answer, stack }))
+        let (frames, bases) = (self.answer.file.frames.as_ref(), &self.answer.bases);
+        stacks.map(move |stack| (self.stack(stack).to_string(), StackJson { frames, bases, stack }))
     }
 
     /// The number of a stack in the document.

@@ -3,11 +3,13 @@
 use serde::{Serialize, Serializer};
 
 use super::Hex;
-use crate::query::{FileAnswer, FrameView, NamedFrames};
+use crate::query::{FrameView, Frames, ModuleBases, NamedFrames};
 
 /// One stack.
 pub(super) struct StackJson<'a> {
-    pub(super) file: &'a FileAnswer<'a>,
+    /// The frames of the trace; `None` when nobody asked for them.
+    pub(super) frames: Option<&'a Frames<'a>>,
+    pub(super) bases: &'a ModuleBases,
     pub(super) stack: u32,
 }
 
@@ -27,14 +29,14 @@ struct FrameJson<'a> {
 
 impl Serialize for StackJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let named = self.file.file.frames.as_ref().map(|frames| frames.named());
+        let named = self.frames.map(Frames::named);
         let frames = named.iter().flat_map(|named: &NamedFrames<'_>| named.stack(self.stack));
         serializer.collect_seq(frames.map(|frame: FrameView<'_>| FrameJson {
             module: frame.module_name(),
             function: frame.function(),
             offset: frame.offset(),
             rva: frame.module.map(|module| Hex(module.rva)),
-            address: self.file.bases.address(&frame).map(Hex),
+            address: self.bases.address(&frame).map(Hex),
             inlined: frame.is_inlined(),
             managed: frame.method.is_some(),
             file: frame.name.and_then(|name| name.file.as_deref()),

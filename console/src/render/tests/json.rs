@@ -214,6 +214,7 @@ fn every_member_is_in_the_documentation() {
         ".dump ObjectRef -ShowTotal File -json",
         ".dump Process -json",
         ".dump Module -json",
+        ".dump Stack -json",
         ".dump Stats -json",
     ] {
         let mut names = BTreeSet::new();

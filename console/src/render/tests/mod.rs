@@ -43,6 +43,11 @@ fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
             let answers = query::modules(&sources, &args, &cancel).expect("an answer");
             super::modules(&answers, &args, &usual, &mut out)
         }
+        Dump::Stack(args) => {
+            let answers =
+                query::call_stacks(&sources, &args, saved[0], &cancel).expect("an answer");
+            super::call_stacks(&answers, &args, &usual, &mut out)
+        }
         Dump::Symbols(args) => {
             let answers = query::symbols(&sources, &args, saved[0], &cancel).expect("an answer");
             super::symbols(&answers, &args, &usual, &mut out)

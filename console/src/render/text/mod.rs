@@ -1,5 +1,6 @@
 //! Text in ETWAnalyzer's shape, so that its users read it at once and their scripts keep working.
 
+mod call_stacks;
 pub(in crate::render) mod clean;
 mod event;
 mod numbers;
@@ -12,6 +13,7 @@ mod tables;
 mod totals;
 mod versions;
 
+pub(super) use self::call_stacks::call_stacks;
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::process::ProcessStyle;
 pub(super) use self::stack::StackStyle;

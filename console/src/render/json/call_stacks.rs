@@ -1,0 +1,70 @@
+//! `.dump Stack -json`.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::Array;
+use super::stack::StackJson;
+use crate::command::JsonMode;
+use crate::query::{FrameFigures, StackRow, StacksAnswer};
+
+#[derive(Serialize)]
+struct Document<T> {
+    frames_total: u64,
+    frames_in_modules: u64,
+    frames_managed: u64,
+    frames_unknown: u64,
+    has_every_stack: bool,
+    stacks: T,
+}
+
+#[derive(Serialize)]
+struct RowJson<'a> {
+    file: usize,
+    count: u64,
+    pid: u32,
+    process: String,
+    frames: StackJson<'a>,
+}
+
+impl<'a> RowJson<'a> {
+    fn new(answer: &'a StacksAnswer<'_>, row: StackRow) -> Self {
+        Self {
+            file: answer.index,
+            count: row.count,
+            pid: row.pid,
+            process: answer.process(row).name,
+            frames: StackJson {
+                frames: Some(&answer.frames),
+                bases: &answer.bases,
+                stack: row.stack,
+            },
+        }
+    }
+}
+
+pub(in crate::render) fn call_stacks(
+    answers: &[StacksAnswer<'_>],
+    mode: JsonMode,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut figures = FrameFigures::default();
+    for answer in answers {
+        figures += answer.figures;
+    }
+    let rows = || {
+        answers
+            .iter()
+            .flat_map(|answer| answer.rows.iter().map(move |&row| RowJson::new(answer, row)))
+    };
+    let document = Document {
+        frames_total: figures.total,
+        frames_in_modules: figures.in_modules,
+        frames_managed: figures.managed,
+        frames_unknown: figures.unknown,
+        has_every_stack: answers.iter().all(|answer| answer.has_every_stack),
+        stacks: Array(rows),
+    };
+    super::write(&document, mode, out)
+}

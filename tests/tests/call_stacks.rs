@@ -1,0 +1,101 @@
+//! `.dump Stack`: the most frequent stacks, of handle events or of every event.
+
+use std::path::Path;
+
+use handlescope_tests::binary::{Shell, handlescope, run_script, sample_symbols};
+use handlescope_tests::data::SharedTrace;
+use serde_json::{Deserializer, Value};
+use tempfile::TempDir;
+
+/// A folder with the extract of a trace, with all its stacks.
+fn extracted(trace: &Path) -> TempDir {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::copy(trace, home.path().join("trace.etl")).unwrap();
+    let arguments = ["extract", "--stacks", "all", "trace.etl", "--outdir", "."];
+    run_script(handlescope(home.path()).args(arguments), "").ok();
+    home
+}
+
+/// The document that a `.dump Stack` of an extract prints.
+fn stacks(home: &TempDir, options: &str) -> Value {
+    let script = format!(".dump Stack {options} -json\n");
+    let run = run_script(handlescope(home.path()).arg("trace.json7z"), &script).ok();
+    Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap()
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+#[test]
+fn frames_of_real_traces_lie_where_a_reference_reader_found_them() {
+    for name in ["net.4.5.2.x64", "slow-ppt-2011", "TraceLoggingTester"] {
+        let Some(trace) = SharedTrace::open(&format!("real/{name}")) else { return };
+        let expected: Value =
+            serde_json::from_str(&std::fs::read_to_string(trace.expected()).unwrap()).unwrap();
+        let expected = &expected["stacks"];
+        let document = stacks(&extracted(trace.etl()), "");
+        let figure = |member: &str| document[member].as_u64().unwrap();
+        assert_eq!(document["frames_total"], expected["frames"], "{name}");
+        let in_image = expected["frames_in_image_at_event_time"].as_u64().unwrap();
+        assert!(figure("frames_in_modules") >= in_image, "{name}");
+        let kinds = ["frames_in_modules", "frames_managed", "frames_unknown"].map(figure);
+        assert_eq!(kinds.iter().sum::<u64>(), figure("frames_total"), "{name}");
+        let counted = array(&document["stacks"])
+            .iter()
+            .map(|stack| (stack["count"].as_u64().unwrap(), array(&stack["frames"]).len() as u64));
+        let (events, frames) = counted.fold((0, 0), |(events, frames), (count, depth)| {
+            (events + count, frames + count * depth)
+        });
+        assert_eq!(frames, figure("frames_total"), "{name}");
+        assert_eq!(events, expected["merged"].as_u64().unwrap(), "{name}");
+        if name == "net.4.5.2.x64" {
+            assert_eq!(kinds, [171_134, 29_666, 328]);
+        }
+    }
+}
+
+#[test]
+fn managed_frames_have_assembly_type_and_method() {
+    let Some(trace) = SharedTrace::open("real/net.4.5.2.x64") else { return };
+    let home = extracted(trace.etl());
+    let document = stacks(&home, "-pn Test.x64 -StackFilter *System.DateTime.get_Day* -TopN 1");
+    let frames = array(&document["stacks"][0]["frames"]);
+    let managed: Vec<_> = frames.iter().filter(|frame| frame["managed"] == true).collect();
+    let texts: Vec<String> = managed
+        .iter()
+        .map(|frame| format!("{}!{}", frame["module"], frame["function"]).replace('"', ""))
+        .collect();
+    assert!(texts.iter().any(|text| text.starts_with("mscorlib.dll!System.DateTime.get_Day")));
+    assert!(frames.iter().any(|frame| frame.get("managed").is_none()), "{document}");
+    assert_eq!(document["stacks"][0]["process"], "Test.x64.exe");
+}
+
+#[test]
+fn without_all_stacks_those_of_handle_events_are_counted_and_it_is_said() {
+    let shell = Shell::new();
+    let symbols = sample_symbols();
+    let arguments = ["--symbol-path", symbols.to_str().unwrap(), "leaky.etl"];
+    let script = ".dump Stack -TopN 3\n.dump Stack -pn leaky -TopN 1 -ShowStack\n";
+    insta::assert_snapshot!(shell.script(&arguments, script).ok().stdout);
+}
+
+#[test]
+fn all_stacks_of_the_sample_hold_those_of_its_handle_events() {
+    let shell = Shell::new();
+    let count = |shell: &Shell| {
+        let run = shell.run(&["Extract/leaky.json7z", "-c", ".dump Stack -json"]).ok();
+        let document: Value =
+            Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap();
+        let events =
+            array(&document["stacks"]).iter().map(|stack| stack["count"].as_u64().unwrap());
+        (document["has_every_stack"] == true, events.sum::<u64>())
+    };
+    shell.run(&["extract", "leaky.etl"]).ok();
+    let (has_every_stack, handle_events) = count(&shell);
+    assert!(!has_every_stack);
+    shell.run(&["-extract", "ObjectRef", "-stacks", "all", "-fd", "leaky.etl"]).ok();
+    let (has_every_stack, events) = count(&shell);
+    assert!(has_every_stack);
+    assert!(events >= handle_events, "{events} {handle_events}");
+}
