@@ -56,11 +56,11 @@ fn a_spinner_shows_that_symbols_are_waited_for_and_leaves_no_trace() {
     terminal.send(".dump ObjectRef -pn leaky -Leak -ShowStack");
     terminal.wait_for_line("leaky.etl> .dump ObjectRef -pn leaky -Leak -ShowStack");
     terminal.press(Key::Enter);
-    terminal.wait_for(" searching ");
+    terminal.wait_for(" downloading symbols");
     // Now nobody is there any more.
     drop(server);
     terminal.wait_for_line(PROMPT);
     let transcript = terminal.transcript();
     assert!(transcript.iter().any(|line| line.starts_with("Id: ")), "{transcript:#?}");
-    assert!(!transcript.iter().any(|line| line.contains("searching")), "{transcript:#?}");
+    assert!(!transcript.iter().any(|line| line.contains("downloading")), "{transcript:#?}");
 }
