@@ -145,7 +145,7 @@ impl Downloads {
         observer.started(pdb);
         let progress = |bytes, total| observer.progress(pdb, bytes, total);
         for server in &self.servers {
-            let file = self.from_server(server, transfer, key, pdb, &progress, &mut fetched.notes);
+            let file = self.ask_server(server, transfer, key, pdb, &progress, &mut fetched.notes);
             if let Some(file) = file.await {
                 fetched.file = Some((file, server.url.clone()));
                 break;
@@ -155,7 +155,7 @@ impl Downloads {
         lock(&self.session).fetched.insert(pdb.clone(), Arc::new(fetched));
     }
 
-    async fn from_server(
+    async fn ask_server(
         &self,
         server: &Server,
         transfer: &Transfer,
