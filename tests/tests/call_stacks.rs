@@ -4,15 +4,19 @@ use std::path::Path;
 
 use handlescope_tests::binary::{Shell, handlescope, run_script, sample_symbols};
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Deserializer, Value};
 use tempfile::TempDir;
+
+const MS: i64 = 1_000_000;
 
 /// A folder with the extract of a trace, with all its stacks.
 fn extracted(trace: &Path) -> TempDir {
     let home = tempfile::tempdir().unwrap();
     std::fs::copy(trace, home.path().join("trace.etl")).unwrap();
     let arguments = ["extract", "--stacks", "all", "trace.etl", "--outdir", "."];
-    run_script(handlescope(home.path()).args(arguments), "").ok();
+    let run = run_script(handlescope(home.path()).args(arguments), "").ok();
+    assert!(run.stdout.contains(" stacks, "), "{run:?}");
     home
 }
 
@@ -71,6 +75,58 @@ fn managed_frames_have_assembly_type_and_method() {
     assert_eq!(document["stacks"][0]["process"], "Test.x64.exe");
 }
 
+/// A 32-bit process on 64-bit Windows: its stacks go from the kernel through the 64-bit layer into
+/// 32-bit code. One library goes, another one takes its place, and the first comes back elsewhere.
+#[test]
+fn modules_are_found_by_process_address_and_time() {
+    const KERNEL: u64 = 0xFFFF_F800_0000_0000;
+    const LAYER: u64 = 0x5_0000_0000;
+    const APP: u64 = 0x0040_0000;
+    const PLACE: u64 = 0x1000_0000;
+    const ELSEWHERE: u64 = 0x1200_0000;
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "app32.exe");
+    trace.process(800, "other.exe");
+    trace.module(0, r"\SystemRoot\ntoskrnl.exe", KERNEL, 0x10_0000).rundown_only();
+    trace.module(700, r"C:\Windows\System32\wow64.dll", LAYER, 0x1_0000).rundown_only();
+    trace.module(700, r"C:\app32.exe", APP, 0x1_0000).rundown_only();
+    trace.module(700, r"C:\first.dll", PLACE, 0x1_0000).loaded(10 * MS).unloaded(20 * MS);
+    trace.module(700, r"C:\second.dll", PLACE, 0x1_0000).loaded(30 * MS).unloaded(40 * MS);
+    trace.module(700, r"C:\first.dll", ELSEWHERE, 0x1_0000).loaded(50 * MS);
+    trace.module(800, r"C:\third.dll", PLACE, 0x1_0000).rundown_only();
+    for (number, (time, pid, top)) in [
+        (15 * MS, 700, PLACE),
+        (25 * MS, 700, PLACE),
+        (35 * MS, 700, PLACE),
+        (55 * MS, 700, ELSEWHERE),
+        (55 * MS + 10_000, 700, PLACE),
+        (60 * MS, 800, PLACE),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let object = 0xFFFF_8000_0000_1000 + 0x100 * number as u64;
+        trace
+            .create_handle(time, (pid, pid + 1), object, 4 + 4 * number as u32, 16)
+            .stack(&[KERNEL + 0x123], &[LAYER + 0x456, top + 0x789, APP + 0x10]);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.etl");
+    trace.write(&path).unwrap();
+    let document = stacks(&extracted(&path), "");
+    let place = |frame: &Value| format!("{}+{}", frame["module"], frame["rva"]).replace('"', "");
+    let mut seen: Vec<String> = array(&document["stacks"])
+        .iter()
+        .map(|stack| {
+            let frames: Vec<String> = array(&stack["frames"]).iter().map(place).collect();
+            format!("{} {} {}", stack["count"], stack["process"], frames.join(" "))
+        })
+        .collect();
+    seen.sort();
+    insta::assert_snapshot!(seen.join("\n"));
+}
+
 #[test]
 fn without_all_stacks_those_of_handle_events_are_counted_and_it_is_said() {
     let shell = Shell::new();
@@ -91,10 +147,10 @@ fn all_stacks_of_the_sample_hold_those_of_its_handle_events() {
             array(&document["stacks"]).iter().map(|stack| stack["count"].as_u64().unwrap());
         (document["has_every_stack"] == true, events.sum::<u64>())
     };
-    shell.run(&["extract", "leaky.etl"]).ok();
+    let _ = shell.run(&["extract", "leaky.etl"]).ok();
     let (has_every_stack, handle_events) = count(&shell);
     assert!(!has_every_stack);
-    shell.run(&["-extract", "ObjectRef", "-stacks", "all", "-fd", "leaky.etl"]).ok();
+    let _ = shell.run(&["-extract", "ObjectRef", "-stacks", "all", "-fd", "leaky.etl"]).ok();
     let (has_every_stack, events) = count(&shell);
     assert!(has_every_stack);
     assert!(events >= handle_events, "{events} {handle_events}");
