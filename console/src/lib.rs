@@ -19,6 +19,7 @@ pub mod folder;
 pub mod help;
 pub mod list;
 pub mod load;
+mod margin;
 pub mod messages;
 pub mod one_shot;
 mod output;

@@ -13,7 +13,7 @@ use std::{
 use handlescope_extract::ExtractObserver;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::cancel::Cancel;
+use crate::{cancel::Cancel, margin::draw_target};
 
 /// While bytes are read.
 const READING: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta:>4}";
@@ -30,8 +30,7 @@ pub(crate) struct Progress<'a> {
 impl<'a> Progress<'a> {
     /// A bar for one file, invisible unless somebody watches.
     pub(crate) fn new(file: &Path, is_watched: bool, cancel: &'a Cancel) -> Progress<'a> {
-        let target =
-            if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = if is_watched { draw_target() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         bar.set_prefix(file.file_name().unwrap_or_default().to_string_lossy().into_owned());
         Progress { bar, cancel }
@@ -143,7 +142,7 @@ fn spin(bar: &ProgressBar, stopped: &Receiver<()>) {
     if !goes_on(PATIENCE) {
         return;
     }
-    bar.set_draw_target(ProgressDrawTarget::stderr());
+    bar.set_draw_target(draw_target());
     loop {
         bar.tick();
         if !goes_on(TICK) {

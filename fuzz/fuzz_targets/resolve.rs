@@ -5,7 +5,8 @@
 
 #![no_main]
 
-use std::fs;
+use std::sync::Once;
+use std::{fs, panic};
 
 use goblin::pe::header::Header;
 use handlescope_fuzz::symbols::{
@@ -15,7 +16,12 @@ use libfuzzer_sys::fuzz_target;
 use symbolic::debuginfo::pdb::PdbObject;
 
 fuzz_target!(|bytes: &[u8]| {
-    let pdb = PdbObject::parse(bytes).ok().map(|pdb| pdb.debug_id());
+    // A panic of the parser is no failure here, as long as the library catches it; what it does not
+    // catch ends the fuzzer, whatever the hook.
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| panic::set_hook(Box::new(|_| {})));
+    let parse = || PdbObject::parse(bytes).ok().map(|pdb| pdb.debug_id());
+    let pdb = panic::catch_unwind(parse).ok().flatten();
     let image = Header::parse(bytes).ok().and_then(|header| {
         let size = header.optional_header?.windows_fields.size_of_image;
         Some((header.coff_header.time_date_stamp, size))

@@ -13,6 +13,7 @@
 //! * [`corrupt`]: repeatable damage,
 //! * [`data`]: the published traces, when they are there,
 //! * [`binary`]: the program itself, in a pipe,
+//! * [`symbol_server`]: a server of PDBs, good or bad,
 //! * `terminal`: the program in a terminal (on Unix).
 //!
 //! Mistakes of a test author (an event larger than a buffer, for example) panic.
@@ -27,5 +28,6 @@ pub mod header;
 pub mod payload;
 pub mod rng;
 pub mod scenario;
+pub mod symbol_server;
 #[cfg(unix)]
 pub mod terminal;

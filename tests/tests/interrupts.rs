@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::symbol_server::{Answer, SymbolServer};
 use handlescope_tests::terminal::{Key, Terminal};
 
 const PROMPT: &str = "leaky.etl> ";
@@ -56,11 +57,31 @@ fn a_spinner_shows_that_symbols_are_waited_for_and_leaves_no_trace() {
     terminal.send(".dump ObjectRef -pn leaky -Leak -ShowStack");
     terminal.wait_for_line("leaky.etl> .dump ObjectRef -pn leaky -Leak -ShowStack");
     terminal.press(Key::Enter);
-    terminal.wait_for(" downloading symbols");
+    terminal.wait_for(" downloading symbols, 0 of ");
     // Now nobody is there any more.
     drop(server);
     terminal.wait_for_line(PROMPT);
     let transcript = terminal.transcript();
     assert!(transcript.iter().any(|line| line.starts_with("Id: ")), "{transcript:#?}");
+    assert!(!transcript.iter().any(|line| line.contains("downloading")), "{transcript:#?}");
+}
+
+#[test]
+fn ctrl_c_ends_a_download_and_keeps_the_session() {
+    let server = SymbolServer::start(|_| Answer::Silence);
+    let shell = Shell::new();
+    let arguments = ["leaky.etl", "-symserver", &server.url, "-symcache", "cache"];
+    let terminal = Terminal::spawn(80, 50, &arguments, &shell.path(""));
+    terminal.wait_for_line(PROMPT);
+    terminal.send(".dump ObjectRef -pn leaky -Leak -ShowStack");
+    terminal.wait_for_line("leaky.etl> .dump ObjectRef -pn leaky -Leak -ShowStack");
+    terminal.press(Key::Enter);
+    terminal.wait_for(" downloading symbols, 0 of ");
+    terminal.press(Key::Ctrl('c'));
+    terminal.wait_for_line(PROMPT);
+    terminal.run(PROMPT, ".list");
+    let transcript = terminal.transcript();
+    assert!(transcript.iter().any(|line| line.trim() == "cancelled"), "{transcript:#?}");
+    assert!(transcript.iter().any(|line| line.contains(" leaky.etl ")), "{transcript:#?}");
     assert!(!transcript.iter().any(|line| line.contains("downloading")), "{transcript:#?}");
 }

@@ -1,0 +1,65 @@
+//! Where progress is drawn: standard error, with room for what the terminal writes of its own accord.
+
+use std::io;
+
+use ::console::Term;
+use indicatif::{ProgressDrawTarget, TermLike};
+
+/// The terminal echoes Ctrl-C as `^C` behind the cursor. A line that fills the window would be pushed
+/// up by it, out of reach of whoever wants to clear it.
+const ECHO: u16 = 2;
+
+/// Pictures in a second.
+const RATE: u8 = 20;
+
+/// The terminal behind standard error, a little narrower than it is.
+#[derive(Debug)]
+struct Margin(Term);
+
+/// The terminal behind standard error.
+pub(crate) fn draw_target() -> ProgressDrawTarget {
+    ProgressDrawTarget::term_like_with_hz(Box::new(Margin(Term::buffered_stderr())), RATE)
+}
+
+impl TermLike for Margin {
+    fn width(&self) -> u16 {
+        // One more, as a cursor behind the last column is on its way to the next line.
+        TermLike::width(&self.0).saturating_sub(ECHO + 1).max(1)
+    }
+
+    fn height(&self) -> u16 {
+        TermLike::height(&self.0)
+    }
+
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_up(n)
+    }
+
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_down(n)
+    }
+
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_right(n)
+    }
+
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_left(n)
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.0.write_line(text)
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.0.write_str(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.0.clear_line()
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.0.flush()
+    }
+}

@@ -1,0 +1,109 @@
+//! A symbol server on the loopback interface, good or bad.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// What the server makes of a request.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// The file.
+    File(Vec<u8>),
+    /// The file, of which only so many bytes arrive.
+    CutOff(Vec<u8>, usize),
+    /// Nothing but a status.
+    Status(u16),
+    /// That it is somewhere else.
+    Redirect(String),
+    /// Nothing at all; the connection stays open.
+    Silence,
+}
+
+/// Answers every request in a thread of its own, until the process ends.
+pub struct SymbolServer {
+    /// The address, as on a symbol path.
+    pub url: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl SymbolServer {
+    /// Starts a server. `answer` is called with the path that was asked for, without the slash in
+    /// front.
+    ///
+    /// # Panics
+    /// When there is no free port.
+    #[must_use]
+    pub fn start(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (log, answer) = (Arc::clone(&asked), Arc::new(answer));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
+                thread::spawn(move || {
+                    let path = request(&stream);
+                    log.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+                    respond(stream, answer(&path));
+                });
+            }
+        });
+        Self { url, asked }
+    }
+
+    /// A server of the files below a folder, which is laid out as a symbol store.
+    ///
+    /// # Panics
+    /// When there is no free port.
+    #[must_use]
+    pub fn of_folder(folder: &Path) -> Self {
+        let folder = folder.to_owned();
+        Self::start(move |path| Answer::from_folder(&folder, path))
+    }
+
+    /// The paths that were asked for.
+    #[must_use]
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Answer {
+    /// The file below a folder, or 404.
+    #[must_use]
+    pub fn from_folder(folder: &Path, path: &str) -> Answer {
+        fs::read(folder.join(path)).map_or(Answer::Status(404), Answer::File)
+    }
+}
+
+/// The path of a request, whose headers are of no interest.
+fn request(stream: &TcpStream) -> String {
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let first = lines.next().unwrap_or_default();
+    lines.find(String::is_empty);
+    first.split(' ').nth(1).unwrap_or_default().trim_start_matches('/').to_owned()
+}
+
+fn respond(mut stream: TcpStream, answer: Answer) {
+    let (status, header, body, sent) = match answer {
+        Answer::File(body) => (200, String::new(), body, usize::MAX),
+        Answer::CutOff(body, sent) => (200, String::new(), body, sent),
+        Answer::Status(status) => (status, String::new(), Vec::new(), 0),
+        Answer::Redirect(to) => (302, format!("Location: {to}\r\n"), Vec::new(), 0),
+        Answer::Silence => {
+            thread::sleep(Duration::from_secs(600));
+            return;
+        }
+    };
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status} X\r\n{header}Content-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    // A client that has gone is no failure of the server.
+    let _ = stream.write_all(head.as_bytes());
+    let _ = stream.write_all(body.get(..sent.min(length)).unwrap_or_default());
+}

@@ -1,0 +1,257 @@
+//! Symbols from servers, through the program: what is there is found and kept, what is not is told,
+//! and no server makes it wait or write where it should not.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use handlescope_tests::binary::{Run, Shell, run_over, sample_symbols};
+use handlescope_tests::bytes::Guid;
+use handlescope_tests::scenario::TraceBuilder;
+use handlescope_tests::symbol_server::{Answer, SymbolServer};
+use serde_json::Value;
+
+const STACK: &str = ".dump ObjectRef -MinMaxId 89 89 -ShowStack";
+const LEAKY: &str = "leaky.pdb/641FC44082B9E1ED4C4C44205044422E1/leaky.pdb";
+
+/// Runs commands with a server and a cache.
+fn ask(shell: &Shell, server: &str, commands: &[&str]) -> Run {
+    let mut arguments = vec!["leaky.etl", "-SymServer", server, "-symCache", "cache"];
+    for command in commands {
+        arguments.extend(["-c", command]);
+    }
+    shell.run(&arguments).ok()
+}
+
+/// What `.dump Symbols` knows of `leaky.exe`.
+fn leaky(shell: &Shell, server: &str) -> Value {
+    let run = ask(shell, server, &[".dump Symbols -Dll leaky.exe -json"]);
+    let mut document: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    document["symbols"][0].take()
+}
+
+/// Names of all files below a folder.
+fn files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            found.extend(files(&entry.path()));
+        } else {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+fn pdb() -> Vec<u8> {
+    fs::read(sample_symbols().join(LEAKY)).expect("a PDB of the sample")
+}
+
+#[test]
+fn symbols_are_downloaded_once_and_kept_for_every_session() {
+    let (shell, server) = (Shell::new(), SymbolServer::of_folder(&sample_symbols()));
+    let first = ask(&shell, &server.url, &[STACK]);
+    assert!(first.stdout.contains("leaky.exe!leaky::EventCache::GetOrCreate\n"), "{first:?}");
+    assert!(!first.stderr.contains("warning: no symbols"), "{first:?}");
+    let requests = server.asked().len();
+    assert_eq!(ask(&shell, &server.url, &[STACK]).stdout, first.stdout);
+    assert_eq!(server.asked().len(), requests);
+    let found = leaky(&shell, &server.url);
+    assert_eq!((&found["status"], &found["frames_named"]), (&"pdb".into(), &found["frames"]));
+    assert_eq!(found["found_in"]["kind"], "cache");
+    // The cache is one for debuggers, too.
+    assert!(shell.path("cache").join(LEAKY).is_file());
+    let offline = shell.run(&["leaky.etl", "-symFolder", "cache", "-c", STACK]).ok();
+    assert_eq!(offline.stdout, first.stdout);
+}
+
+#[test]
+fn what_a_server_does_wrong_is_told_and_nothing_of_it_is_kept() {
+    let other = "kernel32.pdb/2B106654F53474234C4C44205044422E1/kernel32.pdb";
+    let other = fs::read(sample_symbols().join(other)).expect("a PDB of the sample");
+    let cases: [(Answer, &str, &str); 5] = [
+        (Answer::Status(500), "failures", "500"),
+        (Answer::CutOff(pdb(), 5000), "failures", "broke off"),
+        (Answer::File(b"<html>sign in</html>".repeat(99)), "refused", "is damaged"),
+        (Answer::File(other), "refused", "but the trace needs guid 641fc440"),
+        (Answer::Redirect("file:///etc/passwd".into()), "failures", ""),
+    ];
+    for (answer, field, reason) in cases {
+        let (shell, sent) = (Shell::new(), answer.clone());
+        let server = SymbolServer::start(move |_| sent.clone());
+        let found = leaky(&shell, &server.url);
+        assert_eq!(found["status"], "not_found", "{answer:?}: {found}");
+        let told = found[field].to_string();
+        assert!(told.len() > 2 && told.contains(reason), "{reason}: {found}");
+        let kept = files(&shell.path("cache"));
+        assert!(!kept.iter().any(|file| file.ends_with(".pdb")), "{reason}: {kept:?}");
+        let text = ask(&shell, &server.url, &[STACK]);
+        assert!(text.stdout.contains("leaky.exe+0x"), "{text:?}");
+    }
+}
+
+#[test]
+fn a_redirect_leads_to_the_symbols() {
+    let store = SymbolServer::of_folder(&sample_symbols());
+    let to = store.url.clone();
+    let server = SymbolServer::start(move |path| Answer::Redirect(format!("{to}/{path}")));
+    let found = leaky(&Shell::new(), &server.url);
+    assert_eq!((&found["status"], &found["found_in"]["kind"]), (&"pdb".into(), &"server".into()));
+    assert_eq!(found["found_in"]["place"], server.url);
+}
+
+#[test]
+fn what_is_missing_is_not_asked_for_again_until_it_is_wanted() {
+    let (shell, server) = (Shell::new(), SymbolServer::start(|_| Answer::Status(404)));
+    let first = ask(&shell, &server.url, &[STACK]);
+    assert!(first.stderr.contains("no symbols for "), "{first:?}");
+    let requests = server.asked().len();
+    assert!(requests > 0);
+    let found = leaky(&shell, &server.url);
+    assert_eq!(found["missing_at"][0]["remembered"], true, "{found}");
+    assert_eq!(server.asked().len(), requests);
+    let again = ask(&shell, &server.url, &[STACK, ".sympath -retry", STACK]);
+    assert_eq!(server.asked().len(), 2 * requests);
+    assert_eq!(again.stderr.matches("no symbols for ").count(), 2, "{again:?}");
+}
+
+#[test]
+fn a_dead_server_costs_no_time_and_the_next_one_is_asked() {
+    let (shell, server) = (Shell::new(), SymbolServer::of_folder(&sample_symbols()));
+    let start = Instant::now();
+    let run = ask(&shell, &format!("http://127.0.0.1:9;{}", server.url), &[STACK]);
+    assert!(start.elapsed() < Duration::from_secs(60));
+    assert!(run.stdout.contains("leaky.exe!leaky::EventCache::GetOrCreate\n"), "{run:?}");
+    assert_eq!(run.stderr.matches("127.0.0.1:9: ").count(), 1, "{run:?}");
+}
+
+#[test]
+fn a_server_that_says_nothing_is_waited_for_once() {
+    let server = SymbolServer::start(|_| Answer::Silence);
+    let (shell, start) = (Shell::new(), Instant::now());
+    let run = ask(&shell, &server.url, &[STACK, ".dump ObjectRef -Leak -ShowStack"]);
+    assert!(start.elapsed() < Duration::from_secs(100), "{run:?}");
+    assert!(run.stderr.contains("leaky.exe") && run.stdout.contains("leaky.exe+0x"), "{run:?}");
+    // As many as are asked for at once, and none of them again.
+    assert!(server.asked().len() <= 8, "{:?}", server.asked());
+}
+
+#[test]
+fn the_environment_counts_unless_something_else_is_said() {
+    let server = SymbolServer::of_folder(&sample_symbols());
+    let asks = |path: &str, arguments: &[&str]| {
+        let (shell, before) = (Shell::new(), server.asked().len());
+        let mut all = vec!["leaky.etl", "-c", STACK];
+        all.extend(arguments);
+        let mut command = shell.command(&all);
+        let run = Run::from(command.env("_NT_SYMBOL_PATH", path).output().unwrap()).ok();
+        let is_named = run.stdout.contains("leaky::EventCache::GetOrCreate");
+        (is_named, server.asked().len() > before, files(&shell.path("kept")).len() > 1)
+    };
+    let path = format!("srv*down*{}", server.url);
+    assert_eq!(asks(&path, &[]), (true, true, false));
+    assert_eq!(asks(&path, &["-symcache", "kept"]), (true, true, true));
+    assert_eq!(asks(&path, &["-symserver", "ntsymbolpath"]), (true, true, false));
+    assert_eq!(asks(&path, &["-symfolder", "nowhere"]), (false, false, false));
+    assert_eq!(asks(&path, &["-symserver", "http://127.0.0.1:9"]), (false, false, false));
+    assert_eq!(asks("down", &[]), (false, false, false));
+}
+
+#[test]
+fn folders_of_the_symbol_path_stay_where_they_are() {
+    let shell = Shell::new();
+    fs::create_dir(shell.path("elsewhere")).unwrap();
+    fs::create_dir(shell.path("symbols")).unwrap();
+    fs::write(shell.path("symbols").join("leaky.pdb"), pdb()).unwrap();
+    let script = format!(".load leaky.etl\n.sympath symbols\n.cd elsewhere\n{STACK}\n");
+    let run = shell.script(&[], &script).ok();
+    assert!(run.stdout.contains("leaky::EventCache::GetOrCreate"), "{run:?}");
+}
+
+const INLINED: &str = r"
+__attribute__((always_inline)) static unsigned inner(volatile unsigned *p) {
+    return *p * 3;
+}
+namespace leak {
+struct Cache {
+    unsigned x;
+    __attribute__((always_inline)) unsigned find(volatile unsigned *p) { return inner(p) + x; }
+    __declspec(dllexport) __attribute__((noinline)) unsigned open(volatile unsigned *p);
+};
+unsigned Cache::open(volatile unsigned *p) {
+    *p = 7;
+    unsigned r = find(p);
+    *p = r;
+    return r;
+}
+}
+";
+
+/// Compiles and links `m.dll` with its `m.pdb`; `None` where the tools are not installed.
+fn link(folder: &Path) -> Option<()> {
+    fs::write(folder.join("m.cpp"), INLINED).unwrap();
+    let compile = "--target=x86_64-pc-windows-msvc -O1 -g -gcodeview -c m.cpp -o m.obj";
+    let link = "/nologo /nodefaultlib /dll /noentry /debug /opt:noref /out:m.dll /pdb:m.pdb m.obj";
+    for (program, arguments) in [("clang++", compile), ("lld-link", link)] {
+        let mut command = Command::new(program);
+        let Ok(status) = command.args(arguments.split(' ')).current_dir(folder).status() else {
+            eprintln!("skipped: {program} is not installed");
+            return None;
+        };
+        assert!(status.success(), "{program}");
+    }
+    Some(())
+}
+
+/// GUID and age in the RSDS record of an image.
+fn identity(image: &[u8]) -> (Guid, u32) {
+    let at = image.windows(4).position(|bytes| bytes == b"RSDS").expect("an RSDS record");
+    let number = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap());
+    let halves = u128::from(number(at + 4)) << 96
+        | u128::from(number(at + 8) << 16 | number(at + 8) >> 16) << 64;
+    let rest = u64::from_be_bytes(image[at + 12..at + 20].try_into().unwrap());
+    (Guid::new(halves | u128::from(rest)), number(at + 20))
+}
+
+#[test]
+fn inlined_functions_of_a_fresh_pdb_have_frames_and_lines_of_their_own() {
+    const BASE: u64 = 0x7FF6_0000_0000;
+    let folder = tempfile::tempdir().unwrap();
+    if link(folder.path()).is_none() {
+        return;
+    }
+    let (guid, age) = identity(&fs::read(folder.path().join("m.dll")).unwrap());
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "app.exe");
+    trace.module(700, r"C:\app\m.dll", BASE, 0x5000).pdb(r"C:\build\m.pdb", guid, age);
+    trace.object_type(16, "Event");
+    let code: Vec<u64> = (0x1000..0x1018).map(|rva| BASE + rva).collect();
+    trace.create_handle(1_000_000, (700, 701), 0xFFFF_8000_0000_1000, 4, 16).stack(&[], &code);
+
+    let pdb = fs::read(folder.path().join("m.pdb")).unwrap();
+    let server = SymbolServer::start(move |path| match path.ends_with("/m.pdb") {
+        true => Answer::File(pdb.clone()),
+        false => Answer::Status(404),
+    });
+    let script = format!(
+        ".sympath -symserver {} -symcache cache\n.dump ObjectRef -ShowStack -ShowLine\n\
+         .dump ObjectRef -CreateStack m.dll!inner -ShowTotal None\n\
+         .dump ObjectRef -CreateStack !*leak::Cache::find\n",
+        server.url
+    );
+    let run = run_over(&trace, &script).ok();
+    let frames = [
+        "m.dll!inner [inlined] ",
+        "m.dll!leak::Cache::find [inlined] ",
+        "m.dll!leak::Cache::open ",
+    ];
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    let is_chain = |lines: &[&str]| lines.iter().zip(frames).all(|(l, frame)| l.contains(frame));
+    let chain = lines.windows(3).find(|lines| is_chain(lines)).expect("three functions");
+    for (line, number) in chain.iter().zip([3, 8, 13]) {
+        assert!(line.ends_with(&format!("m.cpp:{number}")), "{chain:?}");
+    }
+    // Once with its frames, and once because of a function that was inlined.
+    assert_eq!(run.stdout.matches("Id: 1 ").count(), 2, "{run:?}");
+}
