@@ -2,8 +2,9 @@
 
 use handlescope_extract::{ExtractOptions, NoObserver, StackChoice, extract};
 use handlescope_model::{Table, Trace};
+use handlescope_tests::bytes::Guid;
 use handlescope_tests::data::SharedTrace;
-use handlescope_tests::payload::{MethodEvent, MethodRecord};
+use handlescope_tests::payload::{DebugId, ManagedModule, MethodEvent, MethodRecord};
 use handlescope_tests::scenario::TraceBuilder;
 
 const MS: i64 = 1_000_000;
@@ -63,14 +64,26 @@ fn code_compiled_before_and_at_run_time_has_names_by_process_address_and_time() 
     let precompiled = method(NATIVE_IMAGE + 0x1000, "Find");
     trace.method(20 * MS, NET, MethodEvent::RundownEnd, &precompiled);
     trace.method(20 * MS, NET, MethodEvent::RundownEnd, &method(COMPILED, "Put"));
-    trace.managed_module(20 * MS, NET, 9, r"C:\app\Leaky.dll");
+    let guid = Guid::new(0x0155_fe84_c000_1eb1_57c6_858e_85d4_6b4c);
+    let module = ManagedModule {
+        module_id: 9,
+        path: r"C:\app\Leaky.dll".into(),
+        native_path: r"C:\Windows\assembly\Leaky.ni.dll".into(),
+        native_pdb: DebugId { name: r"D:\build\Leaky.ni.pdb".into(), guid, age: 3 },
+    };
+    trace.managed_module(20 * MS, NET, &module);
 
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
     trace.write(&input).unwrap();
     extract(&input, &output, ExtractOptions::default(), &NoObserver).unwrap();
+    let archive = Trace::open(&output).unwrap();
+    let modules = archive.frame(Table::Modules).unwrap();
+    let cell = |name: &str| modules.column(name).unwrap().get(0).unwrap().to_string();
+    let pdb = ["pdb_name", "pdb_guid", "pdb_age"].map(cell).join(" ");
+    assert_eq!(pdb, r#""Leaky.ni.pdb" "0155fe84-c000-1eb1-57c6-858e85d46b4c" 3"#);
     assert_eq!(
-        methods_of_stacks(&Trace::open(&output).unwrap()),
+        methods_of_stacks(&archive),
         [
             "Leaky.dll Leaky.Cache Get, Leaky.dll Leaky.Cache Find",
             "Leaky.dll Leaky.Cache Put, Leaky.dll Leaky.Cache Find",

@@ -8,12 +8,14 @@ mod counter;
 mod handle_events;
 mod images;
 mod interner;
+mod native_images;
 mod processes;
 
 pub use counter::{EventCounter, KernelSelector};
 pub use handle_events::{DuplicateDetail, HandleEvents, RawKind, RawRow, UNKNOWN_ID, ViewDetail};
 pub use images::{ImageFile, ImageRow, Images};
 pub use interner::NameInterner;
+pub use native_images::NativeImages;
 pub use processes::{ProcessRow, Processes};
 
 use std::collections::{BTreeMap, HashSet};
@@ -22,7 +24,7 @@ use crate::etl::{Diagnostics, Event, EventId, WarningKind};
 use crate::kernel::{
     DuplicateHandle, FileMap, FileVersion, HandleEvent, HandleRundown, IMAGE_ID_GUID, Image,
     ImageId, LOST_EVENT_GUID, ObjectChange, Process, Rsds, SYSTEM_FACTS_GUID, StackKeyFrames,
-    StackKeyRef, StackWalk, SystemBuild, Thread, TypeName, computer_name, hook,
+    StackKeyRef, StackWalk, SystemBuild, Thread, TypeName, computer_name, hook, utf16_text,
 };
 use crate::managed::{MethodEvent, Methods, ModuleEvent, wanted};
 use crate::stacks::StackSink;
@@ -65,6 +67,8 @@ pub struct Collector<S> {
     pub start_handles: Vec<RawStartHandle>,
     /// Methods of managed code.
     pub methods: Methods,
+    /// Their native images.
+    pub native_images: NativeImages,
     /// Windows build of the recording system.
     pub build: Option<SystemBuild>,
     /// Name of the recording computer.
@@ -87,6 +91,7 @@ impl<S: StackSink> Collector<S> {
             events: HandleEvents::default(),
             start_handles: Vec::new(),
             methods: Methods::default(),
+            native_images: NativeImages::default(),
             build: None,
             computer: None,
             stacks,
@@ -120,6 +125,7 @@ impl<S: StackSink> Collector<S> {
     pub fn finish(&mut self) {
         self.stacks.finish(&mut self.events, &mut self.diagnostics);
         self.images.finish(&mut self.diagnostics);
+        self.native_images.identify(&mut self.images);
     }
 
     /// `None` when the payload is too short.
@@ -247,6 +253,12 @@ impl<S: StackSink> Collector<S> {
         let pid = event.pid?;
         if let Some(module) = ModuleEvent::decode(event) {
             self.methods.module(&module, pid);
+            if let Some(image) = &module.native {
+                let path = utf16_text(image.path);
+                let pdb_path = utf16_text(image.pdb_path);
+                let name = pdb_path.rsplit(['\\', '/']).next().unwrap_or_default();
+                self.native_images.add(pid, &path, (image.guid, image.age, name.to_owned()));
+            }
             return Some(());
         }
         self.methods.event(&MethodEvent::decode(event)?, pid, event.time);

@@ -87,13 +87,7 @@ impl<'a> MethodEvent<'a> {
         let address = p.u64()?;
         let size = p.u32()?;
         let (_token, _flags) = (p.u32()?, p.u32()?);
-        let mut text = || {
-            let text = utf16_bytes(p.rest());
-            // The last text may lack its terminator.
-            let _ = p.skip(text.len() + 2);
-            text
-        };
-        let (type_name, name, signature) = (text(), text(), text());
+        let (type_name, name, signature) = (text(&mut p), text(&mut p), text(&mut p));
         Some(Self { action, module_id, address, size, type_name, name, signature })
     }
 }
@@ -105,6 +99,21 @@ pub struct ModuleEvent<'a> {
     pub module_id: u64,
     /// Path of the assembly (IL), UTF-16 as it stands in the file.
     pub path: &'a [u8],
+    /// The native image with its code, where there is one and the runtime tells which PDB it has.
+    pub native: Option<NativeImage<'a>>,
+}
+
+/// An image of code that was compiled before, as NGEN makes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NativeImage<'a> {
+    /// Path of the image, with a drive.
+    pub path: &'a [u8],
+    /// GUID of its PDB.
+    pub guid: Guid,
+    /// Age of its PDB.
+    pub age: u32,
+    /// Path of its PDB where that was made.
+    pub pdb_path: &'a [u8],
 }
 
 impl<'a> ModuleEvent<'a> {
@@ -117,8 +126,27 @@ impl<'a> ModuleEvent<'a> {
         let mut p = Payload::new(event.payload, event.pointer_size);
         let (module_id, _assembly_id) = (p.u64()?, p.u64()?);
         let (_flags, _reserved) = (p.u32()?, p.u32()?);
-        Some(Self { module_id, path: utf16_bytes(p.rest()) })
+        let path = text(&mut p);
+        Some(Self { module_id, path, native: native_image(p) })
     }
+}
+
+/// What follows the path of the assembly; only version 2 of the events tells PDBs.
+fn native_image<'a>(mut p: Payload<'a>) -> Option<NativeImage<'a>> {
+    let path = text(&mut p);
+    let _runtime = p.u16()?;
+    let (_managed_guid, _managed_age) = (p.guid()?, p.u32()?);
+    let _managed_pdb_path = text(&mut p);
+    let image = NativeImage { path, guid: p.guid()?, age: p.u32()?, pdb_path: text(&mut p) };
+    // Most modules have no native image, and then nothing but zeros here.
+    (!path.is_empty() && image.guid != Guid([0; 16]) && !image.pdb_path.is_empty()).then_some(image)
+}
+
+/// A text, without its terminator, which the last one may lack.
+fn text<'a>(p: &mut Payload<'a>) -> &'a [u8] {
+    let text = utf16_bytes(p.rest());
+    let _ = p.skip(text.len() + 2);
+    text
 }
 
 #[cfg(test)]
@@ -175,6 +203,42 @@ mod tests {
             let event = event(CLR_PROVIDER, 143, &payload[..length]);
             assert_eq!(MethodEvent::decode(&event).is_some(), length >= 36, "{length}");
         }
+    }
+
+    #[test]
+    fn a_module_tells_the_pdb_of_its_native_image_if_it_has_one() {
+        let pdb = Guid::new(1, 2, 3, [4; 8]);
+        let payload = |native: &str, guid: Guid, pdb_path: &str| {
+            let mut payload = Vec::new();
+            payload.extend([9_u64, 8].into_iter().flat_map(u64::to_le_bytes));
+            payload.extend([0; 8]);
+            payload.extend(utf16(r"C:\x\Leaky.dll"));
+            payload.extend(utf16(native));
+            payload.extend([7, 0]);
+            payload.extend([0xAA; 16]);
+            payload.extend(1_u32.to_le_bytes());
+            payload.extend(utf16("Leaky.pdb"));
+            payload.extend(guid.0);
+            payload.extend(5_u32.to_le_bytes());
+            payload.extend(utf16(pdb_path));
+            payload
+        };
+        let native = |payload: &[u8]| {
+            let event = event(CLR_RUNDOWN_PROVIDER, 154, payload);
+            let module = ModuleEvent::decode(&event).expect("a module");
+            assert_eq!((module.module_id, module.path.len()), (9, 28));
+            let texts = |image: NativeImage<'_>| {
+                [image.path, image.pdb_path].map(crate::kernel::utf16_text)
+            };
+            module.native.map(|image| (image.guid, image.age, texts(image)))
+        };
+        let whole = payload(r"C:\n\Leaky.ni.dll", pdb, "Leaky.ni.pdb");
+        let texts = [r"C:\n\Leaky.ni.dll", "Leaky.ni.pdb"].map(str::to_owned);
+        assert_eq!(native(&whole), Some((pdb, 5, texts)));
+        assert_eq!(native(&payload("", pdb, "Leaky.ni.pdb")), None);
+        assert_eq!(native(&payload(r"C:\n\Leaky.ni.dll", Guid([0; 16]), "")), None);
+        // Before version 2 nothing follows the paths.
+        assert_eq!(native(&whole[..whole.len() - 80]), None);
     }
 
     #[test]

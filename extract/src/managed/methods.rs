@@ -162,7 +162,7 @@ mod tests {
         methods.event(&method(MethodAction::Load, 0x100, b"a\0"), 7, 10);
         methods.event(&method(MethodAction::Load, 0x100, b"a\0"), 8, 10);
         let path: Vec<u8> = r"C:\x\Leaky.dll".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        methods.module(&ModuleEvent { module_id: 9, path: &path }, 7);
+        methods.module(&ModuleEvent { module_id: 9, path: &path, native: None }, 7);
         let names: Vec<_> = methods.rows.iter().map(|row| methods.module_name(row)).collect();
         assert_eq!(names, [Some("Leaky.dll".to_owned()), None]);
     }

@@ -3,6 +3,7 @@
 //! Layouts: templates `MethodLoadUnloadVerbose` and `ModuleLoadUnload` of dotnet/runtime's
 //! `ClrEtwAll.man`.
 
+use super::DebugId;
 use crate::bytes::{Bytes, Guid, PointerSize};
 use crate::header::{ManifestEvent, Stamp};
 
@@ -64,11 +65,39 @@ impl MethodRecord {
     }
 }
 
-/// The rundown event (ModuleDCEnd) of a managed module.
-#[must_use]
-pub fn managed_module(module_id: u64, path: &str, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
-    let payload = Bytes::new().u64(module_id).u64(1).u32(0).u32(0).utf16z(path).utf16z("").u16(9);
-    manifest(CLR_RUNDOWN_PROVIDER, 154, pointer, stamp, payload)
+/// A managed module.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ManagedModule {
+    /// The runtime's number of it.
+    pub module_id: u64,
+    /// Path of the assembly.
+    pub path: String,
+    /// Path of its native image; empty when there is none.
+    pub native_path: String,
+    /// PDB of the native image.
+    pub native_pdb: DebugId,
+}
+
+impl ManagedModule {
+    /// The rundown event (ModuleDCEnd).
+    #[must_use]
+    pub fn rundown(&self, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
+        let payload = Bytes::new()
+            .u64(self.module_id)
+            .u64(1) // assembly
+            .u32(0) // flags
+            .u32(0)
+            .utf16z(&self.path)
+            .utf16z(&self.native_path)
+            .u16(9) // instance of the runtime
+            .guid(Guid::new(0x1111_2222_3333_4444_5555_6666_7777_8888))
+            .u32(1)
+            .utf16z("managed.pdb")
+            .guid(self.native_pdb.guid)
+            .u32(self.native_pdb.age)
+            .utf16z(&self.native_pdb.name);
+        manifest(CLR_RUNDOWN_PROVIDER, 154, pointer, stamp, payload)
+    }
 }
 
 fn manifest(

@@ -18,7 +18,7 @@ mod trace_header;
 pub use filemap::{ViewEvent, ViewRecord};
 pub use identity::{DebugId, IDENTITY_GUID, file_version, image_id, no_debug_data, rsds};
 pub use image::{ImageEvent, ImageRecord};
-pub use managed::{CLR_PROVIDER, CLR_RUNDOWN_PROVIDER, MethodEvent, MethodRecord, managed_module};
+pub use managed::{CLR_PROVIDER, CLR_RUNDOWN_PROVIDER, ManagedModule, MethodEvent, MethodRecord};
 pub use noise::{classic_noise, context_switch, manifest_noise, profile_sample};
 pub use objects::{
     DuplicateRecord, HandleEvent, HandleRecord, ObjectEvent, ReferenceEvent, reference,

@@ -3,8 +3,8 @@
 use super::TraceBuilder;
 use crate::header::Stamp;
 use crate::payload::{
-    DuplicateRecord, HandleEvent, HandleRecord, MethodEvent, MethodRecord, ObjectEvent,
-    ReferenceEvent, ViewEvent, ViewRecord, managed_module, reference,
+    DuplicateRecord, HandleEvent, HandleRecord, ManagedModule, MethodEvent, MethodRecord,
+    ObjectEvent, ReferenceEvent, ViewEvent, ViewRecord, reference,
 };
 
 /// A thread on a processor; also made from `(pid, tid)` and `(pid, tid, cpu)`.
@@ -225,11 +225,10 @@ impl TraceBuilder {
         &mut self,
         ns: i64,
         caller: impl Into<Caller>,
-        module_id: u64,
-        path: &str,
+        module: &ManagedModule,
     ) -> &mut Self {
         let Caller { pid, tid, cpu } = caller.into();
         let stamp = Stamp::new(self.options.raw(ns), pid, tid);
-        self.raw_event(ns, cpu, managed_module(module_id, path, self.options.pointer, stamp))
+        self.raw_event(ns, cpu, module.rundown(self.options.pointer, stamp))
     }
 }
