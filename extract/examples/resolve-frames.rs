@@ -45,11 +45,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// A module and addresses in it.
+type Request = (ModuleIdentity, Vec<u64>);
+
 /// As many distinct addresses in every module.
-fn requests(
-    folder: &Path,
-    frames: usize,
-) -> Result<Vec<(ModuleIdentity, Vec<u64>)>, Box<dyn Error>> {
+fn requests(folder: &Path, frames: usize) -> Result<Vec<Request>, Box<dyn Error>> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "dll"));
@@ -58,7 +58,7 @@ fn requests(
     paths.iter().map(|path| request(path, share)).collect()
 }
 
-fn request(path: &Path, frames: usize) -> Result<(ModuleIdentity, Vec<u64>), Box<dyn Error>> {
+fn request(path: &Path, frames: usize) -> Result<Request, Box<dyn Error>> {
     let bytes = ByteView::open(path)?;
     let image = PeObject::parse(&bytes)?;
     let id = image.debug_id();
