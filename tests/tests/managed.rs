@@ -98,7 +98,7 @@ fn most_frames_outside_of_all_images_are_managed_methods() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("net.json7z");
     let options = ExtractOptions { stacks: StackChoice::All };
-    extract(&trace.etl(), &output, options, &NoObserver).unwrap();
+    extract(trace.etl(), &output, options, &NoObserver).unwrap();
     let archive = Trace::open(&output).unwrap();
     let column = |table, name| archive.column(table, name).unwrap();
     let stack_of = column(Table::StackEvents, "stack");
