@@ -15,7 +15,7 @@ mod index;
 pub mod tables;
 
 pub use archive::{
-    ArchiveError, ArchiveWriter, EncodedTable, MAX_MEMBER_BYTES, TableEncoder, Trace,
+    ArchiveError, ArchiveWriter, EncodedTable, MAX_MEMBER_BYTES, TableEncoder, Trace, replace_table,
 };
 pub use column::{Cell, ColumnSpec, ColumnType};
 pub use index::{

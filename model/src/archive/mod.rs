@@ -9,10 +9,12 @@
 
 mod error;
 mod reader;
+mod replace;
 mod writer;
 
 pub use error::ArchiveError;
 pub use reader::{MAX_MEMBER_BYTES, Trace};
+pub use replace::replace_table;
 pub use writer::{ArchiveWriter, EncodedTable, TableEncoder};
 
 #[cfg(test)]

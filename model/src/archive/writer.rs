@@ -1,7 +1,7 @@
 //! Writing an archive.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use polars::polars_utils::compression::ZstdLevel;
@@ -95,6 +95,15 @@ impl ArchiveWriter {
             .push_archive_entry(ArchiveEntry::new_file(&table.member()), Some(content))
             .map(|_| ())
             .map_err(|e| container(&self.encoder.path, &e))
+    }
+
+    /// Copies a member of another archive as it is.
+    pub(super) fn copy(
+        &mut self,
+        member: &str,
+        content: &mut dyn Read,
+    ) -> Result<(), sevenz_rust::Error> {
+        self.archive.push_archive_entry(ArchiveEntry::new_file(member), Some(content)).map(|_| ())
     }
 
     /// Finishes the archive and gives it its name; returns its size in bytes.
@@ -192,6 +201,6 @@ fn make_readable(path: &Path) {
     let _ = path;
 }
 
-fn container(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
+pub(super) fn container(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
     ArchiveError::Container { path: path.to_path_buf(), reason: error.to_string() }
 }

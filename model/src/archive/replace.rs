@@ -1,0 +1,120 @@
+//! Replacing one table of an archive.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use polars::prelude::{DataFrame, PolarsResult};
+use sevenz_rust::{ArchiveReader, Password};
+
+use super::writer::container;
+use super::{ArchiveError, ArchiveWriter, MAX_MEMBER_BYTES};
+use crate::Table;
+
+/// Replaces one table of an archive and leaves everything else as it is, also members that this
+/// program does not know; returns the size of the file in bytes.
+///
+/// The new archive is complete before it takes the place of the old one. Whoever has that open reads
+/// on in it.
+///
+/// # Errors
+/// When the archive cannot be read, or the frame could not be made, does not fit the table, or cannot
+/// be written. Then the archive stays as it was.
+pub fn replace_table(
+    path: &Path,
+    table: Table,
+    frame: PolarsResult<DataFrame>,
+) -> Result<u64, ArchiveError> {
+    let file = File::open(path).map_err(|source| ArchiveError::Io {
+        path: path.to_path_buf(),
+        action: "open",
+        source,
+    })?;
+    let mut old = ArchiveReader::new(BufReader::new(file), Password::empty())
+        .map_err(|error| container(path, &error))?;
+    let too_large = old.archive().files.iter().find(|entry| entry.size > MAX_MEMBER_BYTES);
+    if let Some(entry) = too_large {
+        return Err(ArchiveError::TooLarge {
+            path: path.to_path_buf(),
+            member: entry.name.clone(),
+            size: entry.size,
+            limit: MAX_MEMBER_BYTES,
+        });
+    }
+    let mut new = ArchiveWriter::create(path)?;
+    let replaced = table.member();
+    old.for_each_entries(|entry, content| {
+        if entry.name != replaced {
+            new.copy(&entry.name, content)?;
+        }
+        Ok(true)
+    })
+    .map_err(|error| container(path, &error))?;
+    new.table(table, frame)?;
+    new.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::tables::{Name, Names, Symbol, Symbols, TraceInfo, TraceInfos};
+    use crate::{FrameIdx, SCHEMA_VERSION, Trace};
+
+    fn symbols(functions: &[&str]) -> PolarsResult<DataFrame> {
+        let mut symbols = Symbols::default();
+        for function in functions {
+            symbols.push(Symbol {
+                frame: FrameIdx(1),
+                function: (*function).to_owned(),
+                ..Symbol::default()
+            });
+        }
+        symbols.into_frame()
+    }
+
+    fn functions(path: &Path) -> Vec<String> {
+        let column = Trace::open(path).unwrap().column(Table::Symbols, "function").unwrap();
+        column.str().unwrap().iter().flatten().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_table_is_replaced_and_all_else_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json7z");
+        let mut info = TraceInfos::default();
+        info.push(TraceInfo { schema_version: SCHEMA_VERSION, ..TraceInfo::default() });
+        let mut names = Names::default();
+        names.push(Name { name: "X".into() });
+        let mut writer = ArchiveWriter::create(&path).unwrap();
+        writer.table(Table::Trace, info.into_frame()).unwrap();
+        writer.copy("later.txt", &mut &b"of a later version"[..]).unwrap();
+        writer.table(Table::Names, names.into_frame()).unwrap();
+        writer.finish().unwrap();
+
+        let open = Trace::open(&path).unwrap();
+        for replaced in [&["f", "g"][..], &["h"], &[]] {
+            let size = replace_table(&path, Table::Symbols, symbols(replaced)).unwrap();
+            assert_eq!(size, fs::metadata(&path).unwrap().len());
+            assert_eq!(functions(&path), replaced);
+            let trace = Trace::open(&path).unwrap();
+            assert_eq!(trace.height(Table::Names).unwrap(), 1);
+            let mut archive = ArchiveReader::open(&path, Password::empty()).unwrap();
+            assert_eq!(archive.read_file("later.txt").unwrap(), b"of a later version");
+            assert_eq!(archive.archive().files.len(), 4);
+        }
+        assert_eq!(open.height(Table::Names).unwrap(), 1);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_fails_leaves_the_file_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json7z");
+        fs::write(&path, b"no archive").unwrap();
+        assert!(replace_table(&path, Table::Symbols, symbols(&["f"])).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"no archive");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
