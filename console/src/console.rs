@@ -2,16 +2,18 @@
 
 use std::{io::Write, path::Path};
 
-use handlescope_extract::symbols::SymbolPath;
+use handlescope_extract::symbols::{ModuleIdentity, SymbolPath};
+use handlescope_model::Trace;
 
 use crate::{
     cancel::Cancel,
-    command::{Command, Dump, ExtractArgs, LoadArgs, Setting, SymbolPathArgs},
+    command::{Command, Dump, ExtractArgs, LoadArgs, Setting, SymbolPathArgs, SymbolizeArgs},
     convert_time::convert_time,
     dump::dump,
     error::CommandError,
     expand::with_home,
-    extraction::extract_files,
+    extraction::{StoreNames, extract_files},
+    file_filter,
     filter::Wildcard,
     folder,
     help::help,
@@ -19,10 +21,11 @@ use crate::{
     load::Loading,
     messages::Messages,
     output::CommandOutput,
+    query::FrameMemory,
     render::Clean,
     screen::{ColorChoice, Screen},
     session::{LoadedTrace, Session},
-    symbols::SymbolNotes,
+    symbols::{SymbolNotes, store_names},
 };
 
 /// A session that takes commands.
@@ -124,6 +127,7 @@ impl Console {
                 folder::change(&folder, messages)?;
             }
             Command::SymbolPath(args) => self.symbol_path(&args, out, messages)?,
+            Command::Symbolize(args) => self.symbolize(&args, out, messages)?,
             Command::Set(setting) => self.set(setting, out, messages)?,
             Command::ClearScreen => screen.clear(out)?,
             Command::Help(words) => help(&words, out, screen)?,
@@ -133,11 +137,8 @@ impl Console {
                 }
                 messages.wait("searching");
                 dump(&self.session, &what, &self.cancel, messages, out, screen)?;
-                if let Some(symbolizer) = self.session.used_symbolizer() {
-                    // The answer of that one is what there is to tell.
-                    let is_told = matches!(what, Dump::Symbols(_));
-                    self.symbol_notes.tell(symbolizer, messages, is_told);
-                }
+                // The answer of that one is what there is to tell.
+                self.tell_symbols(matches!(what, Dump::Symbols(_)), messages);
             }
         }
         out.flush()?;
@@ -188,6 +189,40 @@ impl Console {
         Ok(())
     }
 
+    /// Stores the names of all frames in loaded extracts.
+    fn symbolize(
+        &mut self,
+        args: &SymbolizeArgs,
+        out: &mut dyn Write,
+        messages: &mut Messages<'_>,
+    ) -> Result<(), CommandError> {
+        if self.session.files().is_empty() {
+            return Err(CommandError::NothingLoaded);
+        }
+        let wanted = file_filter::choose(self.session.files(), &args.files, messages)?;
+        let wanted: Vec<usize> = wanted.into_iter().map(|(index, _)| index).collect();
+        for index in wanted {
+            let Some(file) = self.session.files().get(index) else { continue };
+            let symbolizer = self.session.symbolizer();
+            let line = store_names(&file.trace, &file.frames, symbolizer, &self.cancel, messages)?;
+            writeln!(out, "{line}")?;
+            self.tell_symbols(false, messages);
+            self.session.reload(index)?;
+        }
+        Ok(())
+    }
+
+    /// Tells what is missing for names of functions, unless that was told already.
+    fn tell_symbols(&mut self, is_told: bool, messages: &mut Messages<'_>) {
+        let session = &self.session;
+        if let Some(symbolizer) = session.used_symbolizer() {
+            let is_served = |module: &ModuleIdentity| {
+                session.files().iter().any(|file| file.frames.has_served(module))
+            };
+            self.symbol_notes.tell(symbolizer, messages, is_told, is_served);
+        }
+    }
+
     fn set_symbol_path(&mut self, path: &SymbolPath) {
         self.session.set_symbol_path(path);
         self.symbol_notes = SymbolNotes::default();
@@ -202,13 +237,22 @@ impl Console {
     ) -> Result<(), CommandError> {
         tell_notes(&args.notes, messages);
         if let Some(path) = args.symbols.symbol_path()? {
-            messages.note(format_args!(
+            if !args.store_names {
+                messages.note(format_args!(
                 "note: functions get their names when stacks are shown; the symbol path for that is \
                  .sympath {path}, or --symbol-path '{path}' in front of a command line"
             ));
+            }
             self.set_symbol_path(&path);
         }
-        let tally = extract_files(args, &self.cancel, out, messages)?;
+        let (session, cancel) = (&self.session, &self.cancel);
+        let store = |output: &Path, messages: &mut Messages<'_>| {
+            let (trace, frames) = (Trace::open(output)?, FrameMemory::default());
+            store_names(&trace, &frames, session.symbolizer(), cancel, messages)
+        };
+        let store = args.store_names.then_some(&store as &StoreNames<'_>);
+        let tally = extract_files(args, cancel, store, out, messages)?;
+        self.tell_symbols(false, messages);
         match tally.failed {
             0 => Ok(()),
             failed => Err(CommandError::NotExtracted { failed, files: tally.files }),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use handlescope_extract::symbols::{SymbolPath, Symbolizer, SymbolizerOptions};
-use handlescope_model::Trace;
+use handlescope_model::{ArchiveError, Trace};
 
 use crate::{query::FrameMemory, repl::TraceValues, settings::Settings};
 
@@ -62,6 +62,18 @@ impl Session {
     /// Adds traces behind those that are loaded.
     pub fn add(&mut self, mut files: Vec<LoadedTrace>) {
         self.files.append(&mut files);
+    }
+
+    /// Reads an extract again that has changed on disk.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn reload(&mut self, index: usize) -> Result<(), ArchiveError> {
+        if let Some(file) = self.files.get_mut(index) {
+            let trace = Trace::open(file.trace.path())?;
+            *file = LoadedTrace::new(std::mem::take(&mut file.path), trace);
+        }
+        Ok(())
     }
 
     /// Makes the paths of loaded traces independent of the current folder, which is about to change.

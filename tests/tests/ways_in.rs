@@ -246,12 +246,10 @@ fn times_are_converted_both_ways() {
 }
 
 #[test]
-fn no_command_writes_into_an_extract() {
+fn no_query_writes_into_an_extract() {
     let shell = shell();
     let extract = shell.path("Extract/HandleLeak.json7z");
     let before = fs::read(&extract).unwrap();
-    let refused = run(&shell, "-LoadSymbol -fd HandleLeak.json -symserver MS");
-    assert_eq!(refused.status, Some(2), "{refused:?}");
     let _ = run(&shell, "-dump ObjectRef -fd HandleLeak.json -ShowStack").ok();
     assert_eq!(fs::read(&extract).unwrap(), before);
 }

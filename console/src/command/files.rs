@@ -57,6 +57,8 @@ pub struct ExtractArgs {
     pub no_overwrite: bool,
     /// `-DryRun`: only list the traces.
     pub dry_run: bool,
+    /// `-symbols`: store the names of all frames.
+    pub store_names: bool,
     /// Where symbols come from when stacks are shown.
     pub symbols: SymbolArgs,
     /// Options that were accepted without effect, each with the reason.

@@ -22,7 +22,7 @@ pub use files::{ConvertTimeArgs, DirArgs, ExtractArgs, LoadArgs};
 pub use line::{Quotes, Token, join, split};
 pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
 pub use setting::Setting;
-pub use symbols::{SymbolArgs, SymbolPathArgs};
+pub use symbols::{SymbolArgs, SymbolPathArgs, SymbolizeArgs};
 pub use tables::{ModuleArgs, ProcessArgs, StackArgs, StatsArgs, SymbolsArgs};
 pub(crate) use values::address;
 pub use values::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
@@ -47,6 +47,8 @@ pub enum Command {
     ChangeFolder(Option<String>),
     /// `.sympath`
     SymbolPath(SymbolPathArgs),
+    /// `.symbolize`
+    Symbolize(SymbolizeArgs),
     /// `.dump`
     Dump(Dump),
     /// How the session prints from now on.

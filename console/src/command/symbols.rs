@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError};
 
 use super::{Command, Entered, ParseError, parse};
-use crate::registry;
+use crate::{filter::Filter, registry};
 
 /// What was said about symbols, in the words of a command line or of `.sympath`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +27,13 @@ pub struct SymbolPathArgs {
     pub symbols: SymbolArgs,
     /// `-retry`: look again for what was not found.
     pub retry: bool,
+}
+
+/// What was typed behind `.symbolize`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SymbolizeArgs {
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub files: Vec<Filter>,
 }
 
 impl SymbolArgs {
@@ -67,6 +74,11 @@ pub(crate) fn symbol_path(entered: &Entered<'_>) -> Result<Command, ParseError> 
         [first, ..] => entered.line.get(first.span.start..).map(str::to_owned),
     };
     Ok(Command::SymbolPath(args))
+}
+
+/// `.symbolize`
+pub(crate) fn symbolize(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    parse::options(entered.name, entered.tokens, registry::SYMBOLIZE).map(Command::Symbolize)
 }
 
 #[cfg(test)]

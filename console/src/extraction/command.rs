@@ -18,6 +18,9 @@ use crate::{
     registry::EXTRACTED,
 };
 
+/// Stores the names of all frames in an extract, and returns a line about it.
+pub type StoreNames<'a> = dyn Fn(&Path, &mut Messages<'_>) -> Result<String, CommandError> + 'a;
+
 /// How extracting several traces went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -27,14 +30,16 @@ pub struct Tally {
     pub failed: usize,
 }
 
-/// Extracts traces. Each summary goes to `out`, everything else to `messages`. A file that fails is
-/// told and does not keep the others from being done.
+/// Extracts traces, and stores names in the extracts with `store_names`. Each summary goes to `out`,
+/// everything else to `messages`. A file that fails is told and does not keep the others from being
+/// done.
 ///
 /// # Errors
 /// When `out` cannot be written, or it was cancelled.
 pub fn extract_files(
     args: &ExtractArgs,
     cancel: &Cancel,
+    store_names: Option<&StoreNames<'_>>,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Result<Tally, CommandError> {
@@ -69,7 +74,18 @@ pub fn extract_files(
             continue;
         }
         match extract_file(input, &output, options, cancel, messages) {
-            Ok(summary) => writeln!(out, "{summary}")?,
+            Ok(summary) => {
+                writeln!(out, "{summary}")?;
+                match store_names.map(|store_names| store_names(&output, messages)) {
+                    None => {}
+                    Some(Ok(line)) => writeln!(out, "{line}")?,
+                    Some(Err(_)) if cancel.is_cancelled() => return Err(CommandError::Cancelled),
+                    Some(Err(error)) => {
+                        messages.error(error);
+                        tally.failed += 1;
+                    }
+                }
+            }
             Err(_) if cancel.is_cancelled() => return Err(CommandError::Cancelled),
             Err(error) => {
                 messages.error(error);

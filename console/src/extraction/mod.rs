@@ -8,7 +8,7 @@ use std::path::Path;
 
 use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, extract};
 
-pub use command::{Tally, extract_files};
+pub use command::{StoreNames, Tally, extract_files};
 pub(crate) use paths::{Freshness, beside, freshness, in_cache, prepare_folder, side_by_side};
 pub(crate) use report::{line, lost};
 

@@ -45,6 +45,7 @@ enum Form {
     Dump,
     Extract,
     ConvertTime,
+    Symbolize,
     Console,
     /// Something of ETWAnalyzer that is not here, because of the reason.
     Refused(&'static str),
@@ -55,6 +56,7 @@ pub(crate) const SWITCHES: &[(&str, &str)] = &[
     ("-dump", "print what traces know"),
     ("-extract", "extract traces"),
     ("-converttime", "convert a time"),
+    ("-loadsymbol", "store names of functions in extracts"),
     ("-console", "load files and ask for commands"),
 ];
 
@@ -69,10 +71,7 @@ impl Form {
             "-mcp" => {
                 Form::Refused("there is no MCP server; scripts get JSON from dump KIND -json")
             }
-            "-loadsymbol" => Form::Refused(
-                "no extract needs it: functions get their names when stacks are shown, with \
-                 --symbol-path PATH or .sympath",
-            ),
+            "-loadsymbol" => Form::Symbolize,
             "-convert" => {
                 Form::Refused("other formats come from dump: -csv FILE, and -json for scripts")
             }
@@ -96,6 +95,7 @@ impl Form {
             Form::Dump => ".dump",
             Form::Extract => ".extract",
             Form::ConvertTime => ".converttime",
+            Form::Symbolize => ".symbolize",
             Form::Console | Form::Refused(_) => ".load",
         }
     }
@@ -232,7 +232,7 @@ fn read(
         .check_beside(form == Form::Console, form != Form::Extract)
         .map_err(Refusal::Globals)?;
     match form {
-        Form::Dump | Form::ConvertTime => {
+        Form::Dump | Form::ConvertTime | Form::Symbolize => {
             let recursive = take(&["-recursive"]);
             let queries = queries(&mut words)?;
             shot.load = Some(LoadArgs { recursive, ..LoadArgs::replacing(queries) });

@@ -147,7 +147,7 @@ fn a_wrong_line_says_why() {
             ".extract: CPU, Disk: not extracted; an extract",
         ),
         (&["-mcp"], "-mcp: there is no MCP server"),
-        (&["-LoadSymbol", "-fd", "x"], "-LoadSymbol: no extract needs it"),
+        (&["-LoadSymbol", "-fd", "x", "-Indent"], "unknown option -Indent"),
         (&["-convert", "-fd", "x"], "-convert: other formats"),
         (&["dump", "ObjectRef", "-c", ".list"], "error: -c"),
         (

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use handlescope_extract::symbols::{
     FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, ResolvedFrame,
@@ -12,6 +12,7 @@ use handlescope_model::{ArchiveError, Table, Trace};
 use super::call_stacks::FrameFigures;
 use super::columns::{Lists, Texts, U32s, U64s};
 use super::managed::ManagedMethod;
+use super::stored_names::StoredNames;
 use crate::cancel::{Cancel, Cancelled};
 
 /// What a frame outside of all modules is called.
@@ -34,13 +35,38 @@ pub trait SymbolReports: FrameNames {
 ///
 /// Belongs to one loaded trace and one symbol path: make a new one when either changes.
 #[derive(Debug, Default)]
-pub struct FrameMemory(Mutex<HashMap<u32, FrameChain>>);
+pub struct FrameMemory {
+    names: Mutex<HashMap<u32, FrameChain>>,
+    /// What the extract holds itself.
+    stored: OnceLock<StoredNames>,
+    /// Modules with frames whose names come from the extract.
+    served: Mutex<HashSet<ModuleIdentity>>,
+}
 
 impl FrameMemory {
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, FrameChain>> {
-        // Every entry is whole as soon as it is there.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.names)
     }
+
+    fn load(&self, trace: &Trace) -> Result<&StoredNames, ArchiveError> {
+        match self.stored.get() {
+            Some(stored) => Ok(stored),
+            None => {
+                let stored = StoredNames::load(trace)?;
+                Ok(self.stored.get_or_init(|| stored))
+            }
+        }
+    }
+
+    /// Whether the extract had names for frames of a module that no symbol file had.
+    pub fn has_served(&self, module: &ModuleIdentity) -> bool {
+        lock(&self.served).contains(module)
+    }
+}
+
+/// Every entry is whole as soon as it is there.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The frames of a trace.
@@ -54,6 +80,7 @@ pub(crate) struct Frames<'a> {
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
     memory: &'a FrameMemory,
+    stored: &'a StoredNames,
     cancel: &'a Cancel,
 }
 
@@ -74,6 +101,7 @@ impl<'a> Frames<'a> {
             methods: ManagedMethod::load_all(trace)?,
             names,
             memory,
+            stored: memory.load(trace)?,
             cancel,
         })
     }
@@ -145,9 +173,16 @@ impl<'a> Frames<'a> {
         }
         let names = self.names.resolve(&requests);
         let cancelled = self.cancel.check();
-        for (&(_, frame), chain) in rows.iter().flatten().zip(names.into_iter().flatten()) {
-            // Without a name, it may just not have come to this one.
-            if cancelled.is_ok() || !chain.is_empty() {
+        for (((module, _), rows), names) in requests.iter().zip(&rows).zip(names) {
+            for (&(_, frame), mut chain) in rows.iter().zip(names) {
+                // Without a name, it may just not have come to this one.
+                if chain.is_empty() && cancelled.is_err() {
+                    continue;
+                }
+                if let Some(stored) = self.stored.get(frame).filter(|_| chain.is_empty()) {
+                    chain = stored.clone();
+                    lock(&self.memory.served).insert(module.clone());
+                }
                 memory.insert(frame, chain);
             }
         }
@@ -201,6 +236,14 @@ impl NamedFrames<'_> {
     pub(crate) fn stack(&self, stack: u32) -> impl Iterator<Item = FrameView<'_>> {
         let frames = self.frames.stacks.get(stack as usize).iter();
         frames.flat_map(|&frame| self.frames_at(frame))
+    }
+
+    /// All frames with names from symbols, by row of the frames table.
+    pub(crate) fn all(&self) -> Vec<(u32, &FrameChain)> {
+        let named = self.memory.iter().filter(|(_, chain)| !chain.is_empty());
+        let mut all: Vec<_> = named.map(|(&frame, chain)| (frame, chain)).collect();
+        all.sort_unstable_by_key(|&(frame, _)| frame);
+        all
     }
 
     /// What a row of the frames table stands for: a frame, behind those of functions that are

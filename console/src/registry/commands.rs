@@ -4,7 +4,7 @@ use super::{
     Arguments, CommandSpec,
     extract::EXTRACT,
     files::{CONVERT_TIME, DIR, LOAD},
-    symbols::SYMBOL_PATH,
+    symbols::{SYMBOL_PATH, SYMBOLIZE},
     views,
 };
 use crate::command::{entry, file_entry, setting, symbols};
@@ -222,6 +222,20 @@ pub static COMMANDS: &[CommandSpec] = &[
         ],
         groups: || views(SYMBOL_PATH),
         parse: symbols::symbol_path,
+    },
+    CommandSpec {
+        names: &[".symbolize"],
+        group: FILES,
+        usage: "[OPTION…]",
+        arguments: Arguments::Options,
+        summary: "store the names of all frames in the loaded extracts",
+        details: "So that they can be read where no symbols are. Names are looked up on the symbol \
+                  path; see .sympath. Stored names count where the symbol path has none, and are \
+                  replaced when .symbolize finds better ones. An extract is written anew beside the \
+                  old one, which it replaces when it is complete.",
+        examples: &[".symbolize", ".symbolize -fd *leaky*"],
+        groups: || views(SYMBOLIZE),
+        parse: symbols::symbolize,
     },
     CommandSpec {
         names: &[".help", "help", "?", ".?"],

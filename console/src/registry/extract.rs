@@ -42,7 +42,7 @@ pub(crate) static EXTRACT: &[OptionGroup<ExtractArgs>] = &[
     OptionGroup { title: "Which traces", options: WHICH },
     OptionGroup { title: "What extracts hold", options: WHAT },
     OptionGroup { title: "Where extracts go", options: WHERE },
-    OptionGroup { title: "Symbols, for queries", options: SYMBOLS },
+    OptionGroup { title: "Where names of functions come from", options: SYMBOLS },
     OptionGroup { title: "Known from ETWAnalyzer, without effect or refused", options: OTHERS },
 ];
 
@@ -85,26 +85,38 @@ static WHICH: &[Opt<ExtractArgs>] = &[
     },
 ];
 
-static WHAT: &[Opt<ExtractArgs>] = &[Opt {
-    doc: Doc {
-        names: &["-stacks", "--stacks"],
-        help: "which call stacks to keep",
-        details: "For .dump Stack. All stacks can make an extract many times larger.",
-        example: "-fd examples/leaky.etl -stacks all",
+static WHAT: &[Opt<ExtractArgs>] = &[
+    Opt {
+        doc: Doc {
+            names: &["-stacks", "--stacks"],
+            help: "which call stacks to keep",
+            details: "For .dump Stack. All stacks can make an extract many times larger.",
+            example: "-fd examples/leaky.etl -stacks all",
+        },
+        take: Take::Choice(&[
+            Choice {
+                word: "handles",
+                help: "those of handle events, as usual",
+                set: |args| args.stacks = Some(StackChoice::HandleEvents),
+            },
+            Choice {
+                word: "all",
+                help: "those of every event, CPU samples too",
+                set: |args| args.stacks = Some(StackChoice::All),
+            },
+        ]),
     },
-    take: Take::Choice(&[
-        Choice {
-            word: "handles",
-            help: "those of handle events, as usual",
-            set: |args| args.stacks = Some(StackChoice::HandleEvents),
+    Opt {
+        doc: Doc {
+            names: &["-symbols", "--symbols"],
+            help: "store the names of all frames, for whoever has no symbols",
+            details: "Names are looked up on the symbol path, as .symbolize does. Without it an \
+                      extract has addresses, which get their names when stacks are shown.",
+            example: "-fd examples/leaky.etl -symbols -symFolder examples/symbols",
         },
-        Choice {
-            word: "all",
-            help: "those of every event, CPU samples too",
-            set: |args| args.stacks = Some(StackChoice::All),
-        },
-    ]),
-}];
+        take: Take::Switch(|args| &mut args.store_names),
+    },
+];
 
 static WHERE: &[Opt<ExtractArgs>] = &[Opt {
     doc: Doc {

@@ -23,7 +23,7 @@ pub(crate) use object_ref::GROUPS as OBJECT_REF;
 pub use option::{Choice, Doc, Opt, OptionSpec, Take, Texts, ValueKind};
 pub(crate) use option::{process_format, time_format};
 pub(crate) use stack::GROUPS as STACK;
-pub(crate) use symbols::{SERVERS, SYMBOL_PATH};
+pub(crate) use symbols::{SERVERS, SYMBOL_PATH, SYMBOLIZE};
 pub use topics::{TOPICS, TopicSpec, topic};
 pub(crate) use without_effect::DEBUG;
 

@@ -1,7 +1,7 @@
 //! Options that say where symbols come from.
 
-use super::{Doc, Opt, OptionGroup, Take};
-use crate::command::{ExtractArgs, SymbolArgs, SymbolPathArgs};
+use super::{Doc, Opt, OptionGroup, Take, Texts};
+use crate::command::{ExtractArgs, SymbolArgs, SymbolPathArgs, SymbolizeArgs};
 
 /// What `-symServer` knows by name, each with its meaning.
 pub(crate) const SERVERS: &[(&str, &str)] = &[
@@ -28,6 +28,21 @@ pub(crate) static SYMBOL_PATH: &[OptionGroup<SymbolPathArgs>] = &[
         }],
     },
 ];
+
+/// Options of `.symbolize`.
+pub(crate) static SYMBOLIZE: &[OptionGroup<SymbolizeArgs>] = &[OptionGroup {
+    title: "Which files",
+    options: &[Opt {
+        doc: Doc {
+            names: &["-fd", "-filedir"],
+            help: "only loaded files with such a path",
+            details: "Compared with the whole path and with the file name. Given twice, both must \
+                      fit. Outside of the console, it names the files to load.",
+            example: "-fd *leaky*",
+        },
+        take: Take::Filters(Texts::LoadedFiles, |args| &mut args.files),
+    }],
+}];
 
 /// Arguments that say where symbols come from.
 pub(super) trait TakesSymbols {

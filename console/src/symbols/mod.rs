@@ -1,7 +1,9 @@
 //! Symbols in a session: asking for names while somebody watches, and telling what is missing.
 
 mod notes;
+mod store;
 mod watched;
 
 pub(crate) use notes::SymbolNotes;
+pub(crate) use store::store_names;
 pub(crate) use watched::WatchedSymbols;

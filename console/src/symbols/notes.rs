@@ -1,6 +1,6 @@
 //! What is said when frames have no names.
 
-use handlescope_extract::symbols::{ModuleReport, Outcome, Symbolizer};
+use handlescope_extract::symbols::{ModuleIdentity, ModuleReport, Outcome, Symbolizer};
 
 use crate::messages::Messages;
 
@@ -19,12 +19,13 @@ impl SymbolNotes {
     ///
     /// Files that were refused and places that cannot be reached get a line each, because there is
     /// something to do about them; modules that are just not there share one. `is_told` says that
-    /// all this was told already.
+    /// all this was told already; a module is `served` when its names came from the extract.
     pub(crate) fn tell(
         &mut self,
         symbolizer: &Symbolizer,
         messages: &mut Messages<'_>,
         is_told: bool,
+        is_served: impl Fn(&ModuleIdentity) -> bool,
     ) {
         let reports = symbolizer.report();
         let new = reports.get(self.told..).unwrap_or_default();
@@ -32,14 +33,15 @@ impl SymbolNotes {
         if is_told {
             return;
         }
-        for text in texts(new) {
+        for text in texts(new, is_served) {
             messages.warning(text);
         }
     }
 }
 
-fn texts(reports: &[ModuleReport]) -> Vec<String> {
-    let missing = || reports.iter().filter(|report| !report.is_resolved());
+fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) -> Vec<String> {
+    let is_missing = |report: &&ModuleReport| !report.is_resolved() && !is_served(&report.module);
+    let missing = || reports.iter().filter(is_missing);
     if missing().any(|report| report.outcome == Outcome::NoSymbolPath) {
         return vec![
             "no symbol path is set, so frames are printed as module+0xOFFSET; see .help .sympath"
@@ -73,7 +75,7 @@ fn listed(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use handlescope_extract::symbols::{ModuleIdentity, SearchFailure};
+    use handlescope_extract::symbols::SearchFailure;
 
     use super::*;
 
@@ -93,7 +95,7 @@ mod tests {
         let reports: Vec<ModuleReport> =
             (0..10).map(|n| report(&format!("m{n}.dll"), Outcome::NotFound)).collect();
         assert_eq!(
-            texts(&reports),
+            texts(&reports, |_| false),
             ["no symbols for m0.dll, m1.dll, m2.dll, m3.dll, m4.dll, m5.dll, m6.dll, m7.dll and \
                  2 more; .dump Symbols says why"]
         );
@@ -103,9 +105,17 @@ mod tests {
     fn without_a_symbol_path_one_line_says_so() {
         let reports =
             [report("a.dll", Outcome::NoSymbolPath), report("b.dll", Outcome::NoSymbolPath)];
-        let texts = texts(&reports);
+        let texts = texts(&reports, |_| false);
         assert_eq!(texts.len(), 1);
         assert!(texts.iter().all(|text| text.starts_with("no symbol path is set")));
+    }
+
+    #[test]
+    fn nothing_is_missing_where_the_extract_has_the_names() {
+        let reports = [report("a.dll", Outcome::NotFound), report("b.dll", Outcome::NoSymbolPath)];
+        assert!(texts(&reports, |_| true).is_empty());
+        let texts = texts(&reports, |module| module.name == "b.dll");
+        assert_eq!(texts, ["no symbols for a.dll; .dump Symbols says why"]);
     }
 
     #[test]
@@ -113,7 +123,7 @@ mod tests {
         let mut silent = report("a.dll", Outcome::NotFound);
         silent.failures =
             vec![SearchFailure { place: "https://x".into(), reason: "timed out".into() }];
-        let texts = texts(&[silent]);
+        let texts = texts(&[silent], |_| false);
         assert!(texts.iter().any(|text| text.contains("https://x: timed out")), "{texts:?}");
     }
 }

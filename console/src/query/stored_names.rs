@@ -1,0 +1,99 @@
+//! The names of frames that an extract holds itself, since it was symbolized.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use handlescope_extract::symbols::{FrameChain, ResolvedFrame};
+use handlescope_model::tables::{Symbol, Symbols};
+use handlescope_model::{ArchiveError, FrameIdx, Table, Trace};
+
+use super::columns::{Texts, U32s, U64s};
+use super::frame_names::{FrameNames, Frames, ModuleFrames};
+use super::{QueryError, Source};
+use crate::cancel::Cancel;
+
+/// Names by row of the frames table.
+#[derive(Debug, Default)]
+pub(crate) struct StoredNames(HashMap<u32, FrameChain>);
+
+impl StoredNames {
+    pub(crate) fn load(trace: &Trace) -> Result<StoredNames, ArchiveError> {
+        let u32s = |name| U32s::load(trace, Table::Symbols, name);
+        let texts = |name| Texts::load(trace, Table::Symbols, name);
+        let (frame, depth, line) = (u32s("frame")?, u32s("depth")?, u32s("line")?);
+        let (function, file) = (texts("function")?, texts("file")?);
+        let offset = U64s::load(trace, Table::Symbols, "offset")?;
+        let mut shared = SharedTexts::default();
+        let mut chains: HashMap<u32, Vec<(u32, ResolvedFrame)>> = HashMap::new();
+        for (row, &owner) in frame.values().iter().enumerate() {
+            let depth = depth.get(row).unwrap_or_default();
+            let named = ResolvedFrame {
+                function: shared.get(function.text(row)),
+                offset: offset.get(row).unwrap_or_default(),
+                file: file.get(row).map(|file| shared.get(file)),
+                line: line.get(row),
+                inlined: depth > 0,
+            };
+            chains.entry(owner).or_default().push((depth, named));
+        }
+        let innermost_first = |mut chain: Vec<(u32, ResolvedFrame)>| -> FrameChain {
+            chain.sort_by_key(|(depth, _)| u32::MAX - depth);
+            chain.into_iter().map(|(_, named)| named).collect()
+        };
+        let chains = chains.into_iter().map(|(frame, chain)| (frame, innermost_first(chain)));
+        Ok(StoredNames(chains.collect()))
+    }
+
+    pub(crate) fn get(&self, frame: u32) -> Option<&FrameChain> {
+        self.0.get(&frame)
+    }
+}
+
+/// Texts that many rows have.
+#[derive(Default)]
+struct SharedTexts<'a>(HashMap<&'a str, Arc<str>>);
+
+impl<'a> SharedTexts<'a> {
+    fn get(&mut self, text: &'a str) -> Arc<str> {
+        self.0.entry(text).or_insert_with(|| text.into()).clone()
+    }
+}
+
+/// The names of all frames of a trace, to be stored in its extract.
+pub struct AllNames {
+    /// Frames whose names come from symbols.
+    pub frames: usize,
+    /// Those with a name.
+    pub named: usize,
+    /// The names.
+    pub table: Symbols,
+}
+
+/// Finds the names of all frames of a trace. A name that the extract holds already stays, unless a
+/// symbol file has one.
+///
+/// # Errors
+/// When the archive is damaged, or `cancel` asks to stop.
+pub fn all_names(
+    source: &Source<'_>,
+    names: &dyn FrameNames,
+    cancel: &Cancel,
+) -> Result<AllNames, QueryError> {
+    let frames = Frames::load(source.trace, names, source.frames, cancel)?;
+    let modules = frames.resolve_modules(|_| true)?;
+    let mut table = Symbols::default();
+    for (frame, chain) in frames.named().all() {
+        for (depth, named) in (0_u32..).zip(chain.iter().rev()) {
+            table.push(Symbol {
+                frame: FrameIdx(frame),
+                depth,
+                function: named.function.to_string(),
+                offset: named.offset,
+                file: named.file.as_deref().map(str::to_owned),
+                line: named.line,
+            });
+        }
+    }
+    let sum = |count: fn(&ModuleFrames<'_>) -> usize| -> usize { modules.iter().map(count).sum() };
+    Ok(AllNames { frames: sum(|module| module.frames), named: sum(|module| module.named), table })
+}
