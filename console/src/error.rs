@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use handlescope_extract::{ExtractError, symbols::SymbolSourcesError};
+use handlescope_extract::{ExtractError, ImportError, symbols::SymbolSourcesError};
 use handlescope_model::ArchiveError;
 use thiserror::Error;
 
@@ -107,7 +107,8 @@ pub enum LoadError {
     Name(#[from] ExpandError),
     /// It is no trace.
     #[error(
-        "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one)",
+        "{}: neither an extract (.json7z, or ETWAnalyzer's .json) nor a trace (.etl, or a .zip or .7z \
+         with one)",
         .path.display()
     )]
     UnknownFormat {
@@ -120,6 +121,20 @@ pub enum LoadError {
     /// It is a trace that cannot be extracted.
     #[error(transparent)]
     Extract(#[from] ExtractError),
+    /// It is an extract of another program that cannot be read.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// What an extract of another program is converted to cannot be written.
+    #[error(
+        "{}: cannot be written: {source}; extracts of ETWAnalyzer are converted into this folder",
+        .path.display()
+    )]
+    NoCache {
+        /// The converted extract.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// Two traces have the same extract.
     #[error(
         "{}: would overwrite {}, the extract of {}; extract them into different folders",

@@ -5,15 +5,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_extract::{ExtractError, ExtractOptions};
+use handlescope_extract::{ExtractError, ExtractOptions, ImportError};
 use handlescope_model::{ArchiveError, Table, Trace};
 
 use crate::{
     cancel::{Cancel, Cancelled},
     command::LoadArgs,
     error::LoadError,
-    expand::{SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract},
-    extraction::{self, Freshness, beside, freshness, in_cache, prepare_folder, side_by_side},
+    expand::{PLAIN_EXTENSION, SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract},
+    extraction::{
+        self, Freshness, beside, freshness, imported, in_cache, prepare_folder, side_by_side,
+    },
     messages::Messages,
     session::LoadedTrace,
 };
@@ -80,6 +82,9 @@ impl Loading {
             Err(LoadError::Extract(ExtractError::WhichTrace { path, found: 0 })) if is_found => {
                 messages.note(format_args!("{} holds no trace", path.display()));
             }
+            Err(LoadError::Import(ImportError::NotAnExtract { path, reason })) if is_found => {
+                messages.note(format_args!("{} is no extract: {reason}", path.display()));
+            }
             Err(error) => self.errors.push(error),
         }
     }
@@ -102,7 +107,12 @@ pub fn open(
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
     let trace = if is_extract(&path) {
-        Trace::open(&path)?
+        match Trace::open(&path) {
+            Err(ArchiveError::NotAnExtract { .. }) => imported(&path, cancel, messages)?,
+            opened => opened?,
+        }
+    } else if has_extension(&path, &[PLAIN_EXTENSION]) {
+        imported(&path, cancel, messages)?
     } else if has_extension(&path, TRACE_EXTENSIONS) {
         extracted(&path, cancel, messages)?
     } else {

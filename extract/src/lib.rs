@@ -11,7 +11,7 @@
 //!
 //! [`extract`] runs all of them. [`OpenRecording`] with a [`collect::Collector`] of one's own runs
 //! the first three, for whoever needs every stack or every event. [`symbols`] stands apart: it is
-//! asked when stacks are shown.
+//! asked when stacks are shown. [`import`] fills the same tables from an extract of ETWAnalyzer.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -19,6 +19,7 @@ mod assemble;
 pub mod collect;
 mod error;
 pub mod etl;
+mod etwanalyzer;
 mod extraction;
 mod input;
 mod intern;
@@ -30,6 +31,7 @@ pub mod stacks;
 pub mod symbols;
 
 pub use error::ExtractError;
+pub use etwanalyzer::{ImportError, ImportLimits, import, import_sources};
 pub use extraction::{
     ExtractObserver, ExtractOptions, ExtractSummary, ExtractWarning, NoObserver, StackChoice,
     extract,

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{EXTRACT_FOLDER, has_extension, is_extract};
+use super::{EXTRACT_FOLDER, PLAIN_EXTENSION, has_extension, is_extract};
 
 /// What a trace and its extract have in common: the folder, without `Extract`, and the name, without
 /// `.etl`, `.zip`, `.7z`, `.etl.zip`, `.etl.7z` or `.json7z`. Two traces that share it would share
@@ -25,7 +25,7 @@ impl SameTrace {
         let mut folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
         let is_extracts =
             folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(EXTRACT_FOLDER));
-        if is_extracts && is_extract(path) {
+        if is_extracts && (is_extract(path) || has_extension(path, &[PLAIN_EXTENSION])) {
             folder.pop();
         }
         let stem = stem(path);
@@ -48,6 +48,7 @@ pub(crate) fn stem(path: &Path) -> OsString {
 pub(crate) fn once_each(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
     let rank = |path: &PathBuf| match path {
         _ if is_extract(path) => 2,
+        _ if has_extension(path, &[PLAIN_EXTENSION]) => 3,
         _ if has_extension(path, &["etl"]) => 0,
         _ => 1,
     };

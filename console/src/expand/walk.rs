@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ExpandError, Pattern, TRACE_EXTENSIONS, has_extension, is_extract};
+use super::{ExpandError, Pattern, TRACE_EXTENSIONS, has_extension, is_extract, is_plain_extract};
 
 /// A search for traces and extracts.
 pub(crate) struct Walk<'a> {
@@ -32,7 +32,9 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            let is_wanted = has_extension(&path, TRACE_EXTENSIONS) || is_extract(&path);
+            let is_wanted = has_extension(&path, TRACE_EXTENSIONS)
+                || is_extract(&path)
+                || is_plain_extract(&path);
             if is_wanted && self.pattern.is_none_or(|pattern| pattern.matches(&path)) {
                 files.push(path);
             }

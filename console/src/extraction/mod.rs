@@ -1,6 +1,7 @@
 //! Extracting traces: where extracts go, whether one is up to date, and what is said about it.
 
 mod command;
+mod import;
 mod paths;
 mod report;
 
@@ -9,6 +10,7 @@ use std::path::Path;
 use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, extract};
 
 pub use command::{StoreNames, Tally, extract_files};
+pub(crate) use import::imported;
 pub(crate) use paths::{Freshness, beside, freshness, in_cache, prepare_folder, side_by_side};
 pub(crate) use report::{line, lost};
 

@@ -11,6 +11,9 @@ use handlescope_model::{ArchiveError, SCHEMA_VERSION, Table, Trace};
 
 use crate::expand::{EXTRACT_EXTENSION, EXTRACT_FOLDER, stem};
 
+/// Folder in the cache of converted extracts.
+const CONVERTED_FOLDER: &str = "Converted";
+
 /// `Extract/NAME.json7z` beside a trace.
 pub(crate) fn beside(trace: &Path) -> PathBuf {
     let folder = trace.parent().unwrap_or(Path::new("")).join(EXTRACT_FOLDER);
@@ -20,6 +23,16 @@ pub(crate) fn beside(trace: &Path) -> PathBuf {
 /// The place in the platform's cache for a trace whose own folder cannot be written. Traces of one
 /// name in different folders do not meet there.
 pub(crate) fn in_cache(trace: &Path) -> PathBuf {
+    cached(EXTRACT_FOLDER, trace)
+}
+
+/// The place in the platform's cache for what an extract of another program is converted to.
+pub(super) fn converted(extract: &Path) -> PathBuf {
+    cached(CONVERTED_FOLDER, extract)
+}
+
+/// The place of `NAME.json7z` in a folder of the cache.
+fn cached(kind: &str, trace: &Path) -> PathBuf {
     let folder = trace.parent().unwrap_or(Path::new(""));
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     let mut hasher = DefaultHasher::new();
@@ -27,7 +40,7 @@ pub(crate) fn in_cache(trace: &Path) -> PathBuf {
     let cache = dirs::cache_dir().unwrap_or_else(std::env::temp_dir);
     cache
         .join("handlescope")
-        .join(EXTRACT_FOLDER)
+        .join(kind)
         .join(format!("{:016x}", hasher.finish()))
         .join(file_name(trace))
 }
@@ -97,7 +110,7 @@ pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
 }
 
 /// An extract with what it says about its layout version and the size of its source.
-fn recorded(extract: &Path) -> Result<(Trace, u32, u64), ArchiveError> {
+pub(super) fn recorded(extract: &Path) -> Result<(Trace, u32, u64), ArchiveError> {
     let trace = Trace::open(extract)?;
     let version = trace.column(Table::Trace, "schema_version")?;
     let size = trace.column(Table::Trace, "source_size")?;

@@ -11,7 +11,7 @@ use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::call_stacks::FrameFigures;
 use super::columns::{Lists, Texts, U32s, U64s};
-use super::managed::ManagedMethod;
+use super::managed::{ManagedMethod, UNKNOWN_ASSEMBLY};
 use super::stored_names::StoredNames;
 use crate::cancel::{Cancel, Cancelled};
 
@@ -142,7 +142,7 @@ impl<'a> Frames<'a> {
     }
 
     /// Module and relative address of a frame, if its name has to come from symbols.
-    fn place(&self, frame: u32) -> Option<(u32, u64)> {
+    pub(super) fn place(&self, frame: u32) -> Option<(u32, u64)> {
         let row = frame as usize;
         let place = self.module.get(row).zip(self.rva.get(row));
         place.filter(|_| self.method.get(row).is_none())
@@ -238,10 +238,12 @@ impl NamedFrames<'_> {
         frames.flat_map(|&frame| self.frames_at(frame))
     }
 
-    /// All frames with names from symbols, by row of the frames table.
+    /// All frames with names from symbols or from the extract, by row of the frames table.
     pub(crate) fn all(&self) -> Vec<(u32, &FrameChain)> {
+        let is_named = |frame: u32| self.memory.get(&frame).is_some_and(|chain| !chain.is_empty());
         let named = self.memory.iter().filter(|(_, chain)| !chain.is_empty());
         let mut all: Vec<_> = named.map(|(&frame, chain)| (frame, chain)).collect();
+        all.extend(self.frames.stored.iter().filter(|&(frame, _)| !is_named(frame)));
         all.sort_unstable_by_key(|&(frame, _)| frame);
         all
     }
@@ -250,10 +252,9 @@ impl NamedFrames<'_> {
     /// inlined there.
     pub(crate) fn frames_at(&self, frame: u32) -> impl Iterator<Item = FrameView<'_>> {
         let row = frame as usize;
-        let location = self.frames.module.get(row).zip(self.frames.rva.get(row));
-        let module = location.and_then(|(module, rva)| {
+        let module = self.frames.module.get(row).and_then(|module| {
             let identity = self.frames.modules.get(module as usize)?;
-            Some(InModule { row: module, name: &identity.name, rva })
+            Some(InModule { row: module, name: &identity.name, rva: self.frames.rva.get(row) })
         });
         let plain = FrameView {
             name: None,
@@ -261,7 +262,9 @@ impl NamedFrames<'_> {
             address: self.frames.address.get(row),
             module,
         };
-        let chain = self.memory.get(&frame).filter(|_| module.is_some());
+        let chain = self.memory.get(&frame).filter(|chain| module.is_some() && !chain.is_empty());
+        // A frame without offset has no other name than that of the extract.
+        let chain = chain.or_else(|| self.frames.stored.get(frame));
         let chain = chain.map_or(&[][..], |chain| chain);
         let named = chain.iter().map(move |name| FrameView { name: Some(name), ..plain });
         named.chain(chain.is_empty().then_some(plain))
@@ -270,7 +273,8 @@ impl NamedFrames<'_> {
 
 /// One frame: a function or managed method, else a place in a module, else an address.
 ///
-/// Displays as stack filters see it: `module!function`, `module+0x1A2B` or `<UnknownMethod>`.
+/// Displays as stack filters see it: `module!function`, `module+0x1A2B` or `<UnknownMethod>`; where
+/// not even the offset is known, `module`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameView<'a> {
     pub(crate) module: Option<InModule<'a>>,
@@ -286,7 +290,8 @@ pub(crate) struct FrameView<'a> {
 pub(crate) struct InModule<'a> {
     pub(crate) row: u32,
     pub(crate) name: &'a str,
-    pub(crate) rva: u64,
+    /// Missing where only the name of a function came with the trace.
+    pub(crate) rva: Option<u64>,
 }
 
 impl<'a> FrameView<'a> {
@@ -299,9 +304,9 @@ impl<'a> FrameView<'a> {
         }
     }
 
-    /// Whether it is neither in a module nor in a managed method.
+    /// Whether it is neither in a module nor in a known method.
     pub(crate) fn is_unknown(&self) -> bool {
-        self.module.is_none() && self.method.is_none()
+        self.module.is_none() && self.method.is_none() && self.name.is_none()
     }
 
     /// Whether the function is inlined into that of the next frame.
@@ -321,10 +326,14 @@ impl<'a> FrameView<'a> {
     pub(crate) fn offset(&self) -> Option<u64> {
         match self.method {
             Some(method) => {
-                let place = self.module.map(|module| module.rva).or(self.address)?;
+                let place = self.module.and_then(|module| module.rva).or(self.address)?;
                 Some(method.offset(place))
             }
-            None => self.name.filter(|name| !name.inlined).map(|name| name.offset),
+            None => {
+                // Without a place there is no distance either.
+                self.module?.rva?;
+                self.name.filter(|name| !name.inlined).map(|name| name.offset)
+            }
         }
     }
 }
@@ -336,8 +345,10 @@ impl fmt::Display for FrameView<'_> {
         }
         match (&self.module, self.name) {
             (Some(module), Some(name)) => write!(f, "{}!{}", module.name, name.function),
-            (Some(module), None) => write!(f, "{}+0x{:X}", module.name, module.rva),
-            (None, _) => f.write_str(UNKNOWN_METHOD),
+            (Some(InModule { name, rva: Some(rva), .. }), None) => write!(f, "{name}+0x{rva:X}"),
+            (Some(module), None) => f.write_str(module.name),
+            (None, Some(name)) => write!(f, "{UNKNOWN_ASSEMBLY}!{}", name.function),
+            (None, None) => f.write_str(UNKNOWN_METHOD),
         }
     }
 }
@@ -351,9 +362,10 @@ impl ModuleBases {
         let modules = U32s::load(trace, Table::ModuleLoads, "module")?;
         let bases = U64s::load(trace, Table::ModuleLoads, "base")?;
         let mut only = HashMap::new();
-        for (&module, &base) in modules.values().iter().zip(bases.values()) {
-            let known = only.entry(module).or_insert(Some(base));
-            *known = known.filter(|&known| known == base);
+        for (row, &module) in modules.values().iter().enumerate() {
+            let base = bases.get(row);
+            let known = only.entry(module).or_insert(base);
+            *known = known.filter(|&known| Some(known) == base);
         }
         Ok(Self(only))
     }
@@ -361,7 +373,7 @@ impl ModuleBases {
     /// The address of a frame; `None` when its module is mapped at several addresses.
     pub(crate) fn address(&self, frame: &FrameView<'_>) -> Option<u64> {
         match frame.module {
-            Some(module) => self.0.get(&module.row)?.map(|base| base.wrapping_add(module.rva)),
+            Some(module) => Some(self.0.get(&module.row)?.as_ref()?.wrapping_add(module.rva?)),
             None => frame.address,
         }
     }

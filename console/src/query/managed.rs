@@ -5,7 +5,7 @@ use handlescope_model::{ArchiveError, Table, Trace};
 use super::columns::{Texts, U64s};
 
 /// What stands for the assembly of a method when nothing in the trace told it.
-const UNKNOWN_ASSEMBLY: &str = "<UnknownModule>";
+pub(crate) const UNKNOWN_ASSEMBLY: &str = "<UnknownModule>";
 
 /// A managed method.
 #[derive(Debug)]

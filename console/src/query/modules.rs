@@ -160,7 +160,7 @@ fn load_rows(trace: &Trace) -> Result<Vec<ModuleLoad>, ArchiveError> {
         module: ModuleIdx(module),
         pid: pid.get(row).unwrap_or_default(),
         process: process.get(row).map(ProcessIdx),
-        base: base.get(row).unwrap_or_default(),
+        base: base.get(row),
         load_ns: loaded.get(row),
         unload_ns: unloaded.get(row),
     };

@@ -1,4 +1,4 @@
-//! The names of frames that an extract holds itself, since it was symbolized.
+//! The names of frames that an extract holds itself: it was symbolized, or came from ETWAnalyzer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,6 +47,10 @@ impl StoredNames {
     pub(crate) fn get(&self, frame: u32) -> Option<&FrameChain> {
         self.0.get(&frame)
     }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &FrameChain)> {
+        self.0.iter().map(|(&frame, chain)| (frame, chain))
+    }
 }
 
 /// Texts that many rows have.
@@ -88,7 +92,7 @@ pub fn all_names(
                 frame: FrameIdx(frame),
                 depth,
                 function: named.function.to_string(),
-                offset: named.offset,
+                offset: frames.place(frame).map(|_| named.offset),
                 file: named.file.as_deref().map(str::to_owned),
                 line: named.line,
             });

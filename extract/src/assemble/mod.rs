@@ -26,7 +26,8 @@ use crate::error::ExtractError;
 use crate::etl::{Clock, Diagnostics};
 use crate::extraction::{ExtractObserver, check};
 use crate::lifecycle::{
-    DeriveScratch, EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, TrackedEvents, derive, track,
+    DeriveScratch, EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, RawEvents, TrackedEvents,
+    derive, track,
 };
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, KeptStacks, StackResolver, StackTable};
@@ -247,7 +248,8 @@ impl<'a, 'r> EventBuilder<'a, 'r> {
     fn object(&mut self, part: &mut EventPart<'a>) {
         let Self { columns, place, .. } = *self;
         let (object, rows) = columns.grouped.object(place);
-        let derived = derive(columns.events, columns.owners, rows, &mut self.scratch);
+        let raw = RawEvents { events: columns.events, owners: columns.owners };
+        let derived = derive(&raw, rows, &mut self.scratch);
         let first_event = columns.grouped.first_event(place);
         for (row, closing) in rows.iter().zip(&self.scratch.closing) {
             let row = *row as usize;

@@ -45,7 +45,7 @@ impl ModuleTables {
                 module: ModuleIdx(module),
                 pid: image.pid,
                 process: index.find_any(image.pid, moment(image)).map(ProcessIdx),
-                base: image.base,
+                base: Some(image.base),
                 load_ns: ns(clock, image.load),
                 unload_ns: ns(clock, image.unload),
             });

@@ -16,25 +16,47 @@ pub struct ProcessIndex {
     children: HashMap<u32, Vec<(i64, u32)>>,
 }
 
+/// When a process lived; the unit of time is that of the questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Process id.
+    pub pid: u32,
+    /// Process id of the parent.
+    pub parent_pid: u32,
+    /// Start, if it was seen.
+    pub start: Option<i64>,
+    /// End, if it was seen.
+    pub end: Option<i64>,
+}
+
 impl ProcessIndex {
-    /// An index of these lifetimes.
+    /// An index of these processes.
     pub fn new(rows: &[ProcessRow]) -> Self {
+        Self::of(rows.iter().map(|row| Lifetime {
+            pid: row.process.pid,
+            parent_pid: row.process.parent_pid,
+            start: row.start,
+            end: row.end,
+        }))
+    }
+
+    /// An index of these lifetimes, by row.
+    pub fn of(rows: impl Iterator<Item = Lifetime>) -> Self {
         let mut lifetimes: HashMap<u32, Vec<_>> = HashMap::new();
         let mut children: HashMap<u32, Vec<_>> = HashMap::new();
         let mut last_ends = HashMap::new();
-        for (row, process) in rows.iter().enumerate() {
-            let row = row as u32;
-            let before: Option<i64> = last_ends.get(&process.process.pid).copied();
+        for (row, process) in (0..).zip(rows) {
+            let before: Option<i64> = last_ends.get(&process.pid).copied();
             // A lost start of a reused pid was not before the end of the process before.
             let earliest = before.map_or(i64::MIN, |end| end.saturating_add(1));
             let start = process.start.unwrap_or(earliest);
             if let Some(end) = process.end {
-                last_ends.insert(process.process.pid, end);
+                last_ends.insert(process.pid, end);
             }
             let end = process.end.unwrap_or(i64::MAX);
-            lifetimes.entry(process.process.pid).or_default().push((start, end, row));
+            lifetimes.entry(process.pid).or_default().push((start, end, row));
             if let Some(start) = process.start {
-                children.entry(process.process.parent_pid).or_default().push((start, row));
+                children.entry(process.parent_pid).or_default().push((start, row));
             }
         }
         lifetimes.values_mut().for_each(|list| list.sort_unstable());

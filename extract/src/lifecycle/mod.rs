@@ -14,8 +14,8 @@ mod derive;
 mod objects;
 mod owners;
 
-pub use attribution::{Attribution, ProcessIndex};
-pub use derive::{DeriveScratch, Derived, derive};
+pub use attribution::{Attribution, Lifetime, ProcessIndex};
+pub use derive::{DeriveScratch, Derived, ObjectEvents, RawEvents, derive};
 pub use objects::{ObjectRow, Objects, TrackedEvents, track};
 pub use owners::{DuplicateOwners, EventOwners};
 

@@ -9,7 +9,7 @@ table! {
     Frame {
         /// The module; null when the address lies in none.
         ["row of modules"] module: Option<ModuleIdx>,
-        /// Offset from the module's base (relative virtual address).
+        /// Offset from the module's base (relative virtual address); null where the source tells only a name.
         ["bytes"] rva: Option<u64>,
         /// The raw address, where there is no module.
         address: Option<u64>,

@@ -47,8 +47,8 @@ table! {
         pid: u32,
         /// The process.
         ["row of processes"] process: Option<ProcessIdx>,
-        /// First address.
-        base: u64,
+        /// First address; null where the source does not tell it.
+        base: Option<u64>,
         /// Load; null when it was there before the trace.
         ["ns since session start"] load_ns: Option<i64>,
         /// Unload; null when it stayed.

@@ -1,9 +1,10 @@
-//! Function names resolved ahead of time.
+//! Function names that are known without symbols.
 
 use crate::FrameIdx;
 
 table! {
-    /// Columns of the symbols table; empty unless the extract was symbolized.
+    /// Columns of the symbols table; empty unless names came with the source or were resolved when
+    /// the extract was made.
     Symbols,
     /// One function at one frame; a frame with inlined calls has several.
     Symbol {
@@ -13,8 +14,8 @@ table! {
         depth: u32,
         /// Demangled name.
         function: String,
-        /// Distance from the start of the function.
-        ["bytes"] offset: u64,
+        /// Distance from the start of the function; null where the source does not tell it.
+        ["bytes"] offset: Option<u64>,
         /// Source file.
         file: Option<String>,
         /// Source line.

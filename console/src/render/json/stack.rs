@@ -35,7 +35,7 @@ impl Serialize for StackJson<'_> {
             module: frame.module_name(),
             function: frame.function(),
             offset: frame.offset(),
-            rva: frame.module.map(|module| Hex(module.rva)),
+            rva: frame.module.and_then(|module| module.rva).map(Hex),
             address: self.bases.address(&frame).map(Hex),
             inlined: frame.is_inlined(),
             managed: frame.method.is_some(),

@@ -105,7 +105,7 @@ struct ModuleJson<'a> {
 #[derive(Serialize)]
 struct LoadJson {
     pid: u32,
-    base: Hex,
+    base: Option<Hex>,
     load_ns: Option<i64>,
     unload_ns: Option<i64>,
 }
@@ -115,7 +115,7 @@ impl<'a> ModuleJson<'a> {
         let LoadedModule { module, loads } = loaded;
         let load = |load: &ModuleLoad| LoadJson {
             pid: load.pid,
-            base: Hex(load.base),
+            base: load.base.map(Hex),
             load_ns: load.load_ns,
             unload_ns: load.unload_ns,
         };

@@ -83,7 +83,7 @@ fn a_module_at_two_addresses_has_no_address() {
     let mut fixture = Fixture::new();
     let stack = fixture.stack(&["app.exe!main"]);
     fixture.event_object(vec![create(APP, 1, 4).on(stack)]);
-    let load = ModuleLoad { pid: 300, base: 0x1_0000, ..ModuleLoad::default() };
+    let load = ModuleLoad { pid: 300, base: Some(0x1_0000), ..ModuleLoad::default() };
     fixture.module_loads.push(load);
     let document = json_of(&[&fixture.save()], ".dump ObjectRef -ShowStack -json");
     assert_eq!(document["stacks"]["0"][0]["address"], Value::Null);

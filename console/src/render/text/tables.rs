@@ -118,7 +118,7 @@ fn loaders(loaded: &LoadedModule) -> String {
 }
 
 fn base(loaded: &LoadedModule) -> String {
-    let bases: BTreeSet<u64> = loaded.loads.iter().map(|load| load.base).collect();
+    let bases: BTreeSet<u64> = loaded.loads.iter().filter_map(|load| load.base).collect();
     match bases.iter().collect::<Vec<_>>()[..] {
         [] => UNKNOWN.to_owned(),
         [base] => format!("0x{base:X}"),

@@ -1,0 +1,132 @@
+//! Text in UTF-8 or UTF-16, with or without byte order mark, as UTF-8.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// Bytes of UTF-16 that are translated at once.
+const CHUNK: usize = 32 << 10;
+
+/// The content of a file as UTF-8 without byte order mark.
+pub(super) fn utf8(mut file: File) -> io::Result<Box<dyn Read>> {
+    let mut start = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    (&mut file).take(3).read_to_end(&mut start)?;
+    let (mark, big_endian) = match start.as_slice() {
+        [0xEF, 0xBB, 0xBF] => (3, None),
+        [0xFF, 0xFE, ..] => (2, Some(false)),
+        [0xFE, 0xFF, ..] => (2, Some(true)),
+        _ => (0, None),
+    };
+    file.seek(SeekFrom::Start(mark))?;
+    Ok(match big_endian {
+        None => Box::new(file),
+        Some(big_endian) => Box::new(Utf16 {
+            inner: file,
+            big_endian,
+            rest: Vec::new(),
+            text: Vec::new(),
+            given: 0,
+        }),
+    })
+}
+
+/// Translates UTF-16; what is no character becomes the replacement character.
+struct Utf16<R> {
+    inner: R,
+    big_endian: bool,
+    /// Bytes that were read and do not make a character yet.
+    rest: Vec<u8>,
+    /// Translated text, of which so many bytes were given away.
+    text: Vec<u8>,
+    given: usize,
+}
+
+impl<R: Read> Read for Utf16<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        while self.given == self.text.len() {
+            if !self.translate()? {
+                return Ok(0);
+            }
+        }
+        let source = self.text.get(self.given..).unwrap_or_default();
+        let count = source.len().min(target.len());
+        if let (Some(target), Some(source)) = (target.get_mut(..count), source.get(..count)) {
+            target.copy_from_slice(source);
+        }
+        self.given += count;
+        Ok(count)
+    }
+}
+
+impl<R: Read> Utf16<R> {
+    /// Translates the next bytes; false at the end.
+    fn translate(&mut self) -> io::Result<bool> {
+        let before = self.rest.len();
+        (&mut self.inner).take(CHUNK as u64).read_to_end(&mut self.rest)?;
+        if self.rest.is_empty() {
+            return Ok(false);
+        }
+        let is_end = self.rest.len() == before;
+        let unit = |pair: &[u8]| match *pair {
+            [a, b] if self.big_endian => u16::from_be_bytes([a, b]),
+            [a, b] => u16::from_le_bytes([a, b]),
+            _ => 0,
+        };
+        let mut units: Vec<u16> = self.rest.chunks_exact(2).map(unit).collect();
+        let mut used = units.len() * 2;
+        // The first half of a pair waits for the second.
+        if !is_end && units.last().is_some_and(|unit| (0xD800..0xDC00).contains(unit)) {
+            units.pop();
+            used -= 2;
+        }
+        let text: String = char::decode_utf16(units)
+            .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect();
+        if is_end {
+            self.rest.clear();
+        } else {
+            self.rest.drain(..used);
+        }
+        self.text = text.into_bytes();
+        self.given = 0;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn read(bytes: &[u8]) -> String {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        let mut text = String::new();
+        utf8(file).unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn byte_order_marks_are_left_out() {
+        assert_eq!(read(b"\xEF\xBB\xBF{}"), "{}");
+        assert_eq!(read(b"{}"), "{}");
+        assert_eq!(read(b""), "");
+    }
+
+    #[test]
+    fn utf16_of_either_order_is_translated_also_across_chunks() {
+        let text = "ä𝄞".repeat(20_000);
+        let units = || std::iter::once(0xFEFF).chain(text.encode_utf16());
+        let little: Vec<u8> = units().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = units().flat_map(u16::to_be_bytes).collect();
+        assert_eq!(read(&little), text);
+        assert_eq!(read(&big), text);
+    }
+
+    #[test]
+    fn half_a_pair_and_half_a_unit_are_no_panic() {
+        assert_eq!(read(b"\xFF\xFE\x61\x00\x00\xD8"), "a\u{FFFD}");
+        assert_eq!(read(b"\xFF\xFE\x61\x00\x62"), "a");
+    }
+}

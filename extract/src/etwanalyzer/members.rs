@@ -1,0 +1,124 @@
+//! Which member of an archive is which part, also after the archive was renamed.
+
+/// A part of an extract that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Machine, session and processes.
+    Main,
+    /// Modules and their PDBs.
+    Modules,
+    /// The texts of the stacks.
+    HandleStacks,
+    /// Objects and their events.
+    Handle,
+}
+
+impl Part {
+    pub(super) const ALL: [Self; 4] = [Self::Main, Self::Modules, Self::HandleStacks, Self::Handle];
+
+    /// What follows the base name, without extension.
+    pub(super) fn suffix(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Modules => "_Derived_Modules",
+            Self::HandleStacks => "_Derived_HandleStacks",
+            Self::Handle => "_Derived_Handle",
+        }
+    }
+
+    /// The name of the part in an archive or folder.
+    pub(super) fn name(self, base: &str) -> String {
+        format!("{base}{}.json", self.suffix())
+    }
+}
+
+/// What all derived parts have in their names.
+pub(super) const DERIVED: &str = "_Derived_";
+
+/// The member that is a part, among the names of all members of an archive called `base`.
+///
+/// The exact name wins. After a renaming, a derived part is found by its ending, and the main part
+/// by the name that the derived parts share.
+pub(super) fn find<'a>(part: Part, base: &str, names: &[&'a str]) -> Option<&'a str> {
+    let exact = part.name(base);
+    let mut names = names.iter().copied();
+    if let Some(name) = names.clone().find(|name| *name == exact) {
+        return Some(name);
+    }
+    if part != Part::Main {
+        return names.find(|name| stem(name).ends_with(part.suffix()));
+    }
+    let derived = names.clone().find_map(|name| {
+        let (base, _) = name.split_once(DERIVED)?;
+        let (_, extension) = name.rsplit_once('.').unwrap_or((name, "json"));
+        Some(format!("{base}.{extension}"))
+    });
+    match derived {
+        Some(wanted) => names.find(|name| *name == wanted),
+        None => names.find(|name| has_json_extension(name)),
+    }
+}
+
+/// What is wrong with the name of a member, if it leads out of the archive.
+pub(super) fn suspicion(name: &str) -> Option<&'static str> {
+    let mut parts = name.split(['/', '\\']);
+    if name.starts_with(['/', '\\']) || name.as_bytes().get(1) == Some(&b':') {
+        return Some("has an absolute name");
+    }
+    if parts.any(|part| part == "..") {
+        return Some("leads out of the archive by \"..\"");
+    }
+    None
+}
+
+fn stem(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
+fn has_json_extension(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exact_name_wins() {
+        let names = ["x_Derived_Handle.json", "a_Derived_Handle.json", "x.json", "a.json"];
+        assert_eq!(find(Part::Handle, "a", &names), Some("a_Derived_Handle.json"));
+        assert_eq!(find(Part::Main, "a", &names), Some("a.json"));
+    }
+
+    #[test]
+    fn a_renamed_archive_is_known_by_the_endings() {
+        let names = [
+            "readme.json",
+            "old_Derived_HandleStacks.json",
+            "old_Derived_Handle.json",
+            "old.json",
+            "old_Derived_FileIO.json",
+        ];
+        assert_eq!(find(Part::Handle, "new", &names), Some("old_Derived_Handle.json"));
+        assert_eq!(find(Part::HandleStacks, "new", &names), Some("old_Derived_HandleStacks.json"));
+        assert_eq!(find(Part::Main, "new", &names), Some("old.json"));
+        assert_eq!(find(Part::Modules, "new", &names), None);
+    }
+
+    #[test]
+    fn an_archive_with_one_part_only_has_a_main_part() {
+        assert_eq!(find(Part::Main, "new", &["notes.txt", "old.json"]), Some("old.json"));
+        assert_eq!(find(Part::Main, "new", &["old_Derived_Handle.json"]), None);
+        assert_eq!(find(Part::Main, "new", &[]), None);
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_noticed() {
+        for bad in ["/etc/x.json", "\\x.json", "C:\\x.json", "../x.json", "a/../../x", "a\\..\\x"] {
+            assert!(suspicion(bad).is_some(), "{bad}");
+        }
+        for good in ["x.json", "a/x.json", "..x.json", "a..b"] {
+            assert!(suspicion(good).is_none(), "{good}");
+        }
+    }
+}

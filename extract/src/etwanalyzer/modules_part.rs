@@ -1,0 +1,251 @@
+//! The modules part, and modules that only stacks name.
+
+use std::collections::HashMap;
+
+use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules};
+use handlescope_model::{ModuleIdx, ProcessIdx};
+use serde::de::MapAccess;
+
+use super::json::{Each, EachText, Fill, Int, Record, Text};
+
+/// What stands for the version of a module that has none.
+const NO_VERSION: &str = "<NoVersion>";
+
+/// The process that kernel modules are listed under.
+const SYSTEM: &str = "System";
+
+/// What is read of the modules part.
+#[derive(Debug, Default)]
+pub(super) struct ModulesPart {
+    modules: Vec<ModuleRecord>,
+    pdbs: Vec<PdbRecord>,
+    strings: Strings,
+}
+
+#[derive(Debug, Default)]
+struct ModuleRecord {
+    module_and_pid: String,
+    pdb: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct PdbRecord(Option<String>);
+
+#[derive(Debug, Default)]
+struct Strings(Vec<String>);
+
+impl<'de> Record<'de> for ModulesPart {
+    const MEMBERS: &'static [&'static str] = &["Modules", "UnresolvedPdbs", "SharedStrings"];
+
+    fn member<A: MapAccess<'de>>(
+        &mut self,
+        name: &'static str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match name {
+            "Modules" => map.next_value_seed(Each::new(|module| self.modules.push(module))),
+            "UnresolvedPdbs" => map.next_value_seed(Each::new(|pdb| self.pdbs.push(pdb))),
+            _ => map.next_value_seed(Fill(&mut self.strings)).map(drop),
+        }
+    }
+}
+
+impl<'de> Record<'de> for ModuleRecord {
+    const MEMBERS: &'static [&'static str] = &["ModuleAndPid", "PdbIdx"];
+
+    fn member<A: MapAccess<'de>>(
+        &mut self,
+        name: &'static str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match name {
+            "ModuleAndPid" => self.module_and_pid = map.next_value::<Text>()?.0.unwrap_or_default(),
+            _ => self.pdb = map.next_value::<Int>()?.0.and_then(|row| usize::try_from(row).ok()),
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Record<'de> for PdbRecord {
+    const MEMBERS: &'static [&'static str] = &["Pdb"];
+
+    fn member<A: MapAccess<'de>>(&mut self, _: &'static str, map: &mut A) -> Result<(), A::Error> {
+        self.0 = map.next_value::<Text>()?.0;
+        Ok(())
+    }
+}
+
+impl<'de> Record<'de> for Strings {
+    const MEMBERS: &'static [&'static str] = &["Strings"];
+
+    fn member<A: MapAccess<'de>>(&mut self, _: &'static str, map: &mut A) -> Result<(), A::Error> {
+        map.next_value_seed(EachText(|text: &str| self.0.push(text.to_owned())))
+    }
+}
+
+/// The modules tables, to which stacks may add modules.
+#[derive(Debug, Default)]
+pub(super) struct ModuleTables {
+    modules: Modules,
+    loads: ModuleLoads,
+    /// For each name in lower case its row; nothing when several modules have it.
+    by_name: HashMap<String, Option<u32>>,
+    /// Rows of modules of which nothing but the name is known.
+    only_named: HashMap<String, u32>,
+}
+
+impl ModuleTables {
+    /// Makes the tables. `processes` has pid and name of each process.
+    pub(super) fn new(part: &ModulesPart, processes: &[(u32, &str)]) -> Self {
+        let mut tables = Self::default();
+        for record in &part.modules {
+            tables.add(part, record, processes);
+        }
+        tables
+    }
+
+    /// A record that makes no sense is left out.
+    fn add(&mut self, part: &ModulesPart, record: &ModuleRecord, processes: &[(u32, &str)]) {
+        let mut words = record.module_and_pid.split(' ');
+        let mut text = || {
+            let index: usize = words.next()?.parse().ok()?;
+            part.strings.0.get(index).cloned()
+        };
+        let (folder, name, version_text) = (text(), text(), text());
+        let (_product_version, product, version, description) = (text(), text(), text(), text());
+        let Some(name) = name else { return };
+        let path = match folder {
+            Some(folder) if !folder.is_empty() => format!("{folder}\\{name}"),
+            _ => name.clone(),
+        };
+        let pdb = record.pdb.and_then(|row| part.pdbs.get(row)).and_then(Pdb::parse);
+        let file_version = version_text.or(version).filter(|version| version != NO_VERSION);
+        let row = self.modules.len() as u32;
+        self.by_name
+            .entry(name.to_lowercase())
+            .and_modify(|known| *known = None)
+            .or_insert(Some(row));
+        self.modules.push(Module {
+            name,
+            path,
+            pdb_name: pdb.map(|pdb| pdb.name.to_owned()),
+            pdb_guid: pdb.map(|pdb| pdb.guid.to_ascii_lowercase()),
+            pdb_age: pdb.map(|pdb| pdb.age),
+            file_version,
+            product_name: product,
+            description,
+            ..Module::default()
+        });
+        for word in words {
+            let process: Option<usize> = word.strip_prefix('#').and_then(|row| row.parse().ok());
+            let Some((process, (pid, name))) =
+                process.and_then(|row| Some((row, processes.get(row)?)))
+            else {
+                continue;
+            };
+            // Pid 0 stands for the kernel, whose modules every process sees.
+            let is_kernel = *name == SYSTEM;
+            self.loads.push(ModuleLoad {
+                module: ModuleIdx(row),
+                pid: if is_kernel { 0 } else { *pid },
+                process: (!is_kernel).then_some(ProcessIdx(process as u32)),
+                ..ModuleLoad::default()
+            });
+        }
+    }
+
+    /// The row of a module that a stack names. Where several have the name, the text does not tell
+    /// which of them is meant, so that it is one of which only the name is known.
+    pub(super) fn row(&mut self, name: &str) -> u32 {
+        let key = name.to_lowercase();
+        if let Some(Some(row)) = self.by_name.get(&key) {
+            return *row;
+        }
+        let Self { modules, only_named, .. } = self;
+        *only_named.entry(key).or_insert_with(|| {
+            let row = modules.len() as u32;
+            modules.push(Module {
+                name: name.to_owned(),
+                path: name.to_owned(),
+                ..Module::default()
+            });
+            row
+        })
+    }
+
+    /// Whether a module of this name is known.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(&name.to_lowercase())
+    }
+
+    pub(super) fn into_tables(self) -> (Modules, ModuleLoads) {
+        (self.modules, self.loads)
+    }
+}
+
+/// `{guid} {age} {name}`; the name may have blanks.
+#[derive(Clone, Copy)]
+struct Pdb<'a> {
+    guid: &'a str,
+    age: u32,
+    name: &'a str,
+}
+
+impl<'a> Pdb<'a> {
+    fn parse(record: &'a PdbRecord) -> Option<Self> {
+        let (guid, rest) = record.0.as_deref()?.split_once(' ')?;
+        let (age, name) = rest.split_once(' ')?;
+        Some(Self { guid, age: age.parse().ok()?, name })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::DeserializeSeed;
+
+    const PART: &str = r#"{
+        "Modules": [
+            { "ModuleAndPid": "0 1 2 3 4 5 6 #0 #1" },
+            { "ModuleAndPid": "7 8 9 -2 -2 -2 -2 #1 #9", "PdbIdx": 0 },
+            { "ModuleAndPid": "0 8 9 -2 -2 -2 -2" },
+            { "ModuleAndPid": "nonsense" }, { "ModuleAndPid": null }, {}
+        ],
+        "UnresolvedPdbs": [ { "Pdb": "0F8FAD5B-D9CB-469F-A165-70867728950E 1 my leaky.pdb" } ],
+        "TotalPdbCount": 2,
+        "SharedStrings": { "Strings": [ "C:\\Windows", "ntdll.dll", "10.0 (x)", "10.0", "Windows",
+            "10.0.1", "NT Layer", "C:\\Demo", "leaky.exe", "<NoVersion>" ] } }"#;
+
+    fn tables() -> ModuleTables {
+        let mut part = ModulesPart::default();
+        Fill(&mut part)
+            .deserialize(&mut serde_json::Deserializer::from_reader(PART.as_bytes()))
+            .unwrap();
+        ModuleTables::new(&part, &[(4, "System"), (700, "leaky.exe")])
+    }
+
+    #[test]
+    fn modules_have_their_texts_pdbs_and_processes() {
+        let (modules, loads) = tables().into_tables();
+        assert_eq!(
+            modules.path,
+            ["C:\\Windows\\ntdll.dll", "C:\\Demo\\leaky.exe", "C:\\Windows\\leaky.exe"]
+        );
+        assert_eq!(modules.file_version[0].as_deref(), Some("10.0 (x)"));
+        assert_eq!(modules.file_version[1], None);
+        assert_eq!(modules.description[0].as_deref(), Some("NT Layer"));
+        assert_eq!(modules.pdb_name[1].as_deref(), Some("my leaky.pdb"));
+        assert_eq!(modules.pdb_guid[1].as_deref(), Some("0f8fad5b-d9cb-469f-a165-70867728950e"));
+        assert_eq!(loads.pid, [0, 700, 700]);
+        assert_eq!(loads.base, [None, None, None]);
+    }
+
+    #[test]
+    fn a_name_that_two_modules_have_is_that_of_a_third() {
+        let mut tables = tables();
+        assert_eq!(tables.row("NTDLL.DLL"), 0);
+        assert_eq!((tables.row("leaky.exe"), tables.row("Leaky.exe")), (3, 3));
+        assert_eq!(tables.row("new.dll"), 4);
+        assert!(tables.has("leaky.exe") && !tables.has("new.dll"));
+    }
+}

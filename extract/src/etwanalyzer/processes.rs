@@ -1,0 +1,67 @@
+//! Processes by their numbers in the file.
+
+use handlescope_model::tables::{Process, Processes};
+
+use super::main_part::Main;
+use super::time::Time;
+use crate::lifecycle::{Lifetime, NONE, ProcessIndex};
+
+/// The processes of an extract. Their numbers are the rows of the processes table.
+pub(super) struct ProcessRows {
+    lifetimes: Vec<Lifetime>,
+    index: ProcessIndex,
+}
+
+impl ProcessRows {
+    pub(super) fn new(main: &Main, session: Option<Time>) -> Self {
+        let since =
+            |time: Option<Time>| time.zip(session).and_then(|(time, start)| time.since(start));
+        let lifetime = |process: &super::main_part::ProcessRecord| Lifetime {
+            pid: process.pid,
+            parent_pid: process.parent_pid,
+            start: since(process.seen_start()),
+            end: since(process.seen_end()),
+        };
+        let lifetimes: Vec<Lifetime> = main.processes.iter().map(lifetime).collect();
+        let index = ProcessIndex::of(lifetimes.iter().copied());
+        Self { lifetimes, index }
+    }
+
+    /// The row of a number; [`NONE`] if there is no such process.
+    pub(super) fn row(&self, number: Option<i64>) -> u32 {
+        let row = number.and_then(|number| u32::try_from(number).ok());
+        row.filter(|row| (*row as usize) < self.lifetimes.len()).unwrap_or(NONE)
+    }
+
+    /// The process id of a row; 0 for none.
+    pub(super) fn pid(&self, row: u32) -> u32 {
+        self.lifetimes.get(row as usize).map_or(0, |process| process.pid)
+    }
+
+    /// The child that inherits a handle which its parent duplicates at some time: the next one that
+    /// starts.
+    pub(super) fn heir(&self, parent: u32, time_ns: i64) -> Option<u32> {
+        let parent = self.lifetimes.get(parent as usize)?;
+        self.index.first_child(parent.pid, time_ns, parent.end.unwrap_or(i64::MAX))
+    }
+
+    /// The table.
+    pub(super) fn table(&self, main: &Main) -> Processes {
+        let mut table = Processes::default();
+        for (record, lifetime) in main.processes.iter().zip(&self.lifetimes) {
+            table.push(Process {
+                pid: record.pid,
+                parent_pid: record.parent_pid,
+                name: record.name.clone().unwrap_or_default(),
+                command_line: record.command_line.clone().unwrap_or_default(),
+                session_id: record.session_id,
+                sid: record.identity.clone(),
+                start_ns: lifetime.start,
+                end_ns: lifetime.end,
+                exit_code: record.exit_code,
+                ..Process::default()
+            });
+        }
+        table
+    }
+}

@@ -1,0 +1,104 @@
+//! The trace table, and what was counted.
+
+use std::path::Path;
+
+use handlescope_model::tables::{
+    EventCount, EventCounts, TraceInfo, TraceInfos, Warning, Warnings,
+};
+use handlescope_model::{EventKind, SCHEMA_VERSION};
+
+use super::main_part::{Main, log_file_mode};
+use super::objects::Figures;
+use crate::extraction::ExtractWarning;
+
+/// What is in the trace table besides what the main part says.
+pub(super) struct TraceFigures {
+    pub(super) source_size: u64,
+    pub(super) stacks_total: u64,
+    pub(super) frames_in_modules: u64,
+    pub(super) events: u64,
+}
+
+/// The trace table.
+pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceInfos {
+    let header = &main.header;
+    let version: Vec<&str> = main.version.as_deref().unwrap_or_default().split('.').collect();
+    let build = version.get(2).and_then(|build| build.parse().ok()).or(header.build);
+    let utc =
+        |time: Option<super::time::Time>| time.zip(main.start).map(|(time, start)| time.utc(start));
+    let offset = main.start.map_or(0, super::time::Time::offset);
+    let name = main.source.as_deref().and_then(|path| path.rsplit(['/', '\\']).next());
+    let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
+    let own_name = || input.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut table = TraceInfos::default();
+    table.push(TraceInfo {
+        schema_version: SCHEMA_VERSION,
+        extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
+        source_path: input.display().to_string(),
+        source_name: name.unwrap_or_else(own_name),
+        source_size: figures.source_size,
+        computer: main.computer.clone(),
+        os_version: version.get(..2).map(|parts| parts.join(".")).unwrap_or_default(),
+        os_build: build.unwrap_or_default(),
+        os_build_string: main.build.clone(),
+        product: main.product.clone(),
+        clock: "unknown".to_owned(),
+        cpu_count: main.cpus.unwrap_or_default(),
+        buffer_size: header.buffer_size.unwrap_or_default(),
+        log_file_mode: header.log_file_mode.as_deref().map_or(0, log_file_mode),
+        session_start_filetime: utc(main.start).unwrap_or_default(),
+        session_end_filetime: utc(main.end),
+        boot_filetime: utc(main.boot),
+        tz_bias_minutes: -offset,
+        utc_offset_minutes: offset,
+        buffers: header.buffers_written.unwrap_or_default(),
+        events_total: figures.events,
+        events_lost: header.events_lost.unwrap_or_default(),
+        buffers_lost: header.buffers_lost.unwrap_or_default(),
+        stacks_total: figures.stacks_total,
+        frames_in_modules: figures.frames_in_modules,
+        ..TraceInfo::default()
+    });
+    table
+}
+
+/// How often each kind of event is in the file.
+pub(super) fn event_counts(figures: &Figures, existing: u64) -> EventCounts {
+    let mut table = EventCounts::default();
+    let kinds = EventKind::ALL.iter().zip(figures.kinds);
+    let kinds = kinds.map(|(kind, count)| (kind.name(), event_name(*kind), count));
+    for (kind, name, count) in kinds.chain([("existing", "HandleDCEnd", existing)]) {
+        if count > 0 {
+            let (kind, name) = (format!("etwanalyzer:{kind}"), Some(name.to_owned()));
+            table.push(EventCount { kind, name, count });
+        }
+    }
+    table
+}
+
+/// The event of a trace that became an event of a kind.
+fn event_name(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::HandleCreate => "CreateHandle",
+        EventKind::HandleDuplicate => "DuplicateHandle",
+        EventKind::HandleClose => "CloseHandle",
+        EventKind::ObjectCreate => "CreateObject",
+        EventKind::ObjectDelete => "DeleteObject",
+        EventKind::Reference => "ReferenceObject",
+        EventKind::Dereference => "DereferenceObject",
+        EventKind::Map => "MapFile",
+        EventKind::Unmap => "UnmapFile",
+    }
+}
+
+pub(super) fn warnings(found: &[ExtractWarning]) -> Warnings {
+    let mut table = Warnings::default();
+    for warning in found {
+        table.push(Warning {
+            kind: warning.kind.to_owned(),
+            count: warning.count,
+            first_offset: warning.first_offset,
+        });
+    }
+    table
+}
