@@ -1,4 +1,5 @@
-//! The published synthetic traces: every query has its known answer, through the program's JSON.
+//! The published synthetic traces: every query has its known answer, through the program's JSON;
+//! from the trace and from what ETWAnalyzer would extract from it alike.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,24 @@ use tempfile::TempDir;
 
 const TRACES: [&str; 6] =
     ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
+
+/// What the questions are asked of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// The trace.
+    Trace,
+    /// ETWAnalyzer's extract of it, without symbols: the names are in it.
+    Extract,
+}
+
+impl Asked {
+    fn file(self) -> &'static str {
+        match self {
+            Self::Trace => "trace.etl",
+            Self::Extract => "extract.json7z",
+        }
+    }
+}
 
 /// A trace, its known answers and a folder to work in.
 struct Case {
@@ -24,24 +43,30 @@ impl Case {
         let trace = SharedTrace::open(&format!("synthetic/{name}"))?;
         let expected = std::fs::read_to_string(trace.expected()).unwrap();
         let home = tempfile::tempdir().unwrap();
-        std::fs::copy(trace.etl(), home.path().join("trace.etl")).unwrap();
+        std::fs::copy(trace.etl(), home.path().join(Asked::Trace.file())).unwrap();
+        std::fs::copy(trace.file(".json7z"), home.path().join(Asked::Extract.file())).unwrap();
         let expected = serde_json::from_str(&expected).unwrap();
         Some(Self { pdbs: trace.pdbs(), trace, expected, home })
     }
 
-    /// Runs a script over the trace and returns the JSON documents it prints.
-    fn documents(&self, script: &str) -> Vec<Value> {
+    /// Runs a script over the trace or its extract and returns the JSON documents it prints.
+    fn documents(&self, asked: Asked, script: &str) -> Vec<Value> {
         let mut command = handlescope(self.home.path());
-        command.arg("--symbol-path").arg(self.pdbs.path()).arg("trace.etl");
+        if asked == Asked::Trace {
+            command.arg("--symbol-path").arg(self.pdbs.path());
+        }
+        command.arg(asked.file());
         let run = run_script(&mut command, script).ok();
         Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap).collect()
     }
 }
 
-fn for_each_case(check: impl Fn(&str, &Case)) {
+fn for_each_case(check: impl Fn(&str, &Case, Asked)) {
     for name in TRACES {
         let Some(case) = Case::open(name) else { return };
-        check(name, &case);
+        for asked in [Asked::Trace, Asked::Extract] {
+            check(&format!("{name} {}", asked.file()), &case, asked);
+        }
     }
 }
 
@@ -142,13 +167,13 @@ fn check_rows(what: &str, query: &Value, rows: &Value, found: &Value) {
 
 #[test]
 fn every_query_has_its_known_answer() {
-    for_each_case(|name, case| {
+    for_each_case(|name, case, asked| {
         let queries = list(&case.expected, "queries");
         let mut script = ".dump ObjectRef -json\n".to_owned();
         for query in queries {
             script += &format!(".dump ObjectRef {} -json\n", query["args"].as_str().unwrap());
         }
-        let documents = case.documents(&script);
+        let documents = case.documents(asked, &script);
         assert_eq!(documents.len(), queries.len() + 1, "{name}");
         let texts = digest_texts(&documents[0]);
         for (query, document) in queries.iter().zip(&documents[1..]) {
@@ -159,8 +184,8 @@ fn every_query_has_its_known_answer() {
 
 #[test]
 fn every_object_and_event_is_the_one_of_the_script() {
-    for_each_case(|name, case| {
-        let documents = case.documents(".dump ObjectRef -ShowStack -json\n");
+    for_each_case(|name, case, asked| {
+        let documents = case.documents(asked, ".dump ObjectRef -ShowStack -json\n");
         let document = &documents[0];
         let known_stacks = list(&case.expected, "stacks");
         let mut objects = list(document, "objects").to_vec();
@@ -251,8 +276,8 @@ fn check_stack(what: &str, document: &Value, event: &Value, known: i64, stacks: 
 
 #[test]
 fn processes_are_those_of_the_script() {
-    for_each_case(|name, case| {
-        let documents = case.documents(".dump Process -json\n");
+    for_each_case(|name, case, asked| {
+        let documents = case.documents(asked, ".dump Process -json\n");
         let mut found: Vec<_> = list(&documents[0], "processes").to_vec();
         let key = |process: &Value| (process["pid"].as_u64(), process["start_ns"].as_i64());
         found.sort_by_key(key);
@@ -270,8 +295,12 @@ fn processes_are_those_of_the_script() {
 
 #[test]
 fn event_counts_and_the_session_are_those_of_the_script() {
-    for_each_case(|name, case| {
-        let documents = case.documents(".dump Stats -json\n");
+    for_each_case(|name, case, asked| {
+        if asked == Asked::Extract {
+            // It has neither the clock nor the counts of what is no handle event.
+            return;
+        }
+        let documents = case.documents(asked, ".dump Stats -json\n");
         let stats = &documents[0]["files"][0];
         let session = &case.expected["session"];
         assert_eq!(stats["cpu_count"], session["cpus"], "{name}");
