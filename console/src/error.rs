@@ -107,8 +107,7 @@ pub enum LoadError {
     Name(#[from] ExpandError),
     /// It is no trace.
     #[error(
-        "{}: neither an extract (.json7z, or ETWAnalyzer's .json) nor a trace (.etl, or a .zip or .7z \
-         with one)",
+        "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one)",
         .path.display()
     )]
     UnknownFormat {

@@ -16,7 +16,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use crate::{
     command::DirArgs,
     error::CommandError,
-    expand::{ExpandError, Pattern, Walk, folders_in, is_extract, with_home},
+    expand::{ExpandError, Pattern, Walk, folders_in, is_extract, is_plain_extract, with_home},
     extraction::{Freshness, beside, freshness, in_cache, side_by_side},
     messages::Messages,
     render::Clean,
@@ -137,7 +137,7 @@ fn place(query: Option<&str>) -> Result<(PathBuf, Option<Pattern>), ExpandError>
 
 /// What a file is worth to `.load`.
 fn state(path: &Path) -> &'static str {
-    if is_extract(path) {
+    if is_extract(path) || is_plain_extract(path) {
         return "extract";
     }
     let mut state = "not extracted";

@@ -5,7 +5,7 @@ use std::{
     path::{MAIN_SEPARATOR, Path, is_separator},
 };
 
-use crate::expand::{TRACE_EXTENSIONS, has_extension, is_extract, with_home};
+use crate::expand::{TRACE_EXTENSIONS, has_extension, is_extract, is_plain_extract, with_home};
 
 /// A file or folder that could be meant.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,7 +30,9 @@ pub(super) enum Wanted {
 impl Wanted {
     fn is(self, path: &Path) -> bool {
         match self {
-            Wanted::Traces => has_extension(path, TRACE_EXTENSIONS) || is_extract(path),
+            Wanted::Traces => {
+                has_extension(path, TRACE_EXTENSIONS) || is_extract(path) || is_plain_extract(path)
+            }
             Wanted::Tables => has_extension(path, &["csv"]),
             Wanted::Folders => false,
         }
