@@ -1,39 +1,43 @@
 //! Extracts of ETWAnalyzer: converted once, into the cache, and then opened like any other.
 
 use std::{
-    fs::{self, File},
-    io,
-    path::Path,
-    time::{Duration, SystemTime},
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use handlescope_extract::{ImportLimits, import, import_sources};
 use handlescope_model::{SCHEMA_VERSION, Trace};
 
 use super::{line, paths, prepare_folder, report};
-use crate::{cancel::Cancel, error::LoadError, messages::Messages, progress::Progress};
+use crate::{
+    cancel::Cancel, error::LoadError, expand::stem, messages::Messages, progress::Progress,
+};
 
-/// Some file systems keep times to two seconds.
-const TIME_RESOLUTION: Duration = Duration::from_secs(2);
-
-/// What an extract looks like from outside: the size of all its files, and when the last of them
-/// was changed.
-#[derive(Clone, Copy)]
-struct State {
-    size: u64,
-    modified: Option<SystemTime>,
-}
+/// What an extract looks like from outside: the size of each of its files, and when it was changed.
+///
+/// ETWAnalyzer gives its files the time of the session, so that a newer file may have an older time:
+/// it has to be the very same.
+struct State(Vec<(PathBuf, u64, Option<SystemTime>)>);
 
 impl State {
     fn of(extract: &Path) -> State {
-        let mut state = State { size: 0, modified: None };
-        for file in import_sources(extract) {
-            if let Ok(metadata) = fs::metadata(file) {
-                state.size += metadata.len();
-                state.modified = state.modified.max(metadata.modified().ok());
-            }
+        let state = |file: PathBuf| {
+            let metadata = fs::metadata(&file).ok();
+            let size = metadata.as_ref().map_or(0, fs::Metadata::len);
+            (file, size, metadata.and_then(|metadata| metadata.modified().ok()))
+        };
+        State(import_sources(extract).into_iter().map(state).collect())
+    }
+
+    fn number(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let State(files) = self;
+        for (file, size, modified) in files {
+            (file.file_name(), size, modified).hash(&mut hasher);
         }
-        state
+        hasher.finish()
     }
 }
 
@@ -44,9 +48,10 @@ pub(crate) fn imported(
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<Trace, LoadError> {
-    let output = paths::converted(extract);
-    let state = State::of(extract);
-    if let Some(trace) = up_to_date(&output, state) {
+    let name = stem(extract).to_string_lossy().into_owned();
+    let folder = paths::converted(extract);
+    let output = folder.join(file_name(&name, State::of(extract).number()));
+    if let Ok((trace, SCHEMA_VERSION, _)) = paths::recorded(&output) {
         return Ok(trace);
     }
     prepare_folder(&output)
@@ -55,27 +60,59 @@ pub(crate) fn imported(
         let progress = Progress::new(extract, messages.is_watched(), cancel);
         import(extract, &output, ImportLimits::default(), &progress)?
     };
-    // ETWAnalyzer gives its files the time of the session, so that only the very same time shows
-    // that a file is unchanged. Where it cannot be set, the next load converts again.
-    let _ = set_time(&output, state.modified);
+    remove_older(&folder, &name, &output);
     report::warn(extract, &summary, messages);
     let (extract, line) = (extract.display(), line(&output, &summary));
     messages.note(format_args!("{extract} is ETWAnalyzer's and was converted: {line}"));
     Ok(Trace::open(&output)?)
 }
 
-fn up_to_date(output: &Path, state: State) -> Option<Trace> {
-    let modified = fs::metadata(output).ok()?.modified().ok()?;
-    let wanted = state.modified?;
-    let apart = modified.duration_since(wanted).or_else(|_| wanted.duration_since(modified));
-    let (trace, version, size) = paths::recorded(output).ok()?;
-    let is_same = apart.is_ok_and(|apart| apart < TIME_RESOLUTION) && size == state.size;
-    (is_same && version == SCHEMA_VERSION).then_some(trace)
+/// What an extract of this name is converted to when it is in a state.
+fn file_name(name: &str, state: u64) -> String {
+    format!("{name}.{state:016x}.json7z")
 }
 
-fn set_time(output: &Path, time: Option<SystemTime>) -> io::Result<()> {
-    match time {
-        Some(time) => File::options().write(true).open(output)?.set_modified(time),
-        None => Ok(()),
+/// Removes what an extract was converted to before it changed.
+fn remove_older(folder: &Path, name: &str, newest: &Path) {
+    let shape = file_name(name, 0);
+    let is_older = |path: &Path| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let state = file.strip_prefix(name).and_then(|rest| rest.strip_suffix(".json7z"));
+        path != newest && file.len() == shape.len() && state.is_some_and(|s| s.starts_with('.'))
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_older(&entry.path()) {
+            // Another program may have it open; it is only a cache.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_older_conversions_of_the_same_extract_are_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let (old, new) = (path(&file_name("a", 1)), path(&file_name("a", 2)));
+        let other = path(&file_name("a.b", 1));
+        for file in [&old, &new, &other] {
+            fs::write(file, "").expect("a file");
+        }
+        remove_older(folder.path(), "a", &new);
+        assert_eq!([old, new, other].map(|path| path.exists()), [false, true, true]);
+    }
+
+    #[test]
+    fn a_change_of_size_or_time_is_another_state() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let extract = folder.path().join("a.json7z");
+        fs::write(&extract, "a").expect("a file");
+        let before = State::of(&extract).number();
+        assert_eq!(State::of(&extract).number(), before);
+        fs::write(&extract, "ab").expect("a file");
+        assert_ne!(State::of(&extract).number(), before);
     }
 }

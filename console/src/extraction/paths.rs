@@ -23,26 +23,22 @@ pub(crate) fn beside(trace: &Path) -> PathBuf {
 /// The place in the platform's cache for a trace whose own folder cannot be written. Traces of one
 /// name in different folders do not meet there.
 pub(crate) fn in_cache(trace: &Path) -> PathBuf {
-    cached(EXTRACT_FOLDER, trace)
+    cached(EXTRACT_FOLDER, trace).join(file_name(trace))
 }
 
-/// The place in the platform's cache for what an extract of another program is converted to.
+/// The folder in the platform's cache for what extracts of another program are converted to.
 pub(super) fn converted(extract: &Path) -> PathBuf {
     cached(CONVERTED_FOLDER, extract)
 }
 
-/// The place of `NAME.json7z` in a folder of the cache.
+/// The folder in the cache for what is made of traces in one folder.
 fn cached(kind: &str, trace: &Path) -> PathBuf {
     let folder = trace.parent().unwrap_or(Path::new(""));
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     let mut hasher = DefaultHasher::new();
     folder.hash(&mut hasher);
     let cache = dirs::cache_dir().unwrap_or_else(std::env::temp_dir);
-    cache
-        .join("handlescope")
-        .join(kind)
-        .join(format!("{:016x}", hasher.finish()))
-        .join(file_name(trace))
+    cache.join("handlescope").join(kind).join(format!("{:016x}", hasher.finish()))
 }
 
 /// `NAME.json7z` in the folder of a trace, where somebody may have put it.

@@ -133,8 +133,7 @@ impl<'a> Frames<'a> {
         for (module, frame) in wanted {
             let (frames, named) = counts.entry(module).or_default();
             *frames += 1;
-            let is_found = memory.get(&frame).is_some_and(|chain| !chain.is_empty());
-            *named += usize::from(is_found || !self.stored.get(frame).is_empty());
+            *named += usize::from(memory.get(&frame).is_some_and(|chain| !chain.is_empty()));
         }
         let module = |(row, (frames, named)): (u32, (usize, usize))| {
             Some(ModuleFrames { module: self.modules.get(row as usize)?, frames, named })
