@@ -2,12 +2,17 @@
 
 #![no_main]
 
+use std::path::Path;
+
 use handlescope_fuzz::symbols::{ServerChoice, SymbolPath, SymbolSources};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     let path = SymbolPath::parse(text);
     assert_eq!(path.to_string(), text);
+    let settled = path.based_on(Path::new("/base"));
+    assert_eq!(settled.based_on(Path::new("/other")), settled);
+    assert_eq!(settled.is_empty(), path.is_empty());
     if text.chars().all(|c| c == ';' || c.is_whitespace()) {
         assert!(path.is_empty());
     }

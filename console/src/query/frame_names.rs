@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::MutexGuard;
 
 use handlescope_extract::symbols::{
     FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, ResolvedFrame,
@@ -11,6 +11,7 @@ use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::call_stacks::FrameFigures;
 use super::columns::{Lists, Texts, U32s, U64s};
+use super::frame_memory::FrameMemory;
 use super::managed::{ManagedMethod, UNKNOWN_ASSEMBLY};
 use super::stored_names::StoredNames;
 use crate::cancel::{Cancel, Cancelled};
@@ -29,44 +30,6 @@ pub trait FrameNames {
 pub trait SymbolReports: FrameNames {
     /// About every module that was asked for in this session.
     fn reports(&self) -> Vec<ModuleReport>;
-}
-
-/// The names of frames that were asked for, by row of the frames table; an empty chain has none.
-///
-/// Belongs to one loaded trace and one symbol path: make a new one when either changes.
-#[derive(Debug, Default)]
-pub struct FrameMemory {
-    names: Mutex<HashMap<u32, FrameChain>>,
-    /// What the extract holds itself.
-    stored: OnceLock<StoredNames>,
-    /// Modules with frames whose names come from the extract.
-    served: Mutex<HashSet<ModuleIdentity>>,
-}
-
-impl FrameMemory {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, FrameChain>> {
-        lock(&self.names)
-    }
-
-    fn load(&self, trace: &Trace) -> Result<&StoredNames, ArchiveError> {
-        match self.stored.get() {
-            Some(stored) => Ok(stored),
-            None => {
-                let stored = StoredNames::load(trace)?;
-                Ok(self.stored.get_or_init(|| stored))
-            }
-        }
-    }
-
-    /// Whether the extract had names for frames of a module that no symbol file had.
-    pub fn has_served(&self, module: &ModuleIdentity) -> bool {
-        lock(&self.served).contains(module)
-    }
-}
-
-/// Every entry is whole as soon as it is there.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The frames of a trace.
@@ -179,9 +142,10 @@ impl<'a> Frames<'a> {
                 if chain.is_empty() && cancelled.is_err() {
                     continue;
                 }
-                if let Some(stored) = self.stored.get(frame).filter(|_| chain.is_empty()) {
+                let stored = self.stored.get(frame);
+                if let Some(stored) = stored.filter(|stored| is_better(stored, &chain)) {
                     chain = stored.clone();
-                    lock(&self.memory.served).insert(module.clone());
+                    self.memory.note_served(module);
                 }
                 memory.insert(frame, chain);
             }
@@ -215,6 +179,12 @@ impl<'a> Frames<'a> {
     pub(crate) fn named(&self) -> NamedFrames<'_> {
         NamedFrames { frames: self, memory: self.memory.lock() }
     }
+}
+
+/// Whether the names of an extract tell more than those of a symbol file.
+fn is_better(stored: &FrameChain, found: &FrameChain) -> bool {
+    let has_lines = |chain: &FrameChain| chain.iter().any(|named| named.line.is_some());
+    found.is_empty() || (has_lines(stored) && !has_lines(found))
 }
 
 /// A module, and how many distinct frames lie in it.

@@ -11,6 +11,7 @@ mod events;
 mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod frame_memory;
 mod frame_names;
 mod info;
 mod lifecycle;
@@ -38,7 +39,8 @@ use handlescope_model::Trace;
 
 pub use self::call_stacks::{FrameFigures, StackRow, StacksAnswer, call_stacks};
 pub use self::error::QueryError;
-pub use self::frame_names::{FrameMemory, FrameNames, SymbolReports};
+pub use self::frame_memory::FrameMemory;
+pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
 pub use self::object_ref::{FileAnswer, ObjectRefAnswer, count_by, object_ref};

@@ -377,6 +377,9 @@ mod tests {
             }
             let path = SymbolPath::parse(&text);
             assert_eq!(path.to_string(), text);
+            let settled = path.based_on(Path::new("/base"));
+            assert_eq!(settled.based_on(Path::new("/other")), settled);
+            assert_eq!(settled.is_empty(), path.is_empty());
             assert!(path.folders().iter().all(|(folder, _)| !folder.as_os_str().is_empty()));
             assert!(path.servers().iter().all(|server| is_address(&server.url)), "{text:?}");
             assert!(!path.is_empty() || path.servers().is_empty());

@@ -50,6 +50,7 @@ pub fn replace_table(
         Ok(true)
     })
     .map_err(|error| container(path, &error))?;
+    drop(old);
     new.table(table, frame)?;
     new.finish()
 }

@@ -1,6 +1,6 @@
 //! Writing an archive.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -116,7 +116,10 @@ impl ArchiveWriter {
         let temp = archive.finish().map_err(io)?;
         temp.as_file().sync_all().map_err(io)?;
         let size = temp.as_file().metadata().map_err(io)?.len();
-        temp.persist(&path).map_err(|e| io(e.error))?;
+        if let Err(error) = temp.persist(&path) {
+            // On Windows, this one replaces also what somebody has open.
+            fs::rename(error.file.path(), &path).map_err(io)?;
+        }
         make_readable(&path);
         Ok(size)
     }
