@@ -30,8 +30,8 @@ Exit status: 0 when everything worked, 1 when something failed, 2 when this comm
     disable_help_subcommand = true
 )]
 pub struct Cli {
-    /// Traces to load: extracts (.json7z), or .etl files (also in .zip or .7z), which are extracted
-    /// first; * and ? stand for many files.
+    /// Traces to load: extracts (.json7z, also ETWAnalyzer's, and its .json), or .etl files (also in
+    /// .zip or .7z), which are extracted first; * and ? stand for many files.
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 

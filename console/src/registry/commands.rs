@@ -26,6 +26,8 @@ pub static COMMANDS: &[CommandSpec] = &[
                   of such files, or a pattern like *leak*;!*old* for their names. A trace is \
                   extracted first; the extract is kept as Extract/NAME.json7z beside it and used \
                   again as long as it is up to date. A trace and its extract are loaded once. \
+                  Extracts of ETWAnalyzer (.json7z, or .json with its companions) are loaded, too: \
+                  they are converted once, into the cache folder. \
                   Files that cannot be loaded are named, the others are loaded; when none can, the \
                   session stays as it is.",
         examples: &[

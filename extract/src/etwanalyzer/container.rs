@@ -290,3 +290,23 @@ fn decoder_memory(method: &[u8], properties: &[u8]) -> u64 {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_decoder_is_in_its_properties() {
+        assert_eq!(decoder_memory(&[3, 1, 1], &[0x5D, 0, 0, 0, 2]), 32 << 20);
+        assert_eq!(decoder_memory(&[0x21], &[24]), 16 << 20);
+        assert_eq!(decoder_memory(&[0x21], &[39]), 3 << 30);
+        assert_eq!(decoder_memory(&[0x21], &[40]), u64::from(u32::MAX));
+        assert_eq!(decoder_memory(&[0], &[]), 0);
+    }
+
+    #[test]
+    fn any_part_of_the_plain_form_stands_for_all() {
+        assert_eq!(plain_base(Path::new("x/a.json")), "a");
+        assert_eq!(plain_base(Path::new("x/a_Derived_HandleStacks.json")), "a");
+    }
+}

@@ -26,6 +26,8 @@ mod processes;
 mod progress;
 mod stacks_part;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod time;
 mod trace;
 

@@ -5,7 +5,7 @@ table! {
     EventCounts,
     /// How often one kind of event occurs in the source, kept or not.
     EventCount {
-        /// hook:GGTT, classic:{guid}:{opcode} or manifest:{guid}:{id}.
+        /// hook:GGTT, classic:{guid}:{opcode} or manifest:{guid}:{id}; etwanalyzer:{kind} in an extract of ETWAnalyzer.
         kind: String,
         /// Name, for the kinds this program knows.
         name: Option<String>,

@@ -25,7 +25,7 @@ table! {
         os_build_string: Option<String>,
         /// Product name, as in Windows 8 Pro.
         product: Option<String>,
-        /// Clock of the raw time stamps: qpc, system_time or cpu_cycles.
+        /// Clock of the raw time stamps: qpc, system_time or cpu_cycles; unknown in an extract of ETWAnalyzer.
         clock: String,
         /// Frequency of the performance counter.
         ["ticks per second"] perf_freq: i64,
