@@ -24,7 +24,8 @@ pub struct ResolvedFrame {
     pub offset: u64,
     /// Full path of the source file, if the PDB tells it.
     pub file: Option<Arc<str>>,
-    /// Line in that file, counted from 1.
+    /// Line in that file, counted from 1: that of the instruction in front of the address, which is
+    /// the call in all frames but the innermost one.
     pub line: Option<u32>,
     /// Whether the function is inlined into the next one of the chain.
     pub inlined: bool,
@@ -81,23 +82,44 @@ impl SymcacheNames {
         rvas.iter()
             .map(|rva| {
                 locations.clear();
-                locations.extend(
-                    Some(rva)
-                        .filter(&is_inside)
-                        .map(|&rva| symcache.lookup(rva))
-                        .into_iter()
-                        .flatten(),
-                );
+                let function = Some(*rva).filter(|rva| is_inside(&rva));
+                if let Some(function) = function.and_then(|rva| symcache.lookup(rva).last()) {
+                    find(&symcache, *rva, start_of(&function), &mut locations);
+                }
                 chain(&locations, *rva, &mut texts)
             })
             .collect()
     }
 }
 
+/// Finds what stands at an address in a function that starts at `start`.
+///
+/// Nearly all addresses of stacks are those behind a call, where the next statement begins. The call
+/// itself tells the line and what is inlined, so it is looked up unless the function begins here.
+fn find<'c>(
+    symcache: &'c SymCache<'c>,
+    rva: u64,
+    start: u64,
+    locations: &mut Vec<SourceLocation<'c, 'c>>,
+) {
+    if start < rva {
+        locations.extend(symcache.lookup(rva - 1));
+        if locations.last().is_some_and(|function| start_of(function) == start) {
+            return;
+        }
+        locations.clear();
+    }
+    locations.extend(symcache.lookup(rva));
+}
+
+fn start_of(location: &SourceLocation<'_, '_>) -> u64 {
+    location.function().entry_pc().into()
+}
+
 /// `locations` run from the innermost inlined function to the physical one.
 fn chain(locations: &[SourceLocation<'_, '_>], rva: u64, texts: &mut Texts) -> FrameChain {
     let Some((physical, inlined)) = locations.split_last() else { return FrameChain::default() };
-    let offset = rva.saturating_sub(u64::from(physical.function().entry_pc()));
+    let offset = rva.saturating_sub(start_of(physical));
     let frames = locations.iter().enumerate().map(|(at, location)| ResolvedFrame {
         function: texts.name(location.function().name()),
         offset,
