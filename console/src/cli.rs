@@ -3,6 +3,7 @@
 use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
 
 use handlescope_extract::symbols::ServerChoice;
+use handlescope_model::Table;
 
 use crate::{command::SymbolArgs, expand::with_home, screen::ColorChoice, shell::Shell};
 
@@ -148,6 +149,18 @@ pub enum Action {
     #[command(disable_help_flag = true)]
     ConvertTime(Words),
 
+    /// Describe the tables of an extract: columns, types, units and meanings.
+    #[command(after_help = "Example:\n  handlescope schema objects events")]
+    Schema {
+        /// Tables to describe; all, if none is named.
+        #[arg(value_name = "TABLE", value_parser = table_named)]
+        tables: Vec<Table>,
+
+        /// Print Markdown.
+        #[arg(long)]
+        markdown: bool,
+    },
+
     /// Print a script that teaches a shell to complete handlescope's command lines.
     #[command(after_help = "Example:\n  source <(handlescope completions bash)")]
     Completions {
@@ -166,6 +179,11 @@ pub enum Action {
     /// Print the manual page, in roff.
     #[command(after_help = "Example:\n  handlescope man | man -l -")]
     Man,
+}
+
+fn table_named(name: &str) -> Result<Table, String> {
+    let names = || Table::ALL.map(Table::name).join(", ");
+    Table::named(name).ok_or_else(|| format!("the tables are {}", names()))
 }
 
 /// Words that are read by somebody else.

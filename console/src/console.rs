@@ -12,6 +12,7 @@ use crate::{
     dump::dump,
     error::CommandError,
     expand::with_home,
+    export::export,
     extraction::{StoreNames, extract_files},
     file_filter,
     filter::Wildcard,
@@ -23,6 +24,7 @@ use crate::{
     output::CommandOutput,
     query::FrameMemory,
     render::Clean,
+    schema::schema,
     screen::{ColorChoice, Screen},
     session::{LoadedTrace, Session},
     symbols::{SymbolNotes, store_names},
@@ -119,6 +121,10 @@ impl Console {
             Command::List => list(&self.session, out, screen)?,
             Command::Unload(names) => self.unload(&names)?,
             Command::Dir(args) => folder::list(&args, out, screen)?,
+            Command::Export(args) => {
+                export(&self.session, &args, &self.cancel, messages, out)?;
+            }
+            Command::Schema(args) => schema(&args, out, screen)?,
             Command::ConvertTime(args) => convert_time(&self.session, &args, out, messages)?,
             Command::Extract(args) => self.extract(&args, out, messages)?,
             Command::ChangeFolder(None) => folder::show_current(out)?,

@@ -90,6 +90,14 @@ pub enum CommandError {
         /// Why.
         source: io::Error,
     },
+    /// A file of `.export` cannot be written.
+    #[error("{}: cannot be written: {source}; choose another folder behind .export", .path.display())]
+    Export {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The output cannot be written.
     #[error("cannot write the output: {source}")]
     Output {

@@ -11,13 +11,14 @@ use clap::{CommandFactory, FromArgMatches};
 use handlescope_console::{
     cancel::{self, Cancel, Cancelled},
     cli::{Action, Cli},
-    command::LoadArgs,
+    command::{LoadArgs, SchemaArgs},
     console::Console,
     error::CommandError,
     messages::Messages,
     one_shot::{self, OneShot, Refusal},
     repl,
-    screen::ColorChoice,
+    schema::schema,
+    screen::{ColorChoice, Screen},
     script::{self, Outcome},
     shell,
 };
@@ -88,6 +89,11 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
             for candidate in shell::candidates(&words) {
                 writeln!(out, "{}\t{}", candidate.value, candidate.description)?;
             }
+            return done(out.flush());
+        }
+        Some(Action::Schema { tables, markdown }) => {
+            let args = SchemaArgs { tables, markdown };
+            schema(&args, &mut out, Screen::stdout(cli.color))?;
             return done(out.flush());
         }
         Some(Action::Man) => {

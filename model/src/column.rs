@@ -1,5 +1,7 @@
 //! Columns: their types, and how a vector of Rust values becomes one.
 
+use std::fmt;
+
 use polars::prelude::ListBuilderTrait;
 use polars::prelude::{
     BooleanChunked, Column, DataType, Int32Chunked, Int64Chunked, IntoColumn,
@@ -38,6 +40,21 @@ impl ColumnType {
             Self::Text => DataType::String,
             Self::U32List => DataType::List(Box::new(DataType::UInt32)),
         }
+    }
+}
+
+impl fmt::Display for ColumnType {
+    /// As in the documentation: `bool`, `i64`, `text`, `list of u32`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bool => "bool",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::U32 => "u32",
+            Self::U64 => "u64",
+            Self::Text => "text",
+            Self::U32List => "list of u32",
+        })
     }
 }
 

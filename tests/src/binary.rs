@@ -44,7 +44,9 @@ pub fn sample_hunt() -> String {
     fs::read_to_string(examples().join("leak-hunt.txt")).expect("the script can be read")
 }
 
-fn examples() -> PathBuf {
+/// The folder `examples`.
+#[must_use]
+pub fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
 }
 

@@ -4,6 +4,7 @@ mod display;
 mod dump_words;
 pub(crate) mod entry;
 mod error;
+pub(crate) mod export;
 pub(crate) mod file_entry;
 mod files;
 mod line;
@@ -18,6 +19,7 @@ pub use display::{DisplayArgs, ProcessFormat, StackDisplayArgs, TimeDigits, Time
 pub(crate) use dump_words::DumpWords;
 pub use entry::Entered;
 pub use error::ParseError;
+pub use export::{ExportArgs, ExportFormat, SchemaArgs};
 pub use files::{ConvertTimeArgs, DirArgs, ExtractArgs, LoadArgs};
 pub use line::{Quotes, Token, join, split};
 pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
@@ -39,6 +41,10 @@ pub enum Command {
     Unload(Vec<String>),
     /// `.dir`
     Dir(DirArgs),
+    /// `.export`
+    Export(ExportArgs),
+    /// `.schema`
+    Schema(SchemaArgs),
     /// `.converttime`
     ConvertTime(ConvertTimeArgs),
     /// `.extract`

@@ -5,9 +5,10 @@ use super::{
     extract::EXTRACT,
     files::{CONVERT_TIME, DIR, LOAD},
     symbols::{SYMBOL_PATH, SYMBOLIZE},
+    tables::{EXPORT, SCHEMA},
     views,
 };
-use crate::command::{entry, file_entry, setting, symbols};
+use crate::command::{entry, export, file_entry, setting, symbols};
 
 const FILES: &str = "Files";
 const QUERIES: &str = "Queries";
@@ -134,6 +135,30 @@ pub static COMMANDS: &[CommandSpec] = &[
         ],
         groups: || views(CONVERT_TIME),
         parse: file_entry::convert_time,
+    },
+    CommandSpec {
+        names: &[".export"],
+        group: QUERIES,
+        usage: "FOLDER",
+        arguments: Arguments::Folder,
+        summary: "write the tables of the loaded traces for other programs",
+        details: "One file for each table, for DuckDB, pandas, polars and the like: FOLDER/events.parquet \
+                  and so on, see .schema. Of several traces each has a folder of its own in FOLDER.",
+        examples: &[".export tables", ".export tables -csv -ndjson"],
+        groups: || views(EXPORT),
+        parse: export::export,
+    },
+    CommandSpec {
+        names: &[".schema"],
+        group: QUERIES,
+        usage: "[TABLE…]",
+        arguments: Arguments::Tables,
+        summary: "describe the tables: columns, types, units and meanings",
+        details: "A type with ? has values that are unknown or do not apply. A unit like row of \
+                  objects says that the number counts rows of that table from 0.",
+        examples: &[".schema", ".schema objects events"],
+        groups: || views(SCHEMA),
+        parse: export::schema,
     },
     CommandSpec {
         names: &[".timefmt"],

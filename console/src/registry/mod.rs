@@ -11,6 +11,7 @@ mod stack;
 mod stack_display;
 pub(crate) mod suggest;
 mod symbols;
+mod tables;
 mod topics;
 mod without_effect;
 
@@ -24,8 +25,11 @@ pub use option::{Choice, Doc, Opt, OptionSpec, Take, Texts, ValueKind};
 pub(crate) use option::{process_format, time_format};
 pub(crate) use stack::GROUPS as STACK;
 pub(crate) use symbols::{SERVERS, SYMBOL_PATH, SYMBOLIZE};
+pub(crate) use tables::{EXPORT, SCHEMA};
 pub use topics::{TOPICS, TopicSpec, topic};
 pub(crate) use without_effect::DEBUG;
+
+use handlescope_model::Table;
 
 use crate::command::{Command, Dump, Entered, ParseError};
 
@@ -62,6 +66,8 @@ pub enum Arguments {
     Files,
     /// A folder on disk.
     Folder,
+    /// Tables of a trace.
+    Tables,
     /// Files that are loaded.
     LoadedFiles,
     /// A symbol path.
@@ -86,6 +92,9 @@ impl Arguments {
         match self {
             Arguments::TimeFormat => option::time_words().collect(),
             Arguments::ProcessFormat => option::process_words().collect(),
+            Arguments::Tables => {
+                Table::ALL.iter().map(|table| (table.name(), table.doc())).collect()
+            }
             Arguments::Switch => vec![("1", "on"), ("0", "off")],
             _ => Vec::new(),
         }

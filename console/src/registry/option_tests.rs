@@ -222,7 +222,7 @@ fn for_each_option_of_a_command(check: impl Fn(&CommandSpec, &str, &'static dyn 
             let argument = match (command.name(), option.name()) {
                 (".converttime", "-time") => "",
                 (".converttime", _) => " -time 2",
-                (".symbolize", _) => "",
+                (".symbolize" | ".schema", _) => "",
                 _ => " x",
             };
             check(command, argument, option);

@@ -86,6 +86,7 @@ impl Position<'_> {
             }
             Arguments::Files => self.files(Wanted::Traces),
             Arguments::Folder | Arguments::SymbolPath => self.files(Wanted::Folders),
+            Arguments::Tables => self.words(command.arguments.words()),
             Arguments::LoadedFiles => self.loaded(known),
             Arguments::Topic => self.topics(arguments),
             Arguments::Kind => self.dump(arguments, known),
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(offered(".l"), [".load", ".load+", ".list"]);
         assert_eq!(offered(".DU"), [".dump"]);
         assert_eq!(offered("du"), [".dump"]);
-        assert_eq!(offered(".ex"), [".extract", ".exit"]);
+        assert_eq!(offered(".ex"), [".extract", ".export", ".exit"]);
         assert_eq!(offered(".nonsense "), Vec::<String>::new());
         assert_eq!(offered(".quit "), Vec::<String>::new());
     }

@@ -15,7 +15,7 @@ mod writer;
 pub use error::ArchiveError;
 pub use reader::{MAX_MEMBER_BYTES, Trace};
 pub use replace::replace_table;
-pub use writer::{ArchiveWriter, EncodedTable, TableEncoder};
+pub use writer::{ArchiveWriter, EncodedTable, TableEncoder, write_parquet};
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Writing an archive.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use polars::polars_utils::compression::ZstdLevel;
@@ -150,26 +150,9 @@ impl TableEncoder {
         table: Table,
         mut next: impl FnMut() -> Option<PolarsResult<DataFrame>>,
     ) -> Result<EncodedTable, ArchiveError> {
-        let encode = |source| ArchiveError::Encode { table: table.name(), source };
         let mut content = tempfile::tempfile_in(&self.folder).map_err(|e| self.io(e))?;
-        let schema: Schema =
-            table.columns().iter().map(|c| (c.name.into(), c.dtype.dtype())).collect();
-        let mut parquet = ParquetWriter::new(BufWriter::new(&mut content))
-            .with_compression(ParquetCompression::Zstd(ZstdLevel::try_new(ZSTD_LEVEL).ok()))
-            .with_statistics(StatisticsOptions::empty())
-            .batched(&schema)
-            .map_err(encode)?;
-        while let Some(part) = next() {
-            let part = part.and_then(|p| conform(table, &p)).map_err(encode)?;
-            let mut start = 0;
-            while start < part.height() {
-                let rows = part.slice(start as i64, ROW_GROUP_ROWS);
-                start += rows.height();
-                parquet.write_batch(&rows).map_err(encode)?;
-            }
-        }
-        parquet.finish().map_err(encode)?;
-        drop(parquet);
+        write_parts(table, &mut next, BufWriter::new(&mut content))
+            .map_err(|source| ArchiveError::Encode { table: table.name(), source })?;
         content.seek(SeekFrom::Start(0)).map_err(|e| self.io(e))?;
         Ok(EncodedTable { table, content })
     }
@@ -177,6 +160,39 @@ impl TableEncoder {
     fn io(&self, source: io::Error) -> ArchiveError {
         ArchiveError::Io { path: self.path.clone(), action: "write", source }
     }
+}
+
+/// Writes a table as a Parquet file of its own, encoded like a member of an archive.
+///
+/// # Errors
+/// When the frame does not fit the table, or `out` cannot be written.
+pub fn write_parquet(table: Table, frame: DataFrame, out: impl Write) -> PolarsResult<()> {
+    let mut frame = Some(Ok(frame));
+    write_parts(table, &mut || frame.take(), out)
+}
+
+fn write_parts(
+    table: Table,
+    next: &mut dyn FnMut() -> Option<PolarsResult<DataFrame>>,
+    mut out: impl Write,
+) -> PolarsResult<()> {
+    let schema: Schema = table.columns().iter().map(|c| (c.name.into(), c.dtype.dtype())).collect();
+    let mut parquet = ParquetWriter::new(&mut out)
+        .with_compression(ParquetCompression::Zstd(ZstdLevel::try_new(ZSTD_LEVEL).ok()))
+        .with_statistics(StatisticsOptions::empty())
+        .batched(&schema)?;
+    while let Some(part) = next() {
+        let part = conform(table, &part?)?;
+        let mut start = 0;
+        while start < part.height() {
+            let rows = part.slice(start as i64, ROW_GROUP_ROWS);
+            start += rows.height();
+            parquet.write_batch(&rows)?;
+        }
+    }
+    parquet.finish()?;
+    drop(parquet);
+    Ok(out.flush()?)
 }
 
 /// Puts the columns of a part into the table's order and adds those it lacks.

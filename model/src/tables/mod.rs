@@ -91,116 +91,81 @@ pub use trace::{TraceInfo, TraceInfos};
 
 use crate::ColumnSpec;
 
-/// The tables of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Table {
+/// Declares the tables: their enumeration, names, meanings and columns, from one list.
+macro_rules! tables {
+    ($( #[doc = $doc:literal] $table:ident = $name:literal, $columns:ident; )+) => {
+        /// The tables of a trace.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Table { $( #[doc = $doc] $table, )+ }
+
+        impl Table {
+            /// Every table, in archive order.
+            pub const ALL: [Self; [$( $name, )+].len()] = [ $( Self::$table, )+ ];
+
+            /// The name, as in `module_loads`.
+            pub fn name(self) -> &'static str {
+                match self { $( Self::$table => $name, )+ }
+            }
+
+            /// What its rows are.
+            pub fn doc(self) -> &'static str {
+                match self { $( Self::$table => $doc.trim_ascii_start(), )+ }
+            }
+
+            /// The columns, in their order in the archive.
+            pub fn columns(self) -> &'static [ColumnSpec] {
+                match self { $( Self::$table => $columns::COLUMNS, )+ }
+            }
+        }
+    };
+}
+
+tables! {
     /// One row about the trace itself.
-    Trace,
+    Trace = "trace", TraceInfos;
     /// Processes, one row per lifetime.
-    Processes,
+    Processes = "processes", Processes;
     /// Modules, one row per file identity.
-    Modules,
+    Modules = "modules", Modules;
     /// Where and when modules were mapped.
-    ModuleLoads,
+    ModuleLoads = "module_loads", ModuleLoads;
     /// Names of the object types.
-    ObjectTypes,
+    ObjectTypes = "object_types", ObjectTypes;
     /// Object names, each once.
-    Names,
+    Names = "names", Names;
     /// Kernel objects and mapped views, one row per lifetime.
-    Objects,
+    Objects = "objects", Objects;
     /// What happened to the objects.
-    Events,
+    Events = "events", Events;
     /// Handles open at the end (rundown).
-    ExistingHandles,
+    ExistingHandles = "existing_handles", ExistingHandles;
     /// Handles open at the start (rundown).
-    StartHandles,
+    StartHandles = "start_handles", StartHandles;
     /// Call stacks, each once.
-    Stacks,
+    Stacks = "stacks", Stacks;
     /// Every stack that was recorded, when all were asked for.
-    StackEvents,
+    StackEvents = "stack_events", StackEvents;
     /// Frames, each once.
-    Frames,
+    Frames = "frames", Frames;
     /// Methods of managed code.
-    Methods,
+    Methods = "methods", Methods;
     /// Function names, when they were resolved at extraction.
-    Symbols,
+    Symbols = "symbols", Symbols;
     /// How many events of each kind the source held.
-    EventCounts,
+    EventCounts = "event_counts", EventCounts;
     /// What was lost, damaged or left out.
-    Warnings,
+    Warnings = "warnings", Warnings;
 }
 
 impl Table {
-    /// Every table, in archive order.
-    pub const ALL: [Self; 17] = [
-        Self::Trace,
-        Self::Processes,
-        Self::Modules,
-        Self::ModuleLoads,
-        Self::ObjectTypes,
-        Self::Names,
-        Self::Objects,
-        Self::Events,
-        Self::ExistingHandles,
-        Self::StartHandles,
-        Self::Stacks,
-        Self::StackEvents,
-        Self::Frames,
-        Self::Methods,
-        Self::Symbols,
-        Self::EventCounts,
-        Self::Warnings,
-    ];
-
-    /// The name, as in `module_loads`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Trace => "trace",
-            Self::Processes => "processes",
-            Self::Modules => "modules",
-            Self::ModuleLoads => "module_loads",
-            Self::ObjectTypes => "object_types",
-            Self::Names => "names",
-            Self::Objects => "objects",
-            Self::Events => "events",
-            Self::ExistingHandles => "existing_handles",
-            Self::StartHandles => "start_handles",
-            Self::Stacks => "stacks",
-            Self::StackEvents => "stack_events",
-            Self::Frames => "frames",
-            Self::Methods => "methods",
-            Self::Symbols => "symbols",
-            Self::EventCounts => "event_counts",
-            Self::Warnings => "warnings",
-        }
-    }
-
     /// The archive member that holds the table, as in `module_loads.parquet`.
     pub fn member(self) -> String {
         format!("{}.parquet", self.name())
     }
 
-    /// The columns, in their order in the archive.
-    pub fn columns(self) -> &'static [ColumnSpec] {
-        match self {
-            Self::Trace => TraceInfos::COLUMNS,
-            Self::Processes => Processes::COLUMNS,
-            Self::Modules => Modules::COLUMNS,
-            Self::ModuleLoads => ModuleLoads::COLUMNS,
-            Self::ObjectTypes => ObjectTypes::COLUMNS,
-            Self::Names => Names::COLUMNS,
-            Self::Objects => Objects::COLUMNS,
-            Self::Events => Events::COLUMNS,
-            Self::ExistingHandles => ExistingHandles::COLUMNS,
-            Self::StartHandles => StartHandles::COLUMNS,
-            Self::Stacks => Stacks::COLUMNS,
-            Self::StackEvents => StackEvents::COLUMNS,
-            Self::Frames => Frames::COLUMNS,
-            Self::Methods => Methods::COLUMNS,
-            Self::Symbols => Symbols::COLUMNS,
-            Self::EventCounts => EventCounts::COLUMNS,
-            Self::Warnings => Warnings::COLUMNS,
-        }
+    /// The table of a name, in any case.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.name().eq_ignore_ascii_case(name))
     }
 }
 

@@ -9,13 +9,14 @@ mod columns;
 mod row;
 
 use std::collections::HashSet;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use self::columns::COLUMNS;
 use self::row::{FileFacts, ObjectFacts, Row, What};
 use super::text::StackStyle;
 use crate::command::ObjectRefArgs;
+use crate::file::write_whole;
 use crate::query::{FileAnswer, Listing, ObjectRefAnswer};
 use crate::settings::Display;
 
@@ -33,30 +34,8 @@ pub(super) fn write(
     path: &Path,
 ) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
-    let mut file = temporary_beside(&path)?;
-    let mut out = BufWriter::new(file.as_file_mut());
-    write_to(answer, args, display, &mut out)?;
-    out.flush()?;
-    drop(out);
-    file.persist(&path)?;
+    write_whole(&path, |mut out| write_to(answer, args, display, &mut out))?;
     Ok(path)
-}
-
-/// A file in the same folder, so that it only needs a new name in the end.
-fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".handlescope-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As readable as any other new file, instead of private.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let folder = path.parent().unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such folder"));
-    }
-    builder.tempfile_in(folder)
 }
 
 /// Writes the whole content of the file.

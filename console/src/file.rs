@@ -1,0 +1,45 @@
+//! Files that programs and people read later.
+
+use std::{
+    io::{self, BufWriter, Write},
+    path::Path,
+};
+
+use tempfile::NamedTempFile;
+
+/// Writes a file that takes the place of another one only when it is complete.
+///
+/// # Errors
+/// When it cannot be written, or `content` fails. Then an existing file stays as it was.
+pub(crate) fn write_whole(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut file = temporary_beside(path)?;
+    let mut out = BufWriter::new(file.as_file_mut());
+    content(&mut out)?;
+    out.flush()?;
+    drop(out);
+    file.persist(path)?;
+    Ok(())
+}
+
+/// A file in the same folder, so that it only needs a new name in the end.
+fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".handlescope-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As readable as any other new file, instead of private.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such folder"));
+    }
+    builder.tempfile_in(folder)
+}

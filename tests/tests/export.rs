@@ -1,0 +1,125 @@
+//! `.export`: tables that other programs read.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use handlescope_model::Table;
+use handlescope_tests::binary::{Shell, examples};
+use serde_json::{Deserializer, Value};
+
+fn files(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn names(extensions: &[&str]) -> BTreeSet<String> {
+    let name = |table: Table| extensions.iter().map(move |ext| format!("{}.{ext}", table.name()));
+    Table::ALL.into_iter().flat_map(name).collect()
+}
+
+/// A row for each leaked handle: object id, type, object name, process id, handle.
+type Leaks = BTreeSet<(u64, String, String, u64, String)>;
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// The leaked handles that the console prints.
+fn leaks_of_console(shell: &Shell) -> Leaks {
+    let run = shell.run(&["leaky.etl", "-c", ".dump ObjectRef -Leak -Map 0 -json"]).ok();
+    let document: Value = Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap();
+    let mut leaks = Leaks::new();
+    for object in document["objects"].as_array().unwrap() {
+        let events = object["events"].as_array().unwrap().iter();
+        for event in events.filter(|event| event["leaked"] == true) {
+            leaks.insert((
+                object["id"].as_u64().unwrap(),
+                text(&object["type"]),
+                text(&object["name"]),
+                event["pid"].as_u64().unwrap(),
+                text(&event["handle"]),
+            ));
+        }
+    }
+    leaks
+}
+
+#[test]
+fn every_table_is_written_in_the_formats_asked_for() {
+    let shell = Shell::new();
+    let run = shell.run(&["leaky.etl", "-c", ".export tables"]).ok();
+    assert!(run.stdout.starts_with("tables: 17 tables, "), "{run:?}");
+    assert_eq!(files(&shell.path("tables")), names(&["parquet"]));
+    let run = shell.run(&["leaky.etl", "-c", ".export text -CSV -ndjson"]).ok();
+    assert_eq!(files(&shell.path("text")), names(&["csv", "ndjson"]), "{run:?}");
+    let rows = |name: &str| fs::read_to_string(shell.path("text").join(name)).unwrap();
+    let objects: Vec<Value> =
+        Deserializer::from_str(&rows("objects.ndjson")).into_iter().map(Result::unwrap).collect();
+    assert_eq!(objects.len(), 101);
+    assert_eq!(rows("objects.csv").lines().count(), 102, "a header and the rows");
+    assert_eq!(objects[88]["pointer"], 0xFFFF_9A0C_51E0_8B00_u64, "the object 89");
+}
+
+#[test]
+fn several_traces_have_a_folder_each() {
+    let shell = Shell::new();
+    fs::create_dir(shell.path("other")).unwrap();
+    fs::copy(shell.path("leaky.etl"), shell.path("other/leaky.etl")).unwrap();
+    fs::copy(shell.path("leaky.etl"), shell.path("second.etl")).unwrap();
+    let script = ".load leaky.etl second.etl other/leaky.etl\n.export tables\n";
+    let run = shell.script(&[], script).ok();
+    assert_eq!(run.stdout.lines().count(), 3, "{run:?}");
+    let folders = BTreeSet::from(["leaky", "leaky-2", "second"].map(str::to_owned));
+    assert_eq!(files(&shell.path("tables")), folders);
+    for folder in folders {
+        assert_eq!(files(&shell.path("tables").join(folder)), names(&["parquet"]));
+    }
+    let one = shell.script(&[], ".load leaky.etl second.etl\n.export one -fd *second*\n").ok();
+    assert_eq!(files(&shell.path("one")), names(&["parquet"]), "{one:?}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_an_error_that_names_it() {
+    let shell = Shell::new();
+    fs::write(shell.path("taken"), "").unwrap();
+    let run = shell.run(&["leaky.etl", "-c", ".export taken"]);
+    assert_eq!(run.status, Some(1));
+    assert!(run.stderr.contains("taken: cannot be written: "), "{run:?}");
+    let nothing = shell.run(&["-c", ".export tables"]);
+    assert!(nothing.stderr.contains("no trace is loaded"), "{nothing:?}");
+}
+
+/// `HANDLESCOPE_PYTHON` names an interpreter with the package `duckdb`; CI makes one.
+#[test]
+fn the_leak_query_has_the_same_answer_in_duckdb() {
+    let Some(python) = std::env::var_os("HANDLESCOPE_PYTHON") else {
+        eprintln!("skipped: HANDLESCOPE_PYTHON names no interpreter with duckdb");
+        return;
+    };
+    let shell = Shell::new();
+    let _ = shell.run(&["leaky.etl", "-c", ".export tables"]).ok();
+    let output = Command::new(python)
+        .arg(examples().join("leaks.py"))
+        .args([shell.path("tables").as_os_str(), "--handles".as_ref()])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let rows = Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+    let leaks: Leaks = rows
+        .map(|row| {
+            let row = row.unwrap();
+            (
+                row["id"].as_u64().unwrap(),
+                text(&row["type"]),
+                text(&row["object_name"]),
+                row["pid"].as_u64().unwrap(),
+                text(&row["handle"]),
+            )
+        })
+        .collect();
+    assert_eq!(leaks.len(), 19);
+    assert_eq!(leaks, leaks_of_console(&shell));
+}
