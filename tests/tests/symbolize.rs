@@ -12,7 +12,7 @@ const BY_NAME: &str = ".dump ObjectRef -CreateStack *Session::Connect* -ShowTota
 /// The sample, extracted, without any symbols.
 fn extracted() -> (Shell, PathBuf) {
     let shell = Shell::new();
-    shell.run(&["extract", "leaky.etl", "-o", "."]).ok();
+    let _ = shell.run(&["extract", "leaky.etl", "-o", "."]).ok();
     let extract = shell.path("leaky.json7z");
     (shell, extract)
 }
