@@ -61,6 +61,9 @@ fn names_are_stored_and_nothing_else_changes() {
         let without = answers(&shell, symbols);
         assert_eq!(without.stdout, with_symbols.stdout);
         assert!(!without.stderr.contains("symbol"), "{}", without.stderr);
+        let report = shell.run(&["leaky.json7z", "--symbol-path", symbols, "-c", ".dump Symbols"]);
+        let report = report.ok().stdout;
+        assert_eq!(report.matches("names are stored in the extract; ").count(), 6, "{report}");
     }
 }
 

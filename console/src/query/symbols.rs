@@ -31,6 +31,13 @@ pub struct ModuleSymbols {
     pub report: ModuleReport,
 }
 
+impl ModuleSymbols {
+    /// Whether its names are only those stored in the extract.
+    pub fn is_stored(&self) -> bool {
+        self.named > 0 && !self.report.is_resolved()
+    }
+}
+
 /// Answers `.dump Symbols`, one answer for each trace: looks for the names of all frames.
 ///
 /// # Errors

@@ -79,7 +79,7 @@ impl<'a> ModuleJson<'a> {
             pdb_age: pdb.map(|pdb| pdb.age),
             frames: *frames,
             frames_named: *named,
-            status,
+            status: if symbols.is_stored() { "stored" } else { status },
             symbol_file,
             found_in: report.origin.as_ref().map(place),
             missing_at: missing

@@ -52,7 +52,12 @@ fn cells(module: &ModuleSymbols) -> [String; 5] {
         count(*frames),
         count(*named),
         known(pdb),
-        Clean(&found(report)).to_string(),
+        Clean(&if module.is_stored() {
+            format!("names are stored in the extract; {}", found(report))
+        } else {
+            found(report)
+        })
+        .to_string(),
     ]
 }
 
