@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{Run, Shell, sample_symbols};
 use serde_json::{Value, json};
 use sevenz_rust::{ArchiveEntry, ArchiveWriter, EncoderConfiguration, EncoderMethod};
 
@@ -163,6 +163,47 @@ fn frames_objects_and_times_are_those_of_the_file() {
     assert_eq!(texts[3], named("odd.bin", "x!y"));
     // ETWAnalyzer always writes 0: that is unknown.
     assert_eq!(objects[1]["events"][0]["byte_offset"], Value::Null);
+}
+
+#[test]
+fn symbols_name_what_etw_analyzer_had_none_for_and_the_names_can_be_stored() {
+    let shell = Shell::new();
+    let symbols = sample_symbols();
+    let symbols = symbols.to_str().unwrap();
+    let frames = |run: &Run| -> Vec<Value> {
+        let stacks = first_answer(run)["stacks"].clone();
+        let stacks = stacks.as_object().unwrap().values();
+        stacks.flat_map(|stack| stack.as_array().unwrap().clone()).collect()
+    };
+    let sample = shell.run(&["leaky.etl", "--symbol-path", symbols, "-c", QUESTION]).ok();
+    let sample = frames(&sample);
+    let known = |frame: &&Value| frame["module"] == "leaky.exe" && frame["function"].is_string();
+    let known = sample.iter().find(known).unwrap();
+    let members = Members::default();
+    let members = Members {
+        stacks: members.stacks.replace("0x1A2B", known["rva"].as_str().unwrap()),
+        modules: members.modules.replace(
+            "0f8fad5b-d9cb-469f-a165-70867728950e",
+            "641fc440-82b9-e1ed-4c4c-44205044422e",
+        ),
+        ..members
+    };
+    members.pack(&shell.path("Demo.json7z"), "Demo");
+    let without = frames(&shell.run(&["Demo.json7z", "-c", QUESTION]).ok());
+    let of_leaky = |frames: &[Value]| {
+        frames.iter().find(|frame| frame["module"] == "leaky.exe").unwrap().clone()
+    };
+    assert_eq!(of_leaky(&without)["function"], Value::Null);
+    let with = shell
+        .run(&["Demo.json7z", "--symbol-path", symbols, "-c", QUESTION, "-c", ".symbolize"])
+        .ok();
+    let named = frames(&with);
+    for member in ["function", "offset", "rva"] {
+        assert_eq!(of_leaky(&named)[member], known[member], "{member}");
+    }
+    let again = shell.run(&["Demo.json7z", "-c", QUESTION]).ok();
+    assert!(!again.stderr.contains("converted"), "{again:?}");
+    assert_eq!(frames(&again), named, "those of the text are still there, too");
 }
 
 #[test]
