@@ -129,7 +129,7 @@ pub enum LoadError {
     #[error(transparent)]
     Extract(#[from] ExtractError),
     /// It is an extract of another program that cannot be read.
-    #[error(transparent)]
+    #[error("{}{}", .0, remedy(.0))]
     Import(#[from] ImportError),
     /// What an extract of another program is converted to cannot be written.
     #[error(
@@ -193,6 +193,14 @@ impl CommandError {
     /// Whether the reader of the output has gone, which is no failure.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, CommandError::Output { source } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// What to do about an extract that is not read.
+fn remedy(error: &ImportError) -> &'static str {
+    match error {
+        ImportError::TooLarge { .. } => "; if you trust it, raise the limit with .load -MaxSize",
+        _ => "",
     }
 }
 

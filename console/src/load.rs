@@ -49,7 +49,7 @@ impl Loading {
             let expanded = expand(query, args.recursive, &mut problems);
             loading.errors.extend(problems.into_iter().map(LoadError::from));
             for path in expanded.files {
-                loading.add(path, expanded.is_found, args.all, cancel, messages);
+                loading.add(path, expanded.is_found, args, cancel, messages);
                 // A file that was not finished is no failure.
                 cancel.check()?;
             }
@@ -61,7 +61,7 @@ impl Loading {
         &mut self,
         path: PathBuf,
         is_found: bool,
-        all: bool,
+        args: &LoadArgs,
         cancel: &Cancel,
         messages: &mut Messages<'_>,
     ) {
@@ -72,9 +72,9 @@ impl Loading {
             return;
         }
         self.seen.insert(same, path.clone());
-        match open(path, cancel, messages).and_then(|file| prefetched(file, all)) {
+        match open(path, args, cancel, messages).and_then(|file| prefetched(file, args.all)) {
             Ok(file) => {
-                let (path, how) = (file.path.display(), if all { ", all of it" } else { "" });
+                let (path, how) = (file.path.display(), if args.all { ", all of it" } else { "" });
                 messages.note(format_args!("loaded {path}{how}"));
                 self.files.push(file);
             }
@@ -103,16 +103,18 @@ fn prefetched(file: LoadedTrace, all: bool) -> Result<LoadedTrace, LoadError> {
 /// Opens an extract, or a trace by way of its extract.
 pub fn open(
     path: PathBuf,
+    args: &LoadArgs,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
+    let import = |messages: &mut Messages<'_>| imported(&path, args.max_size, cancel, messages);
     let trace = if is_extract(&path) {
         match Trace::open(&path) {
-            Err(ArchiveError::NotAnExtract { .. }) => imported(&path, cancel, messages)?,
+            Err(ArchiveError::NotAnExtract { .. }) => import(messages)?,
             opened => opened?,
         }
     } else if has_extension(&path, &[PLAIN_EXTENSION]) {
-        imported(&path, cancel, messages)?
+        import(messages)?
     } else if has_extension(&path, TRACE_EXTENSIONS) {
         extracted(&path, cancel, messages)?
     } else {

@@ -424,6 +424,24 @@ fn a_damaged_archive_is_refused_wherever_the_damage_is() {
 }
 
 #[test]
+fn a_part_that_is_too_large_is_refused_unless_it_is_allowed() {
+    let shell = Shell::new();
+    Members::default().pack(&shell.path("Demo.json7z"), "Demo");
+    for (name, content) in Members::default().named("Plain") {
+        fs::write(shell.path(&name), content).unwrap();
+    }
+    for file in ["Demo.json7z", "Plain.json"] {
+        let refused = shell.run(&["-c", &format!(".load -MaxSize 400 {file}")]);
+        assert_eq!(refused.status, Some(1));
+        assert!(
+            refused.stderr.contains("bytes, more than the limit of 400; if you"),
+            "{refused:?}"
+        );
+        shell.run(&["-c", &format!(".load -MaxSize 1MB {file}"), "-c", ".list"]).ok();
+    }
+}
+
+#[test]
 fn a_bomb_costs_neither_time_nor_memory() {
     let shell = Shell::new();
     let mut members = Members::default().named("Bad");

@@ -18,6 +18,8 @@ pub struct LoadArgs {
     pub recursive: bool,
     /// `-all`: read all tables at once.
     pub all: bool,
+    /// `-MaxSize`: largest part of an ETWAnalyzer extract that is read, bytes.
+    pub max_size: Option<u64>,
 }
 
 /// What was typed behind `.dir`.

@@ -26,8 +26,8 @@ pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
 pub use setting::Setting;
 pub use symbols::{SymbolArgs, SymbolPathArgs, SymbolizeArgs};
 pub use tables::{ModuleArgs, ProcessArgs, StackArgs, StatsArgs, SymbolsArgs};
-pub(crate) use values::address;
 pub use values::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
+pub(crate) use values::{address, bytes};
 
 /// A command line that means something.
 #[derive(Debug, Clone, PartialEq)]

@@ -256,7 +256,7 @@ fn whole(text: &str) -> Result<u64, ValueError> {
 }
 
 /// A number of bytes; a fraction is fine when bytes come out (`1.5MB`).
-fn bytes(text: &str) -> Result<u64, ValueError> {
+pub(crate) fn bytes(text: &str) -> Result<u64, ValueError> {
     let (number, scale) = split_unit(text, BYTE_UNITS, "a size (B, KB, KiB, MB, MiB, GB, GiB)")?;
     if scale == 1.0 {
         return whole(number);

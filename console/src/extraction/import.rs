@@ -43,8 +43,11 @@ impl State {
 
 /// Opens what an extract of ETWAnalyzer was converted to, after converting it if that was not done
 /// or the extract has changed since. The extract itself stays as it is.
+///
+/// No part of it may be larger than `max_size`, if that is given.
 pub(crate) fn imported(
     extract: &Path,
+    max_size: Option<u64>,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<Trace, LoadError> {
@@ -58,13 +61,19 @@ pub(crate) fn imported(
         .map_err(|source| LoadError::NoCache { path: output.clone(), source })?;
     let summary = {
         let progress = Progress::new(extract, messages.is_watched(), cancel);
-        import(extract, &output, ImportLimits::default(), &progress)?
+        import(extract, &output, limits(max_size), &progress)?
     };
     remove_older(&folder, &name, &output);
     report::warn(extract, &summary, messages);
     let (extract, line) = (extract.display(), line(&output, &summary));
     messages.note(format_args!("{extract} is ETWAnalyzer's and was converted: {line}"));
     Ok(Trace::open(&output)?)
+}
+
+fn limits(max_size: Option<u64>) -> ImportLimits {
+    let usual = ImportLimits::default();
+    let Some(member_bytes) = max_size else { return usual };
+    ImportLimits { member_bytes, total_bytes: member_bytes.saturating_mul(4), ..usual }
 }
 
 /// What an extract of this name is converted to when it is in a state.

@@ -27,6 +27,16 @@ pub(crate) static LOAD: &[OptionGroup<LoadArgs>] = &[OptionGroup {
         },
         Opt {
             doc: Doc {
+                names: &["-MaxSize"],
+                help: "largest part of an ETWAnalyzer extract that is read",
+                details: "4 GiB unless it is given, and four times as much for all parts of an \
+                          archive: who made it may want to fill your disk.",
+                example: "-MaxSize 20GB examples",
+            },
+            take: Take::Size(|args| &mut args.max_size),
+        },
+        Opt {
+            doc: Doc {
                 names: &["-fd", "-filedir"],
                 help: "may stand in front of a QUERY",
                 details: "ETWAnalyzer has it, so it is accepted; it changes nothing.",

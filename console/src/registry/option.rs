@@ -7,7 +7,7 @@ use handlescope_extract::symbols::ServerChoice;
 use crate::{
     command::{
         CountRange, CountUnit, ProcessFormat, SecondsRange, TimeDigits, TimeFormat, Token, TopN,
-        ValueError, address,
+        ValueError, address, bytes,
     },
     expand::with_home,
     filter::{Filter, FilterError, ProcessFilter},
@@ -55,6 +55,8 @@ pub enum Take<A: 'static> {
     Top(fn(&mut A) -> &mut Option<TopN>),
     /// An address.
     Address(fn(&mut A) -> &mut Option<u64>),
+    /// A number of bytes.
+    Size(fn(&mut A) -> &mut Option<u64>),
     /// One of a few words.
     Choice(&'static [Choice<A>]),
     /// How times are written.
@@ -121,6 +123,8 @@ pub enum ValueKind {
     Top,
     /// An address.
     Address,
+    /// A number of bytes.
+    Size,
     /// One of these words, each with its meaning.
     Choice(Vec<(&'static str, &'static str)>),
     /// A number of digits.
@@ -152,6 +156,7 @@ impl ValueKind {
             ValueKind::Count(CountUnit::Bytes) => "BYTES [MAX]".into(),
             ValueKind::Top => "N [SKIP]".into(),
             ValueKind::Address => "ADDRESS".into(),
+            ValueKind::Size => "BYTES".into(),
             ValueKind::Choice(words) => choice_placeholder(words),
             ValueKind::Digits => "DIGITS".into(),
             ValueKind::File => "FILE".into(),
@@ -172,6 +177,7 @@ impl ValueKind {
             ValueKind::Filter(_)
             | ValueKind::Processes
             | ValueKind::Address
+            | ValueKind::Size
             | ValueKind::Choice(_)
             | ValueKind::Digits
             | ValueKind::File
@@ -241,6 +247,7 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Count(unit, _) => ValueKind::Count(*unit),
             Take::Top(_) => ValueKind::Top,
             Take::Address(_) => ValueKind::Address,
+            Take::Size(_) => ValueKind::Size,
             Take::Choice(words) => {
                 ValueKind::Choice(words.iter().map(|choice| (choice.word, choice.help)).collect())
             }
@@ -280,6 +287,7 @@ impl<A> Opt<A> {
             }
             Take::Top(field) => *field(args) = Some(TopN::parse(first, second)?),
             Take::Address(field) => *field(args) = Some(address(first)?),
+            Take::Size(field) => *field(args) = Some(bytes(first)?),
             Take::Choice(words) => choose(words, first)?(args),
             Take::TimeFormat(field) => *field(args) = Some(time_format(first)?),
             Take::ProcessFormat(field) => *field(args) = Some(process_format(first)?),

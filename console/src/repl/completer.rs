@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn options_of_commands_are_offered_and_folders_where_only_they_are_meant() {
-        assert_eq!(offered(".load -"), ["-recursive", "-all", "-filedir"]);
+        assert_eq!(offered(".load -"), ["-recursive", "-all", "-MaxSize", "-filedir"]);
         assert_eq!(offered(".dir -r -"), ["-od"]);
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("a.etl"), "").expect("a file");

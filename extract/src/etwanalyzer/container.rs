@@ -193,8 +193,9 @@ impl Unpacking<'_, '_> {
         let total = sizes.fold(0u64, |total, (_, entry)| total.saturating_add(entry.size));
         let limits = self.limits;
         if total > limits.total_bytes {
-            let limit = limits.total_bytes;
-            return Err(self.archive(format!("{total} bytes, more than the limit of {limit}")));
+            let (path, limit) = (self.path.to_path_buf(), limits.total_bytes);
+            let member = "and those before it".to_owned();
+            return Err(ImportError::TooLarge { path, member, size: total, limit });
         }
         if total > SMALL_CONTENT && total / packed.max(1) > limits.ratio {
             return Err(self
