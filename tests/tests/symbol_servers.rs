@@ -127,14 +127,19 @@ fn a_dead_server_costs_no_time_and_the_next_one_is_asked() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_waited_for_once() {
-    let server = SymbolServer::start(|_| Answer::Silence);
+fn servers_that_say_nothing_are_waited_for_once_each() {
+    let silent = [(); 2].map(|()| SymbolServer::start(|_| Answer::Silence));
+    let [first, second] = silent.each_ref().map(|server| &server.url);
+    let servers = format!("http://127.0.0.1:9;{first};{second}");
     let (shell, start) = (Shell::new(), Instant::now());
-    let run = ask(&shell, &server.url, &[STACK, ".dump ObjectRef -Leak -ShowStack"]);
+    let run = ask(&shell, &servers, &[STACK, ".dump ObjectRef -Leak -ShowStack"]);
+    // 20 seconds each.
     assert!(start.elapsed() < Duration::from_secs(100), "{run:?}");
     assert!(run.stderr.contains("leaky.exe") && run.stdout.contains("leaky.exe+0x"), "{run:?}");
-    // As many as are asked for at once, and none of them again.
-    assert!(server.asked().len() <= 8, "{:?}", server.asked());
+    for server in &silent {
+        // As many as are asked for at once, and none of them again.
+        assert!(server.asked().len() <= 8, "{:?}", server.asked());
+    }
 }
 
 #[test]

@@ -20,8 +20,8 @@ pub(crate) static SYMBOL_PATH: &[OptionGroup<SymbolPathArgs>] = &[
                 names: &["-retry"],
                 help: "look again for symbols that were not found",
                 details: "What a server does not have is remembered for a week, also in other \
-                          sessions, and one that gives no answer is not asked again in this one. \
-                          This forgets both.",
+                          sessions, and one that gives no answer or is too slow is not asked \
+                          again in this one. This forgets both.",
                 example: "-retry",
             },
             take: Take::Switch(|args| &mut args.retry),

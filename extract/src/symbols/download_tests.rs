@@ -3,7 +3,6 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Instant;
 
 use super::fixture::{cabinet, gzip};
 use super::test_server::*;
@@ -138,37 +137,6 @@ fn a_length_that_is_not_the_body_s_is_a_failure_or_a_damaged_file() {
 }
 
 #[test]
-fn a_slow_server_is_waited_for_as_long_as_it_makes_progress() {
-    if behind_proxy() {
-        return;
-    }
-    let server =
-        Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).dripping(100, Duration::from_millis(5)));
-    let cache = Cache::new();
-    assert!(is_named(&cache.session(&[&server]), "a.pdb"));
-    assert!(cache.holds("a.pdb"));
-}
-
-#[test]
-fn a_server_that_stops_or_drips_for_ever_is_given_up() {
-    if behind_proxy() {
-        return;
-    }
-    let stops = Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).cut(700).then_hang());
-    let drips =
-        Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).dripping(1, Duration::from_millis(500)));
-    for server in [&stops, &drips] {
-        let cache = Cache::new();
-        let symbolizer = cache.symbolizer(&[&server.url], TIMEOUT);
-        let start = Instant::now();
-        assert!(!is_named(&symbolizer, "a.pdb"));
-        assert!(start.elapsed() < PATIENCE);
-        assert!(last_failure(&symbolizer).contains("stopped"), "{:?}", symbolizer.report());
-        assert_eq!(cache.left_overs("a.pdb").len(), 2, "what is there stays");
-    }
-}
-
-#[test]
 fn what_is_too_large_is_refused_however_it_is_sent() {
     if behind_proxy() {
         return;
@@ -232,14 +200,6 @@ impl SymbolObserver for Witness {
     fn is_cancelled(&self) -> bool {
         *self.is_cancelled.lock().expect("whole")
     }
-}
-
-fn modules(names: &[String]) -> Vec<ModuleIdentity> {
-    names.iter().map(|name| pdb().module(name)).collect()
-}
-
-fn names(count: usize) -> Vec<String> {
-    (0..count).map(|number| format!("{number}.pdb")).collect()
 }
 
 #[test]
@@ -309,25 +269,6 @@ fn what_is_in_a_folder_is_not_asked_for() {
     assert!(is_named(&symbolizer, "a.pdb"));
     let origin = Some(Origin::Folder(folder.path().to_owned()));
     assert_eq!(last_report(&symbolizer).origin, origin);
-}
-
-#[test]
-fn of_many_modules_only_one_tells_that_the_server_is_dead() {
-    if behind_proxy() {
-        return;
-    }
-    let server = Server::start(|_| Reply::silence());
-    let symbolizer = Cache::new().symbolizer(&[&server.url], TIMEOUT);
-    let (names, start) = (names(100), Instant::now());
-    symbolizer.prepare(&modules(&names), &NoSymbolObserver);
-    for name in &names {
-        assert!(!is_named(&symbolizer, name));
-    }
-    assert!(start.elapsed() < PATIENCE);
-    assert!(server.requests() <= 8);
-    let reports = symbolizer.report();
-    assert_eq!(reports.iter().map(|report| report.failures.len()).sum::<usize>(), 1);
-    assert_eq!(reports.iter().map(|report| report.skipped.len()).sum::<usize>(), 99);
 }
 
 #[test]

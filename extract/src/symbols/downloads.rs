@@ -1,7 +1,9 @@
 //! PDBs from symbol servers: many at once, each once a session.
 //!
-//! A server that can not be reached, or is silent for the whole time-out, is not asked again: a
-//! session looks for hundreds of modules and must not wait for each of them.
+//! A server that can not be reached, is silent for the whole time-out or sends too slowly, is given
+//! up: it is not asked again, and whoever still waits for its answer stops. A session looks for
+//! hundreds of modules and must not wait for each of them; so each dead server costs its time-out
+//! once, however many modules there are and wherever it is in the path.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -34,8 +36,7 @@ const MAX_FAILURES: usize = 8;
 pub(super) struct Downloads {
     servers: Vec<Server>,
     hosts: Vec<String>,
-    patience: Duration,
-    max_bytes: u64,
+    options: SymbolizerOptions,
     missing: MissingFiles,
     session: Mutex<Session>,
     /// Made for the first download. Whoever downloads holds the lock.
@@ -79,8 +80,7 @@ impl Downloads {
         Self {
             hosts: path.hosts(),
             missing: MissingFiles::new(list, options.missing_for),
-            patience: options.download_timeout,
-            max_bytes: options.max_file_bytes,
+            options: options.clone(),
             servers,
             session: Mutex::default(),
             client: Mutex::default(),
@@ -220,23 +220,25 @@ impl Downloads {
         let Some(cache) = server.caches.first() else {
             return Err(Failure::Failed("there is no folder to keep downloads in".to_owned()));
         };
+        let folder = install::folder(cache, key);
+        let target = folder.join(&name);
+        let is_given_up = || self.is_given_up(&server.url);
+        let request =
+            Request { url: &url, target: &target, magic: form.magic(), is_given_up: &is_given_up };
         if form == Form::Pointer {
-            let text = transfer.bytes(&url, pointer::MAX_BYTES).await?;
+            let text = transfer.bytes(&request, pointer::MAX_BYTES).await?;
             let source = pointer::Source::Server { hosts: &self.hosts };
             return pointer::follow(&text, &source).map_err(|reason| {
                 Failure::File(SymbolFileError::Pointer { path: PathBuf::from(url), reason })
             });
         }
-        let folder = install::folder(cache, key);
-        let target = folder.join(&name);
-        let request = Request { url: &url, target: &target, magic: form.magic() };
         let received = transfer.file(&request, progress).await?;
         let install = Install {
             form,
             caches: server.caches.clone(),
             key: key.clone(),
             pdb: pdb.clone(),
-            max_bytes: self.max_bytes,
+            max_bytes: self.options.max_file_bytes,
             shown: PathBuf::from(url),
         };
         // Unpacking and checking take their time, in which other downloads go on.
@@ -300,7 +302,7 @@ impl Downloads {
     fn connect(&self) -> Result<Client, String> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
-        let transfer = Transfer::new(self.patience, self.max_bytes)?;
+        let transfer = Transfer::new(&self.options)?;
         Ok(Client { transfer, runtime: Some(runtime) })
     }
 }

@@ -32,7 +32,8 @@
 //! 1. a PDB in a local place of the symbol path: a cache, a store or a plain folder;
 //! 2. a symcache in the path's cache folder, although its PDB is gone;
 //! 3. a PDB from a server, which only a path with `srv*…*https://…` asks. What a server does not
-//!    have is remembered for some days; what broke off is continued;
+//!    have is remembered for some days; what broke off is continued; a server that is dead or too
+//!    slow is given up;
 //! 4. the exports of the image, if it lies in a local place, for addresses in exported functions.
 //!
 //! A PDB counts only if its own GUID and age are those in the trace, wherever it was found, and an
@@ -60,6 +61,7 @@ mod missing;
 mod module;
 mod names;
 mod observer;
+mod pace;
 mod partial;
 mod path;
 mod pdb;
@@ -70,6 +72,8 @@ mod report;
 mod search;
 #[cfg(test)]
 mod server_tests;
+#[cfg(test)]
+mod slow_server_tests;
 mod sources;
 mod symcache;
 #[cfg(test)]
@@ -87,6 +91,7 @@ use std::time::Duration;
 pub use self::identity::{ModuleIdentity, PdbIdentity};
 pub use self::module::{FrameChain, ResolvedFrame};
 pub use self::observer::{DownloadEnd, NoSymbolObserver, SymbolObserver};
+pub use self::pace::MinSpeed;
 pub use self::path::SymbolPath;
 pub use self::report::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure, SymbolFileError};
 pub use self::sources::{ServerChoice, SymbolSources, SymbolSourcesError};
@@ -110,8 +115,11 @@ pub struct SymbolizerOptions {
     /// Folder for converted symcaches; by default the first cache folder of the symbol path, else
     /// `handlescope` in the platform's cache folder.
     pub symcache_folder: Option<PathBuf>,
-    /// How long a server may make no progress.
+    /// How long a server may take to answer, and then to send nothing. One that takes longer is
+    /// not asked again in this session.
     pub download_timeout: Duration,
+    /// The slowest download that is waited for.
+    pub min_speed: MinSpeed,
     /// The largest file that is downloaded or unpacked, in bytes.
     pub max_file_bytes: u64,
     /// How long a server is not asked again for what it did not have.
@@ -123,6 +131,7 @@ impl Default for SymbolizerOptions {
         Self {
             symcache_folder: None,
             download_timeout: Duration::from_secs(20),
+            min_speed: MinSpeed::default(),
             max_file_bytes: 4 << 30,
             missing_for: Duration::from_hours(7 * 24),
         }
@@ -169,8 +178,8 @@ impl Symbolizer {
         self.search.prepare(modules, observer);
     }
 
-    /// Looks again for what was not found, also on servers that did not have it or gave no answer,
-    /// in this session and before.
+    /// Looks again for what was not found, also on servers that did not have it or were given up, in
+    /// this session and before.
     pub fn forget_missing(&self) {
         self.search.forget_missing();
     }

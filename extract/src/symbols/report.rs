@@ -246,7 +246,7 @@ impl ModuleReport {
             .iter()
             .map(|SearchFailure { place, reason }| format!("{place}: {reason}"));
         let skipped =
-            self.skipped.iter().map(|place| format!("{place}: not asked again, it gave no answer"));
+            self.skipped.iter().map(|place| format!("{place}: not asked again, it was given up"));
         let unsaved = self.unsaved.iter().map(|error| Chain(error.as_ref()).to_string());
         failures.chain(skipped).chain(self.refusals()).chain(unsaved)
     }

@@ -250,6 +250,14 @@ pub(super) fn pdb() -> TestPdb {
     TestPdb::new(&[(0x1010, "NtOpen")])
 }
 
+pub(super) fn modules(names: &[String]) -> Vec<ModuleIdentity> {
+    names.iter().map(|name| pdb().module(name)).collect()
+}
+
+pub(super) fn names(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{number}.pdb")).collect()
+}
+
 pub(super) fn is_named(symbolizer: &Symbolizer, pdb_name: &str) -> bool {
     symbolizer.resolve(&pdb().module(pdb_name), &[0x1010]).iter().any(|chain| !chain.is_empty())
 }

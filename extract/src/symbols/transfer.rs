@@ -11,8 +11,10 @@ use reqwest::header::{
 };
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
+use super::SymbolizerOptions;
+use super::pace::{MinSpeed, Pace, after};
 use super::partial::{Partial, Received, Source};
 use super::report::{Chain, SymbolFileError};
 
@@ -21,16 +23,17 @@ const MAX_REQUESTS: usize = 8;
 /// A machine that is there takes a connection at once.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 const MAX_REDIRECTS: usize = 10;
-/// What counts as progress within the time-out. Less is no better than silence.
-const MIN_PROGRESS: u64 = 4096;
+/// How often whoever waits for an answer looks whether others gave the server up.
+const TICK: Duration = Duration::from_millis(100);
 
 const NO_ANSWER: &str = "no answer in time";
 
 /// How files are transferred.
 pub(super) struct Transfer {
     client: Client,
-    /// How long a server may make no progress.
+    /// How long a server may take to answer, and then to send nothing.
     patience: Duration,
+    min_speed: MinSpeed,
     max_bytes: u64,
 }
 
@@ -41,7 +44,7 @@ pub(super) enum Failure {
     Missing,
     /// The server answered, and not as hoped.
     Failed(String),
-    /// The server gave no answer.
+    /// The server gave no answer, or sends so little that nobody can wait for it.
     Silent(String),
     /// The file is of no use, or could not be written.
     File(SymbolFileError),
@@ -57,6 +60,8 @@ pub(super) struct Request<'a> {
     pub(super) target: &'a Path,
     /// The first bytes of every such file, so that a web page is not taken for one.
     pub(super) magic: &'a [u8],
+    /// Whether others waited for the server long enough.
+    pub(super) is_given_up: &'a dyn Fn() -> bool,
 }
 
 /// How the body of a response ended.
@@ -66,7 +71,8 @@ enum Body {
 }
 
 impl Transfer {
-    pub(super) fn new(patience: Duration, max_bytes: u64) -> Result<Self, String> {
+    pub(super) fn new(options: &SymbolizerOptions) -> Result<Self, String> {
+        let patience = options.download_timeout;
         let client = Client::builder()
             .user_agent(concat!("handlescope/", env!("CARGO_PKG_VERSION")))
             // As symsrv does, because of https://github.com/seanmonstar/reqwest/issues/1761
@@ -75,7 +81,8 @@ impl Transfer {
             .redirect(Policy::custom(follow_redirect))
             .build()
             .map_err(|error| Chain(&error).to_string())?;
-        Ok(Self { client, patience, max_bytes })
+        let (min_speed, max_bytes) = (options.min_speed, options.max_file_bytes);
+        Ok(Self { client, patience, min_speed, max_bytes })
     }
 
     /// Gets a file; `progress` is told the bytes so far and in all.
@@ -86,18 +93,27 @@ impl Transfer {
     ) -> Result<Received, Failure> {
         let mut partial = Partial::left_over(request.target, request.url);
         let mut reason = String::new();
+        // Of all requests together, as else each could bring one byte.
+        let mut pace = None;
         for _ in 0..MAX_REQUESTS {
             if let Some(whole) = partial.take_if(|partial| is_whole(partial)) {
                 return Ok(whole.finish());
             }
-            let response = self.send(self.request(request.url, partial.as_ref())).await?;
+            let asking = self.request(request.url, partial.as_ref());
+            let response = self.send(asking, request.is_given_up).await?;
             let (mut open, before) = match self.begin(&response, request, partial.take())? {
                 Some(open) => open,
                 None => continue,
             };
-            match self.body(response, request, &mut open, progress).await {
+            let pace = pace.get_or_insert_with(|| Pace::new(self.min_speed, self.patience));
+            match self.body(response, request, &mut open, pace, progress).await {
                 Ok(Body::Complete) => return Ok(open.finish()),
-                Ok(Body::BrokeOff(cause)) => reason = cause,
+                Ok(Body::BrokeOff(cause)) => {
+                    reason = cause;
+                    if let Some(verdict) = pace.verdict() {
+                        return Err(Failure::Silent(verdict));
+                    }
+                }
                 Err(Failure::File(error)) => {
                     open.discard();
                     return Err(Failure::File(error));
@@ -113,10 +129,14 @@ impl Transfer {
     }
 
     /// Gets a small file.
-    pub(super) async fn bytes(&self, url: &str, max_bytes: u64) -> Result<Vec<u8>, Failure> {
-        let mut response = self.send(self.client.get(url)).await?;
+    pub(super) async fn bytes(
+        &self,
+        request: &Request<'_>,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut response = self.send(self.client.get(request.url), request.is_given_up).await?;
         check_status(response.status())?;
-        let deadline = Instant::now() + self.patience;
+        let deadline = after(Instant::now(), self.patience);
         let mut bytes = Vec::new();
         while let Some(chunk) = timeout_at(deadline, response.chunk())
             .await
@@ -145,14 +165,23 @@ impl Transfer {
         request
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        match timeout(self.patience, request.send()).await {
-            Err(_) => Err(Failure::Silent(NO_ANSWER.to_owned())),
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) if error.is_connect() || error.is_timeout() => {
-                Err(Failure::Silent(Chain(&error.without_url()).to_string()))
+    async fn send(
+        &self,
+        request: RequestBuilder,
+        is_given_up: &dyn Fn() -> bool,
+    ) -> Result<Response, Failure> {
+        let deadline = after(Instant::now(), self.patience);
+        let mut sending = std::pin::pin!(request.send());
+        loop {
+            let tick = deadline.min(Instant::now() + TICK);
+            match timeout_at(tick, sending.as_mut()).await {
+                Err(_) if is_given_up() || Instant::now() >= deadline => {
+                    return Err(Failure::Silent(NO_ANSWER.to_owned()));
+                }
+                Err(_) => {}
+                Ok(Ok(response)) => return Ok(response),
+                Ok(Err(error)) => return Err(unsent(error)),
             }
-            Ok(Err(error)) => Err(Failure::Failed(Chain(&error.without_url()).to_string())),
         }
     }
 
@@ -197,17 +226,21 @@ impl Transfer {
         mut response: Response,
         request: &Request<'_>,
         partial: &mut Partial,
+        pace: &mut Pace,
         progress: &dyn Fn(u64, Option<u64>),
     ) -> Result<Body, Failure> {
         let total = partial.source().total;
         let magic: &[u8] =
             if partial.source().encoding.is_empty() { request.magic } else { &[0x1f, 0x8b] };
         let mut start = Vec::new();
-        let (mut deadline, mut since) = (Instant::now() + self.patience, partial.len());
+        pace.answered();
         progress(partial.len(), total);
         loop {
-            let chunk = match timeout_at(deadline, response.chunk()).await {
-                Err(_) => return Err(Failure::Silent("it stopped in the middle of a file".into())),
+            let chunk = match timeout_at(pace.deadline(), response.chunk()).await {
+                Err(_) => match pace.verdict() {
+                    Some(verdict) => return Err(Failure::Silent(verdict)),
+                    None => continue,
+                },
                 Ok(Err(error)) => {
                     return Ok(Body::BrokeOff(Chain(&error.without_url()).to_string()));
                 }
@@ -224,10 +257,8 @@ impl Transfer {
                 return Err(self.too_large(request));
             }
             partial.append(&chunk).map_err(unwritten(request))?;
+            pace.came(chunk.len());
             progress(partial.len(), total);
-            if partial.len() - since >= MIN_PROGRESS {
-                (deadline, since) = (Instant::now() + self.patience, partial.len());
-            }
         }
         Ok(match total {
             Some(total) if total != partial.len() => {
@@ -296,6 +327,12 @@ fn content_range(headers: &HeaderMap) -> Option<(u64, u64)> {
     let (range, all) =
         headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?.split_once('/')?;
     Some((range.split_once('-')?.0.parse().ok()?, all.parse().ok()?))
+}
+
+fn unsent(error: reqwest::Error) -> Failure {
+    let is_silent = error.is_connect() || error.is_timeout();
+    let reason = Chain(&error.without_url()).to_string();
+    if is_silent { Failure::Silent(reason) } else { Failure::Failed(reason) }
 }
 
 fn unwritten(request: &Request<'_>) -> impl Fn(io::Error) -> Failure {

@@ -1,0 +1,145 @@
+//! Whether a download is fast enough to be waited for.
+//!
+//! A server that sends a byte now and then is no better than one that is silent, but it never runs
+//! into a time-out. So bytes are counted, too, and go on being counted when a download breaks off
+//! and is continued.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The slowest download that is waited for.
+///
+/// A slower one is ended, what came is kept for the next time, and its server is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MinSpeed {
+    /// Bytes per second on average, as they are sent. 0 waits for everything that is not silent.
+    pub bytes_per_second: u64,
+    /// The time over which that is measured.
+    pub over: Duration,
+}
+
+impl Default for MinSpeed {
+    /// 1 KiB a second over 30 seconds.
+    fn default() -> Self {
+        Self { bytes_per_second: 1 << 10, over: Duration::from_secs(30) }
+    }
+}
+
+impl MinSpeed {
+    /// What comes within the time at this speed.
+    fn bytes(self) -> u128 {
+        let bytes = u128::from(self.bytes_per_second).saturating_mul(self.over.as_nanos());
+        bytes / Duration::from_secs(1).as_nanos()
+    }
+}
+
+/// The progress of one download.
+///
+/// The time starts anew with every portion that is as large as what has to come within it. So a
+/// download that is always fast enough is never ended, and one that gets too slow ends in time.
+pub(super) struct Pace {
+    min_speed: MinSpeed,
+    /// How long nothing at all may come.
+    patience: Duration,
+    portion_start: Instant,
+    portion: u64,
+    last_sign: Instant,
+}
+
+impl Pace {
+    pub(super) fn new(min_speed: MinSpeed, patience: Duration) -> Self {
+        let now = Instant::now();
+        Self { min_speed, patience, portion_start: now, portion: 0, last_sign: now }
+    }
+
+    /// The server answered, and has yet to send something.
+    pub(super) fn answered(&mut self) {
+        self.last_sign = Instant::now();
+    }
+
+    pub(super) fn came(&mut self, bytes: usize) {
+        self.last_sign = Instant::now();
+        self.portion += bytes as u64;
+        if u128::from(self.portion) >= self.min_speed.bytes() {
+            (self.portion_start, self.portion) = (self.last_sign, 0);
+        }
+    }
+
+    /// Until when something has to come.
+    pub(super) fn deadline(&self) -> Instant {
+        self.portion_ends().map_or(self.silence_ends(), |end| end.min(self.silence_ends()))
+    }
+
+    /// Why there is nothing more to be waited for, if so.
+    pub(super) fn verdict(&self) -> Option<String> {
+        let Self { min_speed: MinSpeed { over, .. }, portion, .. } = self;
+        let now = Instant::now();
+        if now >= self.silence_ends() {
+            Some("it stopped in the middle of a file".to_owned())
+        } else if self.portion_ends().is_some_and(|end| now >= end) {
+            Some(format!("it is too slow, {portion} bytes in {over:?}; what came is kept"))
+        } else {
+            None
+        }
+    }
+
+    fn silence_ends(&self) -> Instant {
+        after(self.last_sign, self.patience)
+    }
+
+    /// `None` if any speed will do.
+    fn portion_ends(&self) -> Option<Instant> {
+        (self.min_speed.bytes() > 0).then(|| after(self.portion_start, self.min_speed.over))
+    }
+}
+
+/// A time that can not be told is one that nobody lives to see.
+pub(super) fn after(start: Instant, time: Duration) -> Instant {
+    start.checked_add(time).unwrap_or(start + Duration::from_hours(24 * 365))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_hours(1);
+
+    /// Past any time of the measurement.
+    fn outlast(min_speed: MinSpeed) {
+        std::thread::sleep(min_speed.over + Duration::from_millis(1));
+    }
+
+    #[test]
+    fn what_is_slower_than_allowed_is_ended_with_the_figures() {
+        let min_speed = MinSpeed { bytes_per_second: 1000, over: Duration::from_millis(20) };
+        let mut pace = Pace::new(min_speed, PATIENCE);
+        pace.came(19);
+        outlast(min_speed);
+        let reason = pace.verdict().expect("too slow");
+        assert_eq!(reason, "it is too slow, 19 bytes in 20ms; what came is kept");
+        pace.came(1);
+        assert!(pace.portion == 0 && pace.portion_start == pace.last_sign, "time starts anew");
+    }
+
+    #[test]
+    fn silence_is_told_apart() {
+        let mut pace = Pace::new(MinSpeed::default(), Duration::from_millis(5));
+        pace.came(1 << 20);
+        std::thread::sleep(Duration::from_millis(6));
+        assert!(pace.deadline() < Instant::now());
+        assert!(pace.verdict().is_some_and(|reason| reason.contains("stopped")));
+    }
+
+    #[test]
+    fn no_speed_at_all_may_be_asked_for() {
+        let min_speed = MinSpeed { bytes_per_second: 0, over: Duration::from_millis(1) };
+        let mut pace = Pace::new(min_speed, PATIENCE);
+        outlast(min_speed);
+        pace.answered();
+        assert_eq!(pace.verdict(), None);
+        let endless =
+            Pace::new(MinSpeed { over: Duration::MAX, ..MinSpeed::default() }, Duration::MAX);
+        assert!(endless.deadline() > Instant::now() && endless.verdict().is_none());
+    }
+}
