@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::data::unpack;
 use serde_json::{Value, json};
 use sevenz_rust::{ArchiveEntry, ArchiveWriter, EncoderConfiguration, EncoderMethod};
 
@@ -421,6 +422,37 @@ fn a_damaged_archive_is_refused_wherever_the_damage_is() {
     fs::write(&path, &bad).unwrap();
     let error = refusal(&shell, "Bad.json7z");
     assert!(error.contains("member Bad_Derived_Handle.json cannot be unpacked"), "{error}");
+}
+
+#[test]
+fn an_extract_of_ours_is_not_believed_more() {
+    let shell = Shell::new();
+    shell.run(&["extract", "leaky.etl", "-o", "."]).ok();
+    fs::rename(shell.path("leaky.json7z"), shell.path("ours.7z")).unwrap();
+    let unpacked = unpack(&shell.path("ours.7z"));
+    let mut members: Vec<(String, Vec<u8>)> = fs::read_dir(unpacked.path())
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    for (name, said) in [
+        ("../events.parquet", "leads out of the archive"),
+        ("/events.parquet", "absolute name"),
+        ("events.parquet", "is there twice"),
+    ] {
+        members.push((name.to_owned(), b"x".to_vec()));
+        pack(&shell.path("bad.json7z"), &members);
+        let error = refusal(&shell, "bad.json7z");
+        assert!(error.contains(said) && error.contains("the archive is refused"), "{error}");
+        members.pop();
+    }
+    members.push(("more.parquet".into(), vec![0; 80 << 20]));
+    pack_with(&shell.path("bad.json7z"), &members, EncoderMethod::LZMA2);
+    let error = refusal(&shell, "bad.json7z");
+    assert!(error.contains("bytes claim to hold 83"), "{error}");
 }
 
 #[test]

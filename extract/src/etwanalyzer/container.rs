@@ -1,18 +1,17 @@
 //! The parts of an extract, from an archive or from files side by side.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use handlescope_model::{HeaderBudget, is_bomb, refused_name};
 use sevenz_rust::{Archive, BlockDecoder, Password};
 
-use super::budget::Budget;
 use super::document::Document;
 use super::error::ImportError;
-use super::limits::{ImportLimits, SMALL_CONTENT};
-use super::members::{DERIVED, Part, find, suspicion};
+use super::limits::ImportLimits;
+use super::members::{DERIVED, Part, find};
 use super::progress::Progress;
 use crate::extraction::ExtractObserver;
 
@@ -116,7 +115,7 @@ impl Unpacking<'_, '_> {
         let open = |source| ImportError::Open { path: self.path.to_path_buf(), source };
         let file = File::open(self.path).map_err(open)?;
         let packed = file.metadata().map_err(open)?.len();
-        let budget = Budget::for_header();
+        let budget = HeaderBudget::default();
         let mut source = BufReader::new(budget.watch(file));
         let archive = Archive::read(&mut source, &Password::empty())
             .map_err(|error| self.archive(error.to_string()))?;
@@ -143,20 +142,12 @@ impl Unpacking<'_, '_> {
 
     /// The members that are read, by their place in the archive.
     fn choose(&self, archive: &Archive) -> Result<Vec<(Part, usize)>, ImportError> {
-        let mut seen = HashSet::new();
+        if let Some((member, reason)) = refused_name(archive) {
+            let (path, member) = (self.path.to_path_buf(), member.to_owned());
+            return Err(ImportError::Name { path, member, reason });
+        }
         let mut names = Vec::new();
         for entry in &archive.files {
-            let refuse = |reason| ImportError::Name {
-                path: self.path.to_path_buf(),
-                member: entry.name.clone(),
-                reason,
-            };
-            if let Some(reason) = suspicion(&entry.name) {
-                return Err(refuse(reason));
-            }
-            if !seen.insert(entry.name.as_str()) {
-                return Err(refuse("is there twice"));
-            }
             if !entry.is_directory && !entry.name.contains(['/', '\\']) {
                 names.push(entry.name.as_str());
             }
@@ -197,7 +188,7 @@ impl Unpacking<'_, '_> {
             let member = "and those before it".to_owned();
             return Err(ImportError::TooLarge { path, member, size: total, limit });
         }
-        if total > SMALL_CONTENT && total / packed.max(1) > limits.ratio {
+        if is_bomb(packed, total) {
             return Err(self
                 .archive(format!("{packed} bytes claim to hold {total}, which no extract does")));
         }

@@ -7,9 +7,6 @@ pub struct ImportLimits {
     pub member_bytes: u64,
     /// Bytes that may have to be unpacked in all, those of members nobody wants included.
     pub total_bytes: u64,
-    /// How many times its packed size the content may have, once it is large. JSON of handles has
-    /// 20 to 100; zeros have thousands.
-    pub ratio: u64,
     /// Memory a decoder of the archive may ask for, bytes.
     pub decoder_bytes: u64,
     /// Longest string in a member, bytes.
@@ -23,13 +20,9 @@ impl Default for ImportLimits {
         Self {
             member_bytes: 4 << 30,
             total_bytes: 16 << 30,
-            ratio: 1000,
             decoder_bytes: 2 << 30,
             string_bytes: 16 << 20,
             depth: 64,
         }
     }
 }
-
-/// Content below this size may be packed as well as it likes.
-pub(super) const SMALL_CONTENT: u64 = 64 << 20;

@@ -7,7 +7,6 @@
 //! What the files cannot tell stays unknown: the process that got a duplicated handle, addresses
 //! of modules and frames, counts of other events, the clock.
 
-mod budget;
 mod container;
 mod document;
 mod encoding;

@@ -48,6 +48,16 @@ pub enum ArchiveError {
         /// The limit, bytes.
         limit: u64,
     },
+    /// A member has a name that leads out of the archive, or one that another has too.
+    #[error("{}: member {member:?} {reason}; the archive is refused", .path.display())]
+    Name {
+        /// The file.
+        path: PathBuf,
+        /// The member.
+        member: String,
+        /// What is wrong with its name.
+        reason: &'static str,
+    },
     /// The archive holds no trace table, so it is not one of ours.
     #[error("{}: no member trace.parquet, so this is not a handlescope extract", .path.display())]
     NotAnExtract {

@@ -7,11 +7,13 @@
 //! * A writer fills a temporary file beside the target and renames it at the very end, so that a
 //!   reader never sees half an archive.
 
+mod contents;
 mod error;
 mod reader;
 mod replace;
 mod writer;
 
+pub use contents::{HeaderBudget, is_bomb, refused_name};
 pub use error::ArchiveError;
 pub use reader::{MAX_MEMBER_BYTES, Trace};
 pub use replace::replace_table;

@@ -11,6 +11,7 @@ use polars::prelude::{Column, DataFrame, ParquetReader, SerReader};
 use sevenz_rust::{ArchiveReader, Password};
 
 use super::ArchiveError;
+use super::contents::{HeaderBudget, Watched, is_bomb, refused_name};
 use crate::column::null_column;
 use crate::{SCHEMA_VERSION, Table};
 
@@ -26,7 +27,7 @@ type Bytes = Arc<[u8]>;
 /// and kept, so that a query pays for what it touches.
 pub struct Trace {
     path: PathBuf,
-    archive: Mutex<ArchiveReader<BufReader<File>>>,
+    archive: Mutex<ArchiveReader<BufReader<Watched<File>>>>,
     members: Mutex<HashMap<Table, Option<Bytes>>>,
     columns: Mutex<HashMap<(Table, &'static str), Column>>,
 }
@@ -43,9 +44,24 @@ impl Trace {
             action: "open",
             source,
         })?;
-        let archive = ArchiveReader::new(BufReader::new(file), Password::empty()).map_err(|e| {
-            ArchiveError::Container { path: path.to_path_buf(), reason: e.to_string() }
-        })?;
+        let container = |reason| ArchiveError::Container { path: path.to_path_buf(), reason };
+        let packed = file.metadata().map_or(0, |data| data.len());
+        let budget = HeaderBudget::default();
+        let source = BufReader::new(budget.watch(file));
+        let archive = ArchiveReader::new(source, Password::empty())
+            .map_err(|error| container(error.to_string()))?;
+        budget.lift();
+        if let Some((member, reason)) = refused_name(archive.archive()) {
+            let (path, member) = (path.to_path_buf(), member.to_owned());
+            return Err(ArchiveError::Name { path, member, reason });
+        }
+        let files = archive.archive().files.iter();
+        let content = files.fold(0_u64, |sum, file| sum.saturating_add(file.size));
+        if is_bomb(packed, content) {
+            return Err(container(format!(
+                "{packed} bytes claim to hold {content}, which no extract does"
+            )));
+        }
         let trace = Self {
             path: path.to_path_buf(),
             archive: Mutex::new(archive),
