@@ -9,13 +9,15 @@
 
 mod contents;
 mod error;
+mod limits;
 mod reader;
 mod replace;
 mod writer;
 
-pub use contents::{HeaderBudget, is_bomb, refused_name};
+pub use contents::{HeaderBudget, decoder_memory, is_bomb, refused_name};
 pub use error::ArchiveError;
-pub use reader::{MAX_MEMBER_BYTES, Trace};
+pub use limits::ArchiveLimits;
+pub use reader::Trace;
 pub use replace::replace_table;
 pub use writer::{ArchiveWriter, EncodedTable, TableEncoder, write_parquet};
 

@@ -10,13 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use polars::prelude::{Column, DataFrame, ParquetReader, SerReader};
 use sevenz_rust::{ArchiveReader, Password};
 
-use super::ArchiveError;
-use super::contents::{HeaderBudget, Watched, is_bomb, refused_name};
+use super::contents::{HeaderBudget, Watched, decoder_memory, is_bomb, refused_name};
+use super::{ArchiveError, ArchiveLimits};
 use crate::column::null_column;
 use crate::{SCHEMA_VERSION, Table};
-
-/// Largest member this program reads; a member that claims more is refused.
-pub const MAX_MEMBER_BYTES: u64 = 16 << 30;
 
 /// The content of one member, shared by the readers of its columns.
 type Bytes = Arc<[u8]>;
@@ -27,6 +24,7 @@ type Bytes = Arc<[u8]>;
 /// and kept, so that a query pays for what it touches.
 pub struct Trace {
     path: PathBuf,
+    limits: ArchiveLimits,
     archive: Mutex<ArchiveReader<BufReader<Watched<File>>>>,
     members: Mutex<HashMap<Table, Option<Bytes>>>,
     columns: Mutex<HashMap<(Table, &'static str), Column>>,
@@ -39,31 +37,18 @@ impl Trace {
     /// When the file cannot be opened, is no 7z archive, holds no trace table, or was made by a
     /// newer version.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
-        let file = File::open(path).map_err(|source| ArchiveError::Io {
-            path: path.to_path_buf(),
-            action: "open",
-            source,
-        })?;
-        let container = |reason| ArchiveError::Container { path: path.to_path_buf(), reason };
-        let packed = file.metadata().map_or(0, |data| data.len());
-        let budget = HeaderBudget::default();
-        let source = BufReader::new(budget.watch(file));
-        let archive = ArchiveReader::new(source, Password::empty())
-            .map_err(|error| container(error.to_string()))?;
-        budget.lift();
-        if let Some((member, reason)) = refused_name(archive.archive()) {
-            let (path, member) = (path.to_path_buf(), member.to_owned());
-            return Err(ArchiveError::Name { path, member, reason });
-        }
-        let files = archive.archive().files.iter();
-        let content = files.fold(0_u64, |sum, file| sum.saturating_add(file.size));
-        if is_bomb(packed, content) {
-            return Err(container(format!(
-                "{packed} bytes claim to hold {content}, which no extract does"
-            )));
-        }
+        Self::open_within(path, ArchiveLimits::default())
+    }
+
+    /// Opens an archive as [`Self::open`] does, within other limits.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_within(path: &Path, limits: ArchiveLimits) -> Result<Self, ArchiveError> {
+        let archive = open_archive(path, &limits)?;
         let trace = Self {
             path: path.to_path_buf(),
+            limits,
             archive: Mutex::new(archive),
             members: Mutex::default(),
             columns: Mutex::default(),
@@ -162,6 +147,12 @@ impl Trace {
             return Ok(bytes.clone());
         }
         let bytes = self.read_member(&table.member())?;
+        if let Some(bytes) = &bytes {
+            let problem = guarded(|| self.limits.check_values(bytes));
+            if let Some(reason) = problem.unwrap_or_else(Some) {
+                return Err(self.damaged(table, &reason));
+            }
+        }
         members.insert(table, bytes.clone());
         Ok(bytes)
     }
@@ -171,12 +162,12 @@ impl Trace {
         let Some(entry) = archive.archive().files.iter().find(|file| file.name == name) else {
             return Ok(None);
         };
-        if entry.size > MAX_MEMBER_BYTES {
+        if entry.size > self.limits.member_bytes {
             return Err(ArchiveError::TooLarge {
                 path: self.path.clone(),
                 member: name.to_owned(),
                 size: entry.size,
-                limit: MAX_MEMBER_BYTES,
+                limit: self.limits.member_bytes,
             });
         }
         archive.read_file(name).map(|bytes| Some(bytes.into())).map_err(|e| ArchiveError::Member {
@@ -217,6 +208,40 @@ impl fmt::Debug for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Trace").field("path", &self.path).finish_non_exhaustive()
     }
+}
+
+/// Opens a 7z file and looks at its table of contents before anything of it is unpacked.
+pub(super) fn open_archive(
+    path: &Path,
+    limits: &ArchiveLimits,
+) -> Result<ArchiveReader<BufReader<Watched<File>>>, ArchiveError> {
+    let io = |source| ArchiveError::Io { path: path.to_path_buf(), action: "open", source };
+    let container = |reason| ArchiveError::Container { path: path.to_path_buf(), reason };
+    let file = File::open(path).map_err(io)?;
+    let packed = file.metadata().map_err(io)?.len();
+    let budget = HeaderBudget::default();
+    let source = BufReader::new(budget.watch(file));
+    let archive = ArchiveReader::new(source, Password::empty())
+        .map_err(|error| container(error.to_string()))?;
+    budget.lift();
+    let contents = archive.archive();
+    if let Some((member, reason)) = refused_name(contents) {
+        let (path, member) = (path.to_path_buf(), member.to_owned());
+        return Err(ArchiveError::Name { path, member, reason });
+    }
+    let content = contents.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
+    if is_bomb(packed, content) {
+        return Err(container(format!(
+            "{packed} bytes claim to hold {content}, which no extract does"
+        )));
+    }
+    for coder in contents.blocks.iter().flat_map(|block| &block.coders) {
+        let needed = decoder_memory(coder.encoder_method_id(), coder.properties());
+        if needed > limits.decoder_bytes {
+            return Err(container(format!("unpacking it needs {needed} bytes of memory")));
+        }
+    }
+    Ok(archive)
 }
 
 /// Runs a Parquet decoder over bytes nobody vouches for.

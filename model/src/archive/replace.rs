@@ -1,15 +1,12 @@
 //! Replacing one table of an archive.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
-use polars::prelude::{DataFrame, PolarsResult};
-use sevenz_rust::{ArchiveReader, Password};
-
+use super::reader::open_archive;
 use super::writer::container;
-use super::{ArchiveError, ArchiveWriter, MAX_MEMBER_BYTES};
+use super::{ArchiveError, ArchiveLimits, ArchiveWriter};
 use crate::Table;
+use polars::prelude::{DataFrame, PolarsResult};
 
 /// Replaces one table of an archive and leaves everything else as it is, also members that this
 /// program does not know; returns the size of the file in bytes.
@@ -25,20 +22,15 @@ pub fn replace_table(
     table: Table,
     frame: PolarsResult<DataFrame>,
 ) -> Result<u64, ArchiveError> {
-    let file = File::open(path).map_err(|source| ArchiveError::Io {
-        path: path.to_path_buf(),
-        action: "open",
-        source,
-    })?;
-    let mut old = ArchiveReader::new(BufReader::new(file), Password::empty())
-        .map_err(|error| container(path, &error))?;
-    let too_large = old.archive().files.iter().find(|entry| entry.size > MAX_MEMBER_BYTES);
+    let limits = ArchiveLimits::default();
+    let mut old = open_archive(path, &limits)?;
+    let too_large = old.archive().files.iter().find(|entry| entry.size > limits.member_bytes);
     if let Some(entry) = too_large {
         return Err(ArchiveError::TooLarge {
             path: path.to_path_buf(),
             member: entry.name.clone(),
             size: entry.size,
-            limit: MAX_MEMBER_BYTES,
+            limit: limits.member_bytes,
         });
     }
     let mut new = ArchiveWriter::create(path)?;
@@ -58,6 +50,8 @@ pub fn replace_table(
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use sevenz_rust::{ArchiveReader, Password};
 
     use super::*;
     use crate::tables::{Name, Names, Symbol, Symbols, TraceInfo, TraceInfos};

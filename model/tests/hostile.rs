@@ -1,0 +1,137 @@
+//! Archives that nobody vouches for are refused with a reason, before they cost anything.
+
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use handlescope_model::tables::{Name, Names, TraceInfo, TraceInfos};
+use handlescope_model::{ArchiveLimits, SCHEMA_VERSION, Table, Trace, write_parquet};
+use sevenz_rust::{ArchiveEntry, ArchiveReader, EncoderConfiguration, EncoderMethod, Password};
+use tempfile::TempDir;
+
+/// The tables of a small trace as members.
+fn members(names: u32) -> Vec<(String, Vec<u8>)> {
+    let mut info = TraceInfos::default();
+    info.push(TraceInfo { schema_version: SCHEMA_VERSION, ..TraceInfo::default() });
+    let mut table = Names::default();
+    for _ in 0..names {
+        table.push(Name { name: "x".into() });
+    }
+    let frames =
+        [(Table::Trace, info.into_frame().unwrap()), (Table::Names, table.into_frame().unwrap())];
+    let member = |(table, frame)| {
+        let mut bytes = Vec::new();
+        write_parquet(table, frame, &mut bytes).unwrap();
+        (table.member(), bytes)
+    };
+    frames.into_iter().map(member).collect()
+}
+
+struct Built {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+/// An archive of these members.
+fn built(method: EncoderMethod, members: &[(String, Vec<u8>)]) -> Built {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json7z");
+    let mut writer = sevenz_rust::ArchiveWriter::new(File::create(&path).unwrap()).unwrap();
+    writer.set_content_methods(vec![EncoderConfiguration::new(method)]);
+    for (name, bytes) in members {
+        writer.push_archive_entry(ArchiveEntry::new_file(name), Some(&bytes[..])).unwrap();
+    }
+    writer.finish().unwrap();
+    Built { _folder: folder, path }
+}
+
+fn refusal(path: &Path) -> String {
+    let error = Trace::open(path).map(drop).unwrap_err().to_string();
+    assert!(error.contains("a.json7z"), "{error}");
+    error
+}
+
+#[test]
+fn an_archive_packed_by_somebody_else_is_read() {
+    for method in [EncoderMethod::COPY, EncoderMethod::LZMA, EncoderMethod::LZMA2] {
+        let built = built(method, &members(3));
+        assert_eq!(Trace::open(&built.path).unwrap().height(Table::Names).unwrap(), 3);
+    }
+}
+
+#[test]
+fn names_that_lead_out_of_the_archive_or_come_twice_are_refused() {
+    for (name, reason) in [
+        ("../x.parquet", "leads out of the archive"),
+        ("/etc/x", "has an absolute name"),
+        ("C:\\x", "has an absolute name"),
+        ("names.parquet", "is there twice"),
+    ] {
+        let mut members = members(1);
+        members.push((name.to_owned(), vec![1, 2, 3]));
+        let error = refusal(&built(EncoderMethod::COPY, &members).path);
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn a_member_that_unpacks_to_a_thousand_times_the_file_is_refused_unread() {
+    let mut members = members(1);
+    members.push(("zeros.bin".into(), vec![0; 80 << 20]));
+    let built = built(EncoderMethod::LZMA2, &members);
+    assert!(built.path.metadata().unwrap().len() < 1 << 20);
+    let error = refusal(&built.path);
+    assert!(error.contains("claim to hold 838"), "{error}");
+}
+
+#[test]
+fn a_member_larger_than_the_limit_is_refused() {
+    let limits = ArchiveLimits { member_bytes: 100, ..ArchiveLimits::default() };
+    let built = built(EncoderMethod::COPY, &members(1));
+    let error = Trace::open_within(&built.path, limits).map(drop).unwrap_err().to_string();
+    assert!(
+        error.contains("member trace.parquet has") && error.contains("limit of 100"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_column_of_more_values_than_its_bytes_can_tell_is_refused() {
+    let built = built(EncoderMethod::COPY, &members(2_000_000));
+    assert_eq!(Trace::open(&built.path).unwrap().height(Table::Names).unwrap(), 2_000_000);
+    let limits = ArchiveLimits { values: 1_000_000, ..ArchiveLimits::default() };
+    let trace = Trace::open_within(&built.path, limits).unwrap();
+    let error = trace.frame(Table::Names).map(drop).unwrap_err().to_string();
+    assert!(error.contains("names.parquet") && error.contains("2000000 values"), "{error}");
+}
+
+#[test]
+fn a_flipped_byte_in_a_member_is_noticed() {
+    let built = built(EncoderMethod::COPY, &members(1000));
+    let mut bytes = std::fs::read(&built.path).unwrap();
+    let names = ArchiveReader::new(Cursor::new(&bytes), Password::empty())
+        .unwrap()
+        .read_file("names.parquet")
+        .unwrap();
+    let start = bytes.windows(names.len()).position(|window| window == names).unwrap();
+    let mut unnoticed = 0;
+    for offset in (0..names.len()).step_by(11) {
+        bytes[start + offset] ^= 0x10;
+        std::fs::write(&built.path, &bytes).unwrap();
+        bytes[start + offset] ^= 0x10;
+        let trace = Trace::open(&built.path).unwrap();
+        unnoticed += u32::from(trace.frame(Table::Names).is_ok());
+    }
+    assert_eq!(unnoticed, 0, "the archive has a checksum of every member");
+}
+
+#[test]
+fn a_cut_archive_is_refused_wherever_it_is_cut() {
+    let built = built(EncoderMethod::LZMA2, &members(1000));
+    let mut bytes = Vec::new();
+    File::open(&built.path).unwrap().read_to_end(&mut bytes).unwrap();
+    for length in 0..bytes.len() {
+        std::fs::write(&built.path, &bytes[..length]).unwrap();
+        let _ = refusal(&built.path);
+    }
+}
