@@ -469,7 +469,7 @@ fn a_part_that_is_too_large_is_refused_unless_it_is_allowed() {
             refused.stderr.contains("bytes, more than the limit of 400; if you"),
             "{refused:?}"
         );
-        shell.run(&["-c", &format!(".load -MaxSize 1MB {file}"), "-c", ".list"]).ok();
+        let _ = shell.run(&["-c", &format!(".load -MaxSize 1MB {file}"), "-c", ".list"]).ok();
     }
 }
 
