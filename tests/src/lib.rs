@@ -12,6 +12,7 @@
 //! * [`bench`](mod@bench): large traces written in bounded memory, with the counts to expect,
 //! * [`corrupt`]: repeatable damage,
 //! * [`data`]: the published traces, when they are there,
+//! * [`foreign`]: extracts of ETWAnalyzer,
 //! * [`binary`]: the program itself, in a pipe,
 //! * [`symbol_server`]: a server of PDBs, good or bad,
 //! * `terminal`: the program in a terminal (on Unix).
@@ -24,6 +25,7 @@ pub mod bytes;
 pub mod corrupt;
 pub mod data;
 pub mod file;
+pub mod foreign;
 pub mod header;
 pub mod payload;
 pub mod rng;
