@@ -75,6 +75,8 @@ fn an_extraction_can_store_names_at_once() {
     for (index, line) in [
         &["extract", "leaky.etl", "--symbols", "-symFolder", symbols][..],
         &["-extract", "All", "-fd", "leaky.etl", "-symbols", "-symfolder", symbols],
+        &["extract", "--symbols", "leaky.etl", "--symbol-path", symbols],
+        &["--symfolder", symbols, "extract", "leaky.etl", "-symbols"],
     ]
     .into_iter()
     .enumerate()

@@ -213,6 +213,7 @@ fn read(
     let program = std::iter::once("handlescope".to_owned());
     let globals = Cli::try_parse_from(program.chain(globals)).map_err(Refusal::Globals)?;
     let mut shot = OneShot { globals, load: None, command: None, notes: Vec::new() };
+    let names = form != Form::Extract || words.iter().any(|word| stores_names(word));
     let mut take = |names: &[&str]| {
         let before = words.len();
         words.retain(|word| !names.iter().any(|name| word.eq_ignore_ascii_case(name)));
@@ -228,9 +229,7 @@ fn read(
         shot.command = Some(help(form, &words));
         return Ok(shot);
     }
-    shot.globals
-        .check_beside(form == Form::Console, form != Form::Extract)
-        .map_err(Refusal::Globals)?;
+    shot.globals.check_beside(form == Form::Console, names).map_err(Refusal::Globals)?;
     match form {
         Form::Dump | Form::ConvertTime | Form::Symbolize => {
             let recursive = take(&["-recursive"]);
@@ -248,6 +247,12 @@ fn read(
         }
     }
     Ok(shot)
+}
+
+/// Whether a word makes an extraction store names of functions.
+fn stores_names(word: &str) -> bool {
+    let option = registry::command(".extract").and_then(|command| command.option("-symbols"));
+    option.is_some_and(|option| option.is_named(word))
 }
 
 /// The command of the console.
