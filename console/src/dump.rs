@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::{
     cancel::{Cancel, Cancelled},
-    command::{DisplayArgs, Dump},
+    command::{DisplayArgs, Dump, JsonMode},
     error::CommandError,
     file_filter::{self, files_of},
     messages::Messages,
@@ -64,6 +64,13 @@ pub fn dump(
         }
         Dump::Stack(args) => {
             let answers = query::call_stacks(&sources, args, &names, cancel)?;
+            // The text says so itself.
+            if args.json != JsonMode::Off && answers.iter().any(|answer| !answer.has_every_stack) {
+                messages.note(
+                    "note: these are stacks of handle events; for those of every event extract \
+                     with -stacks all",
+                );
+            }
             render::call_stacks(&answers, args, &usual, out)?;
         }
         Dump::Symbols(args) => {

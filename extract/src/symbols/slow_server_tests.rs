@@ -147,8 +147,8 @@ fn nobody_waits_anew_for_a_server_that_others_give_up() {
     if behind_proxy() {
         return;
     }
-    const LATE: Duration = Duration::from_secs(2);
-    const DEAD: Duration = Duration::from_secs(3);
+    const LATE: Duration = Duration::from_secs(5);
+    const DEAD: Duration = Duration::from_secs(6);
     let first = Server::of_pdbs(|asked| {
         if !asked.path.contains("0.pdb") {
             thread::sleep(LATE);
