@@ -11,19 +11,16 @@ use serde::{
     ser::{Error, SerializeMap},
 };
 
-use crate::cancel::Cancel;
-
-/// Rows between two looks at whether to stop.
-const EVERY: usize = 4096;
+use crate::{cancel::Cancel, query::Poll};
 
 /// Comma-separated values as RFC 4180 describes them, with a header; an unknown value is empty, a
 /// list is written as in JSON.
 pub(super) fn csv(frame: &DataFrame, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(frame.get_column_names().into_iter().map(|name| name.as_str()))?;
-    let mut text = String::new();
+    let (mut poll, mut text) = (Poll::new(cancel), String::new());
     for row in 0..frame.height() {
-        check(cancel, row)?;
+        poll.round().map_err(io::Error::other)?;
         for column in frame.columns() {
             text.clear();
             cell(&column.get(row).map_err(io::Error::other)?, &mut text);
@@ -36,16 +33,13 @@ pub(super) fn csv(frame: &DataFrame, cancel: &Cancel, out: &mut dyn Write) -> io
 
 /// One JSON object a line.
 pub(super) fn ndjson(frame: &DataFrame, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
+    let mut poll = Poll::new(cancel);
     for row in 0..frame.height() {
-        check(cancel, row)?;
+        poll.round().map_err(io::Error::other)?;
         serde_json::to_writer(&mut *out, &Row { frame, row })?;
         out.write_all(b"\n")?;
     }
     Ok(())
-}
-
-fn check(cancel: &Cancel, row: usize) -> io::Result<()> {
-    if row.is_multiple_of(EVERY) { cancel.check().map_err(io::Error::other) } else { Ok(()) }
 }
 
 fn cell(value: &AnyValue<'_>, text: &mut String) {

@@ -16,7 +16,7 @@ use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ProcessInfo, ProcessList};
 use super::{QueryError, Source};
 use crate::cancel::Cancel;
-use crate::command::StackArgs;
+use crate::command::{JsonMode, StackArgs};
 
 /// The stacks of one trace.
 pub struct StacksAnswer<'a> {
@@ -140,7 +140,12 @@ impl<'a> StacksAnswer<'a> {
         if let Some(top) = args.top {
             rows = rows.into_iter().skip(top.skip).take(top.take).collect();
         }
-        frames.resolve(rows.iter().map(|row| row.stack))?;
+        let shown = rows.iter().map(|row| row.stack);
+        if args.stacks.show || args.json != JsonMode::Off {
+            frames.resolve(shown)?;
+        } else {
+            frames.resolve_innermost(shown)?;
+        }
         Ok(Self {
             path: source.path,
             index: source.index,

@@ -78,6 +78,15 @@ impl<'a> Frames<'a> {
         self.resolve_frames(stacks.flat_map(|stack| self.stacks.get(stack as usize)).copied())
     }
 
+    /// Finds the names of the innermost frames of some stacks, as [`Self::resolve`] does of all.
+    pub(crate) fn resolve_innermost(
+        &self,
+        stacks: impl Iterator<Item = u32>,
+    ) -> Result<(), Cancelled> {
+        let innermost = |stack: u32| self.stacks.get(stack as usize).first().copied();
+        self.resolve_frames(stacks.filter_map(innermost))
+    }
+
     /// Finds the names of the frames in modules that pass, in whatever stacks, and counts them.
     pub(crate) fn resolve_modules(
         &self,

@@ -57,6 +57,7 @@ pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::info::trace_info;
 pub(crate) use self::lifecycle::UNKNOWN_LIFETIME_NS;
 pub(crate) use self::object_ref::FileContext;
+pub(crate) use self::poll::Poll;
 
 /// A loaded trace.
 #[derive(Debug, Clone, Copy)]

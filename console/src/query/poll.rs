@@ -6,18 +6,18 @@ use crate::cancel::{Cancel, Cancelled};
 const EVERY: u32 = 4096;
 
 /// Looks at a [`Cancel`] every few thousand rounds of a loop.
-pub(super) struct Poll<'a> {
+pub(crate) struct Poll<'a> {
     cancel: &'a Cancel,
     rounds: u32,
 }
 
 impl<'a> Poll<'a> {
-    pub(super) fn new(cancel: &'a Cancel) -> Self {
+    pub(crate) fn new(cancel: &'a Cancel) -> Self {
         Self { cancel, rounds: 0 }
     }
 
     /// To be called in each round, the first of which looks.
-    pub(super) fn round(&mut self) -> Result<(), Cancelled> {
+    pub(crate) fn round(&mut self) -> Result<(), Cancelled> {
         if self.rounds.is_multiple_of(EVERY) {
             self.cancel.check()?;
         }

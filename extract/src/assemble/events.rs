@@ -3,12 +3,12 @@
 use handlescope_model::tables::Events;
 use std::ops::Range;
 
-use handlescope_model::{EventIdx, EventKind, ObjectIdx, ProcessIdx, StackIdx};
+use handlescope_model::{EventIdx, ObjectIdx, ProcessIdx, StackIdx};
 use polars::prelude::{DataFrame, PolarsResult};
 
 use crate::collect::{HandleEvents, RawKind, UNKNOWN_ID, ViewDetail};
 use crate::etl::Clock;
-use crate::lifecycle::{DuplicateOwners, EventOwners, NONE, TrackedEvents};
+use crate::lifecycle::{DuplicateOwners, EventOwners, NONE, TrackedEvents, stored_kind};
 use crate::stacks::{EventStacks, StackResolver};
 
 /// Rows of one part of the events table.
@@ -206,7 +206,7 @@ impl EventPart<'_> {
             rows.iter().map(|row| view(*row).map(|view| value(*row, view))).collect()
         };
         Events {
-            kind: each(&|row| stored_kind(kind(row))),
+            kind: each(&|row| stored_kind(kind(row)).code()),
             time_ns: rows.iter().map(|row| clock.ns(events.time[*row])).collect(),
             process: rows.iter().map(|row| ProcessIdx(owners.process[*row])).collect(),
             tid: each(&|row| known(events.tid[row]).unwrap_or(0)),
@@ -243,22 +243,6 @@ impl EventPart<'_> {
 fn known(number: u32) -> Option<u32> {
     const { assert!(NONE == UNKNOWN_ID) };
     Some(number).filter(|number| *number != NONE)
-}
-
-/// The stored kind of a raw event; rundown handles are no events and never come here.
-fn stored_kind(kind: RawKind) -> u32 {
-    match kind {
-        RawKind::Create => EventKind::HandleCreate,
-        RawKind::Duplicate => EventKind::HandleDuplicate,
-        RawKind::Close | RawKind::Rundown => EventKind::HandleClose,
-        RawKind::ObjectCreate => EventKind::ObjectCreate,
-        RawKind::ObjectDelete => EventKind::ObjectDelete,
-        RawKind::Reference => EventKind::Reference,
-        RawKind::Dereference => EventKind::Dereference,
-        RawKind::Map => EventKind::Map,
-        RawKind::Unmap => EventKind::Unmap,
-    }
-    .code()
 }
 
 fn handle(kind: RawKind, value: u32) -> Option<u64> {

@@ -12,7 +12,7 @@ use super::stacks_part::StackNumbers;
 use super::stream::Stream;
 use crate::collect::RawKind;
 use crate::intern::ByteInterner;
-use crate::lifecycle::{DeriveScratch, DuplicateOwners, NONE, ObjectEvents, derive};
+use crate::lifecycle::{DeriveScratch, DuplicateOwners, NONE, ObjectEvents, derive, stored_kind};
 
 /// ETWAnalyzer's text between two names of one object. It also writes it where the second name is
 /// empty, which is no name.
@@ -245,20 +245,6 @@ impl ObjectRows<'_, '_> {
     fn tells_offset(&self, event: &EventRecord) -> bool {
         let is_zero = |value: Option<u64>| value.unwrap_or(0) == 0;
         self.offsets_are_known || !is_zero(event.byte_offset) || !is_zero(event.misc_info)
-    }
-}
-
-fn stored_kind(kind: RawKind) -> EventKind {
-    match kind {
-        RawKind::Create => EventKind::HandleCreate,
-        RawKind::Duplicate => EventKind::HandleDuplicate,
-        RawKind::Close | RawKind::Rundown => EventKind::HandleClose,
-        RawKind::ObjectCreate => EventKind::ObjectCreate,
-        RawKind::ObjectDelete => EventKind::ObjectDelete,
-        RawKind::Reference => EventKind::Reference,
-        RawKind::Dereference => EventKind::Dereference,
-        RawKind::Map => EventKind::Map,
-        RawKind::Unmap => EventKind::Unmap,
     }
 }
 

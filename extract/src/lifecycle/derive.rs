@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use handlescope_model::EventKind;
+
 use super::{DuplicateOwners, EventOwners, NONE};
 use crate::collect::{HandleEvents, RawKind};
 
@@ -15,6 +17,21 @@ pub trait ObjectEvents {
     fn handle(&self, row: u32) -> u64;
     /// The further processes of a duplicate.
     fn duplicate(&self, row: u32) -> DuplicateOwners;
+}
+
+/// The kind an event is stored as; rundown handles are no events and never come here.
+pub fn stored_kind(kind: RawKind) -> EventKind {
+    match kind {
+        RawKind::Create => EventKind::HandleCreate,
+        RawKind::Duplicate => EventKind::HandleDuplicate,
+        RawKind::Close | RawKind::Rundown => EventKind::HandleClose,
+        RawKind::ObjectCreate => EventKind::ObjectCreate,
+        RawKind::ObjectDelete => EventKind::ObjectDelete,
+        RawKind::Reference => EventKind::Reference,
+        RawKind::Dereference => EventKind::Dereference,
+        RawKind::Map => EventKind::Map,
+        RawKind::Unmap => EventKind::Unmap,
+    }
 }
 
 /// Raw events of a trace with their processes.

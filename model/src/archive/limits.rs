@@ -1,8 +1,12 @@
 //! How much of an archive is believed.
 
 use std::io::Cursor;
+use std::path::Path;
 
 use polars::prelude::{ParquetReader, PolarsResult, SerReader};
+use sevenz_rust::ArchiveEntry;
+
+use super::ArchiveError;
 
 /// What an archive may not exceed, so that a hostile one costs neither all memory nor all time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +36,19 @@ impl Default for ArchiveLimits {
 const SMALL_VALUES: u64 = 1 << 20;
 
 impl ArchiveLimits {
+    /// Refuses a member that claims to be larger than is read.
+    pub(super) fn check_size(&self, path: &Path, entry: &ArchiveEntry) -> Result<(), ArchiveError> {
+        if entry.size <= self.member_bytes {
+            return Ok(());
+        }
+        Err(ArchiveError::TooLarge {
+            path: path.to_path_buf(),
+            member: entry.name.clone(),
+            size: entry.size,
+            limit: self.member_bytes,
+        })
+    }
+
     /// What is wrong with how many values a table claims to have, if there is something.
     pub(super) fn check_values(&self, bytes: &[u8]) -> PolarsResult<Option<String>> {
         let mut reader = ParquetReader::new(Cursor::new(bytes));

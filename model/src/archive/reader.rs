@@ -162,14 +162,7 @@ impl Trace {
         let Some(entry) = archive.archive().files.iter().find(|file| file.name == name) else {
             return Ok(None);
         };
-        if entry.size > self.limits.member_bytes {
-            return Err(ArchiveError::TooLarge {
-                path: self.path.clone(),
-                member: name.to_owned(),
-                size: entry.size,
-                limit: self.limits.member_bytes,
-            });
-        }
+        self.limits.check_size(&self.path, entry)?;
         archive.read_file(name).map(|bytes| Some(bytes.into())).map_err(|e| ArchiveError::Member {
             path: self.path.clone(),
             member: name.to_owned(),

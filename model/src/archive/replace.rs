@@ -24,14 +24,8 @@ pub fn replace_table(
 ) -> Result<u64, ArchiveError> {
     let limits = ArchiveLimits::default();
     let mut old = open_archive(path, &limits)?;
-    let too_large = old.archive().files.iter().find(|entry| entry.size > limits.member_bytes);
-    if let Some(entry) = too_large {
-        return Err(ArchiveError::TooLarge {
-            path: path.to_path_buf(),
-            member: entry.name.clone(),
-            size: entry.size,
-            limit: limits.member_bytes,
-        });
+    for entry in &old.archive().files {
+        limits.check_size(path, entry)?;
     }
     let mut new = ArchiveWriter::create(path)?;
     let replaced = table.member();
