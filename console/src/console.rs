@@ -27,6 +27,7 @@ use crate::{
     schema::schema,
     screen::{ColorChoice, Screen},
     session::{LoadedTrace, Session},
+    sql,
     symbols::{SymbolNotes, store_names},
 };
 
@@ -125,6 +126,10 @@ impl Console {
                 export(&self.session, &args, &self.cancel, messages, out)?;
             }
             Command::Schema(args) => schema(&args, out, screen)?,
+            Command::Sql(args) => {
+                sql::ask(&self.session, &args, &self.cancel, messages, out, screen)?;
+                self.tell_symbols(false, messages);
+            }
             Command::ConvertTime(args) => convert_time(&self.session, &args, out, messages)?,
             Command::Extract(args) => self.extract(&args, out, messages)?,
             Command::ChangeFolder(None) => folder::show_current(out)?,

@@ -6,7 +6,9 @@ use handlescope_extract::{ExtractError, ImportError, symbols::SymbolSourcesError
 use handlescope_model::ArchiveError;
 use thiserror::Error;
 
-use crate::{cancel::Cancelled, command::ParseError, expand::ExpandError, query::QueryError};
+use crate::{
+    cancel::Cancelled, command::ParseError, expand::ExpandError, query::QueryError, sql::SqlError,
+};
 
 /// A command that could not be carried out.
 #[derive(Debug, Error)]
@@ -30,6 +32,9 @@ pub enum CommandError {
     /// An archive that cannot be read.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// A query of `.sql` that has no answer.
+    #[error(transparent)]
+    Sql(SqlError),
     /// `-fd` that leaves no file.
     #[error("-fd {filters} leaves no file; .list shows what is loaded")]
     NoFileLeft {
@@ -185,6 +190,16 @@ impl From<QueryError> for CommandError {
         match error {
             QueryError::Archive(error) => error.into(),
             QueryError::Cancelled(cancelled) => cancelled.into(),
+        }
+    }
+}
+
+impl From<SqlError> for CommandError {
+    fn from(error: SqlError) -> CommandError {
+        match error {
+            SqlError::Archive(error) => error.into(),
+            SqlError::Cancelled(cancelled) => cancelled.into(),
+            error @ SqlError::Query { .. } => CommandError::Sql(error),
         }
     }
 }

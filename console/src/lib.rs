@@ -36,6 +36,7 @@ pub mod script;
 pub mod session;
 pub mod settings;
 pub mod shell;
+pub mod sql;
 mod symbols;
 pub mod table;
 mod wrap;

@@ -11,6 +11,7 @@ mod line;
 mod object_ref;
 pub(crate) mod parse;
 pub(crate) mod setting;
+pub(crate) mod sql;
 pub(crate) mod symbols;
 mod tables;
 mod values;
@@ -24,6 +25,8 @@ pub use files::{ConvertTimeArgs, DirArgs, ExtractArgs, LoadArgs};
 pub use line::{Quotes, Token, join, split};
 pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
 pub use setting::Setting;
+pub(crate) use sql::SqlWords;
+pub use sql::{CsvTarget, SqlArgs, SqlFormat};
 pub use symbols::{SymbolArgs, SymbolPathArgs, SymbolizeArgs};
 pub use tables::{ModuleArgs, ProcessArgs, StackArgs, StatsArgs, SymbolsArgs};
 pub use values::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
@@ -45,6 +48,8 @@ pub enum Command {
     Export(ExportArgs),
     /// `.schema`
     Schema(SchemaArgs),
+    /// `.sql`
+    Sql(SqlArgs),
     /// `.converttime`
     ConvertTime(ConvertTimeArgs),
     /// `.extract`

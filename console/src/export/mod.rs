@@ -1,7 +1,5 @@
 //! `.export`: the tables of the loaded traces as files that other programs read.
 
-mod rows;
-
 use std::{
     collections::HashSet,
     fs,
@@ -20,7 +18,7 @@ use crate::{
     file::write_whole,
     file_filter,
     messages::Messages,
-    render::Clean,
+    render::{Clean, rows},
     session::{LoadedTrace, Session},
 };
 

@@ -12,6 +12,7 @@ use crate::{
         TopicSpec, ValueKind,
     },
     screen::Screen,
+    sql::SqlRelation,
     table,
 };
 
@@ -69,6 +70,12 @@ impl<'a> Page<'a> {
             let kinds: Vec<_> =
                 KINDS.iter().map(|kind| [kind.name.to_owned(), kind.summary.to_owned()]).collect();
             self.rows(&kinds)?;
+        }
+        if command.arguments == Arguments::Sql {
+            self.heading("Tables and views; .schema NAME lists their columns")?;
+            let relations = SqlRelation::all();
+            let rows = relations.map(|r| [r.name().to_owned(), r.doc().to_owned()]);
+            self.aligned(&rows.collect::<Vec<_>>(), 0)?;
         }
         self.heading("Examples")?;
         for example in command.examples {

@@ -4,11 +4,12 @@ use super::{
     Arguments, CommandSpec,
     extract::EXTRACT,
     files::{CONVERT_TIME, DIR, LOAD},
+    sql::SQL,
     symbols::{SYMBOL_PATH, SYMBOLIZE},
     tables::{EXPORT, SCHEMA},
     views,
 };
-use crate::command::{entry, export, file_entry, setting, symbols};
+use crate::command::{entry, export, file_entry, setting, sql, symbols};
 
 const FILES: &str = "Files";
 const QUERIES: &str = "Queries";
@@ -120,6 +121,32 @@ pub static COMMANDS: &[CommandSpec] = &[
         examples: &[".dump ObjectRef -Leak -ShowStack", ".dump Process"],
         groups: Vec::new,
         parse: entry::dump,
+    },
+    CommandSpec {
+        names: &[".sql"],
+        group: QUERIES,
+        usage: "SELECT …",
+        arguments: Arguments::Sql,
+        summary: "ask anything, in SQL, over the tables of the loaded traces",
+        details: "The tables are those of .schema, with a column row, which other tables point to, \
+                  and file_index, the number of the trace. leaks and handles have a row for each handle \
+                  that was opened, with names instead of row numbers; stacks has the text of each \
+                  stack. hex(x) writes an address like 0xC0. It is the SQL of polars: joins, \
+                  groups, WITH, window functions, LIKE, ~ for regular expressions. Names of columns \
+                  are in lower case. Text shows the first 1000 rows. Several traces count as one; \
+                  their rows count on.",
+        examples: &[
+            ".sql SELECT process, pid, type, count(*) AS n FROM leaks GROUP BY ALL ORDER BY n DESC",
+            ".sql SELECT s.text, count(*) AS n FROM leaks l JOIN stacks s ON s.row = l.stack \
+             GROUP BY s.text ORDER BY n DESC LIMIT 3",
+            ".sql SELECT type, name, lifetime_ns / 1000000 AS ms FROM handles WHERE process = \
+             'leaky.exe' AND NOT leaked ORDER BY ms DESC LIMIT 10",
+            ".sql SELECT kind_name, count(*) AS n FROM events GROUP BY kind_name -json",
+            ".sql SELECT m.name, hex(l.base) AS base FROM module_loads l JOIN modules m ON m.row = \
+             l.module WHERE l.pid = 4 -csv modules.csv",
+        ],
+        groups: || views(SQL),
+        parse: sql::sql,
     },
     CommandSpec {
         names: &[".converttime"],

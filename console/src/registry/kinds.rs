@@ -2,7 +2,8 @@
 
 use super::{Doc, Example, KindSpec, Opt, OptionGroup, Take, Texts, object_ref, stack, views};
 use crate::command::{
-    JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StackArgs, StatsArgs, SymbolsArgs, entry,
+    JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, SqlArgs, StackArgs, StatsArgs, SymbolsArgs,
+    entry,
 };
 use crate::filter::Filter;
 
@@ -173,7 +174,7 @@ macro_rules! common_args {
     )*};
 }
 
-common_args!(ObjectRefArgs, ProcessArgs, ModuleArgs, StackArgs, SymbolsArgs, StatsArgs);
+common_args!(ObjectRefArgs, ProcessArgs, ModuleArgs, StackArgs, SymbolsArgs, StatsArgs, SqlArgs);
 
 /// The options that every kind has.
 pub(super) const fn common_options<A: CommonArgs>() -> [Opt<A>; 3] {

@@ -7,6 +7,7 @@ mod files;
 mod kinds;
 mod object_ref;
 mod option;
+mod sql;
 mod stack;
 mod stack_display;
 pub(crate) mod suggest;
@@ -23,6 +24,7 @@ pub(crate) use kinds::{MODULE, PROCESS, STATS, SYMBOLS};
 pub(crate) use object_ref::GROUPS as OBJECT_REF;
 pub use option::{Choice, Doc, Opt, OptionSpec, Take, Texts, ValueKind};
 pub(crate) use option::{process_format, time_format};
+pub(crate) use sql::{SQL, sql_options};
 pub(crate) use stack::GROUPS as STACK;
 pub(crate) use symbols::{SERVERS, SYMBOL_PATH, SYMBOLIZE};
 pub(crate) use tables::{EXPORT, SCHEMA};
@@ -68,6 +70,8 @@ pub enum Arguments {
     Folder,
     /// Tables of a trace.
     Tables,
+    /// A query, with options around it.
+    Sql,
     /// Files that are loaded.
     LoadedFiles,
     /// A symbol path.

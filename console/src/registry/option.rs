@@ -6,8 +6,8 @@ use handlescope_extract::symbols::ServerChoice;
 
 use crate::{
     command::{
-        CountRange, CountUnit, ProcessFormat, SecondsRange, TimeDigits, TimeFormat, Token, TopN,
-        ValueError, address, bytes,
+        CountRange, CountUnit, CsvTarget, ProcessFormat, SecondsRange, TimeDigits, TimeFormat,
+        Token, TopN, ValueError, address, bytes,
     },
     expand::with_home,
     filter::{Filter, FilterError, ProcessFilter},
@@ -67,6 +67,8 @@ pub enum Take<A: 'static> {
     Digits(fn(&mut A) -> &mut Option<TimeDigits>),
     /// A file to write.
     File(fn(&mut A) -> &mut Option<PathBuf>),
+    /// A file to write, or else where all results go.
+    MaybeFile(fn(&mut A) -> &mut Option<CsvTarget>),
     /// A folder.
     Folder(fn(&mut A) -> &mut Option<PathBuf>),
     /// Files to read: a name, folder or pattern. May be given several times.
@@ -131,6 +133,8 @@ pub enum ValueKind {
     Digits,
     /// A file to write.
     File,
+    /// A file to write, which may be missing.
+    MaybeFile,
     /// A folder.
     Folder,
     /// Files to read.
@@ -160,6 +164,7 @@ impl ValueKind {
             ValueKind::Choice(words) => choice_placeholder(words),
             ValueKind::Digits => "DIGITS".into(),
             ValueKind::File => "FILE".into(),
+            ValueKind::MaybeFile => "[FILE]".into(),
             ValueKind::Folder => "FOLDER".into(),
             ValueKind::Query => "QUERY".into(),
             ValueKind::Servers => "SERVER".into(),
@@ -186,6 +191,7 @@ impl ValueKind {
             | ValueKind::Servers => (1, 1),
             ValueKind::Text(_, most) => (1, *most),
             ValueKind::Ignored(most) => (0, *most),
+            ValueKind::MaybeFile => (0, 1),
             ValueKind::Seconds | ValueKind::Count(_) | ValueKind::Top => (1, 2),
         }
     }
@@ -255,6 +261,7 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::ProcessFormat(_) => ValueKind::Choice(process_words().collect()),
             Take::Digits(_) => ValueKind::Digits,
             Take::File(_) => ValueKind::File,
+            Take::MaybeFile(_) => ValueKind::MaybeFile,
             Take::Folder(_) => ValueKind::Folder,
             Take::Query(_) => ValueKind::Query,
             Take::Servers(_) => ValueKind::Servers,
@@ -293,6 +300,10 @@ impl<A> Opt<A> {
             Take::ProcessFormat(field) => *field(args) = Some(process_format(first)?),
             Take::Digits(field) => *field(args) = Some(TimeDigits::parse(first)?),
             Take::File(field) | Take::Folder(field) => *field(args) = Some(with_home(first)),
+            Take::MaybeFile(field) => {
+                let file = value(0).map(|file| CsvTarget::File(with_home(file)));
+                *field(args) = Some(file.unwrap_or(CsvTarget::Output));
+            }
             Take::Query(field) => field(args).push(first.to_owned()),
             Take::Servers(field) => {
                 *field(args) = ServerChoice::parse_list(first)

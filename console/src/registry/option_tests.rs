@@ -4,7 +4,8 @@ use reedline::{Completer, CompletionResult, Highlighter};
 
 use super::*;
 use crate::command::{
-    ModuleArgs, ObjectRefArgs, ProcessArgs, StackArgs, StatsArgs, SymbolsArgs, Token, split,
+    ModuleArgs, ObjectRefArgs, ProcessArgs, SqlArgs, StackArgs, StatsArgs, SymbolsArgs, Token,
+    split,
 };
 use crate::repl::{CommandCompleter, CommandHighlighter, SharedKnown};
 use crate::{help::help, screen::Screen};
@@ -192,6 +193,7 @@ fn a_bad_value_is_told_with_the_help_line_of_its_option() {
             ValueKind::None
             | ValueKind::Ignored(_)
             | ValueKind::File
+            | ValueKind::MaybeFile
             | ValueKind::Folder
             | ValueKind::Query
             | ValueKind::Text(..) => &[],
@@ -224,10 +226,19 @@ fn for_each_option_of_a_command(check: impl Fn(&CommandSpec, &str, &'static dyn 
                 (".converttime", "-time") => "",
                 (".converttime", _) => " -time 2",
                 (".symbolize" | ".schema", _) => "",
+                (".sql", _) => " SELECT 1",
                 _ => " x",
             };
             check(command, argument, option);
         }
+    }
+}
+
+/// What was typed is the one thing that differs by the name of an option.
+fn without_text(command: Option<Command>) -> Option<Command> {
+    match command {
+        Some(Command::Sql(args)) => Some(Command::Sql(SqlArgs { text: String::new(), ..args })),
+        other => other,
     }
 }
 
@@ -237,9 +248,9 @@ fn an_option_of_a_command_is_read_by_each_of_its_names_and_sets_something() {
         let (_, values) = own_part(option);
         let read = |name: &str| {
             let line = format!("{} {name} {values}{argument}", command.name());
-            Command::parse(&line).map_err(|error| format!("{line}: {error}"))
+            Command::parse(&line).map(without_text).map_err(|error| format!("{line}: {error}"))
         };
-        let plain = Command::parse(&format!("{}{argument}", command.name()));
+        let plain = Command::parse(&format!("{}{argument}", command.name())).map(without_text);
         let first = read(option.name());
         if matches!(option.value(), ValueKind::Ignored(_)) {
             return;

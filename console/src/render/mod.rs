@@ -3,6 +3,7 @@
 mod clip;
 mod csv;
 mod json;
+pub(crate) mod rows;
 mod text;
 pub(crate) mod time;
 
@@ -11,9 +12,13 @@ pub(crate) use text::clean::Clean;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use polars::prelude::DataFrame;
+
 use self::clip::Clip;
+use crate::cancel::Cancel;
 use crate::command::{
-    JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, StackArgs, StatsArgs, SymbolsArgs,
+    JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, SqlArgs, SqlFormat, StackArgs, StatsArgs,
+    SymbolsArgs,
 };
 use crate::query::{
     ModuleAnswer, ObjectRefAnswer, ProcessAnswer, StacksAnswer, StatsAnswer, SymbolsAnswer,
@@ -143,6 +148,29 @@ pub fn stats(
         mode => json::stats(answers, mode, &mut out)?,
     }
     out.finish()
+}
+
+/// Writes the answer to `.sql`, and tells how many of its rows are left out, which only text does.
+///
+/// # Errors
+/// When `out` cannot be written, or `cancel` asks to stop.
+pub fn sql(
+    answer: &DataFrame,
+    args: &SqlArgs,
+    display: &Display,
+    cancel: &Cancel,
+    out: &mut dyn Write,
+) -> io::Result<usize> {
+    // A table fits the screen as it is made.
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
+    let mut left_out = 0;
+    match args.format() {
+        SqlFormat::Text => left_out = text::frame(answer, display, &mut out)?,
+        SqlFormat::Json(mode) => json::frame(answer, args, mode, &mut out)?,
+        SqlFormat::Csv => rows::csv(answer, cancel, &mut out)?,
+    }
+    out.flush()?;
+    Ok(left_out)
 }
 
 /// Where an answer goes: text is cut to the width of the screen if it is to be, JSON never.

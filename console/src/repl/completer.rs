@@ -8,9 +8,10 @@ use super::{
     Known, SharedKnown,
     filter_values::{self, FilterValue},
     paths::{self, Wanted, starts_with},
+    sql_completer,
 };
 use crate::{
-    command::{DumpWords, Quotes, Token, parse, split},
+    command::{DumpWords, Quotes, SqlWords, Token, parse, split},
     registry::{self, Arguments, COMMANDS, KINDS, OptionSpec, TOPICS, ValueKind},
 };
 
@@ -29,13 +30,13 @@ impl CommandCompleter {
 impl Completer for CommandCompleter {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let head = line.get(..pos).unwrap_or(line);
-        CompletionResult::fresh(complete(head, &known))
+        CompletionResult::fresh(complete_at(line, pos, &known))
     }
 }
 
 /// The word that is being typed, and what comes before it.
 struct Position<'a> {
+    line: &'a str,
     before: &'a [Token],
     word: &'a str,
     span: Span,
@@ -44,18 +45,25 @@ struct Position<'a> {
 
 /// What could stand at the end of `head`, the line up to the cursor.
 pub fn complete(head: &str, known: &Known) -> Vec<Suggestion> {
+    complete_at(head, head.len(), known)
+}
+
+fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
+    let head = line.get(..cursor).unwrap_or(line);
     let tokens = split(head);
     let open = tokens
         .split_last()
         .filter(|(last, _)| last.span.end == head.len() && last.quotes != Quotes::Closed);
     let position = match open {
         Some((last, before)) => Position {
+            line,
             before,
             word: &last.text,
             span: Span::new(last.span.start, head.len()),
             is_quoted: last.quotes == Quotes::Open,
         },
         None => Position {
+            line,
             before: &tokens,
             word: "",
             span: Span::new(head.len(), head.len()),
@@ -87,6 +95,7 @@ impl Position<'_> {
             Arguments::Files => self.files(Wanted::Traces),
             Arguments::Folder | Arguments::SymbolPath => self.files(Wanted::Folders),
             Arguments::Tables => self.words(command.arguments.words()),
+            Arguments::Sql => self.query(first, arguments),
             Arguments::LoadedFiles => self.loaded(known),
             Arguments::Topic => self.topics(arguments),
             Arguments::Kind => self.dump(arguments, known),
@@ -95,6 +104,24 @@ impl Position<'_> {
                 self.words(if arguments.is_empty() { command.arguments.words() } else { vec![] })
             }
         }
+    }
+
+    /// Inside of a query, which is not made of words between blanks.
+    fn query(&self, command: &Token, arguments: &[Token]) -> Vec<Suggestion> {
+        // In front of the query there are only options, which have had their turn.
+        let start = match SqlWords::of(arguments).and_then(|words| words.query.first()) {
+            Some(first) => first.span.start,
+            None => self.span.start.max(command.span.end),
+        };
+        let Some(query) = self.line.get(start..) else { return Vec::new() };
+        let (span, candidates) = sql_completer::candidates(query, self.span.end - start);
+        let suggestion = |candidate: sql_completer::SqlCandidate| Suggestion {
+            value: candidate.text,
+            description: Some(candidate.description),
+            span: Span::new(start + span.start, start + span.end),
+            ..Suggestion::default()
+        };
+        candidates.into_iter().map(suggestion).collect()
     }
 
     fn commands(&self) -> Vec<Suggestion> {
@@ -209,7 +236,7 @@ impl Position<'_> {
             ValueKind::Choice(words) => self.words(words),
             ValueKind::Processes => self.filters(filter_values::processes(self.word, known)),
             ValueKind::Filter(texts) => self.filters(filter_values::texts(self.word, texts, known)),
-            ValueKind::File => self.files(Wanted::Tables),
+            ValueKind::File | ValueKind::MaybeFile => self.files(Wanted::Tables),
             ValueKind::Folder => self.files(Wanted::Folders),
             ValueKind::Query => self.files(Wanted::Traces),
             ValueKind::Servers => self.words(registry::SERVERS.to_vec()),

@@ -5,10 +5,14 @@ use std::ops::Range;
 use nu_ansi_term::{Color, Style};
 use reedline::{Highlighter, StyledText};
 
-use super::paths::starts_with;
+use super::{
+    paths::starts_with,
+    sql_completer::{KEYWORDS, is_word},
+};
 use crate::{
-    command::{Command, DumpWords, Token, parse, split},
+    command::{Command, DumpWords, SqlWords, Token, parse, split},
     registry::{self, Arguments, COMMANDS, KINDS, OptionSpec},
+    sql::SqlRelation,
 };
 
 /// Colours commands, kinds, options and values.
@@ -78,6 +82,7 @@ fn roles(line: &str, cursor: usize) -> Roles {
         Arguments::None => {
             roles.extend(arguments.iter().map(|token| (token.span.clone(), Role::Wrong)));
         }
+        Arguments::Sql => roles.extend(typing.sql(line, arguments, &command.options())),
         _ => {
             let is_fine = Command::parse(line).is_ok();
             let word = |word: &Token| typing.value(word, is_fine);
@@ -106,6 +111,23 @@ impl Typing {
             roles.push((word.span.clone(), role));
         }
         roles.sort_by_key(|(span, _)| span.start);
+        roles
+    }
+
+    /// Options around a query, whose own words are coloured where SQL knows them.
+    fn sql(&self, line: &str, arguments: &[Token], options: &[&'static dyn OptionSpec]) -> Roles {
+        let names = || options.iter().flat_map(|option| option.doc().names).copied();
+        let starts = || names().chain(KEYWORDS.iter().copied());
+        let Some(words) = SqlWords::of(arguments) else {
+            return self.options(options, arguments, |word| self.wrong(word, starts()));
+        };
+        let around = |tokens| self.options(options, tokens, |word| self.wrong(word, names()));
+        let mut roles = around(words.before);
+        if let [first, ..] = words.query {
+            let end = words.query.last().map_or(first.span.end, |last| last.span.end);
+            roles.extend(query_roles(line, first.span.start..end));
+        }
+        roles.extend(around(words.behind));
         roles
     }
 
@@ -151,6 +173,33 @@ impl Typing {
     fn is_at(&self, token: &Token) -> bool {
         token.span.end == self.cursor
     }
+}
+
+/// The words of SQL and the texts in a query.
+fn query_roles(line: &str, span: Range<usize>) -> Roles {
+    let mut roles = Roles::new();
+    let mut at = span.start;
+    while let Some(rest) = line.get(at..span.end).filter(|rest| !rest.is_empty()) {
+        let first = rest.chars().next().unwrap_or_default();
+        let (length, role) = if first == '\'' {
+            let closing = rest.char_indices().skip(1).find(|(_, c)| *c == '\'');
+            (closing.map_or(rest.len(), |(end, _)| end + 1), Some(Role::Value))
+        } else if is_word(first) {
+            let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+            let word = rest.get(..length).unwrap_or_default();
+            let is_keyword = KEYWORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
+            let role = match is_keyword {
+                true => Some(Role::Option),
+                false => SqlRelation::named(word).map(|_| Role::Kind),
+            };
+            (length, role)
+        } else {
+            (first.len_utf8(), None)
+        };
+        roles.extend(role.map(|role| (at..at + length, role)));
+        at += length;
+    }
+    roles
 }
 
 #[cfg(test)]
@@ -213,8 +262,23 @@ mod tests {
     }
 
     #[test]
+    fn a_query_has_the_colours_of_sql() {
+        let line = ".sql -json SELECT 'FROM', name FROM leaks -csv x";
+        assert_eq!(of(line, "-json"), Role::Option);
+        assert_eq!(of(line, "SELECT"), Role::Option);
+        assert_eq!(of(line, "'FROM'"), Role::Value);
+        assert_eq!(of(line, "leaks"), Role::Kind);
+        assert_eq!(of(line, "-csv"), Role::Option);
+        assert!(!shown(line).iter().any(|(text, _)| text == "name"));
+        assert_eq!(of(".sql leaks ", "leaks"), Role::Wrong);
+        assert_eq!(of(".sql SEL", "SEL"), Role::Unfinished);
+    }
+
+    #[test]
     fn the_text_itself_is_never_changed() {
-        for line in ["", "  ", ".dump  ObjectRef\t-pn \"a", "ä -ö \"", "# x", ".load a  "] {
+        for line in
+            ["", "  ", ".dump  ObjectRef\t-pn \"a", "ä -ö \"", "# x", ".load a  ", ".sql SELECT 'ä"]
+        {
             for cursor in 0..=line.len() {
                 let styled = CommandHighlighter.highlight(line, cursor);
                 assert_eq!(styled.raw_string(), line);

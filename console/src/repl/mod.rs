@@ -8,6 +8,7 @@ mod hinter;
 mod history;
 mod paths;
 mod prompt;
+mod sql_completer;
 mod values;
 
 use std::{

@@ -1,6 +1,7 @@
 //! JSON as `docs/dump-json.md` promises it, streamed: no document is ever in memory as a whole.
 
 mod call_stacks;
+mod frame;
 mod lines;
 mod object;
 mod object_ref;
@@ -18,6 +19,7 @@ use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
 use crate::command::JsonMode;
 
 pub(super) use self::call_stacks::call_stacks;
+pub(super) use self::frame::frame;
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::stats::stats;
 pub(super) use self::symbols::symbols;

@@ -3,6 +3,7 @@
 mod call_stacks;
 pub(in crate::render) mod clean;
 mod event;
+mod frame;
 mod numbers;
 mod object_ref;
 mod process;
@@ -14,6 +15,7 @@ mod totals;
 mod versions;
 
 pub(super) use self::call_stacks::call_stacks;
+pub(super) use self::frame::frame;
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::process::ProcessStyle;
 pub(super) use self::stack::StackStyle;

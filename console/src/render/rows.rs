@@ -1,4 +1,4 @@
-//! Tables row by row, as text.
+//! Frames row by row, as text for programs.
 
 use std::{
     fmt::Write as _,
@@ -15,7 +15,7 @@ use crate::{cancel::Cancel, query::Poll};
 
 /// Comma-separated values as RFC 4180 describes them, with a header; an unknown value is empty, a
 /// list is written as in JSON.
-pub(super) fn csv(frame: &DataFrame, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn csv(frame: &DataFrame, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(frame.get_column_names().into_iter().map(|name| name.as_str()))?;
     let (mut poll, mut text) = (Poll::new(cancel), String::new());
@@ -32,7 +32,7 @@ pub(super) fn csv(frame: &DataFrame, cancel: &Cancel, out: &mut dyn Write) -> io
 }
 
 /// One JSON object a line.
-pub(super) fn ndjson(frame: &DataFrame, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn ndjson(frame: &DataFrame, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
     let mut poll = Poll::new(cancel);
     for row in 0..frame.height() {
         poll.round().map_err(io::Error::other)?;
@@ -42,29 +42,28 @@ pub(super) fn ndjson(frame: &DataFrame, cancel: &Cancel, out: &mut dyn Write) ->
     Ok(())
 }
 
-fn cell(value: &AnyValue<'_>, text: &mut String) {
+/// A value as text; nothing when it is unknown.
+pub(super) fn cell(value: &AnyValue<'_>, text: &mut String) {
     // Writing to a string does not fail.
     let _ = match value {
         AnyValue::Null => Ok(()),
         AnyValue::String(value) => text.write_str(value),
         AnyValue::StringOwned(value) => text.write_str(value),
-        AnyValue::List(values) => {
-            let numbers = values.u32().into_iter().flat_map(|values| values.iter()).flatten();
-            text.push('[');
-            for (at, number) in numbers.enumerate() {
-                let comma = if at > 0 { "," } else { "" };
-                let _ = write!(text, "{comma}{number}");
-            }
-            text.write_char(']')
-        }
+        // Polars would round them.
+        AnyValue::Float32(value) => write!(text, "{value}"),
+        AnyValue::Float64(value) => write!(text, "{value}"),
+        AnyValue::List(_) => match serde_json::to_string(&Value(value.clone())) {
+            Ok(list) => text.write_str(&list),
+            Err(_) => write!(text, "{value}"),
+        },
         value => write!(text, "{value}"),
     };
 }
 
 /// A row with the names of its columns.
-struct Row<'a> {
-    frame: &'a DataFrame,
-    row: usize,
+pub(super) struct Row<'a> {
+    pub(super) frame: &'a DataFrame,
+    pub(super) row: usize,
 }
 
 impl Serialize for Row<'_> {
@@ -78,7 +77,7 @@ impl Serialize for Row<'_> {
     }
 }
 
-/// A cell, of one of the types that columns have.
+/// A cell; what JSON has no type for is text.
 struct Value<'a>(AnyValue<'a>);
 
 impl Serialize for Value<'_> {
@@ -90,13 +89,16 @@ impl Serialize for Value<'_> {
             AnyValue::Int64(value) => serializer.serialize_i64(*value),
             AnyValue::UInt32(value) => serializer.serialize_u32(*value),
             AnyValue::UInt64(value) => serializer.serialize_u64(*value),
+            AnyValue::Float32(value) => serializer.serialize_f32(*value),
+            AnyValue::Float64(value) => serializer.serialize_f64(*value),
             AnyValue::String(value) => serializer.serialize_str(value),
             AnyValue::StringOwned(value) => serializer.serialize_str(value),
-            AnyValue::List(values) => {
-                let numbers = values.u32().map_err(S::Error::custom)?;
-                serializer.collect_seq(numbers.iter())
-            }
-            other => Err(S::Error::custom(format_args!("no column has values like {other}"))),
+            AnyValue::List(values) => serializer.collect_seq(values.iter().map(Value)),
+            other if other.is_primitive_numeric() => match other.extract::<i64>() {
+                Some(value) => serializer.serialize_i64(value),
+                None => serializer.collect_str(other),
+            },
+            other => serializer.collect_str(other),
         }
     }
 }

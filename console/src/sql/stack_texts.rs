@@ -1,0 +1,49 @@
+//! What the frames of stacks are called, as columns.
+
+use std::fmt::Write;
+
+use handlescope_model::{Table, Trace};
+use polars::prelude::{
+    DataFrame, IntoColumn, NewChunkedArray, PlSmallStr, StringChunked, UInt32Chunked,
+};
+
+use super::SqlError;
+use crate::{
+    cancel::Cancel,
+    query::{FrameMemory, FrameNames, Frames, Poll},
+};
+
+/// `depth` and `text` of every stack of some traces, one behind the other. Looks for the names of all
+/// their frames.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub(super) fn stack_texts<'a>(
+    traces: impl Iterator<Item = (&'a Trace, &'a FrameMemory)>,
+    names: &dyn FrameNames,
+    cancel: &Cancel,
+) -> Result<DataFrame, SqlError> {
+    let (mut depths, mut texts) = (Vec::new(), Vec::<String>::new());
+    for (trace, memory) in traces {
+        let stacks = u32::try_from(trace.height(Table::Stacks)?).unwrap_or(u32::MAX);
+        let frames = Frames::load(trace, names, memory, cancel)?;
+        frames.resolve(0..stacks)?;
+        let named = frames.named();
+        let mut poll = Poll::new(cancel);
+        for stack in 0..stacks {
+            poll.round()?;
+            let (mut depth, mut text) = (0_u32, String::new());
+            for frame in named.stack(stack) {
+                let line_end = if depth > 0 { "\n" } else { "" };
+                // Writing to a string does not fail.
+                let _ = write!(text, "{line_end}{frame}");
+                depth += 1;
+            }
+            depths.push(depth);
+            texts.push(text);
+        }
+    }
+    let depths = UInt32Chunked::from_vec(PlSmallStr::from_static("depth"), depths).into_column();
+    let texts = StringChunked::from_iter_values(PlSmallStr::from_static("text"), texts.into_iter());
+    Ok(DataFrame::new(depths.len(), vec![depths, texts.into_column()])?)
+}

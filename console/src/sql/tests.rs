@@ -1,0 +1,207 @@
+//! What queries answer over small traces made by hand.
+
+use std::path::Path;
+
+use handlescope_extract::symbols::{FrameChain, ModuleIdentity};
+use handlescope_model::tables::Event;
+use polars::prelude::Column;
+
+use super::*;
+use crate::{
+    query::fixture::{
+        APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
+    },
+    render::rows,
+};
+
+/// Symbols of nothing.
+struct NoNames;
+
+impl FrameNames for NoNames {
+    fn resolve(&self, requests: &[(ModuleIdentity, Vec<u64>)]) -> Vec<Vec<FrameChain>> {
+        requests.iter().map(|(_, places)| vec![FrameChain::default(); places.len()]).collect()
+    }
+}
+
+fn loaded(fixture: Fixture) -> LoadedTrace {
+    let Saved { trace, .. } = fixture.save();
+    LoadedTrace::new(Path::new("a.etl").into(), trace)
+}
+
+/// A trace of objects of type Event.
+fn trace(objects: Vec<Vec<Event>>) -> LoadedTrace {
+    let mut fixture = Fixture::new();
+    objects.into_iter().for_each(|events| fixture.event_object(events));
+    loaded(fixture)
+}
+
+fn answer(files: &[LoadedTrace], query: &str) -> Result<DataFrame, String> {
+    let files: Vec<_> = files.iter().enumerate().collect();
+    sql(&files, query, &NoNames, &Cancel::default()).map_err(|error| error.to_string())
+}
+
+/// The answer as CSV, a line for each row, without the header.
+fn rows(files: &[LoadedTrace], query: &str) -> Vec<String> {
+    let answer = answer(files, query).expect(query);
+    let mut text = Vec::new();
+    rows::csv(&answer, &Cancel::default(), &mut text).expect("written");
+    let text = String::from_utf8(text).expect("text");
+    text.lines().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_handle_has_its_names_and_its_end_in_its_row() {
+    let mut fixture = Fixture::new();
+    let closed =
+        Event { closing_event: Some(handlescope_model::EventIdx(1)), ..create(APP, 1, 0xC0) };
+    fixture.object(NewObject {
+        name: r"\a, b",
+        events: vec![closed, close(APP, 4, 0xC0)],
+        ..NewObject::default()
+    });
+    let inherited = duplicate(OTHER, 5, 8, (APP, 4)).leaked().inherited_by(CHILD);
+    fixture.object(NewObject { kind: "Key", events: vec![inherited], ..NewObject::default() });
+    let files = [loaded(fixture)];
+    let query = "SELECT id, type, name, kind, handle, process, pid, open_ns, close_ns, lifetime_ns, \
+                 leaked, source_process, inherited_by, object, event FROM handles";
+    assert_eq!(
+        rows(&files, query),
+        [
+            r#"1,Event,"\a, b",handle_create,0xC0,app.exe,100,1000,4000,3000,false,,,0,0"#,
+            "2,Key,,handle_duplicate,0x8,other.exe,300,5000,,,true,app.exe,child.exe,1,2",
+        ]
+    );
+    assert_eq!(rows(&files, "SELECT id FROM leaks"), ["2"]);
+}
+
+#[test]
+fn leaks_are_as_many_as_the_totals_say() {
+    let mut fixture = Fixture::new();
+    fixture.event_object(vec![create(APP, 1, 4).leaked(), close(OTHER, 2, 4)]);
+    let view = NewObject {
+        kind: "FileMapping",
+        events: vec![map(APP, 1, 0x1000, 0x100).leaked()],
+        ..NewObject::default()
+    };
+    fixture.object(view);
+    let saved = fixture.save();
+    let told = saved.ask("-Leak", |answer| answer.totals().leaked_handles);
+    let Saved { trace, .. } = saved;
+    let files = [LoadedTrace::new(Path::new("a.etl").into(), trace)];
+    assert_eq!(rows(&files, "SELECT count(*) FROM leaks"), [told.to_string()]);
+    assert_eq!(rows(&files, "SELECT type, handle FROM leaks WHERE kind = 'map'"), ["FileMapping,"]);
+}
+
+#[test]
+fn every_relation_has_the_columns_it_says() {
+    let files = [trace(vec![vec![create(APP, 1, 4), close(APP, 2, 4)]])];
+    for relation in Relation::all() {
+        let frame = answer(&files, &format!("SELECT * FROM {}", relation.name())).expect("a frame");
+        let specs = relation.columns();
+        let names: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
+        let found: Vec<&str> =
+            frame.columns().iter().map(|column| column.name().as_str()).collect();
+        assert_eq!(found, names, "{}", relation.name());
+        for (spec, column) in specs.iter().zip(frame.columns()) {
+            let name = format!("{}.{}", relation.name(), spec.name);
+            assert_eq!(column.dtype(), &spec.dtype.dtype(), "{name}");
+            assert!(spec.nullable || Column::null_count(column) == 0, "{name}");
+            assert!(!spec.doc.trim().is_empty(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_several_files_count_on_and_still_point_to_each_other() {
+    let of = |process| trace(vec![vec![create(process, 1, 4).leaked()]]);
+    let files = [of(APP), of(OTHER)];
+    let joined = "SELECT e.file_index, e.row, o.row, p.name FROM events e JOIN objects o ON o.row = \
+                  e.object JOIN processes p ON p.row = e.process ORDER BY e.row";
+    let joined = joined.replace("o.row,", "o.row AS object,");
+    assert_eq!(rows(&files, &joined), ["0,0,0,app.exe", "1,1,1,other.exe"]);
+    let ids = "SELECT file_index, id, object, process FROM leaks";
+    assert_eq!(rows(&files, ids), ["0,1,0,app.exe", "1,1,1,other.exe"]);
+}
+
+#[test]
+fn frames_of_several_files_stay_those_of_their_stacks() {
+    let of = |frame: &str| {
+        let mut fixture = Fixture::new();
+        let stack = fixture.stack(&["ntdll.dll+0x10", frame]);
+        fixture.event_object(vec![create(APP, 1, 4).on(stack)]);
+        loaded(fixture)
+    };
+    let files = [of("app.exe+0x1A"), of("0xFFFF")];
+    let texts = "SELECT row, frames, depth, text FROM stacks";
+    assert_eq!(
+        answer(&files, texts)
+            .expect("stacks")
+            .column("text")
+            .expect("texts")
+            .str()
+            .expect("text")
+            .get(0),
+        Some("ntdll.dll+0x10\napp.exe+0x1A")
+    );
+    assert_eq!(
+        rows(&files, "SELECT row, frames, depth FROM stacks"),
+        ["0,\"[0,1]\",2", "1,\"[2,3]\",2"]
+    );
+    let innermost = "SELECT h.file_index, s.row FROM handles h JOIN stacks s ON s.row = h.stack WHERE \
+                     s.text LIKE '%UnknownMethod%'";
+    assert_eq!(rows(&files, innermost), ["1,1"]);
+}
+
+#[test]
+fn an_address_is_written_as_everywhere_else() {
+    let files = [trace(vec![vec![create(APP, 1, 0xFFFF_FFFF_FFFF_FFFF)]])];
+    assert_eq!(
+        rows(&files, "SELECT hex(handle), HEX(source_handle) AS none, hex(tid) AS tid FROM events"),
+        ["0xFFFFFFFFFFFFFFFF,,0x7"]
+    );
+    let error = answer(&files, "SELECT hex(name) FROM modules").expect_err("text");
+    assert!(error.contains("hex takes a number"), "{error}");
+    let error = answer(&files, "SELECT hex(tid, tid) FROM events").expect_err("two");
+    assert!(error.contains("hex takes one number"), "{error}");
+}
+
+#[test]
+fn rows_that_a_damaged_file_makes_up_are_unknown() {
+    let stack = Some(77);
+    let broken =
+        Event { closing_event: Some(handlescope_model::EventIdx(99)), ..create(APP, 1, 4) };
+    let files = [trace(vec![vec![broken.on(stack)]])];
+    assert_eq!(rows(&files, "SELECT close_ns, close_process FROM handles"), [","]);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_what_may_have_been_meant() {
+    let files = [trace(vec![vec![create(APP, 1, 4)]])];
+    let error = |query| answer(&files, query).expect_err(query);
+    assert!(error("SELECT * FROM leak").contains("did you mean leaks?"));
+    assert!(error("SELECT typ FROM leaks").contains("\"type\""));
+    assert!(!error("SELECT row, p.row FROM processes p").contains("Resolved plan"));
+    assert!(error("SELECT * FROM").contains(".help sql"));
+    assert!(error("SELECT 1; SELECT 2").contains("one"));
+    assert!(error("DROP TABLE nothing").contains(".help sql"));
+}
+
+#[test]
+fn names_of_tables_count_in_any_case_and_slices_are_exact() {
+    let files = [trace((0..9).map(|i| vec![create(APP, i, 4)]).collect())];
+    assert_eq!(rows(&files, "SELECT id FROM Handles LIMIT 2 OFFSET 3"), ["4", "5"]);
+    assert_eq!(rows(&files, "SELECT id FROM HANDLES LIMIT 2"), ["1", "2"]);
+    assert_eq!(rows(&files, "SELECT count(*) FROM events"), ["9"]);
+    assert_eq!(rows(&files, "SELECT id FROM handles WHERE id > 3 ORDER BY id DESC LIMIT 1"), ["9"]);
+}
+
+#[test]
+fn a_query_ends_when_asked_to() {
+    let file = trace(vec![vec![create(APP, 1, 4)]]);
+    let cancel = Cancel::default();
+    cancel.cancel();
+    for query in ["SELECT * FROM handles", "SELECT * FROM stacks"] {
+        let result = sql(&[(0, &file)], query, &NoNames, &cancel);
+        assert!(matches!(result, Err(SqlError::Cancelled(Cancelled))), "{query}");
+    }
+}
