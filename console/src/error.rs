@@ -128,13 +128,13 @@ pub enum LoadError {
         path: PathBuf,
     },
     /// It is an extract that cannot be read.
-    #[error(transparent)]
+    #[error("{}{}", .0, remedy(.0.is_about_size()))]
     Archive(#[from] ArchiveError),
     /// It is a trace that cannot be extracted.
-    #[error(transparent)]
+    #[error("{}{}", .0, remedy(.0.is_about_size()))]
     Extract(#[from] ExtractError),
     /// It is an extract of another program that cannot be read.
-    #[error("{}{}", .0, remedy(.0))]
+    #[error("{}{}", .0, remedy(.0.is_about_size()))]
     Import(#[from] ImportError),
     /// What an extract of another program is converted to cannot be written.
     #[error(
@@ -211,11 +211,11 @@ impl CommandError {
     }
 }
 
-/// What to do about an extract that is not read.
-fn remedy(error: &ImportError) -> &'static str {
-    match error {
-        ImportError::TooLarge { .. } => "; if you trust it, raise the limit with .load -MaxSize",
-        _ => "",
+/// What to do about a file that is not read, or not for its size.
+fn remedy(is_about_size: bool) -> &'static str {
+    match is_about_size {
+        true => "; if you trust it, raise the limit with -MaxSize of .load or .extract",
+        false => "",
     }
 }
 

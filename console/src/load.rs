@@ -5,8 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_extract::{ExtractError, ExtractOptions, ImportError};
-use handlescope_model::{ArchiveError, Table, Trace};
+use handlescope_extract::{ExtractError, ImportError, StackChoice};
+use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace};
 
 use crate::{
     cancel::{Cancel, Cancelled},
@@ -109,14 +109,14 @@ pub fn open(
 ) -> Result<LoadedTrace, LoadError> {
     let import = |messages: &mut Messages<'_>| imported(&path, args.max_size, cancel, messages);
     let trace = if is_extract(&path) {
-        match Trace::open(&path) {
+        match Trace::open_within(&path, archive_limits(args.max_size)) {
             Err(ArchiveError::NotAnExtract { .. }) => import(messages)?,
             opened => opened?,
         }
     } else if has_extension(&path, &[PLAIN_EXTENSION]) {
         import(messages)?
     } else if has_extension(&path, TRACE_EXTENSIONS) {
-        extracted(&path, cancel, messages)?
+        extracted(&path, args.max_size, cancel, messages)?
     } else {
         return Err(LoadError::UnknownFormat { path });
     };
@@ -130,6 +130,7 @@ pub fn open(
 /// The extract of a trace: the one that is there, or else a new one.
 fn extracted(
     path: &Path,
+    max_size: Option<u64>,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<Trace, LoadError> {
@@ -161,16 +162,27 @@ fn extracted(
             in_cache
         }
     };
-    let summary = extraction::run(path, &output, ExtractOptions::default(), cancel, messages)?;
+    let options = extraction::options(StackChoice::default(), max_size);
+    let summary = extraction::run(path, &output, options, cancel, messages)?;
     messages.note(extraction::line(&output, &summary));
     Ok(Trace::open(&output)?)
+}
+
+/// What an extract may not exceed, if its user trusts it with members of some size.
+fn archive_limits(max_size: Option<u64>) -> ArchiveLimits {
+    let usual = ArchiveLimits::default();
+    match max_size {
+        None => usual,
+        Some(size) => ArchiveLimits { container: usual.container.trusted_with(size), ..usual },
+    }
 }
 
 /// Events and buffers lost while recording.
 fn losses(trace: &Trace) -> Result<(u64, u64), ArchiveError> {
     let first = |name| {
         let column = trace.column(Table::Trace, name)?;
-        Ok(column.u64().ok().and_then(|column| column.get(0)).unwrap_or_default())
+        let first = column.u64().ok().and_then(|column| column.get(0));
+        Ok::<u64, ArchiveError>(first.unwrap_or_default())
     };
     Ok((first("events_lost")?, first("buffers_lost")?))
 }

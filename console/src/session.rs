@@ -70,7 +70,7 @@ impl Session {
     /// When it cannot be read.
     pub fn reload(&mut self, index: usize) -> Result<(), ArchiveError> {
         if let Some(file) = self.files.get_mut(index) {
-            let trace = Trace::open(file.trace.path())?;
+            let trace = Trace::open_within(file.trace.path(), file.trace.limits())?;
             *file = LoadedTrace::new(std::mem::take(&mut file.path), trace);
         }
         Ok(())

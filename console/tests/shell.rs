@@ -75,7 +75,7 @@ fn a_file_that_cannot_be_loaded_is_named_with_the_reason() {
         ("no.etl", "there is no such file"),
         ("*.7z", "no trace or extract has such a name"),
         ("noise.etl", "not an .etl trace"),
-        ("noise.json7z", "not a readable handlescope archive"),
+        ("noise.json7z", "cannot unpack: it is no 7z archive"),
         ("noise.txt", "neither an extract (.json7z) nor a trace"),
     ] {
         let ended = shell.run(&[file, "-c", ".list"]);

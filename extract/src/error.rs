@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_model::ArchiveError;
+use handlescope_model::{ArchiveError, ContainerError};
 
 /// An extraction that failed. Damage inside a trace is no failure; it is counted as a warning.
 #[derive(Debug, thiserror::Error)]
@@ -34,14 +34,9 @@ pub enum ExtractError {
         /// Where, bytes from the start of the file.
         offset: u64,
     },
-    /// The archive cannot be unpacked.
-    #[error("{}: cannot unpack: {reason}", .path.display())]
-    Unpack {
-        /// The archive.
-        path: PathBuf,
-        /// What the unpacker said.
-        reason: String,
-    },
+    /// The trace lies in an archive that cannot be unpacked, or is refused.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
     /// The archive does not say which trace is meant.
     #[error(
         "{}: {found} .etl files in the archive and none has its name; unpack the one you want",
@@ -67,4 +62,11 @@ pub enum ExtractError {
     /// The extract cannot be written.
     #[error(transparent)]
     Output(#[from] ArchiveError),
+}
+
+impl ExtractError {
+    /// Whether a higher limit is what lets somebody who trusts the file read it.
+    pub fn is_about_size(&self) -> bool {
+        matches!(self, Self::Container(error) if error.is_about_size())
+    }
 }

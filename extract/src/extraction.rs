@@ -4,6 +4,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use handlescope_model::ContainerLimits;
+
 use crate::assemble::assemble;
 use crate::collect::{Collector, KernelSelector};
 use crate::error::ExtractError;
@@ -77,10 +79,22 @@ pub struct ExtractSummary {
 }
 
 /// What an extract is to hold.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtractOptions {
     /// Which stacks.
     pub stacks: StackChoice,
+    /// What a trace that lies in an archive may not exceed.
+    pub limits: ContainerLimits,
+}
+
+/// Largest trace that is unpacked. Traces of some gigabytes are usual, and the disk has to have room.
+const TRACE_BYTES: u64 = 64 << 30;
+
+impl Default for ExtractOptions {
+    fn default() -> Self {
+        let limits = ContainerLimits::for_members_of(TRACE_BYTES);
+        Self { stacks: StackChoice::default(), limits }
+    }
 }
 
 /// Which stacks an extract keeps.
@@ -106,7 +120,7 @@ pub fn extract(
     observer: &dyn ExtractObserver,
 ) -> Result<ExtractSummary, ExtractError> {
     let begin = Instant::now();
-    let open = OpenRecording::open_watched(input, observer)?;
+    let open = OpenRecording::open_watched(input, &options.limits, observer)?;
     let bytes_read = open.len();
     observer.on_started(bytes_read);
     let mut selector = KernelSelector::default();

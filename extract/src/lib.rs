@@ -26,6 +26,7 @@ mod intern;
 pub mod kernel;
 pub mod lifecycle;
 pub mod managed;
+mod members;
 mod recording;
 pub mod stacks;
 pub mod symbols;

@@ -3,12 +3,14 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use handlescope_model::ContainerLimits;
+
 use crate::error::ExtractError;
 use crate::etl::{
     BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, Clock, Diagnostics, EtlFile, Event, EventReader,
     Selector, Session, WarningKind,
 };
-use crate::extraction::{ExtractObserver, NoObserver, check};
+use crate::extraction::{ExtractObserver, ExtractOptions, NoObserver, check};
 use crate::input::Input;
 use crate::kernel::TraceHeader;
 
@@ -54,16 +56,17 @@ impl OpenRecording {
     /// # Errors
     /// When the file cannot be read or does not start with a trace header.
     pub fn open(path: &Path) -> Result<Self, ExtractError> {
-        Self::open_watched(path, &NoObserver)
+        Self::open_watched(path, &ExtractOptions::default().limits, &NoObserver)
     }
 
     /// Opens a trace as [`Self::open`] does, and stops when the observer asks for it.
     pub(crate) fn open_watched(
         path: &Path,
+        limits: &ContainerLimits,
         observer: &dyn ExtractObserver,
     ) -> Result<Self, ExtractError> {
         check(observer)?;
-        let Input { mut file, name, source_size } = Input::open(path, observer)?;
+        let Input { mut file, name, source_size } = Input::open(path, limits, observer)?;
         let read = |source| ExtractError::Read { path: path.to_path_buf(), source };
         let mut start = Vec::new();
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;

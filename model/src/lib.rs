@@ -15,8 +15,8 @@ mod index;
 pub mod tables;
 
 pub use archive::{
-    ArchiveError, ArchiveLimits, ArchiveWriter, EncodedTable, HeaderBudget, TableEncoder, Trace,
-    decoder_memory, is_bomb, refused_name, replace_table, write_parquet,
+    ArchiveError, ArchiveLimits, ArchiveWriter, Container, ContainerError, ContainerLimits,
+    EncodedTable, TableEncoder, Trace, refused_name, replace_table, write_parquet,
 };
 pub use column::{Cell, ColumnSpec, ColumnType};
 pub use index::{

@@ -5,7 +5,9 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use handlescope_model::tables::{Name, Names, TraceInfo, TraceInfos};
-use handlescope_model::{ArchiveLimits, SCHEMA_VERSION, Table, Trace, write_parquet};
+use handlescope_model::{
+    ArchiveLimits, ContainerLimits, SCHEMA_VERSION, Table, Trace, write_parquet,
+};
 use sevenz_rust::{ArchiveEntry, ArchiveReader, EncoderConfiguration, EncoderMethod, Password};
 use tempfile::TempDir;
 
@@ -86,7 +88,10 @@ fn a_member_that_unpacks_to_a_thousand_times_the_file_is_refused_unread() {
 
 #[test]
 fn a_member_larger_than_the_limit_is_refused() {
-    let limits = ArchiveLimits { member_bytes: 100, ..ArchiveLimits::default() };
+    let limits = ArchiveLimits {
+        container: ContainerLimits::for_members_of(100),
+        ..ArchiveLimits::default()
+    };
     let built = built(EncoderMethod::COPY, &members(1));
     let error = Trace::open_within(&built.path, limits).map(drop).unwrap_err().to_string();
     assert!(

@@ -97,7 +97,7 @@ fn most_frames_outside_of_all_images_are_managed_methods() {
     let Some(trace) = SharedTrace::open("real/net.4.5.2.x64") else { return };
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("net.json7z");
-    let options = ExtractOptions { stacks: StackChoice::All };
+    let options = ExtractOptions { stacks: StackChoice::All, ..ExtractOptions::default() };
     extract(trace.etl(), &output, options, &NoObserver).unwrap();
     let archive = Trace::open(&output).unwrap();
     let column = |table, name| archive.column(table, name).unwrap();

@@ -18,7 +18,7 @@ pub struct LoadArgs {
     pub recursive: bool,
     /// `-all`: read all tables at once.
     pub all: bool,
-    /// `-MaxSize`: largest part of an ETWAnalyzer extract that is read, bytes.
+    /// `-MaxSize`: largest member of an archive that is read, bytes.
     pub max_size: Option<u64>,
 }
 
@@ -57,6 +57,8 @@ pub struct ExtractArgs {
     pub stacks: Option<StackChoice>,
     /// `-NoOverwrite`: leave traces alone that have an extract.
     pub no_overwrite: bool,
+    /// `-MaxSize`: largest trace in an archive that is unpacked, bytes.
+    pub max_size: Option<u64>,
     /// `-DryRun`: only list the traces.
     pub dry_run: bool,
     /// `-symbols`: store the names of all frames.

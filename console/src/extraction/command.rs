@@ -8,7 +8,7 @@ use std::{
 
 use handlescope_extract::ExtractOptions;
 
-use super::{beside, line, lost, paths, prepare_folder, run};
+use super::{beside, line, lost, options, paths, prepare_folder, run};
 use crate::{
     cancel::Cancel,
     command::ExtractArgs,
@@ -49,7 +49,7 @@ pub fn extract_files(
     }
     let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut tally = Tally::default();
-    let options = ExtractOptions { stacks: args.stacks.unwrap_or_default() };
+    let options = options(args.stacks.unwrap_or_default(), args.max_size);
     let inputs = inputs(args, messages, &mut tally);
     for (index, input) in inputs.iter().enumerate() {
         if args.dry_run {

@@ -73,7 +73,7 @@ pub(crate) fn imported(
 fn limits(max_size: Option<u64>) -> ImportLimits {
     let usual = ImportLimits::default();
     let Some(member_bytes) = max_size else { return usual };
-    ImportLimits { member_bytes, total_bytes: member_bytes.saturating_mul(4), ..usual }
+    ImportLimits { container: usual.container.trusted_with(member_bytes), ..usual }
 }
 
 /// What an extract of this name is converted to when it is in a state.

@@ -7,7 +7,7 @@ mod report;
 
 use std::path::Path;
 
-use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, extract};
+use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, StackChoice, extract};
 
 pub use command::{StoreNames, Tally, extract_files};
 pub(crate) use import::imported;
@@ -15,6 +15,15 @@ pub(crate) use paths::{Freshness, beside, freshness, in_cache, prepare_folder, s
 pub(crate) use report::{line, lost};
 
 use crate::{cancel::Cancel, messages::Messages, progress::Progress};
+
+/// What to extract of a trace, of any size that is usual or of one its user trusts it with.
+pub(crate) fn options(stacks: StackChoice, max_size: Option<u64>) -> ExtractOptions {
+    let usual = ExtractOptions { stacks, ..ExtractOptions::default() };
+    match max_size {
+        None => usual,
+        Some(size) => ExtractOptions { limits: usual.limits.trusted_with(size), ..usual },
+    }
+}
 
 /// Extracts one trace, with a progress bar, and warns of what was counted while reading.
 pub(crate) fn run(

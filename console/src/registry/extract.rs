@@ -76,6 +76,16 @@ static WHICH: &[Opt<ExtractArgs>] = &[
     },
     Opt {
         doc: Doc {
+            names: &["-MaxSize", "--max-size"],
+            help: "largest trace in a .zip or .7z that is unpacked",
+            details: "Who made it may want to fill your disk. Unless it is given, 64 GiB, and \
+                      nothing that is packed more than a thousandfold.",
+            example: "-fd examples -MaxSize 100GB",
+        },
+        take: Take::Size(|args| &mut args.max_size),
+    },
+    Opt {
+        doc: Doc {
             names: &["-DryRun"],
             help: "only list the traces",
             details: "Nothing is written.",

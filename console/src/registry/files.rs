@@ -28,9 +28,11 @@ pub(crate) static LOAD: &[OptionGroup<LoadArgs>] = &[OptionGroup {
         Opt {
             doc: Doc {
                 names: &["-MaxSize"],
-                help: "largest part of an ETWAnalyzer extract that is read",
-                details: "4 GiB unless it is given, and four times as much for all parts of an \
-                          archive: who made it may want to fill your disk.",
+                help: "largest member of an archive that is read",
+                details: "Who made it may want to fill your disk. Unless it is given, 4 GiB for a \
+                          part of an ETWAnalyzer extract, 16 GiB for a table of an extract, 64 GiB \
+                          for a trace in a .zip or .7z; and nothing that is packed more than a \
+                          thousandfold.",
                 example: "-MaxSize 20GB examples",
             },
             take: Take::Size(|args| &mut args.max_size),

@@ -33,7 +33,7 @@ pub(crate) fn store_names(
     spinner.stop();
     let AllNames { named, frames, table } = all?;
     if named > 0 {
-        replace_table(path, Table::Symbols, table.into_frame())?;
+        replace_table(path, Table::Symbols, table.into_frame(), &trace.limits().container)?;
     }
     Ok(line(path, named, frames))
 }

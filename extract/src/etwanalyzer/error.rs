@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_model::ArchiveError;
+use handlescope_model::{ArchiveError, ContainerError};
 
 /// An ETWAnalyzer extract that could not be read, or not be converted.
 #[derive(Debug, thiserror::Error)]
@@ -24,46 +24,9 @@ pub enum ImportError {
         /// What is wrong.
         reason: &'static str,
     },
-    /// The archive cannot be read.
-    #[error("{}: cannot unpack: {reason}", .path.display())]
-    Archive {
-        /// The archive.
-        path: PathBuf,
-        /// What the unpacker said.
-        reason: String,
-    },
-    /// A member cannot be unpacked: cut off, damaged, or not what the archive says.
-    #[error("{}: member {member} cannot be unpacked: {reason}", .path.display())]
-    Member {
-        /// The archive.
-        path: PathBuf,
-        /// The member.
-        member: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A member has a name that leads out of the archive, or one that another has too.
-    #[error("{}: member {member:?} {reason}; the archive is refused", .path.display())]
-    Name {
-        /// The archive.
-        path: PathBuf,
-        /// The member.
-        member: String,
-        /// What is wrong with its name.
-        reason: &'static str,
-    },
-    /// A member is, or claims to be, larger than is read.
-    #[error("{}: member {member} has {size} bytes, more than the limit of {limit}", .path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// The member.
-        member: String,
-        /// Its size, bytes; at least.
-        size: u64,
-        /// The limit, bytes.
-        limit: u64,
-    },
+    /// The archive cannot be unpacked, or is refused.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
     /// A member is no JSON, or not the JSON it should be.
     #[error("{}: member {member}, line {line}, column {column}: {reason}", .path.display())]
     Json {
@@ -94,4 +57,11 @@ pub enum ImportError {
     /// The converted extract cannot be written.
     #[error(transparent)]
     Output(#[from] ArchiveError),
+}
+
+impl ImportError {
+    /// Whether a higher limit is what lets somebody who trusts the file read it.
+    pub fn is_about_size(&self) -> bool {
+        matches!(self, Self::Container(error) if error.is_about_size())
+    }
 }

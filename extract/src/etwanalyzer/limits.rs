@@ -1,14 +1,15 @@
 //! How much of a file from elsewhere is believed.
 
+use handlescope_model::ContainerLimits;
+
+/// Largest member that is read. ETWAnalyzer itself cannot write 2 GiB.
+const MEMBER_BYTES: u64 = 4 << 30;
+
 /// What an extract may not exceed, so that a hostile one costs neither all memory nor all time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImportLimits {
-    /// Size of one member, unpacked, bytes. ETWAnalyzer itself cannot write 2 GiB.
-    pub member_bytes: u64,
-    /// Bytes that may have to be unpacked in all, those of members nobody wants included.
-    pub total_bytes: u64,
-    /// Memory a decoder of the archive may ask for, bytes.
-    pub decoder_bytes: u64,
+    /// Sizes of members, and what unpacking them may cost.
+    pub container: ContainerLimits,
     /// Longest string in a member, bytes.
     pub string_bytes: u64,
     /// Objects and lists within each other. ETWAnalyzer's have less than ten.
@@ -18,9 +19,7 @@ pub struct ImportLimits {
 impl Default for ImportLimits {
     fn default() -> Self {
         Self {
-            member_bytes: 4 << 30,
-            total_bytes: 16 << 30,
-            decoder_bytes: 2 << 30,
+            container: ContainerLimits::for_members_of(MEMBER_BYTES),
             string_bytes: 16 << 20,
             depth: 64,
         }

@@ -81,7 +81,7 @@ pub fn import(
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let progress = Rc::new(Progress::new(observer));
-    let mut parts = container::open(input, folder, &limits, observer, &progress)?;
+    let mut parts = container::open(input, folder, &limits.container, observer, &progress)?;
     let reading = Reading { input, limits, progress, findings: Findings::default() };
     let read = reading.small_parts(&mut parts)?;
     let writer = ArchiveWriter::create(output)?;

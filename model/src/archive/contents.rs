@@ -1,83 +1,13 @@
 //! What an archive may claim before anything of it is believed.
 
 use std::collections::HashSet;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use sevenz_rust::Archive;
-
-/// Bytes that may be read to know what an archive holds. Twenty members take less than 2 KiB; packed
-/// zeros of this size cost a few hundred megabytes of memory and not all of it.
-const HEADER_BYTES: u64 = 64 << 10;
-
-/// Content below this size may be packed as well as it likes.
-const SMALL_CONTENT: u64 = 64 << 20;
-
-/// How many times its packed size the content may have, once it is large. JSON of handles has 20 to
-/// 100; zeros have thousands.
-const MAX_RATIO: u64 = 1000;
-
-/// A limit on how much is read while an archive is opened.
-#[derive(Debug, Clone)]
-pub struct HeaderBudget(Arc<AtomicU64>);
-
-impl Default for HeaderBudget {
-    fn default() -> Self {
-        Self(Arc::new(AtomicU64::new(HEADER_BYTES)))
-    }
-}
-
-impl HeaderBudget {
-    /// A reader that fails when the budget is used up.
-    pub fn watch<R>(&self, inner: R) -> Watched<R> {
-        Watched { inner, left: Arc::clone(&self.0) }
-    }
-
-    /// Lets everything be read: the archive is opened.
-    pub fn lift(&self) {
-        self.0.store(u64::MAX, Ordering::Relaxed);
-    }
-}
-
-/// A reader with a [`HeaderBudget`].
-#[derive(Debug)]
-pub struct Watched<R> {
-    inner: R,
-    left: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Watched<R> {
-    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(target)?;
-        // Nobody else reads meanwhile; the number is shared to be lifted only.
-        match self.left.load(Ordering::Relaxed) {
-            u64::MAX => Ok(count),
-            left => match left.checked_sub(count as u64) {
-                Some(left) => {
-                    self.left.store(left, Ordering::Relaxed);
-                    Ok(count)
-                }
-                None => {
-                    let reason =
-                        format!("its table of contents has more than {HEADER_BYTES} bytes");
-                    Err(io::Error::new(io::ErrorKind::InvalidData, reason))
-                }
-            },
-        }
-    }
-}
-
-impl<R: Seek> Seek for Watched<R> {
-    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
-        self.inner.seek(position)
-    }
-}
 
 /// The first member whose name leads out of the archive or is there twice, and what is wrong.
-pub fn refused_name(archive: &Archive) -> Option<(&str, &'static str)> {
+pub fn refused_name<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+) -> Option<(&'a str, &'static str)> {
     let mut seen = HashSet::new();
-    archive.files.iter().map(|entry| entry.name.as_str()).find_map(|name| {
+    names.into_iter().find_map(|name| {
         let reason = suspicion(name).or((!seen.insert(name)).then_some("is there twice"))?;
         Some((name, reason))
     })
@@ -95,13 +25,8 @@ fn suspicion(name: &str) -> Option<&'static str> {
     None
 }
 
-/// Whether `packed` bytes cannot hold so much content, unless it was made to fill memory or disk.
-pub fn is_bomb(packed: u64, content: u64) -> bool {
-    content > SMALL_CONTENT && content / packed.max(1) > MAX_RATIO
-}
-
 /// Memory that a decoder asks for, as its properties in the archive say.
-pub fn decoder_memory(method: &[u8], properties: &[u8]) -> u64 {
+pub(super) fn decoder_memory(method: &[u8], properties: &[u8]) -> u64 {
     const LZMA: &[u8] = &[3, 1, 1];
     const LZMA2: &[u8] = &[0x21];
     const PPMD: &[u8] = &[3, 4, 1];
@@ -127,25 +52,6 @@ mod tests {
         for good in ["x.json", "a/x.json", "..x.json", "a..b"] {
             assert!(suspicion(good).is_none(), "{good}");
         }
-    }
-
-    #[test]
-    fn only_large_content_that_is_packed_beyond_reason_is_a_bomb() {
-        assert!(!is_bomb(10, 60 << 20));
-        assert!(!is_bomb(1 << 20, 500 << 20));
-        assert!(is_bomb(1 << 10, 500 << 20));
-        assert!(is_bomb(0, u64::MAX));
-    }
-
-    #[test]
-    fn a_budget_ends_and_can_be_lifted() {
-        let budget = HeaderBudget::default();
-        let mut reader = budget.watch(io::repeat(1));
-        let mut buffer = vec![0; HEADER_BYTES as usize];
-        assert!(reader.read(&mut buffer).is_ok());
-        assert!(reader.read(&mut buffer).is_err());
-        budget.lift();
-        assert!(reader.read(&mut buffer).is_ok());
     }
 
     #[test]

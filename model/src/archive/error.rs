@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use polars::prelude::PolarsError;
 
+use super::ContainerError;
+
 /// An archive that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// The file cannot be opened, created or renamed.
+    /// The file cannot be created or renamed.
     #[error("{}: cannot {action}: {source}", .path.display())]
     Io {
         /// The file.
@@ -18,12 +20,15 @@ pub enum ArchiveError {
         /// Why it failed.
         source: io::Error,
     },
-    /// The file is not a 7z archive, or a damaged one.
-    #[error("{}: not a readable handlescope archive: {reason}", .path.display())]
-    Container {
+    /// The file cannot be unpacked, or is refused.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
+    /// The file cannot be packed.
+    #[error("{}: cannot pack: {reason}", .path.display())]
+    Pack {
         /// The file.
         path: PathBuf,
-        /// What the 7z reader or writer said.
+        /// What the 7z writer said.
         reason: String,
     },
     /// A member is damaged or is not what its table needs.
@@ -35,28 +40,6 @@ pub enum ArchiveError {
         member: String,
         /// What the Parquet reader said.
         reason: String,
-    },
-    /// A member claims to be larger than this program reads.
-    #[error("{}: member {member} has {size} bytes, more than the limit of {limit}", .path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// The member.
-        member: String,
-        /// Its declared size, bytes.
-        size: u64,
-        /// The limit, bytes.
-        limit: u64,
-    },
-    /// A member has a name that leads out of the archive, or one that another has too.
-    #[error("{}: member {member:?} {reason}; the archive is refused", .path.display())]
-    Name {
-        /// The file.
-        path: PathBuf,
-        /// The member.
-        member: String,
-        /// What is wrong with its name.
-        reason: &'static str,
     },
     /// The archive holds no trace table, so it is not one of ours.
     #[error("{}: no member trace.parquet, so this is not a handlescope extract", .path.display())]
@@ -82,4 +65,11 @@ pub enum ArchiveError {
         /// What the Parquet writer said.
         source: PolarsError,
     },
+}
+
+impl ArchiveError {
+    /// Whether a higher limit is what lets somebody who trusts the file read it.
+    pub fn is_about_size(&self) -> bool {
+        matches!(self, Self::Container(error) if error.is_about_size())
+    }
 }

@@ -1,20 +1,16 @@
 //! How much of an archive is believed.
 
 use std::io::Cursor;
-use std::path::Path;
 
 use polars::prelude::{ParquetReader, PolarsResult, SerReader};
-use sevenz_rust::ArchiveEntry;
 
-use super::ArchiveError;
+use super::ContainerLimits;
 
 /// What an archive may not exceed, so that a hostile one costs neither all memory nor all time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveLimits {
-    /// Size of one member, unpacked, bytes.
-    pub member_bytes: u64,
-    /// Memory a decoder of the archive may ask for, bytes.
-    pub decoder_bytes: u64,
+    /// Sizes of members, and what unpacking them may cost.
+    pub container: ContainerLimits,
     /// Values in one column.
     pub values: u64,
     /// Values in one column for each byte of the table. Columns of one value have some hundreds.
@@ -24,8 +20,7 @@ pub struct ArchiveLimits {
 impl Default for ArchiveLimits {
     fn default() -> Self {
         Self {
-            member_bytes: 16 << 30,
-            decoder_bytes: 2 << 30,
+            container: ContainerLimits::for_members_of(16 << 30),
             values: 1 << 30,
             values_per_byte: 4096,
         }
@@ -36,19 +31,6 @@ impl Default for ArchiveLimits {
 const SMALL_VALUES: u64 = 1 << 20;
 
 impl ArchiveLimits {
-    /// Refuses a member that claims to be larger than is read.
-    pub(super) fn check_size(&self, path: &Path, entry: &ArchiveEntry) -> Result<(), ArchiveError> {
-        if entry.size <= self.member_bytes {
-            return Ok(());
-        }
-        Err(ArchiveError::TooLarge {
-            path: path.to_path_buf(),
-            member: entry.name.clone(),
-            size: entry.size,
-            limit: self.member_bytes,
-        })
-    }
-
     /// What is wrong with how many values a table claims to have, if there is something.
     pub(super) fn check_values(&self, bytes: &[u8]) -> PolarsResult<Option<String>> {
         let mut reader = ParquetReader::new(Cursor::new(bytes));

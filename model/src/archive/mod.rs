@@ -7,14 +7,17 @@
 //! * A writer fills a temporary file beside the target and renames it at the very end, so that a
 //!   reader never sees half an archive.
 
+mod container;
 mod contents;
 mod error;
+mod header;
 mod limits;
 mod reader;
 mod replace;
 mod writer;
 
-pub use contents::{HeaderBudget, decoder_memory, is_bomb, refused_name};
+pub use container::{Container, ContainerError, ContainerLimits};
+pub use contents::refused_name;
 pub use error::ArchiveError;
 pub use limits::ArchiveLimits;
 pub use reader::Trace;

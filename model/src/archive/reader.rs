@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use polars::prelude::{Column, DataFrame, ParquetReader, SerReader};
 use sevenz_rust::{ArchiveReader, Password};
 
-use super::contents::{HeaderBudget, Watched, decoder_memory, is_bomb, refused_name};
-use super::{ArchiveError, ArchiveLimits};
+use super::{ArchiveError, ArchiveLimits, Container, ContainerLimits};
 use crate::column::null_column;
 use crate::{SCHEMA_VERSION, Table};
 
@@ -25,7 +24,7 @@ type Bytes = Arc<[u8]>;
 pub struct Trace {
     path: PathBuf,
     limits: ArchiveLimits,
-    archive: Mutex<ArchiveReader<BufReader<Watched<File>>>>,
+    archive: Mutex<ArchiveReader<BufReader<File>>>,
     members: Mutex<HashMap<Table, Option<Bytes>>>,
     columns: Mutex<HashMap<(Table, &'static str), Column>>,
 }
@@ -34,8 +33,8 @@ impl Trace {
     /// Opens an archive and checks that it is an extract this program can read.
     ///
     /// # Errors
-    /// When the file cannot be opened, is no 7z archive, holds no trace table, or was made by a
-    /// newer version.
+    /// When the file cannot be opened, is no 7z archive or one that is refused, holds no trace table,
+    /// or was made by a newer version.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         Self::open_within(path, ArchiveLimits::default())
     }
@@ -45,7 +44,7 @@ impl Trace {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_within(path: &Path, limits: ArchiveLimits) -> Result<Self, ArchiveError> {
-        let archive = open_archive(path, &limits)?;
+        let archive = open_archive(path, &limits.container)?;
         let trace = Self {
             path: path.to_path_buf(),
             limits,
@@ -60,6 +59,11 @@ impl Trace {
     /// The archive's path, as it was given to [`Self::open`].
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the archive was opened within.
+    pub fn limits(&self) -> ArchiveLimits {
+        self.limits
     }
 
     /// A whole table.
@@ -122,9 +126,6 @@ impl Trace {
     }
 
     fn check_version(&self) -> Result<(), ArchiveError> {
-        if self.member(Table::Trace)?.is_none() {
-            return Err(ArchiveError::NotAnExtract { path: self.path.clone() });
-        }
         let version = self.column(Table::Trace, "schema_version")?;
         let found = version
             .u32()
@@ -159,10 +160,9 @@ impl Trace {
 
     fn read_member(&self, name: &str) -> Result<Option<Bytes>, ArchiveError> {
         let mut archive = lock(&self.archive);
-        let Some(entry) = archive.archive().files.iter().find(|file| file.name == name) else {
+        if !archive.archive().files.iter().any(|file| file.name == name) {
             return Ok(None);
-        };
-        self.limits.check_size(&self.path, entry)?;
+        }
         archive.read_file(name).map(|bytes| Some(bytes.into())).map_err(|e| ArchiveError::Member {
             path: self.path.clone(),
             member: name.to_owned(),
@@ -203,38 +203,27 @@ impl fmt::Debug for Trace {
     }
 }
 
-/// Opens a 7z file and looks at its table of contents before anything of it is unpacked.
+/// Opens an extract and looks at its table of contents before anything of it is unpacked.
 pub(super) fn open_archive(
     path: &Path,
-    limits: &ArchiveLimits,
-) -> Result<ArchiveReader<BufReader<Watched<File>>>, ArchiveError> {
-    let io = |source| ArchiveError::Io { path: path.to_path_buf(), action: "open", source };
-    let container = |reason| ArchiveError::Container { path: path.to_path_buf(), reason };
-    let file = File::open(path).map_err(io)?;
-    let packed = file.metadata().map_err(io)?.len();
-    let budget = HeaderBudget::default();
-    let source = BufReader::new(budget.watch(file));
-    let archive = ArchiveReader::new(source, Password::empty())
-        .map_err(|error| container(error.to_string()))?;
-    budget.lift();
-    let contents = archive.archive();
-    if let Some((member, reason)) = refused_name(contents) {
-        let (path, member) = (path.to_path_buf(), member.to_owned());
-        return Err(ArchiveError::Name { path, member, reason });
+    limits: &ContainerLimits,
+) -> Result<ArchiveReader<BufReader<File>>, ArchiveError> {
+    let Container { archive, source, packed } = Container::open(path, limits)?;
+    let trace = Table::Trace.member();
+    if !archive.files.iter().any(|entry| entry.name == trace) {
+        return Err(ArchiveError::NotAnExtract { path: path.to_path_buf() });
     }
-    let content = contents.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
-    if is_bomb(packed, content) {
-        return Err(container(format!(
-            "{packed} bytes claim to hold {content}, which no extract does"
-        )));
+    let content = archive.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
+    let tables = Table::ALL.map(Table::member);
+    for entry in archive.files.iter().filter(|entry| tables.contains(&entry.name)) {
+        limits.check_size(path, &entry.name, entry.size)?;
     }
-    for coder in contents.blocks.iter().flat_map(|block| &block.coders) {
-        let needed = decoder_memory(coder.encoder_method_id(), coder.properties());
-        if needed > limits.decoder_bytes {
-            return Err(container(format!("unpacking it needs {needed} bytes of memory")));
-        }
-    }
-    Ok(archive)
+    limits.check_content(path, packed, content)?;
+    limits.check_decoders(path, &archive.blocks)?;
+    let mut reader = ArchiveReader::from_archive(archive, source, Password::empty());
+    // Members are stored as a rule; each thread more would take memory of its own.
+    reader.set_thread_count(1);
+    Ok(reader)
 }
 
 /// Runs a Parquet decoder over bytes nobody vouches for.

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::reader::open_archive;
-use super::writer::container;
-use super::{ArchiveError, ArchiveLimits, ArchiveWriter};
+use super::writer::packing;
+use super::{ArchiveError, ArchiveWriter, ContainerLimits};
 use crate::Table;
 use polars::prelude::{DataFrame, PolarsResult};
 
 /// Replaces one table of an archive and leaves everything else as it is, also members that this
-/// program does not know; returns the size of the file in bytes.
+/// program does not know; returns the size of the file in bytes. `limits` are those it was opened within.
 ///
 /// The new archive is complete before it takes the place of the old one. Whoever has that open reads
 /// on in it.
@@ -21,12 +21,9 @@ pub fn replace_table(
     path: &Path,
     table: Table,
     frame: PolarsResult<DataFrame>,
+    limits: &ContainerLimits,
 ) -> Result<u64, ArchiveError> {
-    let limits = ArchiveLimits::default();
-    let mut old = open_archive(path, &limits)?;
-    for entry in &old.archive().files {
-        limits.check_size(path, entry)?;
-    }
+    let mut old = open_archive(path, limits)?;
     let mut new = ArchiveWriter::create(path)?;
     let replaced = table.member();
     old.for_each_entries(|entry, content| {
@@ -35,7 +32,7 @@ pub fn replace_table(
         }
         Ok(true)
     })
-    .map_err(|error| container(path, &error))?;
+    .map_err(|error| packing(path, &error))?;
     drop(old);
     new.table(table, frame)?;
     new.finish()
@@ -50,6 +47,8 @@ mod tests {
     use super::*;
     use crate::tables::{Name, Names, Symbol, Symbols, TraceInfo, TraceInfos};
     use crate::{FrameIdx, SCHEMA_VERSION, Trace};
+
+    const LIMITS: ContainerLimits = ContainerLimits::for_members_of(1 << 20);
 
     fn symbols(functions: &[&str]) -> PolarsResult<DataFrame> {
         let mut symbols = Symbols::default();
@@ -84,7 +83,7 @@ mod tests {
 
         let open = Trace::open(&path).unwrap();
         for replaced in [&["f", "g"][..], &["h"], &[]] {
-            let size = replace_table(&path, Table::Symbols, symbols(replaced)).unwrap();
+            let size = replace_table(&path, Table::Symbols, symbols(replaced), &LIMITS).unwrap();
             assert_eq!(size, fs::metadata(&path).unwrap().len());
             assert_eq!(functions(&path), replaced);
             let trace = Trace::open(&path).unwrap();
@@ -102,7 +101,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json7z");
         fs::write(&path, b"no archive").unwrap();
-        assert!(replace_table(&path, Table::Symbols, symbols(&["f"])).is_err());
+        assert!(replace_table(&path, Table::Symbols, symbols(&["f"]), &LIMITS).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"no archive");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

@@ -62,7 +62,7 @@ impl ArchiveWriter {
                 action: "create a temporary file beside it",
                 source,
             })?;
-        let mut archive = sevenz_rust::ArchiveWriter::new(file).map_err(|e| container(path, &e))?;
+        let mut archive = sevenz_rust::ArchiveWriter::new(file).map_err(|e| packing(path, &e))?;
         archive.set_content_methods(vec![EncoderConfiguration::new(EncoderMethod::COPY)]);
         Ok(Self { encoder: TableEncoder { path: path.to_path_buf(), folder }, archive })
     }
@@ -94,7 +94,7 @@ impl ArchiveWriter {
         self.archive
             .push_archive_entry(ArchiveEntry::new_file(&table.member()), Some(content))
             .map(|_| ())
-            .map_err(|e| container(&self.encoder.path, &e))
+            .map_err(|e| packing(&self.encoder.path, &e))
     }
 
     /// Copies a member of another archive as it is.
@@ -220,6 +220,6 @@ fn make_readable(path: &Path) {
     let _ = path;
 }
 
-pub(super) fn container(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
-    ArchiveError::Container { path: path.to_path_buf(), reason: error.to_string() }
+pub(super) fn packing(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
+    ArchiveError::Pack { path: path.to_path_buf(), reason: error.to_string() }
 }

@@ -1,0 +1,128 @@
+//! Members of an archive, unpacked as streams into files.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use handlescope_model::{Container, ContainerError, ContainerLimits};
+use sevenz_rust::{BlockDecoder, Password};
+
+/// Bytes that are unpacked at once.
+const BUFFER: usize = 256 << 10;
+
+/// Told how many bytes were unpacked since it was last asked; an error stops the work.
+pub(crate) type Watch<'a> = &'a dyn Fn(u64) -> io::Result<()>;
+
+/// Members of a 7z archive that may be unpacked.
+pub(crate) struct SevenZipMembers<'a> {
+    path: &'a Path,
+    container: Container,
+    wanted: Vec<usize>,
+    blocks: Vec<usize>,
+}
+
+impl<'a> SevenZipMembers<'a> {
+    /// The members in these places of the table of contents, if the limits allow to unpack them.
+    pub(crate) fn choose(
+        path: &'a Path,
+        container: Container,
+        wanted: Vec<usize>,
+        limits: &ContainerLimits,
+    ) -> Result<Self, ContainerError> {
+        let archive = &container.archive;
+        for entry in wanted.iter().filter_map(|index| archive.files.get(*index)) {
+            limits.check_size(path, &entry.name, entry.size)?;
+        }
+        let block_of =
+            |index: usize| archive.stream_map.file_block_index.get(index).copied().flatten();
+        let mut blocks: Vec<usize> = wanted.iter().filter_map(|index| block_of(*index)).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        // In a block, the members before the wanted one have to be unpacked, too.
+        let in_block = |index: usize| block_of(index).is_some_and(|block| blocks.contains(&block));
+        let entries = archive.files.iter().enumerate().filter(|(index, _)| in_block(*index));
+        let content = entries.fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.size));
+        limits.check_content(path, container.packed, content)?;
+        let chosen = blocks.iter().filter_map(|block| archive.blocks.get(*block));
+        limits.check_decoders(path, chosen)?;
+        Ok(Self { path, container, wanted, blocks })
+    }
+
+    /// Names and sizes of the members.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, u64)> {
+        let entry = |index: &usize| self.container.archive.files.get(*index);
+        self.wanted.iter().filter_map(entry).map(|entry| (entry.name.as_str(), entry.size))
+    }
+
+    /// Unpacks the members into files, one for each in the order of [`Self::entries`].
+    pub(crate) fn unpack(mut self, files: &[File], watch: Watch<'_>) -> Result<(), ContainerError> {
+        let Container { archive, source, .. } = &mut self.container;
+        let names = self.wanted.iter().map(|index| archive.files.get(*index));
+        let mut left: Vec<(&str, &File)> =
+            names.flatten().map(|entry| entry.name.as_str()).zip(files).collect();
+        let password = Password::empty();
+        for block in self.blocks {
+            let mut current = String::new();
+            let decoder = BlockDecoder::new(1, block, archive, &password, source);
+            let unpacked = decoder.for_each_entries(&mut |entry, reader| {
+                current.clone_from(&entry.name);
+                match left.iter().position(|(name, _)| *name == entry.name) {
+                    None => copy(reader, &mut io::sink(), entry.size, watch)?,
+                    Some(place) => {
+                        let (_, mut file) = left.swap_remove(place);
+                        copy(reader, &mut file, entry.size, watch)?;
+                    }
+                }
+                Ok(!left.is_empty())
+            });
+            unpacked.map_err(|error| damaged(self.path, &current, &error))?;
+        }
+        // What is still left has no content, or is not where the archive says.
+        let sizes = archive.files.iter().filter(|entry| entry.size > 0);
+        match sizes.map(|entry| &entry.name).find(|name| left.iter().any(|(l, _)| l == name)) {
+            Some(member) => Err(damaged(self.path, member, &sevenz_rust::Error::FileNotFound)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A member, or if none is known yet the archive, that cannot be unpacked.
+fn damaged(path: &Path, member: &str, error: &sevenz_rust::Error) -> ContainerError {
+    let (path, member) = (path.to_path_buf(), member.to_owned());
+    let reason = match error {
+        sevenz_rust::Error::Io(error, _) => error.to_string(),
+        error => error.to_string(),
+    };
+    if member.is_empty() {
+        return ContainerError::Unreadable { path, reason };
+    }
+    ContainerError::Member { path, member, reason }
+}
+
+/// Unpacks a member of a size, to the end, where its checksum is compared.
+pub(crate) fn copy(
+    reader: &mut dyn Read,
+    target: &mut dyn Write,
+    size: u64,
+    watch: Watch<'_>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER];
+    let mut copied = 0;
+    loop {
+        watch(0)?;
+        let count = reader.read(&mut buffer)?;
+        let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
+        copied += count as u64;
+        if copied > size {
+            return Err(io::Error::other(format!("it has more than the {size} bytes it claims")));
+        }
+        target.write_all(bytes).map_err(|error| {
+            io::Error::new(error.kind(), format!("no temporary file could take it: {error}"))
+        })?;
+        watch(count as u64)?;
+    }
+    if copied < size {
+        return Err(io::Error::other(format!("{copied} of {size} bytes, then it ends")));
+    }
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! A 7z file from anywhere: opened, with its table of contents looked at before anything is unpacked.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use sevenz_rust::{Archive, Block, Password};
+
+use super::contents::{decoder_memory, refused_name};
+use super::header;
+
+/// A file that is not unpacked because of what it claims or holds.
+#[derive(Debug, thiserror::Error)]
+pub enum ContainerError {
+    /// The file cannot be opened.
+    #[error("{}: cannot open: {source}", .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is no archive, or a damaged one.
+    #[error("{}: cannot unpack: {reason}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A member has a name that leads out of the archive, or one that another has too.
+    #[error("{}: member {member:?} {reason}; the archive is refused", .path.display())]
+    Name {
+        /// The file.
+        path: PathBuf,
+        /// The member.
+        member: String,
+        /// What is wrong with its name.
+        reason: &'static str,
+    },
+    /// A member is, or claims to be, larger than is read.
+    #[error("{}: member {member} has {size} bytes, more than the limit of {limit}", .path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The member.
+        member: String,
+        /// Its size, bytes; at least.
+        size: u64,
+        /// The limit, bytes.
+        limit: u64,
+    },
+    /// More has to be unpacked than is.
+    #[error("{}: {size} bytes have to be unpacked, more than the limit of {limit}", .path.display())]
+    TooMuch {
+        /// The file.
+        path: PathBuf,
+        /// How much it is, bytes.
+        size: u64,
+        /// The limit, bytes.
+        limit: u64,
+    },
+    /// The content claims to be packed better than any trace or extract can be.
+    #[error("{}: {packed} bytes claim to hold {content}, which no trace or extract does", .path.display())]
+    Ratio {
+        /// The file.
+        path: PathBuf,
+        /// Size of the file, bytes.
+        packed: u64,
+        /// Size of what is to be unpacked, bytes.
+        content: u64,
+    },
+    /// A member cannot be unpacked: cut off, damaged, or not what the archive says.
+    #[error("{}: member {member} cannot be unpacked: {reason}", .path.display())]
+    Member {
+        /// The file.
+        path: PathBuf,
+        /// The member.
+        member: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl ContainerError {
+    /// Whether a higher limit is what lets somebody who trusts the file read it.
+    pub fn is_about_size(&self) -> bool {
+        matches!(self, Self::TooLarge { .. } | Self::TooMuch { .. } | Self::Ratio { .. })
+    }
+}
+
+/// Content below this size may be packed as well as it likes.
+const SMALL_CONTENT: u64 = 64 << 20;
+
+/// What an archive may not exceed, so that a hostile one costs neither all memory nor all disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContainerLimits {
+    /// Size of one member, unpacked, bytes.
+    pub member_bytes: u64,
+    /// Bytes that may have to be unpacked in all, those of members nobody wants included.
+    pub total_bytes: u64,
+    /// How many times the size of the file its content may have, once that is large. Traces have 10
+    /// to 30, JSON of handles has 20 to 100; zeros have thousands.
+    pub ratio: u64,
+    /// Memory a decoder may ask for, bytes.
+    pub decoder_bytes: u64,
+}
+
+impl ContainerLimits {
+    /// For members of some size, in an archive with not much else.
+    pub const fn for_members_of(member_bytes: u64) -> Self {
+        let total_bytes = member_bytes.saturating_mul(4);
+        Self { member_bytes, total_bytes, ratio: 1000, decoder_bytes: 2 << 30 }
+    }
+
+    /// The same for members of another size, from somebody who is trusted with it.
+    #[must_use]
+    pub const fn trusted_with(self, member_bytes: u64) -> Self {
+        let Self { decoder_bytes, .. } = self;
+        let ratio = u64::MAX;
+        Self { ratio, decoder_bytes, ..Self::for_members_of(member_bytes) }
+    }
+
+    /// Refuses a member that is larger than is read.
+    ///
+    /// # Errors
+    /// When it is.
+    pub fn check_size(&self, path: &Path, member: &str, size: u64) -> Result<(), ContainerError> {
+        let limit = self.member_bytes;
+        if size <= limit {
+            return Ok(());
+        }
+        let (path, member) = (path.to_path_buf(), member.to_owned());
+        Err(ContainerError::TooLarge { path, member, size, limit })
+    }
+
+    /// Refuses what has to be unpacked if it is too much, or packed too well for the size of its file.
+    ///
+    /// # Errors
+    /// When it is.
+    pub fn check_content(
+        &self,
+        path: &Path,
+        packed: u64,
+        content: u64,
+    ) -> Result<(), ContainerError> {
+        let path = || path.to_path_buf();
+        if content > self.total_bytes {
+            let limit = self.total_bytes;
+            return Err(ContainerError::TooMuch { path: path(), size: content, limit });
+        }
+        if content > SMALL_CONTENT && content / packed.max(1) > self.ratio {
+            return Err(ContainerError::Ratio { path: path(), packed, content });
+        }
+        Ok(())
+    }
+
+    /// Refuses blocks whose decoders ask for too much memory.
+    ///
+    /// # Errors
+    /// When one does.
+    pub fn check_decoders<'a>(
+        &self,
+        path: &Path,
+        blocks: impl IntoIterator<Item = &'a Block>,
+    ) -> Result<(), ContainerError> {
+        let coders = blocks.into_iter().flat_map(|block| &block.coders);
+        let needed = coders
+            .map(|coder| decoder_memory(coder.encoder_method_id(), coder.properties()))
+            .max()
+            .unwrap_or_default();
+        if needed <= self.decoder_bytes {
+            return Ok(());
+        }
+        let reason = format!("unpacking it needs {needed} bytes of memory");
+        Err(ContainerError::Unreadable { path: path.to_path_buf(), reason })
+    }
+}
+
+/// A 7z file and its table of contents; no member was unpacked yet.
+#[derive(Debug)]
+pub struct Container {
+    /// What it holds.
+    pub archive: Archive,
+    /// The file.
+    pub source: BufReader<File>,
+    /// Size of the file, bytes.
+    pub packed: u64,
+}
+
+impl Container {
+    /// Opens a 7z file, unless its table of contents costs too much or has names that nobody can want.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is no archive, or is refused.
+    pub fn open(path: &Path, limits: &ContainerLimits) -> Result<Self, ContainerError> {
+        let open = |source| ContainerError::Open { path: path.to_path_buf(), source };
+        let unreadable =
+            |reason: String| ContainerError::Unreadable { path: path.to_path_buf(), reason };
+        let file = File::open(path).map_err(open)?;
+        let packed = file.metadata().map_err(open)?.len();
+        let mut source = BufReader::new(file);
+        match header::refusal(&mut source, limits.decoder_bytes) {
+            Ok(None) => {}
+            Ok(Some(reason)) => return Err(unreadable(reason)),
+            Err(error) => return Err(unreadable(error.to_string())),
+        }
+        let archive = Archive::read(&mut source, &Password::empty())
+            .map_err(|error| unreadable(error.to_string()))?;
+        if let Some((member, reason)) =
+            refused_name(archive.files.iter().map(|entry| entry.name.as_str()))
+        {
+            let (path, member) = (path.to_path_buf(), member.to_owned());
+            return Err(ContainerError::Name { path, member, reason });
+        }
+        Ok(Self { archive, source, packed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_large_content_that_is_packed_beyond_reason_is_a_bomb() {
+        let limits = ContainerLimits::for_members_of(1 << 40);
+        let is_bomb =
+            |packed, content| limits.check_content(Path::new("a"), packed, content).is_err();
+        assert!(!is_bomb(10, 60 << 20));
+        assert!(!is_bomb(1 << 20, 500 << 20));
+        assert!(is_bomb(1 << 10, 500 << 20));
+        assert!(is_bomb(0, u64::MAX));
+        let trusted = limits.trusted_with(1 << 40);
+        assert!(trusted.check_content(Path::new("a"), 1 << 10, 500 << 20).is_ok());
+    }
+}
