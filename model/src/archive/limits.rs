@@ -3,8 +3,10 @@
 use std::io::Cursor;
 
 use polars::prelude::{ParquetReader, PolarsResult, SerReader};
+use polars_io::parquet::read::FileMetadata;
 
 use super::ContainerLimits;
+use super::claims::{Chunk, footer_problem, pages_problem};
 
 /// What an archive may not exceed, so that a hostile one costs neither all memory nor all time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,11 +33,15 @@ impl Default for ArchiveLimits {
 const SMALL_VALUES: u64 = 1 << 20;
 
 impl ArchiveLimits {
-    /// What is wrong with how many values a table claims to have, if there is something.
-    pub(super) fn check_values(&self, bytes: &[u8]) -> PolarsResult<Option<String>> {
+    /// What is wrong with what a table claims, if there is something.
+    pub(super) fn check_table(&self, bytes: &[u8]) -> PolarsResult<Option<String>> {
+        if let Some(problem) = footer_problem(bytes) {
+            return Ok(Some(problem));
+        }
         let mut reader = ParquetReader::new(Cursor::new(bytes));
         let mut most = reader.num_rows()? as u64;
         for group in &reader.get_metadata()?.row_groups {
+            most = most.max(group.num_rows() as u64);
             for column in group.parquet_columns() {
                 most = most.max(u64::try_from(column.num_values()).unwrap_or(u64::MAX));
             }
@@ -43,5 +49,19 @@ impl ArchiveLimits {
         let by_size = (bytes.len() as u64).saturating_mul(self.values_per_byte);
         let limit = self.values.min(by_size.max(SMALL_VALUES));
         Ok((most > limit).then(|| format!("{most} values in a column, more than {limit}")))
+    }
+
+    /// What is wrong with what the pages of a column claim, if there is something.
+    pub(super) fn check_column(
+        &self,
+        bytes: &[u8],
+        metadata: &FileMetadata,
+        column: &str,
+    ) -> Option<String> {
+        let groups = metadata.row_groups.iter();
+        let chunks = groups.flat_map(|group| group.columns_under_root_iter(column)).flatten();
+        let chunks =
+            chunks.map(|chunk| Chunk { range: chunk.byte_range(), values: chunk.num_values() });
+        pages_problem(bytes, chunks, self.container.most_content(bytes.len() as u64))
     }
 }

@@ -7,9 +7,11 @@
 //! * A writer fills a temporary file beside the target and renames it at the very end, so that a
 //!   reader never sees half an archive.
 
+mod claims;
 mod container;
 mod contents;
 mod error;
+mod guard;
 mod header;
 mod limits;
 mod reader;

@@ -7,9 +7,10 @@ use std::io::{BufReader, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use polars::prelude::{Column, DataFrame, ParquetReader, SerReader};
+use polars::prelude::{Column, DataFrame, ParquetReader, PolarsError, SerReader};
 use sevenz_rust::{ArchiveReader, Password};
 
+use super::guard::guarded;
 use super::{ArchiveError, ArchiveLimits, Container, ContainerLimits};
 use crate::column::null_column;
 use crate::{SCHEMA_VERSION, Table};
@@ -98,7 +99,15 @@ impl Trace {
         let column = match self.member(table)? {
             None => null_column(spec, 0),
             Some(bytes) => {
-                self.decode(table, name, bytes)?.unwrap_or(null_column(spec, self.height(table)?))
+                let height = self.height(table)?;
+                let column = self.decode(table, name, bytes)?;
+                let column = column.unwrap_or_else(|| null_column(spec, height));
+                if column.len() != height {
+                    let rows = column.len();
+                    let reason = format!("column {name} has {rows} rows, the table {height}");
+                    return Err(self.damaged(table, &reason));
+                }
+                column
             }
         };
         let dtype = spec.dtype.dtype();
@@ -149,7 +158,7 @@ impl Trace {
         }
         let bytes = self.read_member(&table.member())?;
         if let Some(bytes) = &bytes {
-            let problem = guarded(|| self.limits.check_values(bytes));
+            let problem = guarded(|| self.limits.check_table(bytes));
             if let Some(reason) = problem.unwrap_or_else(Some) {
                 return Err(self.damaged(table, &reason));
             }
@@ -178,9 +187,12 @@ impl Trace {
         bytes: Bytes,
     ) -> Result<Option<Column>, ArchiveError> {
         guarded(|| {
-            let mut reader = ParquetReader::new(Cursor::new(bytes)).set_rechunk(true);
+            let mut reader = ParquetReader::new(Cursor::new(Arc::clone(&bytes))).set_rechunk(true);
             if !reader.schema()?.contains(name) {
                 return Ok(None);
+            }
+            if let Some(problem) = self.limits.check_column(&bytes, reader.get_metadata()?, name) {
+                return Err(PolarsError::ComputeError(problem.into()));
             }
             let frame = reader.with_columns(Some(vec![name.to_owned()])).finish()?;
             frame.column(name).map(|column| Some(column.rechunk()))
@@ -224,19 +236,6 @@ pub(super) fn open_archive(
     // Members are stored as a rule; each thread more would take memory of its own.
     reader.set_thread_count(1);
     Ok(reader)
-}
-
-/// Runs a Parquet decoder over bytes nobody vouches for.
-///
-/// The decoder panics on some damaged inputs where it should return an error; that must not end
-/// the program. The 7z member's CRC catches accidental damage before.
-fn guarded<T>(
-    decode: impl FnOnce() -> Result<T, polars::prelude::PolarsError>,
-) -> Result<T, String> {
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)) {
-        Ok(result) => result.map_err(|e| e.to_string()),
-        Err(_) => Err("the Parquet decoder gave up".to_owned()),
-    }
 }
 
 /// A poisoned lock only means that another thread panicked; the maps are whole at every step.

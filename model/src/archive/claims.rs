@@ -1,0 +1,258 @@
+//! What a Parquet table claims about itself, looked at before its decoder believes it.
+//!
+//! The decoder takes the memory that a footer or a page asks for at once, and the program ends when there
+//! is not so much. So footers and the headers of pages are read here first, with the bytes they have as
+//! the limit; contents are left to the decoder.
+
+use std::ops::Range;
+
+use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
+use polars_parquet_format::{FileMetaData, PageHeader, PageType, SchemaElement, Type};
+
+/// What stands behind the footer: its length and the format's name.
+const TRAILER: usize = 8;
+
+/// A footer below this size may be as large as it likes; above, it is a part of the file.
+const SMALL_FOOTER: usize = 1 << 20;
+
+/// How many times the footer the file has, at least. It is some hundred times in ours.
+const FILE_PER_FOOTER: usize = 4;
+
+/// Memory for each byte of a header while it is read. A list has eight for a value of one byte.
+const MEMORY_PER_BYTE: usize = 8;
+
+/// Bytes of the header of a page; it has about 30, and more with statistics.
+const PAGE_HEADER: usize = 64 << 10;
+
+/// Columns of a table, those within others counted, too.
+const COLUMNS: usize = 1000;
+
+/// Columns within each other: lists have three.
+const DEPTH: usize = 8;
+
+/// What is wrong with the footer of a table, if there is something.
+pub(super) fn footer_problem(bytes: &[u8]) -> Option<String> {
+    let Some(footer) = footer(bytes) else { return Some("it is no Parquet".to_owned()) };
+    if footer.len() > SMALL_FOOTER.max(bytes.len() / FILE_PER_FOOTER) {
+        return Some(format!("its footer has {} bytes", footer.len()));
+    }
+    let memory = MEMORY_PER_BYTE * footer.len() + PAGE_HEADER;
+    let mut protocol = TCompactInputProtocol::new(footer, memory);
+    match FileMetaData::read_from_in_protocol(&mut protocol) {
+        Err(error) => Some(format!("its footer cannot be read: {error}")),
+        Ok(metadata) => schema_problem(&metadata.schema),
+    }
+}
+
+fn footer(bytes: &[u8]) -> Option<&[u8]> {
+    let (rest, trailer) = bytes.split_last_chunk::<TRAILER>()?;
+    let (length, _) = trailer.split_first_chunk()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    rest.get(rest.len().checked_sub(length)?..)
+}
+
+fn schema_problem(schema: &[SchemaElement]) -> Option<String> {
+    if schema.len() > COLUMNS {
+        return Some(format!("it has {} columns", schema.len()));
+    }
+    // How many columns are still to come at each level.
+    let mut open: Vec<i32> = Vec::new();
+    for element in schema {
+        if matches!(element.type_, Some(Type::FIXED_LEN_BYTE_ARRAY | Type::INT96)) {
+            return Some(format!("column {} has a type no table has", element.name));
+        }
+        while open.last().is_some_and(|left| *left <= 0) {
+            open.pop();
+        }
+        if let Some(left) = open.last_mut() {
+            *left -= 1;
+        }
+        open.push(element.num_children.unwrap_or_default());
+        if open.len() > DEPTH {
+            return Some("columns within columns, too many".to_owned());
+        }
+    }
+    None
+}
+
+/// A part of a column as its footer describes it.
+#[derive(Debug, Clone)]
+pub(super) struct Chunk {
+    /// Where it lies in the file.
+    pub(super) range: Range<u64>,
+    /// How many values it has.
+    pub(super) values: i64,
+}
+
+/// What is wrong with the pages of a column, if there is something. Unpacked, they may have `most` bytes.
+pub(super) fn pages_problem(
+    bytes: &[u8],
+    chunks: impl IntoIterator<Item = Chunk>,
+    most: u64,
+) -> Option<String> {
+    let mut left = most;
+    for Chunk { range, values } in chunks {
+        let place = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        let Some(mut pages) = place.and_then(|(start, end)| bytes.get(start..end)) else {
+            return Some("a column lies outside of the table".to_owned());
+        };
+        let mut seen = 0;
+        while seen < values {
+            let Some(page) = Page::next(&mut pages) else {
+                return Some("the header of a page makes no sense".to_owned());
+            };
+            seen += i64::from(page.values);
+            let Some(rest) = left.checked_sub(page.unpacked.into()) else {
+                return Some(format!("a column of more than {most} bytes"));
+            };
+            left = rest;
+        }
+        if seen != values {
+            return Some(format!("a column has {seen} values instead of {values}"));
+        }
+    }
+    None
+}
+
+/// What matters of the header of a page.
+struct Page {
+    /// Values; none in a dictionary.
+    values: u32,
+    /// Bytes when it is unpacked.
+    unpacked: u32,
+}
+
+impl Page {
+    /// Passes over a page; `None` if that is not possible.
+    fn next(pages: &mut &[u8]) -> Option<Self> {
+        let mut protocol = TCompactInputProtocol::new(&mut *pages, PAGE_HEADER);
+        let header = PageHeader::read_from_in_protocol(&mut protocol).ok()?;
+        *pages = pages.get(usize::try_from(header.compressed_page_size).ok()?..)?;
+        let unpacked = u32::try_from(header.uncompressed_page_size).ok()?;
+        let number = |number: i32| u32::try_from(number).ok();
+        let values = match header.type_ {
+            PageType::DATA_PAGE => number(header.data_page_header?.num_values)?,
+            PageType::DATA_PAGE_V2 => {
+                let header = header.data_page_header_v2?;
+                let values = number(header.num_values)?;
+                let levels = number(header.definition_levels_byte_length)?
+                    .checked_add(number(header.repetition_levels_byte_length)?)?;
+                let sound = levels <= unpacked
+                    && number(header.num_rows)? <= values
+                    && number(header.num_nulls)? <= values;
+                sound.then_some(values)?
+            }
+            PageType::DICTIONARY_PAGE => {
+                // A value of a dictionary has a byte at least.
+                (number(header.dictionary_page_header?.num_values)? <= unpacked).then_some(0)?
+            }
+            _ => return None,
+        };
+        Some(Self { values, unpacked })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polars_parquet_format::thrift::protocol::{TCompactOutputProtocol, TOutputProtocol};
+    use polars_parquet_format::{DataPageHeader, DictionaryPageHeader, Encoding};
+
+    use super::*;
+
+    /// A file that has nothing but a footer.
+    fn with_footer(footer: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(footer.len()).unwrap().to_le_bytes();
+        [b"PAR1", footer, &length, b"PAR1"].concat()
+    }
+
+    fn with_schema(schema: Vec<SchemaElement>) -> Vec<u8> {
+        let metadata = FileMetaData::new(1, schema, 0, vec![], None, None, None, None, None);
+        let mut footer = Vec::new();
+        let mut protocol = TCompactOutputProtocol::new(&mut footer);
+        metadata.write_to_out_protocol(&mut protocol).unwrap();
+        protocol.flush().unwrap();
+        with_footer(&footer)
+    }
+
+    fn element(children: i32, kind: Option<Type>) -> SchemaElement {
+        SchemaElement::new(kind, None, None, "a".to_owned(), children, None, None, None, None, None)
+    }
+
+    fn page(header: &PageHeader, content: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut protocol = TCompactOutputProtocol::new(&mut bytes);
+        header.write_to_out_protocol(&mut protocol).unwrap();
+        protocol.flush().unwrap();
+        bytes.extend(content);
+        bytes
+    }
+
+    /// A page of data that claims to have so many values, and so many bytes when it is unpacked.
+    fn data(values: i32, unpacked: i32) -> Vec<u8> {
+        let encoding = Encoding::PLAIN;
+        let data = DataPageHeader::new(values, encoding, Encoding::RLE, Encoding::RLE, None);
+        let header =
+            PageHeader::new(PageType::DATA_PAGE, unpacked, 4, None, data, None, None, None);
+        page(&header, b"1234")
+    }
+
+    fn problem(pages: &[Vec<u8>], values: i64) -> Option<String> {
+        let bytes = pages.concat();
+        let range = 0..bytes.len() as u64;
+        pages_problem(&bytes, [Chunk { range, values }], 1000)
+    }
+
+    #[test]
+    fn a_list_in_a_footer_has_no_more_values_than_bytes() {
+        let footer = [0x15, 2, 0x19, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF, 0x07];
+        let problem = footer_problem(&with_footer(&footer)).unwrap();
+        assert!(problem.contains("its footer cannot be read"), "{problem}");
+        for bytes in [&b""[..], b"PAR1", &[0xFF; 30]] {
+            assert_eq!(footer_problem(bytes).as_deref(), Some("it is no Parquet"));
+        }
+    }
+
+    #[test]
+    fn columns_are_neither_too_many_nor_too_deep_within_each_other() {
+        let leaf = || element(0, Some(Type::INT32));
+        let list = || vec![element(1, None), element(1, None), leaf()];
+        let usual = [vec![element(3, None)], list(), vec![leaf()], list()].concat();
+        assert_eq!(footer_problem(&with_schema(usual)), None);
+        let deep = vec![element(1, None); 10_000];
+        assert!(footer_problem(&with_schema(deep)).is_some_and(|said| said.contains("10000")));
+        let deep = vec![element(1, None); 20];
+        assert!(footer_problem(&with_schema(deep)).is_some_and(|said| said.contains("within")));
+        let odd = vec![element(1, None), element(0, Some(Type::FIXED_LEN_BYTE_ARRAY))];
+        assert!(footer_problem(&with_schema(odd)).is_some_and(|said| said.contains("type")));
+    }
+
+    #[test]
+    fn pages_have_as_many_values_and_bytes_as_they_may() {
+        assert_eq!(problem(&[data(3, 500), data(4, 500)], 7), None);
+        for (pages, values, said) in [
+            (vec![data(-1, 4)], 7, "makes no sense"),
+            (vec![data(7, -4)], 7, "makes no sense"),
+            (vec![data(3, 4)], 7, "makes no sense"),
+            (vec![data(8, 4)], 7, "8 values instead of 7"),
+            (vec![data(3, 500), data(4, 501)], 7, "more than 1000 bytes"),
+            (vec![], 1, "makes no sense"),
+        ] {
+            let problem = problem(&pages, values).unwrap();
+            assert!(problem.contains(said), "{problem}");
+        }
+        let outside = Chunk { range: 0..9, values: 1 };
+        assert!(pages_problem(&[1; 8], [outside], 1000).is_some());
+    }
+
+    #[test]
+    fn a_dictionary_has_no_more_values_than_bytes() {
+        let dictionary = |values| {
+            let header = DictionaryPageHeader::new(values, Encoding::PLAIN, None);
+            let kind = PageType::DICTIONARY_PAGE;
+            page(&PageHeader::new(kind, 20, 4, None, None, None, header, None), b"1234")
+        };
+        assert_eq!(problem(&[dictionary(20), data(7, 4)], 7), None);
+        assert!(problem(&[dictionary(21), data(7, 4)], 7).is_some());
+        assert!(problem(&[dictionary(-1), data(7, 4)], 7).is_some());
+    }
+}
