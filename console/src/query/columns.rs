@@ -67,7 +67,7 @@ impl Texts {
 
     /// The text of a row; `None` where the column is null or has no such row.
     pub(crate) fn get(&self, row: usize) -> Option<&str> {
-        self.0.get(row)
+        if row < self.len() { self.0.get(row) } else { None }
     }
 
     /// The text of a row of a column without nulls.

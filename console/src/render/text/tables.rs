@@ -130,7 +130,7 @@ fn pdb(module: &Module) -> String {
     let (Some(name), Some(guid)) = (&module.pdb_name, &module.pdb_guid) else {
         return UNKNOWN.to_owned();
     };
-    format!("{} {guid} {}", Clean(name), module.pdb_age.unwrap_or_default())
+    format!("{} {} {}", Clean(name), Clean(guid), module.pdb_age.unwrap_or_default())
 }
 
 /// The name of the trace, above its tables.

@@ -1,0 +1,104 @@
+//! An extract whose tables are sound and whose values are not: rows that do not exist, slices that end
+//! nowhere, times at the end of the world. Every question has an answer or an error.
+
+use std::time::{Duration, Instant};
+
+use handlescope_model::{ColumnSpec, ColumnType, ContainerLimits, Table, Trace, replace_table};
+use handlescope_tests::binary::Shell;
+use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, Series};
+
+/// Questions that touch every table.
+const QUESTIONS: [&str; 16] = [
+    ".dump ObjectRef -ShowStack -json",
+    ".dump ObjectRef -ShowRef -Inherit -MultiProcess -ShowStack",
+    ".dump ObjectRef -Leak -ShowTotal Total",
+    ".dump ObjectRef -MinMaxTime 0 1 -PtrInMap 0x1 -csv out.csv",
+    ".dump Process",
+    ".dump Process -json",
+    ".dump Module",
+    ".dump Version",
+    ".dump Stack",
+    ".dump Stack -json",
+    ".dump Stats",
+    ".export tables -csv",
+    ".sql SELECT * FROM handles",
+    ".sql SELECT * FROM leaks",
+    ".sql SELECT * FROM stacks",
+    ".sql SELECT * FROM events JOIN frames ON events.stack = frames.module -json",
+];
+
+/// The longest that all of them may take; they take some tenths of a second.
+const LONGEST: Duration = Duration::from_secs(30);
+
+fn columns<T: Clone>(name: &str, rows: usize, values: &[T]) -> Vec<Column>
+where
+    Series: NamedFrom<Vec<T>, [T]>,
+{
+    let column = |value: &T| Series::new(name.into(), vec![value.clone(); rows]).into_column();
+    values.iter().map(column).collect()
+}
+
+/// Columns of a type that nobody who means well would write.
+fn hostile(spec: &ColumnSpec, rows: usize) -> Vec<Column> {
+    let name = spec.name;
+    let mut columns = match spec.dtype {
+        ColumnType::Bool => columns(name, rows, &[true, false]),
+        ColumnType::I32 => columns(name, rows, &[i32::MIN, i32::MAX]),
+        ColumnType::I64 => columns(name, rows, &[i64::MIN, i64::MAX]),
+        ColumnType::U32 => columns(name, rows, &[u32::MAX, u32::MAX - 1, 1_000_000, 0]),
+        ColumnType::U64 => columns(name, rows, &[u64::MAX, 0]),
+        ColumnType::Text => columns(name, rows, &[String::new(), "\u{1b}[2J\n\0".repeat(100)]),
+        ColumnType::U32List => {
+            let list = |values: &[u32]| Series::new(name.into(), values);
+            let lists = [list(&[u32::MAX, 0, 1_000_000]), list(&[])];
+            let column = |list: &Series| Series::new(name.into(), vec![list.clone(); rows]);
+            lists.iter().map(|list| column(list).into_column()).collect()
+        }
+    };
+    if spec.nullable {
+        columns.push(Column::full_null(name.into(), rows, &spec.dtype.dtype()));
+    }
+    columns
+}
+
+/// What is wrong with the answers about an archive with another column in a table, if something is.
+fn ask(shell: &Shell, table: Table, frame: &DataFrame, column: Column) -> Option<String> {
+    let value: String = format!("{:?}", column.get(0)).chars().take(50).collect();
+    let what = format!("{}.{} = {value}", table.name(), column.name());
+    let mut frame = frame.clone();
+    frame.with_column(column).unwrap();
+    let path = shell.path("bad.json7z");
+    std::fs::copy(shell.path("good.json7z"), &path).unwrap();
+    replace_table(&path, table, Ok(frame), &ContainerLimits::for_members_of(1 << 30)).unwrap();
+    let mut arguments = vec!["--keep-going", "bad.json7z"];
+    arguments.extend(QUESTIONS.iter().flat_map(|question| ["-c", question]));
+    let begin = Instant::now();
+    let run = shell.run(&arguments);
+    if run.stderr.contains("panicked") || !matches!(run.status, Some(0 | 1)) {
+        return Some(format!("{what}: status {:?}, {}", run.status, run.stderr));
+    }
+    if begin.elapsed() > LONGEST {
+        return Some(format!("{what}: takes {:?}", begin.elapsed()));
+    }
+    let unclean = [run.stdout, run.stderr].concat();
+    let line = unclean.lines().find(|line| line.contains(['\u{1b}', '\0']))?;
+    Some(format!("{what}: controls the terminal: {line:.100?}"))
+}
+
+#[test]
+fn values_that_point_nowhere_are_answered_or_refused() {
+    let shell = Shell::new();
+    let _ = shell.run(&["extract", "leaky.etl", "-stacks", "all", "-symbols", "-o", "."]).ok();
+    std::fs::rename(shell.path("leaky.json7z"), shell.path("good.json7z")).unwrap();
+    let trace = Trace::open(&shell.path("good.json7z")).unwrap();
+    let mut problems = Vec::new();
+    for table in Table::ALL {
+        let frame = trace.frame(table).unwrap();
+        for spec in table.columns().iter().filter(|_| frame.height() > 0) {
+            for column in hostile(spec, frame.height()) {
+                problems.extend(ask(&shell, table, &frame, column));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
