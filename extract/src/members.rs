@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use handlescope_model::{Container, ContainerError, ContainerLimits};
+use handlescope_model::{Container, ContainerError, ContainerLimits, unpack_reason};
 use sevenz_rust::{BlockDecoder, Password};
 
 /// Bytes that are unpacked at once.
@@ -89,10 +89,7 @@ impl<'a> SevenZipMembers<'a> {
 /// A member, or if none is known yet the archive, that cannot be unpacked.
 fn damaged(path: &Path, member: &str, error: &sevenz_rust::Error) -> ContainerError {
     let (path, member) = (path.to_path_buf(), member.to_owned());
-    let reason = match error {
-        sevenz_rust::Error::Io(error, _) => error.to_string(),
-        error => error.to_string(),
-    };
+    let reason = unpack_reason(error);
     if member.is_empty() {
         return ContainerError::Unreadable { path, reason };
     }

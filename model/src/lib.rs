@@ -16,7 +16,7 @@ pub mod tables;
 
 pub use archive::{
     ArchiveError, ArchiveLimits, ArchiveWriter, Container, ContainerError, ContainerLimits,
-    EncodedTable, TableEncoder, Trace, refused_name, replace_table, write_parquet,
+    EncodedTable, TableEncoder, Trace, refused_name, replace_table, unpack_reason, write_parquet,
 };
 pub use column::{Cell, ColumnSpec, ColumnType};
 pub use index::{

@@ -182,6 +182,25 @@ impl ContainerLimits {
     }
 }
 
+/// What the 7z reader says, in words.
+pub fn unpack_reason(error: &sevenz_rust::Error) -> String {
+    use sevenz_rust::Error as E;
+    match error {
+        E::Io(error, _) | E::MaybeBadPassword(error) => {
+            let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+            inner.map_or_else(|| error.to_string(), unpack_reason)
+        }
+        E::Other(reason) | E::Unsupported(reason) => reason.clone().into_owned(),
+        E::ChecksumVerificationFailed => "its checksum is wrong".to_owned(),
+        E::NextHeaderCrcMismatch => "the checksum of its table of contents is wrong".to_owned(),
+        E::PasswordRequired => "it is encrypted".to_owned(),
+        E::UnsupportedCompressionMethod(method) => {
+            format!("it is packed with {method}, which this program does not know")
+        }
+        error => error.to_string(),
+    }
+}
+
 /// A 7z file and its table of contents; no member was unpacked yet.
 #[derive(Debug)]
 pub struct Container {
@@ -211,7 +230,7 @@ impl Container {
             Err(error) => return Err(unreadable(error.to_string())),
         }
         let archive = Archive::read(&mut source, &Password::empty())
-            .map_err(|error| unreadable(error.to_string()))?;
+            .map_err(|error| unreadable(unpack_reason(&error)))?;
         if let Some((member, reason)) =
             refused_name(archive.files.iter().map(|entry| entry.name.as_str()))
         {

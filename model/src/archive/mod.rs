@@ -18,7 +18,7 @@ mod reader;
 mod replace;
 mod writer;
 
-pub use container::{Container, ContainerError, ContainerLimits};
+pub use container::{Container, ContainerError, ContainerLimits, unpack_reason};
 pub use contents::refused_name;
 pub use error::ArchiveError;
 pub use limits::ArchiveLimits;

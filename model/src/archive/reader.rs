@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use polars::prelude::{Column, DataFrame, ParquetReader, PolarsError, SerReader};
 use sevenz_rust::{ArchiveReader, Password};
 
+use super::container::unpack_reason;
 use super::guard::guarded;
 use super::{ArchiveError, ArchiveLimits, Container, ContainerLimits};
 use crate::column::null_column;
@@ -175,7 +176,7 @@ impl Trace {
         archive.read_file(name).map(|bytes| Some(bytes.into())).map_err(|e| ArchiveError::Member {
             path: self.path.clone(),
             member: name.to_owned(),
-            reason: e.to_string(),
+            reason: unpack_reason(&e),
         })
     }
 
