@@ -7,13 +7,15 @@ use handlescope_model::Trace;
 
 use crate::{
     cancel::Cancel,
-    command::{Command, Dump, ExtractArgs, LoadArgs, Setting, SymbolPathArgs, SymbolizeArgs},
+    command::{
+        Command, Dump, ExtractArgs, LoadArgs, SaveArgs, Setting, SymbolPathArgs, SymbolizeArgs,
+    },
     convert_time::convert_time,
     dump::dump,
     error::CommandError,
     expand::with_home,
     export::export,
-    extraction::{StoreNames, extract_files},
+    extraction::{Finish, extract_files},
     file_filter,
     filter::Wildcard,
     folder,
@@ -24,11 +26,12 @@ use crate::{
     output::CommandOutput,
     query::FrameMemory,
     render::Clean,
+    save::{save_for_etwanalyzer, save_loaded},
     schema::schema,
     screen::{ColorChoice, Screen},
     session::{LoadedTrace, Session},
     sql,
-    symbols::{SymbolNotes, store_names},
+    symbols::{NameSearch, SymbolNotes, store_names},
 };
 
 /// A session that takes commands.
@@ -125,6 +128,7 @@ impl Console {
             Command::Export(args) => {
                 export(&self.session, &args, &self.cancel, messages, out)?;
             }
+            Command::Save(args) => self.save(&args, out, messages)?,
             Command::Schema(args) => schema(&args, out, screen)?,
             Command::Sql(args) => {
                 sql::ask(&self.session, &args, &self.cancel, messages, out, screen)?;
@@ -214,10 +218,26 @@ impl Console {
         let wanted: Vec<usize> = wanted.into_iter().map(|(index, _)| index).collect();
         for index in wanted {
             let Some(file) = self.session.files().get(index) else { continue };
-            let symbolizer = self.session.symbolizer();
-            let line = store_names(&file.trace, &file.frames, symbolizer, &self.cancel, messages)?;
+            let (symbolizer, cancel) = (self.session.symbolizer(), &self.cancel);
+            let search = NameSearch { frames: &file.frames, symbolizer, cancel };
+            let line = store_names(&file.trace, search, messages)?;
             writeln!(out, "{line}")?;
             self.tell_symbols(false, messages);
+            self.session.reload(index)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a loaded trace as an archive.
+    fn save(
+        &mut self,
+        args: &SaveArgs,
+        out: &mut dyn Write,
+        messages: &mut Messages<'_>,
+    ) -> Result<(), CommandError> {
+        let replaced = save_loaded(&self.session, args, &self.cancel, messages, out)?;
+        self.tell_symbols(false, messages);
+        if let Some(index) = replaced {
             self.session.reload(index)?;
         }
         Ok(())
@@ -248,7 +268,7 @@ impl Console {
     ) -> Result<(), CommandError> {
         tell_notes(&args.notes, messages);
         if let Some(path) = args.symbols.symbol_path()? {
-            if !args.store_names {
+            if !args.store_names && !args.etwanalyzer {
                 messages.note(format_args!(
                 "note: functions get their names when stacks are shown; the symbol path for that is \
                  .sympath {path}, or --symbol-path '{path}' in front of a command line"
@@ -257,12 +277,17 @@ impl Console {
             self.set_symbol_path(&path);
         }
         let (session, cancel) = (&self.session, &self.cancel);
-        let store = |output: &Path, messages: &mut Messages<'_>| {
+        let finish = |output: &Path, messages: &mut Messages<'_>| {
             let (trace, frames) = (Trace::open(output)?, FrameMemory::default());
-            store_names(&trace, &frames, session.symbolizer(), cancel, messages)
+            let search = NameSearch { frames: &frames, symbolizer: session.symbolizer(), cancel };
+            match args.etwanalyzer {
+                true => save_for_etwanalyzer(&trace, output, search, messages),
+                false => store_names(&trace, search, messages),
+            }
         };
-        let store = args.store_names.then_some(&store as &StoreNames<'_>);
-        let tally = extract_files(args, cancel, store, out, messages)?;
+        let is_unfinished = args.store_names || args.etwanalyzer;
+        let finish = is_unfinished.then_some(&finish as &Finish<'_>);
+        let tally = extract_files(args, cancel, finish, out, messages)?;
         self.tell_symbols(false, messages);
         match tally.failed {
             0 => Ok(()),

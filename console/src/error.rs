@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use handlescope_extract::{ExtractError, ImportError, symbols::SymbolSourcesError};
+use handlescope_extract::{ExtractError, ImportError, SaveError, symbols::SymbolSourcesError};
 use handlescope_model::ArchiveError;
 use thiserror::Error;
 
@@ -102,6 +102,42 @@ pub enum CommandError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// `.save` that would have to write several traces into one archive.
+    #[error("{files} traces are loaded and an archive holds one; choose it with -fd")]
+    SaveSeveral {
+        /// How many.
+        files: usize,
+    },
+    /// `.save` to a name that no archive has.
+    #[error("{}: an archive is found by its name; write one that ends with .json7z", .path.display())]
+    SaveName {
+        /// The name.
+        path: PathBuf,
+    },
+    /// `.save` over a file that this program has not made.
+    #[error(
+        "{}: is another program's file, or a damaged one, and is not overwritten; choose another name \
+         or delete it",
+        .path.display()
+    )]
+    SaveForeign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// `.save` into a folder that takes no file.
+    #[error("{}: cannot be written: {source}; choose another folder", .path.display())]
+    SavePlace {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// An archive that cannot be written.
+    #[error(transparent)]
+    Save {
+        /// Why.
+        source: SaveError,
     },
     /// The output cannot be written.
     #[error("cannot write the output: {source}")]

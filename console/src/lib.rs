@@ -30,6 +30,7 @@ pub mod query;
 pub mod registry;
 pub mod render;
 pub mod repl;
+mod save;
 pub mod schema;
 pub mod screen;
 pub mod script;

@@ -31,8 +31,12 @@ mod recording;
 pub mod stacks;
 pub mod symbols;
 
+pub use assemble::filetime;
 pub use error::ExtractError;
-pub use etwanalyzer::{ImportError, ImportLimits, import, import_sources};
+pub use etwanalyzer::{
+    ImportError, ImportLimits, SaveError, SaveOptions, import, import_sources, is_for_etwanalyzer,
+    save,
+};
 pub use extraction::{
     ExtractObserver, ExtractOptions, ExtractSummary, ExtractWarning, NoObserver, StackChoice,
     extract,

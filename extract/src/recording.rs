@@ -1,7 +1,9 @@
 //! A trace file opened: its header read, its buffers found, its events still to be read.
 
+use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use handlescope_model::ContainerLimits;
 
@@ -23,6 +25,8 @@ pub struct Recording {
     pub source_name: String,
     /// Size of the file that was named, bytes.
     pub source_size: u64,
+    /// When it was changed last.
+    pub source_modified: Option<SystemTime>,
     /// The trace header.
     pub header: TraceHeader,
     /// The clock of its raw time stamps.
@@ -66,6 +70,8 @@ impl OpenRecording {
         observer: &dyn ExtractObserver,
     ) -> Result<Self, ExtractError> {
         check(observer)?;
+        // In front of reading: what changes meanwhile is newer than what was read.
+        let source_modified = fs::metadata(path).and_then(|data| data.modified()).ok();
         let Input { mut file, name, source_size } = Input::open(path, limits, observer)?;
         let read = |source| ExtractError::Read { path: path.to_path_buf(), source };
         let mut start = Vec::new();
@@ -84,6 +90,7 @@ impl OpenRecording {
             source: path.to_path_buf(),
             source_name: name,
             source_size,
+            source_modified,
             clock,
             buffers_found: index.found,
             diagnostics: completeness(&header, &index, diagnostics),

@@ -5,8 +5,8 @@ use std::fmt;
 use polars::prelude::ListBuilderTrait;
 use polars::prelude::{
     BooleanChunked, Column, DataType, Int32Chunked, Int64Chunked, IntoColumn,
-    ListPrimitiveChunkedBuilder, NewChunkedArray, Series, StringChunked, UInt32Chunked, UInt32Type,
-    UInt64Chunked,
+    ListPrimitiveChunkedBuilder, NewChunkedArray, PolarsResult, Series, StringChunked,
+    UInt32Chunked, UInt32Type, UInt64Chunked,
 };
 
 /// The type of a column's values.
@@ -81,15 +81,24 @@ pub trait Cell: Sized {
     const NULLABLE: bool;
     /// Moves the values into a column.
     fn column(name: &str, values: Vec<Self>) -> Column;
+    /// Copies the values out of a column.
+    ///
+    /// # Errors
+    /// When the column has another type.
+    fn read(column: &Column) -> PolarsResult<Vec<Self>>;
 }
 
 macro_rules! cell {
-    ($($rust:ty => $variant:ident, $chunked:ty;)+) => {$(
+    ($($rust:ty => $variant:ident, $chunked:ty, $typed:ident;)+) => {$(
         impl Cell for $rust {
             const TYPE: ColumnType = ColumnType::$variant;
             const NULLABLE: bool = false;
             fn column(name: &str, values: Vec<Self>) -> Column {
                 Column::new(name.into(), values)
+            }
+            fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+                let value = |value: Option<_>| value.map(<$rust>::from).unwrap_or_default();
+                Ok(column.$typed()?.iter().map(value).collect())
             }
         }
         impl Cell for Option<$rust> {
@@ -98,16 +107,19 @@ macro_rules! cell {
             fn column(name: &str, values: Vec<Self>) -> Column {
                 <$chunked>::from_iter_options(name.into(), values.into_iter()).into_column()
             }
+            fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+                Ok(column.$typed()?.iter().map(|value| value.map(<$rust>::from)).collect())
+            }
         }
     )+};
 }
 
 cell! {
-    i32 => I32, Int32Chunked;
-    i64 => I64, Int64Chunked;
-    u32 => U32, UInt32Chunked;
-    u64 => U64, UInt64Chunked;
-    String => Text, StringChunked;
+    i32 => I32, Int32Chunked, i32;
+    i64 => I64, Int64Chunked, i64;
+    u32 => U32, UInt32Chunked, u32;
+    u64 => U64, UInt64Chunked, u64;
+    String => Text, StringChunked, str;
 }
 
 impl Cell for bool {
@@ -115,6 +127,10 @@ impl Cell for bool {
     const NULLABLE: bool = false;
     fn column(name: &str, values: Vec<Self>) -> Column {
         BooleanChunked::from_slice(name.into(), &values).into_column()
+    }
+
+    fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+        Ok(column.bool()?.iter().map(Option::unwrap_or_default).collect())
     }
 }
 
@@ -133,6 +149,15 @@ impl Cell for Vec<u32> {
             builder.append_slice(list);
         }
         builder.finish().into_column()
+    }
+
+    fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+        let lists = column.list()?;
+        let list = |list: Option<Series>| -> PolarsResult<Vec<u32>> {
+            let Some(list) = list else { return Ok(Vec::new()) };
+            Ok(list.u32()?.iter().map(Option::unwrap_or_default).collect())
+        };
+        (0..lists.len()).map(|row| list(lists.get_as_series(row))).collect()
     }
 }
 

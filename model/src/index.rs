@@ -1,13 +1,17 @@
 //! Row numbers as types: an index names the table it points into.
 
-use polars::prelude::Column;
+use polars::prelude::{Column, PolarsResult};
+use serde::{Deserialize, Serialize};
 
 use crate::{Cell, ColumnType};
 
 macro_rules! index {
     ($($(#[$doc:meta])+ $name:ident;)+) => {$(
         $(#[$doc])+
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(
+            Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        #[serde(transparent)]
         pub struct $name(pub u32);
 
         impl $name {
@@ -23,6 +27,9 @@ macro_rules! index {
             fn column(name: &str, values: Vec<Self>) -> Column {
                 u32::column(name, values.into_iter().map(|index| index.0).collect())
             }
+            fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+                Ok(u32::read(column)?.into_iter().map(Self).collect())
+            }
         }
 
         impl Cell for Option<$name> {
@@ -31,6 +38,10 @@ macro_rules! index {
             fn column(name: &str, values: Vec<Self>) -> Column {
                 let rows = values.into_iter().map(|index| index.map(|index| index.0));
                 Option::<u32>::column(name, rows.collect())
+            }
+            fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+                let rows = Option::<u32>::read(column)?.into_iter();
+                Ok(rows.map(|row| row.map($name)).collect())
             }
         }
     )+};

@@ -22,7 +22,9 @@ pub use column::{Cell, ColumnSpec, ColumnType};
 pub use index::{
     EventIdx, FrameIdx, MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, StackIdx, sentinel,
 };
-pub use tables::{EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, UNKNOWN_TYPE_NAME};
+pub use tables::{
+    EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, TableRows, UNKNOWN_TYPE_NAME,
+};
 
 /// Version of the table layout, stored in the trace table and in the name of no member.
 ///

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    Command, ConvertTimeArgs, DirArgs, Entered, ExtractArgs, LoadArgs, error::ParseError,
+    Command, ConvertTimeArgs, DirArgs, Entered, ExtractArgs, LoadArgs, SaveArgs, error::ParseError,
     line::Token, parse,
 };
 use crate::{
@@ -22,6 +22,20 @@ pub(crate) fn load(entered: &Entered<'_>) -> Result<Command, ParseError> {
     }
     let queries = words.into_iter().map(|word| word.text.clone()).collect();
     Ok(Command::Load(LoadArgs { queries, append: entered.name.ends_with('+'), ..args }))
+}
+
+/// `.save`
+pub(crate) fn save(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    let (args, words): (SaveArgs, _) =
+        parse::options_and_words(entered.name, entered.tokens, registry::SAVE)?;
+    let file = entered.at_most_one(&words, "one file, in quotes if its name has blanks")?;
+    let Some(file) = file else {
+        return Err(ParseError::MissingArgument {
+            command: entered.name.to_owned(),
+            what: "the name of the archive, NAME.json7z",
+        });
+    };
+    Ok(Command::Save(SaveArgs { file: with_home(&file), ..args }))
 }
 
 /// `.dir`

@@ -63,10 +63,23 @@ pub struct ExtractArgs {
     pub dry_run: bool,
     /// `-symbols`: store the names of all frames.
     pub store_names: bool,
+    /// `-etwanalyzer`: write what ETWAnalyzer reads, too.
+    pub etwanalyzer: bool,
     /// Where symbols come from when stacks are shown.
     pub symbols: SymbolArgs,
     /// Options that were accepted without effect, each with the reason.
     pub notes: Vec<&'static str>,
+}
+
+/// What was typed behind `.save`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SaveArgs {
+    /// The archive.
+    pub file: PathBuf,
+    /// `-etwanalyzer`: write what ETWAnalyzer reads, too.
+    pub etwanalyzer: bool,
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub files: Vec<Filter>,
 }
 
 impl LoadArgs {

@@ -21,7 +21,7 @@ pub(crate) use dump_words::DumpWords;
 pub use entry::Entered;
 pub use error::ParseError;
 pub use export::{ExportArgs, ExportFormat, SchemaArgs};
-pub use files::{ConvertTimeArgs, DirArgs, ExtractArgs, LoadArgs};
+pub use files::{ConvertTimeArgs, DirArgs, ExtractArgs, LoadArgs, SaveArgs};
 pub use line::{Quotes, Token, join, split};
 pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
 pub use setting::Setting;
@@ -46,6 +46,8 @@ pub enum Command {
     Dir(DirArgs),
     /// `.export`
     Export(ExportArgs),
+    /// `.save`
+    Save(SaveArgs),
     /// `.schema`
     Schema(SchemaArgs),
     /// `.sql`

@@ -18,8 +18,8 @@ use crate::{
     registry::EXTRACTED,
 };
 
-/// Stores the names of all frames in an extract, and returns a line about it.
-pub type StoreNames<'a> = dyn Fn(&Path, &mut Messages<'_>) -> Result<String, CommandError> + 'a;
+/// Adds to an extract what the trace alone does not give, and returns a line about it.
+pub type Finish<'a> = dyn Fn(&Path, &mut Messages<'_>) -> Result<String, CommandError> + 'a;
 
 /// How extracting several traces went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Tally {
     pub failed: usize,
 }
 
-/// Extracts traces, and stores names in the extracts with `store_names`. Each summary goes to `out`,
+/// Extracts traces, and adds to the extracts what `finish` does. Each summary goes to `out`,
 /// everything else to `messages`. A file that fails is told and does not keep the others from being
 /// done.
 ///
@@ -39,7 +39,7 @@ pub struct Tally {
 pub fn extract_files(
     args: &ExtractArgs,
     cancel: &Cancel,
-    store_names: Option<&StoreNames<'_>>,
+    finish: Option<&Finish<'_>>,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Result<Tally, CommandError> {
@@ -76,7 +76,7 @@ pub fn extract_files(
         match extract_file(input, &output, options, cancel, messages) {
             Ok(summary) => {
                 writeln!(out, "{summary}")?;
-                match store_names.map(|store_names| store_names(&output, messages)) {
+                match finish.map(|finish| finish(&output, messages)) {
                     None => {}
                     Some(Ok(line)) => writeln!(out, "{line}")?,
                     Some(Err(_)) if cancel.is_cancelled() => return Err(CommandError::Cancelled),

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, StackChoice, extract};
 
-pub use command::{StoreNames, Tally, extract_files};
+pub use command::{Finish, Tally, extract_files};
 pub(crate) use import::imported;
 pub(crate) use paths::{Freshness, beside, freshness, in_cache, prepare_folder, side_by_side};
 pub(crate) use report::{line, lost};

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use handlescope_extract::filetime;
 use handlescope_model::{ArchiveError, SCHEMA_VERSION, Table, Trace};
 
 use crate::expand::{EXTRACT_EXTENSION, EXTRACT_FOLDER, stem};
@@ -81,8 +82,9 @@ pub(super) fn is_foreign(extract: &Path) -> bool {
     matches!(Trace::open(extract), Err(ArchiveError::NotAnExtract { .. }))
 }
 
-/// Compares an extract with its trace: it must be newer, tell the trace's size, have the current
-/// layout, and be readable.
+/// Compares an extract with its trace: it must tell the trace's time or be newer, tell its size, have
+/// the current layout, and be readable. An extract for ETWAnalyzer has the time of the session, which
+/// is before that of the trace.
 pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
     let (Ok(source), Ok(target)) = (fs::metadata(trace), fs::metadata(extract)) else {
         return Freshness::Missing;
@@ -91,10 +93,17 @@ pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
         (Ok(source), Ok(target)) => source > target,
         _ => false,
     };
+    let older = || Freshness::Stale("is older than the trace".into());
+    let source_time = source.modified().ok().and_then(filetime);
     match recorded(extract) {
         Err(ArchiveError::NotAnExtract { .. }) => Freshness::Foreign,
-        _ if is_older => Freshness::Stale("is older than the trace".into()),
+        Err(_) if is_older => older(),
         Err(error) => Freshness::Stale(format!("cannot be used ({error})")),
+        Ok((trace, _, _))
+            if is_older && (source_time.is_none() || told_time(&trace) != source_time) =>
+        {
+            older()
+        }
         Ok((_, version, _)) if version != SCHEMA_VERSION => {
             Freshness::Stale("was made by an older version".into())
         }
@@ -103,6 +112,12 @@ pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
         }
         Ok((opened, _, _)) => Freshness::UpToDate(Box::new(opened)),
     }
+}
+
+/// When the trace of an extract was changed last, as the extract tells.
+fn told_time(trace: &Trace) -> Option<i64> {
+    let time = trace.column(Table::Trace, "source_modified_filetime").ok()?;
+    time.i64().ok()?.get(0)
 }
 
 /// An extract with what it says about its layout version and the size of its source.

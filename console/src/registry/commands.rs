@@ -6,7 +6,7 @@ use super::{
     files::{CONVERT_TIME, DIR, LOAD},
     sql::SQL,
     symbols::{SYMBOL_PATH, SYMBOLIZE},
-    tables::{EXPORT, SCHEMA},
+    tables::{EXPORT, SAVE, SCHEMA},
     views,
 };
 use crate::command::{entry, export, file_entry, setting, sql, symbols};
@@ -174,6 +174,19 @@ pub static COMMANDS: &[CommandSpec] = &[
         examples: &[".export tables", ".export tables -csv -ndjson"],
         groups: || views(EXPORT),
         parse: export::export,
+    },
+    CommandSpec {
+        names: &[".save"],
+        group: QUERIES,
+        usage: "FILE",
+        arguments: Arguments::Files,
+        summary: "write a loaded trace as an archive",
+        details: "FILE is the name of the archive, NAME.json7z; an archive of this program is \
+                  replaced, any other file stays. It holds what the loaded extract holds, and loads \
+                  at once on any machine. Of several loaded traces, -fd chooses one.",
+        examples: &[".save leaky.json7z", ".save leaky.json7z -etwanalyzer"],
+        groups: || views(SAVE),
+        parse: file_entry::save,
     },
     CommandSpec {
         names: &[".schema"],

@@ -126,6 +126,17 @@ static WHAT: &[Opt<ExtractArgs>] = &[
         },
         take: Take::Switch(|args| &mut args.store_names),
     },
+    Opt {
+        doc: Doc {
+            names: &["-etwanalyzer", "--etwanalyzer"],
+            help: "write what ETWAnalyzer reads, too",
+            details: "The same archive then opens in both programs. Frames are called by the names \
+                      that the symbol path gives, and these are stored as by -symbols; else by \
+                      module and offset. The archive gets the time of the session.",
+            example: "-fd examples/leaky.etl -etwanalyzer",
+        },
+        take: Take::Switch(|args| &mut args.etwanalyzer),
+    },
 ];
 
 static WHERE: &[Opt<ExtractArgs>] = &[Opt {

@@ -27,7 +27,7 @@ pub(crate) use option::{process_format, time_format};
 pub(crate) use sql::{SQL, sql_options};
 pub(crate) use stack::GROUPS as STACK;
 pub(crate) use symbols::{SERVERS, SYMBOL_PATH, SYMBOLIZE};
-pub(crate) use tables::{EXPORT, SCHEMA};
+pub(crate) use tables::{EXPORT, SAVE, SCHEMA};
 pub use topics::{TOPICS, TopicSpec, topic};
 pub(crate) use without_effect::DEBUG;
 

@@ -1,7 +1,7 @@
 //! The options of commands about tables.
 
 use super::{Doc, Opt, OptionGroup, Take, Texts};
-use crate::command::{ExportArgs, SchemaArgs};
+use crate::command::{ExportArgs, SaveArgs, SchemaArgs};
 
 /// Options of `.export`.
 pub(crate) static EXPORT: &[OptionGroup<ExportArgs>] = &[OptionGroup {
@@ -40,6 +40,33 @@ pub(crate) static EXPORT: &[OptionGroup<ExportArgs>] = &[OptionGroup {
                 help: "only loaded files with such a path",
                 details: "Compared with the whole path and with the file name.",
                 example: "tables -fd *leaky*",
+            },
+            take: Take::Filters(Texts::LoadedFiles, |args| &mut args.files),
+        },
+    ],
+}];
+
+/// Options of `.save`.
+pub(crate) static SAVE: &[OptionGroup<SaveArgs>] = &[OptionGroup {
+    title: "Options",
+    options: &[
+        Opt {
+            doc: Doc {
+                names: &["-etwanalyzer", "--etwanalyzer"],
+                help: "write what ETWAnalyzer reads, too",
+                details: "The same archive then opens in both programs. Frames are called as .dump \
+                          ObjectRef -ShowStack calls them; names that were found are stored. The \
+                          archive gets the time of the session.",
+                example: "leaky.json7z -etwanalyzer",
+            },
+            take: Take::Switch(|args| &mut args.etwanalyzer),
+        },
+        Opt {
+            doc: Doc {
+                names: &["-fd", "-filedir"],
+                help: "the loaded file with such a path",
+                details: "Compared with the whole path and with the file name.",
+                example: "leaky.json7z -fd *leaky*",
             },
             take: Take::Filters(Texts::LoadedFiles, |args| &mut args.files),
         },

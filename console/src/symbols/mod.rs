@@ -5,5 +5,5 @@ mod store;
 mod watched;
 
 pub(crate) use notes::SymbolNotes;
-pub(crate) use store::store_names;
+pub(crate) use store::{NameSearch, found_names, store_names};
 pub(crate) use watched::WatchedSymbols;

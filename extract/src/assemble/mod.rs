@@ -35,6 +35,7 @@ use crate::stacks::{AddressSpaces, KeptStacks, StackResolver, StackTable};
 use self::events::{EventColumns, EventPart, GroupedEvents};
 use self::methods::MethodTable;
 use self::modules::ModuleTables;
+pub use self::trace::filetime;
 
 /// Figures of an assembled trace.
 #[derive(Debug, Clone)]

@@ -1,5 +1,7 @@
 //! The trace table and what was counted.
 
+use std::time::SystemTime;
+
 use handlescope_model::SCHEMA_VERSION;
 use handlescope_model::tables::{
     EventCount, EventCounts, TraceInfo, TraceInfos, Warning, Warnings,
@@ -11,6 +13,15 @@ use crate::kernel::event_name;
 use crate::lifecycle::Attribution;
 use crate::recording::Recording;
 use crate::stacks::KeptStacks;
+
+/// FILETIME of 1970.
+const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+
+/// The time of a file as the trace table has it: 100 ns since 1601. None before 1970.
+pub fn filetime(time: SystemTime) -> Option<i64> {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_nanos() / 100).ok()?.checked_add(UNIX_EPOCH)
+}
 
 /// Figures of the kept stacks.
 pub(super) struct StackFigures {
@@ -56,6 +67,7 @@ pub(super) fn info(
         source_path: recording.source.display().to_string(),
         source_name: recording.source_name.clone(),
         source_size: recording.source_size,
+        source_modified_filetime: recording.source_modified.and_then(filetime),
         computer: collected.computer.clone(),
         os_version: format!("{}.{}", header.version[0], header.version[1]),
         os_build: header.os_build,
@@ -64,8 +76,12 @@ pub(super) fn info(
         clock: recording.clock.kind.name().to_owned(),
         perf_freq: header.perf_freq,
         cpu_count: header.cpu_count,
+        cpu_mhz: Some(header.cpu_mhz).filter(|mhz| *mhz > 0),
         pointer_size: header.pointer_size,
         buffer_size: header.buffer_size,
+        log_file_version: Some(format!("{}.{}", header.version[2], header.version[3])),
+        timer_resolution: Some(header.timer_resolution),
+        maximum_file_size: Some(header.maximum_file_size),
         log_file_mode: header.log_file_mode,
         session_start_raw: recording.clock.base,
         session_start_filetime: header.start_time,

@@ -16,6 +16,10 @@ pub struct TraceHeader {
     pub cpu_count: u32,
     /// Session end, FILETIME; 0 when the session was not closed.
     pub end_time: i64,
+    /// Interval of the system timer, 100 ns.
+    pub timer_resolution: u32,
+    /// Largest size of the file, MB; 0 for any.
+    pub maximum_file_size: u32,
     /// Log file mode.
     pub log_file_mode: u32,
     /// Buffers the session wrote, the header buffer included.
@@ -51,7 +55,8 @@ impl TraceHeader {
         let os_build = p.u32()?;
         let cpu_count = p.u32()?;
         let end_time = p.i64()?;
-        p.skip(8)?; // timer resolution, maximum file size
+        let timer_resolution = p.u32()?;
+        let maximum_file_size = p.u32()?;
         let log_file_mode = p.u32()?;
         let buffers_written = p.u32()?;
         p.skip(4)?; // start buffers
@@ -68,6 +73,8 @@ impl TraceHeader {
             os_build,
             cpu_count,
             end_time,
+            timer_resolution,
+            maximum_file_size,
             log_file_mode,
             buffers_written,
             pointer_size,

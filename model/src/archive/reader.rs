@@ -12,9 +12,10 @@ use sevenz_rust::{ArchiveReader, Password};
 
 use super::container::unpack_reason;
 use super::guard::guarded;
-use super::{ArchiveError, ArchiveLimits, Container, ContainerLimits};
+use super::writer::packing;
+use super::{ArchiveError, ArchiveLimits, ArchiveWriter, Container, ContainerLimits};
 use crate::column::null_column;
-use crate::{SCHEMA_VERSION, Table};
+use crate::{Cell, SCHEMA_VERSION, Table};
 
 /// The content of one member, shared by the readers of its columns.
 type Bytes = Arc<[u8]>;
@@ -66,6 +67,31 @@ impl Trace {
     /// What the archive was opened within.
     pub fn limits(&self) -> ArchiveLimits {
         self.limits
+    }
+
+    /// The names of all members.
+    pub fn members(&self) -> Vec<String> {
+        lock(&self.archive).archive().files.iter().map(|file| file.name.clone()).collect()
+    }
+
+    /// Copies the members whose names `wanted` picks into another archive.
+    ///
+    /// # Errors
+    /// When a member is damaged or too large, or the other archive cannot be written.
+    pub fn copy_members(
+        &self,
+        to: &mut ArchiveWriter,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<(), ArchiveError> {
+        let mut archive = lock(&self.archive);
+        archive
+            .for_each_entries(|entry, content| {
+                if wanted(&entry.name) {
+                    to.push(&entry.name, content)?;
+                }
+                Ok(true)
+            })
+            .map_err(|error| packing(&self.path, &error))
     }
 
     /// A whole table.
@@ -121,6 +147,22 @@ impl Trace {
         }
         lock(&self.columns).insert(key, column.clone());
         Ok(column)
+    }
+
+    /// Copies at most `count` values of a column, from the row `first` on.
+    ///
+    /// # Errors
+    /// As [`Self::column`].
+    pub fn cells<T: Cell>(
+        &self,
+        table: Table,
+        name: &str,
+        first: usize,
+        count: usize,
+    ) -> Result<Vec<T>, ArchiveError> {
+        let column = self.column(table, name)?;
+        let first = i64::try_from(first).unwrap_or(i64::MAX);
+        T::read(&column.slice(first, count)).map_err(|error| self.damaged(table, &error))
     }
 
     /// Number of rows of a table; 0 when the archive lacks it.

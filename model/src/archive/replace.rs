@@ -28,7 +28,7 @@ pub fn replace_table(
     let replaced = table.member();
     old.for_each_entries(|entry, content| {
         if entry.name != replaced {
-            new.copy(&entry.name, content)?;
+            new.push(&entry.name, content)?;
         }
         Ok(true)
     })
@@ -77,7 +77,7 @@ mod tests {
         names.push(Name { name: "X".into() });
         let mut writer = ArchiveWriter::create(&path).unwrap();
         writer.table(Table::Trace, info.into_frame()).unwrap();
-        writer.copy("later.txt", &mut &b"of a later version"[..]).unwrap();
+        writer.member("later.txt", &mut &b"of a later version"[..]).unwrap();
         writer.table(Table::Names, names.into_frame()).unwrap();
         writer.finish().unwrap();
 

@@ -3,11 +3,13 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use polars::polars_utils::compression::ZstdLevel;
 use polars::prelude::{
     Column, DataFrame, ParquetCompression, ParquetWriter, PolarsResult, Schema, StatisticsOptions,
 };
+use sevenz_rust::encoder_options::Lzma2Options;
 use sevenz_rust::{ArchiveEntry, EncoderConfiguration, EncoderMethod};
 use tempfile::NamedTempFile;
 
@@ -20,6 +22,15 @@ const ROW_GROUP_ROWS: usize = 1 << 18;
 
 /// The zstd level: higher ones cost much more time for a few per cent of size.
 const ZSTD_LEVEL: i32 = 1;
+
+/// How hard JSON is compressed: higher levels cost much more time for a few per cent of size.
+const LZMA_LEVEL: u32 = 3;
+
+/// Bytes of JSON that are compressed by themselves, so that several threads share the work.
+const LZMA_CHUNK: u64 = 16 << 20;
+
+/// Threads that compress; each has some chunks in memory.
+const MOST_THREADS: usize = 4;
 
 /// Writes an archive member by member; nothing is visible under its name before [`Self::finish`].
 ///
@@ -62,8 +73,7 @@ impl ArchiveWriter {
                 action: "create a temporary file beside it",
                 source,
             })?;
-        let mut archive = sevenz_rust::ArchiveWriter::new(file).map_err(|e| packing(path, &e))?;
-        archive.set_content_methods(vec![EncoderConfiguration::new(EncoderMethod::COPY)]);
+        let archive = sevenz_rust::ArchiveWriter::new(file).map_err(|e| packing(path, &e))?;
         Ok(Self { encoder: TableEncoder { path: path.to_path_buf(), folder }, archive })
     }
 
@@ -91,18 +101,29 @@ impl ArchiveWriter {
     /// When it cannot be written.
     pub fn append(&mut self, encoded: EncodedTable) -> Result<(), ArchiveError> {
         let EncodedTable { table, content } = encoded;
-        self.archive
-            .push_archive_entry(ArchiveEntry::new_file(&table.member()), Some(content))
-            .map(|_| ())
-            .map_err(|e| packing(&self.encoder.path, &e))
+        self.member(&table.member(), content)
     }
 
-    /// Copies a member of another archive as it is.
-    pub(super) fn copy(
+    /// Writes a member that is no table. JSON is compressed, anything else is stored.
+    ///
+    /// # Errors
+    /// When the content cannot be read or the archive not be written.
+    pub fn member(&mut self, name: &str, mut content: impl Read) -> Result<(), ArchiveError> {
+        self.push(name, &mut content).map_err(|e| packing(&self.encoder.path, &e))
+    }
+
+    pub(super) fn push(
         &mut self,
         member: &str,
         content: &mut dyn Read,
     ) -> Result<(), sevenz_rust::Error> {
+        let method = if member.ends_with(".json") {
+            let threads = thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS));
+            Lzma2Options::from_level_mt(LZMA_LEVEL, threads as u32, LZMA_CHUNK).into()
+        } else {
+            EncoderConfiguration::new(EncoderMethod::COPY)
+        };
+        self.archive.set_content_methods(vec![method]);
         self.archive.push_archive_entry(ArchiveEntry::new_file(member), Some(content)).map(|_| ())
     }
 

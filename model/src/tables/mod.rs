@@ -11,11 +11,12 @@ macro_rules! table {
         }
     ) => {
         $(#[$row_doc])+
-        #[derive(Debug, Clone, Default, PartialEq)]
+        #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(default)]
         pub struct $row { $( #[doc = $doc] pub $column: $ty, )+ }
 
         $(#[$table_doc])+
-        #[derive(Debug, Default)]
+        #[derive(Debug, Default, Clone)]
         pub struct $table { $( #[doc = $doc] pub $column: Vec<$ty>, )+ }
 
         impl $table {
@@ -54,6 +55,26 @@ macro_rules! table {
                 ])
             }
         }
+
+        impl $crate::TableRows for $table {
+            type Row = $row;
+
+            const TABLE: $crate::Table = Self::OF;
+
+            fn read_rows(
+                trace: &$crate::Trace,
+                first: usize,
+                count: usize,
+            ) -> Result<Self, $crate::ArchiveError> {
+                Ok(Self {
+                    $( $column: trace.cells(Self::OF, stringify!($column), first, count)?, )+
+                })
+            }
+
+            fn row(&self, row: usize) -> Option<$row> {
+                Some($row { $( $column: self.$column.get(row)?.clone(), )+ })
+            }
+        }
     };
 }
 
@@ -89,7 +110,38 @@ pub use stacks::{Stack, Stacks};
 pub use symbols::{Symbol, Symbols};
 pub use trace::{TraceInfo, TraceInfos};
 
-use crate::ColumnSpec;
+use crate::{ArchiveError, ColumnSpec, Trace};
+
+/// A table as rows that are typed, instead of columns.
+pub trait TableRows: Sized {
+    /// A row; its serialization has the names of the columns.
+    type Row: serde::Serialize + serde::de::DeserializeOwned;
+
+    /// The table.
+    const TABLE: Table;
+
+    /// Copies at most `count` rows out of a trace, from the row `first` on.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    fn read_rows(trace: &Trace, first: usize, count: usize) -> Result<Self, ArchiveError>;
+
+    /// A copy of one row; `None` behind the last.
+    fn row(&self, row: usize) -> Option<Self::Row>;
+
+    /// Copies the whole table out of a trace.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    fn read(trace: &Trace) -> Result<Self, ArchiveError> {
+        Self::read_rows(trace, 0, usize::MAX)
+    }
+
+    /// Copies of all rows.
+    fn rows(&self) -> impl Iterator<Item = Self::Row> {
+        (0..).map_while(|row| self.row(row))
+    }
+}
 
 /// Declares the tables: their enumeration, names, meanings and columns, from one list.
 macro_rules! tables {
@@ -117,6 +169,11 @@ macro_rules! tables {
                 match self { $( Self::$table => $columns::COLUMNS, )+ }
             }
         }
+
+        $( impl $columns {
+            /// What these are the columns of.
+            pub(crate) const OF: Table = Table::$table;
+        } )+
     };
 }
 

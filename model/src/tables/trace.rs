@@ -15,6 +15,8 @@ table! {
         source_name: String,
         /// Size of the source file.
         ["bytes"] source_size: u64,
+        /// When the source file was changed last, UTC; null where nobody looked.
+        ["100 ns since 1601"] source_modified_filetime: Option<i64>,
         /// Computer that recorded the trace, where the trace says so.
         computer: Option<String>,
         /// Windows version of the recording system, major.minor.
@@ -31,10 +33,18 @@ table! {
         ["ticks per second"] perf_freq: i64,
         /// Number of processors.
         cpu_count: u32,
+        /// Clock frequency of the processors.
+        ["MHz"] cpu_mhz: Option<u32>,
         /// Pointer size of the recording system.
         ["bytes"] pointer_size: u32,
         /// Buffer size of the session.
         ["bytes"] buffer_size: u32,
+        /// Version of the log file format, behind that of Windows in its header.
+        log_file_version: Option<String>,
+        /// Interval of the system timer.
+        ["100 ns"] timer_resolution: Option<u32>,
+        /// Largest size the file was allowed to have; 0 for any.
+        ["MB"] maximum_file_size: Option<u32>,
         /// Log file mode of the session, a bit mask.
         log_file_mode: u32,
         /// Raw time stamp of the session start.

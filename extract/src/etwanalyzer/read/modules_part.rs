@@ -6,13 +6,9 @@ use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules};
 use handlescope_model::{ModuleIdx, ProcessIdx};
 use serde::de::MapAccess;
 
-use super::json::{Each, EachText, Fill, Int, Record, Text};
-
-/// What stands for the version of a module that has none.
-const NO_VERSION: &str = "<NoVersion>";
-
-/// The process that kernel modules are listed under.
-const SYSTEM: &str = "System";
+use super::super::own::OWN;
+use super::super::words::{NO_VERSION, SYSTEM};
+use super::json::{Each, EachRow, EachText, Fill, Int, Record, Text};
 
 /// What is read of the modules part.
 #[derive(Debug, Default)]
@@ -20,6 +16,14 @@ pub(super) struct ModulesPart {
     modules: Vec<ModuleRecord>,
     pdbs: Vec<PdbRecord>,
     strings: Strings,
+    own: Option<OwnModules>,
+}
+
+/// The tables as this program wrote them.
+#[derive(Debug, Default)]
+struct OwnModules {
+    modules: Modules,
+    loads: ModuleLoads,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +39,7 @@ struct PdbRecord(Option<String>);
 struct Strings(Vec<String>);
 
 impl<'de> Record<'de> for ModulesPart {
-    const MEMBERS: &'static [&'static str] = &["Modules", "UnresolvedPdbs", "SharedStrings"];
+    const MEMBERS: &'static [&'static str] = &["Modules", "UnresolvedPdbs", "SharedStrings", OWN];
 
     fn member<A: MapAccess<'de>>(
         &mut self,
@@ -45,7 +49,27 @@ impl<'de> Record<'de> for ModulesPart {
         match name {
             "Modules" => map.next_value_seed(Each::new(|module| self.modules.push(module))),
             "UnresolvedPdbs" => map.next_value_seed(Each::new(|pdb| self.pdbs.push(pdb))),
+            OWN => {
+                let mut own = OwnModules::default();
+                self.own = map.next_value_seed(Fill(&mut own))?.then_some(own);
+                Ok(())
+            }
             _ => map.next_value_seed(Fill(&mut self.strings)).map(drop),
+        }
+    }
+}
+
+impl<'de> Record<'de> for OwnModules {
+    const MEMBERS: &'static [&'static str] = &["Modules", "ModuleLoads"];
+
+    fn member<A: MapAccess<'de>>(
+        &mut self,
+        name: &'static str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match name {
+            "Modules" => map.next_value_seed(EachRow::new(|module| self.modules.push(module))),
+            _ => map.next_value_seed(EachRow::new(|load| self.loads.push(load))),
         }
     }
 }
@@ -92,16 +116,39 @@ pub(super) struct ModuleTables {
     by_name: HashMap<String, Option<u32>>,
     /// Rows of modules of which nothing but the name is known.
     only_named: HashMap<String, u32>,
+    is_own: bool,
+}
+
+/// Notes the row of a module by its name, unless another one has it.
+fn note_name(by_name: &mut HashMap<String, Option<u32>>, name: &str, row: u32) {
+    by_name.entry(name.to_lowercase()).and_modify(|known| *known = None).or_insert(Some(row));
 }
 
 impl ModuleTables {
-    /// Makes the tables. `processes` has pid and name of each process.
-    pub(super) fn new(part: &ModulesPart, processes: &[(u32, &str)]) -> Self {
+    /// Makes the tables. `processes` has pid and name of each process; `is_own` says that tables of
+    /// our own are believed.
+    pub(super) fn new(part: &mut ModulesPart, processes: &[(u32, &str)], is_own: bool) -> Self {
+        if let Some(own) = part.own.take().filter(|_| is_own) {
+            return Self::of(own);
+        }
         let mut tables = Self::default();
         for record in &part.modules {
             tables.add(part, record, processes);
         }
         tables
+    }
+
+    fn of(OwnModules { modules, loads }: OwnModules) -> Self {
+        let mut tables = Self { modules, loads, is_own: true, ..Self::default() };
+        for (row, name) in (0..).zip(&tables.modules.name) {
+            note_name(&mut tables.by_name, name, row);
+        }
+        tables
+    }
+
+    /// Whether the rows are those of this program, to which frames of our own refer.
+    pub(super) fn is_own(&self) -> bool {
+        self.is_own
     }
 
     /// A record that makes no sense is left out.
@@ -121,10 +168,7 @@ impl ModuleTables {
         let pdb = record.pdb.and_then(|row| part.pdbs.get(row)).and_then(Pdb::parse);
         let file_version = version_text.or(version).filter(|version| version != NO_VERSION);
         let row = self.modules.len() as u32;
-        self.by_name
-            .entry(name.to_lowercase())
-            .and_modify(|known| *known = None)
-            .or_insert(Some(row));
+        note_name(&mut self.by_name, &name, row);
         self.modules.push(Module {
             name,
             path,
@@ -221,7 +265,7 @@ mod tests {
         Fill(&mut part)
             .deserialize(&mut serde_json::Deserializer::from_reader(PART.as_bytes()))
             .unwrap();
-        ModuleTables::new(&part, &[(4, "System"), (700, "leaky.exe")])
+        ModuleTables::new(&mut part, &[(4, "System"), (700, "leaky.exe")], false)
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess};
 
-use super::json::{Each, EachPair, Fill, Int, Record, Text};
+use super::super::lists::List;
+use super::super::own::EVENT_ORDER;
+use super::json::{Each, EachPair, EachRow, Fill, Int, Record, Text};
 use crate::collect::RawKind;
 
 /// Reads the handle part and hands each object to `each` when it is complete.
@@ -49,6 +51,8 @@ pub(super) struct ObjectRecord {
     pub(super) events: Vec<EventRecord>,
     /// The handles that were open at the end.
     pub(super) existing: Vec<ExistingRecord>,
+    /// Not ETWAnalyzer's: where each event belongs, when sorted by time and list.
+    pub(super) order: Vec<usize>,
 }
 
 /// A handle of the rundown.
@@ -72,26 +76,18 @@ pub(super) struct EventRecord {
     pub(super) source_process: Option<i64>,
     /// Not ETWAnalyzer's: the process that got the handle.
     pub(super) target_process: Option<i64>,
+    /// Not ETWAnalyzer's: the child that inherited the handle.
+    pub(super) inherited_by: Option<i64>,
+    /// Not ETWAnalyzer's: the process id of the source, where no process has it.
+    pub(super) source_pid: Option<u32>,
+    /// Not ETWAnalyzer's: the row of the stack, if another one has its text, too.
+    pub(super) stack_row: Option<u32>,
     pub(super) ref_change: i64,
     pub(super) view_base: u64,
     pub(super) view_size: Option<u64>,
     pub(super) file_object: Option<u64>,
     pub(super) byte_offset: Option<u64>,
     pub(super) misc_info: Option<u64>,
-}
-
-/// The lists of events, in the order in which events of one time happen.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum List {
-    #[default]
-    ObjectCreate,
-    HandleCreate,
-    HandleDuplicate,
-    Map,
-    RefChange,
-    HandleClose,
-    Unmap,
-    ObjectDelete,
 }
 
 impl EventRecord {
@@ -154,6 +150,7 @@ impl<'de> Record<'de> for ObjectRecord {
         "RefChanges",
         "FileMapEvents",
         "FileUnmapEvents",
+        EVENT_ORDER,
     ];
 
     fn member<A: MapAccess<'de>>(
@@ -161,33 +158,23 @@ impl<'de> Record<'de> for ObjectRecord {
         name: &'static str,
         map: &mut A,
     ) -> Result<(), A::Error> {
-        let events = &mut self.events;
-        let list = match name {
-            "ObjectPtr" => {
-                self.pointer = map.next_value::<Int>()?.u64().unwrap_or_default();
-                return Ok(());
-            }
-            "ObjectType" => {
-                self.type_id = map.next_value::<Int>()?.u32();
-                return Ok(());
-            }
-            "Name" => {
-                self.name = map.next_value::<Text>()?.0;
-                return Ok(());
-            }
+        match name {
+            "ObjectPtr" => self.pointer = map.next_value::<Int>()?.u64().unwrap_or_default(),
+            "ObjectType" => self.type_id = map.next_value::<Int>()?.u32(),
+            "Name" => self.name = map.next_value::<Text>()?.0,
             "Existing" => {
-                return map.next_value_seed(Each::new(|handle| self.existing.push(handle)));
+                map.next_value_seed(Each::new(|handle| self.existing.push(handle)))?;
             }
-            "CreateEvent" => return single(List::ObjectCreate, events, map),
-            "DestroyEvent" => return single(List::ObjectDelete, events, map),
-            "HandleCreateEvents" => List::HandleCreate,
-            "HandleDuplicateEvents" => List::HandleDuplicate,
-            "HandleCloseEvents" => List::HandleClose,
-            "RefChanges" => List::RefChange,
-            "FileMapEvents" => List::Map,
-            _ => List::Unmap,
-        };
-        map.next_value_seed(EventsOf { list, events })
+            EVENT_ORDER => map.next_value_seed(EachRow::new(|place| self.order.push(place)))?,
+            _ => {
+                let events = &mut self.events;
+                return match List::named(name).unwrap_or_default() {
+                    list if list.is_single() => single(list, events, map),
+                    list => map.next_value_seed(EventsOf { list, events }),
+                };
+            }
+        }
+        Ok(())
     }
 }
 
@@ -201,6 +188,9 @@ impl<'de> Record<'de> for EventRecord {
         "SourceHandleValue",
         "SourceProcessIdx",
         "TargetProcessIdx",
+        "InheritedByIdx",
+        "SourcePid",
+        "StackRow",
         "RefCountChange",
         "ViewBase",
         "ViewSize",
@@ -224,6 +214,9 @@ impl<'de> Record<'de> for EventRecord {
             "SourceHandleValue" => self.source_handle = value.u64(),
             "SourceProcessIdx" => self.source_process = value.0,
             "TargetProcessIdx" => self.target_process = value.0,
+            "InheritedByIdx" => self.inherited_by = value.0,
+            "SourcePid" => self.source_pid = value.u32(),
+            "StackRow" => self.stack_row = value.u32(),
             "RefCountChange" => self.ref_change = value.0.unwrap_or_default(),
             "ViewBase" => self.view_base = value.u64().unwrap_or_default(),
             "ViewSize" => self.view_size = value.u64(),

@@ -5,9 +5,10 @@ use std::path::Path;
 use handlescope_model::tables::{
     EventCount, EventCounts, TraceInfo, TraceInfos, Warning, Warnings,
 };
-use handlescope_model::{EventKind, SCHEMA_VERSION};
+use handlescope_model::{EventKind, SCHEMA_VERSION, TableRows};
 
-use super::main_part::{Main, log_file_mode};
+use super::super::words::log_file_mode;
+use super::main_part::Main;
 use super::objects::Figures;
 use crate::extraction::ExtractWarning;
 
@@ -31,6 +32,10 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
     let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
     let own_name = || input.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut table = TraceInfos::default();
+    if let Some(own) = main.own.trace.as_ref().filter(|_| main.is_own()) {
+        table.push(TraceInfo { schema_version: SCHEMA_VERSION, ..own.clone() });
+        return table;
+    }
     table.push(TraceInfo {
         schema_version: SCHEMA_VERSION,
         extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
@@ -44,6 +49,10 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
         product: main.product.clone(),
         clock: "unknown".to_owned(),
         cpu_count: main.cpus.unwrap_or_default(),
+        cpu_mhz: main.cpu_mhz.filter(|mhz| *mhz > 0),
+        log_file_version: header.format(),
+        timer_resolution: header.timer_resolution,
+        maximum_file_size: header.maximum_file_size,
         buffer_size: header.buffer_size.unwrap_or_default(),
         log_file_mode: header.log_file_mode.as_deref().map_or(0, log_file_mode),
         session_start_filetime: utc(main.start).unwrap_or_default(),
@@ -63,8 +72,12 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
 }
 
 /// How often each kind of event is in the file.
-pub(super) fn event_counts(figures: &Figures, existing: u64) -> EventCounts {
+pub(super) fn event_counts(main: &Main, figures: &Figures, existing: u64) -> EventCounts {
     let mut table = EventCounts::default();
+    if main.is_own() {
+        main.own.event_counts.rows().for_each(|count| table.push(count));
+        return table;
+    }
     let kinds = EventKind::ALL.iter().zip(figures.kinds);
     let kinds = kinds.map(|(kind, count)| (kind.name(), event_name(*kind), count));
     for (kind, name, count) in kinds.chain([("existing", "HandleDCEnd", existing)]) {
@@ -91,8 +104,12 @@ fn event_name(kind: EventKind) -> &'static str {
     }
 }
 
-pub(super) fn warnings(found: &[ExtractWarning]) -> Warnings {
+/// What was missing or odd, behind what our own extract tells of the trace.
+pub(super) fn warnings(main: &Main, found: &[ExtractWarning]) -> Warnings {
     let mut table = Warnings::default();
+    if main.is_own() {
+        main.own.warnings.rows().for_each(|warning| table.push(warning));
+    }
     for warning in found {
         table.push(Warning {
             kind: warning.kind.to_owned(),

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use handlescope_model::{Container, ContainerError, ContainerLimits};
 use sevenz_rust::ArchiveEntry;
 
+use super::super::members::{DERIVED, Part, find};
 use super::document::Document;
 use super::error::ImportError;
-use super::members::{DERIVED, Part, find};
 use super::progress::Progress;
 use crate::extraction::ExtractObserver;
 use crate::members::SevenZipMembers;

@@ -1,8 +1,11 @@
 //! The main part: machine, session and processes.
 
+use handlescope_model::SCHEMA_VERSION;
+use handlescope_model::tables::{EventCounts, Processes, TraceInfo, Warnings};
 use serde::de::MapAccess;
 
-use super::json::{Each, Fill, Flag, Int, Record, Text};
+use super::super::own::{OWN, OwnStartHandle};
+use super::json::{Each, EachRow, Fill, Flag, Int, Record, Text};
 use super::time::Time;
 
 /// What is read of the main part.
@@ -15,6 +18,7 @@ pub(super) struct Main {
     pub(super) build: Option<String>,
     pub(super) version: Option<String>,
     pub(super) cpus: Option<u32>,
+    pub(super) cpu_mhz: Option<u32>,
     pub(super) start: Option<Time>,
     pub(super) end: Option<Time>,
     pub(super) boot: Option<Time>,
@@ -22,6 +26,32 @@ pub(super) struct Main {
     pub(super) processes: Vec<ProcessRecord>,
     /// Whether there was a list of processes, if only an empty one.
     pub(super) has_processes: bool,
+    /// What this program wrote besides.
+    pub(super) own: OwnMain,
+}
+
+/// The tables as this program wrote them.
+#[derive(Debug, Default)]
+pub(super) struct OwnMain {
+    pub(super) trace: Option<TraceInfo>,
+    pub(super) processes: Processes,
+    pub(super) event_counts: EventCounts,
+    pub(super) warnings: Warnings,
+    pub(super) start_handles: Vec<OwnStartHandle>,
+}
+
+impl Main {
+    /// Whether a version of this program has written the extract whose tables are known here.
+    pub(super) fn is_own(&self) -> bool {
+        let version = self.own.trace.as_ref().map(|trace| trace.schema_version);
+        version.is_some_and(|version| version <= SCHEMA_VERSION)
+            && self.own.processes.len() <= self.processes.len()
+    }
+
+    /// Whether a newer version has written it: its tables are not read, the rest is.
+    pub(super) fn is_newer(&self) -> bool {
+        self.own.trace.as_ref().is_some_and(|trace| trace.schema_version > SCHEMA_VERSION)
+    }
 }
 
 /// What is read of the trace header.
@@ -33,6 +63,17 @@ pub(super) struct Header {
     pub(super) events_lost: Option<u64>,
     pub(super) buffers_lost: Option<u64>,
     pub(super) build: Option<u32>,
+    pub(super) timer_resolution: Option<u32>,
+    pub(super) maximum_file_size: Option<u32>,
+    sub_version: Option<u32>,
+    sub_minor_version: Option<u32>,
+}
+
+impl Header {
+    /// The version of the log file format.
+    pub(super) fn format(&self) -> Option<String> {
+        Some(format!("{}.{}", self.sub_version?, self.sub_minor_version?))
+    }
 }
 
 /// What is read of a process.
@@ -77,11 +118,13 @@ impl<'de> Record<'de> for Main {
         "OSBuild",
         "OSVersion",
         "NumberOfProcessors",
+        "CPUSpeedMHz",
         "SessionStart",
         "SessionEnd",
         "BootTime",
         "TraceHeader",
         "Processes",
+        OWN,
     ];
 
     fn member<A: MapAccess<'de>>(
@@ -97,11 +140,15 @@ impl<'de> Record<'de> for Main {
             "OSBuild" => self.build = map.next_value::<Text>()?.0,
             "OSVersion" => self.version = map.next_value::<Text>()?.0,
             "NumberOfProcessors" => self.cpus = map.next_value::<Int>()?.u32(),
+            "CPUSpeedMHz" => self.cpu_mhz = map.next_value::<Int>()?.u32(),
             "SessionStart" => self.start = time(map)?,
             "SessionEnd" => self.end = time(map)?,
             "BootTime" => self.boot = time(map)?,
             "TraceHeader" => {
                 map.next_value_seed(Fill(&mut self.header))?;
+            }
+            OWN => {
+                map.next_value_seed(Fill(&mut self.own))?;
             }
             _ => {
                 self.has_processes = true;
@@ -109,6 +156,28 @@ impl<'de> Record<'de> for Main {
             }
         }
         Ok(())
+    }
+}
+
+impl<'de> Record<'de> for OwnMain {
+    const MEMBERS: &'static [&'static str] =
+        &["Trace", "Processes", "EventCounts", "Warnings", "StartHandles"];
+
+    fn member<A: MapAccess<'de>>(
+        &mut self,
+        name: &'static str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match name {
+            "Trace" => {
+                self.trace = map.next_value()?;
+                Ok(())
+            }
+            "Processes" => map.next_value_seed(EachRow::new(|row| self.processes.push(row))),
+            "EventCounts" => map.next_value_seed(EachRow::new(|row| self.event_counts.push(row))),
+            "Warnings" => map.next_value_seed(EachRow::new(|row| self.warnings.push(row))),
+            _ => map.next_value_seed(EachRow::new(|row| self.start_handles.push(row))),
+        }
     }
 }
 
@@ -120,6 +189,10 @@ impl<'de> Record<'de> for Header {
         "EventsLost",
         "BuffersLost",
         "ProviderVersion",
+        "TimerResolution",
+        "MaximumFileSizeMB",
+        "SubVersion",
+        "SubMinorVersion",
     ];
 
     fn member<A: MapAccess<'de>>(
@@ -133,6 +206,10 @@ impl<'de> Record<'de> for Header {
             "BuffersWritten" => self.buffers_written = map.next_value::<Int>()?.u64(),
             "EventsLost" => self.events_lost = map.next_value::<Int>()?.u64(),
             "BuffersLost" => self.buffers_lost = map.next_value::<Int>()?.u64(),
+            "TimerResolution" => self.timer_resolution = map.next_value::<Int>()?.u32(),
+            "MaximumFileSizeMB" => self.maximum_file_size = map.next_value::<Int>()?.u32(),
+            "SubVersion" => self.sub_version = map.next_value::<Int>()?.u32(),
+            "SubMinorVersion" => self.sub_minor_version = map.next_value::<Int>()?.u32(),
             _ => self.build = map.next_value::<Int>()?.u32(),
         }
         Ok(())
@@ -182,37 +259,6 @@ impl<'de> Record<'de> for ProcessRecord {
     }
 }
 
-/// The bits of a log file mode that is written as names.
-pub(super) fn log_file_mode(text: &str) -> u32 {
-    const NAMES: [(&str, u32); 20] = [
-        ("FILE_MODE_SEQUENTIAL", 0x1),
-        ("FILE_MODE_CIRCULAR", 0x2),
-        ("FILE_MODE_APPEND", 0x4),
-        ("FILE_MODE_NEWFILE", 0x8),
-        ("FILE_MODE_PREALLOCATE", 0x20),
-        ("NONSTOPPABLE_MODE", 0x40),
-        ("SECURE_MODE", 0x80),
-        ("REAL_TIME_MODE", 0x100),
-        ("DELAY_OPEN_FILE_MODE", 0x200),
-        ("BUFFERING_MODE", 0x400),
-        ("PRIVATE_LOGGER_MODE", 0x800),
-        ("ADD_HEADER_MODE", 0x1000),
-        ("USE_GLOBAL_SEQUENCE", 0x4000),
-        ("USE_LOCAL_SEQUENCE", 0x8000),
-        ("RELOG_MODE", 0x1_0000),
-        ("PRIVATE_IN_PROC", 0x2_0000),
-        ("USE_PAGED_MEMORY", 0x100_0000),
-        ("SYSTEM_LOGGER_MODE", 0x200_0000),
-        ("INDEPENDENT_SESSION_MODE", 0x800_0000),
-        ("NO_PER_PROCESSOR_BUFFERING", 0x1000_0000),
-    ];
-    let flag = |name: &str| match name.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16).unwrap_or_default(),
-        None => NAMES.iter().find(|(known, _)| *known == name).map_or(0, |(_, bits)| *bits),
-    };
-    text.split(',').map(|name| flag(name.trim())).fold(0, |mode, bits| mode | bits)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,11 +290,5 @@ mod tests {
         assert_eq!((old.pid, old.seen_start(), old.seen_end()), (4, None, None));
         assert_eq!((new.parent_pid, new.exit_code), (u32::MAX, Some(-1_073_741_819)));
         assert!(new.seen_end().is_some() && new.command_line.is_none());
-    }
-
-    #[test]
-    fn the_names_of_a_mode_are_its_bits() {
-        assert_eq!(log_file_mode("FILE_MODE_SEQUENTIAL, RELOG_MODE,0x80000000"), 0x8001_0001);
-        assert_eq!(log_file_mode(""), 0);
     }
 }

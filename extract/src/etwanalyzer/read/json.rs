@@ -123,6 +123,45 @@ impl<'de, T: Record<'de> + Default, F: FnMut(T)> Visitor<'de> for Each<F, T> {
     }
 }
 
+/// Hands the rows of a table out one by one; null is a table without any.
+pub(super) struct EachRow<F, T> {
+    each: F,
+    row: PhantomData<T>,
+}
+
+impl<T, F: FnMut(T)> EachRow<F, T> {
+    pub(super) fn new(each: F) -> Self {
+        Self { each, row: PhantomData }
+    }
+}
+
+impl<'de, T: Deserialize<'de>, F: FnMut(T)> DeserializeSeed<'de> for EachRow<F, T> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for EachRow<F, T> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of rows")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        while let Some(row) = list.next_element()? {
+            (self.each)(row);
+        }
+        Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
 /// Hands the texts of a list out one by one, in place; null is the empty text.
 pub(super) struct EachText<F>(pub(super) F);
 

@@ -1,5 +1,6 @@
 //! Processes by their numbers in the file.
 
+use handlescope_model::TableRows;
 use handlescope_model::tables::{Process, Processes};
 
 use super::main_part::Main;
@@ -22,7 +23,18 @@ impl ProcessRows {
             start: since(process.seen_start()),
             end: since(process.seen_end()),
         };
-        let lifetimes: Vec<Lifetime> = main.processes.iter().map(lifetime).collect();
+        // Our own rows tell times to the nanosecond.
+        let own = |process: Process| Lifetime {
+            pid: process.pid,
+            parent_pid: process.parent_pid,
+            start: process.start_ns,
+            end: process.end_ns,
+        };
+        let lifetimes: Vec<Lifetime> = if main.is_own() {
+            main.own.processes.rows().map(own).collect()
+        } else {
+            main.processes.iter().map(lifetime).collect()
+        };
         let index = ProcessIndex::of(lifetimes.iter().copied());
         Self { lifetimes, index }
     }
@@ -48,6 +60,10 @@ impl ProcessRows {
     /// The table.
     pub(super) fn table(&self, main: &Main) -> Processes {
         let mut table = Processes::default();
+        if main.is_own() {
+            main.own.processes.rows().for_each(|process| table.push(process));
+            return table;
+        }
         for (record, lifetime) in main.processes.iter().zip(&self.lifetimes) {
             table.push(Process {
                 pid: record.pid,

@@ -5,8 +5,9 @@ use handlescope_model::{
     EventIdx, EventKind, FILE_MAPPING_TYPE, NameIdx, ObjectIdx, ProcessIdx, StackIdx,
 };
 
+use super::super::lists::List;
 use super::findings::{Finding, Findings};
-use super::handle_part::{EventRecord, List, ObjectRecord};
+use super::handle_part::{EventRecord, ObjectRecord};
 use super::processes::ProcessRows;
 use super::stacks_part::StackNumbers;
 use super::stream::Stream;
@@ -22,8 +23,9 @@ const NO_OTHER_NAME: &str = " -- Other Name -- ";
 pub(super) struct ObjectRows<'a, 'scope> {
     pub(super) processes: &'a ProcessRows,
     pub(super) stacks: StackNumbers<'a>,
-    /// Whether an offset of 0 is known to be one: ETWAnalyzer always writes 0.
-    pub(super) offsets_are_known: bool,
+    /// Whether this program wrote the extract. Then an offset of 0 is one, whereas ETWAnalyzer
+    /// always writes 0, and everything is told that ETWAnalyzer does not know.
+    pub(super) is_own: bool,
     pub(super) objects: Stream<'scope, Objects>,
     pub(super) events: Stream<'scope, Events>,
     pub(super) existing: Stream<'scope, ExistingHandles>,
@@ -41,7 +43,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    fn row(&mut self, name: &str) -> Option<NameIdx> {
+    pub(super) fn row(&mut self, name: &str) -> Option<NameIdx> {
         let mut name = name;
         while let Some(first) = name.strip_suffix(NO_OTHER_NAME) {
             name = first;
@@ -122,6 +124,7 @@ impl ObjectRows<'_, '_> {
             return;
         }
         record.events.sort_by_key(|event| (event.time_ns, event.list));
+        reorder(&mut record.events, &record.order);
         let object = ObjectIdx(self.objects.rows() as u32);
         let first_event = self.events.rows() as u32;
         let first_existing = self.existing.rows() as u32;
@@ -163,7 +166,7 @@ impl ObjectRows<'_, '_> {
     /// The row of a process; [`NONE`] for a number that means none.
     fn process(&self, number: Option<i64>) -> u32 {
         let process = self.processes.row(number);
-        if process == NONE {
+        if process == NONE && !(self.is_own && number == Some(-1)) {
             self.findings.count(Finding::UnknownProcess);
         }
         process
@@ -182,8 +185,12 @@ impl ObjectRows<'_, '_> {
         };
         let source = self.processes.row(event.source_process);
         let is_inherited = event.source_handle == Some(event.handle) && source == target;
-        let child = is_inherited.then(|| self.processes.heir(target, event.time_ns)).flatten();
-        let inherited_by = child.unwrap_or(NONE);
+        let inherited_by = if self.is_own {
+            self.processes.row(event.inherited_by)
+        } else {
+            let child = is_inherited.then(|| self.processes.heir(target, event.time_ns)).flatten();
+            child.unwrap_or(NONE)
+        };
         Owners { process: target, duplicate: DuplicateOwners { caller, source, inherited_by } }
     }
 
@@ -202,7 +209,8 @@ impl ObjectRows<'_, '_> {
         let is_reference = matches!(kind, EventKind::Reference | EventKind::Dereference);
         let opens = is_duplicate || matches!(kind, EventKind::HandleCreate | EventKind::Map);
         let leaked = opens && closing.is_none();
-        let stack = self.stacks.row(event.stack).map(StackIdx);
+        let stack = self.stacks.own_row(event.stack_row);
+        let stack = stack.or_else(|| self.stacks.row(event.stack)).map(StackIdx);
         if stack.is_none()
             && event.stack.is_some_and(|number| number != -1 && !self.stacks.has(number))
         {
@@ -230,7 +238,9 @@ impl ObjectRows<'_, '_> {
             stack,
             ref_delta: is_reference.then(|| saturated(event.ref_change)),
             source_process: row(duplicate.source),
-            source_pid: row(duplicate.source).map(|row| self.processes.pid(row.0)),
+            source_pid: event
+                .source_pid
+                .or_else(|| row(duplicate.source).map(|row| self.processes.pid(row.0))),
             source_handle: event.source_handle.filter(|_| is_duplicate),
             caller_process: row(duplicate.caller),
             inherited_by: row(duplicate.inherited_by),
@@ -244,8 +254,22 @@ impl ObjectRows<'_, '_> {
     /// ETWAnalyzer writes 0 for both, always; then nothing is known.
     fn tells_offset(&self, event: &EventRecord) -> bool {
         let is_zero = |value: Option<u64>| value.unwrap_or(0) == 0;
-        self.offsets_are_known || !is_zero(event.byte_offset) || !is_zero(event.misc_info)
+        self.is_own || !is_zero(event.byte_offset) || !is_zero(event.misc_info)
     }
+}
+
+/// Puts events into an order of our own: the places of the events as they are. One that does not fit
+/// them is none.
+fn reorder(events: &mut Vec<EventRecord>, places: &[usize]) {
+    let mut ordered: Vec<usize> = places.to_vec();
+    ordered.sort_unstable();
+    if places.is_empty() || !ordered.into_iter().eq(0..events.len()) {
+        return;
+    }
+    let mut placed: Vec<(usize, EventRecord)> =
+        places.iter().copied().zip(std::mem::take(events)).collect();
+    placed.sort_by_key(|(place, _)| *place);
+    events.extend(placed.into_iter().map(|(_, event)| event));
 }
 
 /// Reference counts have 32 bits.

@@ -3,14 +3,9 @@
 use handlescope_model::tables::{Frame, Frames, Symbol, Symbols};
 use handlescope_model::{FrameIdx, ModuleIdx};
 
+use super::super::words::{UNKNOWN_METHOD, UNKNOWN_MODULE};
 use super::modules_part::ModuleTables;
 use crate::intern::ByteInterner;
-
-/// What stands for a module that is not known.
-const UNKNOWN_MODULE: &str = "<UnknownModule>";
-
-/// What stands for a frame of which nothing is known.
-const UNKNOWN_METHOD: &str = "<UnknownMethod>";
 
 /// Endings of file names that are certainly modules.
 const MODULE_ENDINGS: [&str; 12] =

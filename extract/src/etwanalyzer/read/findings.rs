@@ -19,15 +19,18 @@ pub(super) enum Finding {
     UnknownStack,
     /// Objects that were left out because row numbers end.
     TooMany,
+    /// A newer version of this program wrote it.
+    Newer,
 }
 
-const TEXTS: [&str; 6] = [
+const TEXTS: [&str; 7] = [
     "no handle data in this extract",
     "no stacks in this extract",
     "no session start in this extract, so that absolute times are unknown",
     "handle event of an unknown process",
     "handle event with an unknown stack",
     "object left out because there are too many events",
+    "written by a newer handlescope; what ETWAnalyzer would not know is left out",
 ];
 
 /// How often each kind was found.

@@ -1,0 +1,300 @@
+//! ETWAnalyzer's extracts → the tables of a trace.
+//!
+//! One file per part of an extract (`main_part`, `modules_part`, `stacks_part`, `handle_part`),
+//! which only knows how the part is written. [`import`] puts the parts together. The large part is
+//! read object by object and written as it comes; nothing holds a document as a whole.
+//!
+//! What the files cannot tell stays unknown: the process that got a duplicated handle, addresses
+//! of modules and frames, counts of other events, the clock.
+
+mod container;
+mod document;
+mod encoding;
+mod error;
+mod findings;
+mod frames;
+mod guard;
+mod handle_part;
+mod json;
+mod limits;
+mod main_part;
+mod modules_part;
+mod objects;
+mod processes;
+mod progress;
+mod stacks_part;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod time;
+mod trace;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::thread;
+use std::time::Instant;
+
+use handlescope_model::tables::{Name, Names, ObjectType, ObjectTypes, StartHandle, StartHandles};
+use handlescope_model::{ArchiveError, ArchiveWriter, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table};
+
+pub use container::import_sources;
+pub use error::ImportError;
+pub use limits::ImportLimits;
+
+use self::container::Parts;
+use self::findings::{Finding, Findings};
+use self::handle_part::HandlePart;
+use self::main_part::Main;
+use self::modules_part::{ModuleTables, ModulesPart};
+use self::objects::{Figures, ObjectRows};
+use self::processes::ProcessRows;
+use self::progress::Progress;
+use self::stacks_part::StackTexts;
+use self::stream::Stream;
+use self::trace::TraceFigures;
+use super::members::Part;
+use super::words::OWN_OPTIONS;
+use crate::extraction::{ExtractObserver, ExtractSummary};
+
+/// Names per part of their table.
+const NAMES_PER_PART: u32 = 1 << 16;
+
+/// Converts the extract `input` of ETWAnalyzer into the archive `output`, whose folder must exist.
+///
+/// The archive appears under its name only when it is complete.
+///
+/// # Errors
+/// When the extract cannot be read or exceeds the limits, the archive cannot be written, or the
+/// observer asks to stop.
+pub fn import(
+    input: &Path,
+    output: &Path,
+    limits: ImportLimits,
+    observer: &dyn ExtractObserver,
+) -> Result<ExtractSummary, ImportError> {
+    let begin = Instant::now();
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let progress = Rc::new(Progress::new(observer));
+    let mut parts = container::open(input, folder, &limits.container, observer, &progress)?;
+    let reading = Reading { input, limits, progress, findings: Findings::default() };
+    let read = reading.small_parts(&mut parts)?;
+    let writer = ArchiveWriter::create(output)?;
+    let summary = reading.convert(read, &mut parts, writer, observer)?;
+    Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
+}
+
+/// An extract being read.
+struct Reading<'a> {
+    input: &'a Path,
+    limits: ImportLimits,
+    progress: Rc<Progress<'a>>,
+    findings: Findings,
+}
+
+/// Everything but the objects.
+struct SmallParts {
+    main: Main,
+    processes: ProcessRows,
+    modules: ModuleTables,
+    stacks: StackTexts,
+    has_stacks: bool,
+}
+
+impl Reading<'_> {
+    fn small_parts(&self, parts: &mut Parts) -> Result<SmallParts, ImportError> {
+        let not_an_extract =
+            |reason| ImportError::NotAnExtract { path: self.input.to_path_buf(), reason };
+        let document = parts.take(Part::Main);
+        let document = document.ok_or_else(|| not_an_extract("it has no main member NAME.json"))?;
+        let mut main = Main::default();
+        document.read(&mut main, self.limits, &self.progress)?;
+        if main.start.is_none() && !main.has_processes {
+            return Err(not_an_extract("its main member has neither SessionStart nor Processes"));
+        }
+        if main.start.is_none() && !main.is_own() {
+            self.findings.count(Finding::NoStart);
+        }
+        if main.is_newer() {
+            self.findings.count(Finding::Newer);
+        }
+        let processes = ProcessRows::new(&main, main.start);
+        let mut modules = ModulesPart::default();
+        if let Some(document) = parts.take(Part::Modules) {
+            document.read(&mut modules, self.limits, &self.progress)?;
+        }
+        let names = main.processes.iter();
+        let names = names.map(|process| (process.pid, process.name.as_deref().unwrap_or_default()));
+        let modules = ModuleTables::new(&mut modules, &names.collect::<Vec<_>>(), main.is_own());
+        let mut stacks = StackTexts::new(modules.is_own());
+        let document = parts.take(Part::HandleStacks);
+        let has_stacks = document.is_some();
+        if let Some(document) = document {
+            document.read(&mut stacks, self.limits, &self.progress)?;
+        }
+        Ok(SmallParts { main, processes, modules, stacks, has_stacks })
+    }
+
+    fn convert(
+        &self,
+        read: SmallParts,
+        parts: &mut Parts,
+        mut writer: ArchiveWriter,
+        observer: &dyn ExtractObserver,
+    ) -> Result<ExtractSummary, ImportError> {
+        let SmallParts { main, processes, mut modules, mut stacks, has_stacks } = read;
+        let objects =
+            self.objects(&main, &processes, &mut stacks, has_stacks, parts, &mut writer)?;
+        observer.on_phase("writing");
+        writer.table(Table::ObjectTypes, object_types(objects.types).into_frame())?;
+        let tables = stacks.into_tables(&mut modules);
+        let stacks_distinct = tables.stacks.len() as u64;
+        let in_modules = tables.frames.module.iter().flatten().count() as u64;
+        writer.table(Table::Stacks, tables.stacks.into_frame())?;
+        writer.table(Table::Frames, tables.frames.into_frame())?;
+        writer.table(Table::Methods, tables.methods.into_frame())?;
+        writer.table(Table::Symbols, tables.symbols.into_frame())?;
+        writer.table(Table::StackEvents, tables.stack_events.into_frame())?;
+        let (module_table, loads) = modules.into_tables();
+        writer.table(Table::Modules, module_table.into_frame())?;
+        writer.table(Table::ModuleLoads, loads.into_frame())?;
+        writer.table(Table::Processes, processes.table(&main).into_frame())?;
+        writer.table(Table::StartHandles, objects.start_handles.into_frame())?;
+        let figures = objects.figures;
+        let counts = trace::event_counts(&main, &figures, objects.existing);
+        writer.table(Table::EventCounts, counts.into_frame())?;
+        let warnings = self.findings.warnings();
+        writer.table(Table::Warnings, trace::warnings(&main, &warnings).into_frame())?;
+        let sizes = import_sources(self.input).into_iter();
+        let source_size = sizes.map(|path| path.metadata().map_or(0, |data| data.len())).sum();
+        let in_trace = TraceFigures {
+            source_size,
+            stacks_total: figures.stacks_total,
+            frames_in_modules: in_modules,
+            events: figures.kinds.iter().sum::<u64>() + objects.existing,
+        };
+        writer.table(Table::Trace, trace::info(self.input, &main, &in_trace).into_frame())?;
+        if self.progress.is_cancelled() {
+            return Err(ImportError::Cancelled);
+        }
+        Ok(ExtractSummary {
+            objects: objects.objects,
+            handle_events: figures.handle_events,
+            leaked_handles: figures.leaked_handles,
+            stacks_distinct,
+            events_lost: main.header.events_lost.unwrap_or_default(),
+            buffers_lost: main.header.buffers_lost.unwrap_or_default(),
+            bytes_read: source_size,
+            output_bytes: writer.finish()?,
+            elapsed: std::time::Duration::ZERO,
+            warnings,
+        })
+    }
+
+    /// Reads the handle part and writes the tables of objects and events while it goes.
+    fn objects(
+        &self,
+        main: &Main,
+        processes: &ProcessRows,
+        stacks: &mut StackTexts,
+        has_stacks: bool,
+        parts: &mut Parts,
+        writer: &mut ArchiveWriter,
+    ) -> Result<ObjectsWritten, ImportError> {
+        let document = parts.take(Part::Handle);
+        match &document {
+            None if main.is_own() => {}
+            None => self.findings.count(Finding::NoHandles),
+            Some(_) if !has_stacks => self.findings.count(Finding::NoStacks),
+            Some(_) => {}
+        }
+        let encoder = writer.encoder();
+        thread::scope(|scope| {
+            let mut rows = ObjectRows {
+                processes,
+                stacks: stacks.numbers(!has_stacks),
+                is_own: main
+                    .options
+                    .as_deref()
+                    .is_some_and(|options| options.starts_with(OWN_OPTIONS)),
+                objects: Stream::start(scope, encoder.clone()),
+                events: Stream::start(scope, encoder.clone()),
+                existing: Stream::start(scope, encoder.clone()),
+                names: objects::Names::default(),
+                figures: Figures::default(),
+                findings: &self.findings,
+                scratch: objects::Scratch::default(),
+            };
+            let mut part = HandlePart::new(|object| rows.add(object));
+            let read = document
+                .map_or(Ok(()), |document| document.read(&mut part, self.limits, &self.progress));
+            let types = part.types;
+            let ObjectRows { objects, events, existing, mut names, figures, .. } = rows;
+            let written = ObjectsWritten {
+                types,
+                figures,
+                start_handles: start_handles(main, &mut names),
+                objects: objects.rows(),
+                existing: existing.rows(),
+            };
+            let tables = [objects.finish(), events.finish(), existing.finish()];
+            read?;
+            for table in tables {
+                writer.append(table?)?;
+            }
+            write_names(writer, &names)?;
+            Ok(written)
+        })
+    }
+}
+
+/// What the handle part gave besides its tables.
+struct ObjectsWritten {
+    types: BTreeMap<u32, String>,
+    figures: Figures,
+    objects: u64,
+    existing: u64,
+    start_handles: StartHandles,
+}
+
+/// The handles that were open when the trace began, if this program has written the extract.
+fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
+    let mut table = StartHandles::default();
+    for handle in main.own.start_handles.iter().filter(|_| main.is_own()) {
+        table.push(StartHandle {
+            pointer: handle.pointer,
+            process: handle.process,
+            pid: handle.pid,
+            handle: handle.handle,
+            type_id: handle.type_id,
+            name: handle.name.as_deref().and_then(|name| names.row(name)),
+        });
+    }
+    table
+}
+
+fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(), ArchiveError> {
+    let mut next = 0;
+    let encoded = writer.encoder().encode_in_parts(Table::Names, || {
+        let rows = next..names.count.min(next + NAMES_PER_PART);
+        next = rows.end;
+        let mut part = Names::default();
+        rows.for_each(|row| part.push(Name { name: names.get(row) }));
+        (!part.is_empty()).then(|| part.into_frame())
+    })?;
+    writer.append(encoded)
+}
+
+fn object_types(types: BTreeMap<u32, String>) -> ObjectTypes {
+    let mut table = ObjectTypes::default();
+    let has_views = types.contains_key(&FILE_MAPPING_TYPE);
+    for (type_id, name) in types {
+        table.push(ObjectType { type_id, name });
+    }
+    if !has_views {
+        let name = FILE_MAPPING_NAME.to_owned();
+        table.push(ObjectType { type_id: FILE_MAPPING_TYPE, name });
+    }
+    table
+}

@@ -1,0 +1,202 @@
+//! The stacks part.
+
+use handlescope_model::tables::{Frames, Methods, Stack, StackEvents, Stacks, Symbols};
+use serde::de::MapAccess;
+use std::collections::HashMap;
+
+use super::super::own::OWN;
+use super::frames::FrameTexts;
+use super::json::{EachRow, EachText, Fill, Record};
+use super::modules_part::ModuleTables;
+use crate::lifecycle::NONE;
+
+/// The stacks that events refer to by number.
+#[derive(Default)]
+pub(super) struct StackTexts {
+    /// For each number the row of the stacks table, or [`NONE`] for an empty text.
+    rows: Vec<u32>,
+    table: Stacks,
+    frames: FrameTexts,
+    believes_own: bool,
+    own: Option<OwnStacks>,
+}
+
+/// The tables as this program wrote them.
+#[derive(Default)]
+struct OwnStacks {
+    /// For each number the row of the stacks table.
+    rows: Vec<Option<u32>>,
+    stacks: Stacks,
+    frames: Frames,
+    methods: Methods,
+    symbols: Symbols,
+    stack_events: StackEvents,
+}
+
+/// The tables that come of the stacks.
+pub(super) struct StackTables {
+    pub(super) stacks: Stacks,
+    pub(super) frames: Frames,
+    pub(super) methods: Methods,
+    pub(super) symbols: Symbols,
+    pub(super) stack_events: StackEvents,
+}
+
+impl<'de> Record<'de> for StackTexts {
+    const MEMBERS: &'static [&'static str] = &["StackList", OWN];
+
+    fn member<A: MapAccess<'de>>(
+        &mut self,
+        name: &'static str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        if name == OWN {
+            let mut own = OwnStacks::default();
+            if map.next_value_seed(Fill(&mut own))? && self.believes_own {
+                self.own = Some(own);
+            }
+            return Ok(());
+        }
+        map.next_value_seed(EachText(|text: &str| self.add(text)))
+    }
+}
+
+impl<'de> Record<'de> for OwnStacks {
+    const MEMBERS: &'static [&'static str] =
+        &["Rows", "Stacks", "Frames", "Methods", "Symbols", "StackEvents"];
+
+    fn member<A: MapAccess<'de>>(
+        &mut self,
+        name: &'static str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match name {
+            "Rows" => map.next_value_seed(EachRow::new(|row| self.rows.push(row))),
+            "Stacks" => map.next_value_seed(EachRow::new(|row| self.stacks.push(row))),
+            "Frames" => map.next_value_seed(EachRow::new(|row| self.frames.push(row))),
+            "Methods" => map.next_value_seed(EachRow::new(|row| self.methods.push(row))),
+            "Symbols" => map.next_value_seed(EachRow::new(|row| self.symbols.push(row))),
+            _ => map.next_value_seed(EachRow::new(|row| self.stack_events.push(row))),
+        }
+    }
+}
+
+impl StackTexts {
+    /// Takes stacks. `believes_own` says that tables of our own count.
+    pub(super) fn new(believes_own: bool) -> Self {
+        Self { believes_own, ..Self::default() }
+    }
+
+    /// Takes the text of the next stack: a line for each frame, the innermost first.
+    fn add(&mut self, text: &str) {
+        if self.own.is_some() {
+            return;
+        }
+        let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+        let lines = lines.filter(|line| !line.is_empty());
+        let frames: Vec<u32> = lines.map(|line| self.frames.row(line)).collect();
+        let row = if frames.is_empty() { NONE } else { self.table.len() as u32 };
+        self.rows.push(row);
+        if row != NONE {
+            self.table.push(Stack { frames });
+        }
+    }
+
+    /// What events take their stacks from. `is_missing` says that the file has no texts; the
+    /// numbers then still tell which events share a stack.
+    pub(super) fn numbers(&mut self, is_missing: bool) -> StackNumbers<'_> {
+        if let Some(own) = &mut self.own {
+            let heights = own.stacks.len() as u32;
+            let known = |row: &Option<u32>| row.filter(|row| *row < heights).unwrap_or(NONE);
+            self.rows = own.rows.iter().map(known).collect();
+        }
+        let is_own = self.own.is_some();
+        let table = self.own.as_mut().map_or(&mut self.table, |own| &mut own.stacks);
+        let without_text = is_missing.then(HashMap::new);
+        StackNumbers { rows: &self.rows, table, is_own, without_text }
+    }
+
+    /// The tables. Modules that only stacks name are added to those that are known.
+    pub(super) fn into_tables(self, modules: &mut ModuleTables) -> StackTables {
+        if let Some(OwnStacks { stacks, frames, methods, symbols, stack_events, .. }) = self.own {
+            return StackTables { stacks, frames, methods, symbols, stack_events };
+        }
+        let (frames, symbols) = self.frames.tables(modules);
+        StackTables {
+            stacks: self.table,
+            frames,
+            methods: Methods::default(),
+            symbols,
+            stack_events: StackEvents::default(),
+        }
+    }
+}
+
+/// The stacks by their numbers in the file.
+pub(super) struct StackNumbers<'a> {
+    rows: &'a [u32],
+    table: &'a mut Stacks,
+    is_own: bool,
+    without_text: Option<HashMap<i64, u32>>,
+}
+
+impl StackNumbers<'_> {
+    /// The row of a stack; none for the empty text and for numbers that mean nothing.
+    pub(super) fn row(&mut self, number: Option<i64>) -> Option<u32> {
+        let number = number.filter(|number| *number >= 0)?;
+        if let Some(known) = &mut self.without_text {
+            let table = &mut *self.table;
+            return Some(*known.entry(number).or_insert_with(|| {
+                table.push(Stack::default());
+                table.len() as u32 - 1
+            }));
+        }
+        let row = self.rows.get(usize::try_from(number).ok()?)?;
+        Some(*row).filter(|row| *row != NONE)
+    }
+
+    /// The row that our own extract tells by itself.
+    pub(super) fn own_row(&self, row: Option<u32>) -> Option<u32> {
+        row.filter(|row| self.is_own && (*row as usize) < self.table.len())
+    }
+
+    /// Whether a number is that of a stack, if only of an empty one.
+    pub(super) fn has(&self, number: i64) -> bool {
+        self.without_text.is_some()
+            || usize::try_from(number).is_ok_and(|number| number < self.rows.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::DeserializeSeed;
+
+    fn stacks(text: &str) -> StackTexts {
+        let mut stacks = StackTexts::default();
+        Fill(&mut stacks)
+            .deserialize(&mut serde_json::Deserializer::from_reader(text.as_bytes()))
+            .unwrap();
+        stacks
+    }
+
+    #[test]
+    fn lines_end_one_way_or_the_other_or_not_at_all() {
+        let mut stacks = stacks(r#"{"StackList":["","a!F\r\nb!G\r\n","a!F\nb!G","b!G\n\n",null]}"#);
+        let mut numbers = stacks.numbers(false);
+        let rows = [0, 1, 2, 3, 4, 5, -1].map(|number| numbers.row(Some(number)));
+        assert_eq!(rows, [None, Some(0), Some(1), Some(2), None, None, None]);
+        assert_eq!(numbers.row(None), None);
+        let table = stacks.into_tables(&mut ModuleTables::default()).stacks;
+        assert_eq!(table.frames, [vec![0, 1], vec![0, 1], vec![1]]);
+    }
+
+    #[test]
+    fn without_texts_equal_numbers_are_equal_stacks() {
+        let mut stacks = StackTexts::default();
+        let mut numbers = stacks.numbers(true);
+        let rows = [9, 5, 9, -1].map(|number| numbers.row(Some(number)));
+        assert_eq!(rows, [Some(0), Some(1), Some(0), None]);
+        assert_eq!(stacks.into_tables(&mut ModuleTables::default()).stacks.len(), 2);
+    }
+}

@@ -1,0 +1,41 @@
+//! What can go wrong with writing an extract.
+
+use std::io;
+use std::path::PathBuf;
+
+use handlescope_model::ArchiveError;
+
+/// An extract that could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    /// A member could not be written.
+    #[error("{}: cannot write {member}: {source}", .path.display())]
+    Write {
+        /// The archive.
+        path: PathBuf,
+        /// The member.
+        member: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A member would be larger than ETWAnalyzer reads.
+    #[error(
+        "{}: {member} would have {limit} bytes or more, which ETWAnalyzer cannot read; without its \
+         members, this program can hold the trace",
+        .path.display()
+    )]
+    TooLarge {
+        /// The archive.
+        path: PathBuf,
+        /// The member.
+        member: String,
+        /// The size from which on it is too large.
+        limit: u64,
+    },
+    /// The observer asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+    /// The trace cannot be read, or the archive cannot be written.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+}

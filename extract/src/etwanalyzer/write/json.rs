@@ -1,0 +1,142 @@
+//! JSON that is written while its content is read, without a tree in between.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use handlescope_model::{ArchiveError, TableRows, Trace};
+use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
+
+use super::error::SaveError;
+use crate::extraction::ExtractObserver;
+
+/// ETWAnalyzer has a member in one block of memory, which ends here.
+pub(super) const MEMBER_LIMIT: u64 = 1 << 31;
+
+/// Bytes that are written at once.
+const BUFFER: usize = 256 << 10;
+
+/// Rows that are in memory at once.
+pub(super) const PART_ROWS: usize = 1 << 16;
+
+/// A list whose elements are made while they are written.
+pub(super) struct Each<F>(pub(super) F);
+
+impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Each<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
+}
+
+/// A list of elements that can fail to come.
+pub(super) struct TryEach<F>(pub(super) RefCell<F>);
+
+impl<F> TryEach<F> {
+    /// The list of what `next` gives until it gives `None`. It can be written once.
+    pub(super) fn new<T>(next: F) -> Self
+    where
+        F: FnMut() -> Result<Option<T>, ArchiveError>,
+    {
+        Self(RefCell::new(next))
+    }
+}
+
+impl<T: Serialize, F: FnMut() -> Result<Option<T>, ArchiveError>> Serialize for TryEach<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        let mut next = self.0.borrow_mut();
+        while let Some(element) = next().map_err(S::Error::custom)? {
+            list.serialize_element(&element)?;
+        }
+        list.end()
+    }
+}
+
+/// All rows of a table of a trace, of which only a part is in memory.
+pub(super) fn rows_of<'a, T: TableRows + 'a>(
+    trace: &'a Trace,
+) -> TryEach<impl FnMut() -> Result<Option<T::Row>, ArchiveError> + 'a> {
+    let mut window = Window::<T>::new(trace);
+    let mut next = 0;
+    TryEach::new(move || {
+        next += 1;
+        window.row(next - 1)
+    })
+}
+
+/// A table that is read from the first row to the last, of which only a part is in memory.
+pub(super) struct Window<'a, T> {
+    trace: &'a Trace,
+    first: usize,
+    rows: Option<T>,
+}
+
+impl<'a, T: TableRows> Window<'a, T> {
+    pub(super) fn new(trace: &'a Trace) -> Self {
+        Self { trace, first: 0, rows: None }
+    }
+
+    /// A row; `None` behind the last.
+    pub(super) fn row(&mut self, row: usize) -> Result<Option<T::Row>, ArchiveError> {
+        let here = self.first..self.first + PART_ROWS;
+        if self.rows.is_none() || !here.contains(&row) {
+            self.first = row;
+            self.rows = Some(T::read_rows(self.trace, row, PART_ROWS)?);
+        }
+        Ok(self.rows.as_ref().and_then(|rows| rows.row(row - self.first)))
+    }
+}
+
+/// Writes a document into an unnamed file in a folder.
+pub(super) fn document(
+    member: &str,
+    content: &impl Serialize,
+    output: &Path,
+    observer: &dyn ExtractObserver,
+) -> Result<File, SaveError> {
+    let failed = |source: io::Error| SaveError::Write {
+        path: output.to_path_buf(),
+        member: member.to_owned(),
+        source,
+    };
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let file = tempfile::tempfile_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    let watched = Watched { inner: file, written: 0, observer };
+    let mut out = BufWriter::with_capacity(BUFFER, watched);
+    let result = serde_json::to_writer(&mut out, content).map_err(io::Error::from);
+    let result = result.and_then(|()| out.flush());
+    // Whatever is left in the buffer after an error is of no use.
+    let (Watched { inner: mut file, written, .. }, _) = out.into_parts();
+    if observer.is_cancelled() {
+        return Err(SaveError::Cancelled);
+    }
+    if written >= MEMBER_LIMIT {
+        let (path, member) = (output.to_path_buf(), member.to_owned());
+        return Err(SaveError::TooLarge { path, member, limit: MEMBER_LIMIT });
+    }
+    result.and_then(|()| file.seek(SeekFrom::Start(0))).map_err(failed)?;
+    Ok(file)
+}
+
+/// Counts what is written, and ends when it is too much or nobody wants more.
+struct Watched<'a> {
+    inner: File,
+    written: u64,
+    observer: &'a dyn ExtractObserver,
+}
+
+impl Write for Watched<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.written += bytes.len() as u64;
+        if self.written >= MEMBER_LIMIT || self.observer.is_cancelled() {
+            return Err(io::Error::other("given up"));
+        }
+        self.inner.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

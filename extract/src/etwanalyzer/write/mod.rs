@@ -1,0 +1,195 @@
+//! The tables of a trace → an archive with the members of ETWAnalyzer beside those of our own.
+//!
+//! One file per part of an extract, as for reading. Every part is written as a stream: of objects,
+//! events and stacks only some are in memory beyond the columns of the trace.
+
+mod error;
+mod event;
+mod frames;
+mod handle_part;
+mod json;
+mod main_part;
+mod modules_part;
+mod stacks_part;
+mod time;
+
+use std::fs::{File, FileTimes};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use handlescope_model::tables::{
+    EventCounts, Frames, Methods, ModuleLoads, Modules, Names, ObjectTypes, Processes,
+    StartHandles, Symbols, TraceInfo, TraceInfos, Warnings,
+};
+use handlescope_model::{ArchiveError, ArchiveWriter, Table, TableRows, Trace};
+use serde::Serialize;
+
+pub use error::SaveError;
+
+use self::handle_part::{Context, HandlePart};
+use self::json::document;
+use self::main_part::{MainPart, system_process};
+use self::modules_part::ModulesPart;
+use self::stacks_part::{StackTexts, StacksPart};
+use super::members::{Part, find};
+use crate::extraction::ExtractObserver;
+
+/// FILETIME of 1970.
+const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+
+/// What an archive is to hold besides the tables.
+#[derive(Default)]
+pub struct SaveOptions {
+    /// Names of frames, in place of those that the trace has.
+    pub names: Option<Symbols>,
+    /// Whether ETWAnalyzer is to read the archive. Frames are called as the names say, else by
+    /// module and offset.
+    pub etwanalyzer: bool,
+}
+
+/// Writes a trace as an archive, and returns the size of the archive in bytes.
+///
+/// The archive appears under its name only when it is complete; it may be the one that the trace was
+/// read from. An archive for ETWAnalyzer gets the time of the session start, which that program
+/// shows and sorts by.
+///
+/// # Errors
+/// When the trace cannot be read, the archive cannot be written, a part would be larger than
+/// ETWAnalyzer reads, or the observer asks to stop.
+pub fn save(
+    trace: &Trace,
+    output: &Path,
+    options: SaveOptions,
+    observer: &dyn ExtractObserver,
+) -> Result<u64, SaveError> {
+    let SaveOptions { names, etwanalyzer } = options;
+    let mut writer = ArchiveWriter::create(output)?;
+    let (symbols, has_names) = match names {
+        Some(names) => (names, true),
+        None => (Symbols::read(trace)?, false),
+    };
+    let replaced = has_names.then(|| Table::Symbols.member());
+    let old = parts_of(trace);
+    trace.copy_members(&mut writer, |member| {
+        !old.iter().any(|part| part == member) && replaced.as_deref() != Some(member)
+    })?;
+    if has_names {
+        writer.table(Table::Symbols, symbols.clone().into_frame())?;
+    }
+    let mut start = None;
+    if etwanalyzer {
+        let parts = Parts { trace, output, symbols: &symbols, observer };
+        start = Some(parts.write(&mut writer)?);
+    }
+    if observer.is_cancelled() {
+        return Err(SaveError::Cancelled);
+    }
+    let size = writer.finish()?;
+    if let Some(start) = start {
+        set_time(output, start);
+    }
+    Ok(size)
+}
+
+/// Whether ETWAnalyzer can read the archive of a trace.
+pub fn is_for_etwanalyzer(trace: &Trace) -> bool {
+    !parts_of(trace).is_empty()
+}
+
+/// The members of an archive that were written for ETWAnalyzer.
+fn parts_of(trace: &Trace) -> Vec<String> {
+    let names = trace.members();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let parts = Part::ALL.into_iter().filter_map(|part| find(part, &base(trace.path()), &names));
+    parts.map(str::to_owned).collect()
+}
+
+/// What the names of the parts in an archive begin with.
+fn base(archive: &Path) -> String {
+    archive.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Gives a file the time of the session start, 100 ns since 1601; 0 is unknown.
+fn set_time(path: &Path, filetime: i64) {
+    let since = u64::try_from(filetime - UNIX_EPOCH).ok().filter(|_| filetime != 0);
+    let since =
+        since.map(|ticks| Duration::new(ticks / 10_000_000, (ticks % 10_000_000) as u32 * 100));
+    if let Some(time) = since.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)) {
+        // The content is whole; not every file system takes a time.
+        let _ = File::options()
+            .write(true)
+            .open(path)
+            .and_then(|file| file.set_times(FileTimes::new().set_modified(time)));
+    }
+}
+
+/// The parts of an extract being written.
+struct Parts<'a> {
+    trace: &'a Trace,
+    output: &'a Path,
+    symbols: &'a Symbols,
+    observer: &'a dyn ExtractObserver,
+}
+
+impl Parts<'_> {
+    /// Writes all parts, main last as ETWAnalyzer does, and returns the session start.
+    fn write(&self, writer: &mut ArchiveWriter) -> Result<i64, SaveError> {
+        let (trace, symbols) = (self.trace, self.symbols);
+        let info = info(trace)?;
+        let processes = Processes::read(trace)?;
+        let (modules, loads) = (Modules::read(trace)?, ModuleLoads::read(trace)?);
+        let (frames, methods) = (Frames::read(trace)?, Methods::read(trace)?);
+        let (names, types) = (Names::read(trace)?, ObjectTypes::read(trace)?);
+        // Stacks of other events may be there without any object.
+        let has_objects = trace.height(Table::Objects)? + trace.height(Table::Stacks)? > 0;
+
+        let system = system_process(&processes);
+        let part = ModulesPart::new(&modules, &loads, &frames, symbols, system);
+        self.part(writer, Part::Modules, &part)?;
+        drop(part);
+        if has_objects {
+            let texts = StackTexts::new(trace, &frames, &modules, &methods, symbols)?;
+            let context = Context { stacks: &texts, pids: &processes.pid };
+            let part = HandlePart { trace, types: &types, names: &names, context };
+            self.part(writer, Part::Handle, &part)?;
+            let part =
+                StacksPart { trace, texts: &texts, frames: &frames, methods: &methods, symbols };
+            self.part(writer, Part::HandleStacks, &part)?;
+        }
+        let part = MainPart {
+            info: &info,
+            processes: &processes,
+            event_counts: &EventCounts::read(trace)?,
+            warnings: &Warnings::read(trace)?,
+            start_handles: &StartHandles::read(trace)?,
+            names: &names,
+            last_event_ns: last_event(trace)?,
+            types_without_objects: (!has_objects).then_some(&types),
+        };
+        self.part(writer, Part::Main, &part)?;
+        Ok(info.session_start_filetime)
+    }
+
+    fn part(
+        &self,
+        writer: &mut ArchiveWriter,
+        part: Part,
+        content: &impl Serialize,
+    ) -> Result<(), SaveError> {
+        let member = part.name(&base(self.output));
+        self.observer.on_phase(&member);
+        let file = document(&member, content, self.output, self.observer)?;
+        Ok(writer.member(&member, file)?)
+    }
+}
+
+/// The one row about the trace.
+fn info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
+    Ok(TraceInfos::read(trace)?.row(0).unwrap_or_default())
+}
+
+/// When the last event happened, ns since session start; 0 without events.
+fn last_event(trace: &Trace) -> Result<i64, ArchiveError> {
+    let times = trace.column(Table::Events, "time_ns")?;
+    Ok(times.i64().ok().and_then(|times| times.iter().flatten().max()).unwrap_or_default())
+}
