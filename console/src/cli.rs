@@ -3,9 +3,10 @@
 use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
 
 use handlescope_extract::symbols::ServerChoice;
-use handlescope_model::Table;
 
-use crate::{command::SymbolArgs, expand::with_home, screen::ColorChoice, shell::Shell};
+use crate::{
+    command::SymbolArgs, expand::with_home, screen::ColorChoice, shell::Shell, sql::Relation,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -152,9 +153,9 @@ pub enum Action {
     /// Describe the tables of an extract: columns, types, units and meanings.
     #[command(after_help = "Example:\n  handlescope schema objects events")]
     Schema {
-        /// Tables to describe; all, if none is named.
+        /// Tables and views to describe; all, if none is named.
         #[arg(value_name = "TABLE", value_parser = table_named)]
-        tables: Vec<Table>,
+        tables: Vec<Relation>,
 
         /// Print Markdown.
         #[arg(long)]
@@ -181,9 +182,9 @@ pub enum Action {
     Man,
 }
 
-fn table_named(name: &str) -> Result<Table, String> {
-    let names = || Table::ALL.map(Table::name).join(", ");
-    Table::named(name).ok_or_else(|| format!("the tables are {}", names()))
+fn table_named(name: &str) -> Result<Relation, String> {
+    let names = || Relation::all().map(Relation::name).collect::<Vec<_>>().join(", ");
+    Relation::named(name).ok_or_else(|| format!("the tables and views are {}", names()))
 }
 
 /// Words that are read by somebody else.

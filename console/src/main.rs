@@ -92,7 +92,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
             return done(out.flush());
         }
         Some(Action::Schema { tables, markdown }) => {
-            let args = SchemaArgs { tables, markdown };
+            let args = SchemaArgs { relations: tables, markdown };
             schema(&args, &mut out, Screen::stdout(cli.color))?;
             return done(out.flush());
         }

@@ -1,37 +1,54 @@
-//! `.schema` and `handlescope schema`: the tables, from the declarations that make them.
+//! `.schema` and `handlescope schema`: the tables, from the declarations that make them, and the views
+//! of `.sql`.
 
 use std::io::{self, Write};
 
 use handlescope_model::{ColumnSpec, SCHEMA_VERSION, Table};
 use nu_ansi_term::Color;
 
-use crate::{command::SchemaArgs, screen::Screen, table};
+use crate::{
+    command::SchemaArgs,
+    screen::Screen,
+    sql::{Relation, View},
+    table,
+};
 
-/// Describes tables.
+/// Describes tables and views.
 ///
 /// # Errors
 /// When `out` cannot be written.
 pub fn schema(args: &SchemaArgs, out: &mut dyn Write, screen: Screen) -> io::Result<()> {
-    let all = Table::ALL;
-    let tables = if args.tables.is_empty() { &all[..] } else { &args.tables };
-    if args.markdown { markdown(tables, out) } else { text(tables, out, screen) }
+    let all: Vec<Relation>;
+    let relations = match args.relations.is_empty() {
+        true => {
+            let tables = Table::ALL.into_iter().map(Relation::Table);
+            all = tables.chain(View::ALL.into_iter().map(Relation::View)).collect();
+            &all
+        }
+        false => &args.relations,
+    };
+    if args.markdown { markdown(relations, out) } else { text(relations, out, screen) }
 }
 
-fn text(tables: &[Table], out: &mut dyn Write, screen: Screen) -> io::Result<()> {
-    for (at, described) in tables.iter().enumerate() {
-        let (name, doc) = (described.name(), described.doc());
+fn text(relations: &[Relation], out: &mut dyn Write, screen: Screen) -> io::Result<()> {
+    for (at, &relation) in relations.iter().enumerate() {
         let gap = if at > 0 { "\n" } else { "" };
-        writeln!(out, "{gap}{}: {doc}", screen.paint(Color::Cyan, name))?;
+        let name = screen.paint(Color::Cyan, relation.name());
+        writeln!(out, "{gap}{name}{}: {}", kind(relation), relation.doc())?;
         let mut table = table::table(screen, &["Column", "Type", "Unit", "Meaning"]);
-        for column in described.columns() {
-            table.add_row([column.name, &type_of(column), column.unit, column.doc.trim()]);
+        for column in own_columns(relation) {
+            table.add_row([column.name, &type_of(&column), column.unit, column.doc.trim()]);
         }
         write!(out, "{}", table::text(&table))?;
+        let added: Vec<&str> = relation.added().map(|column| column.name).collect();
+        if !added.is_empty() {
+            writeln!(out, "in .sql also: {}", added.join(", "))?;
+        }
     }
     Ok(())
 }
 
-fn markdown(tables: &[Table], out: &mut dyn Write) -> io::Result<()> {
+fn markdown(relations: &[Relation], out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "# The tables\n\n\
@@ -39,18 +56,41 @@ fn markdown(tables: &[Table], out: &mut dyn Write) -> io::Result<()> {
          prints.\n\n\
          * A type with `?` has values that are unknown or do not apply: they are null.\n\
          * A unit like `row of objects` says that the number counts rows of that table from 0.\n\
-         * Times that end in `_ns` are nanoseconds since the session start."
+         * Times that end in `_ns` are nanoseconds since the session start.\n\
+         * Columns in italics are there in `.sql` only, as are the views. There every table has a \
+         column `row` in front, which other tables point to, and `file_index`, the number of the \
+         trace as `.list` shows it. Several traces count as one: their rows count on."
     )?;
-    for described in tables {
-        writeln!(out, "\n## {}\n\n{}", described.name(), described.doc())?;
+    for &relation in relations {
+        writeln!(out, "\n## {}{}\n\n{}", relation.name(), kind(relation), relation.doc())?;
         writeln!(out, "\n| Column | Type | Unit | Meaning |\n|---|---|---|---|")?;
-        for column in described.columns() {
-            let ColumnSpec { name, unit, doc, .. } = column;
-            let doc = doc.trim().replace('|', "\\|");
-            writeln!(out, "| `{name}` | {} | {unit} | {doc} |", type_of(column))?;
+        for column in own_columns(relation) {
+            markdown_row(&column, &format!("`{}`", column.name), out)?;
+        }
+        // What all tables have is told above.
+        for column in relation.added().skip(2) {
+            markdown_row(column, &format!("*{}*", column.name), out)?;
         }
     }
     Ok(())
+}
+
+fn markdown_row(column: &ColumnSpec, name: &str, out: &mut dyn Write) -> io::Result<()> {
+    let doc = column.doc.trim().replace('|', "\\|");
+    writeln!(out, "| {name} | {} | {} | {doc} |", type_of(column), column.unit)
+}
+
+/// The columns in the archive; of a view all.
+fn own_columns(relation: Relation) -> impl Iterator<Item = ColumnSpec> {
+    relation.columns().into_iter().skip(relation.added().count())
+}
+
+/// What it is if it is no table.
+fn kind(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Table(_) => "",
+        Relation::View(_) => " (a view of .sql)",
+    }
 }
 
 fn type_of(column: &ColumnSpec) -> String {
@@ -76,7 +116,10 @@ mod tests {
 
     #[test]
     fn tables_are_described_in_the_order_they_are_named() {
-        let args = SchemaArgs { tables: vec![Table::Names, Table::Stacks], markdown: false };
+        let args = SchemaArgs {
+            relations: vec![Relation::Table(Table::Names), Relation::Table(Table::Stacks)],
+            markdown: false,
+        };
         insta::assert_snapshot!(printed(&args), @r"
         names: Object names, each once.
         Column  Type  Unit  Meaning

@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use handlescope_model::Table;
-
 use super::{Command, Entered, error::ParseError, line::Token, parse};
 use crate::{
     expand::with_home,
     filter::Filter,
     registry::{self, suggest},
+    sql::Relation,
 };
 
 /// What was typed behind `.export`.
@@ -64,8 +63,8 @@ impl ExportFormat {
 /// What was typed behind `.schema`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SchemaArgs {
-    /// The tables to describe; none for all.
-    pub tables: Vec<Table>,
+    /// The tables and views to describe; none for all.
+    pub relations: Vec<Relation>,
     /// `-markdown`: as the document in docs/.
     pub markdown: bool,
 }
@@ -88,13 +87,13 @@ pub(crate) fn export(entered: &Entered<'_>) -> Result<Command, ParseError> {
 pub(crate) fn schema(entered: &Entered<'_>) -> Result<Command, ParseError> {
     let (args, words): (SchemaArgs, _) =
         parse::options_and_words(entered.name, entered.tokens, registry::SCHEMA)?;
-    let tables: Result<Vec<Table>, _> = words.into_iter().map(table).collect();
-    Ok(Command::Schema(SchemaArgs { tables: tables?, ..args }))
+    let relations: Result<Vec<Relation>, _> = words.into_iter().map(relation).collect();
+    Ok(Command::Schema(SchemaArgs { relations: relations?, ..args }))
 }
 
-fn table(word: &Token) -> Result<Table, ParseError> {
-    Table::named(&word.text).ok_or_else(|| {
-        let names = Table::ALL.iter().map(|table| table.name());
+fn relation(word: &Token) -> Result<Relation, ParseError> {
+    Relation::named(&word.text).ok_or_else(|| {
+        let names = Relation::all().map(Relation::name);
         ParseError::UnexpectedWord {
             word: word.text.clone(),
             hint: suggest::nearest(&word.text, names)

@@ -96,13 +96,16 @@ impl<'t> SqlWords<'t> {
     /// `None` when no query starts. What stands at the end and consists of options belongs to the
     /// command; any other `-json` is SQL.
     pub(crate) fn of(tokens: &'t [Token]) -> Option<SqlWords<'t>> {
-        let start = tokens.iter().position(starts_query)?;
-        let (before, rest) = tokens.split_at(start);
         let are_options = |tokens: &[Token]| {
             let options = registry::sql_options();
             let items = parse::known_items(&options, tokens);
             items.iter().all(|item| matches!(item, parse::Item::Option { .. }))
         };
+        let start = tokens.iter().position(starts_query)?;
+        let (before, rest) = tokens.split_at(start);
+        if !are_options(before) {
+            return None;
+        }
         let behind = (1..rest.len()).find(|&at| {
             rest.get(at..)
                 .is_some_and(|tail| tail.first().is_some_and(Token::is_switch) && are_options(tail))
@@ -188,6 +191,7 @@ mod tests {
             refused(".sql")
         );
         assert!(refused(".sql leaks").contains("starts with SELECT"), "{}", refused(".sql leaks"));
+        assert!(refused(".sql DELETE FROM leaks").starts_with("unexpected 'DELETE', a query"));
         assert!(refused(".sql -jsn SELECT 1").contains("-json"));
         assert!(refused(".sql -json SELECT 1 -csv").contains("choose one"));
     }

@@ -12,7 +12,7 @@ use crate::{
         TopicSpec, ValueKind,
     },
     screen::Screen,
-    sql::SqlRelation,
+    sql::Relation,
     table,
 };
 
@@ -73,7 +73,7 @@ impl<'a> Page<'a> {
         }
         if command.arguments == Arguments::Sql {
             self.heading("Tables and views; .schema NAME lists their columns")?;
-            let relations = SqlRelation::all();
+            let relations = Relation::all();
             let rows = relations.map(|r| [r.name().to_owned(), r.doc().to_owned()]);
             self.aligned(&rows.collect::<Vec<_>>(), 0)?;
         }

@@ -141,9 +141,10 @@ pub static COMMANDS: &[CommandSpec] = &[
              GROUP BY s.text ORDER BY n DESC LIMIT 3",
             ".sql SELECT type, name, lifetime_ns / 1000000 AS ms FROM handles WHERE process = \
              'leaky.exe' AND NOT leaked ORDER BY ms DESC LIMIT 10",
-            ".sql SELECT kind_name, count(*) AS n FROM events GROUP BY kind_name -json",
+            ".sql SELECT kind_name, count(*) AS n FROM events GROUP BY kind_name ORDER BY n DESC \
+             -json",
             ".sql SELECT m.name, hex(l.base) AS base FROM module_loads l JOIN modules m ON m.row = \
-             l.module WHERE l.pid = 4 -csv modules.csv",
+             l.module WHERE l.pid = 0 -csv modules.csv",
         ],
         groups: || views(SQL),
         parse: sql::sql,

@@ -31,9 +31,8 @@ pub(crate) use tables::{EXPORT, SAVE, SCHEMA};
 pub use topics::{TOPICS, TopicSpec, topic};
 pub(crate) use without_effect::DEBUG;
 
-use handlescope_model::Table;
-
 use crate::command::{Command, Dump, Entered, ParseError};
+use crate::sql::Relation;
 
 /// A command of the console.
 pub struct CommandSpec {
@@ -97,7 +96,7 @@ impl Arguments {
             Arguments::TimeFormat => option::time_words().collect(),
             Arguments::ProcessFormat => option::process_words().collect(),
             Arguments::Tables => {
-                Table::ALL.iter().map(|table| (table.name(), table.doc())).collect()
+                Relation::all().map(|relation| (relation.name(), relation.doc())).collect()
             }
             Arguments::Switch => vec![("1", "on"), ("0", "off")],
             _ => Vec::new(),

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     command::{Command, DumpWords, SqlWords, Token, parse, split},
     registry::{self, Arguments, COMMANDS, KINDS, OptionSpec},
-    sql::SqlRelation,
+    sql::Relation,
 };
 
 /// Colours commands, kinds, options and values.
@@ -190,7 +190,7 @@ fn query_roles(line: &str, span: Range<usize>) -> Roles {
             let is_keyword = KEYWORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
             let role = match is_keyword {
                 true => Some(Role::Option),
-                false => SqlRelation::named(word).map(|_| Role::Kind),
+                false => Relation::named(word).map(|_| Role::Kind),
             };
             (length, role)
         } else {

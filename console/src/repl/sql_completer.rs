@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::paths::starts_with;
-use crate::sql::{HEX, SqlRelation};
+use crate::sql::{HEX, Relation};
 
 /// Words that are worth a key; the first of a pair of words stands for both.
 pub(super) const KEYWORDS: &[&str] = &[
@@ -109,11 +109,11 @@ fn last_word(text: &str) -> Option<&str> {
 }
 
 fn relations() -> Vec<SqlCandidate> {
-    let candidate = |relation: SqlRelation| SqlCandidate {
+    let candidate = |relation: Relation| SqlCandidate {
         text: relation.name().to_owned(),
         description: relation.doc().to_owned(),
     };
-    SqlRelation::all().map(candidate).collect()
+    Relation::all().map(candidate).collect()
 }
 
 fn keywords() -> Vec<SqlCandidate> {
@@ -123,7 +123,7 @@ fn keywords() -> Vec<SqlCandidate> {
 }
 
 /// The relations of a query, each with the name it goes by.
-struct Names<'q>(Vec<(&'q str, SqlRelation)>);
+struct Names<'q>(Vec<(&'q str, Relation)>);
 
 impl<'q> Names<'q> {
     fn of(query: &'q str) -> Names<'q> {
@@ -131,7 +131,7 @@ impl<'q> Names<'q> {
             query.split(|c| !is_word(c)).filter(|word| !word.is_empty()).collect();
         let mut names = Vec::new();
         for (at, word) in words.iter().enumerate() {
-            let Some(relation) = SqlRelation::named(word) else { continue };
+            let Some(relation) = Relation::named(word) else { continue };
             names.push((*word, relation));
             let behind = words.get(at + 1..).unwrap_or_default();
             let alias = match behind {
@@ -157,10 +157,9 @@ impl<'q> Names<'q> {
 
     /// The columns of all relations, each name once; without any relation those of the first views.
     fn columns(&self) -> Vec<SqlCandidate> {
-        let mut relations: Vec<SqlRelation> =
-            self.0.iter().map(|(_, relation)| *relation).collect();
+        let mut relations: Vec<Relation> = self.0.iter().map(|(_, relation)| *relation).collect();
         if relations.is_empty() {
-            relations.extend(SqlRelation::all().take(1));
+            relations.extend(Relation::all().take(1));
         }
         let mut found: Vec<SqlCandidate> = Vec::new();
         for column in relations.into_iter().flat_map(columns) {
@@ -172,7 +171,7 @@ impl<'q> Names<'q> {
     }
 }
 
-fn columns(relation: SqlRelation) -> Vec<SqlCandidate> {
+fn columns(relation: Relation) -> Vec<SqlCandidate> {
     let columns = relation.columns();
     let candidate = |column: &handlescope_model::ColumnSpec| SqlCandidate {
         text: column.name.to_owned(),

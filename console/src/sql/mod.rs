@@ -28,7 +28,6 @@ use thiserror::Error;
 
 use self::{
     functions::Functions,
-    relations::Relation,
     scan::scan,
     stack_texts::stack_texts,
     stop::Stop,
@@ -43,10 +42,19 @@ use crate::{
 
 pub use self::ask::ask;
 pub(crate) use self::functions::HEX;
-pub(crate) use self::relations::Relation as SqlRelation;
+pub use self::relations::{Relation, View};
 
-/// How much stack a query gets: the parser and the planner recurse.
-const STACK_BYTES: usize = 16 << 20;
+/// How much stack a query gets, of which only what is used takes memory: the planner recurses into each
+/// operator of a chain.
+const STACK_BYTES: usize = 256 << 20;
+
+/// How long a query may be: the planner takes time and memory with the square of a chain of operators,
+/// gigabytes for ten thousand of them.
+const MOST_BYTES: usize = 8 << 10;
+
+/// How many texts a query may put together: the threads of polars recurse into each `||`, and have less
+/// stack.
+const MOST_JOINED: usize = 500;
 
 /// Between two looks at Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -80,7 +88,9 @@ pub fn sql(
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
-    let named = extract_table_identifiers(query, false, true)?;
+    check_length(query)?;
+    let text = query.to_owned();
+    let named = apart(move || extract_table_identifiers(&text, false, true), cancel)??;
     let is_named = |table: Table| named.iter().any(|name| name.eq_ignore_ascii_case(table.name()));
     let stacks = match is_named(Table::Stacks) {
         true => {
@@ -96,8 +106,22 @@ pub fn sql(
     let stop = Stop::default();
     let parts = files.iter().map(part).collect();
     let tables = Arc::new(Tables { parts, stacks, stop: stop.clone() });
-    let context = context(&tables, &named)?;
-    watched(context, query.to_owned(), &stop, cancel)
+    let mut context = context(&tables, &named)?;
+    let text = query.to_owned();
+    let answer = apart(move || context.execute(&text)?.collect(), cancel);
+    stop.stop();
+    Ok(answer??)
+}
+
+/// Refuses what would take all memory or stack before it is carried out.
+fn check_length(query: &str) -> Result<(), SqlError> {
+    let (size, joined) = (query.len(), query.matches("||").count());
+    let problem = match () {
+        () if size > MOST_BYTES => format!("the query has {size} bytes, more than {MOST_BYTES}"),
+        () if joined > MOST_JOINED => format!("the query has {joined} ||, more than {MOST_JOINED}"),
+        () => return Ok(()),
+    };
+    Err(SqlError::failed(problem))
 }
 
 /// What the query can name. Names of tables count in any case.
@@ -114,27 +138,21 @@ fn context(tables: &Arc<Tables>, named: &[String]) -> Result<SQLContext, SqlErro
     Ok(context)
 }
 
-/// Carries out a query on a thread of its own, so that somebody looks at Ctrl-C meanwhile.
-fn watched(
-    mut context: SQLContext,
-    query: String,
-    stop: &Stop,
+/// Does a part of a query on a thread of its own, with stack enough, while somebody looks at Ctrl-C.
+fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
     cancel: &Cancel,
-) -> Result<DataFrame, SqlError> {
-    let answer = move || context.execute(&query)?.collect();
+) -> Result<T, SqlError> {
     // A planner that cannot cope with a query must not end the session.
-    let answer = move || catch_unwind(AssertUnwindSafe(answer));
-    let thread = thread::Builder::new().name("sql".into()).stack_size(STACK_BYTES).spawn(answer);
+    let work = move || catch_unwind(AssertUnwindSafe(work));
+    let thread = thread::Builder::new().name("sql".into()).stack_size(STACK_BYTES).spawn(work);
     let thread = thread.map_err(|error| SqlError::failed(error.to_string()))?;
     while !thread.is_finished() {
-        if let Err(cancelled) = cancel.check() {
-            stop.stop();
-            return Err(cancelled.into());
-        }
+        cancel.check()?;
         thread::sleep(LOOK_EVERY);
     }
     match thread.join() {
-        Ok(Ok(answer)) => Ok(answer?),
+        Ok(Ok(done)) => Ok(done),
         Ok(Err(_)) | Err(_) => Err(SqlError::failed("polars gave up on this query".to_owned())),
     }
 }

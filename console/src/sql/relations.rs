@@ -4,8 +4,8 @@
 use handlescope_model::{ColumnSpec, ColumnType, Table};
 
 /// A table or view, and its columns.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Relation {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
     /// A table, with columns that are made when they are asked for.
     Table(Table),
     /// What was opened, as rows that need no joins.
@@ -14,7 +14,7 @@ pub(crate) enum Relation {
 
 /// A view over the events that open a handle or map a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum View {
+pub enum View {
     /// Everything that was opened.
     Handles,
     /// What nothing in the trace closes.
@@ -119,9 +119,10 @@ const CLOSED: &[&str] = &["closing_event", "time_ns"];
 
 impl View {
     /// Every view.
-    pub(crate) const ALL: [View; 2] = [View::Leaks, View::Handles];
+    pub const ALL: [View; 2] = [View::Leaks, View::Handles];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// As a query names it.
+    pub fn name(self) -> &'static str {
         match self {
             View::Handles => "handles",
             View::Leaks => "leaks",
@@ -129,7 +130,7 @@ impl View {
     }
 
     /// What its rows are.
-    pub(crate) fn doc(self) -> &'static str {
+    pub fn doc(self) -> &'static str {
         match self {
             View::Handles => "Every handle that was opened and every view that was mapped.",
             View::Leaks => "Those of handles that nothing in the trace closes.",
@@ -139,17 +140,18 @@ impl View {
 
 impl Relation {
     /// Every relation, views first.
-    pub(crate) fn all() -> impl Iterator<Item = Relation> {
+    pub fn all() -> impl Iterator<Item = Relation> {
         let views = View::ALL.into_iter().map(Relation::View);
         views.chain(Table::ALL.into_iter().map(Relation::Table))
     }
 
     /// The relation of a name.
-    pub(crate) fn named(name: &str) -> Option<Relation> {
+    pub fn named(name: &str) -> Option<Relation> {
         Relation::all().find(|relation| relation.name().eq_ignore_ascii_case(name))
     }
 
-    pub(crate) fn name(self) -> &'static str {
+    /// As a query names it.
+    pub fn name(self) -> &'static str {
         match self {
             Relation::Table(table) => table.name(),
             Relation::View(view) => view.name(),
@@ -157,7 +159,7 @@ impl Relation {
     }
 
     /// What its rows are.
-    pub(crate) fn doc(self) -> &'static str {
+    pub fn doc(self) -> &'static str {
         match self {
             Relation::Table(table) => table.doc(),
             Relation::View(view) => view.doc(),
@@ -165,24 +167,23 @@ impl Relation {
     }
 
     /// Its columns, in order.
-    pub(crate) fn columns(self) -> Vec<ColumnSpec> {
+    pub fn columns(self) -> Vec<ColumnSpec> {
         match self {
-            Relation::Table(table) => {
-                let added = ROWS.iter().chain(added(table));
-                added.chain(table.columns()).copied().collect()
-            }
+            Relation::Table(table) => self.added().chain(table.columns()).copied().collect(),
             Relation::View(_) => OPENED.iter().map(|column| column.spec).collect(),
         }
     }
-}
 
-/// What a table has here besides its own columns and those of all tables.
-fn added(table: Table) -> &'static [ColumnSpec] {
-    match table {
-        Table::Objects => OBJECTS,
-        Table::Events => EVENTS,
-        Table::Stacks => STACKS,
-        _ => &[],
+    /// Columns that a table has in queries only, in front of its own.
+    pub fn added(self) -> impl Iterator<Item = &'static ColumnSpec> {
+        let (rows, own) = match self {
+            Relation::Table(Table::Objects) => (ROWS, OBJECTS),
+            Relation::Table(Table::Events) => (ROWS, EVENTS),
+            Relation::Table(Table::Stacks) => (ROWS, STACKS),
+            Relation::Table(_) => (ROWS, &[][..]),
+            Relation::View(_) => (&[][..], &[][..]),
+        };
+        rows.iter().chain(own)
     }
 }
 

@@ -205,3 +205,13 @@ fn a_query_ends_when_asked_to() {
         assert!(matches!(result, Err(SqlError::Cancelled(Cancelled))), "{query}");
     }
 }
+
+#[test]
+fn a_query_is_no_longer_than_the_planner_can_bear() {
+    let files = [trace(vec![vec![create(APP, 1, 4)]])];
+    let chain = |count: usize| format!("SELECT {} AS x FROM leaks", vec!["type"; count].join("||"));
+    assert_eq!(answer(&files, &chain(400)).expect("an answer").height(), 0);
+    assert!(answer(&files, &chain(600)).expect_err("long").contains("599 ||"));
+    let long = format!("SELECT 1 -- {}", " ".repeat(MOST_BYTES));
+    assert!(answer(&files, &long).expect_err("long").contains("bytes, more than"));
+}

@@ -70,12 +70,59 @@ fn names(frame: &DataFrame) -> impl Iterator<Item = String> {
 fn values(frame: &DataFrame, row: usize) -> impl Iterator<Item = io::Result<String>> {
     frame.columns().iter().map(move |column| {
         let value = column.get(row).map_err(io::Error::other)?;
-        if value == AnyValue::Null {
-            return Ok("null".to_owned());
-        }
-        let mut text = String::new();
-        cell(&value, &mut text);
-        // Lines of a stack stay lines.
-        Ok(text.lines().map(|line| Clean(line).to_string()).collect::<Vec<_>>().join("\n"))
+        Ok(match value {
+            AnyValue::Null => "null".to_owned(),
+            AnyValue::Float64(number) => rounded(number),
+            value => {
+                let mut text = String::new();
+                cell(&value, &mut text);
+                lines(&text)
+            }
+        })
     })
+}
+
+/// Lines of a stack stay lines, with an empty one behind them.
+fn lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| Clean(line).to_string()).collect();
+    let end = if lines.len() > 1 { "\n" } else { "" };
+    lines.join("\n") + end
+}
+
+/// Six digits behind the point are what a nanosecond of a millisecond needs; the last of all digits
+/// are no news.
+fn rounded(number: f64) -> String {
+    const LEAST: f64 = 1e-3;
+    if !number.is_finite() || (number != 0.0 && number.abs() < LEAST) {
+        return number.to_string();
+    }
+    let text = format!("{number:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_mean_something() {
+        for (number, text) in [
+            (1420.6535999999999, "1420.6536"),
+            (0.1 + 0.2, "0.3"),
+            (100.0, "100"),
+            (0.0, "0"),
+            (-2.5, "-2.5"),
+            (0.000_012, "0.000012"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(rounded(number), text);
+        }
+    }
+
+    #[test]
+    fn a_stack_stays_a_stack_and_nothing_talks_to_the_terminal() {
+        assert_eq!(lines("a!b\nc\u{1b}[2J"), "a!b\nc\\u{1b}[2J\n");
+        assert_eq!(lines("one"), "one");
+        assert_eq!(lines(""), "");
+    }
 }

@@ -1,0 +1,183 @@
+//! `.sql`: the tables answer what `.dump` answers.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use handlescope_tests::binary::{Shell, handlescope, run_script, sample_symbols};
+use handlescope_tests::data::SharedTrace;
+use serde_json::{Deserializer, Value};
+
+/// The documents that a script prints.
+fn documents(printed: &str) -> Vec<Value> {
+    Deserializer::from_str(printed).into_iter().map(Result::unwrap).collect()
+}
+
+/// An opened handle or view as text: object, type, name, kind, process id, thread, time, handle, stack.
+fn of_event(object: &Value, event: &Value, stack: &str) -> String {
+    let fields = [&object["id"], &object["type"], &object["name"], &event["kind"], &event["pid"]];
+    let more = [&event["tid"], &event["time_ns"], &event["handle"]];
+    let fields: Vec<String> = fields.iter().chain(&more).map(|field| field.to_string()).collect();
+    format!("{} {stack:?}", fields.join(" "))
+}
+
+/// What `.dump ObjectRef -ShowStack -json` tells of everything that was opened, or leaked.
+fn opened(document: &Value, only_leaks: bool) -> BTreeSet<String> {
+    let mut opened = BTreeSet::new();
+    for object in document["objects"].as_array().unwrap() {
+        for event in object["events"].as_array().unwrap() {
+            let kind = event["kind"].as_str().unwrap();
+            if !["handle_create", "handle_duplicate", "map"].contains(&kind)
+                || (only_leaks && event["leaked"] != true)
+            {
+                continue;
+            }
+            opened.insert(of_event(object, event, &stack_text(document, &event["stack"])));
+        }
+    }
+    opened
+}
+
+/// The lines of a stack, as `.dump` prints them.
+fn stack_text(document: &Value, stack: &Value) -> String {
+    let Some(frames) = document["stacks"][stack.to_string()].as_array() else {
+        return "null".into();
+    };
+    let line = |frame: &Value| {
+        let text = |member: &str| frame[member].as_str().map(str::to_owned);
+        match (text("module"), text("function"), text("rva")) {
+            (Some(module), Some(function), _) => format!("{module}!{function}"),
+            (Some(module), None, Some(rva)) => format!("{module}+{rva}"),
+            (Some(module), None, None) => module,
+            (None, _, _) => "<UnknownMethod>".to_owned(),
+        }
+    };
+    frames.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The same out of the rows of a view, joined with the stacks.
+fn rows(document: &Value) -> BTreeSet<String> {
+    let rows = document["rows"].as_array().unwrap().iter();
+    rows.map(|row| {
+        let event = serde_json::json!({
+            "kind": row["kind"], "pid": row["pid"], "tid": row["tid"], "time_ns": row["open_ns"],
+            "handle": row["handle"],
+        });
+        of_event(row, &event, row["text"].as_str().unwrap_or("null"))
+    })
+    .collect()
+}
+
+const QUESTIONS: &str = "\
+.dump ObjectRef -ShowStack -json
+.sql SELECT h.*, s.text FROM handles h LEFT JOIN stacks s ON s.row = h.stack -json
+.sql SELECT l.*, s.text FROM leaks l LEFT JOIN stacks s ON s.row = l.stack -json
+.sql SELECT count(*) AS n FROM leaks -json
+";
+
+#[test]
+fn handles_and_leaks_are_those_of_dump_object_ref() {
+    let traces = ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
+    for name in traces {
+        let Some(trace) = SharedTrace::open(&format!("synthetic/{name}")) else { return };
+        let (home, pdbs) = (tempfile::tempdir().unwrap(), trace.pdbs());
+        fs::copy(trace.etl(), home.path().join("trace.etl")).unwrap();
+        let mut command = handlescope(home.path());
+        command.arg("--symbol-path").arg(pdbs.path()).arg("trace.etl");
+        let run = run_script(&mut command, QUESTIONS).ok();
+        let [dumped, handles, leaks, count] = &documents(&run.stdout)[..] else {
+            panic!("{run:?}")
+        };
+        assert_eq!(rows(handles), opened(dumped, false), "{name}");
+        assert_eq!(rows(leaks), opened(dumped, true), "{name}");
+        let leaked = &dumped["totals"]["leaked_handles"];
+        assert_eq!(&count["rows"][0]["n"], leaked, "{name}");
+    }
+}
+
+#[test]
+fn the_sample_answers_the_questions_of_the_help() {
+    let shell = Shell::new();
+    let help = shell.run(&["-c", ".help sql"]).ok();
+    let examples: Vec<&str> = help
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| line.starts_with(".sql "))
+        .collect();
+    assert!(examples.len() >= 5, "{help:?}");
+    let symbols = sample_symbols().to_string_lossy().into_owned();
+    let script = format!(".load leaky.etl\n{}\n", examples.join("\n"));
+    let run = shell.script(&["--symbol-path", &symbols], &script).ok();
+    insta::assert_snapshot!(
+        "the questions of the help",
+        run.stdout.replace(&*shell.path("").to_string_lossy(), "")
+    );
+    let modules = fs::read_to_string(shell.path("modules.csv")).unwrap();
+    assert!(modules.starts_with("name,base\n"), "{modules}");
+    assert!(modules.contains("ntoskrnl.exe,0xFFFF"), "{modules}");
+}
+
+#[test]
+fn a_script_gets_json_or_csv_and_every_row() {
+    let shell = Shell::new();
+    let run = shell
+        .run(&[
+            "leaky.etl",
+            "-c",
+            ".sql SELECT e.row AS r FROM events e CROSS JOIN processes p -csv",
+        ])
+        .ok();
+    assert_eq!(run.stdout.lines().count(), 1 + 183 * 6);
+    let query =
+        ".sql SELECT id, name, lifetime_ns, leaked, stack FROM handles ORDER BY id LIMIT 2 -json";
+    let run = shell.run(&["leaky.etl", "-c", query]).ok();
+    let document = &documents(&run.stdout)[0];
+    assert_eq!(document["command"], query);
+    assert_eq!(
+        document["columns"],
+        serde_json::json!(["id", "name", "lifetime_ns", "leaked", "stack"])
+    );
+    assert_eq!(document["rows"][0]["id"], 1);
+    assert_eq!(document["rows"][0]["leaked"], false);
+    let pretty = shell.run(&["leaky.etl", "-c", &query.replace("-json", "-json-pretty")]).ok();
+    assert_eq!(documents(&pretty.stdout)[0]["rows"], document["rows"]);
+}
+
+#[test]
+fn people_get_the_first_thousand_rows_and_are_told() {
+    let shell = Shell::new();
+    let query = ".sql SELECT e.row AS r FROM events e CROSS JOIN processes p";
+    let run = shell.run(&["leaky.etl", "-c", query]).ok();
+    assert_eq!(run.stdout.lines().count(), 1001);
+    assert!(run.stderr.contains("the first 1,000 of 1,098 rows; -json and -csv"), "{run:?}");
+}
+
+#[test]
+fn a_wrong_query_is_an_error_that_a_script_sees() {
+    let shell = Shell::new();
+    for (query, told) in [
+        ("SELECT * FROM leak", "did you mean leaks?"),
+        ("SELECT nam FROM leaks", "unable to find column"),
+        ("SELEKT 1", "starts with SELECT"),
+        ("SELECT * FROM leaks -csv /no/such/folder/a.csv", "cannot be written"),
+    ] {
+        let run = shell.run(&["leaky.etl", "-c", &format!(".sql {query}")]);
+        assert_eq!(run.status, Some(1), "{run:?}");
+        assert!(run.stderr.contains(told), "{query}: {run:?}");
+        assert_eq!(run.stdout, "", "{query}");
+    }
+    let nothing = shell.run(&["-c", ".sql SELECT 1"]);
+    assert!(nothing.stderr.contains("no trace is loaded"), "{nothing:?}");
+}
+
+#[test]
+fn several_traces_are_asked_as_one_or_by_their_names() {
+    let shell = Shell::new();
+    fs::copy(shell.path("leaky.etl"), shell.path("second.etl")).unwrap();
+    let count = ".sql SELECT file_index, count(*) AS n FROM leaks GROUP BY file_index ORDER BY file_index -csv";
+    let joined = ".sql SELECT count(*) AS n FROM leaks l JOIN stacks s ON s.row = l.stack JOIN processes p ON p.row = l.process_row WHERE p.pid = l.pid AND p.file_index = l.file_index AND s.file_index = l.file_index -csv";
+    let symbols = sample_symbols().to_string_lossy().into_owned();
+    let script = format!(".load leaky.etl second.etl\n{count}\n{count} -fd *second*\n{joined}\n");
+    let run = shell.script(&[], &script).ok();
+    assert_eq!(run.stdout, "file_index,n\n0,19\n1,19\nfile_index,n\n1,19\nn\n38\n");
+}
