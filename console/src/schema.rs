@@ -124,10 +124,12 @@ mod tests {
         names: Object names, each once.
         Column  Type  Unit  Meaning
         name    text        The name, as in \Sessions\1\BaseNamedObjects\X; never empty.
+        in .sql also: file_index, row
 
         stacks: Call stacks, each once.
         Column  Type         Unit            Meaning
         frames  list of u32  rows of frames  Frames, innermost first: the kernel part, then the user part.
+        in .sql also: file_index, row, depth, text
         ");
     }
 }
