@@ -75,7 +75,8 @@ impl<'a> Page<'a> {
             self.heading("Tables and views; .schema NAME lists their columns")?;
             let relations = Relation::all();
             let rows = relations.map(|r| [r.name().to_owned(), r.doc().to_owned()]);
-            self.aligned(&rows.collect::<Vec<_>>(), 0)?;
+            let width = Relation::all().map(|relation| relation.name().len()).max();
+            self.aligned(&rows.collect::<Vec<_>>(), width.unwrap_or_default())?;
         }
         self.heading("Examples")?;
         for example in command.examples {

@@ -2,8 +2,8 @@
 
 use nu_ansi_term::{Color, Style};
 use reedline::{
-    ColumnarMenu, Emacs, KeyCode, KeyModifiers, MenuBuilder, Reedline, ReedlineEvent, ReedlineMenu,
-    default_emacs_keybindings,
+    ColumnarMenu, Emacs, InputMode, KeyCode, KeyModifiers, MenuBuilder, Reedline, ReedlineEvent,
+    ReedlineMenu, default_emacs_keybindings,
 };
 
 use super::{
@@ -31,6 +31,8 @@ pub(super) fn editor(
     let menu = ColumnarMenu::default()
         .with_name(MENU)
         .with_marker("> ")
+        // A table behind the cursor tells the columns in front of it.
+        .with_input_mode(InputMode::FullBuffer)
         .with_columns(4)
         .with_description_text_style(dim);
     let mut editor = Reedline::create()

@@ -148,27 +148,33 @@ impl<'q> Names<'q> {
         Names(names)
     }
 
-    /// The columns of the relation of a name.
+    /// The columns of the relation of a name; of all while it stands for none, as one types the columns
+    /// first.
     fn columns_of(&self, name: &str) -> Vec<SqlCandidate> {
         // An alias may have the name of another table; it is closer.
         let found = self.0.iter().rev().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map_or_else(Vec::new, |(_, relation)| columns(*relation))
+        found.map_or_else(|| once(Relation::all()), |(_, relation)| columns(*relation))
     }
 
-    /// The columns of all relations, each name once; without any relation those of the first views.
+    /// The columns of all relations of the query; without any, those of the first view.
     fn columns(&self) -> Vec<SqlCandidate> {
         let mut relations: Vec<Relation> = self.0.iter().map(|(_, relation)| *relation).collect();
         if relations.is_empty() {
             relations.extend(Relation::all().take(1));
         }
-        let mut found: Vec<SqlCandidate> = Vec::new();
-        for column in relations.into_iter().flat_map(columns) {
-            if !found.iter().any(|known| known.text == column.text) {
-                found.push(column);
-            }
-        }
-        found
+        once(relations.into_iter())
     }
+}
+
+/// The columns of relations, each name once.
+fn once(relations: impl Iterator<Item = Relation>) -> Vec<SqlCandidate> {
+    let mut found: Vec<SqlCandidate> = Vec::new();
+    for column in relations.flat_map(columns) {
+        if !found.iter().any(|known| known.text == column.text) {
+            found.push(column);
+        }
+    }
+    found
 }
 
 fn columns(relation: Relation) -> Vec<SqlCandidate> {
@@ -209,7 +215,7 @@ mod tests {
         assert_eq!(offered("SELECT pdb_n| FROM modules"), ["pdb_name"]);
         assert_eq!(offered("SELECT pdb_n| FROM leaks"), [""; 0]);
         assert_eq!(offered("SELECT x.pdb_n| FROM modules AS x"), ["pdb_name"]);
-        assert_eq!(offered("SELECT nobody.n| FROM modules"), [""; 0]);
+        assert_eq!(offered("SELECT s.dep|"), ["depth"], "the table is still to come");
     }
 
     #[test]
