@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::json;
-use sevenz_rust::{ArchiveEntry, ArchiveWriter, EncoderConfiguration, EncoderMethod};
+use sevenz_rust::{
+    ArchiveEntry, ArchiveReader, ArchiveWriter, EncoderConfiguration, EncoderMethod, Password,
+};
 
 use crate::binary::{Run, Shell};
 
@@ -119,6 +121,27 @@ pub fn pack_with(path: &Path, members: &[(String, Vec<u8>)], method: EncoderMeth
         archive.push_archive_entry(entry, Some(content.as_slice())).unwrap();
     }
     archive.finish().unwrap();
+}
+
+/// The members of an archive that are JSON, which is all that ETWAnalyzer reads of it.
+///
+/// # Panics
+/// When it cannot be read.
+#[must_use]
+pub fn json_members(archive: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut archive = ArchiveReader::open(archive, Password::empty()).unwrap();
+    let mut members = Vec::new();
+    archive
+        .for_each_entries(|entry, content| {
+            if entry.name().ends_with(".json") {
+                let mut bytes = Vec::new();
+                content.read_to_end(&mut bytes)?;
+                members.push((entry.name().to_owned(), bytes));
+            }
+            Ok(true)
+        })
+        .unwrap();
+    members
 }
 
 /// What went wrong when a file was loaded; nothing may be left behind.

@@ -1,10 +1,12 @@
 //! The published synthetic traces: every query has its known answer, through the program's JSON;
-//! from the trace and from what ETWAnalyzer would extract from it alike.
+//! from the trace, from what ETWAnalyzer would extract from it, and from what this program writes for
+//! ETWAnalyzer alike.
 
 use std::collections::BTreeMap;
 
-use handlescope_tests::binary::{handlescope, run_script};
+use handlescope_tests::binary::{Run, handlescope, run_script};
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::foreign::{json_members, pack};
 use serde_json::{Deserializer, Value};
 use sha1::{Digest, Sha1};
 use tempfile::TempDir;
@@ -19,6 +21,10 @@ enum Asked {
     Trace,
     /// ETWAnalyzer's extract of it, without symbols: the names are in it.
     Extract,
+    /// What this program writes for ETWAnalyzer, without the tables beside it.
+    Written,
+    /// The same without the tables within, so that only the format of ETWAnalyzer tells.
+    Bare,
 }
 
 impl Asked {
@@ -26,6 +32,8 @@ impl Asked {
         match self {
             Self::Trace => "trace.etl",
             Self::Extract => "extract.json7z",
+            Self::Written => "written.json7z",
+            Self::Bare => "bare.json7z",
         }
     }
 }
@@ -46,7 +54,25 @@ impl Case {
         std::fs::copy(trace.etl(), home.path().join(Asked::Trace.file())).unwrap();
         std::fs::copy(trace.file(".json7z"), home.path().join(Asked::Extract.file())).unwrap();
         let expected = serde_json::from_str(&expected).unwrap();
-        Some(Self { pdbs: trace.pdbs(), trace, expected, home })
+        let case = Self { pdbs: trace.pdbs(), trace, expected, home };
+        case.write_for_etwanalyzer();
+        Some(case)
+    }
+
+    fn write_for_etwanalyzer(&self) {
+        let home = self.home.path();
+        let mut command = handlescope(home);
+        command.args(["extract", "--etwanalyzer", Asked::Trace.file(), "-o", "both", "-symFolder"]);
+        let _ = Run::from(command.arg(self.pdbs.path()).output().unwrap()).ok();
+        let members = json_members(&home.join("both/trace.json7z"));
+        assert_eq!(members.len(), 4);
+        pack(&home.join(Asked::Written.file()), &members);
+        let bare = members.into_iter().map(|(name, content)| {
+            let mut part: Value = serde_json::from_slice(&content).unwrap();
+            part.as_object_mut().unwrap().remove("Handlescope");
+            (name, serde_json::to_vec(&part).unwrap())
+        });
+        pack(&home.join(Asked::Bare.file()), &bare.collect::<Vec<_>>());
     }
 
     /// Runs a script over the trace or its extract and returns the JSON documents it prints.
@@ -64,7 +90,7 @@ impl Case {
 fn for_each_case(check: impl Fn(&str, &Case, Asked)) {
     for name in TRACES {
         let Some(case) = Case::open(name) else { return };
-        for asked in [Asked::Trace, Asked::Extract] {
+        for asked in [Asked::Trace, Asked::Extract, Asked::Written, Asked::Bare] {
             check(&format!("{name} {}", asked.file()), &case, asked);
         }
     }
@@ -296,8 +322,8 @@ fn processes_are_those_of_the_script() {
 #[test]
 fn event_counts_and_the_session_are_those_of_the_script() {
     for_each_case(|name, case, asked| {
-        if asked == Asked::Extract {
-            // It has neither the clock nor the counts of what is no handle event.
+        if matches!(asked, Asked::Extract | Asked::Bare) {
+            // They have neither the clock nor the counts of what is no handle event.
             return;
         }
         let documents = case.documents(asked, ".dump Stats -json\n");

@@ -1,8 +1,9 @@
 //! Extracts of ETWAnalyzer: converted once, into the cache, and then opened like any other.
 
 use std::{
-    fs,
+    fs::{self, File},
     hash::{DefaultHasher, Hash, Hasher},
+    io::Read,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -15,18 +16,26 @@ use crate::{
     cancel::Cancel, error::LoadError, expand::stem, messages::Messages, progress::Progress,
 };
 
-/// What an extract looks like from outside: the size of each of its files, and when it was changed.
+/// What an extract looks like from outside: the size of each of its files, when it was changed, and how
+/// it starts.
 ///
 /// ETWAnalyzer gives its files the time of the session, so that a newer file may have an older time:
-/// it has to be the very same.
-struct State(Vec<(PathBuf, u64, Option<SystemTime>)>);
+/// it has to be the very same. Extracts of one trace all have the same time; but an archive starts with
+/// a checksum of its table of contents, in which are those of its members.
+struct State(Vec<(PathBuf, u64, Option<SystemTime>, Vec<u8>)>);
+
+/// Bytes of the start of a 7z archive.
+const START_BYTES: u64 = 32;
 
 impl State {
     fn of(extract: &Path) -> State {
         let state = |file: PathBuf| {
             let metadata = fs::metadata(&file).ok();
             let size = metadata.as_ref().map_or(0, fs::Metadata::len);
-            (file, size, metadata.and_then(|metadata| metadata.modified().ok()))
+            let mut start = Vec::new();
+            // What cannot be read is told when it is imported.
+            let _ = File::open(&file).map(|file| file.take(START_BYTES).read_to_end(&mut start));
+            (file, size, metadata.and_then(|metadata| metadata.modified().ok()), start)
         };
         State(import_sources(extract).into_iter().map(state).collect())
     }
@@ -34,8 +43,8 @@ impl State {
     fn number(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         let State(files) = self;
-        for (file, size, modified) in files {
-            (file.file_name(), size, modified).hash(&mut hasher);
+        for (file, size, modified, start) in files {
+            (file.file_name(), size, modified, start).hash(&mut hasher);
         }
         hasher.finish()
     }
@@ -123,5 +132,19 @@ mod tests {
         assert_eq!(State::of(&extract).number(), before);
         fs::write(&extract, "ab").expect("a file");
         assert_ne!(State::of(&extract).number(), before);
+    }
+
+    #[test]
+    fn content_of_the_same_size_and_time_is_another_state() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let extract = folder.path().join("a.json7z");
+        let mut states = ["ab", "ac"].map(|content| {
+            fs::write(&extract, content).expect("a file");
+            let file = File::options().write(true).open(&extract).expect("a file");
+            file.set_modified(SystemTime::UNIX_EPOCH).expect("a time");
+            State::of(&extract).number()
+        });
+        states.sort_unstable();
+        assert_ne!(states[0], states[1]);
     }
 }

@@ -185,7 +185,8 @@ impl ObjectRows<'_, '_> {
         };
         let source = self.processes.row(event.source_process);
         let is_inherited = event.source_handle == Some(event.handle) && source == target;
-        let inherited_by = if self.is_own {
+        // Whoever tells the target tells the child, too.
+        let inherited_by = if event.target_process.is_some() {
             self.processes.row(event.inherited_by)
         } else {
             let child = is_inherited.then(|| self.processes.heir(target, event.time_ns)).flatten();

@@ -1,0 +1,277 @@
+//! What is written for ETWAnalyzer, member by member, beside what ETWAnalyzer would extract from the
+//! same traces.
+//!
+//! What may differ, and why:
+//!
+//! * numbers of processes and stacks, which are in the order of each program; they are compared by
+//!   what they stand for;
+//! * line ends of stacks: CR LF is only for those who want the very bytes;
+//! * `Name` is absent where it would be empty: no table tells an empty name from none;
+//! * `MiscInfo`: nobody fills it but the published extracts;
+//! * `ProcessIdx` of a duplicate: the caller, as the format says, and the process that got the handle
+//!   in `TargetProcessIdx`; the published extracts have the latter in `ProcessIdx`;
+//! * facts that are not in the trace: computer, memory, names of processors, folders as drive letters,
+//!   texts of versions; other kinds of data than handles; seconds of the boot;
+//! * members of our own, which are listed here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use handlescope_tests::binary::{Run, Shell, handlescope};
+use handlescope_tests::data::SharedTrace;
+use handlescope_tests::foreign::json_members;
+use serde_json::{Map, Value};
+
+const TRACES: [&str; 6] =
+    ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
+
+/// Members that are ours; ETWAnalyzer passes over them.
+const OWN: [&str; 6] =
+    ["Handlescope", "TargetProcessIdx", "InheritedByIdx", "SourcePid", "StackRow", "EventOrder"];
+
+/// The four parts of an extract.
+struct Extract {
+    main: Value,
+    modules: Value,
+    handle: Value,
+    stacks: Value,
+}
+
+impl Extract {
+    fn open(archive: &std::path::Path) -> Self {
+        let members = json_members(archive);
+        let part = |suffix: &str| {
+            let of = |name: &str| match name.split_once("_Derived_") {
+                Some((_, rest)) => rest == format!("{suffix}.json"),
+                None => suffix.is_empty(),
+            };
+            let (name, bytes) = members.iter().find(|(name, _)| of(name)).expect(suffix);
+            assert!(bytes.starts_with(b"{\""), "{name} has neither mark nor indentation");
+            serde_json::from_slice(bytes).unwrap()
+        };
+        Self {
+            main: part(""),
+            modules: part("Modules"),
+            handle: part("Handle"),
+            stacks: part("HandleStacks"),
+        }
+    }
+
+    /// What a process number stands for.
+    fn process(&self, number: &Value) -> Value {
+        let number = number.as_i64().unwrap();
+        if number == -1 {
+            return Value::Null;
+        }
+        let process = &self.main["Processes"][number as usize];
+        assert!(process.is_object(), "process {number} is there");
+        Value::from(vec![process["ProcessID"].clone(), process["StartTime"].clone()])
+    }
+
+    fn stack(&self, number: &Value) -> Value {
+        let stack = &self.stacks["StackList"][number.as_u64().unwrap() as usize];
+        Value::from(stack.as_str().expect("the stack is there").replace("\r\n", "\n"))
+    }
+
+    /// An object or event with what its numbers stand for, without members of our own.
+    fn record(&self, record: &Map<String, Value>) -> Value {
+        let known = |(name, value): (&String, &Value)| {
+            let value = match (name.as_str(), value) {
+                ("ProcessIdx" | "SourceProcessIdx" | "Process", number) => self.process(number),
+                ("StackIdx", number) => self.stack(number),
+                (_, Value::Array(list)) => {
+                    assert!(!list.is_empty(), "{name}: an empty list is left out");
+                    let each = |record: &Value| self.record(record.as_object().unwrap());
+                    list.iter().map(each).collect()
+                }
+                (_, Value::Object(event)) => self.record(event),
+                (_, value) => value.clone(),
+            };
+            (name.clone(), value)
+        };
+        record.iter().filter(|(name, _)| !OWN.contains(&name.as_str())).map(known).collect()
+    }
+
+    fn objects(&self) -> Vec<Value> {
+        let objects = self.handle["ObjectReferences"].as_array().unwrap();
+        objects.iter().map(|object| self.record(object.as_object().unwrap())).collect()
+    }
+
+    fn processes(&self) -> BTreeMap<String, Value> {
+        let processes = self.main["Processes"].as_array().unwrap();
+        let key = |process: &Value| format!("{} {}", process["ProcessID"], process["StartTime"]);
+        processes.iter().map(|process| (key(process), process.clone())).collect()
+    }
+
+    /// For each file name of a module the processes that have it.
+    fn module_processes(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let strings = self.modules["SharedStrings"]["Strings"].as_array().unwrap();
+        let records = self.modules["Modules"].as_array().unwrap();
+        let of_record = |record: &Value| {
+            let mut words = record["ModuleAndPid"].as_str().unwrap().split(' ');
+            let texts: Vec<i64> =
+                words.by_ref().take(7).map(|word| word.parse().unwrap()).collect();
+            assert!(texts.iter().all(|text| *text == -2 || strings.get(*text as usize).is_some()));
+            let numbers: Vec<u64> = words.map(|word| word[1..].parse().unwrap()).collect();
+            assert!(numbers.is_sorted());
+            let processes =
+                numbers.iter().map(|number| self.process(&Value::from(*number)).to_string());
+            (strings[texts[1] as usize].as_str().unwrap().to_owned(), processes.collect())
+        };
+        records.iter().map(of_record).collect()
+    }
+}
+
+fn for_each_trace(check: impl Fn(&str, &Extract, &Extract)) {
+    for name in TRACES {
+        let Some(trace) = SharedTrace::open(&format!("synthetic/{name}")) else { return };
+        let home = tempfile::tempdir().unwrap();
+        std::fs::copy(trace.etl(), home.path().join("trace.etl")).unwrap();
+        let mut command = handlescope(home.path());
+        command.args(["extract", "-etwanalyzer", "trace.etl", "-o", ".", "-symFolder"]);
+        let _ = Run::from(command.arg(trace.pdbs().path()).output().unwrap()).ok();
+        let ours = Extract::open(&home.path().join("trace.json7z"));
+        check(name, &ours, &Extract::open(&trace.file(".json7z")));
+    }
+}
+
+/// Takes out what may differ between two records of one object.
+fn without_differences(mut object: Value) -> Value {
+    let members = object.as_object_mut().unwrap();
+    if members.get("Name").is_some_and(|name| name == "") {
+        members.remove("Name");
+    }
+    for (name, value) in members {
+        for event in value.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            event.remove("MiscInfo");
+            if name == "HandleDuplicateEvents" {
+                event.remove("ProcessIdx");
+            }
+        }
+    }
+    object
+}
+
+#[test]
+fn objects_and_events_are_the_same() {
+    for_each_trace(|name, ours, theirs| {
+        assert_eq!(ours.handle["ObjectTypeMap"], theirs.handle["ObjectTypeMap"], "{name}");
+        let (our_objects, their_objects) = (ours.objects(), theirs.objects());
+        assert_eq!(our_objects.len(), their_objects.len(), "{name}");
+        for (ours, theirs) in our_objects.into_iter().zip(their_objects) {
+            assert_eq!(without_differences(ours), without_differences(theirs), "{name}");
+        }
+    });
+}
+
+#[test]
+fn the_process_of_a_duplicate_is_its_caller_and_the_owner_stands_beside_it() {
+    for_each_trace(|name, ours, theirs| {
+        let duplicates = |extract: &Extract, member: &str| -> Vec<Value> {
+            let objects = extract.handle["ObjectReferences"].as_array().unwrap().iter();
+            let lists = objects.filter_map(|object| object["HandleDuplicateEvents"].as_array());
+            lists.flatten().map(|event| extract.process(&event[member])).collect()
+        };
+        assert_eq!(
+            duplicates(ours, "TargetProcessIdx"),
+            duplicates(theirs, "ProcessIdx"),
+            "{name}"
+        );
+    });
+}
+
+#[test]
+fn stacks_are_the_same_texts_each_once() {
+    for_each_trace(|name, ours, theirs| {
+        let texts = |extract: &Extract| -> Vec<String> {
+            let texts = extract.stacks["StackList"].as_array().unwrap().iter();
+            texts.map(|text| text.as_str().unwrap().replace("\r\n", "\n")).collect()
+        };
+        let (our_texts, their_texts) = (texts(ours), texts(theirs));
+        assert_eq!(our_texts[0], "", "{name}: that of events without stack");
+        let set = |texts: &[String]| texts.iter().cloned().collect::<BTreeSet<_>>();
+        assert_eq!(set(&our_texts), set(&their_texts), "{name}");
+        assert_eq!(set(&our_texts).len(), our_texts.len(), "{name}");
+    });
+}
+
+#[test]
+fn processes_and_session_are_the_same() {
+    for_each_trace(|name, ours, theirs| {
+        assert_eq!(ours.processes(), theirs.processes(), "{name}");
+        for member in
+            ["SessionStart", "SessionEnd", "OSVersion", "NumberOfProcessors", "CPUSpeedMHz"]
+        {
+            assert_eq!(ours.main[member], theirs.main[member], "{name}: {member}");
+        }
+        let header = |extract: &Extract| {
+            let mut header = extract.main["TraceHeader"].clone();
+            // With and without a blank behind the comma.
+            header["LogFileMode"] =
+                header["LogFileMode"].as_str().unwrap().replace(", ", ",").into();
+            header
+        };
+        assert_eq!(header(ours), header(theirs), "{name}");
+    });
+}
+
+#[test]
+fn modules_and_their_pdbs_are_the_same() {
+    for_each_trace(|name, ours, theirs| {
+        assert_eq!(ours.module_processes(), theirs.module_processes(), "{name}");
+        for member in ["UnresolvedPdbs", "TotalPdbCount"] {
+            assert_eq!(ours.modules[member], theirs.modules[member], "{name}: {member}");
+        }
+        let pdb = |extract: &Extract| -> Vec<Value> {
+            let modules = extract.modules["Modules"].as_array().unwrap().iter();
+            modules.filter_map(|module| module.get("PdbIdx").cloned()).collect()
+        };
+        assert_eq!(pdb(ours), pdb(theirs), "{name}");
+    });
+}
+
+#[test]
+fn every_member_is_one_of_the_format_or_ours() {
+    const MAIN: &[&str] = &[
+        "SourceETLFileName",
+        "UsedExtractOptions",
+        "ComputerName",
+        "OSName",
+        "OSBuild",
+        "OSVersion",
+        "MemorySizeMB",
+        "NumberOfProcessors",
+        "CPUSpeedMHz",
+        "CPUProcessorGroups",
+        "SessionStart",
+        "SessionEnd",
+        "BootTime",
+        "TraceHeader",
+        "ETWMarks",
+        "Model",
+        "AdDomain",
+        "IsDomainJoined",
+        "Displays",
+        "PowerConfiguration",
+        "Processes",
+        "ModuleVersions",
+        "NetworkInterfaces",
+    ];
+    let shell = Shell::new();
+    let _ = shell.run(&["extract", "leaky.etl", "--etwanalyzer", "-o", "."]).ok();
+    let Extract { main, modules, handle, stacks } = Extract::open(&shell.path("leaky.json7z"));
+    let names = |value: &Value| -> Vec<String> {
+        let names = value.as_object().unwrap().keys();
+        names.filter(|name| !OWN.contains(&name.as_str())).cloned().collect()
+    };
+    assert!(names(&main).iter().all(|name| MAIN.contains(&name.as_str())), "{:?}", names(&main));
+    let sorted = |mut names: Vec<String>| {
+        names.sort();
+        names
+    };
+    let expected = ["Modules", "SharedStrings", "TotalPdbCount", "UnresolvedPdbs"];
+    assert_eq!(sorted(names(&modules)), expected);
+    assert_eq!(sorted(names(&handle)), ["ObjectReferences", "ObjectTypeMap"]);
+    assert_eq!(names(&stacks), ["StackList"]);
+    assert!(main["UsedExtractOptions"].as_str().unwrap().starts_with("handlescope "));
+    assert!(!main.to_string().contains("\"ObjectReferences\""), "there is a part for it");
+}
