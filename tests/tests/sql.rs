@@ -176,7 +176,6 @@ fn several_traces_are_asked_as_one_or_by_their_names() {
     fs::copy(shell.path("leaky.etl"), shell.path("second.etl")).unwrap();
     let count = ".sql SELECT file_index, count(*) AS n FROM leaks GROUP BY file_index ORDER BY file_index -csv";
     let joined = ".sql SELECT count(*) AS n FROM leaks l JOIN stacks s ON s.row = l.stack JOIN processes p ON p.row = l.process_row WHERE p.pid = l.pid AND p.file_index = l.file_index AND s.file_index = l.file_index -csv";
-    let symbols = sample_symbols().to_string_lossy().into_owned();
     let script = format!(".load leaky.etl second.etl\n{count}\n{count} -fd *second*\n{joined}\n");
     let run = shell.script(&[], &script).ok();
     assert_eq!(run.stdout, "file_index,n\n0,19\n1,19\nfile_index,n\n1,19\nn\n38\n");

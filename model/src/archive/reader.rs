@@ -127,7 +127,7 @@ impl Trace {
             None => null_column(spec, 0),
             Some(bytes) => {
                 let height = self.height(table)?;
-                let column = self.decode(table, name, bytes)?;
+                let column = self.decode(table, name, &bytes)?;
                 let column = column.unwrap_or_else(|| null_column(spec, height));
                 if column.len() != height {
                     let rows = column.len();
@@ -227,14 +227,14 @@ impl Trace {
         &self,
         table: Table,
         name: &str,
-        bytes: Bytes,
+        bytes: &Bytes,
     ) -> Result<Option<Column>, ArchiveError> {
         guarded(|| {
-            let mut reader = ParquetReader::new(Cursor::new(Arc::clone(&bytes))).set_rechunk(true);
+            let mut reader = ParquetReader::new(Cursor::new(Arc::clone(bytes))).set_rechunk(true);
             if !reader.schema()?.contains(name) {
                 return Ok(None);
             }
-            if let Some(problem) = self.limits.check_column(&bytes, reader.get_metadata()?, name) {
+            if let Some(problem) = self.limits.check_column(bytes, reader.get_metadata()?, name) {
                 return Err(PolarsError::ComputeError(problem.into()));
             }
             let frame = reader.with_columns(Some(vec![name.to_owned()])).finish()?;
