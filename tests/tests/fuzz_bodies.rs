@@ -59,7 +59,7 @@ fn golden_archives_are_read_as_they_are_and_part_by_part() {
         let members = members(&archive);
         assert!(members.len() > 10);
         for member in members {
-            assert_eq!(archive::read(&member), Table::ALL.len());
+            assert_eq!(archive::read(&member), 1);
         }
     }
 }
