@@ -23,8 +23,9 @@ const ROW_GROUP_ROWS: usize = 1 << 18;
 /// The zstd level: higher ones cost much more time for a few per cent of size.
 const ZSTD_LEVEL: i32 = 1;
 
-/// How hard JSON is compressed: higher levels cost much more time for a few per cent of size.
-const LZMA_LEVEL: u32 = 3;
+/// How hard JSON is compressed: level 3 takes three times the time for 12 % less, and packing is nine
+/// tenths of the time that JSON takes as it is.
+const LZMA_LEVEL: u32 = 1;
 
 /// Bytes of JSON that are compressed by themselves, so that several threads share the work.
 const LZMA_CHUNK: u64 = 16 << 20;

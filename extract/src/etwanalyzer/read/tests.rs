@@ -4,8 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use handlescope_model::{ContainerLimits, Table, Trace};
-use sevenz_rust::{ArchiveEntry, ArchiveWriter, EncoderConfiguration, EncoderMethod};
+use sevenz_rust::{
+    ArchiveEntry, ArchiveReader, ArchiveWriter, EncoderConfiguration, EncoderMethod, Password,
+};
 
+use super::super::write::{SaveOptions, save};
 use super::*;
 use crate::extraction::NoObserver;
 
@@ -87,31 +90,57 @@ fn all_tables_are_there_and_refer_to_each_other() {
 
 #[test]
 fn damage_anywhere_in_a_member_is_read_or_refused() {
+    damage(&members(), 4);
+}
+
+#[test]
+fn damage_anywhere_in_what_this_program_wrote_is_read_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("a.json7z");
+    pack(&input, &members());
+    let trace = Trace::open(&imported(&input).unwrap()).unwrap();
+    let written = folder.path().join("written.json7z");
+    let options = SaveOptions { names: None, etwanalyzer: true };
+    save(&trace, &written, options, &NoObserver).unwrap();
+    let mut archive = ArchiveReader::open(&written, Password::empty()).unwrap();
+    let mut written = Vec::new();
+    for name in members().into_iter().map(|(name, _)| name) {
+        let content = archive.read_file(&name.replacen('a', "written", 1)).unwrap();
+        written.push((name, content));
+    }
+    damage(&written, 28);
+}
+
+/// Imports members in which every so many bytes one was another.
+fn damage(members: &[(String, Vec<u8>)], step: usize) {
     let folder = tempfile::tempdir().unwrap();
     let write = |members: &[(String, Vec<u8>)]| {
         for (name, content) in members {
             fs::write(folder.path().join(name), content).unwrap();
         }
     };
-    write(&members());
+    write(members);
     let input = folder.path().join("a.json");
     imported(&input).unwrap();
-    for (name, good) in members() {
+    for (name, good) in members {
         for at in 0..good.len() {
             // Some places get what means something in JSON.
             const BYTES: &[u8] = b"\"{[0-,\\]}x";
-            if at % 4 == 0 {
+            if at % step == 0 {
                 let mut bad = good.clone();
-                bad[at] = BYTES[at / 4 % BYTES.len()];
+                bad[at] = BYTES[at / step % BYTES.len()];
                 write(&[(name.clone(), bad)]);
-                let _ = imported(&input);
+                if let Ok(imported) = imported(&input) {
+                    let trace = Trace::open(&imported).unwrap();
+                    Table::ALL.map(|table| trace.frame(table).unwrap());
+                }
             }
-            if at % 31 == 0 {
+            if at % (step * 8 - 1) == 0 {
                 write(&[(name.clone(), good[..at].to_vec())]);
                 assert!(imported(&input).is_err(), "{name} cut at {at}");
             }
         }
-        write(&[(name, good)]);
+        write(&[(name.clone(), good.clone())]);
     }
 }
 

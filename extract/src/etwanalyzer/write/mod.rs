@@ -11,6 +11,8 @@ mod json;
 mod main_part;
 mod modules_part;
 mod stacks_part;
+#[cfg(test)]
+mod tests;
 mod time;
 
 use std::fs::{File, FileTimes};
