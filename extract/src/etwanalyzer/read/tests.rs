@@ -132,7 +132,7 @@ fn damage(members: &[(String, Vec<u8>)], step: usize) {
                 write(&[(name.clone(), bad)]);
                 if let Ok(imported) = imported(&input) {
                     let trace = Trace::open(&imported).unwrap();
-                    Table::ALL.map(|table| trace.frame(table).unwrap());
+                    let _ = Table::ALL.map(|table| trace.frame(table).unwrap());
                 }
             }
             if at % (step * 8 - 1) == 0 {

@@ -73,11 +73,13 @@ impl<'a> ObjectRecords<'a> {
         let rows = |first: u32, count: u32| first as usize..first as usize + count as usize;
         let mut events = Vec::with_capacity(object.event_count.min(1 << 16) as usize);
         for row in rows(object.first_event.0, object.event_count) {
-            events.extend(self.events.row(row)?);
+            let Some(event) = self.events.row(row)? else { break };
+            events.push(event);
         }
         let mut existing = Vec::new();
         for row in rows(object.first_existing, object.existing_count) {
-            existing.extend(self.existing.row(row)?);
+            let Some(handle) = self.existing.row(row)? else { break };
+            existing.push(handle);
         }
         let name = object.name.and_then(|name| self.names.name.get(name.row()));
         Ok(Some(ObjectJson { object, name, events, existing, context: self.context }))
