@@ -8,8 +8,6 @@
 //! * line ends of stacks: CR LF is only for those who want the very bytes;
 //! * `Name` is absent where it would be empty: no table tells an empty name from none;
 //! * `MiscInfo`: nobody fills it but the published extracts;
-//! * `ProcessIdx` of a duplicate: the caller, as the format says, and the process that got the handle
-//!   in `TargetProcessIdx`; the published extracts have the latter in `ProcessIdx`;
 //! * facts that are not in the trace: computer, memory, names of processors, folders as drive letters,
 //!   texts of versions; other kinds of data than handles; seconds of the boot;
 //! * members of our own, which are listed here.
@@ -26,7 +24,7 @@ const TRACES: [&str; 6] =
 
 /// Members that are ours; ETWAnalyzer passes over them.
 const OWN: [&str; 6] =
-    ["Handlescope", "TargetProcessIdx", "InheritedByIdx", "SourcePid", "StackRow", "EventOrder"];
+    ["Handlescope", "CallerProcessIdx", "InheritedByIdx", "SourcePid", "StackRow", "EventOrder"];
 
 /// The four parts of an extract.
 struct Extract {
@@ -140,12 +138,9 @@ fn without_differences(mut object: Value) -> Value {
     if members.get("Name").is_some_and(|name| name == "") {
         members.remove("Name");
     }
-    for (name, value) in members {
+    for value in members.values_mut() {
         for event in value.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
             event.remove("MiscInfo");
-            if name == "HandleDuplicateEvents" {
-                event.remove("ProcessIdx");
-            }
         }
     }
     object
@@ -160,22 +155,6 @@ fn objects_and_events_are_the_same() {
         for (ours, theirs) in our_objects.into_iter().zip(their_objects) {
             assert_eq!(without_differences(ours), without_differences(theirs), "{name}");
         }
-    });
-}
-
-#[test]
-fn the_process_of_a_duplicate_is_its_caller_and_the_owner_stands_beside_it() {
-    for_each_trace(|name, ours, theirs| {
-        let duplicates = |extract: &Extract, member: &str| -> Vec<Value> {
-            let objects = extract.handle["ObjectReferences"].as_array().unwrap().iter();
-            let lists = objects.filter_map(|object| object["HandleDuplicateEvents"].as_array());
-            lists.flatten().map(|event| extract.process(&event[member])).collect()
-        };
-        assert_eq!(
-            duplicates(ours, "TargetProcessIdx"),
-            duplicates(theirs, "ProcessIdx"),
-            "{name}"
-        );
     });
 }
 
@@ -253,6 +232,7 @@ fn every_member_is_one_of_the_format_or_ours() {
         "Displays",
         "PowerConfiguration",
         "Processes",
+        "Disk",
         "ModuleVersions",
         "NetworkInterfaces",
     ];

@@ -74,9 +74,9 @@ pub(super) struct EventRecord {
     pub(super) handle: u64,
     pub(super) source_handle: Option<u64>,
     pub(super) source_process: Option<i64>,
-    /// Not ETWAnalyzer's: the process that got the handle.
-    pub(super) target_process: Option<i64>,
-    /// Not ETWAnalyzer's: the child that inherited the handle.
+    /// Not ETWAnalyzer's: the process that called for a duplicate, if another one got the handle.
+    pub(super) caller_process: Option<i64>,
+    /// Not ETWAnalyzer's: the child that inherited the handle, -1 for none.
     pub(super) inherited_by: Option<i64>,
     /// Not ETWAnalyzer's: the process id of the source, where no process has it.
     pub(super) source_pid: Option<u32>,
@@ -187,7 +187,7 @@ impl<'de> Record<'de> for EventRecord {
         "HandleValue",
         "SourceHandleValue",
         "SourceProcessIdx",
-        "TargetProcessIdx",
+        "CallerProcessIdx",
         "InheritedByIdx",
         "SourcePid",
         "StackRow",
@@ -213,7 +213,7 @@ impl<'de> Record<'de> for EventRecord {
             "HandleValue" => self.handle = value.u64().unwrap_or_default(),
             "SourceHandleValue" => self.source_handle = value.u64(),
             "SourceProcessIdx" => self.source_process = value.0,
-            "TargetProcessIdx" => self.target_process = value.0,
+            "CallerProcessIdx" => self.caller_process = value.0,
             "InheritedByIdx" => self.inherited_by = value.0,
             "SourcePid" => self.source_pid = value.u32(),
             "StackRow" => self.stack_row = value.u32(),

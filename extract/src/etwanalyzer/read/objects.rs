@@ -172,21 +172,20 @@ impl ObjectRows<'_, '_> {
         process
     }
 
-    /// The processes of an event. The file does not tell whom a duplicated handle went to, so that
-    /// it is that of the caller, as for ETWAnalyzer.
+    /// The processes of an event. ETWAnalyzer does not tell whom a duplicated handle went to, so that
+    /// it is that of the caller, as for ETWAnalyzer; we tell the caller where it is another one.
     fn owners(&self, event: &EventRecord) -> Owners {
-        let caller = self.process(event.process);
+        let target = self.process(event.process);
         if event.list != List::HandleDuplicate {
-            return Owners { process: caller, duplicate: NOBODY };
+            return Owners { process: target, duplicate: NOBODY };
         }
-        let target = match self.processes.row(event.target_process) {
-            NONE => caller,
-            target => target,
+        let caller = match event.caller_process {
+            Some(number) => self.processes.row(Some(number)),
+            None => target,
         };
         let source = self.processes.row(event.source_process);
         let is_inherited = event.source_handle == Some(event.handle) && source == target;
-        // Whoever tells the target tells the child, too.
-        let inherited_by = if event.target_process.is_some() {
+        let inherited_by = if event.inherited_by.is_some() {
             self.processes.row(event.inherited_by)
         } else {
             let child = is_inherited.then(|| self.processes.heir(target, event.time_ns)).flatten();

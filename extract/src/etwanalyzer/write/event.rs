@@ -36,10 +36,10 @@ pub(super) struct EventJson {
     process_idx: i64,
     thread_id: u32,
     // What follows is ours.
-    /// The process that got a duplicated handle.
+    /// The process that called for a duplicate, where it is not the one that got the handle.
     #[serde(skip_serializing_if = "Option::is_none")]
-    target_process_idx: Option<i64>,
-    /// The child that inherited it.
+    caller_process_idx: Option<i64>,
+    /// The child that inherited the handle of a duplicate, -1 for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     inherited_by_idx: Option<i64>,
     /// The process id of the source, where no process has it.
@@ -76,10 +76,11 @@ impl EventJson {
                 handle_value: Some(event.handle.unwrap_or_default()),
                 source_handle_value: Some(event.source_handle.unwrap_or_default()),
                 source_process_idx: Some(index(event.source_process)),
-                // ETWAnalyzer gives a duplicate to its caller.
-                process_idx: index(event.caller_process),
-                target_process_idx: Some(index(Some(event.process))),
-                inherited_by_idx: event.inherited_by.map(|child| index(Some(child))),
+                // ETWAnalyzer does not know who got the handle, writes the caller, and takes it for
+                // the owner: in leaks, for inheritance, for sharing. It is told the owner.
+                caller_process_idx: Some(index(event.caller_process))
+                    .filter(|caller| *caller != index(Some(event.process))),
+                inherited_by_idx: Some(index(event.inherited_by)),
                 source_pid: event.source_pid.filter(|pid| Some(*pid) != context.source_pid(event)),
                 ..common
             },

@@ -120,20 +120,22 @@ impl Serialize for ObjectJson<'_> {
         let mut object = serializer.serialize_map(None)?;
         // Addresses are signed numbers for ETWAnalyzer.
         object.serialize_entry("ObjectPtr", &(self.object.pointer as i64))?;
-        // It has 16 bits there; an id that has more is none of Windows.
-        let type_id = u16::try_from(self.object.type_id).unwrap_or_default();
-        object.serialize_entry("ObjectType", &type_id)?;
+        for list in List::WRITTEN.into_iter().filter(|list| list.is_single()) {
+            if let Some(event) = self.of(list).next() {
+                object.serialize_entry(list.name(), &event)?;
+            }
+        }
         if let Some(name) = self.name {
             object.serialize_entry("Name", name)?;
         }
+        // It has 16 bits there; an id that has more is none of Windows.
+        let type_id = u16::try_from(self.object.type_id).unwrap_or_default();
+        object.serialize_entry("ObjectType", &type_id)?;
         if !self.existing.is_empty() {
             object.serialize_entry("Existing", &Each(|| self.existing.iter().map(existing)))?;
         }
-        for list in List::WRITTEN {
-            let Some(first) = self.of(list).next() else { continue };
-            if list.is_single() {
-                object.serialize_entry(list.name(), &first)?;
-            } else {
+        for list in List::WRITTEN.into_iter().filter(|list| !list.is_single()) {
+            if self.of(list).next().is_some() {
                 object.serialize_entry(list.name(), &Each(|| self.of(list)))?;
             }
         }

@@ -65,11 +65,19 @@ struct MainJson<'a, P, O> {
     displays: [(); 0],
     power_configuration: [(); 0],
     processes: P,
+    disk: DiskJson,
     module_versions: [(); 0],
     network_interfaces: [(); 0],
     #[serde(skip_serializing_if = "Option::is_none")]
     handle_data: Option<HandleShell<'a>>,
     handlescope: O,
+}
+
+/// ETWAnalyzer always writes one, and `-dump Stats` fails without.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct DiskJson {
+    disk_information: [(); 0],
 }
 
 #[derive(Serialize)]
@@ -203,7 +211,7 @@ impl Serialize for MainPart<'_> {
             ),
             computer_name: info.computer.as_deref(),
             os_name: info.product.as_deref(),
-            os_build: info.os_build_string.as_deref(),
+            os_build: info.os_build_string.as_deref().map(branch),
             os_version: os_version(info),
             // No table has the size of the memory.
             memory_size_mb: 0,
@@ -223,6 +231,7 @@ impl Serialize for MainPart<'_> {
             displays: [],
             power_configuration: [],
             processes: self.process_records(),
+            disk: DiskJson { disk_information: [] },
             module_versions: [],
             network_interfaces: [],
             handle_data: self.types_without_objects.map(|types| HandleShell {
@@ -277,6 +286,14 @@ impl Serialize for ProcessRecord {
 fn source(info: &TraceInfo) -> String {
     let folder = info.source_path.rfind(['/', '\\']).and_then(|at| info.source_path.get(..=at));
     format!("{}{}", folder.unwrap_or_default(), info.source_name)
+}
+
+/// The branch of a build, as in 26100.4652.amd64fre.ge_release.240331-1435.
+fn branch(build: &str) -> &str {
+    match build.split('.').collect::<Vec<_>>().as_slice() {
+        [_, _, _, branch, _] => branch,
+        _ => build,
+    }
 }
 
 /// Major and minor version of Windows.

@@ -161,7 +161,8 @@ fn processes_by_module(count: usize, loads: &ModuleLoads, system: usize) -> Vec<
     processes
 }
 
-/// The modules that have frames, of which none has a name: their PDBs were not found.
+/// The modules whose PDBs were not found: those with frames of which none has a name. Without any name
+/// from symbols nobody had some, so that the others lack them, too; else those are taken to be there.
 fn unresolved(modules: &Modules, frames: &Frames, symbols: &Symbols) -> BTreeSet<usize> {
     let mut is_named: BTreeMap<usize, bool> = BTreeMap::new();
     let named: BTreeSet<u32> = symbols.frame.iter().map(|frame| frame.0).collect();
@@ -171,9 +172,10 @@ fn unresolved(modules: &Modules, frames: &Frames, symbols: &Symbols) -> BTreeSet
             *is_named.entry(module.row()).or_default() |= named.contains(&row);
         }
     }
-    let without =
-        is_named.into_iter().filter(|(row, named)| !named && pdb(modules, *row).is_some());
-    without.map(|(row, _)| row).collect()
+    let has_symbols = is_named.values().any(|named| *named);
+    let is_resolved = |row: &usize| is_named.get(row).copied().unwrap_or(has_symbols);
+    let with_pdb = (0..modules.len()).filter(|row| pdb(modules, *row).is_some());
+    with_pdb.filter(|row| !is_resolved(row)).collect()
 }
 
 /// Folder, file, text of the file version, product version, product, file version, description.

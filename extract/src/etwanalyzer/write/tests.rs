@@ -267,7 +267,6 @@ fn processes_that_nobody_knows_are_minus_one_and_their_ids_survive() {
         leaked: true,
         source_handle: Some(4),
         source_pid: Some(77),
-        caller_process: Some(ProcessIdx(0)),
         ..event(EventKind::HandleDuplicate, 1)
     };
     let created = Event { process: nobody, ..create(0, 4) };
@@ -294,7 +293,11 @@ fn processes_that_nobody_knows_are_minus_one_and_their_ids_survive() {
     assert_eq!(object["Existing"], json!([{"Handle": 4, "Process": -1}]));
     let duplicate = &object["HandleDuplicateEvents"][0];
     assert_eq!(duplicate["SourceProcessIdx"], -1);
-    assert_eq!((&duplicate["SourcePid"], &duplicate["TargetProcessIdx"]), (&json!(77), &json!(0)));
+    assert_eq!((&duplicate["SourcePid"], &duplicate["ProcessIdx"]), (&json!(77), &json!(0)));
+    assert_eq!(
+        (&duplicate["CallerProcessIdx"], &duplicate["InheritedByIdx"]),
+        (&json!(-1), &json!(-1))
+    );
     written.check();
 }
 
