@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use handlescope_model::tables::{Name, Names, TraceInfo, TraceInfos};
+use handlescope_model::tables::{Name, Names, Object, Objects, TraceInfo, TraceInfos};
 use handlescope_model::{
     ArchiveLimits, ContainerLimits, SCHEMA_VERSION, Table, Trace, write_parquet,
 };
@@ -108,6 +108,23 @@ fn a_column_of_more_values_than_its_bytes_can_tell_is_refused() {
     let trace = Trace::open_within(&built.path, limits).unwrap();
     let error = trace.frame(Table::Names).map(drop).unwrap_err().to_string();
     assert!(error.contains("names.parquet") && error.contains("2000000 values"), "{error}");
+}
+
+#[test]
+fn objects_that_share_more_events_than_there_are_are_refused() {
+    let mut objects = Objects::default();
+    for _ in 0..2 {
+        objects.push(Object { event_count: u32::MAX, ..Object::default() });
+    }
+    let mut members = members(1);
+    let mut bytes = Vec::new();
+    write_parquet(Table::Objects, objects.into_frame().unwrap(), &mut bytes).unwrap();
+    members.push((Table::Objects.member(), bytes));
+    let built = built(EncoderMethod::COPY, &members);
+    let trace = Trace::open(&built.path).unwrap();
+    assert!(trace.column(Table::Objects, "first_event").is_ok());
+    let error = trace.column(Table::Objects, "event_count").unwrap_err().to_string();
+    assert!(error.contains("adds up to 8589934590, but events has 0 rows"), "{error}");
 }
 
 #[test]

@@ -59,7 +59,9 @@ fn golden_archives_are_read_as_they_are_and_part_by_part() {
         let members = members(&archive);
         assert!(members.len() > 10);
         for member in members {
-            assert_eq!(archive::read(&member), 1);
+            // Objects without their events are refused.
+            let is_alone = Table::ALL[usize::from(member[0])] == Table::Objects;
+            assert_eq!(archive::read(&member), usize::from(!is_alone));
         }
     }
 }

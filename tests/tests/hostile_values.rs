@@ -8,7 +8,7 @@ use handlescope_tests::binary::Shell;
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, Series};
 
 /// Questions that touch every table.
-const QUESTIONS: [&str; 16] = [
+const QUESTIONS: [&str; 18] = [
     ".dump ObjectRef -ShowStack -json",
     ".dump ObjectRef -ShowRef -Inherit -MultiProcess -ShowStack",
     ".dump ObjectRef -Leak -ShowTotal Total",
@@ -21,6 +21,8 @@ const QUESTIONS: [&str; 16] = [
     ".dump Stack -json",
     ".dump Stats",
     ".export tables -csv",
+    ".save saved.json7z -etwanalyzer",
+    ".symbolize",
     ".sql SELECT * FROM handles",
     ".sql SELECT * FROM leaks",
     ".sql SELECT * FROM stacks",

@@ -17,6 +17,12 @@ use super::{ArchiveError, ArchiveLimits, ArchiveWriter, Container, ContainerLimi
 use crate::column::null_column;
 use crate::{Cell, SCHEMA_VERSION, Table};
 
+/// Columns that say how many rows of another table belong to a row.
+const SLICES: [(Table, &str, Table); 2] = [
+    (Table::Objects, "event_count", Table::Events),
+    (Table::Objects, "existing_count", Table::ExistingHandles),
+];
+
 /// The content of one member, shared by the readers of its columns.
 type Bytes = Arc<[u8]>;
 
@@ -145,8 +151,25 @@ impl Trace {
         if !spec.nullable && column.null_count() > 0 {
             return Err(self.damaged(table, &format!("column {name} has nulls")));
         }
+        self.check_slices(table, &column)?;
         lock(&self.columns).insert(key, column.clone());
         Ok(column)
+    }
+
+    /// Refuses a table whose rows share more rows of another among them than that has, so that nobody
+    /// passes over a row more than once.
+    fn check_slices(&self, table: Table, column: &Column) -> Result<(), ArchiveError> {
+        let is_meant =
+            |(of, name, _): &&(Table, &str, Table)| *of == table && column.name() == name;
+        let Some((_, name, other)) = SLICES.iter().find(is_meant) else { return Ok(()) };
+        let counts = column.u32().map_err(|error| self.damaged(table, &error))?;
+        let claimed: u64 = counts.iter().flatten().map(u64::from).sum();
+        let rows = self.height(*other)? as u64;
+        if claimed <= rows {
+            return Ok(());
+        }
+        let reason = format!("{name} adds up to {claimed}, but {} has {rows} rows", other.name());
+        Err(self.damaged(table, &reason))
     }
 
     /// Copies at most `count` values of a column, from the row `first` on.

@@ -40,10 +40,9 @@ fn row_numbers_that_point_nowhere_end_in_an_answer() {
     let mut fixture = Fixture::new();
     fixture.event_object(vec![create(APP, 1, 4), close(APP, 2, 4)]);
     fixture.objects.first_event[0] = EventIdx(1);
-    fixture.objects.event_count[0] = u32::MAX;
+    fixture.objects.event_count[0] = 2;
     fixture.objects.create_event[0] = Some(EventIdx(77));
     fixture.objects.first_existing[0] = 9;
-    fixture.objects.existing_count[0] = 9;
     fixture.objects.name[0] = Some(NameIdx(5));
     let saved = fixture.save();
     assert_eq!(saved.kinds("-ObjectName * -Overlapped"), []);
