@@ -69,6 +69,7 @@ pub(super) fn info(
         source_size: recording.source_size,
         source_modified_filetime: recording.source_modified.and_then(filetime),
         computer: collected.computer.clone(),
+        memory_mb: collected.memory_mb,
         os_version: format!("{}.{}", header.version[0], header.version[1]),
         os_build: header.os_build,
         os_build_string: build.map(|build| build.build.clone()),

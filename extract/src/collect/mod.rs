@@ -24,7 +24,8 @@ use crate::etl::{Diagnostics, Event, EventId, WarningKind};
 use crate::kernel::{
     DuplicateHandle, FileMap, FileVersion, HandleEvent, HandleRundown, IMAGE_ID_GUID, Image,
     ImageId, LOST_EVENT_GUID, ObjectChange, Process, Rsds, SYSTEM_FACTS_GUID, StackKeyFrames,
-    StackKeyRef, StackWalk, SystemBuild, Thread, TypeName, computer_name, hook, utf16_text,
+    StackKeyRef, StackWalk, SystemBuild, Thread, TypeName, computer_name, hook, memory_size,
+    utf16_text,
 };
 use crate::managed::{MethodEvent, Methods, ModuleEvent, wanted};
 use crate::stacks::StackSink;
@@ -73,6 +74,8 @@ pub struct Collector<S> {
     pub build: Option<SystemBuild>,
     /// Name of the recording computer.
     pub computer: Option<String>,
+    /// Its memory, MB.
+    pub memory_mb: Option<u32>,
     /// Stacks.
     pub stacks: S,
     /// What went wrong.
@@ -94,6 +97,7 @@ impl<S: StackSink> Collector<S> {
             native_images: NativeImages::default(),
             build: None,
             computer: None,
+            memory_mb: None,
             stacks,
             diagnostics: Diagnostics::default(),
         }
@@ -157,7 +161,10 @@ impl<S: StackSink> Collector<S> {
                 let name = TypeName::decode(event)?;
                 self.types.insert(name.type_id, name.name);
             }
-            hook::SYSTEM_CPU => self.computer = computer_name(event).or(self.computer.take()),
+            hook::SYSTEM_CPU => {
+                self.computer = computer_name(event).or(self.computer.take());
+                self.memory_mb = memory_size(event).or(self.memory_mb);
+            }
             _ => return self.object_hook(hook, event),
         }
         Some(())

@@ -25,7 +25,7 @@ pub use names::event_name;
 pub use object::{DuplicateHandle, HandleEvent, HandleRundown, ObjectChange, TypeName};
 pub use process::{Process, ProcessAction};
 pub use stack_walk::{StackKeyFrames, StackKeyRef, StackWalk};
-pub use system::{SystemBuild, computer_name};
+pub use system::{SystemBuild, computer_name, memory_size};
 pub use thread::Thread;
 pub use time_zone::TimeZone;
 pub use trace_header::TraceHeader;

@@ -33,6 +33,13 @@ pub fn computer_name(event: &Event<'_>) -> Option<String> {
     Some(p.utf16()).filter(|name| !name.is_empty())
 }
 
+/// The memory of the computer, MB, from the same event.
+pub fn memory_size(event: &Event<'_>) -> Option<u32> {
+    let mut p = Payload::new(event.payload, event.pointer_size);
+    p.skip(2 * 4)?;
+    p.u32().filter(|size| *size > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,10 +48,13 @@ mod tests {
     #[test]
     fn the_computer_has_a_name() {
         let mut payload = vec![0; 20];
+        payload[9] = 0x40;
         payload.extend(b"L\0A\0B\0\0\0");
         payload.extend([0; 504]);
         let event = test_event(hook::SYSTEM_CPU, 3, &payload, 8);
         assert_eq!(computer_name(&event).as_deref(), Some("LAB"));
+        assert_eq!(memory_size(&event), Some(16384));
+        assert_eq!(memory_size(&Event { payload: &[0; 532], ..event }), None);
         assert_eq!(computer_name(&Event { payload: &payload[..19], ..event }), None);
         assert_eq!(computer_name(&Event { payload: &[0; 532], ..event }), None);
     }

@@ -19,6 +19,8 @@ table! {
         ["100 ns since 1601"] source_modified_filetime: Option<i64>,
         /// Computer that recorded the trace, where the trace says so.
         computer: Option<String>,
+        /// Memory of that computer, where the trace says so.
+        ["MB"] memory_mb: Option<u32>,
         /// Windows version of the recording system, major.minor.
         os_version: String,
         /// Windows build number.

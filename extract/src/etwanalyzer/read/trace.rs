@@ -49,6 +49,7 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
         product: main.product.clone(),
         clock: "unknown".to_owned(),
         cpu_count: main.cpus.unwrap_or_default(),
+        memory_mb: main.memory_mb.filter(|size| *size > 0),
         cpu_mhz: main.cpu_mhz.filter(|mhz| *mhz > 0),
         log_file_version: header.format(),
         timer_resolution: header.timer_resolution,

@@ -88,11 +88,12 @@ impl<'a, T: TableRows> Window<'a, T> {
     }
 }
 
-/// Writes a document into an unnamed file in a folder.
+/// Writes a document, which has to be smaller than `limit`, into an unnamed file beside the archive.
 pub(super) fn document(
     member: &str,
     content: &impl Serialize,
     output: &Path,
+    limit: u64,
     observer: &dyn ExtractObserver,
 ) -> Result<File, SaveError> {
     let failed = |source: io::Error| SaveError::Write {
@@ -102,7 +103,7 @@ pub(super) fn document(
     };
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let file = tempfile::tempfile_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-    let watched = Watched { inner: file, written: 0, observer };
+    let watched = Watched { inner: file, written: 0, limit, observer };
     let mut out = BufWriter::with_capacity(BUFFER, watched);
     let result = serde_json::to_writer(&mut out, content).map_err(io::Error::from);
     let result = result.and_then(|()| out.flush());
@@ -111,9 +112,9 @@ pub(super) fn document(
     if observer.is_cancelled() {
         return Err(SaveError::Cancelled);
     }
-    if written >= MEMBER_LIMIT {
+    if written >= limit {
         let (path, member) = (output.to_path_buf(), member.to_owned());
-        return Err(SaveError::TooLarge { path, member, limit: MEMBER_LIMIT });
+        return Err(SaveError::TooLarge { path, member, limit });
     }
     result.and_then(|()| file.seek(SeekFrom::Start(0))).map_err(failed)?;
     Ok(file)
@@ -123,13 +124,14 @@ pub(super) fn document(
 struct Watched<'a> {
     inner: File,
     written: u64,
+    limit: u64,
     observer: &'a dyn ExtractObserver,
 }
 
 impl Write for Watched<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.written += bytes.len() as u64;
-        if self.written >= MEMBER_LIMIT || self.observer.is_cancelled() {
+        if self.written >= self.limit || self.observer.is_cancelled() {
             return Err(io::Error::other("given up"));
         }
         self.inner.write_all(bytes)?;
@@ -138,5 +140,36 @@ impl Write for Watched<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::extraction::NoObserver;
+
+    #[test]
+    fn a_document_ends_where_etw_analyzer_cannot_read_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("a.json7z");
+        let written = |limit| document("a.json", &[1, 2, 3], &output, limit, &NoObserver);
+        let mut text = String::new();
+        written(8).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "[1,2,3]");
+        let error = written(7).unwrap_err();
+        assert!(matches!(&error, SaveError::TooLarge { limit: 7, .. }), "{error}");
+    }
+
+    #[test]
+    fn an_element_that_does_not_come_is_an_error() {
+        let mut left = 2;
+        let elements = TryEach::new(|| {
+            left -= 1;
+            let path = Path::new("a").to_path_buf();
+            if left > 0 { Ok(Some(left)) } else { Err(ArchiveError::NotAnExtract { path }) }
+        });
+        assert!(serde_json::to_string(&elements).is_err());
     }
 }

@@ -213,8 +213,7 @@ impl Serialize for MainPart<'_> {
             os_name: info.product.as_deref(),
             os_build: info.os_build_string.as_deref().map(branch),
             os_version: os_version(info),
-            // No table has the size of the memory.
-            memory_size_mb: 0,
+            memory_size_mb: info.memory_mb.unwrap_or_default(),
             number_of_processors: info.cpu_count,
             cpu_speed_mhz: info.cpu_mhz.unwrap_or_default(),
             // Windows has 64 processors in a group.

@@ -29,7 +29,7 @@ use serde::Serialize;
 pub use error::SaveError;
 
 use self::handle_part::{Context, HandlePart};
-use self::json::document;
+use self::json::{MEMBER_LIMIT, document};
 use self::main_part::{MainPart, system_process};
 use self::modules_part::ModulesPart;
 use self::stacks_part::{StackTexts, StacksPart};
@@ -180,7 +180,7 @@ impl Parts<'_> {
     ) -> Result<(), SaveError> {
         let member = part.name(&base(self.output));
         self.observer.on_phase(&member);
-        let file = document(&member, content, self.output, self.observer)?;
+        let file = document(&member, content, self.output, MEMBER_LIMIT, self.observer)?;
         Ok(writer.member(&member, file)?)
     }
 }
