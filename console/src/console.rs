@@ -280,9 +280,10 @@ impl Console {
         let finish = |output: &Path, messages: &mut Messages<'_>| {
             let (trace, frames) = (Trace::open(output)?, FrameMemory::default());
             let search = NameSearch { frames: &frames, symbolizer: session.symbolizer(), cancel };
-            match args.etwanalyzer {
-                true => save_for_etwanalyzer(&trace, output, search, messages),
-                false => store_names(&trace, search, messages),
+            if args.etwanalyzer {
+                save_for_etwanalyzer(&trace, output, search, messages)
+            } else {
+                store_names(&trace, search, messages)
             }
         };
         let is_unfinished = args.store_names || args.etwanalyzer;

@@ -20,8 +20,8 @@ pub enum SaveError {
     },
     /// A member would be larger than ETWAnalyzer reads.
     #[error(
-        "{}: {member} would have {limit} bytes or more, which ETWAnalyzer cannot read; without its \
-         members, this program can hold the trace",
+        "{}: {member} would have {limit} bytes or more, which ETWAnalyzer cannot read; without \
+         --etwanalyzer, the trace is written as tables only",
         .path.display()
     )]
     TooLarge {

@@ -113,7 +113,7 @@ fn base(archive: &Path) -> String {
 
 /// Gives a file the time of the session start, 100 ns since 1601; 0 is unknown.
 fn set_time(path: &Path, filetime: i64) {
-    let since = u64::try_from(filetime - UNIX_EPOCH).ok().filter(|_| filetime != 0);
+    let since = filetime.checked_sub(UNIX_EPOCH).and_then(|ticks| u64::try_from(ticks).ok());
     let since =
         since.map(|ticks| Duration::new(ticks / 10_000_000, (ticks % 10_000_000) as u32 * 100));
     if let Some(time) = since.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)) {
