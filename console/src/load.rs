@@ -173,7 +173,7 @@ fn archive_limits(max_size: Option<u64>) -> ArchiveLimits {
     let usual = ArchiveLimits::default();
     match max_size {
         None => usual,
-        Some(size) => ArchiveLimits { container: usual.container.trusted_with(size), ..usual },
+        Some(size) => usual.trusted_with(size),
     }
 }
 

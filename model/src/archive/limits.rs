@@ -15,7 +15,9 @@ pub struct ArchiveLimits {
     pub container: ContainerLimits,
     /// Values in one column.
     pub values: u64,
-    /// Values in one column for each byte of the table. Columns of one value have some hundreds.
+    /// Values in one column for each byte of its table, once there are a million. Each has up to 16
+    /// bytes in memory. Tables of so many rows have a column at least, the time or the address, that
+    /// takes a byte for each.
     pub values_per_byte: u64,
 }
 
@@ -24,8 +26,17 @@ impl Default for ArchiveLimits {
         Self {
             container: ContainerLimits::for_members_of(16 << 30),
             values: 1 << 30,
-            values_per_byte: 4096,
+            values_per_byte: 64,
         }
+    }
+}
+
+impl ArchiveLimits {
+    /// For an archive from somebody who is trusted with members of a size.
+    #[must_use]
+    pub fn trusted_with(self, member_bytes: u64) -> Self {
+        let container = self.container.trusted_with(member_bytes);
+        Self { container, values_per_byte: u64::MAX, ..self }
     }
 }
 
