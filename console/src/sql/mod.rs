@@ -143,6 +143,7 @@ fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
     cancel: &Cancel,
 ) -> Result<T, SqlError> {
+    cancel.check()?;
     // A planner that cannot cope with a query must not end the session.
     let work = move || catch_unwind(AssertUnwindSafe(work));
     let thread = thread::Builder::new().name("sql".into()).stack_size(STACK_BYTES).spawn(work);
