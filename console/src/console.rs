@@ -211,9 +211,6 @@ impl Console {
         out: &mut dyn Write,
         messages: &mut Messages<'_>,
     ) -> Result<(), CommandError> {
-        if self.session.files().is_empty() {
-            return Err(CommandError::NothingLoaded);
-        }
         let wanted = file_filter::choose(self.session.files(), &args.files, messages)?;
         let wanted: Vec<usize> = wanted.into_iter().map(|(index, _)| index).collect();
         for index in wanted {

@@ -32,9 +32,6 @@ pub fn convert_time(
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Result<(), CommandError> {
-    if session.files().is_empty() {
-        return Err(CommandError::NothingLoaded);
-    }
     let text = args.time.as_deref().unwrap_or_default();
     let time = When::parse(text).ok_or_else(|| CommandError::NoTime { text: text.to_owned() })?;
     for (_, file) in file_filter::choose(session.files(), &args.files, messages)? {

@@ -28,9 +28,6 @@ pub fn dump(
     out: &mut dyn Write,
     screen: Screen,
 ) -> Result<(), CommandError> {
-    if session.files().is_empty() {
-        return Err(CommandError::NothingLoaded);
-    }
     let wanted = file_filter::choose(session.files(), files_of(dump), messages)?;
     let source = |(index, file)| {
         let LoadedTrace { path, trace, frames, .. }: &LoadedTrace = file;

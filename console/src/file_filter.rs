@@ -22,12 +22,15 @@ pub(crate) fn files_of(dump: &Dump) -> &[Filter] {
 /// The loaded files that all filters let pass, each with its number in the session.
 ///
 /// # Errors
-/// When none is left.
+/// When none is loaded, or none is left.
 pub(crate) fn choose<'a>(
     files: &'a [LoadedTrace],
     filters: &[Filter],
     messages: &mut Messages<'_>,
 ) -> Result<Vec<(usize, &'a LoadedTrace)>, CommandError> {
+    if files.is_empty() {
+        return Err(CommandError::NothingLoaded);
+    }
     let passes = |file: &LoadedTrace| filters.iter().all(|filter| passes(filter, &file.path));
     let chosen: Vec<_> = files.iter().enumerate().filter(|(_, file)| passes(file)).collect();
     if chosen.is_empty() {

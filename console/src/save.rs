@@ -34,9 +34,6 @@ pub(crate) fn save_loaded(
     messages: &mut Messages<'_>,
     out: &mut dyn Write,
 ) -> Result<Option<usize>, CommandError> {
-    if session.files().is_empty() {
-        return Err(CommandError::NothingLoaded);
-    }
     let chosen = file_filter::choose(session.files(), &args.files, messages)?;
     let [(index, file)] = chosen.as_slice() else {
         return Err(CommandError::SaveSeveral { files: chosen.len() });

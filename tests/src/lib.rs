@@ -12,6 +12,7 @@
 //! * [`bench`](mod@bench): large traces written in bounded memory, with the counts to expect,
 //! * [`corrupt`]: repeatable damage,
 //! * [`data`]: the published traces, when they are there,
+//! * [`containers`]: archives with traces,
 //! * [`foreign`]: extracts of ETWAnalyzer,
 //! * [`binary`]: the program itself, in a pipe,
 //! * [`symbol_server`]: a server of PDBs, good or bad,
@@ -22,6 +23,7 @@
 pub mod bench;
 pub mod binary;
 pub mod bytes;
+pub mod containers;
 pub mod corrupt;
 pub mod data;
 pub mod file;

@@ -7,37 +7,13 @@ use std::path::Path;
 use handlescope_extract::{ExtractOptions, NoObserver, extract};
 use handlescope_model::ContainerLimits;
 use handlescope_tests::binary::Shell;
-use handlescope_tests::scenario::TraceBuilder;
+use handlescope_tests::containers::{trace_of_handles, write_7z, write_zip};
 use sevenz_rust::{ArchiveEntry, ArchiveWriter};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 fn trace() -> Vec<u8> {
-    let mut trace = TraceBuilder::new();
-    trace.process(4, "System");
-    for n in 0..50 {
-        let object = 0xffff_8100_0000_1000 + u64::from(n) * 0x100;
-        trace.create_handle(1_000_000 * i64::from(n + 1), (4, 8), object, 4 * n + 4, 16);
-    }
-    trace.to_bytes()
-}
-
-fn write_zip(path: &Path, members: &[(&str, Vec<u8>)]) {
-    let mut archive = ZipWriter::new(File::create(path).unwrap());
-    for (name, content) in members {
-        archive.start_file(*name, SimpleFileOptions::default()).unwrap();
-        archive.write_all(content).unwrap();
-    }
-    archive.finish().unwrap();
-}
-
-fn write_7z(path: &Path, members: &[(&str, Vec<u8>)]) {
-    let mut archive = ArchiveWriter::create(path).unwrap();
-    for (name, content) in members {
-        let entry = ArchiveEntry::new_file(name);
-        archive.push_archive_entry(entry, Some(Cursor::new(content))).unwrap();
-    }
-    archive.finish().unwrap();
+    trace_of_handles(50)
 }
 
 /// All members in one block, as 7-Zip writes them.

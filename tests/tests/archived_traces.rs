@@ -1,44 +1,10 @@
 //! A trace inside an archive is read in place.
 
-use std::fs::File;
-use std::io::{Cursor, Write as _};
 use std::path::Path;
 
 use handlescope_extract::{ExtractError, ExtractOptions, NoObserver, extract};
 use handlescope_model::{Table, Trace};
-use handlescope_tests::scenario::TraceBuilder;
-use sevenz_rust::{ArchiveEntry, ArchiveWriter};
-use zip::ZipWriter;
-use zip::write::SimpleFileOptions;
-
-/// A trace with so many handles, to tell one from the other.
-fn trace(handles: u32) -> Vec<u8> {
-    let mut trace = TraceBuilder::new();
-    trace.process(4, "System");
-    for n in 0..handles {
-        let object = 0xffff_8100_0000_1000 + u64::from(n) * 0x100;
-        trace.create_handle(1_000_000 * i64::from(n + 1), (4, 8), object, 4 * n + 4, 16);
-    }
-    trace.to_bytes()
-}
-
-fn write_zip(path: &Path, members: &[(&str, Vec<u8>)]) {
-    let mut archive = ZipWriter::new(File::create(path).unwrap());
-    for (name, content) in members {
-        archive.start_file(*name, SimpleFileOptions::default()).unwrap();
-        archive.write_all(content).unwrap();
-    }
-    archive.finish().unwrap();
-}
-
-fn write_7z(path: &Path, members: &[(&str, Vec<u8>)]) {
-    let mut archive = ArchiveWriter::create(path).unwrap();
-    for (name, content) in members {
-        let entry = ArchiveEntry::new_file(name);
-        archive.push_archive_entry(entry, Some(Cursor::new(content))).unwrap();
-    }
-    archive.finish().unwrap();
-}
+use handlescope_tests::containers::{trace_of_handles, write_7z, write_zip};
 
 type Write = fn(&Path, &[(&str, Vec<u8>)]);
 
@@ -58,7 +24,7 @@ fn the_only_trace_of_an_archive_is_read() {
     let folder = tempfile::tempdir().unwrap();
     for (extension, write) in ARCHIVES {
         let path = folder.path().join(format!("bundle.{extension}"));
-        write(&path, &[("notes.txt", b"hello".to_vec()), ("deep/some.etl", trace(3))]);
+        write(&path, &[("notes.txt", b"hello".to_vec()), ("deep/some.etl", trace_of_handles(3))]);
         let (count, name) = objects(&path).unwrap();
         assert_eq!((count, name.as_str()), (3, "deep/some.etl"), "{extension}");
         let left = std::fs::read_dir(folder.path()).unwrap().count();
@@ -73,10 +39,17 @@ fn of_several_traces_the_one_named_like_the_archive_is_read() {
     let folder = tempfile::tempdir().unwrap();
     for (extension, write) in ARCHIVES {
         let path = folder.path().join(format!("b.{extension}"));
-        write(&path, &[("a.etl", trace(1)), ("b.etl", trace(2)), ("c.etl", trace(3))]);
+        write(
+            &path,
+            &[
+                ("a.etl", trace_of_handles(1)),
+                ("b.etl", trace_of_handles(2)),
+                ("c.etl", trace_of_handles(3)),
+            ],
+        );
         assert_eq!(objects(&path).unwrap().0, 2, "{extension}");
         let path = folder.path().join(format!("x.{extension}"));
-        write(&path, &[("a.etl", trace(1)), ("b.etl", trace(2))]);
+        write(&path, &[("a.etl", trace_of_handles(1)), ("b.etl", trace_of_handles(2))]);
         let message = objects(&path).unwrap_err().to_string();
         assert!(message.contains("2 .etl files in the archive"), "{message}");
     }
@@ -87,7 +60,7 @@ fn a_cut_archive_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     for (extension, write) in ARCHIVES {
         let path = folder.path().join(format!("cut.{extension}"));
-        write(&path, &[("a.etl", trace(50))]);
+        write(&path, &[("a.etl", trace_of_handles(50))]);
         let bytes = std::fs::read(&path).unwrap();
         for length in [bytes.len() - 1, bytes.len() / 2, 40] {
             std::fs::write(&path, &bytes[..length]).unwrap();

@@ -36,9 +36,6 @@ pub fn export(
     messages: &mut Messages<'_>,
     out: &mut dyn Write,
 ) -> Result<(), CommandError> {
-    if session.files().is_empty() {
-        return Err(CommandError::NothingLoaded);
-    }
     let chosen = file_filter::choose(session.files(), &args.files, messages)?;
     messages.wait("exporting");
     let mut taken = HashSet::new();

@@ -32,9 +32,6 @@ pub fn ask(
     out: &mut dyn Write,
     screen: Screen,
 ) -> Result<(), CommandError> {
-    if session.files().is_empty() {
-        return Err(CommandError::NothingLoaded);
-    }
     let files = file_filter::choose(session.files(), &args.files, messages)?;
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
