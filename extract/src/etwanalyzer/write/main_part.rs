@@ -186,7 +186,7 @@ impl MainPart<'_> {
         }
     }
 
-    fn start_handle(&self, handle: StartHandle) -> OwnStartHandle {
+    fn start_handle(&self, handle: &StartHandle) -> OwnStartHandle {
         let name = handle.name.and_then(|name| self.names.name.get(name.row()));
         OwnStartHandle {
             pointer: handle.pointer,
@@ -244,7 +244,7 @@ impl Serialize for MainPart<'_> {
                 event_counts: Each(|| self.event_counts.rows()),
                 warnings: Each(|| self.warnings.rows()),
                 start_handles: Each(|| {
-                    self.start_handles.rows().map(|handle| self.start_handle(handle))
+                    self.start_handles.rows().map(|handle| self.start_handle(&handle))
                 }),
             },
         }

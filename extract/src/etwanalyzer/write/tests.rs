@@ -41,26 +41,27 @@ struct Tables {
 impl Tables {
     /// A trace with a process, in which nothing happened.
     fn new() -> Self {
-        let mut tables = Self::default();
-        tables.info = TraceInfo {
+        let info = TraceInfo {
             schema_version: SCHEMA_VERSION,
             source_path: "t/a.etl.7z".into(),
             source_name: "a.etl".into(),
             session_start_filetime: START,
             ..TraceInfo::default()
         };
+        let mut tables = Self { info, ..Self::default() };
         tables.processes.push(Process { pid: 8, name: "a.exe".into(), ..Process::default() });
         tables
     }
 
     /// Adds an object with events, which are completed so far as they have to be.
-    fn object(&mut self, object: Object, events: Vec<Event>) {
+    fn object(&mut self, object: &Object, events: Vec<Event>) {
         let row = ObjectIdx(self.objects.len() as u32);
         let (first_event, event_count) = (self.events.len() as u32, events.len() as u32);
         for event in events {
             self.events.push(Event { object: row, ..event });
         }
-        self.objects.push(Object { first_event: EventIdx(first_event), event_count, ..object });
+        let first_event = EventIdx(first_event);
+        self.objects.push(Object { first_event, event_count, ..object.clone() });
     }
 
     fn write(self, path: &Path) -> Trace {
@@ -163,7 +164,7 @@ fn event(kind: EventKind, time_ns: i64) -> Event {
 fn an_unnamed_object_without_events_is_little_text() {
     let mut tables = Tables::new();
     tables.object(
-        Object { pointer: 0xFFFF_C283_AEE8_CD60, type_id: 16, ..Object::default() },
+        &Object { pointer: 0xFFFF_C283_AEE8_CD60, type_id: 16, ..Object::default() },
         vec![],
     );
     let written = Written::of(tables);
@@ -176,7 +177,7 @@ fn what_is_not_known_of_the_trace_has_the_defaults_of_the_format() {
     let mut tables = Tables::new();
     tables.info.session_start_filetime = 0;
     let object = Object { create_event: Some(EventIdx(0)), ..Object::default() };
-    tables.object(object, vec![create(5, 4)]);
+    tables.object(&object, vec![create(5, 4)]);
     let written = Written::of(tables);
     let main = written.part("");
     for (member, value) in [
@@ -245,7 +246,7 @@ fn events_keep_their_order_whatever_lists_they_stand_in() {
         Event { ref_delta: Some(delta), ..event(kind, 7) }
     };
     tables.object(
-        Object { create_event: Some(EventIdx(0)), is_overlapped: false, ..Object::default() },
+        &Object { create_event: Some(EventIdx(0)), is_overlapped: false, ..Object::default() },
         vec![opened, close, reference(-2), create(7, u64::MAX), reference(3)],
     );
     let written = Written::of(tables);
@@ -271,7 +272,7 @@ fn processes_that_nobody_knows_are_minus_one_and_their_ids_survive() {
     };
     let created = Event { process: nobody, ..create(0, 4) };
     tables.object(
-        Object {
+        &Object {
             existing_count: 1,
             create_event: Some(EventIdx(0)),
             is_multiprocess: true,
@@ -314,7 +315,7 @@ fn views_have_signed_numbers_and_an_unknown_offset_stays_unknown() {
     };
     let unknown = Event { byte_offset: None, ..map.clone() };
     let object = Object { type_id: 1000, create_event: Some(EventIdx(0)), ..Object::default() };
-    tables.object(object, vec![map, unknown]);
+    tables.object(&object, vec![map, unknown]);
     let written = Written::of(tables);
     let maps = written.objects()[0]["FileMapEvents"].clone();
     let stack = json!({"TimeNs": 1, "StackIdx": 0, "ProcessIdx": 0, "ThreadId": 0});
@@ -353,7 +354,7 @@ fn stacks_of_one_text_share_it_and_stay_apart() {
     let with = |stack| Event { stack: Some(StackIdx(stack)), ..create(i64::from(stack), 4) };
     let object =
         Object { create_event: Some(EventIdx(0)), is_overlapped: true, ..Object::default() };
-    tables.object(object, vec![with(0), with(1), with(2), create(3, 4)]);
+    tables.object(&object, vec![with(0), with(1), with(2), create(3, 4)]);
     let written = Written::of(tables);
     assert_eq!(written.part("_Derived_HandleStacks")["StackList"], json!(["", "a.dll!F\n"]));
     let creates = written.objects()[0]["HandleCreateEvents"].clone();
