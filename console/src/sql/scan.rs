@@ -7,15 +7,12 @@ use polars::prelude::{
     Schema,
 };
 
-use super::{
-    relations::Relation,
-    tables::{Tables, dtype},
-};
+use super::{relations::Relation, tables::Tables};
 
 /// A frame that reads columns of a relation when it is collected, and only those that it needs.
 pub(super) fn scan(tables: Arc<Tables>, relation: Relation) -> PolarsResult<LazyFrame> {
     let fields = relation.columns();
-    let fields = fields.iter().map(|spec| Field::new(spec.name.into(), dtype(spec)));
+    let fields = fields.iter().map(|spec| Field::new(spec.name.into(), spec.dtype.dtype()));
     let schema = Some(Arc::new(Schema::from_iter(fields)));
     let args = ScanArgsAnonymous { schema, name: relation.name(), ..ScanArgsAnonymous::default() };
     LazyFrame::anonymous_scan(Arc::new(Scan { tables, relation }), args)

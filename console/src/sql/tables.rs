@@ -1,21 +1,16 @@
 //! The tables of the chosen traces as if they were those of one: rows count on from file to file, and
 //! what points to rows is moved with them.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use handlescope_model::{
-    ColumnSpec, ColumnType, EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, Trace,
-    UNKNOWN_TYPE_NAME,
-};
+use handlescope_model::{ColumnSpec, ColumnType, EventKind, Table, Trace};
 use polars::prelude::{
-    Column, DataFrame, DataType, IntoColumn, NewChunkedArray, PolarsError, PolarsResult,
-    StringChunked, UInt32Chunked, polars_bail,
+    Column, DataFrame, IntoColumn, NewChunkedArray, PolarsError, PolarsResult, StringChunked,
+    UInt32Chunked, polars_bail,
 };
 
 use super::{relations::Relation, stop::Stop, views};
-
-/// In front of the table that a row number points into, in the unit of a column.
-const ROW_OF: &str = "row of ";
+use crate::query::TypeNames;
 
 /// A trace that is asked.
 pub(super) struct Part {
@@ -153,7 +148,7 @@ impl Tables {
 
 /// The table whose rows a column counts.
 pub(super) fn target(spec: &ColumnSpec) -> Option<Table> {
-    let unit = spec.unit.strip_prefix(ROW_OF).or_else(|| spec.unit.strip_prefix("rows of "));
+    let unit = spec.unit.strip_prefix("row of ").or_else(|| spec.unit.strip_prefix("rows of "));
     unit.and_then(Table::named)
 }
 
@@ -168,14 +163,9 @@ fn height(part: &Part, table: Table) -> PolarsResult<usize> {
 
 /// The name of each object's type.
 fn type_names(trace: &Trace, name: &str) -> PolarsResult<Column> {
-    let column = |table, name| trace.column(table, name).map_err(failed);
-    let (ids, names) =
-        (column(Table::ObjectTypes, "type_id")?, column(Table::ObjectTypes, "name")?);
-    let mut by_id = HashMap::from([(FILE_MAPPING_TYPE, FILE_MAPPING_NAME)]);
-    by_id.extend(ids.u32()?.into_no_null_iter().zip(names.str()?.iter().flatten()));
-    let types = column(Table::Objects, "type_id")?;
-    let shown = |id| by_id.get(&id).copied().unwrap_or(UNKNOWN_TYPE_NAME);
-    let texts = types.u32()?.into_no_null_iter().map(shown);
+    let names = TypeNames::load(trace).map_err(failed)?;
+    let types = trace.column(Table::Objects, "type_id").map_err(failed)?;
+    let texts = types.u32()?.into_no_null_iter().map(|id| names.get(id));
     Ok(StringChunked::from_iter_values(name.into(), texts).into_column())
 }
 
@@ -185,11 +175,6 @@ fn kind_names(trace: &Trace, name: &str) -> PolarsResult<Column> {
     let shown = |code| EventKind::from_code(code).map(EventKind::name);
     let texts = kinds.u32()?.into_no_null_iter().map(shown);
     Ok(StringChunked::from_iter_options(name.into(), texts).into_column())
-}
-
-/// The polars type of each column.
-pub(super) fn dtype(spec: &ColumnSpec) -> DataType {
-    spec.dtype.dtype()
 }
 
 fn failed(error: impl std::fmt::Display) -> PolarsError {
