@@ -2,7 +2,7 @@
 
 use handlescope_model::{ArchiveError, EventKind, Table, Trace};
 
-use super::columns::{Flags, I32s, I64s, U32s, U64s};
+use crate::trace::columns::{Flags, I32s, I64s, U32s, U64s};
 
 macro_rules! kind_test {
     ($($(#[$doc:meta])+ $name:ident => $($kind:ident)|+;)+) => {$(

@@ -5,12 +5,12 @@ use std::path::Path;
 use handlescope_model::tables::{EventCount, TraceInfo, Warning};
 use handlescope_model::{ArchiveError, EventKind, Table, Trace};
 
-use super::columns::{Texts, U64s};
 use super::events::{Events, is_handle_event};
 use super::info::trace_info;
-use super::poll::Poll;
 use super::{QueryError, Source};
 use crate::cancel::Cancel;
+use crate::cancel::Poll;
+use crate::trace::columns::{Texts, U64s};
 
 /// The figures of one trace.
 pub struct StatsAnswer<'a> {

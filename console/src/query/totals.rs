@@ -6,12 +6,12 @@ use std::ops::AddAssign;
 
 use handlescope_model::{ArchiveError, EventKind, Table};
 
-use super::columns::U32s;
 use super::events::{Events, is_opening};
-use super::poll::Poll;
 use super::selection::Selection;
 use super::{FileContext, QueryError};
-use crate::command::TopN;
+use crate::cancel::Poll;
+use crate::trace::columns::U32s;
+use crate::values::TopN;
 
 /// The summary of the objects and events that passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 //! Polars reads the query, plans it and carries it out. This says what can be named in it
 //! ([`Relation`]) and hands out columns when the plan wants them: a query reads what it touches.
 
-mod ask;
 mod functions;
 mod relations;
 mod scan;
@@ -36,11 +35,10 @@ use self::{
 use crate::{
     cancel::{Cancel, Cancelled},
     query::FrameNames,
-    registry::suggest,
-    session::LoadedTrace,
+    suggest,
+    trace::LoadedTrace,
 };
 
-pub use self::ask::ask;
 pub(crate) use self::functions::HEX;
 pub use self::relations::{Relation, View};
 

@@ -2,17 +2,17 @@
 
 use handlescope_model::EventKind;
 
-use crate::command::SecondsRange;
+use crate::cancel::Poll;
 use crate::filter::Filter;
-use crate::query::columns::U32s;
 use crate::query::events::{Events, is_closing, is_handle_event, is_opening};
 use crate::query::filters::object::HexFilter;
 use crate::query::frame_names::Frames;
 use crate::query::lifecycle::first_create;
-use crate::query::poll::Poll;
 use crate::query::selection::{Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
 use crate::query::{FileContext, QueryError};
+use crate::trace::columns::U32s;
+use crate::values::SecondsRange;
 
 /// `-Leak`: keeps what was opened and never closed, and drops closes.
 ///
