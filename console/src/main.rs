@@ -106,7 +106,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
     for note in notes {
         messages.note(format_args!("note: {note}"));
     }
-    let cancel = Cancel::on_ctrl_c().unwrap_or_else(|error| {
+    let cancel = cancel::on_ctrl_c().unwrap_or_else(|error| {
         messages.note(format_args!("Ctrl-C ends the program, not the command: {error}"));
         Cancel::default()
     });

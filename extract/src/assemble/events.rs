@@ -1,8 +1,9 @@
 //! The events table: raw events grouped by object.
 
-use handlescope_model::tables::Events;
 use std::ops::Range;
 
+use handlescope_model::rules::{WITH_HANDLE, is_leak};
+use handlescope_model::tables::Events;
 use handlescope_model::{EventIdx, ObjectIdx, ProcessIdx, StackIdx};
 use polars::prelude::{DataFrame, PolarsResult};
 
@@ -113,9 +114,8 @@ impl GroupedEvents {
 
     /// Number of creates, duplicates and closes.
     pub(super) fn handle_events(&self, events: &HandleEvents) -> u64 {
-        let is_handle =
-            |kind| matches!(kind, RawKind::Create | RawKind::Duplicate | RawKind::Close);
-        self.rows.iter().filter(|row| is_handle(events.kind[**row as usize])).count() as u64
+        let is_handle = |row: &&u32| WITH_HANDLE.contains(stored_kind(events.kind[**row as usize]));
+        self.rows.iter().filter(is_handle).count() as u64
     }
 }
 
@@ -171,8 +171,7 @@ impl EventPart<'_> {
     /// Adds a raw event; `closing` and `stack` may be [`NONE`]. Returns whether it is leaked.
     pub(super) fn push(&mut self, place: usize, row: usize, closing: u32, stack: u32) -> bool {
         let kind = self.columns.events.kind[row];
-        let opens = matches!(kind, RawKind::Create | RawKind::Duplicate | RawKind::Map);
-        let leaked = opens && closing == NONE;
+        let leaked = is_leak(stored_kind(kind), closing != NONE);
         self.object.push(ObjectIdx(place as u32));
         self.row.push(row as u32);
         self.closing.push(closing);
@@ -246,7 +245,7 @@ fn known(number: u32) -> Option<u32> {
 }
 
 fn handle(kind: RawKind, value: u32) -> Option<u64> {
-    matches!(kind, RawKind::Create | RawKind::Duplicate | RawKind::Close).then(|| u64::from(value))
+    WITH_HANDLE.contains(stored_kind(kind)).then(|| u64::from(value))
 }
 
 /// References are counted in 32 bits without sign; no real count comes near the limit.

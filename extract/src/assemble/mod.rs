@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
+use handlescope_model::rules::{DeriveScratch, derive};
 use handlescope_model::tables::{
     ExistingHandle, ExistingHandles, Name, Names, Object, ObjectType, ObjectTypes, Objects, Stacks,
     StartHandle, StartHandles, Symbols,
@@ -26,8 +27,7 @@ use crate::error::ExtractError;
 use crate::etl::{Clock, Diagnostics};
 use crate::extraction::{ExtractObserver, check};
 use crate::lifecycle::{
-    DeriveScratch, EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, RawEvents, TrackedEvents,
-    derive, track,
+    EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, RawEvents, TrackedEvents, track,
 };
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, KeptStacks, StackResolver, StackTable};

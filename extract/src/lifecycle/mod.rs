@@ -15,7 +15,7 @@ mod objects;
 mod owners;
 
 pub use attribution::{Attribution, Lifetime, ProcessIndex};
-pub use derive::{DeriveScratch, Derived, ObjectEvents, RawEvents, derive, stored_kind};
+pub use derive::{RawEvents, stored_kind};
 pub use objects::{ObjectRow, Objects, TrackedEvents, track};
 pub use owners::{DuplicateOwners, EventOwners};
 
