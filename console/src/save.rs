@@ -80,7 +80,7 @@ fn write(
 ) -> Result<u64, CommandError> {
     messages.wait("saving");
     let spinner = messages.spinner();
-    let written = save(trace, output, options, &Watch { cancel, spinner: &spinner });
+    let written = save(trace, output, options, &Watch(&spinner), cancel);
     spinner.stop();
     Ok(written?)
 }
@@ -101,26 +101,19 @@ fn is_same(left: &Path, right: &Path) -> bool {
     matches!((left.canonicalize(), right.canonicalize()), (Ok(left), Ok(right)) if left == right)
 }
 
-/// Tells beside the spinner what is written, and ends with the command.
-struct Watch<'a> {
-    cancel: &'a Cancel,
-    spinner: &'a Spinner,
-}
+/// Shows beside the spinner what is written.
+struct Watch<'a>(&'a Spinner);
 
 impl ExtractObserver for Watch<'_> {
     fn on_phase(&self, name: &str) {
-        self.spinner.tell(format!("writing {}", Clean(name)));
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
+        self.0.tell(format!("writing {}", Clean(name)));
     }
 }
 
 impl From<SaveError> for CommandError {
     fn from(error: SaveError) -> CommandError {
         match error {
-            SaveError::Cancelled => CommandError::Cancelled,
+            SaveError::Cancelled(_) => CommandError::Cancelled,
             SaveError::Archive(error) => error.into(),
             error => CommandError::Save { source: error },
         }
