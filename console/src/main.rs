@@ -9,7 +9,7 @@ use std::{
 
 use clap::{CommandFactory, FromArgMatches};
 use handlescope_console::{
-    cancel::{self, Cancel, Cancelled},
+    cancel::{self, Cancelled},
     cli::{Action, Cli},
     commands::{
         CommandError,
@@ -107,9 +107,9 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
     for note in notes {
         messages.note(format_args!("note: {note}"));
     }
-    let cancel = Cancel::on_ctrl_c().unwrap_or_else(|error| {
+    let cancel = cancel::on_ctrl_c().unwrap_or_else(|error| {
         messages.note(format_args!("Ctrl-C ends the program, not the command: {error}"));
-        Cancel::default()
+        cancel::Cancel::default()
     });
     let symbol_path = cli.symbols.args().symbol_path()?;
     let mut console = Console::new(symbol_path, cli.color, cancel);

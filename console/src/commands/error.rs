@@ -181,7 +181,7 @@ impl From<SqlError> for CommandError {
 impl From<SaveError> for CommandError {
     fn from(error: SaveError) -> CommandError {
         match error {
-            SaveError::Cancelled => CommandError::Cancelled,
+            SaveError::Cancelled(_) => CommandError::Cancelled,
             SaveError::Archive(error) => error.into(),
             error => CommandError::Save { source: error },
         }

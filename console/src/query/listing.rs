@@ -156,11 +156,6 @@ impl Listing {
         }
     }
 
-    /// Times of all events.
-    pub(crate) fn times(&self) -> &[i64] {
-        self.events.time_ns.values()
-    }
-
     /// Change of the reference count.
     pub fn ref_delta(&self, event: usize) -> Option<i32> {
         self.events.ref_delta.get(event)

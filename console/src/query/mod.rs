@@ -15,7 +15,6 @@ pub(crate) mod fixture;
 
 mod frame_names;
 mod info;
-mod lifecycle;
 mod listing;
 mod managed;
 mod modules;
@@ -57,6 +56,7 @@ pub use self::totals::{CountBy, OpenHandles, Totals};
 
 pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::info::trace_info;
-pub(crate) use self::lifecycle::UNKNOWN_LIFETIME_NS;
 pub(crate) use self::object_ref::FileContext;
+pub(crate) use handlescope_model::rules::UNKNOWN_LIFETIME_NS;
+
 pub use self::source::Source;

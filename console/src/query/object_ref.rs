@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use handlescope_model::rules;
 use handlescope_model::tables::TraceInfo;
 use handlescope_model::{Table, Trace};
 
@@ -10,7 +11,6 @@ use super::error::QueryError;
 use super::filters;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
 use super::info::trace_info;
-use super::lifecycle::lifetime_ns;
 use super::listing::Listing;
 use super::objects::ObjectTable;
 use super::selection::{Selected, Selection};
@@ -159,10 +159,9 @@ impl<'a> FileAnswer<'a> {
 
     /// The lifetime of an object before all filters; `None` when its creation or end is unknown.
     pub(crate) fn lifetime_ns(&self, listing: &Listing, selected: Selected) -> Option<i64> {
-        let objects = &self.file.objects;
-        let create = objects.create_event(selected.object())? as usize;
-        let end = objects.destroy_event(selected.object())? as usize;
-        lifetime_ns(Some(create), Some(end), listing.times())
+        let time = |event: Option<u32>| listing.time_ns(event? as usize);
+        let (object, objects) = (selected.object(), &self.file.objects);
+        rules::lifetime_ns(time(objects.create_event(object)), time(objects.destroy_event(object)))
     }
 
     /// Rows of the events of an object that are left, in time order.

@@ -14,7 +14,6 @@ use handlescope_extract::ExtractObserver;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::margin::draw_target;
-use crate::cancel::Cancel;
 
 /// While bytes are read.
 const READING: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta:>4}";
@@ -23,18 +22,17 @@ const READING: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {binary_bytes_p
 const WRITING: &str = "{prefix} {spinner} {msg} {elapsed}";
 
 /// A progress bar that goes away when it is dropped.
-pub(crate) struct Progress<'a> {
+pub(crate) struct Progress {
     bar: ProgressBar,
-    cancel: &'a Cancel,
 }
 
-impl<'a> Progress<'a> {
+impl Progress {
     /// A bar for one file, invisible unless somebody watches.
-    pub(crate) fn new(file: &Path, is_watched: bool, cancel: &'a Cancel) -> Progress<'a> {
+    pub(crate) fn new(file: &Path, is_watched: bool) -> Progress {
         let target = if is_watched { draw_target() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         bar.set_prefix(file.file_name().unwrap_or_default().to_string_lossy().into_owned());
-        Progress { bar, cancel }
+        Progress { bar }
     }
 
     fn style(&self, template: &str) {
@@ -44,11 +42,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-impl ExtractObserver for Progress<'_> {
-    fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
-    }
-
+impl ExtractObserver for Progress {
     fn on_started(&self, total_bytes: u64) {
         self.bar.set_length(total_bytes);
         self.style(READING);
@@ -65,7 +59,7 @@ impl ExtractObserver for Progress<'_> {
     }
 }
 
-impl Drop for Progress<'_> {
+impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

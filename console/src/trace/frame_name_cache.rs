@@ -1,9 +1,10 @@
 //! What is remembered of the names of a trace's frames.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use handlescope_extract::symbols::{FrameChain, ModuleIdentity};
+use handlescope_model::guard::lock;
 use handlescope_model::{ArchiveError, Trace};
 
 use super::stored_names::StoredNames;
@@ -44,9 +45,4 @@ impl FrameNameCache {
     pub fn has_served(&self, module: &ModuleIdentity) -> bool {
         lock(&self.served).contains(module)
     }
-}
-
-/// Every entry is whole as soon as it is there.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -105,23 +105,16 @@ pub(crate) fn write_archive(
 ) -> Result<u64, CommandError> {
     messages.wait("saving");
     let spinner = messages.spinner();
-    let written = save(trace, output, options, &Watch { cancel, spinner: &spinner });
+    let written = save(trace, output, options, &Watch(&spinner), cancel);
     spinner.stop();
     Ok(written?)
 }
 
 /// Shows beside the spinner what is written, and ends with the command.
-struct Watch<'a> {
-    cancel: &'a Cancel,
-    spinner: &'a Spinner,
-}
+struct Watch<'a>(&'a Spinner);
 
 impl ExtractObserver for Watch<'_> {
     fn on_phase(&self, name: &str) {
-        self.spinner.tell(format!("writing {}", Clean(name)));
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
+        self.0.tell(format!("writing {}", Clean(name)));
     }
 }

@@ -47,7 +47,7 @@ impl<'a> WatchedSymbols<'a> {
 
 impl FrameNames for WatchedSymbols<'_> {
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<u64>)]) -> Vec<Vec<FrameChain>> {
-        self.symbolizer.resolve_all(requests, self)
+        self.symbolizer.resolve_all(requests, self, self.cancel)
     }
 }
 
@@ -78,9 +78,5 @@ impl SymbolObserver for WatchedSymbols<'_> {
 
     fn resolved(&self, _module: &ModuleIdentity, done: usize, of: usize) {
         self.spinner.tell(format!("reading symbols, {done} of {of} modules done"));
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use handlescope_model::rules::{UNKNOWN_LIFETIME_NS, lifetime_ns};
 use handlescope_model::{ArchiveError, EventKind, Table, Trace};
 
 use crate::cancel::Cancel;
 use crate::cancel::Poll;
 use crate::filter::Filter;
 use crate::query::events::Events;
-use crate::query::lifecycle::{UNKNOWN_LIFETIME_NS, lifetime_ns};
 use crate::query::objects::ObjectTable;
 use crate::query::tables::TypeNames;
 use crate::query::{FileContext, QueryError};
@@ -102,9 +102,9 @@ fn by_name<'a>(filter: &Filter, trace: &Trace, cancel: &Cancel) -> Result<Test<'
 fn by_lifetime(range: SecondsRange, objects: &ObjectTable, times: I64s) -> Test<'_> {
     let range = range.nanoseconds();
     Box::new(move |object| {
-        let create = objects.create_event(object).map(|event| event as usize);
-        let end = objects.destroy_event(object).map(|event| event as usize);
-        let lifetime = lifetime_ns(create, end, times.values());
+        let time = |event: Option<u32>| times.get(event? as usize);
+        let (create, end) = (objects.create_event(object), objects.destroy_event(object));
+        let lifetime = lifetime_ns(time(create), time(end));
         range.contains(&lifetime.unwrap_or(UNKNOWN_LIFETIME_NS))
     })
 }

@@ -1,12 +1,12 @@
 //! Filters over processes: who created an object, and who had to do with it.
 
+use handlescope_model::rules::CREATING;
 use handlescope_model::{ArchiveError, EventKind, Table};
 
 use crate::cancel::Cancelled;
 use crate::filter::ProcessFilter;
 use crate::query::ObjectCriteria;
 use crate::query::events::Events;
-use crate::query::lifecycle::create_rank;
 use crate::query::selection::{Selected, Selection};
 use crate::query::tables::{ProcessInfo, ProcessList};
 use crate::query::{FileContext, QueryError};
@@ -81,7 +81,7 @@ impl<'f, 'a> CreatorFilter<'f, 'a> {
         selection.retain(self.file.cancel, |selected, _| {
             selected.create().is_some_and(|create| self.event_passes(create))
                 || self.file.objects.events(selected.object()).any(|event| {
-                    kinds.get(event).is_some_and(|&kind| create_rank(kind).is_some())
+                    kinds.get(event).is_some_and(|&kind| CREATING.contains_code(kind))
                         && self.event_passes(event)
                 })
                 || self.any_owner_passes(*selected)

@@ -72,8 +72,8 @@ pub(crate) fn imported(
     prepare_folder(&output)
         .map_err(|source| LoadError::NoCache { path: output.clone(), source })?;
     let summary = {
-        let progress = Progress::new(extract, messages.is_watched(), cancel);
-        import(extract, &output, limits(max_size), &progress)?
+        let progress = Progress::new(extract, messages.is_watched());
+        import(extract, &output, limits(max_size), &progress, cancel)?
     };
     remove_older(&folder, &name, &output);
     report::warn(extract, &summary, messages);

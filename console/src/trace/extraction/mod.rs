@@ -37,8 +37,8 @@ pub(crate) fn run(
     messages: &mut Messages<'_>,
 ) -> Result<ExtractSummary, ExtractError> {
     let summary = {
-        let progress = Progress::new(input, messages.is_watched(), cancel);
-        extract(input, output, options, &progress)?
+        let progress = Progress::new(input, messages.is_watched());
+        extract(input, output, options, &progress, cancel)?
     };
     report::warn(input, &summary, messages);
     Ok(summary)

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use super::Images;
 use crate::etl::Guid;
+use crate::kernel::Images;
 
 /// GUID, age and file name of a PDB.
 type Pdb = (Guid, u32, String);

@@ -1,12 +1,16 @@
 //! Image events (MOF class Image_Load).
 
-use super::bytes::utf16_bytes;
-use super::{Payload, hook};
 use crate::etl::{Event, EventId};
+use crate::payload::{Payload, utf16_bytes};
+
+pub(super) const LOAD: EventId = EventId::Hook(0x030a);
+pub(super) const UNLOAD: EventId = EventId::Hook(0x1402);
+pub(super) const RUNDOWN_START: EventId = EventId::Hook(0x1403);
+pub(super) const RUNDOWN_END: EventId = EventId::Hook(0x1404);
 
 /// What happened to an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ImageAction {
+pub(crate) enum ImageAction {
     /// It was mapped.
     Load,
     /// It was unmapped.
@@ -17,40 +21,34 @@ pub enum ImageAction {
 
 /// An image event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Image<'a> {
+pub(crate) struct Image<'a> {
     /// What happened.
-    pub action: ImageAction,
+    pub(crate) action: ImageAction,
     /// First address.
-    pub base: u64,
+    pub(crate) base: u64,
     /// Size of the mapping, bytes.
-    pub size: u64,
+    pub(crate) size: u64,
     /// Process id; 0 for kernel images.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// PE checksum.
-    pub checksum: u32,
+    pub(crate) checksum: u32,
     /// PE time stamp; 0 in most rundown records.
-    pub timestamp: u32,
+    pub(crate) timestamp: u32,
     /// Path, UTF-16 without terminator.
-    pub path: &'a [u8],
+    pub(crate) path: &'a [u8],
 }
 
 impl<'a> Image<'a> {
-    /// The action of a hook id, if it is one of an image event.
-    pub fn action(hook: u16) -> Option<ImageAction> {
-        match hook {
-            hook::IMAGE_LOAD => Some(ImageAction::Load),
-            hook::IMAGE_UNLOAD => Some(ImageAction::Unload),
-            hook::IMAGE_DC_START | hook::IMAGE_DC_END => Some(ImageAction::Rundown),
-            _ => None,
-        }
-    }
-
     /// Decodes the event: versions 2 and 3; version 1 lacks checksum to reserved fields, version 0
     /// also the process id (MOF classes Image_V0_Load, Image_V1_Load).
-    pub fn decode(event: &Event<'a>) -> Option<Self> {
-        let EventId::Hook(hook) = event.id else { return None };
-        let mut p = Payload::new(event.payload, event.pointer_size);
-        let action = Self::action(hook)?;
+    pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
+        let action = match event.id {
+            LOAD => ImageAction::Load,
+            UNLOAD => ImageAction::Unload,
+            RUNDOWN_START | RUNDOWN_END => ImageAction::Rundown,
+            _ => return None,
+        };
+        let mut p = Payload::of(event);
         let (base, size) = (p.pointer()?, p.pointer()?);
         let pid = if event.version >= 1 { p.u32()? } else { event.pid? };
         let (mut checksum, mut timestamp) = (0, 0);

@@ -2,31 +2,36 @@
 //!
 //! The merge of a trace inserts them after each image event, with that event's time stamp.
 
-use super::Payload;
-use crate::etl::{Event, Guid};
+use crate::etl::{Event, EventId, Guid};
+use crate::payload::Payload;
+
+/// Image identity records, inserted by the merge of a trace.
+pub const IDENTITY_GUID: Guid =
+    Guid::new(0xb3e6_75d7, 0x2554, 0x4f18, [0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde]);
+
+pub(super) const IMAGE_ID: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 0 };
+pub(super) const RSDS: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 36 };
+pub(super) const FILE_VERSION: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 64 };
 
 /// Opcode 0: which file an image is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImageId {
+pub(crate) struct ImageId {
     /// First address.
-    pub base: u64,
+    pub(crate) base: u64,
     /// Size of the image according to the file, bytes.
-    pub size: u64,
+    pub(crate) size: u64,
     /// Process id; 0 for kernel images.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// PE time stamp.
-    pub timestamp: u32,
+    pub(crate) timestamp: u32,
     /// Name in the version resource, often but not always a file name.
-    pub original_name: String,
+    pub(crate) original_name: String,
 }
 
 impl ImageId {
-    /// The opcode.
-    pub const OPCODE: u8 = 0;
-
     /// Decodes the record.
-    pub fn decode(event: &Event<'_>) -> Option<Self> {
-        let mut p = Payload::new(event.payload, event.pointer_size);
+    pub(crate) fn decode(event: &Event<'_>) -> Option<Self> {
+        let mut p = Payload::of(event);
         Some(Self {
             base: p.pointer()?,
             size: p.pointer()?,
@@ -39,26 +44,23 @@ impl ImageId {
 
 /// Opcode 36: which PDB belongs to an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rsds {
+pub(crate) struct Rsds {
     /// First address of the image.
-    pub base: u64,
+    pub(crate) base: u64,
     /// Process id; 0 for kernel images.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// GUID of the PDB.
-    pub guid: Guid,
+    pub(crate) guid: Guid,
     /// Age of the PDB.
-    pub age: u32,
+    pub(crate) age: u32,
     /// Name of the PDB, sometimes a full path.
-    pub pdb_name: String,
+    pub(crate) pdb_name: String,
 }
 
 impl Rsds {
-    /// The opcode; 37 is the same for managed code.
-    pub const OPCODE: u8 = 36;
-
     /// Decodes the record.
-    pub fn decode(event: &Event<'_>) -> Option<Self> {
-        let mut p = Payload::new(event.payload, event.pointer_size);
+    pub(crate) fn decode(event: &Event<'_>) -> Option<Self> {
+        let mut p = Payload::of(event);
         Some(Self {
             base: p.pointer()?,
             pid: p.u32()?,
@@ -73,26 +75,23 @@ impl Rsds {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileVersion {
     /// Size of the image, bytes.
-    pub size: u32,
+    pub(crate) size: u32,
     /// PE time stamp.
-    pub timestamp: u32,
+    pub(crate) timestamp: u32,
     /// What the file is.
-    pub description: String,
+    pub(crate) description: String,
     /// File version.
-    pub file_version: String,
+    pub(crate) file_version: String,
     /// Product it belongs to.
-    pub product_name: String,
+    pub(crate) product_name: String,
     /// Who made it.
-    pub company: String,
+    pub(crate) company: String,
 }
 
 impl FileVersion {
-    /// The opcode.
-    pub const OPCODE: u8 = 64;
-
     /// Decodes the record.
-    pub fn decode(event: &Event<'_>) -> Option<Self> {
-        let mut p = Payload::new(event.payload, event.pointer_size);
+    pub(crate) fn decode(event: &Event<'_>) -> Option<Self> {
+        let mut p = Payload::of(event);
         let (size, timestamp) = (p.u32()?, p.u32()?);
         let (_original_name, description, file_version) = (p.utf16(), p.utf16(), p.utf16());
         let (_binary_version, _language) = (p.utf16(), p.utf16());

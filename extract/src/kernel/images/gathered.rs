@@ -3,8 +3,13 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::etl::{Diagnostics, Guid, WarningKind};
-use crate::kernel::{FileVersion, Image, ImageAction, ImageId, Rsds, utf16_text};
+use handlescope_model::Table;
+
+use super::identity::{FILE_VERSION, FileVersion, IMAGE_ID, ImageId, RSDS, Rsds};
+use super::image::{Image, ImageAction, LOAD, RUNDOWN_END, RUNDOWN_START, UNLOAD};
+use crate::etl::{Event, EventId, Guid, WarningKind};
+use crate::payload::utf16_text;
+use crate::raw::{EventFamily, Shared};
 
 /// One mapping of one image, times raw.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,12 +99,48 @@ pub struct Images {
     orphans: u64,
 }
 
+impl EventFamily for Images {
+    const EVENTS: &'static [(EventId, &'static str)] = &[
+        (LOAD, "ImageLoad"),
+        (UNLOAD, "ImageUnload"),
+        (RUNDOWN_START, "ImageDCStart"),
+        (RUNDOWN_END, "ImageDCEnd"),
+        (IMAGE_ID, "ImageID"),
+        (RSDS, "DbgID_RSDS"),
+        (FILE_VERSION, "FileVersion"),
+    ];
+    const TABLES: &'static [Table] = &[Table::Modules, Table::ModuleLoads];
+
+    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+        match event.id {
+            IMAGE_ID => self.image_id(ImageId::decode(event)?, event.time),
+            RSDS => self.rsds(Rsds::decode(event)?, event.time),
+            FILE_VERSION => {
+                let version = FileVersion::decode(event)?;
+                self.versions.insert((version.size, version.timestamp), version);
+            }
+            _ => self.event(&Image::decode(event)?, event.time),
+        }
+        Some(())
+    }
+
+    /// Gives the identity records whose image event never came to other images of their place;
+    /// counts those of places without image.
+    fn finish(&mut self, shared: &mut Shared) {
+        let places: Vec<_> = self.early.keys().copied().collect();
+        for place in places {
+            self.settle(place);
+        }
+        shared.diagnostics.add(WarningKind::IdentityWithoutImage, self.orphans, None);
+    }
+}
+
 impl Images {
     /// Takes one image event.
     ///
     /// A load opens a mapping, an unload closes it; an image first seen in a rundown or unload has
     /// been there since before the trace.
-    pub fn event(&mut self, image: &Image<'_>, time: i64) {
+    pub(crate) fn event(&mut self, image: &Image<'_>, time: i64) {
         let place = (image.pid, image.base);
         let same_time = self.take_early(place, time);
         let row = match (image.action, self.live.get(&place)) {
@@ -127,28 +168,13 @@ impl Images {
     }
 
     /// Takes a record that says which file an image is.
-    pub fn image_id(&mut self, id: ImageId, time: i64) {
+    fn image_id(&mut self, id: ImageId, time: i64) {
         self.identity((id.pid, id.base), time, Identity::Id(id));
     }
 
     /// Takes a record that says which PDB an image has.
-    pub fn rsds(&mut self, rsds: Rsds, time: i64) {
+    fn rsds(&mut self, rsds: Rsds, time: i64) {
         self.identity((rsds.pid, rsds.base), time, Identity::Rsds(rsds));
-    }
-
-    /// Takes the version resource of a file.
-    pub fn file_version(&mut self, version: FileVersion) {
-        self.versions.insert((version.size, version.timestamp), version);
-    }
-
-    /// Gives the identity records whose image event never came to other images of their place;
-    /// counts those of places without image.
-    pub fn finish(&mut self, diagnostics: &mut Diagnostics) {
-        let places: Vec<_> = self.early.keys().copied().collect();
-        for place in places {
-            self.settle(place);
-        }
-        diagnostics.add(WarningKind::IdentityWithoutImage, self.orphans, None);
     }
 
     /// Gives a record to the image event of its own time, or lets it wait for one: merged traces
@@ -271,7 +297,7 @@ mod tests {
         images.event(&image(ImageAction::Rundown), 1);
         images.rsds(rsds(1), 5);
         images.rsds(rsds(2), 6);
-        images.finish(&mut Diagnostics::default());
+        images.finish(&mut Shared::default());
         assert_eq!(images.rows[0].file.pdb.as_ref().map(|pdb| pdb.1), Some(1));
     }
 
@@ -284,7 +310,7 @@ mod tests {
         images.event(&image(ImageAction::Load), 3);
         images.rsds(rsds, 9);
         images.event(&image(ImageAction::Rundown), 9);
-        images.finish(&mut Diagnostics::default());
+        images.finish(&mut Shared::default());
         let known: Vec<_> = images.rows.iter().map(|row| row.file.pdb.is_some()).collect();
         assert_eq!(known, [false, true]);
     }
@@ -308,8 +334,8 @@ mod tests {
         assert_eq!(images.rows[0].timestamp, 77);
         images.image_id(id(99), 2);
         assert_eq!(images.rows[0].timestamp, 77);
-        let mut diagnostics = Diagnostics::default();
-        images.finish(&mut diagnostics);
-        assert_eq!(diagnostics.of(WarningKind::IdentityWithoutImage), 1);
+        let mut shared = Shared::default();
+        images.finish(&mut shared);
+        assert_eq!(shared.diagnostics.of(WarningKind::IdentityWithoutImage), 1);
     }
 }

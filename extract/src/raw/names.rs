@@ -1,7 +1,7 @@
 //! Object names, each once.
 
 use crate::intern::ByteInterner;
-use crate::kernel::utf16_text;
+use crate::payload::utf16_text;
 
 /// Interns UTF-16 names without decoding them; id 0 is the empty name.
 pub struct NameInterner(ByteInterner);

@@ -1,7 +1,8 @@
 //! The trace header event (TRACE_LOGFILE_HEADER), the first event of every file.
 
-use super::{Payload, TimeZone};
-use crate::etl::{Clock, ClockKind, Event, Session};
+use super::bytes::Payload;
+use super::time_zone::TimeZone;
+use crate::etl::{Clock, ClockKind, Event, EventId, Session};
 
 /// What the trace header says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,9 +48,12 @@ pub struct TraceHeader {
 }
 
 impl TraceHeader {
-    /// Decodes the event with hook id 0.
+    /// The event that carries it.
+    pub const EVENT: EventId = EventId::Hook(0);
+
+    /// Decodes the payload of [`Self::EVENT`].
     pub fn decode(event: &Event<'_>) -> Option<Self> {
-        let mut p = Payload::new(event.payload, event.pointer_size);
+        let mut p = Payload::of(event);
         let buffer_size = p.u32()?;
         let version = [p.u8()?, p.u8()?, p.u8()?, p.u8()?];
         let os_build = p.u32()?;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::etl::Guid;
+use crate::etl::{Event, Guid};
 
 /// Reads fields one after the other; every read says `None` when the payload is too short.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +12,11 @@ pub struct Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
+    /// The payload of an event.
+    pub fn of(event: &Event<'a>) -> Self {
+        Self::new(event.payload, event.pointer_size)
+    }
+
     /// A payload with pointers of 4 or 8 bytes.
     pub fn new(bytes: &'a [u8], pointer_size: usize) -> Self {
         Self { rest: bytes, pointer_size }
@@ -105,14 +110,14 @@ impl<'a> Payload<'a> {
 }
 
 /// The bytes of UTF-16 text up to its terminator, for interning without decoding.
-pub(crate) fn utf16_bytes(rest: &[u8]) -> &[u8] {
+pub fn utf16_bytes(rest: &[u8]) -> &[u8] {
     let units = rest.chunks_exact(2);
     let end = units.clone().position(|pair| pair == [0, 0]).unwrap_or(units.len());
     &rest[..end * 2]
 }
 
 /// Text of such bytes.
-pub(crate) fn utf16_text(bytes: &[u8]) -> String {
+pub fn utf16_text(bytes: &[u8]) -> String {
     let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
