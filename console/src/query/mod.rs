@@ -5,9 +5,8 @@
 //! is a [`Selection`]: objects with the events that are left of them.
 
 mod call_stacks;
-mod columns;
+mod context;
 mod error;
-mod events;
 mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -23,6 +22,7 @@ mod poll;
 mod pretty_names;
 mod processes;
 mod selection;
+mod source;
 #[cfg(test)]
 mod stack_tests;
 mod stacks;
@@ -31,10 +31,6 @@ mod stored_names;
 mod symbols;
 mod tables;
 mod totals;
-
-use std::path::Path;
-
-use handlescope_model::Trace;
 
 pub use self::call_stacks::{FrameFigures, StackRow, StacksAnswer, call_stacks};
 pub use self::error::QueryError;
@@ -46,6 +42,7 @@ pub use self::object_ref::{FileAnswer, ObjectRefAnswer, count_by, object_ref};
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ProcessAnswer, processes};
 pub use self::selection::{EventMask, Selected, Selection};
+pub use self::source::Source;
 pub use self::stats::{StatsAnswer, stats};
 pub use self::stored_names::{AllNames, all_names};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
@@ -54,19 +51,5 @@ pub use self::totals::{CountBy, OpenHandles, Totals};
 
 pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::info::trace_info;
-pub(crate) use self::object_ref::FileContext;
 pub(crate) use self::poll::Poll;
 pub(crate) use handlescope_model::rules::UNKNOWN_LIFETIME_NS;
-
-/// A loaded trace.
-#[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
-    /// The file as it was named when it was loaded.
-    pub path: &'a Path,
-    /// Its number in the session, whatever other files are asked with it.
-    pub index: usize,
-    /// Its tables.
-    pub trace: &'a Trace,
-    /// The names of its frames that were found so far.
-    pub frames: &'a FrameMemory,
-}

@@ -5,27 +5,26 @@ use std::sync::Arc;
 
 use handlescope_extract::symbols::{FrameChain, ResolvedFrame};
 use handlescope_model::tables::{Symbol, Symbols};
-use handlescope_model::{ArchiveError, FrameIdx, Table, Trace};
+use handlescope_model::{ArchiveError, FrameIdx, Trace};
 
-use super::columns::{Texts, U32s, U64s};
+use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames, ModuleFrames};
-use super::{QueryError, Source};
+use super::source::Source;
 use crate::cancel::Cancel;
 
 /// Names by row of the frames table.
 #[derive(Debug, Default)]
-pub(crate) struct StoredNames(HashMap<u32, FrameChain>);
+pub(crate) struct StoredNames(HashMap<FrameIdx, FrameChain>);
 
 impl StoredNames {
     pub(crate) fn load(trace: &Trace) -> Result<StoredNames, ArchiveError> {
-        let u32s = |name| U32s::load(trace, Table::Symbols, name);
-        let texts = |name| Texts::load(trace, Table::Symbols, name);
-        let (frame, depth, line) = (u32s("frame")?, u32s("depth")?, u32s("line")?);
-        let (function, file) = (texts("function")?, texts("file")?);
-        let offset = U64s::load(trace, Table::Symbols, "offset")?;
+        let frame = trace.values(Symbols::frame)?;
+        let (depth, line) = (trace.values(Symbols::depth)?, trace.values(Symbols::line)?);
+        let (function, file) = (trace.values(Symbols::function)?, trace.values(Symbols::file)?);
+        let offset = trace.values(Symbols::offset)?;
         let mut shared = SharedTexts::default();
-        let mut chains: HashMap<u32, Vec<(u32, ResolvedFrame)>> = HashMap::new();
-        for (row, &owner) in frame.values().iter().enumerate() {
+        let mut chains: HashMap<FrameIdx, Vec<(u32, ResolvedFrame)>> = HashMap::new();
+        for (row, owner) in frame.range(0..frame.len()).enumerate() {
             let depth = depth.get(row).unwrap_or_default();
             let named = ResolvedFrame {
                 function: shared.get(function.text(row)),
@@ -44,11 +43,11 @@ impl StoredNames {
         Ok(StoredNames(chains.collect()))
     }
 
-    pub(crate) fn get(&self, frame: u32) -> Option<&FrameChain> {
+    pub(crate) fn get(&self, frame: FrameIdx) -> Option<&FrameChain> {
         self.0.get(&frame)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &FrameChain)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FrameIdx, &FrameChain)> {
         self.0.iter().map(|(&frame, chain)| (frame, chain))
     }
 }
@@ -89,7 +88,7 @@ pub fn all_names(
     for (frame, chain) in frames.named().all() {
         for (depth, named) in (0_u32..).zip(chain.iter().rev()) {
             table.push(Symbol {
-                frame: FrameIdx(frame),
+                frame,
                 depth,
                 function: named.function.to_string(),
                 offset: frames.place(frame).map(|_| named.offset),

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use handlescope_extract::symbols::{ModuleIdentity, ModuleReport, Outcome};
 
+use super::error::QueryError;
 use super::frame_names::{Frames, ModuleFrames, SymbolReports};
-use super::{QueryError, Source};
+use super::source::Source;
 use crate::cancel::Cancel;
 use crate::command::SymbolsArgs;
 

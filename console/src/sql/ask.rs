@@ -4,7 +4,7 @@ use std::io::Write;
 
 use indicatif::HumanCount;
 
-use super::sql;
+use super::answer::sql;
 use crate::{
     cancel::{Cancel, Cancelled},
     command::{CsvTarget, DisplayArgs, SqlArgs},

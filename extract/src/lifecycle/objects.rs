@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use handlescope_model::FILE_MAPPING_TYPE;
+use handlescope_model::{FILE_MAPPING_TYPE, TypeId};
 
 use super::owners::event_pid;
 use super::{EventOwners, NONE};
@@ -22,7 +22,7 @@ pub struct ObjectRow {
     /// Kernel address; for a view `base | pid << 42`, as ETWAnalyzer prints it.
     pub pointer: u64,
     /// Type id.
-    pub type_id: u32,
+    pub type_id: TypeId,
     /// First name, 0 for none.
     pub name: u32,
     opened: u32,
@@ -102,7 +102,7 @@ impl Objects {
     ) -> Result<u32, WarningKind> {
         let address = events.object[row];
         let key = (KERNEL, address);
-        let type_id = u32::from(events.type_id[row]);
+        let type_id = TypeId(events.type_id[row].into());
         match events.kind[row] {
             RawKind::Create | RawKind::Duplicate => {
                 let object = self.open_or_new(key, address, type_id);
@@ -163,7 +163,7 @@ impl Objects {
         Ok(object)
     }
 
-    fn open_or_new(&mut self, key: Key, pointer: u64, type_id: u32) -> u32 {
+    fn open_or_new(&mut self, key: Key, pointer: u64, type_id: TypeId) -> u32 {
         let rows = &mut self.rows;
         *self.open.entry(key).or_insert_with(|| {
             rows.push(ObjectRow {

@@ -11,8 +11,9 @@ mod event;
 mod object;
 mod process;
 
+use super::context::FileContext;
+use super::error::QueryError;
 use super::selection::{Selected, Selection};
-use super::{FileContext, QueryError};
 use crate::command::ObjectRefArgs;
 use crate::filter::Filter;
 
