@@ -4,11 +4,11 @@
 //! once for each distinct name, type, process or frame, never once for each event. What it finds
 //! is a [`Selection`]: objects with the events that are left of them.
 
+mod all_names;
 mod call_stacks;
+mod context;
 mod criteria;
-
 mod error;
-mod events;
 mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -20,8 +20,6 @@ mod managed;
 mod modules;
 mod object_ref;
 mod objects;
-
-mod all_names;
 mod pretty_names;
 mod processes;
 mod selection;
@@ -49,6 +47,7 @@ pub use self::object_ref::{FileAnswer, ObjectRefAnswer, count_by, object_ref};
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ProcessAnswer, processes};
 pub use self::selection::{EventMask, Selected, Selection};
+pub use self::source::Source;
 pub use self::stats::{StatsAnswer, stats};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
@@ -56,7 +55,4 @@ pub use self::totals::{CountBy, OpenHandles, Totals};
 
 pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::info::trace_info;
-pub(crate) use self::object_ref::FileContext;
 pub(crate) use handlescope_model::rules::UNKNOWN_LIFETIME_NS;
-
-pub use self::source::Source;

@@ -7,7 +7,7 @@
 //! ETWAnalyzer passes over members that it does not know, and leaves them out when it writes a file
 //! again; then the file is read as one of its own.
 
-use handlescope_model::ProcessIdx;
+use handlescope_model::{ProcessIdx, TypeId};
 use serde::{Deserialize, Serialize};
 
 /// The member of a part that holds our tables.
@@ -25,6 +25,6 @@ pub(super) struct OwnStartHandle {
     pub(super) process: Option<ProcessIdx>,
     pub(super) pid: u32,
     pub(super) handle: u64,
-    pub(super) type_id: u32,
+    pub(super) type_id: TypeId,
     pub(super) name: Option<String>,
 }

@@ -2,6 +2,7 @@
 
 use std::hash::BuildHasher;
 
+use handlescope_model::FrameIdx;
 use handlescope_model::tables::Stacks;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
@@ -178,7 +179,8 @@ impl StackTable {
     /// The stacks table.
     pub fn into_table(self) -> Stacks {
         let lists = &self.lists;
-        Stacks { frames: lists.stacks.iter().map(|list| lists.get(*list).to_vec()).collect() }
+        let stack = |list: &u32| lists.get(*list).iter().copied().map(FrameIdx).collect();
+        Stacks { frames: lists.stacks.iter().map(stack).collect() }
     }
 }
 
@@ -273,7 +275,7 @@ mod tests {
         let first = resolver.stack([kernel, in_7], &[], 7, 50);
         assert_eq!(resolver.stack([kernel, in_8], &[], 8, 50), first);
         assert_eq!(resolver.stack([kernel, in_7], &[], 7, 60), first);
-        assert_eq!(table.into_table().frames, [[0, 1]]);
+        assert_eq!(table.into_table().frames, [[FrameIdx(0), FrameIdx(1)]]);
     }
 
     #[test]

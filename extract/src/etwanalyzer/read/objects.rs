@@ -5,7 +5,8 @@ use handlescope_model::rules::{
 };
 use handlescope_model::tables::{Event, Events, ExistingHandle, ExistingHandles, Object, Objects};
 use handlescope_model::{
-    EventIdx, EventKind, FILE_MAPPING_TYPE, NameIdx, ObjectIdx, ProcessIdx, StackIdx, sentinel,
+    EventIdx, EventKind, ExistingIdx, FILE_MAPPING_TYPE, NameIdx, ObjectIdx, ProcessIdx, RowCount,
+    StackIdx, TypeId, sentinel,
 };
 
 use super::super::lists::List;
@@ -137,7 +138,7 @@ impl ObjectRows<'_, '_> {
         reorder(&mut record.events, &record.order);
         let object = ObjectIdx(self.objects.rows() as u32);
         let first_event = self.events.rows() as u32;
-        let first_existing = self.existing.rows() as u32;
+        let first_existing = ExistingIdx(self.existing.rows() as u32);
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.owners.clear();
         scratch.owners.extend(record.events.iter().map(|event| self.owners(event)));
@@ -160,12 +161,12 @@ impl ObjectRows<'_, '_> {
             record.events.iter().any(|event| matches!(event.list, List::Map | List::Unmap));
         self.objects.part().push(Object {
             pointer: record.pointer,
-            type_id: record.type_id.unwrap_or(if is_view { FILE_MAPPING_TYPE } else { 0 }),
+            type_id: record.type_id.unwrap_or(if is_view { FILE_MAPPING_TYPE } else { TypeId(0) }),
             name: record.name.as_deref().and_then(|name| self.names.row(name)),
             first_event: EventIdx(first_event),
-            event_count: record.events.len() as u32,
+            event_count: RowCount::new(record.events.len() as u32),
             first_existing,
-            existing_count: record.existing.len() as u32,
+            existing_count: RowCount::new(record.existing.len() as u32),
             create_event: derived.create.map(|at| EventIdx(first_event + at)),
             destroy_event: derived.destroy.map(|at| EventIdx(first_event + at)),
             is_multiprocess: derived.is_multiprocess,

@@ -57,7 +57,7 @@ pub(super) fn index(process: Option<ProcessIdx>) -> i64 {
 
 impl EventJson {
     pub(super) fn new(event: &Event, context: Context<'_>) -> Self {
-        let (stack_idx, stack_row) = context.stacks.number(event.stack.map(|stack| stack.0));
+        let (stack_idx, stack_row) = context.stacks.number(event.stack);
         let common = Self {
             time_ns: event.time_ns,
             stack_idx,

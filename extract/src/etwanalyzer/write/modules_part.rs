@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use handlescope_model::TableRows;
 use handlescope_model::tables::{Frames, Module, ModuleLoads, Modules, Symbols};
+use handlescope_model::{FrameIdx, TableRows};
 use serde::Serialize;
 
 use super::super::words::NO_VERSION;
@@ -165,8 +165,8 @@ fn processes_by_module(count: usize, loads: &ModuleLoads, system: usize) -> Vec<
 /// from symbols nobody had some, so that the others lack them, too; else those are taken to be there.
 fn unresolved(modules: &Modules, frames: &Frames, symbols: &Symbols) -> BTreeSet<usize> {
     let mut is_named: BTreeMap<usize, bool> = BTreeMap::new();
-    let named: BTreeSet<u32> = symbols.frame.iter().map(|frame| frame.0).collect();
-    for (row, frame) in (0_u32..).zip(frames.rows()) {
+    let named: BTreeSet<FrameIdx> = symbols.frame.iter().copied().collect();
+    for (row, frame) in (0..).map(FrameIdx).zip(frames.rows()) {
         // Managed methods have their names from the runtime.
         if let (Some(module), Some(_), None) = (frame.module, frame.rva, frame.method) {
             *is_named.entry(module.row()).or_default() |= named.contains(&row);
