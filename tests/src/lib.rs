@@ -16,6 +16,7 @@
 //! * [`foreign`]: extracts of ETWAnalyzer,
 //! * [`binary`]: the program itself, in a pipe,
 //! * [`symbol_server`]: a server of PDBs, good or bad,
+//! * [`source`]: the modules of the crates, for rules about them,
 //! * `terminal`: the program in a terminal (on Unix).
 //!
 //! Mistakes of a test author (an event larger than a buffer, for example) panic.
@@ -32,6 +33,7 @@ pub mod header;
 pub mod payload;
 pub mod rng;
 pub mod scenario;
+pub mod source;
 pub mod symbol_server;
 #[cfg(unix)]
 pub mod terminal;
