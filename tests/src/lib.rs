@@ -11,7 +11,7 @@
 //! * [`scenario`]: processes, modules, handles and stacks stated in nanoseconds,
 //! * [`bench`](mod@bench): large traces written in bounded memory, with the counts to expect,
 //! * [`corrupt`]: repeatable damage,
-//! * [`data`]: the published traces, when they are there,
+//! * [`data`]: the published traces, for tests that are marked [`needs_data`],
 //! * [`containers`]: archives with traces,
 //! * [`foreign`]: extracts of ETWAnalyzer,
 //! * [`binary`]: the program itself, in a pipe,
@@ -20,6 +20,8 @@
 //! * `terminal`: the program in a terminal (on Unix).
 //!
 //! Mistakes of a test author (an event larger than a buffer, for example) panic.
+
+pub use handlescope_needs::{needs_data, needs_duckdb, needs_linker};
 
 pub mod bench;
 pub mod binary;

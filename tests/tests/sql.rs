@@ -5,6 +5,7 @@ use std::fs;
 
 use handlescope_tests::binary::{Shell, handlescope, run_script, sample_symbols};
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
 use serde_json::{Deserializer, Value};
 
 /// The documents that a script prints.
@@ -74,11 +75,12 @@ const QUESTIONS: &str = "\
 .sql SELECT count(*) AS n FROM leaks -json
 ";
 
+#[needs_data]
 #[test]
 fn handles_and_leaks_are_those_of_dump_object_ref() {
     let traces = ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
     for name in traces {
-        let Some(trace) = SharedTrace::open(&format!("synthetic/{name}")) else { return };
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let (home, pdbs) = (tempfile::tempdir().unwrap(), trace.pdbs());
         fs::copy(trace.etl(), home.path().join("trace.etl")).unwrap();
         let mut command = handlescope(home.path());

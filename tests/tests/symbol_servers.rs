@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use handlescope_tests::binary::{Run, Shell, run_over, sample_symbols};
 use handlescope_tests::bytes::Guid;
+use handlescope_tests::needs_linker;
 use handlescope_tests::scenario::TraceBuilder;
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
 use serde_json::Value;
@@ -193,20 +194,16 @@ unsigned Cache::open(volatile unsigned *p) {
 }
 ";
 
-/// Compiles and links `m.dll` with its `m.pdb`; `None` where the tools are not installed.
-fn link(folder: &Path) -> Option<()> {
+/// Compiles and links `m.dll` with its `m.pdb`.
+fn link(folder: &Path) {
     fs::write(folder.join("m.cpp"), INLINED).unwrap();
     let compile = "--target=x86_64-pc-windows-msvc -O1 -g -gcodeview -c m.cpp -o m.obj";
     let link = "/nologo /nodefaultlib /dll /noentry /debug /opt:noref /out:m.dll /pdb:m.pdb m.obj";
     for (program, arguments) in [("clang++", compile), ("lld-link", link)] {
         let mut command = Command::new(program);
-        let Ok(status) = command.args(arguments.split(' ')).current_dir(folder).status() else {
-            eprintln!("skipped: {program} is not installed");
-            return None;
-        };
-        assert!(status.success(), "{program}");
+        let status = command.args(arguments.split(' ')).current_dir(folder).status();
+        assert!(status.unwrap().success(), "{program}");
     }
-    Some(())
 }
 
 /// GUID and age in the RSDS record of an image.
@@ -219,13 +216,12 @@ fn identity(image: &[u8]) -> (Guid, u32) {
     (Guid::new(halves | u128::from(rest)), number(at + 20))
 }
 
+#[needs_linker]
 #[test]
 fn inlined_functions_of_a_fresh_pdb_have_frames_and_lines_of_their_own() {
     const BASE: u64 = 0x7FF6_0000_0000;
     let folder = tempfile::tempdir().unwrap();
-    if link(folder.path()).is_none() {
-        return;
-    }
+    link(folder.path());
     let (guid, age) = identity(&fs::read(folder.path().join("m.dll")).unwrap());
     let mut trace = TraceBuilder::new();
     trace.process(700, "app.exe");
