@@ -144,13 +144,13 @@ fn all_stacks_of_the_sample_hold_those_of_its_handle_events() {
     let shell = Shell::new();
     let count = |shell: &Shell| {
         let run = shell.run(&["Extract/leaky.json7z", "-c", ".dump Stack -json"]).ok();
-        let is_told = run.stderr.contains("extract with -stacks all");
+        let is_noted = run.stderr.contains("extract with -stacks all");
         let document: Value =
             Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap();
         let events =
             array(&document["stacks"]).iter().map(|stack| stack["count"].as_u64().unwrap());
         let has_every_stack = document["has_every_stack"] == true;
-        assert_ne!(is_told, has_every_stack);
+        assert_ne!(is_noted, has_every_stack);
         (has_every_stack, events.sum::<u64>())
     };
     let _ = shell.run(&["extract", "leaky.etl"]).ok();

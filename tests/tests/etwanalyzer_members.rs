@@ -6,8 +6,8 @@
 //! * numbers of processes and stacks, which are in the order of each program; they are compared by
 //!   what they stand for;
 //! * line ends of stacks: CR LF is only for those who want the very bytes;
-//! * `Name` is absent where it would be empty: no table tells an empty name from none;
-//! * `MiscInfo`: nobody fills it but the published extracts;
+//! * `Name` is absent where it would be empty: tables do not distinguish an empty name from none;
+//! * `MiscInfo`: only the published extracts fill it;
 //! * facts that are not in the trace: computer, memory, names of processors, folders as drive letters,
 //!   texts of versions; other kinds of data than handles; seconds of the boot;
 //! * members of our own, which are listed here.
@@ -188,7 +188,7 @@ fn processes_and_session_are_the_same() {
         }
         let header = |extract: &Extract| {
             let mut header = extract.main["TraceHeader"].clone();
-            // With and without a blank behind the comma.
+            // With and without a space behind the comma.
             header["LogFileMode"] =
                 header["LogFileMode"].as_str().unwrap().replace(", ", ",").into();
             header

@@ -1,5 +1,5 @@
 //! The four published real traces through the program's JSON: what `.dump Stats`, `Process` and
-//! `Module` say equals the known answers.
+//! `Module` print equals the known answers.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -40,7 +40,7 @@ fn array(value: &Value) -> &[Value] {
 
 #[needs_data]
 #[test]
-fn stats_tell_the_header_and_count_every_kind_of_event() {
+fn stats_show_the_header_and_count_every_kind_of_event() {
     for_each_trace("Stats", |name, document, expected| {
         let stats = &document["files"][0];
         let header = &expected["header"];

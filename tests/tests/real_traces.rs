@@ -1,4 +1,4 @@
-//! The four published real traces: everything the reader tells of them equals their known answers.
+//! The four published real traces: everything the reader finds in them equals their known answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

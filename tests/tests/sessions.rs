@@ -53,18 +53,18 @@ impl Session {
 
     /// The transcript of a session.
     fn transcript(&self, arguments: &str, script: &str) -> String {
-        self.told(arguments, script, &self.run(arguments, script))
+        self.text(arguments, script, &self.run(arguments, script))
     }
 
     /// The transcript of one command line without options in front and without input.
     fn one_shot(&self, arguments: &str) -> String {
         let mut command = handlescope(self.home.path());
         command.env("TZ", "UTC").args(arguments.split_whitespace());
-        self.told(arguments, "", &run_script(&mut command, ""))
+        self.text(arguments, "", &run_script(&mut command, ""))
     }
 
     /// What was typed, and what came of it.
-    fn told(&self, arguments: &str, script: &str, run: &Run) -> String {
+    fn text(&self, arguments: &str, script: &str, run: &Run) -> String {
         let mut text = format!("$ handlescope {arguments}").trim_end().to_owned() + "\n";
         for line in script.lines() {
             writeln!(text, "> {line}").unwrap();

@@ -1,4 +1,4 @@
-//! Symbols from servers, through the program: what is there is found and kept, what is not is told,
+//! Symbols from servers, through the program: what is there is found and kept, what is not is reported,
 //! and no server makes it wait or write where it should not.
 
 use std::fs;
@@ -68,7 +68,7 @@ fn symbols_are_downloaded_once_and_kept_for_every_session() {
 }
 
 #[test]
-fn what_a_server_does_wrong_is_told_and_nothing_of_it_is_kept() {
+fn what_a_server_does_wrong_is_reported_and_nothing_of_it_is_kept() {
     let other = "kernel32.pdb/2B106654F53474234C4C44205044422E1/kernel32.pdb";
     let other = fs::read(sample_symbols().join(other)).expect("a PDB of the sample");
     let cases: [(Answer, &str, &str); 5] = [
@@ -83,8 +83,8 @@ fn what_a_server_does_wrong_is_told_and_nothing_of_it_is_kept() {
         let server = SymbolServer::start(move |_| sent.clone());
         let found = leaky(&shell, &server.url);
         assert_eq!(found["status"], "not_found", "{answer:?}: {found}");
-        let told = found[field].to_string();
-        assert!(told.len() > 2 && told.contains(reason), "{reason}: {found}");
+        let reported = found[field].to_string();
+        assert!(reported.len() > 2 && reported.contains(reason), "{reason}: {found}");
         let kept = files(&shell.path("cache"));
         assert!(!kept.iter().any(|file| file.ends_with(".pdb")), "{reason}: {kept:?}");
         let text = ask(&shell, &server.url, &[STACK]);

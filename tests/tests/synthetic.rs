@@ -24,7 +24,7 @@ enum Asked {
     Extract,
     /// What this program writes for ETWAnalyzer, without the tables beside it.
     Written,
-    /// The same without the tables within, so that only the format of ETWAnalyzer tells.
+    /// The same without the tables within, so that only the format of ETWAnalyzer is left.
     Bare,
 }
 
@@ -328,7 +328,7 @@ fn processes_are_those_of_the_script() {
 fn event_counts_and_the_session_are_those_of_the_script() {
     for_each_case(|name, case, asked| {
         if matches!(asked, Asked::Extract | Asked::Bare) {
-            // They have neither the clock nor the counts of what is no handle event.
+            // They have neither the clock nor the counts of other events than handle events.
             return;
         }
         let documents = case.documents(asked, ".dump Stats -json\n");

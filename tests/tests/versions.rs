@@ -43,7 +43,7 @@ fn modules_stand_under_the_processes_that_loaded_them_with_product_and_descripti
 
 #[needs_data]
 #[test]
-fn the_real_trace_s_version_resources_are_told() {
+fn the_real_trace_s_version_resources_are_printed() {
     let trace = SharedTrace::open("real/slow-ppt-2011");
     let text = printed(trace.etl(), ".dump Version -Dll explorer.exe");
     let lines: Vec<&str> = text.lines().collect();
