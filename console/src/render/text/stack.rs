@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use console::measure_text_width;
 
-use super::clean::Clean;
 use crate::query::{FrameView, ModuleBases, NamedFrames};
+use crate::terminal::Clean;
 
 /// How stacks are shown.
 pub(in crate::render) struct StackStyle<'a> {
