@@ -93,7 +93,7 @@ fn an_unknown_lifetime_is_null_and_says_whether_it_lacks_a_beginning_or_an_end()
 }
 
 #[test]
-fn a_close_without_object_is_counted_and_told() {
+fn a_close_without_object_is_counted_and_reported() {
     let mut trace = trace();
     trace.handle_rundown_start(700, OBJECT, 4, EVENT, "old");
     trace.close_handle(MS, (700, 1), OBJECT, 4, EVENT, "old");
@@ -147,7 +147,7 @@ fn the_close_of_a_reused_address_goes_to_the_object_that_is_there() {
 }
 
 #[test]
-fn what_comes_after_the_last_close_is_counted_and_told() {
+fn what_comes_after_the_last_close_is_counted_and_reported() {
     let mut trace = trace();
     trace.create_object(MS, (700, 1), OBJECT, EVENT);
     trace.create_handle(MS + 1000, (700, 1), OBJECT, 4, EVENT);
