@@ -4,12 +4,14 @@
 //! once for each distinct name, type, process or frame, never once for each event. What it finds
 //! is a [`Selection`]: objects with the events that are left of them.
 
+mod all_names;
 mod call_stacks;
 mod context;
 mod error;
 mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod frame_figures;
 mod frame_memory;
 mod frame_names;
 mod info;
@@ -32,8 +34,10 @@ mod symbols;
 mod tables;
 mod totals;
 
-pub use self::call_stacks::{FrameFigures, StackRow, StacksAnswer, call_stacks};
+pub use self::all_names::{AllNames, all_names};
+pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::error::QueryError;
+pub use self::frame_figures::FrameFigures;
 pub use self::frame_memory::FrameMemory;
 pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
@@ -44,7 +48,6 @@ pub use self::processes::{ProcessAnswer, processes};
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;
 pub use self::stats::{StatsAnswer, stats};
-pub use self::stored_names::{AllNames, all_names};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::{CountBy, OpenHandles, Totals};
