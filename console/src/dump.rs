@@ -2,18 +2,7 @@
 
 use std::io::Write;
 
-use crate::{
-    cancel::{Cancel, Cancelled},
-    command::{DisplayArgs, Dump, JsonMode},
-    error::CommandError,
-    file_filter::{self, files_of},
-    messages::Messages,
-    query::{self, Source},
-    render,
-    screen::Screen,
-    session::{LoadedTrace, Session},
-    symbols::WatchedSymbols,
-};
+use crate::{render, cancel::{Cancel, Cancelled}, command::Dump, commands::CommandError, query::{self, Source}, settings::DisplayArgs, symbols::WatchedSymbols, terminal::{Messages, Screen}, trace::{LoadedTrace, Session, chosen::{self, files_of}}, values::JsonMode};
 
 /// Answers a `.dump`: results, and nothing else, go to `out`, in the manner of `screen`.
 ///

@@ -1,4 +1,4 @@
-//! The names of all frames of a trace, from symbols and from its extract.
+//! The names of all frames of a trace, to be stored in its extract.
 
 use handlescope_model::tables::{Symbol, Symbols};
 
@@ -7,7 +7,7 @@ use super::frame_names::{FrameNames, Frames, ModuleFrames};
 use super::source::Source;
 use crate::cancel::Cancel;
 
-/// The names of all frames of a trace, to be stored in its extract.
+/// The names of all frames of a trace, and how many were found.
 pub struct AllNames {
     /// Frames whose names come from symbols.
     pub frames: usize,

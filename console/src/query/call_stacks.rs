@@ -11,12 +11,12 @@ use super::error::QueryError;
 use super::frame_figures::FrameFigures;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
 use super::info::trace_info;
-use super::poll::Poll;
 use super::source::Source;
 use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
-use crate::command::{JsonMode, StackArgs};
+use crate::cancel::Poll;
+use crate::query::StackCriteria;
 
 /// The stacks of one trace.
 pub struct StacksAnswer<'a> {
@@ -60,7 +60,7 @@ pub struct StackRow {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn call_stacks<'a>(
     sources: &[Source<'a>],
-    args: &StackArgs,
+    args: &StackCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
@@ -98,7 +98,7 @@ impl Recorded {
 impl<'a> StacksAnswer<'a> {
     fn new(
         source: &Source<'a>,
-        args: &StackArgs,
+        args: &StackCriteria,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
@@ -126,7 +126,7 @@ impl<'a> StacksAnswer<'a> {
             rows = rows.into_iter().skip(top.skip).take(top.take).collect();
         }
         let shown = rows.iter().map(|row| row.stack);
-        if args.stacks.show || args.json != JsonMode::Off {
+        if args.stacks.show || args.for_programs {
             frames.resolve(shown)?;
         } else {
             frames.resolve_innermost(shown)?;
@@ -159,7 +159,7 @@ impl<'a> StacksAnswer<'a> {
 fn counted(
     recorded: &Recorded,
     processes: &ProcessList,
-    args: &StackArgs,
+    args: &StackCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<StackRow>, QueryError> {
     let mut poll = Poll::new(cancel);

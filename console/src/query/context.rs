@@ -4,13 +4,13 @@ use std::path::Path;
 
 use handlescope_model::Trace;
 
+use super::criteria::ObjectCriteria;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
 use super::objects::ObjectTable;
 use super::source::Source;
 use super::tables::{ProcessList, TypeNames};
 use crate::cancel::Cancel;
-use crate::command::ObjectRefArgs;
 
 /// The tables of a trace that every part of a query needs.
 pub(crate) struct FileContext<'a> {
@@ -28,7 +28,7 @@ pub(crate) struct FileContext<'a> {
 impl<'a> FileContext<'a> {
     pub(super) fn load(
         source: &'a Source<'a>,
-        args: &ObjectRefArgs,
+        args: &ObjectCriteria,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
@@ -48,7 +48,7 @@ impl<'a> FileContext<'a> {
     }
 }
 
-fn needs_frames(args: &ObjectRefArgs) -> bool {
+fn needs_frames(args: &ObjectCriteria) -> bool {
     let filters = [&args.stack_filter, &args.create_stack, &args.destroy_stack];
     args.stacks.show || filters.into_iter().any(Option::is_some)
 }

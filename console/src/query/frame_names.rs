@@ -13,10 +13,10 @@ use handlescope_model::{
 };
 
 use super::frame_figures::FrameFigures;
-use super::frame_memory::FrameMemory;
 use super::managed::{ManagedMethod, UNKNOWN_ASSEMBLY};
-use super::stored_names::StoredNames;
 use crate::cancel::{Cancel, Cancelled};
+use crate::trace::FrameNameCache;
+use crate::trace::StoredNames;
 
 /// What a frame outside of all modules is called.
 const UNKNOWN_METHOD: &str = "<UnknownMethod>";
@@ -44,7 +44,7 @@ pub(crate) struct Frames<'a> {
     modules: Vec<ModuleIdentity>,
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
-    memory: &'a FrameMemory,
+    memory: &'a FrameNameCache,
     stored: &'a StoredNames,
     cancel: &'a Cancel,
 }
@@ -53,7 +53,7 @@ impl<'a> Frames<'a> {
     pub(crate) fn load(
         trace: &Trace,
         names: &'a dyn FrameNames,
-        memory: &'a FrameMemory,
+        memory: &'a FrameNameCache,
         cancel: &'a Cancel,
     ) -> Result<Self, ArchiveError> {
         Ok(Self {

@@ -8,10 +8,10 @@ use handlescope_model::{
 };
 
 use super::context::FileContext;
-use super::poll::Poll;
 use super::selection::{Selected, Selection};
 use super::stacks::StackSet;
 use crate::cancel::Cancelled;
+use crate::cancel::Poll;
 
 /// The columns that printing needs.
 pub struct Listing {

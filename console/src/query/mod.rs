@@ -7,12 +7,12 @@
 mod all_names;
 mod call_stacks;
 mod context;
+mod criteria;
 mod error;
 mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod frame_figures;
-mod frame_memory;
 mod frame_names;
 mod info;
 mod listing;
@@ -20,7 +20,6 @@ mod managed;
 mod modules;
 mod object_ref;
 mod objects;
-mod poll;
 mod pretty_names;
 mod processes;
 mod selection;
@@ -29,16 +28,18 @@ mod source;
 mod stack_tests;
 mod stacks;
 mod stats;
-mod stored_names;
 mod symbols;
 mod tables;
 mod totals;
 
 pub use self::all_names::{AllNames, all_names};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
+pub use self::criteria::{
+    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ShowTotal, StackCriteria,
+    SymbolsCriteria,
+};
 pub use self::error::QueryError;
 pub use self::frame_figures::FrameFigures;
-pub use self::frame_memory::FrameMemory;
 pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
@@ -54,5 +55,4 @@ pub use self::totals::{CountBy, OpenHandles, Totals};
 
 pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::info::trace_info;
-pub(crate) use self::poll::Poll;
 pub(crate) use handlescope_model::rules::UNKNOWN_LIFETIME_NS;

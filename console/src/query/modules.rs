@@ -8,12 +8,12 @@ use handlescope_model::{ProcessIdx, TableRows};
 
 use super::error::QueryError;
 use super::info::trace_info;
-use super::poll::Poll;
 use super::source::Source;
 use super::tables::ProcessList;
 use crate::cancel::Cancel;
-use crate::command::ModuleArgs;
+use crate::cancel::Poll;
 use crate::filter::ProcessFilter;
+use crate::query::ModuleCriteria;
 
 /// Name and pid of the process that kernel modules count as loaded by: they are everybody's, but
 /// who asks for the modules of one program does not want them.
@@ -78,7 +78,7 @@ impl LoadedModule {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn modules<'a>(
     sources: &[Source<'a>],
-    args: &ModuleArgs,
+    args: &ModuleCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<ModuleAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {

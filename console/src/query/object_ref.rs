@@ -17,7 +17,7 @@ use super::source::Source;
 use super::stacks::StackSet;
 use super::totals::{CountBy, OpenHandles, Totals};
 use crate::cancel::Cancel;
-use crate::command::{JsonMode, ObjectRefArgs, ShowTotal};
+use crate::query::{ObjectCriteria, ShowTotal};
 
 /// The answer for all traces, in the order they are loaded.
 pub struct ObjectRefAnswer<'a> {
@@ -52,7 +52,7 @@ pub struct FileAnswer<'a> {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn object_ref<'a>(
     sources: &'a [Source<'a>],
-    args: &ObjectRefArgs,
+    args: &ObjectCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<ObjectRefAnswer<'a>, QueryError> {
@@ -62,7 +62,7 @@ pub fn object_ref<'a>(
 }
 
 /// What `-ShowTotal` counts open handles by; `None` when it asks for no table.
-pub fn count_by(args: &ObjectRefArgs) -> Option<CountBy> {
+pub fn count_by(args: &ObjectCriteria) -> Option<CountBy> {
     match args.show_total {
         Some(ShowTotal::Total) => Some(CountBy::Type),
         Some(ShowTotal::Process) => Some(CountBy::Process),
@@ -94,7 +94,7 @@ impl ObjectRefAnswer<'_> {
 impl<'a> FileAnswer<'a> {
     fn new(
         source: &'a Source<'a>,
-        args: &ObjectRefArgs,
+        args: &ObjectCriteria,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
@@ -103,7 +103,7 @@ impl<'a> FileAnswer<'a> {
         let totals = Totals::of(&file, &selection)?;
         let counted = count_by(args).is_some();
         // Scripts know a process by its executable.
-        let plain = args.display.plain_process_names || args.json != JsonMode::Off;
+        let plain = args.plain_process_names || args.for_programs;
         let open_handles =
             counted.then(|| OpenHandles::of(&file, &selection, plain)).transpose()?;
         let listing = (!counted).then(|| Listing::load(file.trace)).transpose()?;
@@ -115,7 +115,7 @@ impl<'a> FileAnswer<'a> {
                 let stacks = listing.stacks(&file, &selection, frames.stacks.len())?;
                 frames.resolve(stacks.iter())?;
                 shown_stacks = Some(stacks);
-                if args.stacks.address || args.json != JsonMode::Off {
+                if args.stacks.address || args.for_programs {
                     bases = ModuleBases::load(file.trace)?;
                 }
             }

@@ -9,8 +9,8 @@ use super::error::QueryError;
 use super::pretty_names::pretty_name;
 use super::source::Source;
 use crate::cancel::Cancel;
-use crate::command::ProcessArgs;
 use crate::filter::ProcessFilter;
+use crate::query::ProcessCriteria;
 
 /// The processes of one trace.
 pub struct ProcessAnswer<'a> {
@@ -28,7 +28,7 @@ pub struct ProcessAnswer<'a> {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn processes<'a>(
     sources: &[Source<'a>],
-    args: &ProcessArgs,
+    args: &ProcessCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<ProcessAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {

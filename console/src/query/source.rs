@@ -4,7 +4,7 @@ use std::path::Path;
 
 use handlescope_model::Trace;
 
-use super::frame_memory::FrameMemory;
+use crate::trace::FrameNameCache;
 
 /// A loaded trace.
 #[derive(Debug, Clone, Copy)]
@@ -16,5 +16,5 @@ pub struct Source<'a> {
     /// Its tables.
     pub trace: &'a Trace,
     /// The names of its frames that were found so far.
-    pub frames: &'a FrameMemory,
+    pub frames: &'a FrameNameCache,
 }

@@ -8,9 +8,9 @@ use handlescope_model::{EventKind, Table, TableRows};
 
 use super::error::QueryError;
 use super::info::trace_info;
-use super::poll::Poll;
 use super::source::Source;
 use crate::cancel::Cancel;
+use crate::cancel::Poll;
 
 /// The figures of one trace.
 pub struct StatsAnswer<'a> {

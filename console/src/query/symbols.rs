@@ -10,7 +10,7 @@ use super::error::QueryError;
 use super::frame_names::{Frames, ModuleFrames, SymbolReports};
 use super::source::Source;
 use crate::cancel::Cancel;
-use crate::command::SymbolsArgs;
+use crate::query::SymbolsCriteria;
 
 /// The modules of one trace that frames lie in.
 pub struct SymbolsAnswer<'a> {
@@ -45,7 +45,7 @@ impl ModuleSymbols {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn symbols<'a>(
     sources: &[Source<'a>],
-    args: &SymbolsArgs,
+    args: &SymbolsCriteria,
     names: &dyn SymbolReports,
     cancel: &Cancel,
 ) -> Result<Vec<SymbolsAnswer<'a>>, QueryError> {

@@ -10,9 +10,9 @@ use handlescope_model::{ArchiveError, EventKind, ProcessIdx, Trace, TypeId};
 
 use super::context::FileContext;
 use super::error::QueryError;
-use super::poll::Poll;
 use super::selection::Selection;
-use crate::command::TopN;
+use crate::cancel::Poll;
+use crate::values::TopN;
 
 /// The summary of the objects and events that passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

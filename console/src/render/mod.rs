@@ -1,29 +1,27 @@
 //! Answers as text for people, and as JSON and CSV for programs.
 
-mod clip;
 mod csv;
 mod json;
 pub(crate) mod rows;
+mod style;
 mod text;
 pub(crate) mod time;
 
-pub(crate) use text::clean::Clean;
+pub use self::style::{ObjectRefStyle, SqlFormat};
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use polars::prelude::DataFrame;
 
-use self::clip::Clip;
 use crate::cancel::Cancel;
-use crate::command::{
-    JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, SqlArgs, SqlFormat, StackArgs, StatsArgs,
-    SymbolsArgs,
-};
+use crate::query::StackCriteria;
 use crate::query::{
     ModuleAnswer, ObjectRefAnswer, ProcessAnswer, StacksAnswer, StatsAnswer, SymbolsAnswer,
 };
 use crate::settings::Display;
+use crate::terminal::clip::Clip;
+use crate::values::JsonMode;
 
 /// Answers gather here before they go out.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -34,12 +32,13 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// When `out` cannot be written.
 pub fn object_ref(
     answer: &ObjectRefAnswer<'_>,
-    args: &ObjectRefArgs,
+    args: &ObjectRefStyle<'_>,
+    mode: JsonMode,
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut out = output(display, args.json, out);
-    match args.json {
+    let mut out = output(display, mode, out);
+    match mode {
         JsonMode::Off => text::object_ref(answer, args, display, &mut out)?,
         mode => json::object_ref(answer, args, mode, &mut out)?,
     }
@@ -52,7 +51,7 @@ pub fn object_ref(
 /// When the file cannot be written. Then an existing one stays as it was.
 pub fn csv(
     answer: &ObjectRefAnswer<'_>,
-    args: &ObjectRefArgs,
+    args: &ObjectRefStyle<'_>,
     display: &Display,
     path: &Path,
 ) -> io::Result<PathBuf> {
@@ -65,12 +64,12 @@ pub fn csv(
 /// When `out` cannot be written.
 pub fn processes(
     answers: &[ProcessAnswer<'_>],
-    args: &ProcessArgs,
+    mode: JsonMode,
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut out = output(display, args.json, out);
-    match args.json {
+    let mut out = output(display, mode, out);
+    match mode {
         JsonMode::Off => text::processes(answers, display, &mut out)?,
         mode => json::processes(answers, mode, &mut out)?,
     }
@@ -83,14 +82,31 @@ pub fn processes(
 /// When `out` cannot be written.
 pub fn modules(
     answers: &[ModuleAnswer<'_>],
-    args: &ModuleArgs,
+    mode: JsonMode,
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut out = output(display, args.json, out);
-    match args.json {
-        JsonMode::Off if args.versions => text::versions(answers, display, &mut out)?,
+    let mut out = output(display, mode, out);
+    match mode {
         JsonMode::Off => text::modules(answers, display, &mut out)?,
+        mode => json::modules(answers, mode, &mut out)?,
+    }
+    out.finish()
+}
+
+/// Writes the answer to `.dump Version`.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn versions(
+    answers: &[ModuleAnswer<'_>],
+    mode: JsonMode,
+    display: &Display,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut out = output(display, mode, out);
+    match mode {
+        JsonMode::Off => text::versions(answers, display, &mut out)?,
         mode => json::modules(answers, mode, &mut out)?,
     }
     out.finish()
@@ -102,12 +118,12 @@ pub fn modules(
 /// When `out` cannot be written.
 pub fn symbols(
     answers: &[SymbolsAnswer<'_>],
-    args: &SymbolsArgs,
+    mode: JsonMode,
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut out = output(display, args.json, out);
-    match args.json {
+    let mut out = output(display, mode, out);
+    match mode {
         JsonMode::Off => text::symbols(answers, display, &mut out)?,
         mode => json::symbols(answers, mode, &mut out)?,
     }
@@ -120,13 +136,14 @@ pub fn symbols(
 /// When `out` cannot be written.
 pub fn call_stacks(
     answers: &[StacksAnswer<'_>],
-    args: &StackArgs,
+    criteria: &StackCriteria,
+    mode: JsonMode,
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut out = output(display, args.json, out);
-    match args.json {
-        JsonMode::Off => text::call_stacks(answers, args, display, &mut out)?,
+    let mut out = output(display, mode, out);
+    match mode {
+        JsonMode::Off => text::call_stacks(answers, criteria, display, &mut out)?,
         mode => json::call_stacks(answers, mode, &mut out)?,
     }
     out.finish()
@@ -138,25 +155,26 @@ pub fn call_stacks(
 /// When `out` cannot be written.
 pub fn stats(
     answers: &[StatsAnswer<'_>],
-    args: &StatsArgs,
+    mode: JsonMode,
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut out = output(display, args.json, out);
-    match args.json {
+    let mut out = output(display, mode, out);
+    match mode {
         JsonMode::Off => text::stats(answers, display, &mut out)?,
         mode => json::stats(answers, mode, &mut out)?,
     }
     out.finish()
 }
 
-/// Writes the answer to `.sql`, and tells how many of its rows are left out, which only text does.
+/// Writes the answer to `.sql`, and returns how many of its rows are left out, which only text does.
 ///
 /// # Errors
 /// When `out` cannot be written, or `cancel` asks to stop.
 pub fn sql(
     answer: &DataFrame,
-    args: &SqlArgs,
+    format: SqlFormat,
+    command: &str,
     display: &Display,
     cancel: &Cancel,
     out: &mut dyn Write,
@@ -164,9 +182,9 @@ pub fn sql(
     // A table fits the screen as it is made.
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
     let mut left_out = 0;
-    match args.format() {
+    match format {
         SqlFormat::Text => left_out = text::frame(answer, display, &mut out)?,
-        SqlFormat::Json(mode) => json::frame(answer, args, mode, &mut out)?,
+        SqlFormat::Json(mode) => json::frame(answer, command, mode, &mut out)?,
         SqlFormat::Csv => rows::csv(answer, cancel, &mut out)?,
     }
     out.flush()?;

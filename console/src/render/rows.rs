@@ -11,7 +11,7 @@ use serde::{
     ser::{Error, SerializeMap},
 };
 
-use crate::{cancel::Cancel, query::Poll};
+use crate::cancel::{Cancel, Poll};
 
 /// Comma-separated values as RFC 4180 describes them, with a header; an unknown value is empty, a
 /// list is written as in JSON.

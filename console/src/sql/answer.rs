@@ -17,7 +17,7 @@ use super::{
     stop::Stop,
     tables::{Part, Tables},
 };
-use crate::{cancel::Cancel, query::FrameNames, session::LoadedTrace};
+use crate::{cancel::Cancel, query::FrameNames, trace::LoadedTrace};
 
 /// How much stack a query gets, of which only what is used takes memory: the planner recurses into each
 /// operator of a chain.

@@ -5,7 +5,7 @@ use polars::prelude::PolarsError;
 use thiserror::Error;
 
 use super::relations::Relation;
-use crate::{query::QueryError, registry::suggest};
+use crate::{query::QueryError, suggest};
 
 /// A query without an answer.
 #[derive(Debug, Error)]

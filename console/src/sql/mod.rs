@@ -4,7 +4,6 @@
 //! ([`Relation`]) and hands out columns when the plan wants them: a query reads what it touches.
 
 mod answer;
-mod ask;
 mod columns;
 mod error;
 mod functions;
@@ -20,7 +19,6 @@ mod tests;
 mod views;
 
 pub use self::answer::sql;
-pub use self::ask::ask;
 pub use self::error::SqlError;
 pub(crate) use self::functions::HEX;
 pub use self::relations::{Relation, View};

@@ -15,7 +15,7 @@ use crate::{
         APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
     },
     render::rows,
-    session::LoadedTrace,
+    trace::LoadedTrace,
 };
 
 /// Symbols of nothing.

@@ -3,41 +3,49 @@
 use handlescope_model::rules::ObjectEvents;
 use handlescope_model::{EventKind, ProcessIdx};
 
-use super::{DuplicateOwners, EventOwners, NONE};
-use crate::collect::{HandleEvents, RawKind};
+use super::attribution::NONE;
+use super::owners::{DuplicateOwners, EventOwners};
+use crate::collect::Collector;
+use crate::raw::RowKind;
 
-/// The kind an event is stored as; rundown handles are no events and never come here.
-pub fn stored_kind(kind: RawKind) -> EventKind {
-    match kind {
-        RawKind::Create => EventKind::HandleCreate,
-        RawKind::Duplicate => EventKind::HandleDuplicate,
-        RawKind::Close | RawKind::Rundown => EventKind::HandleClose,
-        RawKind::ObjectCreate => EventKind::ObjectCreate,
-        RawKind::ObjectDelete => EventKind::ObjectDelete,
-        RawKind::Reference => EventKind::Reference,
-        RawKind::Dereference => EventKind::Dereference,
-        RawKind::Map => EventKind::Map,
-        RawKind::Unmap => EventKind::Unmap,
-    }
+/// The kind a row is stored as in the events table; `None` for rows of other tables.
+pub fn event_kind(kind: RowKind) -> Option<EventKind> {
+    Some(match kind {
+        RowKind::HandleCreate => EventKind::HandleCreate,
+        RowKind::HandleDuplicate => EventKind::HandleDuplicate,
+        RowKind::HandleClose => EventKind::HandleClose,
+        RowKind::ObjectCreate => EventKind::ObjectCreate,
+        RowKind::ObjectDelete => EventKind::ObjectDelete,
+        RowKind::Reference => EventKind::Reference,
+        RowKind::Dereference => EventKind::Dereference,
+        RowKind::Map => EventKind::Map,
+        RowKind::Unmap => EventKind::Unmap,
+        RowKind::HandleAtEnd => return None,
+    })
 }
 
-/// Raw events of a trace with their processes.
+/// Raw events of a trace with their processes; rows are those of the timeline.
 pub struct RawEvents<'a> {
-    /// The events.
-    pub events: &'a HandleEvents,
-    /// Their processes.
+    pub collected: &'a Collector,
     pub owners: &'a EventOwners,
 }
 
 impl RawEvents<'_> {
+    /// The row in the columns of the event's family.
+    fn at(&self, row: u32) -> usize {
+        self.collected.shared.timeline.row[row as usize] as usize
+    }
+
     fn duplicate(&self, row: u32) -> DuplicateOwners {
-        self.owners.duplicates[self.events.detail[row as usize] as usize]
+        self.owners.duplicates[self.at(row)]
     }
 }
 
 impl ObjectEvents for RawEvents<'_> {
     fn kind(&self, row: u32) -> EventKind {
-        stored_kind(self.events.kind[row as usize])
+        let kind = self.collected.shared.timeline.kind[row as usize];
+        // Only rows of the events table come here.
+        event_kind(kind).unwrap_or(EventKind::HandleClose)
     }
 
     fn process(&self, row: u32) -> Option<ProcessIdx> {
@@ -45,7 +53,11 @@ impl ObjectEvents for RawEvents<'_> {
     }
 
     fn handle(&self, row: u32) -> u64 {
-        u64::from(self.events.value[row as usize])
+        let Collector { handles, duplicates, .. } = self.collected;
+        u64::from(match self.kind(row) {
+            EventKind::HandleDuplicate => duplicates.rows[self.at(row)].target_handle,
+            _ => handles.handle[self.at(row)],
+        })
     }
 
     fn source_process(&self, row: u32) -> Option<ProcessIdx> {

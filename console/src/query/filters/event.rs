@@ -6,15 +6,15 @@ use handlescope_model::EventKind;
 use handlescope_model::rules::{self, CLOSING, OPENING, WITH_HANDLE, has_overlap};
 use handlescope_model::tables::Events;
 
-use crate::command::SecondsRange;
+use crate::cancel::Poll;
 use crate::filter::Filter;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::filters::object::HexFilter;
 use crate::query::frame_names::Frames;
-use crate::query::poll::Poll;
 use crate::query::selection::{EventMask, Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
+use crate::values::SecondsRange;
 
 /// `-Leak`: keeps what was opened and never closed, and drops closes.
 ///

@@ -8,13 +8,14 @@ use handlescope_model::tables::{Events, Names, Objects};
 use handlescope_model::{ArchiveError, EventIdx, EventKind, Numbers, Trace, TypeId};
 
 use crate::cancel::Cancel;
-use crate::command::{CountRange, MapMode, ObjectRefArgs, SecondsRange};
+use crate::cancel::Poll;
 use crate::filter::Filter;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::objects::ObjectTable;
-use crate::query::poll::Poll;
 use crate::query::tables::TypeNames;
+use crate::query::{MapMode, ObjectCriteria};
+use crate::values::{CountRange, SecondsRange};
 
 /// A test of one object, by its row.
 type Test<'a> = Box<dyn FnMut(usize) -> bool + 'a>;
@@ -23,7 +24,7 @@ type Test<'a> = Box<dyn FnMut(usize) -> bool + 'a>;
 /// of them run first, the cheap ones before those that need text.
 pub(super) fn tests<'a>(
     file: &'a FileContext<'_>,
-    args: &'a ObjectRefArgs,
+    args: &'a ObjectCriteria,
 ) -> Result<Vec<Test<'a>>, QueryError> {
     let FileContext { trace, objects, types, .. } = file;
     let mut tests: Vec<Test<'a>> = Vec::new();
@@ -60,7 +61,7 @@ pub(super) fn tests<'a>(
 
 /// The map mode in force: filters that make sense for one kind only imply it, and those over
 /// mappings win.
-pub(super) fn map_mode(args: &ObjectRefArgs) -> Option<MapMode> {
+pub(super) fn map_mode(args: &ObjectCriteria) -> Option<MapMode> {
     if args.ptr_in_map.is_some() || args.view_base.is_some() || args.map_size.is_some() {
         Some(MapMode::Mappings)
     } else if args.handle.is_some() || args.object_name.is_some() {
@@ -108,7 +109,7 @@ fn by_lifetime(range: SecondsRange, objects: &ObjectTable, times: Numbers<i64>) 
 
 /// The view of a mapping is that of its first map event, also if a filter removes the event.
 fn by_view<'a>(
-    args: &'a ObjectRefArgs,
+    args: &'a ObjectCriteria,
     trace: &Trace,
     objects: &'a ObjectTable,
 ) -> Result<Test<'a>, ArchiveError> {
@@ -172,12 +173,12 @@ mod tests {
     #[test]
     fn map_filters_win_over_handle_filters_which_win_over_the_option() {
         let filter = Filter::new("0xC*").ok();
-        let mut args = ObjectRefArgs { map: Some(MapMode::Mappings), ..Default::default() };
+        let mut args = ObjectCriteria { map: Some(MapMode::Mappings), ..Default::default() };
         assert_eq!(map_mode(&args), Some(MapMode::Mappings));
         args.handle = filter.clone();
         assert_eq!(map_mode(&args), Some(MapMode::Objects));
         args.view_base = filter;
         assert_eq!(map_mode(&args), Some(MapMode::Mappings));
-        assert_eq!(map_mode(&ObjectRefArgs::default()), None);
+        assert_eq!(map_mode(&ObjectCriteria::default()), None);
     }
 }

@@ -5,8 +5,8 @@ use handlescope_model::tables::{Events, ExistingHandles};
 use handlescope_model::{ArchiveError, EventKind, Numbers, ProcessIdx};
 
 use crate::cancel::Cancelled;
-use crate::command::ObjectRefArgs;
 use crate::filter::ProcessFilter;
+use crate::query::ObjectCriteria;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::selection::{Selected, Selection};
@@ -42,14 +42,14 @@ pub(super) struct CreatorFilter<'f, 'a> {
 impl<'f, 'a> CreatorFilter<'f, 'a> {
     /// The filter that these arguments ask for, if they ask for one.
     pub(super) fn of(
-        args: &ObjectRefArgs,
+        args: &ObjectCriteria,
         file: &'f FileContext<'a>,
     ) -> Result<Option<Self>, ArchiveError> {
-        let ObjectRefArgs { process, command_line, new_process, .. } = args;
+        let ObjectCriteria { process, command_line, new_process, .. } = args;
         if process.is_none() && command_line.is_none() && new_process.is_none() {
             return Ok(None);
         }
-        let plain = args.display.plain_process_names;
+        let plain = args.plain_process_names;
         let passes = |info: &ProcessInfo| {
             process.as_ref().is_none_or(|filter| info.is_meant_by(filter, plain))
                 && command_line.as_ref().is_none_or(|filter| filter.matches(&info.command_line))

@@ -17,9 +17,9 @@ use self::row::{FileFacts, ObjectFacts, Row, What};
 use handlescope_model::StackIdx;
 
 use super::text::StackStyle;
-use crate::command::ObjectRefArgs;
-use crate::file::write_whole;
+use crate::paths::write_whole;
 use crate::query::{FileAnswer, Listing, ObjectRefAnswer};
+use crate::render::style::ObjectRefStyle;
 use crate::settings::Display;
 
 /// Tells Excel, and only Excel, what separates values.
@@ -31,7 +31,7 @@ const SEPARATOR: u8 = b';';
 /// Writes the answer into a file, which is replaced when all is written. Returns its whole path.
 pub(super) fn write(
     answer: &ObjectRefAnswer<'_>,
-    args: &ObjectRefArgs,
+    args: &ObjectRefStyle<'_>,
     display: &Display,
     path: &Path,
 ) -> io::Result<PathBuf> {
@@ -43,7 +43,7 @@ pub(super) fn write(
 /// Writes the whole content of the file.
 pub(super) fn write_to(
     answer: &ObjectRefAnswer<'_>,
-    args: &ObjectRefArgs,
+    args: &ObjectRefStyle<'_>,
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -66,7 +66,7 @@ pub(super) fn write_to(
 /// Writes rows.
 struct Rows<'a, W: Write> {
     writer: csv::Writer<W>,
-    args: &'a ObjectRefArgs,
+    args: &'a ObjectRefStyle<'a>,
     has_written: bool,
 }
 
@@ -79,14 +79,14 @@ impl<W: Write> Rows<'_, W> {
         display: &Display,
     ) -> io::Result<()> {
         let facts = &FileFacts::new(file, listing, display);
-        let frames = file.file.frames.as_ref().filter(|_| self.args.stacks.show);
+        let frames = file.file.frames.as_ref().filter(|_| self.args.criteria.stacks.show);
         let mut stacks = StackTexts {
             first_stack,
             seen: HashSet::new(),
             style: StackStyle {
                 frames: frames.map(|frames| frames.named()),
-                bases: self.args.stacks.address.then_some(&file.bases),
-                has_lines: self.args.stacks.line,
+                bases: self.args.criteria.stacks.address.then_some(&file.bases),
+                has_lines: self.args.criteria.stacks.line,
             },
         };
         for &selected in file.selection.objects() {

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::Array;
 use super::stack::StackJson;
-use crate::command::JsonMode;
 use crate::query::{FrameFigures, StackRow, StacksAnswer};
+use crate::values::JsonMode;
 
 #[derive(Serialize)]
 struct Document<T> {

@@ -6,12 +6,12 @@ use polars::prelude::DataFrame;
 use serde::Serialize;
 
 use super::Array;
-use crate::command::{JsonMode, SqlArgs};
 use crate::render::rows::Row;
+use crate::values::JsonMode;
 
 pub(in crate::render) fn frame(
     frame: &DataFrame,
-    args: &SqlArgs,
+    command: &str,
     mode: JsonMode,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -23,5 +23,5 @@ pub(in crate::render) fn frame(
     }
     let columns = frame.columns().iter().map(|column| column.name().as_str()).collect();
     let rows = Array(|| (0..frame.height()).map(|row| Row { frame, row }));
-    super::write(&Document { command: &args.text, columns, rows }, mode, out)
+    super::write(&Document { command, columns, rows }, mode, out)
 }

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
 
-use crate::command::JsonMode;
+use crate::values::JsonMode;
 
 pub(super) use self::call_stacks::call_stacks;
 pub(super) use self::frame::frame;

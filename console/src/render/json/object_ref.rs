@@ -10,13 +10,14 @@ use handlescope_model::StackIdx;
 use super::object::ObjectJson;
 use super::stack::StackJson;
 use super::{Array, Members, Shown};
-use crate::command::{JsonMode, ObjectRefArgs};
 use crate::query::{CountBy, FileAnswer, ObjectRefAnswer, Totals, count_by};
+use crate::render::style::ObjectRefStyle;
 use crate::render::time::Utc7;
+use crate::values::JsonMode;
 
 pub(in crate::render) fn object_ref(
     answer: &ObjectRefAnswer<'_>,
-    args: &ObjectRefArgs,
+    args: &ObjectRefStyle<'_>,
     mode: JsonMode,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -27,7 +28,7 @@ pub(in crate::render) fn object_ref(
 struct Document<'a> {
     answer: &'a ObjectRefAnswer<'a>,
     files: Vec<FileJson<'a>>,
-    args: &'a ObjectRefArgs,
+    args: &'a ObjectRefStyle<'a>,
 }
 
 /// One trace in the document.
@@ -54,11 +55,11 @@ impl Serialize for Document<'_> {
         map.serialize_entry("command", &self.args.text)?;
         map.serialize_entry("files", &Array(|| self.files.iter().map(FileJson::header)))?;
         map.serialize_entry("totals", &TotalsJson::from(self.answer.totals()))?;
-        if let Some(by) = count_by(self.args) {
+        if let Some(by) = count_by(self.args.criteria) {
             map.serialize_entry("not_closed", &NotClosed::new(self.answer, by, self.args))?;
         }
         map.serialize_entry("objects", &Array(|| self.files.iter().flat_map(FileJson::objects)))?;
-        if self.args.stacks.show {
+        if self.args.criteria.stacks.show {
             map.serialize_entry(
                 "stacks",
                 &Members(|| self.files.iter().flat_map(FileJson::stacks)),
@@ -121,9 +122,9 @@ struct NotClosed {
 }
 
 impl NotClosed {
-    fn new(answer: &ObjectRefAnswer<'_>, by: CountBy, args: &ObjectRefArgs) -> Self {
+    fn new(answer: &ObjectRefAnswer<'_>, by: CountBy, args: &ObjectRefStyle<'_>) -> Self {
         let handles = answer.open_handles();
-        let rows = handles.rows(by, args.top);
+        let rows = handles.rows(by, args.criteria.top);
         Self {
             by: match by {
                 CountBy::Type => "type",

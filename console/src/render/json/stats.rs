@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{Array, Shown};
-use crate::command::JsonMode;
 use crate::query::StatsAnswer;
 use crate::render::time::Utc7;
+use crate::values::JsonMode;
 
 pub(in crate::render) fn stats(
     answers: &[StatsAnswer<'_>],

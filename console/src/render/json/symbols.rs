@@ -6,8 +6,8 @@ use handlescope_extract::symbols::{ModuleReport, Origin, Outcome};
 use serde::Serialize;
 
 use super::Array;
-use crate::command::JsonMode;
 use crate::query::{ModuleSymbols, SymbolsAnswer};
+use crate::values::JsonMode;
 
 pub(in crate::render) fn symbols(
     answers: &[SymbolsAnswer<'_>],

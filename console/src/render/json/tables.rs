@@ -6,8 +6,8 @@ use handlescope_model::tables::{ModuleLoad, Process};
 use serde::Serialize;
 
 use super::{Array, Hex};
-use crate::command::JsonMode;
 use crate::query::{LoadedModule, ModuleAnswer, ProcessAnswer, pretty_name};
+use crate::values::JsonMode;
 
 pub(in crate::render) fn processes(
     answers: &[ProcessAnswer<'_>],

@@ -1,18 +1,21 @@
 //! The CSV file as other programs read it.
 
 use super::*;
+use crate::commands::dump::object_ref::ObjectRefArgs;
 
 const SEPARATOR_LINE: &str = "sep = ;\n";
 
 /// What `-csv` writes for some traces.
 fn csv_text(saved: &[&Saved], options: &str) -> String {
     let sources: Vec<Source<'_>> = saved.iter().map(|saved| saved.source()).collect();
-    let args = crate::query::fixture::arguments(&format!("-csv x.csv {options}"));
+    let text = format!(".dump ObjectRef -csv x.csv {options}");
+    let args: ObjectRefArgs = crate::registry::tests::args(&text);
     let cancel = Cancel::default();
-    let answer = query::object_ref(&sources, &args, saved[0], &cancel).expect("an answer");
+    let answer = query::object_ref(&sources, &args.criteria, saved[0], &cancel).expect("an answer");
     let display = Settings::default().display(&args.display, Screen::PLAIN);
     let mut out = Vec::new();
-    super::super::csv::write_to(&answer, &args, &display, &mut out).expect("written");
+    let style = args.style(&args.criteria, &text);
+    super::super::csv::write_to(&answer, &style, &display, &mut out).expect("written");
     String::from_utf8(out).expect("text")
 }
 
@@ -238,12 +241,13 @@ fn processes_and_times_are_written_as_elsewhere() {
 fn writing_can_be_cancelled_and_then_there_is_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let (saved, path) = (mixed(), folder.path().join("x.csv"));
-    let (sources, args) = ([saved.source()], crate::query::fixture::arguments("-csv x.csv"));
+    let (sources, args) = ([saved.source()], ObjectRefArgs::default());
     let cancel = Cancel::default();
-    let answer = query::object_ref(&sources, &args, &saved, &cancel).expect("an answer");
+    let answer = query::object_ref(&sources, &args.criteria, &saved, &cancel).expect("an answer");
     cancel.cancel();
     let display = Settings::default().display(&args.display, Screen::PLAIN);
-    super::super::csv(&answer, &args, &display, &path).expect_err("cancelled");
+    super::super::csv(&answer, &args.style(&args.criteria, ""), &display, &path)
+        .expect_err("cancelled");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
 

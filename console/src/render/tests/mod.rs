@@ -7,57 +7,43 @@ mod symbols;
 mod tables;
 mod text;
 
+use std::io;
+
 use handlescope_model::tables::{Module, ModuleLoad};
 use serde_json::{Value, json};
 
 use crate::cancel::Cancel;
-use crate::command::{Command, DisplayArgs, Dump};
 use crate::query::fixture::{
     APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
     object_create, object_delete, reference, unmap,
 };
 use crate::query::{self, Source};
-use crate::screen::Screen;
-use crate::settings::Settings;
+use crate::{
+    commands::DumpContext,
+    registry::REGISTRY,
+    settings::Settings,
+    terminal::{Messages, Screen},
+    trace::Session,
+};
 
 /// What a `.dump` prints for some traces.
 fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
     let sources = saved.iter().enumerate();
     let sources: Vec<Source<'_>> =
         sources.map(|(index, saved)| Source { index, ..saved.source() }).collect();
-    let cancel = Cancel::default();
+    let command = REGISTRY.parse(line).expect("a line").expect("a command");
     let mut out = Vec::new();
-    let usual = Settings::default().display(&DisplayArgs::default(), screen);
-    let Ok(Some(Command::Dump(dump))) = Command::parse(line) else { panic!("{line}") };
-    match dump {
-        Dump::ObjectRef(args) => {
-            let answer = query::object_ref(&sources, &args, saved[0], &cancel).expect("an answer");
-            let display = Settings::default().display(&args.display, screen);
-            super::object_ref(&answer, &args, &display, &mut out)
-        }
-        Dump::Process(args) => {
-            let answers = query::processes(&sources, &args, &cancel).expect("an answer");
-            super::processes(&answers, &args, &usual, &mut out)
-        }
-        Dump::Module(args) => {
-            let answers = query::modules(&sources, &args, &cancel).expect("an answer");
-            super::modules(&answers, &args, &usual, &mut out)
-        }
-        Dump::Stack(args) => {
-            let answers =
-                query::call_stacks(&sources, &args, saved[0], &cancel).expect("an answer");
-            super::call_stacks(&answers, &args, &usual, &mut out)
-        }
-        Dump::Symbols(args) => {
-            let answers = query::symbols(&sources, &args, saved[0], &cancel).expect("an answer");
-            super::symbols(&answers, &args, &usual, &mut out)
-        }
-        Dump::Stats(args) => {
-            let answers = query::stats(&sources, &cancel).expect("an answer");
-            super::stats(&answers, &args, &usual, &mut out)
-        }
-    }
-    .expect("written");
+    let asked = command.answer(&mut DumpContext {
+        sources: &sources,
+        shared: command.shared().expect("a kind of .dump"),
+        names: saved[0],
+        cancel: &Cancel::default(),
+        session: &Session::default(),
+        screen,
+        out: &mut out,
+        messages: &mut Messages::new(&mut io::sink(), screen),
+    });
+    asked.unwrap_or_else(|error| panic!("{line}: {error}"));
     String::from_utf8(out).expect("text")
 }
 

@@ -5,18 +5,18 @@ use std::io::{self, Write};
 use indicatif::HumanCount;
 use nu_ansi_term::Color;
 
-use super::clean::Clean;
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::tables::write_header;
-use crate::command::StackArgs;
+use crate::query::StackCriteria;
 use crate::query::{StackRow, StacksAnswer};
 use crate::settings::Display;
-use crate::table;
+use crate::terminal::Clean;
+use crate::terminal::table;
 
 pub(in crate::render) fn call_stacks(
     answers: &[StacksAnswer<'_>],
-    args: &StackArgs,
+    args: &StackCriteria,
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {

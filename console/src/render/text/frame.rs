@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use polars::prelude::{AnyValue, DataFrame};
 
-use super::clean::Clean;
 use crate::render::rows::cell;
 use crate::settings::Display;
-use crate::table;
+use crate::terminal::Clean;
+use crate::terminal::table;
 
 /// More rows nobody reads on a screen, and a table is in memory as a whole to be aligned.
 const MOST_ROWS: usize = 1000;

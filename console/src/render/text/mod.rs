@@ -1,7 +1,6 @@
 //! Text in ETWAnalyzer's shape, so that its users read it at once and their scripts keep working.
 
 mod call_stacks;
-pub(in crate::render) mod clean;
 mod event;
 mod frame;
 mod numbers;

@@ -6,30 +6,31 @@ use console::measure_text_width;
 use handlescope_model::EventKind;
 use nu_ansi_term::Color;
 
-use super::clean::Clean;
 use super::event::EventWriter;
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::totals::{OpenTable, Summary};
-use crate::command::{ObjectRefArgs, ShowTotal};
+use crate::query::ShowTotal;
 use crate::query::{FileAnswer, Listing, ObjectRefAnswer, Selected, UNKNOWN_LIFETIME_NS, count_by};
-use crate::render::clip::shortened;
+use crate::render::style::ObjectRefStyle;
 use crate::render::time::{Clock, Seconds};
 use crate::settings::Display;
+use crate::terminal::Clean;
+use crate::terminal::clip::shortened;
 
 /// Columns that a name gets on however narrow a screen.
 const SHORTEST_NAME: usize = 16;
 
 pub(in crate::render) fn object_ref(
     answer: &ObjectRefAnswer<'_>,
-    args: &ObjectRefArgs,
+    args: &ObjectRefStyle<'_>,
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let is_by_file = args.show_total == Some(ShowTotal::File);
+    let is_by_file = args.criteria.show_total == Some(ShowTotal::File);
     // The summaries of the files say more than a table of their open handles.
-    let by = count_by(args).filter(|_| !is_by_file);
-    let has_totals = args.show_total != Some(ShowTotal::None);
+    let by = count_by(args.criteria).filter(|_| !is_by_file);
+    let has_totals = args.criteria.show_total != Some(ShowTotal::None);
     let summary = |totals| Summary {
         totals,
         digit_separator: display.digit_separator,
@@ -41,7 +42,7 @@ pub(in crate::render) fn object_ref(
             write_objects(file, listing, args, display, out)?;
         }
         if let (Some(handles), Some(by)) = (&file.open_handles, by) {
-            OpenTable { handles, by, top: args.top, screen: display.screen }.write(out)?;
+            OpenTable { handles, by, top: args.criteria.top, screen: display.screen }.write(out)?;
         }
         if has_totals {
             writeln!(out, "{}", display.screen.paint(Color::Yellow, summary(file.totals)))?;
@@ -55,7 +56,7 @@ pub(in crate::render) fn object_ref(
     }
     if let Some(by) = by {
         let handles = &answer.open_handles();
-        OpenTable { handles, by, top: args.top, screen: display.screen }.write(out)?;
+        OpenTable { handles, by, top: args.criteria.top, screen: display.screen }.write(out)?;
     }
     writeln!(out, "{}", display.screen.paint(Color::Red, summary(answer.totals())))
 }
@@ -77,11 +78,11 @@ fn write_header(file: &FileAnswer<'_>, display: &Display, out: &mut impl Write) 
 fn write_objects(
     file: &FileAnswer<'_>,
     listing: &Listing,
-    args: &ObjectRefArgs,
+    args: &ObjectRefStyle<'_>,
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let frames = file.file.frames.as_ref().filter(|_| args.stacks.show);
+    let frames = file.file.frames.as_ref().filter(|_| args.criteria.stacks.show);
     let style = &ProcessStyle::new(&file.info, display);
     let events = EventWriter {
         answer: file,
@@ -92,8 +93,8 @@ fn write_objects(
         style,
         stacks: StackStyle {
             frames: frames.map(|frames| frames.named()),
-            bases: args.stacks.address.then_some(&file.bases),
-            has_lines: args.stacks.line,
+            bases: args.criteria.stacks.address.then_some(&file.bases),
+            has_lines: args.criteria.stacks.line,
         },
     };
     for &selected in file.selection.objects() {

@@ -7,8 +7,8 @@ use console::measure_text_width;
 
 use handlescope_model::StackIdx;
 
-use super::clean::Clean;
 use crate::query::{FrameView, ModuleBases, NamedFrames};
+use crate::terminal::Clean;
 
 /// How stacks are shown.
 pub(in crate::render) struct StackStyle<'a> {

@@ -6,13 +6,13 @@ use handlescope_model::tables::{TraceInfo, Warning};
 use indicatif::HumanCount;
 use nu_ansi_term::Color;
 
-use super::clean::Clean;
 use super::tables::write_header;
 use crate::query::StatsAnswer;
 use crate::render::time::Utc7;
-use crate::screen::Screen;
 use crate::settings::Display;
-use crate::table;
+use crate::terminal::Clean;
+use crate::terminal::Screen;
+use crate::terminal::table;
 
 pub(in crate::render) fn stats(
     answers: &[StatsAnswer<'_>],

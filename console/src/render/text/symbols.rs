@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use handlescope_extract::symbols::{ModuleReport, Outcome};
 use indicatif::HumanCount;
 
-use super::clean::Clean;
 use super::tables::{known, write_header};
 use crate::query::{ModuleSymbols, SymbolsAnswer};
 use crate::settings::Display;
-use crate::table;
+use crate::terminal::Clean;
+use crate::terminal::table;
 
 pub(in crate::render) fn symbols(
     answers: &[SymbolsAnswer<'_>],

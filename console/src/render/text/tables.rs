@@ -8,11 +8,11 @@ use handlescope_model::tables::{Module, Process};
 use indicatif::HumanCount;
 use nu_ansi_term::Color;
 
-use super::clean::Clean;
 use crate::query::{LoadedModule, ModuleAnswer, ProcessAnswer};
-use crate::screen::Screen;
 use crate::settings::Display;
-use crate::table;
+use crate::terminal::Clean;
+use crate::terminal::Screen;
+use crate::terminal::table;
 
 /// What stands where something is not known.
 const UNKNOWN: &str = "-";

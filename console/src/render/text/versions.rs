@@ -5,13 +5,13 @@ use std::io::{self, Write};
 
 use nu_ansi_term::Color;
 
-use super::clean::Clean;
 use super::process::ProcessStyle;
 use super::tables::{known, write_header};
 use crate::query::{LoadedModule, Loader, ModuleAnswer};
 use crate::settings::Display;
-use crate::table;
-use crate::wrap::wrapped;
+use crate::terminal::Clean;
+use crate::terminal::table;
+use crate::terminal::wrapped;
 
 /// Modules that the same processes loaded stand under the names of these, once.
 pub(in crate::render) fn versions(

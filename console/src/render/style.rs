@@ -1,0 +1,26 @@
+//! How answers are written, as far as that is not the same for all of them.
+
+use crate::{query::ObjectCriteria, values::JsonMode};
+
+/// How the answer to `.dump ObjectRef` is written.
+#[derive(Clone, Copy)]
+pub struct ObjectRefStyle<'a> {
+    pub criteria: &'a ObjectCriteria,
+    /// The command line as typed.
+    pub text: &'a str,
+    /// `-NoCSVSeparator`: no `sep = ;` line in front.
+    pub no_csv_separator: bool,
+    /// `-NoCmdLine`: an empty command line column in the CSV file.
+    pub no_command_line: bool,
+}
+
+/// How the answer to `.sql` is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SqlFormat {
+    /// A table for people.
+    Text,
+    /// One JSON document.
+    Json(JsonMode),
+    /// Comma-separated values with a header.
+    Csv,
+}

@@ -1,0 +1,57 @@
+//! The names of frames that an extract holds itself: it was symbolized, or came from ETWAnalyzer.
+
+use std::{collections::HashMap, sync::Arc};
+
+use handlescope_extract::symbols::{FrameChain, ResolvedFrame};
+use handlescope_model::tables::Symbols;
+use handlescope_model::{ArchiveError, FrameIdx, Trace};
+
+/// Names by row of the frames table.
+#[derive(Debug, Default)]
+pub(crate) struct StoredNames(HashMap<FrameIdx, FrameChain>);
+
+impl StoredNames {
+    pub(crate) fn load(trace: &Trace) -> Result<StoredNames, ArchiveError> {
+        let frame = trace.values(Symbols::frame)?;
+        let (depth, line) = (trace.values(Symbols::depth)?, trace.values(Symbols::line)?);
+        let (function, file) = (trace.values(Symbols::function)?, trace.values(Symbols::file)?);
+        let offset = trace.values(Symbols::offset)?;
+        let mut shared = SharedTexts::default();
+        let mut chains: HashMap<FrameIdx, Vec<(u32, ResolvedFrame)>> = HashMap::new();
+        for (row, owner) in frame.range(0..frame.len()).enumerate() {
+            let depth = depth.get(row).unwrap_or_default();
+            let named = ResolvedFrame {
+                function: shared.get(function.text(row)),
+                offset: offset.get(row).unwrap_or_default(),
+                file: file.get(row).map(|file| shared.get(file)),
+                line: line.get(row),
+                inlined: depth > 0,
+            };
+            chains.entry(owner).or_default().push((depth, named));
+        }
+        let innermost_first = |mut chain: Vec<(u32, ResolvedFrame)>| -> FrameChain {
+            chain.sort_by_key(|(depth, _)| u32::MAX - depth);
+            chain.into_iter().map(|(_, named)| named).collect()
+        };
+        let chains = chains.into_iter().map(|(frame, chain)| (frame, innermost_first(chain)));
+        Ok(StoredNames(chains.collect()))
+    }
+
+    pub(crate) fn get(&self, frame: FrameIdx) -> Option<&FrameChain> {
+        self.0.get(&frame)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FrameIdx, &FrameChain)> {
+        self.0.iter().map(|(&frame, chain)| (frame, chain))
+    }
+}
+
+/// Texts that many rows have.
+#[derive(Default)]
+struct SharedTexts<'a>(HashMap<&'a str, Arc<str>>);
+
+impl<'a> SharedTexts<'a> {
+    fn get(&mut self, text: &'a str) -> Arc<str> {
+        self.0.entry(text).or_insert_with(|| text.into()).clone()
+    }
+}
