@@ -2,8 +2,9 @@
 
 use handlescope_model::tables::{Symbol, Symbols};
 
+use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames, ModuleFrames};
-use super::{error::QueryError, source::Source};
+use super::source::Source;
 use crate::cancel::Cancel;
 
 /// The names of all frames of a trace, and how many were found.

@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::ops::AddAssign;
 use std::path::Path;
 
 use handlescope_model::tables::{Events, StackEvents, TraceInfo};
 use handlescope_model::{ArchiveError, Numbers, ProcessIdx, StackIdx, Table, Trace};
 
 use super::error::QueryError;
+use super::frame_figures::FrameFigures;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
 use super::info::trace_info;
 use super::source::Source;
@@ -16,7 +16,7 @@ use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
 use crate::cancel::Poll;
-use crate::query::criteria::StackCriteria;
+use crate::query::StackCriteria;
 
 /// The stacks of one trace.
 pub struct StacksAnswer<'a> {
@@ -52,28 +52,6 @@ pub struct StackRow {
     pub process: Option<ProcessIdx>,
     /// Row of the stack.
     pub stack: StackIdx,
-}
-
-/// How many frames are what, each counted as often as its stack was recorded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FrameFigures {
-    /// All frames.
-    pub total: u64,
-    /// Those in an image.
-    pub in_modules: u64,
-    /// Those in no image, but in a managed method.
-    pub managed: u64,
-    /// The others.
-    pub unknown: u64,
-}
-
-impl AddAssign for FrameFigures {
-    fn add_assign(&mut self, other: Self) {
-        self.total += other.total;
-        self.in_modules += other.in_modules;
-        self.managed += other.managed;
-        self.unknown += other.unknown;
-    }
 }
 
 /// Answers `.dump Stack`, one answer for each trace.

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use handlescope_model::Trace;
 
+use super::criteria::ObjectCriteria;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
 use super::objects::ObjectTable;
 use super::source::Source;
 use super::tables::{ProcessList, TypeNames};
 use crate::cancel::Cancel;
-use crate::query::criteria::ObjectCriteria;
 
 /// The tables of a trace that every part of a query needs.
 pub(crate) struct FileContext<'a> {

@@ -12,7 +12,7 @@ use handlescope_model::{
     ArchiveError, FrameIdx, Lists, MethodIdx, ModuleIdx, Numbers, StackIdx, TableRows, Trace,
 };
 
-use super::call_stacks::FrameFigures;
+use super::frame_figures::FrameFigures;
 use super::managed::{ManagedMethod, UNKNOWN_ASSEMBLY};
 use crate::cancel::{Cancel, Cancelled};
 use crate::trace::FrameNameCache;

@@ -12,7 +12,7 @@ mod error;
 mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
-
+mod frame_figures;
 mod frame_names;
 mod info;
 mod listing;
@@ -32,14 +32,14 @@ mod symbols;
 mod tables;
 mod totals;
 
-pub use self::call_stacks::{FrameFigures, StackRow, StacksAnswer, call_stacks};
+pub use self::all_names::{AllNames, all_names};
+pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::criteria::{
     MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ShowTotal, StackCriteria,
     SymbolsCriteria,
 };
 pub use self::error::QueryError;
-
-pub use self::all_names::{AllNames, all_names};
+pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};

@@ -13,7 +13,7 @@ use super::tables::ProcessList;
 use crate::cancel::Cancel;
 use crate::cancel::Poll;
 use crate::filter::ProcessFilter;
-use crate::query::criteria::ModuleCriteria;
+use crate::query::ModuleCriteria;
 
 /// Name and pid of the process that kernel modules count as loaded by: they are everybody's, but
 /// who asks for the modules of one program does not want them.

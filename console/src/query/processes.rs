@@ -10,7 +10,7 @@ use super::pretty_names::pretty_name;
 use super::source::Source;
 use crate::cancel::Cancel;
 use crate::filter::ProcessFilter;
-use crate::query::criteria::ProcessCriteria;
+use crate::query::ProcessCriteria;
 
 /// The processes of one trace.
 pub struct ProcessAnswer<'a> {

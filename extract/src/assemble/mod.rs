@@ -375,7 +375,7 @@ fn object_types(collected: &Collector) -> ObjectTypes {
     let types = &collected.object_types.names;
     let mut table = ObjectTypes::default();
     for (type_id, name) in types {
-        table.push(ObjectType { type_id: TypeId(u32::from(*type_id)), name: name.clone() });
+        table.push(ObjectType { type_id: TypeId((*type_id).into()), name: name.clone() });
     }
     let mapping = ObjectType { type_id: FILE_MAPPING_TYPE, name: FILE_MAPPING_NAME.to_owned() };
     if !types.contains_key(&(FILE_MAPPING_TYPE.0 as u16)) {

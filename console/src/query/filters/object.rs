@@ -11,10 +11,10 @@ use crate::cancel::Cancel;
 use crate::cancel::Poll;
 use crate::filter::Filter;
 use crate::query::context::FileContext;
-use crate::query::criteria::{MapMode, ObjectCriteria};
 use crate::query::error::QueryError;
 use crate::query::objects::ObjectTable;
 use crate::query::tables::TypeNames;
+use crate::query::{MapMode, ObjectCriteria};
 use crate::values::{CountRange, SecondsRange};
 
 /// A test of one object, by its row.

@@ -6,8 +6,8 @@ use handlescope_model::{ArchiveError, EventKind, Numbers, ProcessIdx};
 
 use crate::cancel::Cancelled;
 use crate::filter::ProcessFilter;
+use crate::query::ObjectCriteria;
 use crate::query::context::FileContext;
-use crate::query::criteria::ObjectCriteria;
 use crate::query::error::QueryError;
 use crate::query::selection::{Selected, Selection};
 use crate::query::tables::{ProcessInfo, ProcessList};
