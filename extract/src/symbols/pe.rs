@@ -24,8 +24,8 @@ use goblin::pe::utils::find_offset;
 use handlescope_model::guard::quietly;
 use symbolic::common::ByteView;
 
+use super::frame::ResolvedFrame;
 use super::identity::ImageIdentity;
-use super::module::ResolvedFrame;
 use super::names;
 use super::report::SymbolFileError;
 
