@@ -162,7 +162,7 @@ impl<'a> StackResolver<'a> {
     }
 }
 
-/// The distinct stacks and their frames, whatever resolver found them.
+/// The distinct stacks and their frames, of all resolvers.
 #[derive(Default)]
 pub struct StackTable {
     frames: FrameInterner,
@@ -170,12 +170,10 @@ pub struct StackTable {
 }
 
 impl StackTable {
-    /// The frames of the stacks.
     pub fn frames(&self) -> &FrameInterner {
         &self.frames
     }
 
-    /// The stacks table.
     pub fn into_table(self) -> Stacks {
         let lists = &self.lists;
         Stacks { frames: lists.stacks.iter().map(|list| lists.get(*list).to_vec()).collect() }
