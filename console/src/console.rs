@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use handlescope_extract::symbols::SymbolPath;
+use handlescope_model::guard::{Panicked, quietly};
 
 use crate::{
     cancel::Cancel,
@@ -101,7 +102,10 @@ impl Console {
             messages,
             flow: Flow::Continue,
         };
-        let result = work(&mut context);
+        let result =
+            quietly(|| work(&mut context)).unwrap_or_else(|Panicked { message, place }| {
+                Err(CommandError::Panicked { message, place })
+            });
         let flow = context.flow;
         spinner.stop();
         match result {
@@ -110,5 +114,27 @@ impl Console {
             }
             result => result.map(|()| flow),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_panics_is_reported_as_a_bug_and_the_session_goes_on() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
+        let mut messages = Messages::new(&mut err, Screen::PLAIN);
+        let panicking = console.with_context(&mut out, &mut messages, |context| {
+            context.messages.wait("searching");
+            panic!("row {}", 7)
+        });
+        let error = panicking.expect_err("a panic").to_string();
+        assert!(error.starts_with("this is a bug in handlescope (console"), "{error}");
+        assert!(error.contains(": row 7); please report it"), "{error}");
+        let flow = console.run(".list", &mut out, &mut messages).expect("the session goes on");
+        assert_eq!((flow, out.as_slice()), (Flow::Continue, &b"No traces are loaded.\n"[..]));
+        assert!(err.is_empty(), "{}", String::from_utf8_lossy(&err));
     }
 }

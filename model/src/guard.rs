@@ -5,7 +5,7 @@
 //! panic hook off the terminal. It installs the only panic hook of this workspace.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -17,15 +17,21 @@ const WORKER: &str = "polars-";
 thread_local! {
     /// Whether guarded work runs on this thread.
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+    /// Where guarded work panicked last on this thread, as `file:line:column`.
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// How many threads run guarded work.
 static GUARDED: AtomicUsize = AtomicUsize::new(0);
 
-/// A panic that was caught, with its message.
+/// A panic that was caught.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Panicked(pub String);
+#[error("{message}")]
+pub struct Panicked {
+    pub message: String,
+    /// `file:line:column`; empty when another thread panicked.
+    pub place: String,
+}
 
 /// Runs `work` and catches a panic in it, of which nothing is printed.
 ///
@@ -39,8 +45,10 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
         let report = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             if !is_guarded() {
-                report(info);
+                return report(info);
             }
+            let place = info.location().map(ToString::to_string).unwrap_or_default();
+            PLACE.with(|last| last.replace(place));
         }));
     });
     let outer = IS_GUARDED.replace(true);
@@ -48,7 +56,8 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     let result = panic::catch_unwind(AssertUnwindSafe(work));
     GUARDED.fetch_sub(1, Ordering::Relaxed);
     IS_GUARDED.set(outer);
-    result.map_err(|payload| Panicked(message(&*payload)))
+    let place = PLACE.take();
+    result.map_err(|payload| Panicked { message: message(&*payload), place })
 }
 
 /// Whether this thread runs guarded work, or a part of it.
@@ -78,8 +87,9 @@ mod tests {
     fn a_panic_is_an_error_with_its_message() {
         assert_eq!(quietly(|| 1), Ok(1));
         let index = std::hint::black_box(7);
-        let Panicked(message) = quietly(|| [1, 2, 3][index]).unwrap_err();
+        let Panicked { message, place } = quietly(|| [1, 2, 3][index]).unwrap_err();
         assert!(message.contains("the index is 7"), "{message}");
+        assert!(place.contains("guard.rs:"), "{place}");
         assert!(!is_guarded());
     }
 
@@ -99,7 +109,7 @@ mod tests {
             let _held = lock(&mutex);
             panic::panic_any("poison");
         });
-        assert_eq!(poison, Err(Panicked("poison".to_owned())));
+        assert_eq!(poison.unwrap_err().message, "poison");
         assert_eq!(*lock(&mutex), 1);
     }
 }

@@ -139,10 +139,14 @@ pub enum CommandError {
         source: SaveError,
     },
     /// A command that panicked. The session goes on.
-    #[error("this is a bug of handlescope, please report it with the command line: {message}")]
+    #[error(
+        "this is a bug in handlescope ({place}: {message}); please report it with the command line"
+    )]
     Panicked {
-        /// What the panic said, and where.
+        /// What the panic said.
         message: String,
+        /// `file:line:column`
+        place: String,
     },
     /// The output cannot be written.
     #[error("cannot write the output: {source}")]

@@ -2,16 +2,15 @@
 
 use std::{
     fs::{self, File},
-    hash::{DefaultHasher, Hash, Hasher},
     io::Read,
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use handlescope_extract::{ImportLimits, import, import_sources};
 use handlescope_model::{SCHEMA_VERSION, Trace};
 
-use super::{line, paths, prepare_folder, report};
+use super::{line, paths, prepare_folder, report, stable_hash::name_of};
 use crate::{
     cancel::Cancel,
     paths::stem,
@@ -43,13 +42,18 @@ impl State {
         State(import_sources(extract).into_iter().map(state).collect())
     }
 
-    fn number(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
+    /// A name for the state, for the file that is converted from it.
+    fn name(&self) -> String {
         let State(files) = self;
-        for (file, size, modified, start) in files {
-            (file.file_name(), size, modified, start).hash(&mut hasher);
-        }
-        hasher.finish()
+        let parts = files.iter().flat_map(|(file, size, modified, start)| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            let modified =
+                modified.map_or_else(Vec::new, |time| time.as_nanos().to_le_bytes().into());
+            [name.into_bytes(), size.to_le_bytes().into(), modified, start.clone()]
+        });
+        let parts: Vec<Vec<u8>> = parts.collect();
+        name_of(parts.iter().map(Vec::as_slice))
     }
 }
 
@@ -65,7 +69,7 @@ pub(crate) fn imported(
 ) -> Result<Trace, LoadError> {
     let name = stem(extract).to_string_lossy().into_owned();
     let folder = paths::converted(extract);
-    let output = folder.join(file_name(&name, State::of(extract).number()));
+    let output = folder.join(file_name(&name, &State::of(extract).name()));
     if let Ok((trace, SCHEMA_VERSION, _)) = paths::recorded(&output) {
         return Ok(trace);
     }
@@ -89,13 +93,13 @@ fn limits(max_size: Option<u64>) -> ImportLimits {
 }
 
 /// What an extract of this name is converted to when it is in a state.
-fn file_name(name: &str, state: u64) -> String {
-    format!("{name}.{state:016x}.json7z")
+fn file_name(name: &str, state: &str) -> String {
+    format!("{name}.{state}.json7z")
 }
 
 /// Removes what an extract was converted to before it changed.
 fn remove_older(folder: &Path, name: &str, newest: &Path) {
-    let shape = file_name(name, 0);
+    let shape = file_name(name, "0123456789abcdef");
     let is_older = |path: &Path| {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let state = file.strip_prefix(name).and_then(|rest| rest.strip_suffix(".json7z"));
@@ -117,8 +121,9 @@ mod tests {
     fn only_older_conversions_of_the_same_extract_are_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name);
-        let (old, new) = (path(&file_name("a", 1)), path(&file_name("a", 2)));
-        let other = path(&file_name("a.b", 1));
+        let (old, new) =
+            (path(&file_name("a", "0123456789abcde1")), path(&file_name("a", "0123456789abcde2")));
+        let other = path(&file_name("a.b", "0123456789abcde1"));
         for file in [&old, &new, &other] {
             fs::write(file, "").expect("a file");
         }
@@ -131,10 +136,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let extract = folder.path().join("a.json7z");
         fs::write(&extract, "a").expect("a file");
-        let before = State::of(&extract).number();
-        assert_eq!(State::of(&extract).number(), before);
+        let before = State::of(&extract).name();
+        assert_eq!(State::of(&extract).name(), before);
         fs::write(&extract, "ab").expect("a file");
-        assert_ne!(State::of(&extract).number(), before);
+        assert_ne!(State::of(&extract).name(), before);
     }
 
     #[test]
@@ -145,7 +150,7 @@ mod tests {
             fs::write(&extract, content).expect("a file");
             let file = File::options().write(true).open(&extract).expect("a file");
             file.set_modified(SystemTime::UNIX_EPOCH).expect("a time");
-            State::of(&extract).number()
+            State::of(&extract).name()
         });
         states.sort_unstable();
         assert_ne!(states[0], states[1]);

@@ -3,6 +3,7 @@
 mod import;
 mod paths;
 mod report;
+mod stable_hash;
 
 use std::path::Path;
 

@@ -1,9 +1,7 @@
 //! Where extracts lie.
 
 use std::{
-    fs,
-    hash::{DefaultHasher, Hash, Hasher},
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -11,6 +9,7 @@ use handlescope_extract::filetime;
 use handlescope_model::tables::TraceInfos;
 use handlescope_model::{ArchiveError, SCHEMA_VERSION, Trace};
 
+use super::stable_hash::name_of;
 use crate::paths::{EXTRACT_EXTENSION, EXTRACT_FOLDER, stem};
 
 /// Folder in the cache of converted extracts.
@@ -37,10 +36,8 @@ pub(super) fn converted(extract: &Path) -> PathBuf {
 fn cached(kind: &str, trace: &Path) -> PathBuf {
     let folder = trace.parent().unwrap_or(Path::new(""));
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-    let mut hasher = DefaultHasher::new();
-    folder.hash(&mut hasher);
     let cache = dirs::cache_dir().unwrap_or_else(std::env::temp_dir);
-    cache.join("handlescope").join(kind).join(format!("{:016x}", hasher.finish()))
+    cache.join("handlescope").join(kind).join(name_of([folder.to_string_lossy().as_bytes()]))
 }
 
 /// `NAME.json7z` in the folder of a trace, where somebody may have put it.
