@@ -40,7 +40,7 @@ impl Trace {
     /// Opens an archive and checks that it is an extract this program can read.
     ///
     /// # Errors
-    /// When the file cannot be opened, is no 7z archive or one that is refused, holds no trace table,
+    /// When the file cannot be opened, is not a 7z archive or is refused, holds no trace table,
     /// or was made by a newer version.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         Self::open_within(path, ArchiveLimits::default())
