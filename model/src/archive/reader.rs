@@ -143,12 +143,20 @@ impl Trace {
         Ok(column)
     }
 
+    /// One column, for expressions over frames.
+    ///
+    /// # Errors
+    /// As [`Self::column`].
+    pub fn column_of<C: Columns, T: Cell>(&self, key: Key<C, T>) -> Result<Column, ArchiveError> {
+        self.column(C::TABLE, key.name())
+    }
+
     /// Typed access to a column.
     ///
     /// # Errors
     /// As [`Self::column`].
     pub fn values<C: Columns, T: Cell>(&self, key: Key<C, T>) -> Result<T::Values, ArchiveError> {
-        let column = self.column(C::TABLE, key.name())?;
+        let column = self.column_of(key)?;
         T::values(&column).map_err(|error| self.damaged(C::TABLE, &error))
     }
 
