@@ -2,7 +2,8 @@
 //!
 //! A query reads the columns it needs and no others, works on contiguous slices, and tests a text
 //! once for each distinct name, type, process or frame, never once for each event. What it finds
-//! is a [`Selection`]: objects with the events that are left of them.
+//! is a [`Selection`]: objects with the events that are left of them. What only counts rows (open handles,
+//! the most frequent stacks, stats) is an expression over frames, in `counts`.
 
 mod all_names;
 mod call_stacks;
