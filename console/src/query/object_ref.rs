@@ -18,7 +18,7 @@ use super::source::Source;
 use super::stacks::StackSet;
 use super::totals::Totals;
 use crate::cancel::Cancel;
-use crate::query::{ObjectCriteria, ShowTotal};
+use crate::query::criteria::{ObjectCriteria, ShowTotal};
 
 /// The answer for all traces, in the order they are loaded.
 pub struct ObjectRefAnswer<'a> {

@@ -10,7 +10,7 @@ use super::error::QueryError;
 use super::frame_names::{Frames, ModuleFrames, SymbolReports};
 use super::source::Source;
 use crate::cancel::Cancel;
-use crate::query::SymbolsCriteria;
+use crate::query::criteria::SymbolsCriteria;
 
 /// The modules of one trace that frames lie in.
 pub struct SymbolsAnswer<'a> {

@@ -10,9 +10,11 @@ use polars::prelude::{Column, DataFrame};
 use super::answer::MOST_BYTES;
 use super::{Relation, SqlError, sql};
 use crate::{
-    query::FrameNames,
-    query::fixture::{
-        APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
+    query::{
+        FrameNames,
+        fixture::{
+            APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
+        },
     },
     render::rows,
     trace::LoadedTrace,

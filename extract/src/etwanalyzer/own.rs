@@ -1,7 +1,7 @@
 //! What only this program writes into an extract, so that nothing is lost on the way back.
 //!
 //! Each part but that of the handles has one member more, named [`OWN`], with the rows of those
-//! tables of which the format tells less than they hold. A row has the names of the columns, as in
+//! tables of which the format has less than they hold. A row has the names of the columns, as in
 //! newline-delimited JSON. The records of events have some members more instead.
 //!
 //! ETWAnalyzer passes over members that it does not know, and leaves them out when it writes a file

@@ -34,7 +34,6 @@ pub struct ObjectRow {
 /// All objects of a trace, in the order of their first event.
 #[derive(Debug, Default)]
 pub struct Objects {
-    /// The objects.
     pub rows: Vec<ObjectRow>,
     /// Further names of objects with more than one, in the order they came.
     pub more_names: HashMap<u32, Vec<u32>>,
@@ -45,7 +44,6 @@ pub struct Objects {
 
 /// Which object each event belongs to.
 pub struct TrackedEvents {
-    /// The objects.
     pub objects: Objects,
     /// For each event its object, a row of [`Objects::rows`], or [`NONE`].
     pub object: Vec<u32>,

@@ -163,7 +163,7 @@ impl<'a> StackResolver<'a> {
     }
 }
 
-/// The distinct stacks and their frames, whatever resolver found them.
+/// The distinct stacks and their frames, of all resolvers.
 #[derive(Default)]
 pub struct StackTable {
     frames: FrameInterner,
@@ -171,12 +171,10 @@ pub struct StackTable {
 }
 
 impl StackTable {
-    /// The frames of the stacks.
     pub fn frames(&self) -> &FrameInterner {
         &self.frames
     }
 
-    /// The stacks table.
     pub fn into_table(self) -> Stacks {
         let lists = &self.lists;
         let stack = |list: &u32| lists.get(*list).iter().copied().map(FrameIdx).collect();

@@ -19,7 +19,7 @@ use super::context::FileContext;
 use super::error::QueryError;
 use super::selection::{Selected, Selection};
 use crate::filter::Filter;
-use crate::query::ObjectCriteria;
+use crate::query::criteria::ObjectCriteria;
 
 use self::process::CreatorFilter;
 

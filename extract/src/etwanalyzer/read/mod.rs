@@ -4,7 +4,7 @@
 //! which only knows how the part is written. [`import`] puts the parts together. The large part is
 //! read object by object and written as it comes; nothing holds a document as a whole.
 //!
-//! What the files cannot tell stays unknown: the process that got a duplicated handle, addresses
+//! What the files do not hold stays unknown: the process that got a duplicated handle, addresses
 //! of modules and frames, counts of other events, the clock.
 
 mod container;

@@ -18,7 +18,7 @@ use super::stream::Stream;
 use crate::intern::ByteInterner;
 
 /// ETWAnalyzer's text between two names of one object. It also writes it where the second name is
-/// empty, which is no name.
+/// empty, which is not a name.
 const NO_OTHER_NAME: &str = " -- Other Name -- ";
 
 /// What comes out of the handle part.
@@ -26,7 +26,7 @@ pub(super) struct ObjectRows<'a, 'scope> {
     pub(super) processes: &'a ProcessRows,
     pub(super) stacks: StackNumbers<'a>,
     /// Whether this program wrote the extract. Then an offset of 0 is one, whereas ETWAnalyzer
-    /// always writes 0, and everything is told that ETWAnalyzer does not know.
+    /// always writes 0, and everything is written that ETWAnalyzer does not know.
     pub(super) is_own: bool,
     pub(super) objects: Stream<'scope, Objects>,
     pub(super) events: Stream<'scope, Events>,
@@ -183,8 +183,8 @@ impl ObjectRows<'_, '_> {
         process
     }
 
-    /// The processes of an event. ETWAnalyzer does not tell whom a duplicated handle went to, so that
-    /// it is that of the caller, as for ETWAnalyzer; we tell the caller where it is another one.
+    /// The processes of an event. ETWAnalyzer does not write which process got a duplicated handle, so that
+    /// it is that of the caller, as for ETWAnalyzer; we write the caller where it is another one.
     fn owners(&self, event: &EventRecord) -> Owners {
         let process = self.process(event.process);
         if event.list != List::HandleDuplicate {
@@ -201,7 +201,7 @@ impl ObjectRows<'_, '_> {
         } else {
             process
                 .filter(|_| is_inherited)
-                .and_then(|parent| self.processes.heir(parent, event.time_ns))
+                .and_then(|parent| self.processes.inheriting_child(parent, event.time_ns))
         };
         Owners { process, caller, source, inherited_by }
     }
@@ -232,7 +232,7 @@ impl ObjectRows<'_, '_> {
         if let Some(count) = self.figures.kinds.get_mut(kind.code() as usize) {
             *count += 1;
         }
-        let byte_offset = event.byte_offset.filter(|_| is_view && self.tells_offset(event));
+        let byte_offset = event.byte_offset.filter(|_| is_view && self.has_offset(event));
         self.events.part().push(Event {
             object,
             kind: kind.code(),
@@ -259,7 +259,7 @@ impl ObjectRows<'_, '_> {
     }
 
     /// ETWAnalyzer writes 0 for both, always; then nothing is known.
-    fn tells_offset(&self, event: &EventRecord) -> bool {
+    fn has_offset(&self, event: &EventRecord) -> bool {
         let is_zero = |value: Option<u64>| value.unwrap_or(0) == 0;
         self.is_own || !is_zero(event.byte_offset) || !is_zero(event.misc_info)
     }

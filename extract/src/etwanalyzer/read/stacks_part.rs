@@ -105,7 +105,7 @@ impl StackTexts {
     }
 
     /// What events take their stacks from. `is_missing` says that the file has no texts; the
-    /// numbers then still tell which events share a stack.
+    /// numbers then still show which events share a stack.
     pub(super) fn numbers(&mut self, is_missing: bool) -> StackNumbers<'_> {
         if let Some(own) = &mut self.own {
             let heights = own.stacks.len() as u32;
@@ -157,7 +157,7 @@ impl StackNumbers<'_> {
         Some(*row).filter(|row| *row != NONE)
     }
 
-    /// The row that our own extract tells by itself.
+    /// The row that our own extract has.
     pub(super) fn own_row(&self, row: Option<u32>) -> Option<u32> {
         row.filter(|row| self.is_own && (*row as usize) < self.table.len())
     }

@@ -56,7 +56,7 @@ impl FrameLines {
     }
 
     fn push(&mut self, text: &str) {
-        // A line is a frame, whatever strangers called their functions.
+        // A line is a frame, also when a function has a line break in its name.
         let text = text.replace(['\r', '\n'], " ");
         let line = self.texts.intern(text.as_bytes());
         self.lines.push(line);

@@ -13,7 +13,6 @@ use super::context::Context;
 use super::event::{EventJson, index};
 use super::json::{Each, TryEach, Window};
 
-/// The part.
 pub(super) struct HandlePart<'a> {
     pub(super) trace: &'a Trace,
     pub(super) types: &'a ObjectTypes,
@@ -38,7 +37,7 @@ impl Serialize for HandlePart<'_> {
     }
 }
 
-/// Names of types by their ids as text. That of mapped views is no kernel type and not written.
+/// Names of types by their ids as text. That of mapped views is not a kernel type and not written.
 pub(super) struct TypeMap<'a>(pub(super) &'a ObjectTypes);
 
 impl Serialize for TypeMap<'_> {

@@ -12,7 +12,6 @@ use super::json::Each;
 /// What stands for a text that is not known.
 const NO_TEXT: i64 = -2;
 
-/// The part.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct ModulesPart<'a> {
@@ -43,7 +42,7 @@ struct StringsJson {
     strings: Vec<String>,
 }
 
-/// The tables, of which the part tells paths, versions and processes only.
+/// The tables, of which the part has paths, versions and processes only.
 struct Own<'a> {
     modules: &'a Modules,
     loads: &'a ModuleLoads,
@@ -162,7 +161,7 @@ fn processes_by_module(count: usize, loads: &ModuleLoads, system: usize) -> Vec<
 }
 
 /// The modules whose PDBs were not found: those with frames of which none has a name. Without any name
-/// from symbols nobody had some, so that the others lack them, too; else those are taken to be there.
+/// from symbols no module had some, so that the others lack them, too; else those are taken to be there.
 fn unresolved(modules: &Modules, frames: &Frames, symbols: &Symbols) -> BTreeSet<usize> {
     let mut is_named: BTreeMap<usize, bool> = BTreeMap::new();
     let named: BTreeSet<FrameIdx> = symbols.frame.iter().copied().collect();

@@ -15,7 +15,7 @@ const LINE_END: &str = "\n";
 
 /// The texts of the stacks of a trace.
 ///
-/// The format wants each text once. Stacks that differ only in what the text does not tell, as in
+/// The format wants each text once. Stacks that differ only in what the text does not hold, as in
 /// offsets behind named functions, share one.
 pub(super) struct StackTexts {
     lines: FrameLines,
@@ -79,7 +79,6 @@ impl StackTexts {
     }
 }
 
-/// The part.
 pub(super) struct StacksPart<'a> {
     pub(super) trace: &'a Trace,
     pub(super) texts: &'a StackTexts,

@@ -262,9 +262,9 @@ fn events_keep_their_order_whatever_lists_they_stand_in() {
 }
 
 #[test]
-fn processes_that_nobody_knows_are_minus_one_and_their_ids_survive() {
+fn unknown_processes_are_minus_one_and_their_ids_survive() {
     let mut tables = Tables::new();
-    let nobody = ProcessIdx(sentinel());
+    let unknown = ProcessIdx(sentinel());
     let duplicate = Event {
         handle: Some(8),
         leaked: true,
@@ -272,7 +272,7 @@ fn processes_that_nobody_knows_are_minus_one_and_their_ids_survive() {
         source_pid: Some(77),
         ..event(EventKind::HandleDuplicate, 1)
     };
-    let created = Event { process: nobody, ..create(0, 4) };
+    let created = Event { process: unknown, ..create(0, 4) };
     tables.object(
         &Object {
             existing_count: RowCount::new(1),
@@ -284,7 +284,7 @@ fn processes_that_nobody_knows_are_minus_one_and_their_ids_survive() {
         vec![created, duplicate],
     );
     tables.existing.push(ExistingHandle {
-        process: nobody,
+        process: unknown,
         handle: 4,
         ..ExistingHandle::default()
     });
