@@ -1,4 +1,4 @@
-//! Archives that nobody vouches for are refused with a reason, before they cost anything.
+//! Untrusted archives are refused with a reason, before they cost anything.
 
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -54,7 +54,7 @@ fn refusal(path: &Path) -> String {
 }
 
 #[test]
-fn an_archive_packed_by_somebody_else_is_read() {
+fn an_archive_packed_by_another_program_is_read() {
     for method in [EncoderMethod::COPY, EncoderMethod::LZMA, EncoderMethod::LZMA2] {
         let built = built(method, &members(3));
         assert_eq!(Trace::open(&built.path).unwrap().height(Table::Names).unwrap(), 3);
@@ -101,7 +101,7 @@ fn a_member_larger_than_the_limit_is_refused() {
 }
 
 #[test]
-fn a_column_of_more_values_than_its_bytes_can_tell_is_refused() {
+fn a_column_of_more_values_than_its_bytes_can_hold_is_refused() {
     let built = built(EncoderMethod::COPY, &members(2_000_000));
     let usual = ArchiveLimits::default();
     let trusted = usual.trusted_with(1 << 30);

@@ -66,6 +66,9 @@ pub enum CommandError {
         /// Of how many.
         files: usize,
     },
+    /// A query that cannot be carried out.
+    #[error(transparent)]
+    Query(QueryError),
     /// A folder that cannot become the current one.
     #[error("{}: cannot change to this folder: {source}", .folder.display())]
     Folder {
@@ -168,6 +171,7 @@ impl From<QueryError> for CommandError {
         match error {
             QueryError::Archive(error) => error.into(),
             QueryError::Cancelled(cancelled) => cancelled.into(),
+            QueryError::Sums(_) => CommandError::Query(error),
         }
     }
 }

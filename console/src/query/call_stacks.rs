@@ -1,12 +1,13 @@
 //! `.dump Stack`: the most frequent stacks, of whatever events the extract keeps them.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::path::Path;
 
 use handlescope_model::tables::{Events, StackEvents, TraceInfo};
-use handlescope_model::{ArchiveError, Numbers, ProcessIdx, StackIdx, Table, Trace};
+use handlescope_model::{Cell, ProcessIdx, StackIdx, Table, Trace};
+use polars::prelude::{DataFrame, IntoLazy, col, lit};
 
+use super::counts::row_counts;
 use super::error::QueryError;
 use super::frame_figures::FrameFigures;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
@@ -15,7 +16,6 @@ use super::source::Source;
 use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
-use crate::cancel::Poll;
 use crate::query::StackCriteria;
 
 /// The stacks of one trace.
@@ -67,34 +67,6 @@ pub fn call_stacks<'a>(
     sources.iter().map(|source| StacksAnswer::new(source, args, names, cancel)).collect()
 }
 
-/// The columns of recorded stacks: those of every event, or else those of handle events.
-struct Recorded {
-    time: Numbers<i64>,
-    process: Numbers<ProcessIdx>,
-    /// Missing for handle events, whose process is always known.
-    pid: Option<Numbers<u32>>,
-    stack: Numbers<StackIdx>,
-}
-
-impl Recorded {
-    fn load(trace: &Trace, has_every_stack: bool) -> Result<Self, ArchiveError> {
-        Ok(match has_every_stack {
-            true => Self {
-                time: trace.values(StackEvents::time_ns)?,
-                process: trace.values(StackEvents::process)?,
-                pid: Some(trace.values(StackEvents::pid)?),
-                stack: trace.values(StackEvents::stack)?,
-            },
-            false => Self {
-                time: trace.values(Events::time_ns)?,
-                process: trace.values(Events::process)?,
-                pid: None,
-                stack: trace.values(Events::stack)?,
-            },
-        })
-    }
-}
-
 impl<'a> StacksAnswer<'a> {
     fn new(
         source: &Source<'a>,
@@ -105,17 +77,17 @@ impl<'a> StacksAnswer<'a> {
         let trace = source.trace;
         let info = trace_info(trace)?;
         let is_extracted = trace.height(Table::StackEvents)? > 0;
-        let recorded = Recorded::load(trace, is_extracted)?;
+        let recorded = recorded(trace, is_extracted)?;
         let processes = ProcessList::load(trace)?;
         let frames = Frames::load(trace, names, source.frames, cancel)?;
-        let mut rows = counted(&recorded, &processes, args, cancel)?;
+        let mut rows = counted(recorded, &processes, args, cancel)?;
         if let Some(filter) = &args.stack_filter {
             let mut stacks = StackSet::new(frames.stacks.len());
             rows.iter().for_each(|row| stacks.add(Some(row.stack)));
             let verdicts = StackVerdicts::of(filter, &stacks, &frames)?;
             rows.retain(|row| verdicts.passes(Some(row.stack)));
         }
-        rows.sort_unstable_by_key(|row| (Reverse(row.count), row.pid, row.stack));
+        rows.sort_unstable_by_key(|row| (Reverse(row.count), row.pid, row.stack, row.process));
         let mut figures = FrameFigures::default();
         let passed = rows.len() as u64;
         let recorded_count = rows.iter().map(|row| row.count).sum();
@@ -155,41 +127,64 @@ impl<'a> StacksAnswer<'a> {
     }
 }
 
+/// The recorded stacks: those of every event, or else those of handle events, whose process is always
+/// known.
+fn recorded(trace: &Trace, has_every_stack: bool) -> Result<DataFrame, QueryError> {
+    let columns = match has_every_stack {
+        true => vec![
+            trace.column_of(StackEvents::time_ns)?,
+            trace.column_of(StackEvents::process)?,
+            trace.column_of(StackEvents::pid)?,
+            trace.column_of(StackEvents::stack)?,
+        ],
+        false => vec![
+            trace.column_of(Events::time_ns)?,
+            trace.column_of(Events::process)?,
+            trace.column_of(Events::stack)?,
+        ],
+    };
+    Ok(DataFrame::new_infer_height(columns)?)
+}
+
 /// How often each stack was recorded in each process.
 fn counted(
-    recorded: &Recorded,
+    recorded: DataFrame,
     processes: &ProcessList,
     args: &StackCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<StackRow>, QueryError> {
-    let mut poll = Poll::new(cancel);
-    let passes: Option<Vec<bool>> = args
+    let (process, pid, stack) =
+        (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
+    let has_pids = recorded.column(pid).is_ok();
+    let mut rows = recorded.lazy().filter(col(stack).is_not_null());
+    if let Some(range) = args.time.map(|range| range.nanoseconds()) {
+        let time = || col(StackEvents::time_ns.name());
+        rows = rows.filter(time().gt_eq(lit(*range.start())).and(time().lt_eq(lit(*range.end()))));
+    }
+    cancel.check()?;
+    let keys = if has_pids { &[process, stack, pid][..] } else { &[process, stack] };
+    let (counted, counts) = row_counts(rows, keys)?;
+    cancel.check()?;
+    let counts = u64::values(&counts)?;
+    let stacks = StackIdx::values(counted.column(stack)?)?;
+    let in_process = Option::<ProcessIdx>::values(counted.column(process)?)?;
+    let pids = has_pids.then(|| u32::read(counted.column(pid)?)).transpose()?;
+    let row = |row: usize| {
+        let process = in_process.get(row);
+        let pid = match &pids {
+            Some(pids) => pids.get(row).copied().unwrap_or_default(),
+            None => processes.known_or_invalid(process).pid,
+        };
+        Some(StackRow { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
+    };
+    let meant: Option<Vec<bool>> = args
         .process
         .as_ref()
         .map(|filter| processes.rows().iter().map(|p| p.is_meant_by(filter, false)).collect());
-    let passes = |process: Option<ProcessIdx>, pid: u32| match (&passes, &args.process, process) {
-        (Some(rows), _, Some(row)) => rows.get(row.row()).copied().unwrap_or_default(),
-        (_, Some(filter), None) => filter.matches("", pid),
+    let is_meant = |row: &StackRow| match (&meant, &args.process, row.process) {
+        (Some(meant), _, Some(process)) => meant.get(process.row()).copied().unwrap_or_default(),
+        (_, Some(filter), None) => filter.matches("", row.pid),
         _ => true,
     };
-    let range = args.time.map(|range| range.nanoseconds());
-    let mut rows: HashMap<(Option<ProcessIdx>, u32, StackIdx), u64> = HashMap::new();
-    for (event, time) in recorded.time.values().iter().enumerate() {
-        poll.round()?;
-        let Some(stack) = recorded.stack.get(event) else { continue };
-        if range.as_ref().is_some_and(|range| !range.contains(time)) {
-            continue;
-        }
-        let process = recorded.process.get(event);
-        let pid = match &recorded.pid {
-            Some(pid) => pid.get(event).unwrap_or_default(),
-            None => processes.known_or_invalid(process).pid,
-        };
-        *rows.entry((process, pid, stack)).or_default() += 1;
-    }
-    Ok(rows
-        .into_iter()
-        .filter(|((process, pid, _), _)| passes(*process, *pid))
-        .map(|((process, pid, stack), count)| StackRow { count, pid, process, stack })
-        .collect())
+    Ok((0..counts.len()).filter_map(row).filter(is_meant).collect())
 }

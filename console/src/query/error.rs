@@ -1,6 +1,7 @@
 //! Why a query has no answer.
 
 use handlescope_model::ArchiveError;
+use polars::prelude::PolarsError;
 use thiserror::Error;
 
 use crate::cancel::Cancelled;
@@ -14,4 +15,7 @@ pub enum QueryError {
     /// The user does not want the answer any more.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
+    /// Polars cannot carry out a sum.
+    #[error("the tables cannot be summed up: {0}")]
+    Sums(#[from] PolarsError),
 }

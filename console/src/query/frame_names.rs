@@ -191,7 +191,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// Whether the names of an extract tell more than those of a symbol file.
+/// Whether the names of an extract say more than those of a symbol file.
 fn is_better(stored: &FrameChain, found: &FrameChain) -> bool {
     let has_lines = |chain: &FrameChain| chain.iter().any(|named| named.line.is_some());
     found.is_empty() || (has_lines(stored) && !has_lines(found))

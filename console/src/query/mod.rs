@@ -2,11 +2,13 @@
 //!
 //! A query reads the columns it needs and no others, works on contiguous slices, and tests a text
 //! once for each distinct name, type, process or frame, never once for each event. What it finds
-//! is a [`Selection`]: objects with the events that are left of them.
+//! is a [`Selection`]: objects with the events that are left of them. What only counts rows (open handles,
+//! the most frequent stacks, stats) is an expression over frames, in `counts`.
 
 mod all_names;
 mod call_stacks;
 mod context;
+mod counts;
 mod criteria;
 mod error;
 mod filters;
@@ -20,6 +22,7 @@ mod managed;
 mod modules;
 mod object_ref;
 mod objects;
+mod open_handles;
 mod pretty_names;
 mod processes;
 mod selection;
@@ -44,6 +47,7 @@ pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
 pub use self::object_ref::{FileAnswer, ObjectRefAnswer, count_by, object_ref};
+pub use self::open_handles::{CountBy, OpenHandles};
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ProcessAnswer, processes};
 pub use self::selection::{EventMask, Selected, Selection};
@@ -51,7 +55,7 @@ pub use self::source::Source;
 pub use self::stats::{StatsAnswer, stats};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
-pub use self::totals::{CountBy, OpenHandles, Totals};
+pub use self::totals::Totals;
 
 pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::info::trace_info;

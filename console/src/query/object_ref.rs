@@ -12,10 +12,11 @@ use super::filters;
 use super::frame_names::{FrameNames, ModuleBases};
 use super::info::trace_info;
 use super::listing::Listing;
+use super::open_handles::{CountBy, OpenHandles};
 use super::selection::{Selected, Selection};
 use super::source::Source;
 use super::stacks::StackSet;
-use super::totals::{CountBy, OpenHandles, Totals};
+use super::totals::Totals;
 use crate::cancel::Cancel;
 use crate::query::criteria::{ObjectCriteria, ShowTotal};
 
@@ -23,6 +24,8 @@ use crate::query::criteria::{ObjectCriteria, ShowTotal};
 pub struct ObjectRefAnswer<'a> {
     /// One answer for each trace.
     pub files: Vec<FileAnswer<'a>>,
+    /// Open handles of all traces, if they were asked for.
+    pub open_handles: Option<OpenHandles>,
 }
 
 /// The answer for one trace.
@@ -56,9 +59,13 @@ pub fn object_ref<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<ObjectRefAnswer<'a>, QueryError> {
-    let files: Result<_, _> =
-        sources.iter().map(|source| FileAnswer::new(source, args, names, cancel)).collect();
-    Ok(ObjectRefAnswer { files: files? })
+    let files: Vec<FileAnswer<'a>> = sources
+        .iter()
+        .map(|source| FileAnswer::new(source, args, names, cancel))
+        .collect::<Result<_, _>>()?;
+    let counted = files.iter().filter_map(|file| file.open_handles.as_ref());
+    let open_handles = count_by(args).map(|_| OpenHandles::of_all(counted)).transpose()?;
+    Ok(ObjectRefAnswer { files, open_handles })
 }
 
 /// What `-ShowTotal` counts open handles by; `None` when it asks for no table.
@@ -79,15 +86,6 @@ impl ObjectRefAnswer<'_> {
             totals += file.totals;
         }
         totals
-    }
-
-    /// Open handles of all traces.
-    pub fn open_handles(&self) -> OpenHandles {
-        let mut all = OpenHandles::default();
-        for handles in self.files.iter().filter_map(|file| file.open_handles.as_ref()) {
-            all.add(handles);
-        }
-        all
     }
 }
 

@@ -131,7 +131,7 @@ impl EventMask {
         }
     }
 
-    /// Removes the events of one object that do not pass, and tells whether any is left.
+    /// Removes the events of one object that do not pass; returns whether any is left.
     ///
     /// `height` is the number of events of the trace; `events` lies within.
     pub(crate) fn restrict(

@@ -6,11 +6,13 @@ use handlescope_model::rules::WITH_HANDLE;
 use handlescope_model::tables::{EventCount, EventCounts, Events, TraceInfo, Warning, Warnings};
 use handlescope_model::{EventKind, Table, TableRows};
 
+use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col, lit};
+
+use super::counts::is_one_of;
 use super::error::QueryError;
 use super::info::trace_info;
 use super::source::Source;
 use crate::cancel::Cancel;
-use crate::cancel::Poll;
 
 /// The figures of one trace.
 pub struct StatsAnswer<'a> {
@@ -50,15 +52,17 @@ pub fn stats<'a>(
 impl<'a> StatsAnswer<'a> {
     fn new(source: &Source<'a>, cancel: &Cancel) -> Result<Self, QueryError> {
         let trace = source.trace;
-        let (kind, leaked) = (trace.values(Events::kind)?, trace.values(Events::leaked)?);
-        let (mut handle_events, mut leaked_handles) = (0, 0);
-        let mut poll = Poll::new(cancel);
-        for (row, &kind) in kind.values().iter().enumerate() {
-            poll.round()?;
-            handle_events += usize::from(WITH_HANDLE.contains_code(kind));
-            let is_handle = kind != EventKind::Map.code();
-            leaked_handles += usize::from(is_handle && leaked.get(row));
-        }
+        cancel.check()?;
+        let columns = vec![trace.column_of(Events::kind)?, trace.column_of(Events::leaked)?];
+        let is_map = col(Events::kind.name()).eq(lit(EventKind::Map.code()));
+        let sums = DataFrame::new_infer_height(columns)?.lazy().select([
+            is_one_of(WITH_HANDLE).sum().alias("handle_events"),
+            col(Events::leaked.name()).and(is_map.not()).sum().alias("leaked_handles"),
+        ]);
+        let sums = sums.collect()?;
+        let sum = |name| -> PolarsResult<usize> {
+            Ok(sums.column(name)?.idx()?.get(0).unwrap_or_default() as usize)
+        };
         Ok(Self {
             path: source.path,
             index: source.index,
@@ -68,8 +72,8 @@ impl<'a> StatsAnswer<'a> {
             stacks_distinct: trace.height(Table::Stacks)?,
             frames_distinct: trace.height(Table::Frames)?,
             objects: trace.height(Table::Objects)?,
-            handle_events,
-            leaked_handles,
+            handle_events: sum("handle_events")?,
+            leaked_handles: sum("leaked_handles")?,
         })
     }
 }

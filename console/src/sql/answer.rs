@@ -94,7 +94,7 @@ fn context(tables: &Arc<Tables>, named: &[String]) -> Result<SQLContext, SqlErro
     Ok(context)
 }
 
-/// Does a part of a query on a thread of its own, with stack enough, while somebody looks at Ctrl-C.
+/// Does a part of a query on a thread of its own, with stack enough, while this thread looks at Ctrl-C.
 fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
     cancel: &Cancel,

@@ -55,6 +55,7 @@ impl From<QueryError> for SqlError {
         match error {
             QueryError::Archive(error) => error.into(),
             QueryError::Cancelled(cancelled) => cancelled.into(),
+            QueryError::Sums(error) => error.into(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{
 
 use polars::prelude::{PolarsError, PolarsResult};
 
-/// Tells one query to stop. Unlike [`crate::cancel::Cancel`] it is not reset for the next command, which
+/// Asks one query to stop. Unlike [`crate::cancel::Cancel`] it is not reset for the next command, which
 /// may come while this query still looks for its end.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop(Arc<AtomicBool>);

@@ -91,10 +91,10 @@ fn leaks_are_as_many_as_the_totals_say() {
     };
     fixture.object(view);
     let saved = fixture.save();
-    let told = saved.ask("-Leak", |answer| answer.totals().leaked_handles);
+    let leaked = saved.ask("-Leak", |answer| answer.totals().leaked_handles);
     let Saved { trace, .. } = saved;
     let files = [LoadedTrace::new(Path::new("a.etl").into(), trace)];
-    assert_eq!(rows(&files, "SELECT count(*) FROM leaks"), [told.to_string()]);
+    assert_eq!(rows(&files, "SELECT count(*) FROM leaks"), [leaked.to_string()]);
     assert_eq!(rows(&files, "SELECT type, handle FROM leaks WHERE kind = 'map'"), ["FileMapping,"]);
 }
 
@@ -181,7 +181,7 @@ fn rows_that_a_damaged_file_makes_up_are_unknown() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_what_may_have_been_meant() {
+fn what_is_wrong_is_named_with_what_may_have_been_meant() {
     let files = [trace(vec![vec![create(APP, 1, 4)]])];
     let error = |query| answer(&files, query).expect_err(query);
     assert!(error("SELECT * FROM leak").contains("did you mean leaks?"));

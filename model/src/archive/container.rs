@@ -20,7 +20,7 @@ pub enum ContainerError {
         /// Why.
         source: io::Error,
     },
-    /// The file is no archive, or a damaged one.
+    /// The file is not an archive, or is damaged.
     #[error("{}: cannot unpack: {reason}", .path.display())]
     Unreadable {
         /// The file.
@@ -83,7 +83,7 @@ pub enum ContainerError {
 }
 
 impl ContainerError {
-    /// Whether a higher limit is what lets somebody who trusts the file read it.
+    /// Whether the file can be read with a higher limit.
     pub fn is_about_size(&self) -> bool {
         matches!(self, Self::TooLarge { .. } | Self::TooMuch { .. } | Self::Ratio { .. })
     }
@@ -97,7 +97,7 @@ const SMALL_CONTENT: u64 = 64 << 20;
 pub struct ContainerLimits {
     /// Size of one member, unpacked, bytes.
     pub member_bytes: u64,
-    /// Bytes that may have to be unpacked in all, those of members nobody wants included.
+    /// Bytes that may have to be unpacked in all, those of unwanted members included.
     pub total_bytes: u64,
     /// How many times the size of the file its content may have, once that is large. Traces have 10
     /// to 30, JSON of handles has 20 to 100; zeros have thousands.
@@ -113,7 +113,7 @@ impl ContainerLimits {
         Self { member_bytes, total_bytes, ratio: 1000, decoder_bytes: 2 << 30 }
     }
 
-    /// The same for members of another size, from somebody who is trusted with it.
+    /// The same for members of another size, from a trusted source.
     #[must_use]
     pub const fn trusted_with(self, member_bytes: u64) -> Self {
         let Self { decoder_bytes, .. } = self;
@@ -213,10 +213,10 @@ pub struct Container {
 }
 
 impl Container {
-    /// Opens a 7z file, unless its table of contents costs too much or has names that nobody can want.
+    /// Opens a 7z file, unless its table of contents costs too much or has names that lead out of the archive.
     ///
     /// # Errors
-    /// When the file cannot be opened, is no archive, or is refused.
+    /// When the file cannot be opened, is not an archive, or is refused.
     pub fn open(path: &Path, limits: &ContainerLimits) -> Result<Self, ContainerError> {
         let open = |source| ContainerError::Open { path: path.to_path_buf(), source };
         let unreadable =

@@ -40,7 +40,7 @@ impl Trace {
     /// Opens an archive and checks that it is an extract this program can read.
     ///
     /// # Errors
-    /// When the file cannot be opened, is no 7z archive or one that is refused, holds no trace table,
+    /// When the file cannot be opened, is not a 7z archive or is refused, holds no trace table,
     /// or was made by a newer version.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         Self::open_within(path, ArchiveLimits::default())
@@ -143,12 +143,20 @@ impl Trace {
         Ok(column)
     }
 
+    /// One column, for expressions over frames.
+    ///
+    /// # Errors
+    /// As [`Self::column`].
+    pub fn column_of<C: Columns, T: Cell>(&self, key: Key<C, T>) -> Result<Column, ArchiveError> {
+        self.column(C::TABLE, key.name())
+    }
+
     /// Typed access to a column.
     ///
     /// # Errors
     /// As [`Self::column`].
     pub fn values<C: Columns, T: Cell>(&self, key: Key<C, T>) -> Result<T::Values, ArchiveError> {
-        let column = self.column(C::TABLE, key.name())?;
+        let column = self.column_of(key)?;
         T::values(&column).map_err(|error| self.damaged(C::TABLE, &error))
     }
 

@@ -10,7 +10,7 @@ table! {
     Frame {
         /// The module; null when the address lies in none.
         module: Option<ModuleIdx>,
-        /// Offset from the module's base (relative virtual address); null where the source tells only a name.
+        /// Offset from the module's base (relative virtual address); null where the source has only a name.
         ["bytes"] rva: Option<u64>,
         /// The raw address, where there is no module.
         address: Option<u64>,

@@ -8,7 +8,7 @@ table! {
     Methods => Methods,
     /// A method.
     Method {
-        /// File name of the assembly, as in `System.Core.dll`; null when nothing told it.
+        /// File name of the assembly, as in `System.Core.dll`; null when it is not known.
         module: Option<String>,
         /// Namespace and type, as in `System.Collections.Hashtable`; empty for global methods.
         type_name: String,

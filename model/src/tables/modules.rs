@@ -14,7 +14,7 @@ table! {
         path: String,
         /// Size of the mapping.
         ["bytes"] size: u64,
-        /// PE time stamp; null where no event tells it.
+        /// PE time stamp; null where no event has it.
         ["s since 1970"] timestamp: Option<u32>,
         /// PE checksum.
         checksum: u32,
@@ -48,7 +48,7 @@ table! {
         pid: u32,
         /// The process.
         process: Option<ProcessIdx>,
-        /// First address; null where the source does not tell it.
+        /// First address; null where the source does not have it.
         base: Option<u64>,
         /// Load; null when it was there before the trace.
         ["ns since session start"] load_ns: Option<i64>,

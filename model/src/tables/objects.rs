@@ -15,7 +15,7 @@ table! {
         pointer: u64,
         /// Type id.
         type_id: TypeId,
-        /// Name; null when the object has none or it was never told.
+        /// Name; null when the object has none or it is not known.
         name: Option<NameIdx>,
         /// First of the object's events.
         first_event: EventIdx,

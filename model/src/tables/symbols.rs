@@ -15,7 +15,7 @@ table! {
         depth: u32,
         /// Demangled name.
         function: String,
-        /// Distance from the start of the function; null where the source does not tell it.
+        /// Distance from the start of the function; null where the source does not have it.
         ["bytes"] offset: Option<u64>,
         /// Source file.
         file: Option<String>,

@@ -17,7 +17,7 @@ table! {
         source_name: String,
         /// Size of the source file.
         ["bytes"] source_size: u64,
-        /// When the source file was changed last, UTC; null where nobody looked.
+        /// When the source file was changed last, UTC; null where it is not known.
         ["100 ns since 1601"] source_modified_filetime: Option<i64>,
         /// Computer that recorded the trace, where the trace says so.
         computer: Option<String>,
@@ -59,9 +59,9 @@ table! {
         ["100 ns since 1601"] session_end_filetime: Option<i64>,
         /// Boot of the recording system, UTC.
         ["100 ns since 1601"] boot_filetime: Option<i64>,
-        /// Time zone of the recording system: UTC = local time + bias, without summer time.
+        /// Time zone of the recording system: UTC = local time + bias, without daylight saving time.
         ["minutes"] tz_bias_minutes: i32,
-        /// Local time minus UTC at the session start, with summer time where the zone has it.
+        /// Local time minus UTC at the session start, with daylight saving time where the zone has it.
         ["minutes"] utc_offset_minutes: i32,
         /// Buffers found in the file.
         buffers: u64,

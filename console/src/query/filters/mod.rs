@@ -6,6 +6,10 @@
 //! among those with a star where that is cheaper: filters over the unfiltered object (id, map mode,
 //! multi process, name, type, object, map ranges, duration) run first, and those that need symbols
 //! for no other reason run last.
+//!
+//! They are loops over slices, not expressions of polars: each works on what the filters before it left
+//! of one object (its events, creation and end), in an order that matters, and stops at the first event
+//! that decides.
 
 mod event;
 mod object;

@@ -327,7 +327,7 @@ fn open_handles_count_whenever_their_object_passes() {
     let rows = |options: &str| {
         saved.ask(options, |answer| {
             let by = crate::query::count_by(&arguments(options)).expect("a table");
-            let handles = answer.open_handles();
+            let handles = answer.open_handles.as_ref().expect("counts");
             let rows = handles.rows(by, None).into_iter();
             rows.map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>()
         })

@@ -10,7 +10,7 @@ use handlescope_model::StackIdx;
 use super::object::ObjectJson;
 use super::stack::StackJson;
 use super::{Array, Members, Shown};
-use crate::query::{CountBy, FileAnswer, ObjectRefAnswer, Totals, count_by};
+use crate::query::{CountBy, FileAnswer, ObjectRefAnswer, OpenHandles, Totals, count_by};
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::Utc7;
 use crate::values::JsonMode;
@@ -55,8 +55,9 @@ impl Serialize for Document<'_> {
         map.serialize_entry("command", &self.args.text)?;
         map.serialize_entry("files", &Array(|| self.files.iter().map(FileJson::header)))?;
         map.serialize_entry("totals", &TotalsJson::from(self.answer.totals()))?;
-        if let Some(by) = count_by(self.args.criteria) {
-            map.serialize_entry("not_closed", &NotClosed::new(self.answer, by, self.args))?;
+        let by = count_by(self.args.criteria);
+        if let (Some(by), Some(handles)) = (by, &self.answer.open_handles) {
+            map.serialize_entry("not_closed", &NotClosed::new(handles, by, self.args))?;
         }
         map.serialize_entry("objects", &Array(|| self.files.iter().flat_map(FileJson::objects)))?;
         if self.args.criteria.stacks.show {
@@ -122,8 +123,7 @@ struct NotClosed {
 }
 
 impl NotClosed {
-    fn new(answer: &ObjectRefAnswer<'_>, by: CountBy, args: &ObjectRefStyle<'_>) -> Self {
-        let handles = answer.open_handles();
+    fn new(handles: &OpenHandles, by: CountBy, args: &ObjectRefStyle<'_>) -> Self {
         let rows = handles.rows(by, args.criteria.top);
         Self {
             by: match by {

@@ -54,8 +54,7 @@ pub(in crate::render) fn object_ref(
     if by.is_some() || is_by_file {
         writeln!(out, "{}", display.screen.paint(Color::Cyan, "All files"))?;
     }
-    if let Some(by) = by {
-        let handles = &answer.open_handles();
+    if let (Some(handles), Some(by)) = (&answer.open_handles, by) {
         OpenTable { handles, by, top: args.criteria.top, screen: display.screen }.write(out)?;
     }
     writeln!(out, "{}", display.screen.paint(Color::Red, summary(answer.totals())))
