@@ -18,19 +18,16 @@ fn assert_layers(name: &str) {
 }
 
 #[test]
-#[ignore = "the circles of issue 11 go first"]
 fn model_is_layered() {
     assert_layers("model");
 }
 
 #[test]
-#[ignore = "the circles of issue 11 go first"]
 fn extract_is_layered() {
     assert_layers("extract");
 }
 
 #[test]
-#[ignore = "the circles of issue 11 go first"]
 fn console_is_layered() {
     assert_layers("console");
 }

@@ -105,6 +105,7 @@ impl Serialize for Value<'_> {
 
 #[cfg(test)]
 mod tests {
+    use handlescope_model::FrameIdx;
     use handlescope_model::tables::{Module, Modules, Stack, Stacks};
 
     use super::*;
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn lists_are_written_as_in_json() {
         let mut stacks = Stacks::default();
-        stacks.push(Stack { frames: vec![1, 2, 3] });
+        stacks.push(Stack { frames: [1, 2, 3].map(FrameIdx).to_vec() });
         stacks.push(Stack { frames: Vec::new() });
         let frame = stacks.into_frame().expect("a frame");
         assert_eq!(written(csv, &frame), "frames\n\"[1,2,3]\"\n[]\n");

@@ -125,7 +125,7 @@ fn link(folder: &Path, target: &str, source: &str, compile: &[&str], link: &[&st
     Linked::new(folder.join("m.dll"), folder.join("m.pdb"))
 }
 
-/// What the exports tell is what the PDB tells; returns how many addresses they name.
+/// What the exports say is what the PDB says; returns how many addresses they name.
 fn assert_exports_agree_with_the_pdb(linked: &Linked) -> usize {
     let (by_pdb, _) = linked.names_from(&linked.pdb);
     let (by_image, report) = linked.names_from(&linked.image);

@@ -76,7 +76,7 @@ fn write_table(
             HumanCount(row.count).to_string(),
             processes.marked(&answer.process(row)),
             row.stack.to_string(),
-            answer.frames.stacks.get(row.stack as usize).len().to_string(),
+            answer.frames.stacks.get(row.stack.row()).len().to_string(),
             Clean(&innermost).to_string(),
         ]);
     }
