@@ -34,7 +34,7 @@ for run in $(seq $runs); do
     measure "cat ($run)" cat "$work/large.etl"
     measure "extract ($run)" target/release/handlescope extract -o "$work/extract" "$work/large.etl"
     measure ".save -etwanalyzer ($run)" target/release/handlescope \
-        "$work/extract/large.json7z" -c ".save $work/large.json7z -etwanalyzer"
+        "$work/extract/large.json7z" -c ".save \"$work/large.json7z\" -etwanalyzer"
     measure ".load + -Leak -ShowTotal Process ($run)" target/release/handlescope \
         "$work/extract/large.json7z" -c '.dump ObjectRef -Leak -ShowTotal Process'
     measure ".load + -Leak -json ($run)" target/release/handlescope \

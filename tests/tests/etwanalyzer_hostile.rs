@@ -34,7 +34,7 @@ fn broken_json_is_refused_with_member_and_position() {
 }
 
 #[test]
-fn other_json_and_other_archives_are_no_extracts() {
+fn other_json_and_other_archives_are_not_extracts() {
     let shell = Shell::new();
     fs::write(shell.path("other.json"), r#"{"name":"package"}"#).unwrap();
     assert!(refusal(&shell, "other.json").contains("neither SessionStart nor Processes"));

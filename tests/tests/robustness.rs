@@ -25,7 +25,7 @@ fn objects(text: &str) -> usize {
 }
 
 #[test]
-fn a_type_that_is_named_twice_is_no_error() {
+fn a_type_that_is_named_twice_is_not_an_error() {
     let mut trace = trace();
     for at in [2, 3] {
         trace.kernel_event(at * MS, (4, 8), &type_rundown(true, EVENT, "Event"));
@@ -35,7 +35,7 @@ fn a_type_that_is_named_twice_is_no_error() {
 }
 
 #[test]
-fn a_duplicate_from_no_process_is_no_error() {
+fn a_duplicate_from_no_process_is_not_an_error() {
     let mut trace = trace();
     for (n, source) in [0, u32::MAX, 4711].into_iter().enumerate() {
         let duplicate = DuplicateRecord {
