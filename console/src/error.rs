@@ -7,7 +7,8 @@ use handlescope_model::ArchiveError;
 use thiserror::Error;
 
 use crate::{
-    cancel::Cancelled, command::ParseError, expand::ExpandError, query::QueryError, sql::SqlError,
+    cancel::Cancelled, command::ParseError, expand::ExpandError, query::QueryError,
+    render::OutputError, sql::SqlError,
 };
 
 /// A command that could not be carried out.
@@ -84,17 +85,9 @@ pub enum CommandError {
         /// Why.
         source: io::Error,
     },
-    /// The CSV file cannot be written.
-    #[error(
-        "{}: cannot be written: {source}; close what has it open, or name another file behind -csv",
-        .path.display()
-    )]
-    Csv {
-        /// The file as it was named.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// An answer that cannot be written.
+    #[error(transparent)]
+    Answer(OutputError),
     /// A file of `.export` cannot be written.
     #[error("{}: cannot be written: {source}; choose another folder behind .export", .path.display())]
     Export {
@@ -226,6 +219,16 @@ impl From<QueryError> for CommandError {
         match error {
             QueryError::Archive(error) => error.into(),
             QueryError::Cancelled(cancelled) => cancelled.into(),
+        }
+    }
+}
+
+impl From<OutputError> for CommandError {
+    fn from(error: OutputError) -> CommandError {
+        match error {
+            OutputError::Output(source) => source.into(),
+            OutputError::Cancelled(cancelled) => cancelled.into(),
+            error => CommandError::Answer(error),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! From a line to a command: one function per command and kind, named in the registry.
 
 use super::{
-    Command, Dump, DumpWords, JsonMode, ObjectRefArgs, ShowTotal, error::ParseError, line::Token,
-    parse,
+    Command, Dump, DumpWords, ObjectRefArgs, ShowTotal, error::ParseError, line::Token, parse,
+    redirect,
 };
 use crate::registry::{self, COMMANDS, KINDS, suggest};
+use crate::render::Format;
 
 /// A line whose first word is a command.
+#[derive(Debug, Clone, Copy)]
 pub struct Entered<'a> {
     /// The whole line.
     pub line: &'a str,
@@ -60,11 +62,12 @@ pub(crate) fn quit(entered: &Entered<'_>) -> Result<Command, ParseError> {
 
 /// `.dump`: the kind may stand anywhere between the options.
 pub(crate) fn dump(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    let (entered, file) = redirect::of_words(entered);
     let kinds = || KINDS.iter().map(|kind| kind.name);
     let listed = || kinds().collect::<Vec<_>>().join(", ");
     let words = DumpWords::of(entered.tokens);
     let Some(word) = words.word else {
-        swallowed_kind(entered)?;
+        swallowed_kind(&entered)?;
         return Err(ParseError::MissingKind { command: entered.name.to_owned(), kinds: listed() });
     };
     let Some(kind) = words.kind else {
@@ -76,7 +79,10 @@ pub(crate) fn dump(entered: &Entered<'_>) -> Result<Command, ParseError> {
                 .map_or_else(String::new, suggest::did_you_mean),
         });
     };
-    (kind.parse)(&Entered { tokens: &words.others, ..*entered }).map(Command::Dump)
+    let mut dump = (kind.parse)(&Entered { tokens: &words.others, ..entered })?;
+    dump.output_mut().file = file;
+    redirect::one_output(dump.output())?;
+    Ok(Command::Dump(dump))
 }
 
 /// In `-MinMaxTime 1 ObjectRef` the kind is taken for the maximum; then the option's error explains
@@ -94,19 +100,20 @@ pub(crate) fn dump_object_ref(entered: &Entered<'_>) -> Result<Dump, ParseError>
     Ok(Dump::ObjectRef(Box::new(args)))
 }
 
-/// A CSV file holds the events of objects, and nothing but them.
+/// Files of events hold nothing but them, and the tables of totals are not the objects that are sorted.
 fn no_conflict(args: &ObjectRefArgs) -> Result<(), ParseError> {
-    let has_table = !matches!(args.show_total, None | Some(ShowTotal::None));
-    let (other, reason) = match () {
-        () if args.csv.is_none() => return Ok(()),
-        () if args.json == JsonMode::Lines => ("-json", "choose one"),
-        () if args.json == JsonMode::Pretty => ("-json-pretty", "choose one"),
-        () if has_table => {
-            ("-ShowTotal", "the file holds events, not totals; for totals leave out -csv")
-        }
-        () => return Ok(()),
+    const EVENTS: &str = "the file holds events, not totals; for totals leave it out";
+    if matches!(args.show_total, None | Some(ShowTotal::None)) {
+        return Ok(());
+    }
+    let (option, reason) = match args.output.format() {
+        _ if args.output.sort_by.is_some() => ("-SortBy", "it orders objects, not totals"),
+        Format::Csv => ("-csv", "the file holds events, not totals; for totals leave out -csv"),
+        Format::NdJson => ("-ndjson", EVENTS),
+        Format::Parquet => ("-parquet", EVENTS),
+        Format::Text | Format::Json(_) => return Ok(()),
     };
-    Err(ParseError::Conflict { option: "-csv", other, reason })
+    Err(ParseError::Conflict { option, other: "-ShowTotal", reason })
 }
 
 /// `.dump Process`

@@ -10,6 +10,7 @@ mod files;
 mod line;
 mod object_ref;
 pub(crate) mod parse;
+mod redirect;
 pub(crate) mod setting;
 pub(crate) mod sql;
 pub(crate) mod symbols;
@@ -23,14 +24,16 @@ pub use error::ParseError;
 pub use export::{ExportArgs, ExportFormat, SchemaArgs};
 pub use files::{ConvertTimeArgs, DirArgs, ExtractArgs, LoadArgs, SaveArgs};
 pub use line::{Quotes, Token, join, split};
-pub use object_ref::{JsonMode, MapMode, NewProcess, ObjectRefArgs, ShowTotal};
+pub use object_ref::{MapMode, NewProcess, ObjectRefArgs, ShowTotal};
 pub use setting::Setting;
+pub use sql::SqlArgs;
 pub(crate) use sql::SqlWords;
-pub use sql::{CsvTarget, SqlArgs, SqlFormat};
 pub use symbols::{SymbolArgs, SymbolPathArgs, SymbolizeArgs};
 pub use tables::{ModuleArgs, ProcessArgs, StackArgs, StatsArgs, SymbolsArgs};
 pub use values::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
 pub(crate) use values::{address, bytes};
+
+use crate::render::OutputOptions;
 
 /// A command line that means something.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,6 +92,31 @@ pub enum Dump {
     Symbols(SymbolsArgs),
     /// `.dump Stats`
     Stats(StatsArgs),
+}
+
+impl Dump {
+    /// How the answer is written, and where.
+    pub fn output(&self) -> &OutputOptions {
+        match self {
+            Dump::ObjectRef(args) => &args.output,
+            Dump::Process(args) => &args.output,
+            Dump::Module(args) => &args.output,
+            Dump::Stack(args) => &args.output,
+            Dump::Symbols(args) => &args.output,
+            Dump::Stats(args) => &args.output,
+        }
+    }
+
+    fn output_mut(&mut self) -> &mut OutputOptions {
+        match self {
+            Dump::ObjectRef(args) => &mut args.output,
+            Dump::Process(args) => &mut args.output,
+            Dump::Module(args) => &mut args.output,
+            Dump::Stack(args) => &mut args.output,
+            Dump::Symbols(args) => &mut args.output,
+            Dump::Stats(args) => &mut args.output,
+        }
+    }
 }
 
 impl Command {

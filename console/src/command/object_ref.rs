@@ -1,10 +1,9 @@
 //! `.dump ObjectRef` as entered.
 
-use std::path::PathBuf;
-
 use super::display::{DisplayArgs, StackDisplayArgs};
-use super::values::{CountRange, SecondsRange, TopN};
+use super::values::{CountRange, SecondsRange};
 use crate::filter::{Filter, ProcessFilter};
+use crate::render::OutputOptions;
 
 /// What was typed behind `.dump ObjectRef`. An option that was not given is `None` or `false`, and
 /// says nothing about the objects.
@@ -60,22 +59,18 @@ pub struct ObjectRefArgs {
     pub show_ref: bool,
     /// `-ShowTotal`: tables or no totals instead of objects and totals.
     pub show_total: Option<ShowTotal>,
-    /// `-TopN`: rows of the `-ShowTotal` tables.
-    pub top: Option<TopN>,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
     /// How it is printed.
     pub display: DisplayArgs,
-    /// `-csv`: the file to write instead of printing.
-    pub csv: Option<PathBuf>,
     /// `-NoCSVSeparator`: no `sep = ;` line in front.
     pub no_csv_separator: bool,
     /// `-NoCmdLine`: an empty command line column in the CSV file.
     pub no_command_line: bool,
     /// Options that were accepted without effect, each with the reason.
     pub notes: Vec<&'static str>,
-    /// `-json` and `-json-pretty`.
-    pub json: JsonMode,
+    /// How the answer is written, and where.
+    pub output: OutputOptions,
     /// The command line as typed, without blanks at its ends.
     pub text: String,
 }
@@ -128,16 +123,4 @@ pub enum ShowTotal {
     File,
     /// Objects without a totals line.
     None,
-}
-
-/// Whether and how a `.dump` writes JSON.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum JsonMode {
-    /// Text for people.
-    #[default]
-    Off,
-    /// `-json`: one line per element of a top-level array.
-    Lines,
-    /// `-json-pretty`: fully indented.
-    Pretty,
 }

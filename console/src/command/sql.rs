@@ -1,9 +1,7 @@
 //! `.sql` as entered.
 
-use std::path::PathBuf;
-
-use super::{Command, Entered, JsonMode, Quotes, error::ParseError, line::Token, parse};
-use crate::{filter::Filter, registry};
+use super::{Command, Entered, Quotes, error::ParseError, line::Token, parse, redirect};
+use crate::{filter::Filter, registry, render::OutputOptions};
 
 /// Words that a query starts with.
 const STARTS: [&str; 7] = ["SELECT", "WITH", "FROM", "SHOW", "EXPLAIN", "VALUES", "TABLE"];
@@ -13,49 +11,17 @@ const STARTS: [&str; 7] = ["SELECT", "WITH", "FROM", "SHOW", "EXPLAIN", "VALUES"
 pub struct SqlArgs {
     /// The query.
     pub query: String,
-    /// `-json` and `-json-pretty`.
-    pub json: JsonMode,
-    /// `-csv`
-    pub csv: Option<CsvTarget>,
+    /// How the answer is written, and where.
+    pub output: OutputOptions,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
     /// The command line as typed, without blanks at its ends.
     pub text: String,
 }
 
-/// Where comma-separated values go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CsvTarget {
-    /// Where all results go.
-    Output,
-    /// A file.
-    File(PathBuf),
-}
-
-/// How an answer is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SqlFormat {
-    /// A table for people.
-    Text,
-    /// One JSON document.
-    Json(JsonMode),
-    /// Comma-separated values with a header.
-    Csv,
-}
-
-impl SqlArgs {
-    /// How the answer is written.
-    pub fn format(&self) -> SqlFormat {
-        match (&self.csv, self.json) {
-            (Some(_), _) => SqlFormat::Csv,
-            (None, JsonMode::Off) => SqlFormat::Text,
-            (None, mode) => SqlFormat::Json(mode),
-        }
-    }
-}
-
 /// `.sql`: options, the query as it stands there, options.
 pub(crate) fn sql(entered: &Entered<'_>) -> Result<Command, ParseError> {
+    let (entered, file) = redirect::of_query(entered);
     let Some(words) = SqlWords::of(entered.tokens) else {
         let (_, words): (SqlArgs, _) =
             parse::options_and_words(entered.name, entered.tokens, registry::SQL)?;
@@ -73,10 +39,8 @@ pub(crate) fn sql(entered: &Entered<'_>) -> Result<Command, ParseError> {
     };
     let options = [words.before, words.behind].concat();
     let mut args: SqlArgs = parse::options(entered.name, &options, registry::SQL)?;
-    if args.csv.is_some() && args.json != JsonMode::Off {
-        let reason = "choose one";
-        return Err(ParseError::Conflict { option: "-csv", other: "-json", reason });
-    }
+    args.output.file = file;
+    redirect::one_output(&args.output)?;
     args.query = query(entered.line, words.query);
     args.text = entered.line.to_owned();
     Ok(Command::Sql(args))
@@ -136,9 +100,8 @@ fn query(line: &str, words: &[Token]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
+    use crate::render::{CsvTarget, Format, JsonMode};
 
     fn read(line: &str) -> SqlArgs {
         match Command::parse(line) {
@@ -164,15 +127,18 @@ mod tests {
     fn options_stand_in_front_of_the_query_or_behind_it() {
         for line in [".sql -json SELECT 1", ".sql SELECT 1 -json", ".SQL SELECT 1 -JSON"] {
             let args = read(line);
-            assert_eq!((args.query.as_str(), args.json), ("SELECT 1", JsonMode::Lines), "{line}");
+            assert_eq!(
+                (args.query.as_str(), args.output.json),
+                ("SELECT 1", JsonMode::Lines),
+                "{line}"
+            );
         }
         let file = |path: &str| Some(CsvTarget::File(path.into()));
-        assert_eq!(read(".sql -csv SELECT 1").csv, Some(CsvTarget::Output));
-        assert_eq!(read(".sql SELECT 1 -csv").csv, Some(CsvTarget::Output));
-        assert_eq!(read(".sql -csv a.csv SELECT 1").csv, file("a.csv"));
-        assert_eq!(read(".sql SELECT 1 -fd *x* -csv \"a b.csv\"").csv, file("a b.csv"));
-        assert_eq!(read(".sql SELECT 1").format(), SqlFormat::Text);
-        assert_eq!(Path::new("a.csv"), Path::new("a.csv"));
+        assert_eq!(read(".sql -csv SELECT 1").output.csv, Some(CsvTarget::Output));
+        assert_eq!(read(".sql SELECT 1 -csv").output.csv, Some(CsvTarget::Output));
+        assert_eq!(read(".sql -csv a.csv SELECT 1").output.csv, file("a.csv"));
+        assert_eq!(read(".sql SELECT 1 -fd *x* -csv \"a b.csv\"").output.csv, file("a b.csv"));
+        assert_eq!(read(".sql SELECT 1").output.format(), Format::Text);
     }
 
     #[test]
@@ -180,7 +146,7 @@ mod tests {
         let words = [".sql", "SELECT \"a\" FROM t WHERE x = 'y z'", "-json"].map(str::to_owned);
         let Ok(Some(Command::Sql(args))) = Command::from_words(&words) else { panic!("no query") };
         assert_eq!(args.query, "SELECT \"a\" FROM t WHERE x = 'y z'");
-        assert_eq!(args.json, JsonMode::Lines);
+        assert_eq!(args.output.json, JsonMode::Lines);
     }
 
     #[test]

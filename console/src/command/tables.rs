@@ -1,9 +1,9 @@
 //! `.dump Process`, `.dump Module`, `.dump Stack` and `.dump Stats` as entered.
 
 use super::display::StackDisplayArgs;
-use super::object_ref::JsonMode;
 use super::values::{SecondsRange, TopN};
 use crate::filter::{Filter, ProcessFilter};
+use crate::render::{Format, OutputOptions};
 
 /// What was typed behind `.dump Process`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -12,8 +12,8 @@ pub struct ProcessArgs {
     pub process: Option<ProcessFilter>,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
-    /// `-json` and `-json-pretty`.
-    pub json: JsonMode,
+    /// How the answer is written, and where.
+    pub output: OutputOptions,
     /// The command line as typed, without blanks at its ends.
     pub text: String,
 }
@@ -29,8 +29,8 @@ pub struct ModuleArgs {
     pub versions: bool,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
-    /// `-json` and `-json-pretty`.
-    pub json: JsonMode,
+    /// How the answer is written, and where.
+    pub output: OutputOptions,
     /// The command line as typed, without blanks at its ends.
     pub text: String,
 }
@@ -44,16 +44,26 @@ pub struct StackArgs {
     pub stack_filter: Option<Filter>,
     /// `-MinMaxTime`: stacks of events in this time since session start.
     pub time: Option<SecondsRange>,
-    /// `-TopN`: only the most frequent stacks.
-    pub top: Option<TopN>,
     /// Whether and how the frames are printed.
     pub stacks: StackDisplayArgs,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
-    /// `-json` and `-json-pretty`.
-    pub json: JsonMode,
+    /// How the answer is written, and where.
+    pub output: OutputOptions,
     /// The command line as typed, without blanks at its ends.
     pub text: String,
+}
+
+impl StackArgs {
+    /// The most frequent stacks that are wanted; all of them when another order counts.
+    pub(crate) fn most_frequent(&self) -> Option<TopN> {
+        self.output.top.filter(|_| self.output.sort_by.is_none())
+    }
+
+    /// Whether the frames are wanted and not only the innermost ones.
+    pub(crate) fn wants_frames(&self) -> bool {
+        self.stacks.show || self.output.format() != Format::Text
+    }
 }
 
 /// What was typed behind `.dump Symbols`.
@@ -63,8 +73,8 @@ pub struct SymbolsArgs {
     pub name: Option<Filter>,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
-    /// `-json` and `-json-pretty`.
-    pub json: JsonMode,
+    /// How the answer is written, and where.
+    pub output: OutputOptions,
     /// The command line as typed, without blanks at its ends.
     pub text: String,
 }
@@ -74,8 +84,8 @@ pub struct SymbolsArgs {
 pub struct StatsArgs {
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
-    /// `-json` and `-json-pretty`.
-    pub json: JsonMode,
+    /// How the answer is written, and where.
+    pub output: OutputOptions,
     /// The command line as typed, without blanks at its ends.
     pub text: String,
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::filter::{Filter, ProcessFilter};
+use crate::render::JsonMode;
 
 fn parse(line: &str) -> Command {
     Command::parse(line).unwrap_or_else(|error| panic!("{line}: {error}")).expect("a command")
@@ -12,6 +13,16 @@ fn object_ref(options: &str) -> ObjectRefArgs {
         Command::Dump(Dump::ObjectRef(args)) => ObjectRefArgs { text: String::new(), ..*args },
         other => panic!("{options}: {other:?}"),
     }
+}
+
+fn json(json: JsonMode) -> ObjectRefArgs {
+    let output = OutputOptions { json, ..OutputOptions::default() };
+    ObjectRefArgs { output, ..ObjectRefArgs::default() }
+}
+
+fn top(take: usize, skip: usize) -> ObjectRefArgs {
+    let output = OutputOptions { top: Some(TopN { take, skip }), ..OutputOptions::default() };
+    ObjectRefArgs { output, ..ObjectRefArgs::default() }
 }
 
 fn error(line: &str) -> String {
@@ -117,11 +128,11 @@ fn every_option_of_object_ref_fills_its_field() {
         ("-ShowTotal total", ObjectRefArgs { show_total: Some(ShowTotal::Total), ..none() }),
         ("-ShowTotal Process", ObjectRefArgs { show_total: Some(ShowTotal::Process), ..none() }),
         ("-ShowTotal None", ObjectRefArgs { show_total: Some(ShowTotal::None), ..none() }),
-        ("-TopN 5", ObjectRefArgs { top: Some(TopN { take: 5, skip: 0 }), ..none() }),
-        ("-TopN 5 2", ObjectRefArgs { top: Some(TopN { take: 5, skip: 2 }), ..none() }),
+        ("-TopN 5", top(5, 0)),
+        ("-TopN 5 2", top(5, 2)),
         ("-ShowAddress", ObjectRefArgs { stacks: stacks(false, true), ..none() }),
-        ("-json", ObjectRefArgs { json: JsonMode::Lines, ..none() }),
-        ("-json-pretty", ObjectRefArgs { json: JsonMode::Pretty, ..none() }),
+        ("-json", json(JsonMode::Lines)),
+        ("-json-pretty", json(JsonMode::Pretty)),
     ] {
         assert_eq!(object_ref(options), expected, "{options}");
     }
@@ -130,7 +141,7 @@ fn every_option_of_object_ref_fills_its_field() {
 #[test]
 fn options_combine_and_the_last_of_two_counts() {
     let args = object_ref("-TopN 5 -ShowTotal Total -Leak -TopN 3 -pn -5");
-    assert_eq!(args.top, Some(TopN { take: 3, skip: 0 }));
+    assert_eq!(args.output.top, Some(TopN { take: 3, skip: 0 }));
     assert_eq!(args.show_total, Some(ShowTotal::Total));
     assert!(args.leak);
     assert_eq!(args.process, processes("-5"));
@@ -149,7 +160,7 @@ fn the_kind_may_stand_anywhere_and_the_line_is_kept() {
     }
     let Command::Dump(Dump::Process(args)) = parse(" .dump process -pn a -json ") else { panic!() };
     assert_eq!(args.text, ".dump process -pn a -json");
-    assert_eq!((args.process, args.json), (processes("a"), JsonMode::Lines));
+    assert_eq!((args.process, args.output.json), (processes("a"), JsonMode::Lines));
 }
 
 #[test]

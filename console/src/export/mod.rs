@@ -18,7 +18,7 @@ use crate::{
     file::write_whole,
     file_filter,
     messages::Messages,
-    render::{Clean, rows},
+    render::{Clean, Format, write_frame},
     session::{LoadedTrace, Session},
 };
 
@@ -98,8 +98,8 @@ fn write_table(
 ) -> io::Result<()> {
     match format {
         ExportFormat::Parquet => write_parquet(table, frame.clone(), out).map_err(io::Error::other),
-        ExportFormat::Csv => rows::csv(frame, cancel, out),
-        ExportFormat::NdJson => rows::ndjson(frame, cancel, out),
+        ExportFormat::Csv => write_frame(frame.clone(), Format::Csv, cancel, out),
+        ExportFormat::NdJson => write_frame(frame.clone(), Format::NdJson, cancel, out),
     }
 }
 

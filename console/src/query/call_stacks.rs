@@ -16,7 +16,7 @@ use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ProcessInfo, ProcessList};
 use super::{QueryError, Source};
 use crate::cancel::Cancel;
-use crate::command::{JsonMode, StackArgs};
+use crate::command::StackArgs;
 
 /// The stacks of one trace.
 pub struct StacksAnswer<'a> {
@@ -137,11 +137,11 @@ impl<'a> StacksAnswer<'a> {
         for row in &rows {
             figures += frames.figures(row.stack, row.count);
         }
-        if let Some(top) = args.top {
+        if let Some(top) = args.most_frequent() {
             rows = rows.into_iter().skip(top.skip).take(top.take).collect();
         }
         let shown = rows.iter().map(|row| row.stack);
-        if args.stacks.show || args.json != JsonMode::Off {
+        if args.wants_frames() {
             frames.resolve(shown)?;
         } else {
             frames.resolve_innermost(shown)?;

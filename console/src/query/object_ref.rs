@@ -18,7 +18,8 @@ use super::stacks::StackSet;
 use super::tables::{ProcessList, TypeNames};
 use super::totals::{CountBy, OpenHandles, Totals};
 use crate::cancel::Cancel;
-use crate::command::{JsonMode, ObjectRefArgs, ShowTotal};
+use crate::command::{ObjectRefArgs, ShowTotal};
+use crate::render::JsonMode;
 
 /// The answer for all traces, in the order they are loaded.
 pub struct ObjectRefAnswer<'a> {
@@ -117,7 +118,7 @@ impl<'a> FileAnswer<'a> {
         let totals = Totals::of(&file, &selection)?;
         let counted = count_by(args).is_some();
         // Scripts know a process by its executable.
-        let plain = args.display.plain_process_names || args.json != JsonMode::Off;
+        let plain = args.display.plain_process_names || args.output.json != JsonMode::Off;
         let open_handles =
             counted.then(|| OpenHandles::of(&file, &selection, plain)).transpose()?;
         let listing = (!counted).then(|| Listing::load(file.trace)).transpose()?;
@@ -129,7 +130,7 @@ impl<'a> FileAnswer<'a> {
                 let stacks = listing.stacks(&file, &selection, frames.stacks.len())?;
                 frames.resolve(stacks.iter())?;
                 shown_stacks = Some(stacks);
-                if args.stacks.address || args.json != JsonMode::Off {
+                if args.stacks.address || args.output.json != JsonMode::Off {
                     bases = ModuleBases::load(file.trace)?;
                 }
             }

@@ -1,9 +1,9 @@
 //! What `.dump` can dump, and the options that several kinds share.
 
+use super::output::{row_options, table_options};
 use super::{Doc, Example, KindSpec, Opt, OptionGroup, Take, Texts, object_ref, stack, views};
 use crate::command::{
-    JsonMode, ModuleArgs, ObjectRefArgs, ProcessArgs, SqlArgs, StackArgs, StatsArgs, SymbolsArgs,
-    entry,
+    ModuleArgs, ObjectRefArgs, ProcessArgs, SqlArgs, StackArgs, StatsArgs, SymbolsArgs, entry,
 };
 use crate::filter::Filter;
 
@@ -99,7 +99,8 @@ pub(crate) static PROCESS: &[OptionGroup<ProcessArgs>] = &[
             take: Take::Processes(|args| &mut args.process),
         }],
     },
-    OptionGroup { title: SCRIPTS, options: COMMON_PROCESS },
+    OptionGroup { title: ROWS, options: &row_options("-SortBy start_ns") },
+    OptionGroup { title: SCRIPTS, options: &table_options() },
 ];
 
 /// Options of `.dump Module`.
@@ -120,7 +121,8 @@ pub(crate) static MODULE: &[OptionGroup<ModuleArgs>] = &[
             Opt { doc: DLL, take: Take::Filter(Texts::Other, |args| &mut args.name) },
         ],
     },
-    OptionGroup { title: SCRIPTS, options: COMMON_MODULE },
+    OptionGroup { title: ROWS, options: &row_options("-SortBy path") },
+    OptionGroup { title: SCRIPTS, options: &table_options() },
 ];
 
 /// Options of `.dump Symbols`.
@@ -129,7 +131,8 @@ pub(crate) static SYMBOLS: &[OptionGroup<SymbolsArgs>] = &[
         title: "Which modules",
         options: &[Opt { doc: DLL, take: Take::Filter(Texts::Other, |args| &mut args.name) }],
     },
-    OptionGroup { title: SCRIPTS, options: COMMON_SYMBOLS },
+    OptionGroup { title: ROWS, options: &row_options("-SortBy frames") },
+    OptionGroup { title: SCRIPTS, options: &table_options() },
 ];
 
 /// `-Dll`
@@ -141,21 +144,16 @@ const DLL: Doc = Doc {
 };
 
 /// Options of `.dump Stats`.
-pub(crate) static STATS: &[OptionGroup<StatsArgs>] =
-    &[OptionGroup { title: SCRIPTS, options: COMMON_STATS }];
+pub(crate) static STATS: &[OptionGroup<StatsArgs>] = &[
+    OptionGroup { title: ROWS, options: &row_options("-SortBy count") },
+    OptionGroup { title: SCRIPTS, options: &table_options() },
+];
 
 /// The heading of options for scripts.
 pub(super) const SCRIPTS: &str = "Files and documents";
 
-static COMMON_PROCESS: &[Opt<ProcessArgs>] = &common_options();
-static COMMON_MODULE: &[Opt<ModuleArgs>] = &common_options();
-static COMMON_SYMBOLS: &[Opt<SymbolsArgs>] = &common_options();
-static COMMON_STATS: &[Opt<StatsArgs>] = &common_options();
-
 /// What the arguments of every kind have.
 pub(super) trait CommonArgs {
-    /// `-json`
-    fn json(&mut self) -> &mut JsonMode;
     /// `-fd`
     fn files(&mut self) -> &mut Vec<Filter>;
 }
@@ -163,10 +161,6 @@ pub(super) trait CommonArgs {
 macro_rules! common_args {
     ($($args:ty),*) => {$(
         impl CommonArgs for $args {
-            fn json(&mut self) -> &mut JsonMode {
-                &mut self.json
-            }
-
             fn files(&mut self) -> &mut Vec<Filter> {
                 &mut self.files
             }
@@ -176,10 +170,8 @@ macro_rules! common_args {
 
 common_args!(ObjectRefArgs, ProcessArgs, ModuleArgs, StackArgs, SymbolsArgs, StatsArgs, SqlArgs);
 
-/// The options that every kind has.
-pub(super) const fn common_options<A: CommonArgs>() -> [Opt<A>; 3] {
-    [files_option(), json_option(), json_pretty_option()]
-}
+/// The heading of options about rows.
+pub(super) const ROWS: &str = "Which rows, in which order";
 
 /// `-fd`
 pub(super) const fn files_option<A: CommonArgs>() -> Opt<A> {
@@ -192,31 +184,5 @@ pub(super) const fn files_option<A: CommonArgs>() -> Opt<A> {
             example: "-fd *leaky*",
         },
         take: Take::Filters(Texts::LoadedFiles, |args| args.files()),
-    }
-}
-
-/// `-json`
-pub(super) const fn json_option<A: CommonArgs>() -> Opt<A> {
-    Opt {
-        doc: Doc {
-            names: &["-json"],
-            help: "print one JSON document, one line per element",
-            details: "The fields are the stable interface for scripts, see docs/dump-json.md.",
-            example: "-json",
-        },
-        take: Take::Set(|args| *args.json() = JsonMode::Lines),
-    }
-}
-
-/// `-json-pretty`
-pub(super) const fn json_pretty_option<A: CommonArgs>() -> Opt<A> {
-    Opt {
-        doc: Doc {
-            names: &["-json-pretty"],
-            help: "print the same JSON document indented",
-            details: "For reading; the content is that of -json.",
-            example: "-json-pretty",
-        },
-        take: Take::Set(|args| *args.json() = JsonMode::Pretty),
     }
 }

@@ -7,6 +7,7 @@ mod files;
 mod kinds;
 mod object_ref;
 mod option;
+mod output;
 mod sql;
 mod stack;
 mod stack_display;

@@ -6,12 +6,13 @@ use handlescope_extract::symbols::ServerChoice;
 
 use crate::{
     command::{
-        CountRange, CountUnit, CsvTarget, ProcessFormat, SecondsRange, TimeDigits, TimeFormat,
-        Token, TopN, ValueError, address, bytes,
+        CountRange, CountUnit, ProcessFormat, SecondsRange, TimeDigits, TimeFormat, Token, TopN,
+        ValueError, address, bytes,
     },
     expand::with_home,
     filter::{Filter, FilterError, ProcessFilter},
     registry::suggest,
+    render::CsvTarget,
 };
 
 /// What is written about an option.

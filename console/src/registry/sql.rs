@@ -1,29 +1,17 @@
 //! The options of `.sql`.
 
 use super::{
-    Doc, Opt, OptionGroup, OptionSpec, Take,
-    kinds::{files_option, json_option, json_pretty_option},
+    OptionGroup, OptionSpec,
+    kinds::{ROWS, SCRIPTS},
+    output::{row_options, table_options},
     views,
 };
 use crate::command::SqlArgs;
 
 /// Options of `.sql`.
-pub(crate) static SQL: &[OptionGroup<SqlArgs>] =
-    &[OptionGroup { title: "Options", options: OPTIONS }];
-
-static OPTIONS: &[Opt<SqlArgs>] = &[
-    json_option(),
-    json_pretty_option(),
-    Opt {
-        doc: Doc {
-            names: &["-csv"],
-            help: "print comma-separated values, or write them into FILE",
-            details: "With a header; an unknown value is empty, a list is written as in JSON.",
-            example: "-csv leaks.csv",
-        },
-        take: Take::MaybeFile(|args| &mut args.csv),
-    },
-    files_option(),
+pub(crate) static SQL: &[OptionGroup<SqlArgs>] = &[
+    OptionGroup { title: ROWS, options: &row_options("-SortBy name SELECT name, pid FROM leaks") },
+    OptionGroup { title: SCRIPTS, options: &table_options() },
 ];
 
 /// What looks like an option of `.sql`.

@@ -2,7 +2,8 @@
 
 use super::{
     Doc, Example, Opt, OptionGroup, Take, Texts,
-    kinds::{SCRIPTS, common_options},
+    kinds::{ROWS, SCRIPTS},
+    output::{row_options, table_options},
     stack_display::{show_address_option, show_line_option, show_stack_option},
 };
 use crate::command::StackArgs;
@@ -20,11 +21,10 @@ pub(super) static EXAMPLES: &[Example] = &[
 /// All options, under the headings of the help.
 pub(crate) static GROUPS: &[OptionGroup<StackArgs>] = &[
     OptionGroup { title: "Which stacks", options: WHICH },
+    OptionGroup { title: ROWS, options: ORDER },
     OptionGroup { title: "Change how they are printed", options: DISPLAY },
-    OptionGroup { title: SCRIPTS, options: COMMON },
+    OptionGroup { title: SCRIPTS, options: &table_options() },
 ];
-
-static COMMON: &[Opt<StackArgs>] = &common_options();
 
 static WHICH: &[Opt<StackArgs>] = &[
     Opt {
@@ -55,16 +55,9 @@ static WHICH: &[Opt<StackArgs>] = &[
         },
         take: Take::Seconds(|args| &mut args.time),
     },
-    Opt {
-        doc: Doc {
-            names: &["-TopN"],
-            help: "only the N most frequent stacks, after skipping some",
-            details: "Of each file. The sums below count all stacks that passed the filters.",
-            example: "-TopN 5",
-        },
-        take: Take::Top(|args| &mut args.top),
-    },
 ];
+
+static ORDER: &[Opt<StackArgs>] = &row_options("-SortBy depth");
 
 static DISPLAY: &[Opt<StackArgs>] =
     &[show_stack_option(), show_address_option(), show_line_option()];

@@ -6,10 +6,9 @@ use indicatif::HumanCount;
 
 use super::sql;
 use crate::{
-    cancel::{Cancel, Cancelled},
-    command::{CsvTarget, DisplayArgs, SqlArgs},
+    cancel::Cancel,
+    command::{DisplayArgs, SqlArgs},
     error::CommandError,
-    file::write_whole,
     file_filter,
     messages::Messages,
     render,
@@ -19,7 +18,7 @@ use crate::{
 };
 
 /// Answers a query: the answer, and nothing else, goes to `out`, in the manner of `screen`, or into
-/// the file that `-csv` names.
+/// the file that was named.
 ///
 /// # Errors
 /// When nothing is loaded or left, the query is wrong, a trace cannot be read, the answer cannot be
@@ -37,23 +36,14 @@ pub fn ask(
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
     let answer = sql(&files, &args.query, &names, cancel)?;
     let display = session.settings.display(&DisplayArgs::default(), screen);
-    if let Some(CsvTarget::File(path)) = &args.csv {
-        let failed = |source| match cancel.check() {
-            Ok(()) => CommandError::Csv { path: path.clone(), source },
-            Err(Cancelled) => CommandError::Cancelled,
-        };
-        let path = std::path::absolute(path).map_err(failed)?;
-        write_whole(&path, |out| render::rows::csv(&answer, cancel, out)).map_err(failed)?;
-        writeln!(out, "CSV export was successful. File is: {}", path.display())?;
-        return Ok(());
-    }
-    let left_out = render::sql(&answer, args, &display, cancel, out)?;
+    let (rows, output) = (answer.height(), &args.output);
+    let table = render::frame(answer, &args.text);
+    let left_out = table.write(output, &output.display(display), cancel, out)?;
     if left_out > 0 {
-        let (shown, all) = (answer.height() - left_out, answer.height());
         messages.note(format_args!(
             "note: the first {} of {} rows; -json and -csv write all of them",
-            HumanCount(shown as u64),
-            HumanCount(all as u64)
+            HumanCount((rows - left_out) as u64),
+            HumanCount(rows as u64)
         ));
     }
     Ok(())

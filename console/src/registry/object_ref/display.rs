@@ -2,11 +2,17 @@
 
 use crate::{
     command::ObjectRefArgs,
-    registry::{Doc, Opt, Take},
+    registry::{Doc, Opt, Take, output::sort_by_option},
 };
 
 /// What else is printed, and how.
 pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
+    sort_by_option(
+        "sort the objects by id, type, name, lifetime, created or events",
+        "Numbers from the largest, text from a to z, unknown values last. Otherwise objects stand in \
+         the order of their creation. The objects of each file stay together.",
+        "-SortBy lifetime",
+    ),
     Opt {
         doc: Doc {
             names: &["-ShowRef"],

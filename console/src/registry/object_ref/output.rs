@@ -4,7 +4,9 @@ use crate::{
     command::{ObjectRefArgs, ShowTotal},
     registry::{
         Choice, Doc, Opt, Take,
-        kinds::{json_option, json_pretty_option},
+        output::{
+            csv_option, json_option, json_pretty_option, ndjson_option, parquet_option, top_option,
+        },
     },
 };
 
@@ -41,32 +43,26 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
             },
         ]),
     },
-    Opt {
-        doc: Doc {
-            names: &["-TopN"],
-            help: "only the N largest rows of -ShowTotal, leaving out the SKIP largest",
-            details: "The largest row comes last.",
-            example: "-ShowTotal Total -TopN 5",
-        },
-        take: Take::Top(|args| &mut args.top),
-    },
+    top_option(
+        "only the N largest rows of -ShowTotal, leaving out the SKIP largest",
+        "The largest row comes last.",
+        "-ShowTotal Total -TopN 5",
+    ),
 ];
 
 /// Files and documents instead of text.
 pub(super) static SCRIPTS: &[Opt<ObjectRefArgs>] = &[
     json_option(),
     json_pretty_option(),
-    Opt {
-        doc: Doc {
-            names: &["-csv"],
-            help: "write the events to a CSV file instead of printing them",
-            details: "The columns are those of ETWAnalyzer, separated by semicolons; times are \
-                      nanoseconds since session start. With -ShowStack, the first event of a stack \
-                      has its text. An existing file is replaced when all is written.",
-            example: "-Leak -ShowStack -csv Leaks.csv",
-        },
-        take: Take::File(|args| &mut args.csv),
-    },
+    csv_option(
+        "write the events to a CSV file instead of printing them",
+        "The columns are those of ETWAnalyzer, separated by semicolons; times are nanoseconds since \
+         session start. With -ShowStack, the first event of a stack has its text. An existing file \
+         is replaced when all is written. Without FILE it is printed.",
+        "-Leak -ShowStack -csv Leaks.csv",
+    ),
+    ndjson_option(),
+    parquet_option(),
     Opt {
         doc: Doc {
             names: &["-NoCSVSeparator"],

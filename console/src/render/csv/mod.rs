@@ -10,14 +10,12 @@ mod row;
 
 use std::collections::HashSet;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 
 use self::columns::COLUMNS;
 use self::row::{FileFacts, ObjectFacts, Row, What};
 use super::text::StackStyle;
-use crate::command::ObjectRefArgs;
-use crate::file::write_whole;
 use crate::query::{FileAnswer, Listing, ObjectRefAnswer};
+use crate::render::ObjectView;
 use crate::settings::Display;
 
 /// Tells Excel, and only Excel, what separates values.
@@ -26,31 +24,19 @@ const SEPARATOR_LINE: &[u8] = b"sep = ;\n";
 /// What separates values.
 const SEPARATOR: u8 = b';';
 
-/// Writes the answer into a file, which is replaced when all is written. Returns its whole path.
+/// Writes the whole content of the file.
 pub(super) fn write(
     answer: &ObjectRefAnswer<'_>,
-    args: &ObjectRefArgs,
+    view: &ObjectView<'_>,
     display: &Display,
-    path: &Path,
-) -> io::Result<PathBuf> {
-    let path = std::path::absolute(path)?;
-    write_whole(&path, |mut out| write_to(answer, args, display, &mut out))?;
-    Ok(path)
-}
-
-/// Writes the whole content of the file.
-pub(super) fn write_to(
-    answer: &ObjectRefAnswer<'_>,
-    args: &ObjectRefArgs,
-    display: &Display,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
-    if !args.no_csv_separator {
+    if view.has_separator_line {
         out.write_all(SEPARATOR_LINE)?;
     }
     let mut writer = csv::WriterBuilder::new().delimiter(SEPARATOR).from_writer(out);
     writer.write_record(COLUMNS.iter().map(|(header, _)| header))?;
-    let mut rows = Rows { writer, args, has_written: false };
+    let mut rows = Rows { writer, view, has_written: false };
     let mut first_stack = 0;
     for file in &answer.files {
         if let Some(listing) = &file.listing {
@@ -64,7 +50,7 @@ pub(super) fn write_to(
 /// Writes rows.
 struct Rows<'a, W: Write> {
     writer: csv::Writer<W>,
-    args: &'a ObjectRefArgs,
+    view: &'a ObjectView<'a>,
     has_written: bool,
 }
 
@@ -77,15 +63,10 @@ impl<W: Write> Rows<'_, W> {
         display: &Display,
     ) -> io::Result<()> {
         let facts = &FileFacts::new(file, listing, display);
-        let frames = file.file.frames.as_ref().filter(|_| self.args.stacks.show);
         let mut stacks = StackTexts {
             first_stack,
             seen: HashSet::new(),
-            style: StackStyle {
-                frames: frames.map(|frames| frames.named()),
-                bases: self.args.stacks.address.then_some(&file.bases),
-                has_lines: self.args.stacks.line,
-            },
+            style: StackStyle::of(file, self.view.stacks),
         };
         for &selected in file.selection.objects() {
             // Nothing is printed meanwhile, so nobody else notices.
@@ -111,9 +92,9 @@ impl<W: Write> Rows<'_, W> {
         what: What,
         stack: String,
     ) -> io::Result<()> {
-        let options = if self.has_written { "" } else { &self.args.text };
+        let options = if self.has_written { "" } else { self.view.command };
         self.has_written = true;
-        let has_command_line = !self.args.no_command_line;
+        let has_command_line = self.view.has_command_line;
         let row = Row { options, file, object, what, stack, has_command_line };
         for (_, value) in COLUMNS {
             self.writer.write_field(value(&row).as_bytes())?;

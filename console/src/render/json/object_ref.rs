@@ -8,24 +8,26 @@ use serde::{Serialize, Serializer};
 use super::object::ObjectJson;
 use super::stack::StackJson;
 use super::{Array, Members, Shown};
-use crate::command::{JsonMode, ObjectRefArgs};
-use crate::query::{CountBy, FileAnswer, ObjectRefAnswer, Totals, count_by};
+use crate::command::TopN;
+use crate::query::{CountBy, FileAnswer, ObjectRefAnswer, Totals};
+use crate::render::ObjectView;
+use crate::render::output::JsonMode;
 use crate::render::time::Utc7;
 
 pub(in crate::render) fn object_ref(
     answer: &ObjectRefAnswer<'_>,
-    args: &ObjectRefArgs,
+    view: &ObjectView<'_>,
     mode: JsonMode,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
-    super::write(&Document { files: number_stacks(answer), answer, args }, mode, out)
+    super::write(&Document { files: number_stacks(answer), answer, view }, mode, out)
 }
 
 /// The document.
 struct Document<'a> {
     answer: &'a ObjectRefAnswer<'a>,
     files: Vec<FileJson<'a>>,
-    args: &'a ObjectRefArgs,
+    view: &'a ObjectView<'a>,
 }
 
 /// One trace in the document.
@@ -49,14 +51,14 @@ fn number_stacks<'a>(answer: &'a ObjectRefAnswer<'a>) -> Vec<FileJson<'a>> {
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("command", &self.args.text)?;
+        map.serialize_entry("command", self.view.command)?;
         map.serialize_entry("files", &Array(|| self.files.iter().map(FileJson::header)))?;
         map.serialize_entry("totals", &TotalsJson::from(self.answer.totals()))?;
-        if let Some(by) = count_by(self.args) {
-            map.serialize_entry("not_closed", &NotClosed::new(self.answer, by, self.args))?;
+        if let Some(by) = self.view.by {
+            map.serialize_entry("not_closed", &NotClosed::new(self.answer, by, self.view.top))?;
         }
         map.serialize_entry("objects", &Array(|| self.files.iter().flat_map(FileJson::objects)))?;
-        if self.args.stacks.show {
+        if self.view.stacks.show {
             map.serialize_entry(
                 "stacks",
                 &Members(|| self.files.iter().flat_map(FileJson::stacks)),
@@ -119,9 +121,9 @@ struct NotClosed {
 }
 
 impl NotClosed {
-    fn new(answer: &ObjectRefAnswer<'_>, by: CountBy, args: &ObjectRefArgs) -> Self {
+    fn new(answer: &ObjectRefAnswer<'_>, by: CountBy, top: Option<TopN>) -> Self {
         let handles = answer.open_handles();
-        let rows = handles.rows(by, args.top);
+        let rows = handles.rows(by, top);
         Self {
             by: match by {
                 CountBy::Type => "type",

@@ -1,19 +1,13 @@
 //! The CSV file as other programs read it.
 
 use super::*;
+use crate::{dump::view, query};
 
 const SEPARATOR_LINE: &str = "sep = ;\n";
 
 /// What `-csv` writes for some traces.
 fn csv_text(saved: &[&Saved], options: &str) -> String {
-    let sources: Vec<Source<'_>> = saved.iter().map(|saved| saved.source()).collect();
-    let args = crate::query::fixture::arguments(&format!("-csv x.csv {options}"));
-    let cancel = Cancel::default();
-    let answer = query::object_ref(&sources, &args, saved[0], &cancel).expect("an answer");
-    let display = Settings::default().display(&args.display, Screen::PLAIN);
-    let mut out = Vec::new();
-    super::super::csv::write_to(&answer, &args, &display, &mut out).expect("written");
-    String::from_utf8(out).expect("text")
+    printed(saved, &format!(".dump ObjectRef -csv {options}"), Screen::PLAIN)
 }
 
 /// The rows of a CSV file, each with a name for every value.
@@ -187,7 +181,7 @@ fn an_open_handle_knows_its_owner_only() {
 fn the_first_row_says_what_was_asked_and_every_row_of_what() {
     let sheet = Sheet::of(&mixed(), "-MinMaxId 2 2");
     let options = sheet.column("CSVOptions");
-    assert_eq!(options[0], ".dump ObjectRef -csv x.csv -MinMaxId 2 2");
+    assert_eq!(options[0], ".dump ObjectRef -csv -MinMaxId 2 2");
     assert!(options[1..].iter().all(|options| options.is_empty()));
     assert_eq!(sheet.get(5, "FileName"), "demo");
     assert_eq!(sheet.get(5, "TestCase"), "demo");
@@ -238,12 +232,14 @@ fn processes_and_times_are_written_as_elsewhere() {
 fn writing_can_be_cancelled_and_then_there_is_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let (saved, path) = (mixed(), folder.path().join("x.csv"));
-    let (sources, args) = ([saved.source()], crate::query::fixture::arguments("-csv x.csv"));
-    let cancel = Cancel::default();
+    let args = crate::query::fixture::arguments(&format!("-csv {}", path.display()));
+    let (sources, cancel) = ([saved.source()], Cancel::default());
     let answer = query::object_ref(&sources, &args, &saved, &cancel).expect("an answer");
     cancel.cancel();
     let display = Settings::default().display(&args.display, Screen::PLAIN);
-    super::super::csv(&answer, &args, &display, &path).expect_err("cancelled");
+    let mut out = Vec::new();
+    crate::render::object_ref(answer, &view(&args), &args.output, &display, &cancel, &mut out)
+        .expect_err("cancelled");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
 

@@ -11,12 +11,14 @@ use handlescope_model::tables::{Module, ModuleLoad};
 use serde_json::{Value, json};
 
 use crate::cancel::Cancel;
-use crate::command::{Command, DisplayArgs, Dump};
+use crate::command::Command;
+use crate::dump::{Asking, answer};
+use crate::messages::Messages;
+use crate::query::Source;
 use crate::query::fixture::{
     APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
     object_create, object_delete, reference, unmap,
 };
-use crate::query::{self, Source};
 use crate::screen::Screen;
 use crate::settings::Settings;
 
@@ -25,39 +27,16 @@ fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
     let sources = saved.iter().enumerate();
     let sources: Vec<Source<'_>> =
         sources.map(|(index, saved)| Source { index, ..saved.source() }).collect();
-    let cancel = Cancel::default();
-    let mut out = Vec::new();
-    let usual = Settings::default().display(&DisplayArgs::default(), screen);
     let Ok(Some(Command::Dump(dump))) = Command::parse(line) else { panic!("{line}") };
-    match dump {
-        Dump::ObjectRef(args) => {
-            let answer = query::object_ref(&sources, &args, saved[0], &cancel).expect("an answer");
-            let display = Settings::default().display(&args.display, screen);
-            super::object_ref(&answer, &args, &display, &mut out)
-        }
-        Dump::Process(args) => {
-            let answers = query::processes(&sources, &args, &cancel).expect("an answer");
-            super::processes(&answers, &args, &usual, &mut out)
-        }
-        Dump::Module(args) => {
-            let answers = query::modules(&sources, &args, &cancel).expect("an answer");
-            super::modules(&answers, &args, &usual, &mut out)
-        }
-        Dump::Stack(args) => {
-            let answers =
-                query::call_stacks(&sources, &args, saved[0], &cancel).expect("an answer");
-            super::call_stacks(&answers, &args, &usual, &mut out)
-        }
-        Dump::Symbols(args) => {
-            let answers = query::symbols(&sources, &args, saved[0], &cancel).expect("an answer");
-            super::symbols(&answers, &args, &usual, &mut out)
-        }
-        Dump::Stats(args) => {
-            let answers = query::stats(&sources, &cancel).expect("an answer");
-            super::stats(&answers, &args, &usual, &mut out)
-        }
-    }
-    .expect("written");
+    let (mut out, mut notes) = (Vec::new(), Vec::new());
+    let asking = Asking {
+        names: saved[0],
+        settings: &Settings::default(),
+        screen,
+        cancel: &Cancel::default(),
+    };
+    let messages = &mut Messages::new(&mut notes, Screen::PLAIN);
+    answer(&sources, &dump, &asking, messages, &mut out).expect("an answer");
     String::from_utf8(out).expect("text")
 }
 

@@ -11,9 +11,9 @@ use super::event::EventWriter;
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::totals::{OpenTable, Summary};
-use crate::command::{ObjectRefArgs, ShowTotal};
-use crate::query::{FileAnswer, Listing, ObjectRefAnswer, Selected, UNKNOWN_LIFETIME_NS, count_by};
-use crate::render::clip::shortened;
+use crate::query::{CountBy, FileAnswer, Listing, ObjectRefAnswer, Selected, UNKNOWN_LIFETIME_NS};
+use crate::render::ObjectView;
+use crate::render::clip::{Clip, shortened};
 use crate::render::time::{Clock, Seconds};
 use crate::settings::Display;
 
@@ -22,14 +22,15 @@ const SHORTEST_NAME: usize = 16;
 
 pub(in crate::render) fn object_ref(
     answer: &ObjectRefAnswer<'_>,
-    args: &ObjectRefArgs,
+    view: &ObjectView<'_>,
     display: &Display,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
-    let is_by_file = args.show_total == Some(ShowTotal::File);
+    let mut clip = Clip::new(out, display.screen.width.filter(|_| display.clip));
+    let out = &mut clip;
+    let is_by_file = view.by == Some(CountBy::File);
     // The summaries of the files say more than a table of their open handles.
-    let by = count_by(args).filter(|_| !is_by_file);
-    let has_totals = args.show_total != Some(ShowTotal::None);
+    let by = view.by.filter(|_| !is_by_file);
     let summary = |totals| Summary {
         totals,
         digit_separator: display.digit_separator,
@@ -38,26 +39,27 @@ pub(in crate::render) fn object_ref(
     for file in &answer.files {
         write_header(file, display, out)?;
         if let Some(listing) = &file.listing {
-            write_objects(file, listing, args, display, out)?;
+            write_objects(file, listing, view, display, out)?;
         }
         if let (Some(handles), Some(by)) = (&file.open_handles, by) {
-            OpenTable { handles, by, top: args.top, screen: display.screen }.write(out)?;
+            OpenTable { handles, by, top: view.top, screen: display.screen }.write(out)?;
         }
-        if has_totals {
+        if view.has_totals {
             writeln!(out, "{}", display.screen.paint(Color::Yellow, summary(file.totals)))?;
         }
     }
-    if answer.files.len() < 2 || !has_totals {
-        return Ok(());
+    if answer.files.len() < 2 || !view.has_totals {
+        return clip.finish();
     }
     if by.is_some() || is_by_file {
         writeln!(out, "{}", display.screen.paint(Color::Cyan, "All files"))?;
     }
     if let Some(by) = by {
         let handles = &answer.open_handles();
-        OpenTable { handles, by, top: args.top, screen: display.screen }.write(out)?;
+        OpenTable { handles, by, top: view.top, screen: display.screen }.write(out)?;
     }
-    writeln!(out, "{}", display.screen.paint(Color::Red, summary(answer.totals())))
+    writeln!(out, "{}", display.screen.paint(Color::Red, summary(answer.totals())))?;
+    clip.finish()
 }
 
 /// When the recording began, and the name of the trace.
@@ -77,24 +79,19 @@ fn write_header(file: &FileAnswer<'_>, display: &Display, out: &mut impl Write) 
 fn write_objects(
     file: &FileAnswer<'_>,
     listing: &Listing,
-    args: &ObjectRefArgs,
+    view: &ObjectView<'_>,
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let frames = file.file.frames.as_ref().filter(|_| args.stacks.show);
     let style = &ProcessStyle::new(&file.info, display);
     let events = EventWriter {
         answer: file,
         listing,
-        args,
+        view,
         display,
         clock: Clock::new(&file.info, display.time_format, display.time_digits),
         style,
-        stacks: StackStyle {
-            frames: frames.map(|frames| frames.named()),
-            bases: args.stacks.address.then_some(&file.bases),
-            has_lines: args.stacks.line,
-        },
+        stacks: StackStyle::of(file, view.stacks),
     };
     for &selected in file.selection.objects() {
         ObjectLine { file, listing, display, style, selected }.write(out)?;

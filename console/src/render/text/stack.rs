@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use console::measure_text_width;
 
 use super::clean::Clean;
-use crate::query::{FrameView, ModuleBases, NamedFrames};
+use crate::command::StackDisplayArgs;
+use crate::query::{FileAnswer, FrameView, ModuleBases, NamedFrames};
 
 /// How stacks are shown.
 pub(in crate::render) struct StackStyle<'a> {
@@ -16,6 +17,18 @@ pub(in crate::render) struct StackStyle<'a> {
     pub(in crate::render) bases: Option<&'a ModuleBases>,
     /// Whether file and line are shown, with `-ShowLine`.
     pub(in crate::render) has_lines: bool,
+}
+
+impl<'a> StackStyle<'a> {
+    /// How the stacks of objects are shown.
+    pub(in crate::render) fn of(file: &'a FileAnswer<'_>, stacks: StackDisplayArgs) -> Self {
+        let frames = file.file.frames.as_ref().filter(|_| stacks.show);
+        Self {
+            frames: frames.map(|frames| frames.named()),
+            bases: stacks.address.then_some(&file.bases),
+            has_lines: stacks.line,
+        }
+    }
 }
 
 impl StackStyle<'_> {

@@ -1,0 +1,53 @@
+//! Comma-separated values as RFC 4180 describes them.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write},
+};
+
+use polars::prelude::AnyValue;
+
+use super::{Table, columns::hex, json::Value};
+use crate::{cancel::Cancel, query::Poll};
+
+impl Table<'_> {
+    /// A header and the rows; an unknown value is empty, a list is written as in JSON.
+    pub(in crate::render) fn csv(&self, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(self.data_columns().map(|(at, _)| self.name(at)))?;
+        let columns: Vec<_> = self.data().collect();
+        let (mut poll, mut text) = (Poll::new(cancel), String::new());
+        for row in self.rows() {
+            poll.round().map_err(io::Error::other)?;
+            for (column, spec) in &columns {
+                text.clear();
+                match column.get(row).map_err(io::Error::other)? {
+                    AnyValue::Null => {}
+                    value if spec.is_hex() => text.push_str(&hex(&value)),
+                    value => cell(&value, &mut text),
+                }
+                writer.write_field(&text)?;
+            }
+            writer.write_record(None::<&[u8]>)?;
+        }
+        writer.flush()
+    }
+}
+
+/// A value as text; nothing when it is unknown.
+pub(super) fn cell(value: &AnyValue<'_>, text: &mut String) {
+    // Writing to a string does not fail.
+    let _ = match value {
+        AnyValue::Null => Ok(()),
+        AnyValue::String(value) => text.write_str(value),
+        AnyValue::StringOwned(value) => text.write_str(value),
+        // Polars would round them.
+        AnyValue::Float32(value) => write!(text, "{value}"),
+        AnyValue::Float64(value) => write!(text, "{value}"),
+        AnyValue::List(_) => match serde_json::to_string(&Value(value.clone())) {
+            Ok(list) => text.write_str(&list),
+            Err(_) => write!(text, "{value}"),
+        },
+        value => write!(text, "{value}"),
+    };
+}
