@@ -1,64 +1,48 @@
 //! Ctrl-C: how a command that runs is asked to stop.
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::io;
 
+pub use handlescope_model::{Cancel, Cancelled};
 use signal_hook::{consts::SIGINT, flag};
-use thiserror::Error;
 
 /// The exit status of a program that Ctrl-C ended: 128 and the number of the signal, as shells
 /// have it.
 pub const STATUS: u8 = 130;
 
-/// Asks whoever holds a clone to stop. Cheap to ask, so that loops can do it often.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+/// A cancel that Ctrl-C sets from now on, instead of ending the program. A second Ctrl-C, while
+/// the first was not answered, ends the program nevertheless.
+///
+/// # Errors
+/// When the system does not let the program handle the signal.
+pub fn on_ctrl_c() -> io::Result<Cancel> {
+    let cancel = Cancel::default();
+    // In this order: the first one looks at what the second one has set at the time before.
+    flag::register_conditional_shutdown(SIGINT, STATUS.into(), cancel.flag())?;
+    flag::register(SIGINT, cancel.flag())?;
+    Ok(cancel)
+}
 
-/// The user has pressed Ctrl-C.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("cancelled")]
-pub struct Cancelled;
+/// Rounds between two looks: some milliseconds of work.
+const EVERY: u32 = 4096;
 
-impl Cancel {
-    /// A cancel that Ctrl-C sets from now on, instead of ending the program. A second Ctrl-C, while
-    /// the first was not answered, ends the program nevertheless.
-    ///
-    /// # Errors
-    /// When the system does not let the program handle the signal.
-    pub fn on_ctrl_c() -> io::Result<Cancel> {
-        let cancel = Cancel::default();
-        // In this order: the first one looks at what the second one has set at the time before.
-        flag::register_conditional_shutdown(SIGINT, STATUS.into(), Arc::clone(&cancel.0))?;
-        flag::register(SIGINT, Arc::clone(&cancel.0))?;
-        Ok(cancel)
+/// Looks at a [`Cancel`] every few thousand rounds of a loop.
+pub(crate) struct Poll<'a> {
+    cancel: &'a Cancel,
+    rounds: u32,
+}
+
+impl<'a> Poll<'a> {
+    pub(crate) fn new(cancel: &'a Cancel) -> Self {
+        Self { cancel, rounds: 0 }
     }
 
-    /// Asks to stop.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Forgets that anybody asked, before the next command.
-    pub fn reset(&self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-
-    /// Whether to stop.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Stops with an error when asked to.
-    ///
-    /// # Errors
-    /// [`Cancelled`], when asked to stop.
-    pub fn check(&self) -> Result<(), Cancelled> {
-        if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
+    /// To be called in each round, the first of which looks.
+    pub(crate) fn round(&mut self) -> Result<(), Cancelled> {
+        if self.rounds.is_multiple_of(EVERY) {
+            self.cancel.check()?;
+        }
+        self.rounds = self.rounds.wrapping_add(1);
+        Ok(())
     }
 }
 
@@ -67,13 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_clone_hears_of_it_until_it_is_forgotten() {
+    fn a_loop_stops_within_some_thousand_rounds() {
         let cancel = Cancel::default();
-        let clone = cancel.clone();
-        assert_eq!(clone.check(), Ok(()));
+        let mut poll = Poll::new(&cancel);
+        assert_eq!(poll.round(), Ok(()));
         cancel.cancel();
-        assert_eq!(clone.check(), Err(Cancelled));
-        clone.reset();
-        assert!(!cancel.is_cancelled());
+        let rounds = (0..10_000).take_while(|_| poll.round().is_ok()).count();
+        assert!(rounds < EVERY as usize);
+        assert_eq!(Poll::new(&cancel).round(), Err(Cancelled));
     }
 }

@@ -5,7 +5,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
 use handlescope_extract::symbols::ServerChoice;
 
 use crate::{
-    command::SymbolArgs, expand::with_home, screen::ColorChoice, shell::Shell, sql::Relation,
+    commands::shared::symbols::SymbolArgs, paths::with_home, sql::Relation, terminal::ColorChoice,
 };
 
 const EXAMPLES: &str = "\
@@ -126,6 +126,20 @@ impl SymbolOptions {
             folder: self.symfolder.as_deref().map(with_home),
         }
     }
+}
+
+/// A shell that can complete command lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Shell {
+    /// GNU Bash 3.2 and later.
+    Bash,
+    /// Z shell.
+    Zsh,
+    /// fish 3.0 and later.
+    Fish,
+    /// PowerShell 5.1 and later.
+    #[value(name = "powershell")]
+    PowerShell,
 }
 
 /// What to do instead of running commands.

@@ -9,18 +9,19 @@ use std::{
 
 use clap::{CommandFactory, FromArgMatches};
 use handlescope_console::{
-    cancel::{self, Cancel, Cancelled},
+    cancel::{self, Cancelled},
     cli::{Action, Cli},
-    command::{LoadArgs, SchemaArgs},
+    commands::{
+        CommandError,
+        schema::{SchemaArgs, schema},
+    },
     console::Console,
-    error::CommandError,
-    messages::Messages,
     one_shot::{self, OneShot, Refusal},
     repl,
-    schema::schema,
-    screen::{ColorChoice, Screen},
     script::{self, Outcome},
     shell,
+    terminal::{ColorChoice, Messages, Screen},
+    trace::LoadArgs,
 };
 
 /// Version and commit, for `--version`.
@@ -106,9 +107,9 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
     for note in notes {
         messages.note(format_args!("note: {note}"));
     }
-    let cancel = Cancel::on_ctrl_c().unwrap_or_else(|error| {
+    let cancel = cancel::on_ctrl_c().unwrap_or_else(|error| {
         messages.note(format_args!("Ctrl-C ends the program, not the command: {error}"));
-        Cancel::default()
+        cancel::Cancel::default()
     });
     let symbol_path = cli.symbols.args().symbol_path()?;
     let mut console = Console::new(symbol_path, cli.color, cancel);
@@ -123,7 +124,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
         loaded = Outcome::Failed;
     }
     let outcome = if let Some(command) = command {
-        console.run_command(command, &mut out, messages).map(|_| Outcome::Worked)?
+        console.carry_out(command, &mut out, messages).map(|_| Outcome::Worked)?
     } else if !cli.commands.is_empty() {
         let steps = script::commands(&cli.commands);
         script::run(&mut console, steps, cli.keep_going, &mut out, messages)

@@ -7,9 +7,9 @@ use std::{
 
 use crate::{
     cancel::Cancelled,
-    console::{Console, Flow},
-    error::CommandError,
-    messages::Messages,
+    commands::{CommandError, Flow},
+    console::Console,
+    terminal::Messages,
 };
 
 /// One command of a script.
@@ -132,7 +132,7 @@ fn failure(place: Place, line: &str, error: &CommandError) -> String {
 mod tests {
     use super::*;
     use crate::cancel::Cancel;
-    use crate::screen::{ColorChoice, Screen};
+    use crate::terminal::{ColorChoice, Screen};
 
     /// Outcome, standard output and standard error of a script.
     fn played(script: &str, keep_going: bool) -> (Outcome, String, String) {

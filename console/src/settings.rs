@@ -1,9 +1,55 @@
 //! How a session prints, and what one command makes of it.
 
 use crate::{
-    command::{DisplayArgs, ProcessFormat, Setting, TimeDigits, TimeFormat},
-    screen::Screen,
+    terminal::Screen,
+    values::{ProcessFormat, TimeDigits, TimeFormat},
 };
+
+/// What was typed about the output. What was not typed is `None`: then the session decides.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DisplayArgs {
+    /// `-TimeFmt`: how points in time are written.
+    pub time_format: Option<TimeFormat>,
+    /// `-TimeDigits`: digits behind the second.
+    pub time_digits: Option<TimeDigits>,
+    /// `-ProcessFmt`: what stands behind the name of a process that started or ended in the trace.
+    pub process_format: Option<ProcessFormat>,
+    /// `-NoDigitSep`: no separators between thousands.
+    pub no_digit_separator: bool,
+    /// `-Clip` and `-NoClip`: cut lines at the width of the terminal, or do not.
+    pub clip: Option<bool>,
+    /// `-ShowFullFileName`: the whole path above the objects of a file.
+    pub full_file_name: bool,
+    /// `-PlainProcessNames`: names of executables, also where a service has a better name.
+    pub plain_process_names: bool,
+}
+
+/// How the stacks of a query are printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StackDisplayArgs {
+    /// `-ShowStack`: print stacks instead of their numbers.
+    pub show: bool,
+    /// `-ShowAddress`: print offset and address of each frame.
+    pub address: bool,
+    /// `-ShowLine`: print file and line of each frame.
+    pub line: bool,
+}
+
+/// What one command chooses for the session. `None` goes back to the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    /// `.timefmt`: how points in time are written, and with how many digits unless those stay as
+    /// they are.
+    TimeFormat(Option<(TimeFormat, Option<TimeDigits>)>),
+    /// `.timedigits`: digits behind the second.
+    TimeDigits(Option<TimeDigits>),
+    /// `.processfmt`: what stands behind the names of processes.
+    ProcessFormat(Option<ProcessFormat>),
+    /// `.sffn`: whole paths above objects, or names only; each use turns it over.
+    OtherFileNames,
+    /// `.clip`: whether lines are cut at the width of the terminal; `None` asks.
+    Clip(Option<bool>),
+}
 
 /// What `.timefmt`, `.timedigits`, `.processfmt`, `.clip` and `.sffn` have set. An option behind a
 /// `.dump` wins.

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use handlescope_console::registry::{self, KINDS, ValueKind};
+use handlescope_console::{grammar::ValueKind, registry::REGISTRY};
 use handlescope_tests::binary::{Shell, sample_symbols};
 use handlescope_tests::payload::DuplicateRecord;
 use handlescope_tests::scenario::{TraceBuilder, View};
@@ -57,9 +57,9 @@ fn shell() -> Shell {
 fn the_example_of_every_option_runs() {
     let shell = shell();
     let mut script = String::new();
-    for kind in KINDS {
+    for kind in REGISTRY.kinds {
         for option in kind.options() {
-            script += &format!(".dump {} {}\n", kind.name, option.doc().example);
+            script += &format!(".dump {} {}\n", kind.name(), option.doc().example);
         }
     }
     let symbols = sample_symbols().display().to_string();
@@ -135,7 +135,7 @@ fn every_option_changes_what_is_printed() {
 fn no_option_was_forgotten() {
     let known: HashSet<&str> =
         EFFECTS.iter().map(|(name, ..)| *name).chain(FOR_TERMINALS).collect();
-    let kind = registry::kind("ObjectRef").unwrap();
+    let kind = REGISTRY.kind("ObjectRef").unwrap();
     for option in kind.options() {
         let is_idle = matches!(option.value(), ValueKind::Ignored(_));
         let is_known = option.doc().names.iter().any(|name| known.contains(name));
@@ -146,7 +146,7 @@ fn no_option_was_forgotten() {
 #[test]
 fn an_option_without_effect_says_why() {
     let shell = shell();
-    let kind = registry::kind("ObjectRef").unwrap();
+    let kind = REGISTRY.kind("ObjectRef").unwrap();
     let plain = shell.run(&["leaky.etl", "-c", ".dump ObjectRef"]).ok();
     for option in kind.options() {
         if matches!(option.value(), ValueKind::Ignored(_)) {

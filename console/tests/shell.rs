@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use handlescope_console::registry::KINDS;
+use handlescope_console::registry::REGISTRY;
 use handlescope_tests::binary::{Run, Shell, sample_symbols};
 
 #[test]
@@ -203,7 +203,7 @@ fn every_example_of_the_help_finds_something_in_the_sample() {
     let shell = Shell::new();
     let symbols = sample_symbols();
     let symbols = symbols.to_str().unwrap();
-    for example in KINDS.iter().flat_map(|kind| kind.examples) {
+    for example in REGISTRY.kinds.iter().flat_map(|kind| kind.signature().examples) {
         let ended = shell.run(&["--symbol-path", symbols, "leaky.etl", "-c", example.line]);
         assert_eq!(ended.status, Some(0), "{}: {ended:?}", example.line);
         if let Some((_, file)) = example.line.split_once("-csv ") {

@@ -12,6 +12,7 @@ use std::{env, fs};
 use handlescope_extract::symbols::{
     ModuleIdentity, NoSymbolObserver, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
 };
+use handlescope_model::Cancel;
 use symbolic::common::ByteView;
 use symbolic::debuginfo::pe::PeObject;
 
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let symbolizer = Symbolizer::new(SymbolPath::parse(folder), options);
 
     let start = Instant::now();
-    let chains = symbolizer.resolve_all(&requests, &NoSymbolObserver);
+    let chains = symbolizer.resolve_all(&requests, &NoSymbolObserver, &Cancel::default());
     let time = start.elapsed();
 
     let chains: Vec<_> = chains.into_iter().flatten().collect();

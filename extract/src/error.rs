@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_model::{ArchiveError, ContainerError};
+use handlescope_model::{ArchiveError, Cancelled, ContainerError};
 
 /// An extraction that failed. Damage inside a trace is no failure; it is counted as a warning.
 #[derive(Debug, thiserror::Error)]
@@ -56,9 +56,8 @@ pub enum ExtractError {
         /// Number of events.
         rows: usize,
     },
-    /// The observer asked to stop.
-    #[error("cancelled")]
-    Cancelled,
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
     /// The extract cannot be written.
     #[error(transparent)]
     Output(#[from] ArchiveError),

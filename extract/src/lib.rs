@@ -3,15 +3,16 @@
 //! Data flows one way, one module per stage:
 //!
 //! 1. [`etl`]: bytes → buffers → events in time order; knows no payload.
-//! 2. [`kernel`]: one payload decoder per event family.
-//!    [`managed`] has those of the .NET runtime.
-//! 3. [`collect`] and [`stacks`]: events → raw columns, in one pass.
-//! 4. [`lifecycle`]: raw columns → objects, owners, leaks.
-//! 5. `assemble`: all of it → tables → archive.
+//! 2. `payload`: the fields of payloads.
+//! 3. `raw`: what an event family is, and the one list of them; `kernel`, `managed` and [`stacks`]
+//!    have the families.
+//! 4. [`collect`]: events → raw columns, in one pass.
+//! 5. `lifecycle`: raw columns → objects, owners, leaks.
+//! 6. `assemble`: all of it → tables → archive.
 //!
 //! [`extract`] runs all of them. [`OpenRecording`] with a [`collect::Collector`] of one's own runs
-//! the first three, for whoever needs every stack or every event. [`symbols`] stands apart: it is
-//! asked when stacks are shown. [`import`] fills the same tables from an extract of ETWAnalyzer.
+//! the first four, for every stack or every event. [`symbols`] stands apart: it is asked when stacks
+//! are shown. [`import`] fills the same tables from an extract of ETWAnalyzer.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -21,24 +22,28 @@ mod error;
 pub mod etl;
 mod etwanalyzer;
 mod extraction;
+mod filetime;
 mod input;
 mod intern;
 pub mod kernel;
 pub mod lifecycle;
 pub mod managed;
 mod members;
+mod options;
+pub mod payload;
+pub mod raw;
 mod recording;
 pub mod stacks;
 pub mod symbols;
 
-pub use assemble::filetime;
 pub use error::ExtractError;
 pub use etwanalyzer::{
     ImportError, ImportLimits, SaveError, SaveOptions, import, import_sources, is_for_etwanalyzer,
     save,
 };
-pub use extraction::{
+pub use extraction::extract;
+pub use filetime::filetime;
+pub use options::{
     ExtractObserver, ExtractOptions, ExtractSummary, ExtractWarning, NoObserver, StackChoice,
-    extract,
 };
 pub use recording::{OpenRecording, Recording};

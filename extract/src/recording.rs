@@ -5,16 +5,16 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use handlescope_model::ContainerLimits;
+use handlescope_model::{Cancel, Cancelled, ContainerLimits};
 
 use crate::error::ExtractError;
 use crate::etl::{
     BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, Clock, Diagnostics, EtlFile, Event, EventReader,
     Selector, Session, WarningKind,
 };
-use crate::extraction::{ExtractObserver, ExtractOptions, NoObserver, check};
 use crate::input::Input;
-use crate::kernel::TraceHeader;
+use crate::options::ExtractOptions;
+use crate::payload::TraceHeader;
 
 /// What is known of a trace before its events are read.
 #[derive(Debug, Clone)]
@@ -60,19 +60,19 @@ impl OpenRecording {
     /// # Errors
     /// When the file cannot be read or does not start with a trace header.
     pub fn open(path: &Path) -> Result<Self, ExtractError> {
-        Self::open_watched(path, &ExtractOptions::default().limits, &NoObserver)
+        Self::open_cancellable(path, &ExtractOptions::default().limits, &Cancel::default())
     }
 
-    /// Opens a trace as [`Self::open`] does, and stops when the observer asks for it.
-    pub(crate) fn open_watched(
+    /// Opens a trace as [`Self::open`] does, and stops when asked to.
+    pub(crate) fn open_cancellable(
         path: &Path,
         limits: &ContainerLimits,
-        observer: &dyn ExtractObserver,
+        cancel: &Cancel,
     ) -> Result<Self, ExtractError> {
-        check(observer)?;
+        cancel.check()?;
         // In front of reading: what changes meanwhile is newer than what was read.
         let source_modified = fs::metadata(path).and_then(|data| data.modified()).ok();
-        let Input { mut file, name, source_size } = Input::open(path, limits, observer)?;
+        let Input { mut file, name, source_size } = Input::open(path, limits, cancel)?;
         let read = |source| ExtractError::Read { path: path.to_path_buf(), source };
         let mut start = Vec::new();
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
@@ -117,7 +117,7 @@ impl OpenRecording {
 
     /// Hands the selected events out in time order and returns the recording with all damage found.
     ///
-    /// `progress` is told how many bytes of [`Self::len`] were read, and says whether to go on.
+    /// `progress` gets the number of bytes of [`Self::len`] that were read, and says whether to go on.
     ///
     /// # Errors
     /// When the file cannot be read any more, or `progress` says to stop.
@@ -132,7 +132,7 @@ impl OpenRecording {
         let flow = reader
             .read(selector, &mut recording.diagnostics, progress, sink)
             .map_err(|source| ExtractError::Read { path: recording.source.clone(), source })?;
-        if flow.is_break() { Err(ExtractError::Cancelled) } else { Ok(recording) }
+        if flow.is_break() { Err(ExtractError::Cancelled(Cancelled)) } else { Ok(recording) }
     }
 }
 
@@ -146,7 +146,7 @@ fn first_buffer(path: &Path, start: &[u8]) -> Result<(BufferHeader, TraceHeader)
         BufferHeader::parse(start).map_err(|_| not_a_trace(path, "no buffer header", 0))?;
     let events = start.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
     let header = Event::first(events)
-        .filter(|event| event.id == crate::etl::EventId::Hook(crate::kernel::hook::TRACE_HEADER))
+        .filter(|event| event.id == TraceHeader::EVENT)
         .and_then(|event| TraceHeader::decode(&event))
         .ok_or_else(|| not_a_trace(path, "no trace header event", BUFFER_HEADER_SIZE))?;
     Ok((buffer, header))

@@ -6,7 +6,7 @@
 use std::fs;
 
 use handlescope_extract::{ImportLimits, NoObserver, import};
-use handlescope_model::ContainerLimits;
+use handlescope_model::{Cancel, ContainerLimits};
 
 const MAIN: &[u8] = br#"{"SessionStart":"2024-05-10T12:46:34+02:00","Processes":[{"ProcessID":4},{"ProcessID":8}]}"#;
 const STACKS: &[u8] = br#"{"StackList":["","a.exe!F\r\nb.dll+0x12\r\n"]}"#;
@@ -46,7 +46,8 @@ pub fn convert(bytes: &[u8]) -> bool {
         ..ImportLimits::default()
     };
     let output = folder.path().join("out.json7z");
-    let converted = import(&folder.path().join(input), &output, limits, &NoObserver);
+    let converted =
+        import(&folder.path().join(input), &output, limits, &NoObserver, &Cancel::default());
     assert_eq!(converted.is_ok(), output.exists());
     converted.is_ok()
 }

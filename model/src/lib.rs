@@ -10,14 +10,18 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod archive;
+mod cancel;
 mod column;
+pub mod guard;
 mod index;
+pub mod rules;
 pub mod tables;
 
 pub use archive::{
     ArchiveError, ArchiveLimits, ArchiveWriter, Container, ContainerError, ContainerLimits,
     EncodedTable, TableEncoder, Trace, refused_name, replace_table, unpack_reason, write_parquet,
 };
+pub use cancel::{Cancel, Cancelled};
 pub use column::{Cell, ColumnSpec, ColumnType};
 pub use index::{
     EventIdx, FrameIdx, MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, StackIdx, sentinel,

@@ -5,7 +5,7 @@ use std::io::{Cursor, Write as _};
 use std::path::Path;
 
 use handlescope_extract::{ExtractOptions, NoObserver, extract};
-use handlescope_model::ContainerLimits;
+use handlescope_model::{Cancel, ContainerLimits};
 use handlescope_tests::binary::Shell;
 use handlescope_tests::containers::{trace_of_handles, write_7z, write_zip};
 use sevenz_rust::{ArchiveEntry, ArchiveWriter};
@@ -34,7 +34,8 @@ const ARCHIVES: [(&str, Write); 3] =
 fn refusal(archive: &Path, limits: ContainerLimits) -> String {
     let output = archive.with_extension("json7z");
     let options = ExtractOptions { limits, ..ExtractOptions::default() };
-    let error = extract(archive, &output, options, &NoObserver).map(drop).unwrap_err();
+    let error =
+        extract(archive, &output, options, &NoObserver, &Cancel::default()).map(drop).unwrap_err();
     assert!(!output.exists(), "{error}");
     let error = error.to_string();
     let name = archive.file_name().unwrap().to_string_lossy();
@@ -59,7 +60,8 @@ fn a_trace_larger_than_the_limit_is_refused_by_what_it_claims() {
         assert!(error.contains(&said), "{error}");
         let limits = usual().trusted_with(size);
         let options = ExtractOptions { limits, ..ExtractOptions::default() };
-        extract(&path, &path.with_extension("json7z"), options, &NoObserver).unwrap();
+        extract(&path, &path.with_extension("json7z"), options, &NoObserver, &Cancel::default())
+            .unwrap();
     }
 }
 
@@ -73,7 +75,8 @@ fn what_lies_before_the_trace_in_its_block_counts() {
     // In blocks of their own, members do not hinder each other.
     write_7z(&path, &[("large.bin", vec![7; 1 << 20]), ("t.etl", trace())]);
     let options = ExtractOptions { limits, ..ExtractOptions::default() };
-    extract(&path, &path.with_extension("json7z"), options, &NoObserver).unwrap();
+    extract(&path, &path.with_extension("json7z"), options, &NoObserver, &Cancel::default())
+        .unwrap();
 }
 
 #[test]
@@ -94,7 +97,8 @@ fn a_bomb_is_refused_unless_it_is_trusted() {
         }
         let limits = usual().trusted_with(100 << 20);
         let options = ExtractOptions { limits, ..ExtractOptions::default() };
-        extract(&path, &path.with_extension("json7z"), options, &NoObserver).unwrap();
+        extract(&path, &path.with_extension("json7z"), options, &NoObserver, &Cancel::default())
+            .unwrap();
     }
 }
 
@@ -184,6 +188,7 @@ fn a_wrong_checksum_and_a_cut_archive_are_errors_that_name_the_file() {
                 &path.with_extension("json7z"),
                 ExtractOptions::default(),
                 &NoObserver,
+                &Cancel::default(),
             );
             let _ = fs::remove_file(path.with_extension("json7z"));
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use handlescope_extract::{ExtractError, ExtractOptions, NoObserver, extract};
-use handlescope_model::{Table, Trace};
+use handlescope_model::{Cancel, Table, Trace};
 use handlescope_tests::containers::{trace_of_handles, write_7z, write_zip};
 
 type Write = fn(&Path, &[(&str, Vec<u8>)]);
@@ -13,7 +13,7 @@ const ARCHIVES: [(&str, Write); 2] = [("zip", write_zip), ("7z", write_7z)];
 /// Objects in the extract of an archive, and the name of the trace that was taken.
 fn objects(archive: &Path) -> Result<(usize, String), ExtractError> {
     let output = archive.with_extension("json7z");
-    extract(archive, &output, ExtractOptions::default(), &NoObserver)?;
+    extract(archive, &output, ExtractOptions::default(), &NoObserver, &Cancel::default())?;
     let trace = Trace::open(&output).unwrap();
     let name = trace.column(Table::Trace, "source_name").unwrap();
     Ok((trace.height(Table::Objects).unwrap(), name.str().unwrap().get(0).unwrap().to_owned()))

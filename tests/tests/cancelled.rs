@@ -1,30 +1,16 @@
 //! An extraction that is cancelled leaves nothing behind, whenever that happens.
 
-use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
-use handlescope_extract::{ExtractError, ExtractObserver, ExtractOptions, NoObserver, extract};
-use handlescope_model::Trace;
+use handlescope_extract::{ExtractError, ExtractOptions, NoObserver, extract};
+use handlescope_model::{Cancel, Trace};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
 use tempfile::TempDir;
 
-/// More questions than the extraction of a small trace asks.
+/// More than an extraction of a small trace looks whether it is cancelled.
 const MANY: u32 = 10_000;
-
-/// Says stop from a certain question on.
-struct StopsAfter {
-    questions: Cell<u32>,
-}
-
-impl ExtractObserver for StopsAfter {
-    fn is_cancelled(&self) -> bool {
-        let left = self.questions.get();
-        self.questions.set(left.saturating_sub(1));
-        left == 0
-    }
-}
 
 /// Some small buffers with some events.
 fn trace() -> Vec<u8> {
@@ -44,19 +30,19 @@ fn files(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Stops at every question in turn; returns how many there are.
+/// Stops at every look in turn; returns how many there are.
 fn stop_everywhere(input: &Path, folder: &TempDir) -> u32 {
     let output = folder.path().join("x.json7z");
-    for questions in 0..MANY {
-        let observer = StopsAfter { questions: Cell::new(questions) };
-        match extract(input, &output, ExtractOptions::default(), &observer) {
+    for looks in 0..MANY {
+        let cancel = Cancel::after(looks);
+        match extract(input, &output, ExtractOptions::default(), &NoObserver, &cancel) {
             Ok(_) => {
                 assert_eq!(files(folder.path()), ["x.json7z"]);
                 assert!(Trace::open(&output).is_ok());
-                return questions;
+                return looks;
             }
-            Err(ExtractError::Cancelled) => assert_eq!(files(folder.path()), [""; 0]),
-            Err(other) => panic!("stopped at question {questions}: {other}"),
+            Err(ExtractError::Cancelled(_)) => assert_eq!(files(folder.path()), [""; 0]),
+            Err(other) => panic!("stopped at look {looks}: {other}"),
         }
     }
     panic!("never done")
@@ -87,12 +73,12 @@ fn a_cancelled_extraction_leaves_an_older_extract_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("x.etl"), folder.path().join("x.json7z"));
     fs::write(&input, trace()).unwrap();
-    extract(&input, &output, ExtractOptions::default(), &NoObserver).unwrap();
+    extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default()).unwrap();
     let before = fs::read(&output).unwrap();
-    let observer = StopsAfter { questions: Cell::new(8) };
+    let cancel = Cancel::after(8);
     assert!(matches!(
-        extract(&input, &output, ExtractOptions::default(), &observer),
-        Err(ExtractError::Cancelled)
+        extract(&input, &output, ExtractOptions::default(), &NoObserver, &cancel),
+        Err(ExtractError::Cancelled(_))
     ));
     assert_eq!(fs::read(&output).unwrap(), before);
 }

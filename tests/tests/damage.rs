@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use handlescope_extract::{ExtractError, ExtractOptions, NoObserver, extract};
-use handlescope_model::Trace;
+use handlescope_model::{Cancel, Trace};
 use handlescope_tests::corrupt;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
@@ -47,7 +47,8 @@ fn fixture(compressed: bool) -> Vec<u8> {
 fn extract_within_patience(input: PathBuf, output: PathBuf, what: &str) -> Result<u64, String> {
     let (done, ended) = mpsc::channel();
     let worker = thread::spawn(move || {
-        let result = extract(&input, &output, ExtractOptions::default(), &NoObserver);
+        let result =
+            extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default());
         let warnings = result.map(|summary| summary.warnings.iter().map(|w| w.count).sum());
         let _ = done.send(warnings.map_err(|error: ExtractError| error.to_string()));
     });
@@ -89,8 +90,14 @@ fn extract_bytes(bytes: &[u8]) -> Vec<(String, u64)> {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
     std::fs::write(&input, bytes).unwrap();
-    let summary =
-        extract(Path::new(&input), &output, ExtractOptions::default(), &NoObserver).unwrap();
+    let summary = extract(
+        Path::new(&input),
+        &output,
+        ExtractOptions::default(),
+        &NoObserver,
+        &Cancel::default(),
+    )
+    .unwrap();
     summary.warnings.iter().map(|w| (w.kind.to_owned(), w.count)).collect()
 }
 
@@ -153,6 +160,7 @@ fn what_is_no_trace_is_refused_with_its_name_and_the_place() {
             &folder.path().join("x.json7z"),
             ExtractOptions::default(),
             &NoObserver,
+            &Cancel::default(),
         )
         .unwrap_err();
         let message = error.to_string();

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use handlescope_extract::{ExtractOptions, NoObserver, extract};
-use handlescope_model::{EventKind, Table, Trace};
+use handlescope_model::{Cancel, EventKind, Table, Trace};
 use handlescope_tests::bytes::PointerSize;
 use handlescope_tests::file::{Clock, ExtraBuffer, FileOptions, Layout, SessionEnd};
 use handlescope_tests::header::HeaderKind;
@@ -98,7 +98,7 @@ fn answers(shape: &Shape, bytes: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
     std::fs::write(&input, bytes).unwrap();
-    extract(&input, &output, ExtractOptions::default(), &NoObserver).unwrap();
+    extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default()).unwrap();
     let trace = Trace::open(&output).unwrap();
     let frame = |table| trace.frame(table).unwrap();
     let (objects, events) = (frame(Table::Objects), frame(Table::Events));
@@ -272,7 +272,9 @@ fn a_circular_file_that_wrapped_around_is_read_in_time_order() {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
     trace.write(&input).unwrap();
-    let summary = extract(&input, &output, ExtractOptions::default(), &NoObserver).unwrap();
+    let summary =
+        extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default())
+            .unwrap();
     assert!(summary.objects > 50, "{summary:?}");
     // The oldest creates are overwritten, so some closes have lost their object; nothing else.
     let kinds: Vec<_> = summary.warnings.iter().map(|warning| warning.kind).collect();

@@ -1,7 +1,7 @@
 //! Managed code in a real trace: every frame of every stack, in images, in methods, or unknown.
 
 use handlescope_extract::{ExtractOptions, NoObserver, StackChoice, extract};
-use handlescope_model::{Table, Trace};
+use handlescope_model::{Cancel, Table, Trace};
 use handlescope_tests::bytes::Guid;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::payload::{DebugId, ManagedModule, MethodEvent, MethodRecord};
@@ -76,7 +76,7 @@ fn code_compiled_before_and_at_run_time_has_names_by_process_address_and_time() 
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
     trace.write(&input).unwrap();
-    extract(&input, &output, ExtractOptions::default(), &NoObserver).unwrap();
+    extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default()).unwrap();
     let archive = Trace::open(&output).unwrap();
     let modules = archive.frame(Table::Modules).unwrap();
     let cell = |name: &str| modules.column(name).unwrap().get(0).unwrap().to_string();
@@ -98,7 +98,7 @@ fn most_frames_outside_of_all_images_are_managed_methods() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("net.json7z");
     let options = ExtractOptions { stacks: StackChoice::All, ..ExtractOptions::default() };
-    extract(trace.etl(), &output, options, &NoObserver).unwrap();
+    extract(trace.etl(), &output, options, &NoObserver, &Cancel::default()).unwrap();
     let archive = Trace::open(&output).unwrap();
     let column = |table, name| archive.column(table, name).unwrap();
     let stack_of = column(Table::StackEvents, "stack");

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use handlescope_extract::collect::{Collector, EventCounter, KernelSelector};
 use handlescope_extract::etl::{Event, EventId, Selector};
-use handlescope_extract::stacks::AllStacks;
+use handlescope_extract::stacks::KeptStacks;
 use handlescope_extract::{OpenRecording, Recording};
 use handlescope_tests::data::SharedTrace;
 use serde_json::{Value, json};
@@ -38,9 +38,9 @@ fn for_each_trace(check: impl Fn(&SharedTrace, &Value)) {
     }
 }
 
-fn collect(trace: &SharedTrace) -> (Recording, Collector<AllStacks>) {
+fn collect(trace: &SharedTrace) -> (Recording, Collector) {
     let open = OpenRecording::open(trace.etl()).unwrap();
-    let mut collector = Collector::new(AllStacks::default());
+    let mut collector = Collector::new(KeptStacks::all());
     let recording = open
         .read(
             &mut KernelSelector::default(),
@@ -161,7 +161,7 @@ fn processes_and_threads_are_found() {
         rows.sort_by_key(|(key, _)| *key);
         let rows: Value = rows.into_iter().map(|(_, row)| row).collect();
         assert_eq!(rows, expected["processes"], "{}", trace.etl().display());
-        assert_eq!(expected["threads"], collected.threads.len());
+        assert_eq!(expected["threads"], collected.threads.ids.len());
         let sids: BTreeSet<_> =
             collected.processes.rows.iter().filter_map(|row| row.process.sid.as_deref()).collect();
         assert_eq!(json!(sids), expected["process_sids"]);
@@ -210,7 +210,7 @@ fn images_and_their_pdbs_are_found() {
 fn stacks_are_joined() {
     for_each_trace(|trace, expected| {
         let (_, collected) = collect(trace);
-        let stacks = &collected.stacks;
+        let stacks = collected.stacks.all.as_ref().unwrap();
         let lines = stacks.stacks().iter().map(|stack| {
             let frames: Vec<_> =
                 stacks.addresses(stack).iter().map(|address| format!("{address:x}")).collect();

@@ -1,7 +1,7 @@
 //! Views of files: whose they are, whatever process their events are given to.
 
 use handlescope_extract::{ExtractOptions, NoObserver, extract};
-use handlescope_model::{EventKind, Table, Trace};
+use handlescope_model::{Cancel, EventKind, Table, Trace};
 use handlescope_tests::scenario::{TraceBuilder, View};
 
 const MS: i64 = 1_000_000;
@@ -16,7 +16,7 @@ fn objects(trace: &TraceBuilder) -> Vec<(u64, Vec<EventKind>, Vec<bool>)> {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
     trace.write(&input).unwrap();
-    extract(&input, &output, ExtractOptions::default(), &NoObserver).unwrap();
+    extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default()).unwrap();
     let trace = Trace::open(&output).unwrap();
     let (objects, events) =
         (trace.frame(Table::Objects).unwrap(), trace.frame(Table::Events).unwrap());

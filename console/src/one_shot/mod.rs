@@ -6,21 +6,22 @@ use clap::Parser;
 
 use crate::{
     cli::Cli,
-    command::{Command, LoadArgs, ParseError},
-    registry,
-    screen::ColorChoice,
+    commands::{Command, Entered, Invocation, load::Load, shared::notes},
+    grammar::{ParseError, join},
+    registry::REGISTRY,
+    terminal::ColorChoice,
+    trace::LoadArgs,
 };
 
 /// A command line in ETWAnalyzer's manner: options with one dash, in any case.
-#[derive(Debug)]
 pub struct OneShot {
     /// The options that every command line may have.
     pub globals: Cli,
     /// What to load first.
     pub load: Option<LoadArgs>,
     /// What to do then; `None` for a console.
-    pub command: Option<Command>,
-    /// What to tell before all that.
+    pub command: Option<Box<dyn Invocation>>,
+    /// Notes to print first.
     pub notes: Vec<&'static str>,
 }
 
@@ -223,10 +224,10 @@ fn read(
         shot.globals.color = ColorChoice::Never;
     }
     if take(&["-debug"]) {
-        shot.notes.push(registry::DEBUG);
+        shot.notes.push(notes::DEBUG);
     }
     if take(&["-help", "--help", "-h", "-?"]) {
-        shot.command = Some(help(form, &words));
+        shot.command = help(form, &words)?;
         return Ok(shot);
     }
     shot.globals.check_beside(form == Form::Console, names).map_err(Refusal::Globals)?;
@@ -239,10 +240,8 @@ fn read(
         }
         Form::Extract => shot.command = command(form, &words)?,
         Form::Console | Form::Refused(_) => {
-            if words.iter().any(|word| !names_files(word))
-                && let Some(Command::Load(load)) = command(form, &words)?
-            {
-                shot.load = Some(load);
+            if words.iter().any(|word| !names_files(word)) {
+                shot.load = Some(load_args(&words)?);
             }
         }
     }
@@ -251,21 +250,27 @@ fn read(
 
 /// Whether a word makes an extraction store names of functions.
 fn stores_names(word: &str) -> bool {
-    let option = registry::command(".extract").and_then(|command| command.option("-symbols"));
+    let option = REGISTRY.command(".extract").and_then(|command| command.option("-symbols"));
     option.is_some_and(|option| option.is_named(word))
 }
 
 /// The command of the console.
-fn command(form: Form, words: &[String]) -> Result<Option<Command>, ParseError> {
-    let words: Vec<String> =
-        std::iter::once(form.command().to_owned()).chain(words.iter().cloned()).collect();
-    Command::from_words(&words)
+fn command(form: Form, words: &[String]) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+    let name = std::iter::once(form.command().to_owned());
+    REGISTRY.parse_words(&name.chain(words.iter().cloned()).collect::<Vec<_>>())
+}
+
+/// What to load before the first prompt.
+fn load_args(words: &[String]) -> Result<LoadArgs, ParseError> {
+    let (line, tokens) = join(words);
+    Load::parse(&Entered { line: &line, name: ".load", tokens: &tokens, registry: &REGISTRY })
 }
 
 /// Help on the kind of a dump if there is one, or else on the command.
-fn help(form: Form, words: &[String]) -> Command {
-    let kind = words.iter().find_map(|word| registry::kind(word)).filter(|_| form == Form::Dump);
-    Command::Help(vec![kind.map_or(form.command(), |kind| kind.name).to_owned()])
+fn help(form: Form, words: &[String]) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+    let kind = words.iter().find_map(|word| REGISTRY.kind(word)).filter(|_| form == Form::Dump);
+    let topic = kind.map_or(form.command(), |kind| kind.name());
+    REGISTRY.parse_words(&[".help".to_owned(), topic.to_owned()])
 }
 
 /// Whether a word is the option that names the files to load.
@@ -296,7 +301,7 @@ fn queries(words: &mut Vec<String>) -> Result<Vec<String>, ParseError> {
 }
 
 fn is_further_file(word: &str) -> bool {
-    !word.starts_with('-') && registry::kind(word).is_none() && Path::new(word).is_file()
+    !word.starts_with('-') && REGISTRY.kind(word).is_none() && Path::new(word).is_file()
 }
 
 fn missing_query(option: String) -> ParseError {

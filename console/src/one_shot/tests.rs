@@ -3,7 +3,8 @@
 use handlescope_extract::symbols::ServerChoice;
 
 use super::*;
-use crate::command::Dump;
+use crate::commands::{dump::object_ref::ObjectRefArgs, extract::ExtractArgs};
+use crate::registry::tests::shared;
 
 fn parsed(line: &[&str]) -> Option<Result<OneShot, Refusal>> {
     let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
@@ -15,17 +16,25 @@ fn shot(line: &[&str]) -> OneShot {
 }
 
 fn refused(line: &[&str]) -> String {
-    match parsed(line).expect("one shot").expect_err("a wrong line") {
-        Refusal::Command(error) => error.to_string(),
-        Refusal::Globals(error) => error.to_string(),
+    match parsed(line).expect("one shot") {
+        Ok(_) => panic!("{line:?} is accepted"),
+        Err(Refusal::Command(error)) => error.to_string(),
+        Err(Refusal::Globals(error)) => error.to_string(),
     }
 }
 
 /// The line a dump stands for in the console, and what is loaded before.
 fn dump(line: &[&str]) -> (String, LoadArgs) {
     let shot = shot(line);
-    let Some(Command::Dump(Dump::ObjectRef(args))) = shot.command else { panic!("{line:?}") };
-    (args.text, shot.load.expect("files"))
+    let command = shot.command.expect("a command");
+    assert!(command.args().is::<ObjectRefArgs>(), "{line:?}: {command:?}");
+    (command.shared().expect("a kind").text.clone(), shot.load.expect("files"))
+}
+
+/// What is to be extracted.
+fn extraction(line: &[&str]) -> ExtractArgs {
+    let command = shot(line).command.expect("a command");
+    command.args().downcast_ref::<ExtractArgs>().unwrap_or_else(|| panic!("{line:?}")).clone()
 }
 
 #[test]
@@ -51,12 +60,11 @@ fn a_kind_behind_dump_is_no_value_of_an_option_in_front_of_it() {
 }
 
 #[test]
-fn words_with_blanks_stay_whole_and_can_be_typed_again() {
+fn words_with_spaces_stay_whole_and_can_be_typed_again() {
     let (text, load) = dump(&["dump", "ObjectRef", "-fd", "a b.etl", "-ObjectName", "*a b*;!*c*"]);
     assert_eq!(text, r#".dump ObjectRef -ObjectName "*a b*;!*c*""#);
     assert_eq!(load.queries, ["a b.etl"]);
-    let again = Command::parse(&text).expect("a command");
-    assert!(matches!(again, Some(Command::Dump(Dump::ObjectRef(args))) if args.text == text));
+    assert_eq!(shared(&text).text, text);
 }
 
 #[test]
@@ -101,7 +109,7 @@ fn options_about_symbols_are_those_of_the_session_or_of_an_extraction() {
         assert_eq!(symbols.cache.as_deref(), Some(Path::new("c d")), "{line:?}");
     }
     let line = ["extract", "a.etl", "-symServer", "google", "-symFolder", "f"];
-    let Some(Command::Extract(args)) = shot(&line).command else { panic!("{line:?}") };
+    let args = extraction(&line);
     assert_eq!(args.symbols.servers, [ServerChoice::Google]);
     assert_eq!(args.symbols.folder.as_deref(), Some(Path::new("f")));
     for (line, message) in [
@@ -122,7 +130,7 @@ fn extractions_go_with_and_without_extractors() {
         &["-extract", "ObjectRef", "-fd", "a.etl", "-outdir", "out"],
         &["-extract", "all", "cpu", "-OutDir", "out", "a.etl"],
     ] {
-        let Some(Command::Extract(args)) = shot(line).command else { panic!("{line:?}") };
+        let args = extraction(line);
         assert_eq!(args.queries, ["a.etl"], "{line:?}");
         assert_eq!(args.outdir.as_deref(), Some(Path::new("out")), "{line:?}");
     }
@@ -183,6 +191,7 @@ fn help_is_about_the_kind_or_the_command() {
         (&["dump", "--help"], ".dump"),
         (&["extract", "-h"], ".extract"),
     ] {
-        assert_eq!(shot(line).command, Some(Command::Help(vec![topic.into()])), "{line:?}");
+        let command = shot(line).command.expect("a command");
+        assert_eq!(format!("{command:?}"), format!("help on {topic}"), "{line:?}");
     }
 }

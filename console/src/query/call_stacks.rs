@@ -8,15 +8,15 @@ use std::path::Path;
 use handlescope_model::tables::TraceInfo;
 use handlescope_model::{ArchiveError, Table, Trace};
 
-use super::columns::{I64s, U32s};
 use super::frame_names::{FrameNames, Frames, ModuleBases};
 use super::info::trace_info;
-use super::poll::Poll;
 use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ProcessInfo, ProcessList};
 use super::{QueryError, Source};
 use crate::cancel::Cancel;
-use crate::command::StackArgs;
+use crate::cancel::Poll;
+use crate::query::StackCriteria;
+use crate::trace::columns::{I64s, U32s};
 
 /// The stacks of one trace.
 pub struct StacksAnswer<'a> {
@@ -82,7 +82,7 @@ impl AddAssign for FrameFigures {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn call_stacks<'a>(
     sources: &[Source<'a>],
-    args: &StackArgs,
+    args: &StackCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
@@ -113,7 +113,7 @@ impl Recorded {
 impl<'a> StacksAnswer<'a> {
     fn new(
         source: &Source<'a>,
-        args: &StackArgs,
+        args: &StackCriteria,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
@@ -137,11 +137,11 @@ impl<'a> StacksAnswer<'a> {
         for row in &rows {
             figures += frames.figures(row.stack, row.count);
         }
-        if let Some(top) = args.most_frequent() {
+        if let Some(top) = args.top {
             rows = rows.into_iter().skip(top.skip).take(top.take).collect();
         }
         let shown = rows.iter().map(|row| row.stack);
-        if args.wants_frames() {
+        if args.stacks.show || args.for_programs {
             frames.resolve(shown)?;
         } else {
             frames.resolve_innermost(shown)?;
@@ -174,7 +174,7 @@ impl<'a> StacksAnswer<'a> {
 fn counted(
     recorded: &Recorded,
     processes: &ProcessList,
-    args: &StackArgs,
+    args: &StackCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<StackRow>, QueryError> {
     let mut poll = Poll::new(cancel);

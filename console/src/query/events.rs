@@ -1,27 +1,8 @@
 //! The events table, column by column as filters ask for them.
 
-use handlescope_model::{ArchiveError, EventKind, Table, Trace};
+use handlescope_model::{ArchiveError, Table, Trace};
 
-use super::columns::{Flags, I32s, I64s, U32s, U64s};
-
-macro_rules! kind_test {
-    ($($(#[$doc:meta])+ $name:ident => $($kind:ident)|+;)+) => {$(
-        $(#[$doc])+
-        #[inline]
-        pub(crate) fn $name(kind: u32) -> bool {
-            $(kind == EventKind::$kind as u32)||+
-        }
-    )+};
-}
-
-kind_test! {
-    /// Events that make a handle or a view.
-    is_opening => HandleCreate | HandleDuplicate | Map;
-    /// Events that end a handle or a view.
-    is_closing => HandleClose | Unmap;
-    /// Events that carry a handle value.
-    is_handle_event => HandleCreate | HandleDuplicate | HandleClose;
-}
+use crate::trace::columns::{Flags, I32s, I64s, U32s, U64s};
 
 /// Gives typed columns of the events table.
 #[derive(Clone, Copy)]

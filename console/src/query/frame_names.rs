@@ -10,11 +10,11 @@ use handlescope_extract::symbols::{
 use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::call_stacks::FrameFigures;
-use super::columns::{Lists, Texts, U32s, U64s};
-use super::frame_memory::FrameMemory;
 use super::managed::{ManagedMethod, UNKNOWN_ASSEMBLY};
-use super::stored_names::StoredNames;
 use crate::cancel::{Cancel, Cancelled};
+use crate::trace::FrameNameCache;
+use crate::trace::StoredNames;
+use crate::trace::columns::{Lists, Texts, U32s, U64s};
 
 /// What a frame outside of all modules is called.
 const UNKNOWN_METHOD: &str = "<UnknownMethod>";
@@ -42,7 +42,7 @@ pub(crate) struct Frames<'a> {
     modules: Vec<ModuleIdentity>,
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
-    memory: &'a FrameMemory,
+    memory: &'a FrameNameCache,
     stored: &'a StoredNames,
     cancel: &'a Cancel,
 }
@@ -51,7 +51,7 @@ impl<'a> Frames<'a> {
     pub(crate) fn load(
         trace: &Trace,
         names: &'a dyn FrameNames,
-        memory: &'a FrameMemory,
+        memory: &'a FrameNameCache,
         cancel: &'a Cancel,
     ) -> Result<Self, ArchiveError> {
         Ok(Self {

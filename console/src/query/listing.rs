@@ -5,12 +5,12 @@ use std::ops::Range;
 use handlescope_model::{ArchiveError, EventKind, Table, Trace};
 
 use super::FileContext;
-use super::columns::{Flags, I32s, I64s, Texts, U32s, U64s};
 use super::events::Events;
-use super::poll::Poll;
 use super::selection::{Selected, Selection};
 use super::stacks::StackSet;
 use crate::cancel::Cancelled;
+use crate::cancel::Poll;
+use crate::trace::columns::{Flags, I32s, I64s, Texts, U32s, U64s};
 
 /// The columns that printing needs.
 pub struct Listing {
@@ -154,11 +154,6 @@ impl Listing {
             offset: columns.byte_offset.get(event),
             file_object: columns.file_object.get(event),
         }
-    }
-
-    /// Times of all events.
-    pub(crate) fn times(&self) -> &[i64] {
-        self.events.time_ns.values()
     }
 
     /// Change of the reference count.

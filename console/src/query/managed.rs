@@ -2,7 +2,7 @@
 
 use handlescope_model::{ArchiveError, Table, Trace};
 
-use super::columns::{Texts, U64s};
+use crate::trace::columns::{Texts, U64s};
 
 /// What stands for the assembly of a method when nothing in the trace told it.
 pub(crate) const UNKNOWN_ASSEMBLY: &str = "<UnknownModule>";

@@ -5,41 +5,43 @@
 //! is a [`Selection`]: objects with the events that are left of them.
 
 mod call_stacks;
-mod columns;
+mod criteria;
+
 mod error;
 mod events;
 mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
-mod frame_memory;
+
 mod frame_names;
 mod info;
-mod lifecycle;
 mod listing;
 mod managed;
 mod modules;
 mod object_ref;
 mod objects;
-mod poll;
+
+mod all_names;
 mod pretty_names;
 mod processes;
 mod selection;
+mod source;
 #[cfg(test)]
 mod stack_tests;
 mod stacks;
 mod stats;
-mod stored_names;
 mod symbols;
 mod tables;
 mod totals;
 
-use std::path::Path;
-
-use handlescope_model::Trace;
-
 pub use self::call_stacks::{FrameFigures, StackRow, StacksAnswer, call_stacks};
+pub use self::criteria::{
+    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ShowTotal, StackCriteria,
+    SymbolsCriteria,
+};
 pub use self::error::QueryError;
-pub use self::frame_memory::FrameMemory;
+
+pub use self::all_names::{AllNames, all_names};
 pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
@@ -48,26 +50,13 @@ pub use self::pretty_names::pretty_name;
 pub use self::processes::{ProcessAnswer, processes};
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::stats::{StatsAnswer, stats};
-pub use self::stored_names::{AllNames, all_names};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::{CountBy, OpenHandles, Totals};
 
 pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::info::trace_info;
-pub(crate) use self::lifecycle::UNKNOWN_LIFETIME_NS;
 pub(crate) use self::object_ref::FileContext;
-pub(crate) use self::poll::Poll;
+pub(crate) use handlescope_model::rules::UNKNOWN_LIFETIME_NS;
 
-/// A loaded trace.
-#[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
-    /// The file as it was named when it was loaded.
-    pub path: &'a Path,
-    /// Its number in the session, whatever other files are asked with it.
-    pub index: usize,
-    /// Its tables.
-    pub trace: &'a Trace,
-    /// The names of its frames that were found so far.
-    pub frames: &'a FrameMemory,
-}
+pub use self::source::Source;

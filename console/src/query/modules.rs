@@ -6,14 +6,14 @@ use std::path::Path;
 use handlescope_model::tables::{Module, ModuleLoad, TraceInfo};
 use handlescope_model::{ArchiveError, ModuleIdx, ProcessIdx, Table, Trace};
 
-use super::columns::{I64s, Texts, U32s, U64s};
 use super::info::trace_info;
-use super::poll::Poll;
 use super::tables::ProcessList;
 use super::{QueryError, Source};
 use crate::cancel::Cancel;
-use crate::command::ModuleArgs;
+use crate::cancel::Poll;
 use crate::filter::ProcessFilter;
+use crate::query::ModuleCriteria;
+use crate::trace::columns::{I64s, Texts, U32s, U64s};
 
 /// Name and pid of the process that kernel modules count as loaded by: they are everybody's, but
 /// who asks for the modules of one program does not want them.
@@ -78,7 +78,7 @@ impl LoadedModule {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn modules<'a>(
     sources: &[Source<'a>],
-    args: &ModuleArgs,
+    args: &ModuleCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<ModuleAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use handlescope_model::rules;
 use handlescope_model::tables::TraceInfo;
 use handlescope_model::{Table, Trace};
 
@@ -10,7 +11,6 @@ use super::error::QueryError;
 use super::filters;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
 use super::info::trace_info;
-use super::lifecycle::lifetime_ns;
 use super::listing::Listing;
 use super::objects::ObjectTable;
 use super::selection::{Selected, Selection};
@@ -18,8 +18,7 @@ use super::stacks::StackSet;
 use super::tables::{ProcessList, TypeNames};
 use super::totals::{CountBy, OpenHandles, Totals};
 use crate::cancel::Cancel;
-use crate::command::{ObjectRefArgs, ShowTotal};
-use crate::render::JsonMode;
+use crate::query::{ObjectCriteria, ShowTotal};
 
 /// The answer for all traces, in the order they are loaded.
 pub struct ObjectRefAnswer<'a> {
@@ -67,7 +66,7 @@ pub(crate) struct FileContext<'a> {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn object_ref<'a>(
     sources: &'a [Source<'a>],
-    args: &ObjectRefArgs,
+    args: &ObjectCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<ObjectRefAnswer<'a>, QueryError> {
@@ -77,7 +76,7 @@ pub fn object_ref<'a>(
 }
 
 /// What `-ShowTotal` counts open handles by; `None` when it asks for no table.
-pub fn count_by(args: &ObjectRefArgs) -> Option<CountBy> {
+pub fn count_by(args: &ObjectCriteria) -> Option<CountBy> {
     match args.show_total {
         Some(ShowTotal::Total) => Some(CountBy::Type),
         Some(ShowTotal::Process) => Some(CountBy::Process),
@@ -109,7 +108,7 @@ impl ObjectRefAnswer<'_> {
 impl<'a> FileAnswer<'a> {
     fn new(
         source: &'a Source<'a>,
-        args: &ObjectRefArgs,
+        args: &ObjectCriteria,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
@@ -118,7 +117,7 @@ impl<'a> FileAnswer<'a> {
         let totals = Totals::of(&file, &selection)?;
         let counted = count_by(args).is_some();
         // Scripts know a process by its executable.
-        let plain = args.display.plain_process_names || args.output.json != JsonMode::Off;
+        let plain = args.plain_process_names || args.for_programs;
         let open_handles =
             counted.then(|| OpenHandles::of(&file, &selection, plain)).transpose()?;
         let listing = (!counted).then(|| Listing::load(file.trace)).transpose()?;
@@ -130,7 +129,7 @@ impl<'a> FileAnswer<'a> {
                 let stacks = listing.stacks(&file, &selection, frames.stacks.len())?;
                 frames.resolve(stacks.iter())?;
                 shown_stacks = Some(stacks);
-                if args.stacks.address || args.output.json != JsonMode::Off {
+                if args.stacks.address || args.for_programs {
                     bases = ModuleBases::load(file.trace)?;
                 }
             }
@@ -160,10 +159,9 @@ impl<'a> FileAnswer<'a> {
 
     /// The lifetime of an object before all filters; `None` when its creation or end is unknown.
     pub(crate) fn lifetime_ns(&self, listing: &Listing, selected: Selected) -> Option<i64> {
-        let objects = &self.file.objects;
-        let create = objects.create_event(selected.object())? as usize;
-        let end = objects.destroy_event(selected.object())? as usize;
-        lifetime_ns(Some(create), Some(end), listing.times())
+        let time = |event: Option<u32>| listing.time_ns(event? as usize);
+        let (object, objects) = (selected.object(), &self.file.objects);
+        rules::lifetime_ns(time(objects.create_event(object)), time(objects.destroy_event(object)))
     }
 
     /// Rows of the events of an object that are left, in time order.
@@ -176,7 +174,7 @@ impl<'a> FileAnswer<'a> {
 impl<'a> FileContext<'a> {
     fn load(
         source: &'a Source<'a>,
-        args: &ObjectRefArgs,
+        args: &ObjectCriteria,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
@@ -196,7 +194,7 @@ impl<'a> FileContext<'a> {
     }
 }
 
-fn needs_frames(args: &ObjectRefArgs) -> bool {
+fn needs_frames(args: &ObjectCriteria) -> bool {
     let filters = [&args.stack_filter, &args.create_stack, &args.destroy_stack];
     args.stacks.show || filters.into_iter().any(Option::is_some)
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use handlescope_model::{ArchiveError, FILE_MAPPING_TYPE, Table, Trace};
 
-use super::columns::U32s;
+use crate::trace::columns::U32s;
 
 /// The columns of the objects table that every query reads.
 ///

@@ -5,12 +5,12 @@ use std::path::Path;
 use handlescope_model::tables::Process;
 use handlescope_model::{ArchiveError, Table, Trace};
 
-use super::columns::{I32s, I64s, Texts, U32s, U64s};
 use super::pretty_names::pretty_name;
 use super::{QueryError, Source};
 use crate::cancel::Cancel;
-use crate::command::ProcessArgs;
 use crate::filter::ProcessFilter;
+use crate::query::ProcessCriteria;
+use crate::trace::columns::{I32s, I64s, Texts, U32s, U64s};
 
 /// The processes of one trace.
 pub struct ProcessAnswer<'a> {
@@ -28,7 +28,7 @@ pub struct ProcessAnswer<'a> {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn processes<'a>(
     sources: &[Source<'a>],
-    args: &ProcessArgs,
+    args: &ProcessCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<ProcessAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {

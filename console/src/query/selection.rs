@@ -6,7 +6,7 @@ use std::ops::Range;
 use handlescope_model::sentinel;
 
 use super::objects::ObjectTable;
-use super::poll::Poll;
+use crate::cancel::Poll;
 use crate::cancel::{Cancel, Cancelled};
 
 /// An object that passed the filters so far.

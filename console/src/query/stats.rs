@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
+use handlescope_model::rules::WITH_HANDLE;
 use handlescope_model::tables::{EventCount, TraceInfo, Warning};
 use handlescope_model::{ArchiveError, EventKind, Table, Trace};
 
-use super::columns::{Texts, U64s};
-use super::events::{Events, is_handle_event};
+use super::events::Events;
 use super::info::trace_info;
-use super::poll::Poll;
 use super::{QueryError, Source};
 use crate::cancel::Cancel;
+use crate::cancel::Poll;
+use crate::trace::columns::{Texts, U64s};
 
 /// The figures of one trace.
 pub struct StatsAnswer<'a> {
@@ -56,7 +57,7 @@ impl<'a> StatsAnswer<'a> {
         let mut poll = Poll::new(cancel);
         for (row, &kind) in kind.values().iter().enumerate() {
             poll.round()?;
-            handle_events += usize::from(is_handle_event(kind));
+            handle_events += usize::from(WITH_HANDLE.contains_code(kind));
             let is_handle = kind != EventKind::Map.code();
             leaked_handles += usize::from(is_handle && leaked.get(row));
         }

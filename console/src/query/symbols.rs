@@ -9,7 +9,7 @@ use handlescope_extract::symbols::{ModuleIdentity, ModuleReport, Outcome};
 use super::frame_names::{Frames, ModuleFrames, SymbolReports};
 use super::{QueryError, Source};
 use crate::cancel::Cancel;
-use crate::command::SymbolsArgs;
+use crate::query::SymbolsCriteria;
 
 /// The modules of one trace that frames lie in.
 pub struct SymbolsAnswer<'a> {
@@ -44,7 +44,7 @@ impl ModuleSymbols {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn symbols<'a>(
     sources: &[Source<'a>],
-    args: &SymbolsArgs,
+    args: &SymbolsCriteria,
     names: &dyn SymbolReports,
     cancel: &Cancel,
 ) -> Result<Vec<SymbolsAnswer<'a>>, QueryError> {

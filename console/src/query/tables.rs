@@ -6,9 +6,9 @@ use handlescope_model::{
     ArchiveError, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, Trace, UNKNOWN_TYPE_NAME,
 };
 
-use super::columns::{I64s, Texts, U32s};
 use super::pretty_names::pretty_name;
 use crate::filter::ProcessFilter;
+use crate::trace::columns::{I64s, Texts, U32s};
 
 /// What is printed for a process that no event told of, as ETWAnalyzer does.
 const INVALID: &str = "Invalid";

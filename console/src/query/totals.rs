@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::AddAssign;
 
+use handlescope_model::rules::{OPENING, VIEWS};
 use handlescope_model::{ArchiveError, EventKind, Table};
 
-use super::columns::U32s;
-use super::events::{Events, is_opening};
-use super::poll::Poll;
+use super::events::Events;
 use super::selection::Selection;
 use super::{FileContext, QueryError};
-use crate::command::TopN;
+use crate::cancel::Poll;
+use crate::trace::columns::U32s;
+use crate::values::TopN;
 
 /// The summary of the objects and events that passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,8 +60,9 @@ impl Totals {
                 if let Some(count) = by_kind.get_mut(kind as usize) {
                     *count += 1;
                 }
-                totals.leaked_handles += u64::from(is_opening(kind) && leaked.get(event));
-                if kind == EventKind::Map.code() || kind == EventKind::Unmap.code() {
+                totals.leaked_handles +=
+                    u64::from(OPENING.contains_code(kind) && leaked.get(event));
+                if VIEWS.contains_code(kind) {
                     views.push(event);
                 }
             }

@@ -1,38 +1,88 @@
 //! Promises about the whole list.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, io};
 
 use super::*;
-use crate::command::Command;
+use crate::{
+    cancel::Cancel,
+    commands::SharedArgs,
+    console::Console,
+    terminal::{ColorChoice, Messages, Screen},
+};
+
+/// The arguments of a line that production parsing understands.
+pub(crate) fn args<A: Clone + 'static>(line: &str) -> A {
+    let parsed = REGISTRY.parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    let parsed = parsed.unwrap_or_else(|| panic!("{line}: no command"));
+    parsed.args().downcast_ref::<A>().unwrap_or_else(|| panic!("{line}: {parsed:?}")).clone()
+}
+
+/// The arguments of words that a shell has cut.
+pub(crate) fn args_of_words<A: Clone + 'static>(words: &[String]) -> A {
+    let parsed = REGISTRY.parse_words(words).expect("a line").expect("a command");
+    parsed.args().downcast_ref::<A>().unwrap_or_else(|| panic!("{words:?}: {parsed:?}")).clone()
+}
+
+/// The shared arguments of a `.dump`.
+pub(crate) fn shared(line: &str) -> SharedArgs {
+    let parsed = REGISTRY.parse(line).expect(line).expect(line);
+    parsed.shared().expect("a kind of .dump").clone()
+}
+
+/// What a line means, without the line itself.
+pub(crate) fn meaning(line: &str) -> String {
+    let parsed = REGISTRY.parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    format!("{parsed:?}").replace(&format!("{:?}", line.trim()), "")
+}
+
+/// A page of the help.
+pub(crate) fn page(words: &[&str]) -> String {
+    let mut out = Vec::new();
+    let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
+    let line = format!(".help {}", words.join(" "));
+    let run = console.run(&line, &mut out, &mut Messages::new(&mut io::sink(), Screen::PLAIN));
+    run.unwrap_or_else(|error| panic!("{line}: {error}"));
+    String::from_utf8(out).expect("text")
+}
+
+/// Why a line is refused.
+pub(crate) fn error(line: &str) -> String {
+    REGISTRY.parse(line).expect_err(line).to_string()
+}
 
 #[test]
 fn names_are_unique_in_any_case() {
-    let names = COMMANDS.iter().flat_map(|command| command.names);
+    let names = REGISTRY.commands.iter().flat_map(|command| command.signature().names);
     let mut seen = HashSet::new();
     for name in names {
         assert!(seen.insert(name.to_lowercase()), "{name}");
     }
     let mut seen = HashSet::new();
-    for kind in KINDS {
-        assert!(seen.insert(kind.name.to_lowercase()), "{}", kind.name);
+    for kind in REGISTRY.kinds {
+        assert!(seen.insert(kind.name().to_lowercase()), "{}", kind.name());
         let mut options = HashSet::new();
         for name in kind.options().iter().flat_map(|option| option.doc().names) {
-            assert!(options.insert(name.to_lowercase()), "{} {name}", kind.name);
+            assert!(options.insert(name.to_lowercase()), "{} {name}", kind.name());
         }
     }
 }
 
 #[test]
 fn everything_is_documented() {
-    for command in COMMANDS {
-        for text in [command.summary, command.details, command.group] {
+    for command in REGISTRY.commands {
+        let signature = command.signature();
+        for text in [signature.summary, signature.details, signature.group] {
             assert!(!text.is_empty(), "{}", command.name());
         }
-        assert!(!command.examples.is_empty(), "{}", command.name());
+        assert!(!command.signature().examples.is_empty(), "{}", command.name());
     }
-    for kind in KINDS {
-        assert!(!kind.summary.is_empty() && !kind.details.is_empty(), "{}", kind.name);
-        assert!(!kind.examples.is_empty(), "{}", kind.name);
+    for kind in REGISTRY.kinds {
+        assert!(
+            !kind.signature().summary.is_empty() && !kind.signature().details.is_empty(),
+            "{}",
+            kind.name()
+        );
+        assert!(!kind.signature().examples.is_empty(), "{}", kind.name());
         for option in kind.options() {
             let doc = option.doc();
             assert!(!doc.help.is_empty() && !doc.help.ends_with('.'), "{}", option.name());
@@ -45,17 +95,17 @@ fn everything_is_documented() {
 
 #[test]
 fn every_example_is_accepted() {
-    for line in COMMANDS.iter().flat_map(|command| command.examples) {
-        assert!(Command::parse(line).is_ok_and(|command| command.is_some()), "{line}");
+    for line in REGISTRY.commands.iter().flat_map(|command| command.signature().examples) {
+        assert!(REGISTRY.parse(line).is_ok_and(|command| command.is_some()), "{line}");
     }
-    for kind in KINDS {
-        for example in kind.examples {
-            let command = Command::parse(example.line);
+    for kind in REGISTRY.kinds {
+        for example in kind.signature().examples {
+            let command = REGISTRY.parse(example.line);
             assert!(command.is_ok_and(|command| command.is_some()), "{}", example.line);
         }
         for option in kind.options() {
-            let line = format!(".dump {} {}", kind.name, option.doc().example);
-            Command::parse(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let line = format!(".dump {} {}", kind.name(), option.doc().example);
+            REGISTRY.parse(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
             assert!(
                 option.doc().names.iter().any(|name| line.contains(&format!(" {name}"))),
                 "{line} does not show the option"
@@ -66,7 +116,7 @@ fn every_example_is_accepted() {
 
 #[test]
 fn options_of_commands_are_unique_and_documented() {
-    for command in COMMANDS {
+    for command in REGISTRY.commands {
         let mut names = HashSet::new();
         for option in command.options() {
             let doc = option.doc();
@@ -87,7 +137,7 @@ fn options_of_commands_are_unique_and_documented() {
 
 #[test]
 fn every_option_is_found_by_each_of_its_names_in_any_case() {
-    for kind in KINDS {
+    for kind in REGISTRY.kinds {
         for name in kind.options().iter().flat_map(|option| option.doc().names) {
             let found = kind.option(&name.to_uppercase()).expect(name);
             assert!(found.doc().names.contains(name));
@@ -97,9 +147,13 @@ fn every_option_is_found_by_each_of_its_names_in_any_case() {
 
 #[test]
 fn every_example_names_its_own_kind() {
-    for kind in KINDS {
-        for example in kind.examples {
-            assert!(example.line.starts_with(&format!(".dump {}", kind.name)), "{}", example.line);
+    for kind in REGISTRY.kinds {
+        for example in kind.signature().examples {
+            assert!(
+                example.line.starts_with(&format!(".dump {}", kind.name())),
+                "{}",
+                example.line
+            );
         }
     }
 }

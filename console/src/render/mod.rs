@@ -4,22 +4,20 @@
 //! `output.rs` says which format and where. Only the objects of `.dump ObjectRef` have a text and CSV
 //! of their own (`text/`, `csv/`), and nested documents their serializers (`json/`).
 
-mod clip;
 mod csv;
 mod json;
 mod kinds;
 pub(crate) mod output;
+mod style;
 mod table;
 mod text;
 pub(crate) mod time;
 
 pub(crate) use kinds::write_frame;
-pub use kinds::{
-    ObjectView, call_stacks, frame, modules, object_ref, processes, stats, symbols, versions,
-};
-pub use output::{CsvTarget, Format, JsonMode, OutputError, OutputOptions};
+pub use kinds::{call_stacks, frame, modules, object_ref, processes, stats, symbols, versions};
+pub use output::{Format, OutputError, OutputOptions};
+pub use style::ObjectRefStyle;
 pub use table::Table;
-pub(crate) use text::clean::Clean;
 
 #[cfg(test)]
 mod tests;

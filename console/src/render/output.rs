@@ -9,10 +9,10 @@ use thiserror::Error;
 
 use crate::{
     cancel::{Cancel, Cancelled},
-    command::TopN,
-    file::write_whole,
-    screen::Screen,
+    paths::write_whole,
     settings::Display,
+    terminal::Screen,
+    values::{CsvTarget, JsonMode, TopN},
 };
 
 /// Answers gather here before they go out.
@@ -35,27 +35,6 @@ pub struct OutputOptions {
     pub sort_by: Option<String>,
     /// `> FILE`
     pub file: Option<PathBuf>,
-}
-
-/// Whether and how JSON is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum JsonMode {
-    /// Not at all.
-    #[default]
-    Off,
-    /// `-json`: one line per element of a top-level array.
-    Lines,
-    /// `-json-pretty`: fully indented.
-    Pretty,
-}
-
-/// Where comma-separated values go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CsvTarget {
-    /// Where all results go.
-    Output,
-    /// A file.
-    File(PathBuf),
 }
 
 /// How an answer is written.

@@ -5,7 +5,7 @@ use std::fmt;
 use handlescope_model::tables::TraceInfo;
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
-use crate::command::{TimeDigits, TimeFormat};
+use crate::values::{TimeDigits, TimeFormat};
 
 /// 100 ns units per second.
 const TICKS_PER_SECOND: i64 = 10_000_000;

@@ -6,13 +6,9 @@ use reedline::{
     ReedlineMenu, default_emacs_keybindings,
 };
 
-use super::{
-    CommandCompleter, CommandHighlighter, CommandHinter, SharedKnown, history::LineHistory,
-};
-use crate::{
-    messages::Messages,
-    screen::{ColorChoice, Screen},
-};
+use super::{highlighter::CommandHighlighter, hinter::CommandHinter, history::LineHistory};
+use crate::completion::{CommandCompleter, SharedKnown};
+use crate::terminal::{ColorChoice, Messages, Screen};
 
 const MENU: &str = "completion";
 

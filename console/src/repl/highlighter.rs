@@ -5,13 +5,11 @@ use std::ops::Range;
 use nu_ansi_term::{Color, Style};
 use reedline::{Highlighter, StyledText};
 
-use super::{
-    paths::starts_with,
-    sql_completer::{KEYWORDS, is_word},
-};
 use crate::{
-    command::{Command, DumpWords, SqlWords, Token, parse, split},
-    registry::{self, Arguments, COMMANDS, KINDS, OptionSpec},
+    commands::{dump::DumpWords, sql::SqlWords},
+    completion::{KEYWORDS, is_word, starts_with},
+    grammar::{Arguments, OptionSpec, Token, parse, split},
+    registry::REGISTRY,
     sql::Relation,
 };
 
@@ -72,19 +70,19 @@ fn roles(line: &str, cursor: usize) -> Roles {
     let tokens = split(line);
     let Some((first, arguments)) = tokens.split_first() else { return Vec::new() };
     let typing = Typing { cursor };
-    let Some(command) = registry::command(&first.text) else {
-        let names = COMMANDS.iter().flat_map(|command| command.names).copied();
+    let Some(command) = REGISTRY.command(&first.text) else {
+        let names = REGISTRY.commands.iter().flat_map(|command| command.signature().names).copied();
         return vec![(first.span.clone(), typing.wrong(first, names))];
     };
     let mut roles = vec![(first.span.clone(), Role::Command)];
-    match command.arguments {
+    match command.signature().arguments {
         Arguments::Kind => roles.extend(typing.dump(arguments)),
         Arguments::None => {
             roles.extend(arguments.iter().map(|token| (token.span.clone(), Role::Wrong)));
         }
         Arguments::Sql => roles.extend(typing.sql(line, arguments, &command.options())),
         _ => {
-            let is_fine = Command::parse(line).is_ok();
+            let is_fine = REGISTRY.parse(line).is_ok();
             let word = |word: &Token| typing.value(word, is_fine);
             roles.extend(typing.options(&command.options(), arguments, word));
         }
@@ -98,12 +96,12 @@ struct Typing {
 
 impl Typing {
     fn dump(&self, arguments: &[Token]) -> Roles {
-        let words = DumpWords::of(arguments);
-        let known = words.options();
+        let words = DumpWords::of(arguments, &REGISTRY);
+        let known = words.options(&REGISTRY);
         let names = || known.iter().flat_map(|option| option.doc().names).copied();
         let mut roles = self.options(&known, &words.others, |word| self.wrong(word, names()));
         if let Some(word) = words.word {
-            let kinds = KINDS.iter().map(|kind| kind.name);
+            let kinds = REGISTRY.kinds.iter().map(|kind| kind.name());
             let role = match words.kind {
                 Some(_) => Role::Kind,
                 None => self.wrong(word, kinds.chain(names())),

@@ -4,8 +4,9 @@ use nu_ansi_term::Style;
 use reedline::{DefaultHinter, Hinter, History};
 
 use crate::{
-    command::{DumpWords, parse, split},
-    registry::{self, Arguments},
+    commands::dump::DumpWords,
+    grammar::{Arguments, parse, split},
+    registry::REGISTRY,
 };
 
 /// Hints from the history, and where that knows nothing, from the registry.
@@ -51,22 +52,23 @@ impl Hinter for CommandHinter {
     }
 }
 
-/// What the command or option at the end of a line takes; nothing unless a blank follows it.
+/// What the command or option at the end of a line takes; nothing unless a space follows it.
 fn placeholder(line: &str) -> Option<String> {
     if !line.ends_with(' ') {
         return None;
     }
     let tokens = split(line);
     let (first, arguments) = tokens.split_first()?;
-    let command = registry::command(&first.text)?;
+    let command = REGISTRY.command(&first.text)?;
     if arguments.is_empty() {
-        return Some(command.usage.to_owned()).filter(|usage| !usage.is_empty());
+        return Some(command.signature().usage.to_owned()).filter(|usage| !usage.is_empty());
     }
-    if command.arguments != Arguments::Kind {
+    if !matches!(command.signature().arguments, Arguments::Kind) {
         return None;
     }
-    let words = DumpWords::of(arguments);
-    parse::waiting(&words.options(), &words.others).map(|option| option.value().placeholder())
+    let words = DumpWords::of(arguments, &REGISTRY);
+    parse::waiting(&words.options(&REGISTRY), &words.others)
+        .map(|option| option.value().placeholder())
 }
 
 #[cfg(test)]

@@ -1,48 +1,25 @@
 //! The prompt.
 
-mod completer;
 mod editor;
-mod filter_values;
 mod highlighter;
 mod hinter;
 mod history;
-mod paths;
 mod prompt;
-mod sql_completer;
-mod values;
 
-use std::{
-    io::Write,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{io::Write, sync::Arc};
 
 use reedline::Signal;
 
 use crate::{
     cancel::Cancelled,
-    console::{Console, Flow},
-    error::CommandError,
-    messages::Messages,
-    screen::ColorChoice,
+    commands::{CommandError, Flow},
+    completion::SharedKnown,
+    console::Console,
+    terminal::{ColorChoice, Messages},
 };
 
-pub use completer::{CommandCompleter, complete};
 pub use highlighter::CommandHighlighter;
 pub use hinter::CommandHinter;
-pub(crate) use paths::starts_with;
-pub use values::TraceValues;
-
-/// What completion knows about the session, kept up to date between two commands.
-#[derive(Debug, Default)]
-pub struct Known {
-    /// Paths of the loaded traces.
-    pub loaded: Vec<String>,
-    /// What the loaded traces offer.
-    pub values: Vec<Arc<TraceValues>>,
-}
-
-/// [`Known`], shared with the line editor.
-pub type SharedKnown = Arc<Mutex<Known>>;
 
 /// Reads commands from the terminal and carries them out, until `.quit` or Ctrl-D. A command that
 /// fails is told. Ctrl-C ends the command that runs; at the prompt it clears the line.
@@ -102,7 +79,10 @@ fn carry_out(
 
 fn refresh(console: &Console, known: &SharedKnown) {
     let files = console.session().files();
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     known.loaded = files.iter().map(|file| file.path.display().to_string()).collect();
     known.values = files.iter().map(|file| Arc::clone(&file.values)).collect();
 }
+
+#[cfg(test)]
+mod option_tests;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use reedline::{Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus};
 
-use crate::session::Session;
+use crate::trace::Session;
 
 /// Characters of a file name that are shown at most.
 const LONGEST: usize = 30;

@@ -7,10 +7,11 @@ use handlescope_model::Trace;
 
 use crate::{
     cli::Cli,
-    command::join,
-    expand::is_extract,
+    completion::{Known, complete, starts_with},
+    grammar::join,
     one_shot::{self, SWITCHES},
-    repl::{Known, TraceValues, complete, starts_with},
+    paths::is_extract,
+    trace::TraceValues,
 };
 
 /// Something the last word could be.

@@ -8,10 +8,7 @@ use clap_mangen::{
     roff::{Roff, bold, italic, roman},
 };
 
-use crate::{
-    cli::Cli,
-    registry::{COMMANDS, GroupView, KINDS},
-};
+use crate::{cli::Cli, grammar::GroupView, registry::REGISTRY};
 
 /// Writes the page in roff: the program's options, then the commands of the console and the options
 /// of every kind of `.dump`.
@@ -27,13 +24,14 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
     page.render_options_section(out)?;
     page.render_subcommands_section(out)?;
     commands().to_writer(out)?;
-    for kind in KINDS {
+    for kind in REGISTRY.kinds {
+        let signature = kind.signature();
         let mut roff = Roff::new();
-        roff.control("SH", [format!("OPTIONS OF DUMP {}", kind.name.to_uppercase()).as_str()]);
-        roff.text([roman(format!("{}. {}", kind.summary, kind.details))]);
-        (kind.groups)().iter().for_each(|group| options(&mut roff, group));
+        roff.control("SH", [format!("OPTIONS OF DUMP {}", signature.name.to_uppercase()).as_str()]);
+        roff.text([roman(format!("{}. {}", signature.summary, signature.details))]);
+        kind.groups().iter().for_each(|group| options(&mut roff, group));
         roff.control("SS", ["Examples"]);
-        for example in kind.examples {
+        for example in signature.examples {
             roff.control("TP", []);
             roff.text([roman(example.goal)]);
             roff.text([bold(example.line)]);
@@ -45,12 +43,13 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
 
 fn commands() -> Roff {
     let mut roff = Roff::new();
-    roff.control("SH", ["COMMANDS OF THE CONSOLE"]);
-    for command in COMMANDS {
+    roff.control("SH", ["REGISTRY.commands OF THE CONSOLE"]);
+    for command in REGISTRY.commands {
+        let signature = command.signature();
         roff.control("TP", []);
-        roff.text([bold(command.names.join(", ")), roman(" "), italic(command.usage)]);
-        roff.text([roman(format!("{}. {}", command.summary, command.details))]);
-        let groups = (command.groups)();
+        roff.text([bold(signature.names.join(", ")), roman(" "), italic(signature.usage)]);
+        roff.text([roman(format!("{}. {}", signature.summary, signature.details))]);
+        let groups = command.groups();
         if !groups.is_empty() {
             roff.control("RS", []);
             groups.iter().for_each(|group| entries(&mut roff, group));
@@ -84,10 +83,10 @@ mod tests {
         let mut page = Vec::new();
         man(&mut page).expect("a page");
         let page = String::from_utf8(page).expect("text").replace("\\-", "-");
-        for command in COMMANDS {
+        for command in REGISTRY.commands {
             assert!(page.contains(command.name()), "{}", command.name());
         }
-        for option in KINDS.iter().flat_map(|kind| kind.options()) {
+        for option in REGISTRY.kinds.iter().flat_map(|kind| kind.options()) {
             assert!(page.contains(&option.doc().names.join(", ")), "{}", option.name());
         }
     }

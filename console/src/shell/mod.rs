@@ -7,4 +7,4 @@ mod scripts;
 
 pub use candidates::{Candidate, candidates};
 pub use man::man;
-pub use scripts::{Shell, script};
+pub use scripts::script;

@@ -3,19 +3,7 @@
 //! clap_complete writes scripts that know everything themselves, but it knows only options with two
 //! dashes, and nothing of the values in a trace.
 
-/// A shell that can be told how to complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Shell {
-    /// GNU Bash 3.2 and later.
-    Bash,
-    /// Z shell.
-    Zsh,
-    /// fish 3.0 and later.
-    Fish,
-    /// PowerShell 5.1 and later.
-    #[value(name = "powershell")]
-    PowerShell,
-}
+use crate::cli::Shell;
 
 /// The script, to be run when the shell starts.
 ///

@@ -3,7 +3,6 @@
 //! Polars reads the query, plans it and carries it out. This says what can be named in it
 //! ([`Relation`]) and hands out columns when the plan wants them: a query reads what it touches.
 
-mod ask;
 mod functions;
 mod relations;
 mod scan;
@@ -12,14 +11,9 @@ mod stop;
 mod tables;
 mod views;
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    thread,
-    time::Duration,
-};
+use std::{sync::Arc, thread, time::Duration};
 
-use handlescope_model::{ArchiveError, Table};
+use handlescope_model::{ArchiveError, Table, guard::quietly};
 use polars::{
     prelude::{DataFrame, LazyFrame, PolarsError},
     sql::{SQLContext, extract_table_identifiers},
@@ -36,11 +30,10 @@ use self::{
 use crate::{
     cancel::{Cancel, Cancelled},
     query::FrameNames,
-    registry::suggest,
-    session::LoadedTrace,
+    suggest,
+    trace::LoadedTrace,
 };
 
-pub use self::ask::ask;
 pub(crate) use self::functions::HEX;
 pub use self::relations::{Relation, View};
 
@@ -145,7 +138,7 @@ fn apart<T: Send + 'static>(
 ) -> Result<T, SqlError> {
     cancel.check()?;
     // A planner that cannot cope with a query must not end the session.
-    let work = move || catch_unwind(AssertUnwindSafe(work));
+    let work = move || quietly(work);
     let thread = thread::Builder::new().name("sql".into()).stack_size(STACK_BYTES).spawn(work);
     let thread = thread.map_err(|error| SqlError::failed(error.to_string()))?;
     while !thread.is_finished() {

@@ -9,8 +9,9 @@ use polars::prelude::{
 
 use super::SqlError;
 use crate::{
-    cancel::Cancel,
-    query::{FrameMemory, FrameNames, Frames, Poll},
+    cancel::{Cancel, Poll},
+    query::{FrameNames, Frames},
+    trace::FrameNameCache,
 };
 
 /// `depth` and `text` of every stack of some traces, one behind the other. Looks for the names of all
@@ -19,7 +20,7 @@ use crate::{
 /// # Errors
 /// When an archive is damaged, or `cancel` asks to stop.
 pub(super) fn stack_texts<'a>(
-    traces: impl Iterator<Item = (&'a Trace, &'a FrameMemory)>,
+    traces: impl Iterator<Item = (&'a Trace, &'a FrameNameCache)>,
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {

@@ -1,6 +1,6 @@
 //! The columns of views, gathered along row numbers from the events that open something.
 
-use handlescope_model::{EventKind, Table};
+use handlescope_model::{Table, rules::OPENING};
 use polars::prelude::{
     Column, DataFrame, IdxCa, IntoColumn, NewChunkedArray, PolarsError, PolarsResult,
     StringChunked, polars_bail,
@@ -40,16 +40,12 @@ pub(super) fn hex(numbers: &Column) -> PolarsResult<Column> {
 /// The rows of the events that the view shows.
 fn opening_events(tables: &Tables, view: View) -> PolarsResult<IdxCa> {
     let kinds = tables.column(Table::Events, "kind")?;
-    let opens = |code: u32| {
-        matches!(
-            EventKind::from_code(code),
-            Some(EventKind::HandleCreate | EventKind::HandleDuplicate | EventKind::Map)
-        )
-    };
     let leaked = tables.column(Table::Events, "leaked")?;
     let is_shown = |leaked: bool| view == View::Handles || leaked;
     let events = (0..).zip(kinds.u32()?.into_no_null_iter()).zip(leaked.bool()?.iter());
-    let shown = events.filter(|&((_, kind), leaked)| opens(kind) && is_shown(leaked == Some(true)));
+    let shown = events.filter(|&((_, kind), leaked)| {
+        OPENING.contains_code(kind) && is_shown(leaked == Some(true))
+    });
     let rows: Vec<u32> = shown.map(|((row, _), _)| row).collect();
     Ok(IdxCa::from_vec("row".into(), rows))
 }

@@ -1,15 +1,18 @@
 //! The events table: raw events grouped by object.
 
-use handlescope_model::tables::Events;
 use std::ops::Range;
 
-use handlescope_model::{EventIdx, ObjectIdx, ProcessIdx, StackIdx};
+use handlescope_model::rules::{WITH_HANDLE, is_leak};
+use handlescope_model::tables::Events;
+use handlescope_model::{EventIdx, EventKind, ObjectIdx, ProcessIdx, StackIdx};
 use polars::prelude::{DataFrame, PolarsResult};
 
-use crate::collect::{HandleEvents, RawKind, UNKNOWN_ID, ViewDetail};
+use crate::collect::Collector;
 use crate::etl::Clock;
-use crate::lifecycle::{DuplicateOwners, EventOwners, NONE, TrackedEvents, stored_kind};
-use crate::stacks::{EventStacks, StackResolver};
+use crate::kernel::ViewRow;
+use crate::lifecycle::{DuplicateOwners, EventOwners, NONE, TrackedEvents, event_kind};
+use crate::raw::{RowKind, Timeline, UNKNOWN_ID};
+use crate::stacks::StackResolver;
 
 /// Rows of one part of the events table.
 const PART_ROWS: usize = 1 << 18;
@@ -30,7 +33,7 @@ pub(super) struct GroupedEvents {
 
 impl GroupedEvents {
     /// Groups the events (counting sort, so that equal keys keep their order).
-    pub(super) fn new(events: &HandleEvents, tracked: &TrackedEvents) -> Self {
+    pub(super) fn new(timeline: &Timeline, tracked: &TrackedEvents) -> Self {
         let places = tracked.objects.places();
         let mut objects = vec![0; places.len()];
         for (object, place) in places.iter().enumerate() {
@@ -42,9 +45,9 @@ impl GroupedEvents {
         };
         let mut first_row = vec![0u32; places.len() + 1];
         let mut first_existing = vec![0u32; places.len() + 1];
-        for row in 0..events.len() {
+        for row in 0..timeline.len() {
             if let Some(place) = place_of(row) {
-                let is_rundown = events.kind[row] == RawKind::Rundown;
+                let is_rundown = event_kind(timeline.kind[row]).is_none();
                 let counts = if is_rundown { &mut first_existing } else { &mut first_row };
                 counts[place as usize + 1] += 1;
             }
@@ -58,7 +61,7 @@ impl GroupedEvents {
         let (mut next_row, mut next_existing) = (first_row.clone(), first_existing.clone());
         let mut place_row = |row: usize| {
             let Some(place) = place_of(row) else { return };
-            if events.kind[row] == RawKind::Rundown {
+            if event_kind(timeline.kind[row]).is_none() {
                 let next = &mut next_existing[place as usize];
                 existing[*next as usize] = (place, row as u32);
                 *next += 1;
@@ -68,20 +71,20 @@ impl GroupedEvents {
                 *next += 1;
             }
         };
-        (0..events.len()).for_each(&mut place_row);
+        (0..timeline.len()).for_each(&mut place_row);
         let mut grouped = Self { rows, first_row, existing, first_existing, objects };
-        grouped.sort_disordered(events);
+        grouped.sort_disordered(timeline);
         grouped
     }
 
     /// Damaged files have events that were read too late; within an object they are sorted too.
-    fn sort_disordered(&mut self, events: &HandleEvents) {
-        if events.time.is_sorted() {
+    fn sort_disordered(&mut self, timeline: &Timeline) {
+        if timeline.time.is_sorted() {
             return;
         }
         for bounds in self.first_row.windows(2) {
             let rows = &mut self.rows[bounds[0] as usize..bounds[1] as usize];
-            rows.sort_by_key(|row| events.time[*row as usize]);
+            rows.sort_by_key(|row| timeline.time[*row as usize]);
         }
     }
 
@@ -112,18 +115,16 @@ impl GroupedEvents {
     }
 
     /// Number of creates, duplicates and closes.
-    pub(super) fn handle_events(&self, events: &HandleEvents) -> u64 {
-        let is_handle =
-            |kind| matches!(kind, RawKind::Create | RawKind::Duplicate | RawKind::Close);
-        self.rows.iter().filter(|row| is_handle(events.kind[**row as usize])).count() as u64
+    pub(super) fn handle_events(&self, timeline: &Timeline) -> u64 {
+        let kinds = self.rows.iter().filter_map(|row| event_kind(timeline.kind[*row as usize]));
+        kinds.filter(|kind| WITH_HANDLE.contains(*kind)).count() as u64
     }
 }
 
 /// What the rows of the events table are made of.
 pub(super) struct EventColumns<'a> {
-    pub(super) events: &'a HandleEvents,
+    pub(super) collected: &'a Collector,
     pub(super) owners: &'a EventOwners,
-    pub(super) stacks: &'a EventStacks,
     pub(super) clock: &'a Clock,
     pub(super) grouped: &'a GroupedEvents,
 }
@@ -143,8 +144,10 @@ impl EventColumns<'_> {
 
     /// The stack of a raw event.
     pub(super) fn stack(&self, row: usize, resolver: &mut StackResolver<'_>) -> Option<u32> {
-        let (parts, more) = (self.stacks.parts(row), self.stacks.more_parts(row));
-        resolver.stack(parts, more, self.events.pid[row], self.events.time[row])
+        let stacks = &self.collected.stacks.events;
+        let timeline = &self.collected.shared.timeline;
+        let (parts, more) = (stacks.parts(row), stacks.more_parts(row));
+        resolver.stack(parts, more, timeline.pid[row], timeline.time[row])
     }
 }
 
@@ -170,9 +173,8 @@ impl EventPart<'_> {
 
     /// Adds a raw event; `closing` and `stack` may be [`NONE`]. Returns whether it is leaked.
     pub(super) fn push(&mut self, place: usize, row: usize, closing: u32, stack: u32) -> bool {
-        let kind = self.columns.events.kind[row];
-        let opens = matches!(kind, RawKind::Create | RawKind::Duplicate | RawKind::Map);
-        let leaked = opens && closing == NONE;
+        let kind = self.columns.collected.shared.timeline.kind[row];
+        let leaked = event_kind(kind).is_some_and(|kind| is_leak(kind, closing != NONE));
         self.object.push(ObjectIdx(place as u32));
         self.row.push(row as u32);
         self.closing.push(closing);
@@ -183,35 +185,50 @@ impl EventPart<'_> {
 
     /// The rows, column by column.
     pub(super) fn into_frame(self) -> PolarsResult<DataFrame> {
-        let EventColumns { events, owners, clock, .. } = self.columns;
+        let EventColumns { collected, owners, clock, .. } = self.columns;
+        let Collector { handles, duplicates, references, views, shared, .. } = collected;
+        let timeline = &shared.timeline;
         let rows: Vec<usize> = self.row.iter().map(|row| *row as usize).collect();
-        let kind = |row: usize| events.kind[row];
+        let kind = |row: usize| timeline.kind[row];
+        let at = |row: usize| timeline.row[row] as usize;
         let each = |value: &dyn Fn(usize) -> u32| rows.iter().map(|row| value(*row)).collect();
         let duplicate = |row: usize| match kind(row) {
-            RawKind::Duplicate => {
-                let detail = events.detail[row] as usize;
-                Some((events.duplicates[detail], owners.duplicates[detail]))
+            RowKind::HandleDuplicate => {
+                Some((duplicates.rows[at(row)], owners.duplicates[at(row)]))
             }
             _ => None,
         };
         let view = |row: usize| match kind(row) {
-            RawKind::Map | RawKind::Unmap => Some(events.views[events.detail[row] as usize]),
+            RowKind::Map | RowKind::Unmap => Some(views.rows[at(row)]),
+            _ => None,
+        };
+        let handle = |row: usize| match kind(row) {
+            RowKind::HandleCreate | RowKind::HandleClose => {
+                Some(u64::from(handles.handle[at(row)]))
+            }
+            RowKind::HandleDuplicate => Some(u64::from(duplicates.rows[at(row)].target_handle)),
+            _ => None,
+        };
+        // References are counted in 32 bits without sign; no real count comes near the limit.
+        let count = |row: usize| i32::try_from(references.count[at(row)]).unwrap_or(i32::MAX);
+        let ref_delta = |row: usize| match kind(row) {
+            RowKind::Reference => Some(count(row)),
+            RowKind::Dereference => Some(-count(row)),
             _ => None,
         };
         let of_duplicate = |process: &dyn Fn(DuplicateOwners) -> u32| {
             let process = |row| duplicate(row).and_then(|(_, of)| known(process(of)));
             rows.iter().map(|row| process(*row).map(ProcessIdx)).collect()
         };
-        let of_view = |value: &dyn Fn(usize, ViewDetail) -> u64| {
-            rows.iter().map(|row| view(*row).map(|view| value(*row, view))).collect()
-        };
+        let of_view =
+            |value: &dyn Fn(ViewRow) -> u64| rows.iter().map(|row| view(*row).map(value)).collect();
         Events {
-            kind: each(&|row| stored_kind(kind(row)).code()),
-            time_ns: rows.iter().map(|row| clock.ns(events.time[*row])).collect(),
+            kind: each(&|row| event_kind(kind(row)).map_or(0, EventKind::code)),
+            time_ns: rows.iter().map(|row| clock.ns(timeline.time[*row])).collect(),
             process: rows.iter().map(|row| ProcessIdx(owners.process[*row])).collect(),
-            tid: each(&|row| known(events.tid[row]).unwrap_or(0)),
-            handle: rows.iter().map(|row| handle(kind(*row), events.value[*row])).collect(),
-            ref_delta: rows.iter().map(|row| delta(kind(*row), events.value[*row])).collect(),
+            tid: each(&|row| known(timeline.tid[row]).unwrap_or(0)),
+            handle: rows.iter().map(|row| handle(*row)).collect(),
+            ref_delta: rows.iter().map(|row| ref_delta(*row)).collect(),
             source_process: of_duplicate(&|of| of.source),
             source_pid: rows
                 .iter()
@@ -223,13 +240,13 @@ impl EventPart<'_> {
                 .collect(),
             caller_process: of_duplicate(&|of| of.caller),
             inherited_by: of_duplicate(&|of| of.inherited_by),
-            view_base: of_view(&|row, _| events.object[row]),
-            view_size: of_view(&|_, view| view.size),
+            view_base: of_view(&|view| view.base),
+            view_size: of_view(&|view| view.size),
             byte_offset: rows
                 .iter()
                 .map(|row| view(*row).and_then(|view| view.byte_offset))
                 .collect(),
-            file_object: of_view(&|_, view| view.file),
+            file_object: of_view(&|view| view.file),
             object: self.object,
             leaked: self.leaked,
             closing_event: self.closing.into_iter().map(|row| known(row).map(EventIdx)).collect(),
@@ -243,18 +260,4 @@ impl EventPart<'_> {
 fn known(number: u32) -> Option<u32> {
     const { assert!(NONE == UNKNOWN_ID) };
     Some(number).filter(|number| *number != NONE)
-}
-
-fn handle(kind: RawKind, value: u32) -> Option<u64> {
-    matches!(kind, RawKind::Create | RawKind::Duplicate | RawKind::Close).then(|| u64::from(value))
-}
-
-/// References are counted in 32 bits without sign; no real count comes near the limit.
-fn delta(kind: RawKind, value: u32) -> Option<i32> {
-    let count = i32::try_from(value).unwrap_or(i32::MAX);
-    match kind {
-        RawKind::Reference => Some(count),
-        RawKind::Dereference => Some(-count),
-        _ => None,
-    }
 }

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use handlescope_model::tables::{Method, Methods};
 use handlescope_model::{MethodIdx, ModuleIdx, ProcessIdx};
 
-use super::ns;
 use crate::etl::Clock;
 use crate::lifecycle::ProcessIndex;
 use crate::managed::{self, MethodRow};
@@ -105,7 +104,7 @@ fn cells(
         process: index.find_any(method.pid, method.seen).filter(|_| at_run_time).map(ProcessIdx),
         address: Some(method.address).filter(|_| at_run_time),
         size: method.size,
-        load_ns: ns(clock, method.load).filter(|_| at_run_time),
-        unload_ns: ns(clock, method.unload).filter(|_| at_run_time),
+        load_ns: clock.ns_of(method.load).filter(|_| at_run_time),
+        unload_ns: clock.ns_of(method.unload).filter(|_| at_run_time),
     }
 }

@@ -12,30 +12,29 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
+use handlescope_model::rules::{DeriveScratch, derive};
 use handlescope_model::tables::{
     ExistingHandle, ExistingHandles, Name, Names, Object, ObjectType, ObjectTypes, Objects, Stacks,
     StartHandle, StartHandles, Symbols,
 };
 use handlescope_model::{
-    ArchiveError, ArchiveWriter, EventIdx, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, NameIdx,
+    ArchiveError, ArchiveWriter, Cancel, EventIdx, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, NameIdx,
     ObjectIdx, ProcessIdx, Table,
 };
 
-use crate::collect::{Collector, EventCounter, RawKind};
+use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
-use crate::etl::{Clock, Diagnostics};
-use crate::extraction::{ExtractObserver, check};
+use crate::etl::Diagnostics;
 use crate::lifecycle::{
-    DeriveScratch, EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, RawEvents, TrackedEvents,
-    derive, track,
+    EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, RawEvents, TrackedEvents, track,
 };
+use crate::raw::RowKind;
 use crate::recording::Recording;
-use crate::stacks::{AddressSpaces, KeptStacks, StackResolver, StackTable};
+use crate::stacks::{AddressSpaces, StackResolver, StackTable};
 
 use self::events::{EventColumns, EventPart, GroupedEvents};
 use self::methods::MethodTable;
 use self::modules::ModuleTables;
-pub use self::trace::filetime;
 
 /// Figures of an assembled trace.
 #[derive(Debug, Clone)]
@@ -49,27 +48,27 @@ pub(crate) struct Assembled {
     pub(crate) warnings: Diagnostics,
 }
 
-/// Resolves what one pass gathered and writes the archive, unless the observer asks to stop: then
+/// Resolves what one pass gathered and writes the archive, unless asked to stop: then
 /// the unfinished archive goes away with its writer.
 pub(crate) fn assemble(
     recording: &Recording,
-    mut collected: Collector<KeptStacks>,
+    mut collected: Collector,
     counter: &EventCounter,
     output: &Path,
-    observer: &dyn ExtractObserver,
+    cancel: &Cancel,
 ) -> Result<Assembled, ExtractError> {
     let clock = &recording.clock;
-    let order = collected.events.restore_times();
+    let mut warnings = recording.diagnostics.clone();
+    warnings.merge(&collected.shared.diagnostics);
+    let order = collected.shared.timeline.restore_times();
+    let timeline = &collected.shared.timeline;
     let processes = &collected.processes.rows;
     let index = ProcessIndex::new(processes);
-    let owners =
-        EventOwners::new(&collected.events, processes, &index, clock, &mut collected.diagnostics);
-    let pid_of = |row: u32| processes.get(row as usize).map_or(0, |p| p.process.pid);
-    let tracked =
-        track(&collected.events, &owners, pid_of, order.as_deref(), &mut collected.diagnostics);
+    let owners = EventOwners::new(&collected, &index, clock, &mut warnings);
+    let tracked = track(&collected, &owners, order.as_deref(), &mut warnings);
     drop(order);
-    check(observer)?;
-    let grouped = GroupedEvents::new(&collected.events, &tracked);
+    cancel.check()?;
+    let grouped = GroupedEvents::new(timeline, &tracked);
     let modules = ModuleTables::new(&collected.images, &index, clock);
     let grace = clock.ticks(EXIT_GRACE_NS);
     let spaces = AddressSpaces::new(
@@ -82,26 +81,20 @@ pub(crate) fn assemble(
         recording.header.pointer_size.clamp(4, 8) as usize,
     );
 
-    check(observer)?;
+    cancel.check()?;
     let mut writer = ArchiveWriter::create(output)?;
     let mut table = StackTable::default();
     let fragments = collected.stacks.events.fragments();
     let mut resolver = StackResolver::new(fragments, &spaces, &methods, &mut table);
     let names = write_names(&mut writer, &collected, &tracked)?;
-    let columns = EventColumns {
-        events: &collected.events,
-        owners: &owners,
-        stacks: &collected.stacks.events,
-        clock,
-        grouped: &grouped,
-    };
+    let columns = EventColumns { collected: &collected, owners: &owners, clock, grouped: &grouped };
     let ObjectFigures { objects, stacks_total, leaked_handles } =
-        write_events(&mut writer, &columns, &tracked, &names, &mut resolver, observer)?;
+        write_events(&mut writer, &columns, &tracked, &names, &mut resolver, cancel)?;
     let object_count = objects.len() as u64;
     let stack_events =
         stack_events::table(&collected, &spaces, &methods, &index, clock, &mut table);
     writer.table(Table::StackEvents, stack_events.into_frame())?;
-    check(observer)?;
+    cancel.check()?;
     let frames_in_modules = table.frames().in_modules();
     let frames = table.frames();
     let methods = MethodTable::new(&collected.methods, frames.methods(), &spaces, &index, clock);
@@ -110,7 +103,7 @@ pub(crate) fn assemble(
     let stacks = table.into_table();
     let stacks_distinct = stacks.len() as u64;
     write_objects_and_stacks(&mut writer, objects, stacks)?;
-    check(observer)?;
+    cancel.check()?;
     writer.table(Table::Symbols, Symbols::default().into_frame())?;
 
     write_existing(&mut writer, &collected, &owners, &grouped)?;
@@ -123,8 +116,6 @@ pub(crate) fn assemble(
     writer.table(Table::Modules, module_table.into_frame())?;
     writer.table(Table::ModuleLoads, loads.into_frame())?;
     writer.table(Table::EventCounts, trace::event_counts(counter).into_frame())?;
-    let mut warnings = recording.diagnostics.clone();
-    warnings.merge(&collected.diagnostics);
     writer.table(Table::Warnings, trace::warnings(&warnings).into_frame())?;
     let info = trace::info(
         recording,
@@ -134,11 +125,11 @@ pub(crate) fn assemble(
         &trace::StackFigures { stacks_total, frames_in_modules },
     );
     writer.table(Table::Trace, info.into_frame())?;
-    check(observer)?;
+    cancel.check()?;
     let output_bytes = writer.finish()?;
     Ok(Assembled {
         objects: object_count,
-        handle_events: grouped.handle_events(&collected.events),
+        handle_events: grouped.handle_events(timeline),
         leaked_handles,
         stacks_distinct,
         output_bytes,
@@ -165,7 +156,7 @@ fn write_events(
     tracked: &TrackedEvents,
     names: &ObjectNames,
     resolver: &mut StackResolver<'_>,
-    observer: &dyn ExtractObserver,
+    cancel: &Cancel,
 ) -> Result<ObjectFigures, ExtractError> {
     thread::scope(|scope| {
         let (parts, encode) = sync_channel(2);
@@ -179,13 +170,13 @@ fn write_events(
             builder.figures
         });
         let encoded = writer.encoder().encode_in_parts(Table::Events, || {
-            let part = encode.recv().ok().filter(|_| !observer.is_cancelled());
+            let part = encode.recv().ok().filter(|_| !cancel.is_cancelled());
             part.map(EventPart::into_frame)
         });
         // Without a receiver the builder ends after the part at hand.
         drop(encode);
         let figures = build.join().unwrap_or_else(|panic| resume_unwind(panic));
-        check(observer)?;
+        cancel.check()?;
         writer.append(encoded?)?;
         Ok(figures)
     })
@@ -249,7 +240,7 @@ impl<'a, 'r> EventBuilder<'a, 'r> {
     fn object(&mut self, part: &mut EventPart<'a>) {
         let Self { columns, place, .. } = *self;
         let (object, rows) = columns.grouped.object(place);
-        let raw = RawEvents { events: columns.events, owners: columns.owners };
+        let raw = RawEvents { collected: columns.collected, owners: columns.owners };
         let derived = derive(&raw, rows, &mut self.scratch);
         let first_event = columns.grouped.first_event(place);
         for (row, closing) in rows.iter().zip(&self.scratch.closing) {
@@ -258,7 +249,7 @@ impl<'a, 'r> EventBuilder<'a, 'r> {
             self.figures.stacks_total += u64::from(stack.is_some());
             let closing = if *closing == NONE { NONE } else { first_event + closing };
             let is_leaked = part.push(place, row, closing, stack.unwrap_or(NONE));
-            let is_view = columns.events.kind[row] == RawKind::Map;
+            let is_view = columns.collected.shared.timeline.kind[row] == RowKind::Map;
             self.figures.leaked_handles += u64::from(is_leaked && !is_view);
         }
         let existing = columns.grouped.existing_of(place);
@@ -302,7 +293,7 @@ const OTHER_NAME: &str = " -- Other Name -- ";
 
 fn write_names(
     writer: &mut ArchiveWriter,
-    collected: &Collector<KeptStacks>,
+    collected: &Collector,
     tracked: &TrackedEvents,
 ) -> Result<ObjectNames, ArchiveError> {
     let mut table = Names::default();
@@ -316,7 +307,7 @@ fn write_names(
         }
         if rows[name as usize] == NONE {
             rows[name as usize] = table.len() as u32;
-            table.push(Name { name: collected.names.text(name) });
+            table.push(Name { name: collected.handles.names.text(name) });
         }
         rows[name as usize]
     };
@@ -325,17 +316,17 @@ fn write_names(
         objects.push(match tracked.objects.more_names.get(&(object as u32)) {
             None => row_of(row.name, &mut table),
             Some(more) => {
-                let mut joined = collected.names.text(row.name);
+                let mut joined = collected.handles.names.text(row.name);
                 for name in more {
                     joined.push_str(OTHER_NAME);
-                    joined.push_str(&collected.names.text(*name));
+                    joined.push_str(&collected.handles.names.text(*name));
                 }
                 table.push(Name { name: joined });
                 table.len() as u32 - 1
             }
         });
     }
-    for handle in &collected.start_handles {
+    for handle in &collected.handles.start {
         row_of(handle.name, &mut table);
     }
     writer.table(Table::Names, table.into_frame())?;
@@ -344,16 +335,17 @@ fn write_names(
 
 fn write_existing(
     writer: &mut ArchiveWriter,
-    collected: &Collector<KeptStacks>,
+    collected: &Collector,
     owners: &EventOwners,
     grouped: &GroupedEvents,
 ) -> Result<(), ArchiveError> {
+    let timeline = &collected.shared.timeline;
     let mut table = ExistingHandles::default();
     for (place, row) in grouped.existing() {
         table.push(ExistingHandle {
             object: ObjectIdx(place),
             process: ProcessIdx(owners.process[row]),
-            handle: u64::from(collected.events.value[row]),
+            handle: u64::from(collected.handles.handle[timeline.row[row] as usize]),
         });
     }
     writer.table(Table::ExistingHandles, table.into_frame())
@@ -361,12 +353,12 @@ fn write_existing(
 
 fn write_start_handles(
     writer: &mut ArchiveWriter,
-    collected: &Collector<KeptStacks>,
+    collected: &Collector,
     index: &ProcessIndex,
     names: &ObjectNames,
 ) -> Result<(), ArchiveError> {
     let mut table = StartHandles::default();
-    for handle in &collected.start_handles {
+    for handle in &collected.handles.start {
         table.push(StartHandle {
             pointer: handle.object,
             process: index.find(handle.pid, handle.time).map(ProcessIdx),
@@ -379,19 +371,15 @@ fn write_start_handles(
     writer.table(Table::StartHandles, table.into_frame())
 }
 
-fn object_types(collected: &Collector<KeptStacks>) -> ObjectTypes {
+fn object_types(collected: &Collector) -> ObjectTypes {
+    let types = &collected.object_types.names;
     let mut table = ObjectTypes::default();
-    for (type_id, name) in &collected.types {
+    for (type_id, name) in types {
         table.push(ObjectType { type_id: u32::from(*type_id), name: name.clone() });
     }
     let mapping = ObjectType { type_id: FILE_MAPPING_TYPE, name: FILE_MAPPING_NAME.to_owned() };
-    if !collected.types.contains_key(&(FILE_MAPPING_TYPE as u16)) {
+    if !types.contains_key(&(FILE_MAPPING_TYPE as u16)) {
         table.push(mapping);
     }
     table
-}
-
-/// A time for a nullable column.
-fn ns(clock: &Clock, raw: Option<i64>) -> Option<i64> {
-    raw.map(|raw| clock.ns(raw))
 }

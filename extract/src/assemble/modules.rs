@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules};
 use handlescope_model::{ModuleIdx, ProcessIdx};
 
-use super::ns;
-use crate::collect::{Collector, ImageRow, Images};
+use crate::collect::Collector;
 use crate::etl::{Clock, Guid};
+use crate::kernel::{ImageRow, Images};
 use crate::lifecycle::ProcessIndex;
 use crate::stacks::Mapping;
 
@@ -46,8 +46,8 @@ impl ModuleTables {
                 pid: image.pid,
                 process: index.find_any(image.pid, moment(image)).map(ProcessIdx),
                 base: Some(image.base),
-                load_ns: ns(clock, image.load),
-                unload_ns: ns(clock, image.unload),
+                load_ns: clock.ns_of(image.load),
+                unload_ns: clock.ns_of(image.unload),
             });
         }
         tables
@@ -57,9 +57,9 @@ impl ModuleTables {
     ///
     /// `grace` is how long (ticks) before its load and after the end of its process an image is
     /// believed to be there.
-    pub(super) fn mappings<'a, S>(
+    pub(super) fn mappings<'a>(
         &'a self,
-        collected: &'a Collector<S>,
+        collected: &'a Collector,
         index: &'a ProcessIndex,
         grace: i64,
     ) -> impl Iterator<Item = (u32, Mapping)> + 'a {
@@ -83,9 +83,9 @@ impl ModuleTables {
     }
 
     /// For each process the path of its executable: the first image with the process's name.
-    pub(super) fn process_images<S>(
+    pub(super) fn process_images(
         &self,
-        collected: &Collector<S>,
+        collected: &Collector,
         index: &ProcessIndex,
     ) -> HashMap<u32, String> {
         let mut paths = HashMap::new();

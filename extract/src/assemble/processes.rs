@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use handlescope_model::tables::{Process, Processes};
 
-use super::ns;
-use crate::collect::ProcessRow;
 use crate::etl::Clock;
+use crate::kernel::ProcessRow;
 
 /// Session id of processes that belong to no session.
 const NO_SESSION: u32 = u32::MAX;
@@ -29,8 +28,8 @@ pub(super) fn table(
             command_line: process.command_line.clone(),
             session_id: Some(process.session_id).filter(|id| *id != NO_SESSION),
             sid: process.sid.clone(),
-            start_ns: ns(clock, row.start),
-            end_ns: ns(clock, row.end),
+            start_ns: clock.ns_of(row.start),
+            end_ns: clock.ns_of(row.end),
             // While a process runs its status is STATUS_PENDING, which says nothing.
             exit_code: row.end.map(|_| process.exit_status),
         });

@@ -6,11 +6,11 @@ use handlescope_model::{ProcessIdx, StackIdx};
 use crate::collect::Collector;
 use crate::etl::Clock;
 use crate::lifecycle::ProcessIndex;
-use crate::stacks::{AddressSpaces, KeptStacks, StackResolver, StackTable};
+use crate::stacks::{AddressSpaces, StackResolver, StackTable};
 
 /// Every stack of the trace in time order, if all were kept.
 pub(super) fn table(
-    collected: &Collector<KeptStacks>,
+    collected: &Collector,
     spaces: &AddressSpaces,
     methods: &AddressSpaces,
     index: &ProcessIndex,

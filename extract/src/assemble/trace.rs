@@ -1,27 +1,15 @@
 //! The trace table and what was counted.
 
-use std::time::SystemTime;
-
 use handlescope_model::SCHEMA_VERSION;
 use handlescope_model::tables::{
     EventCount, EventCounts, TraceInfo, TraceInfos, Warning, Warnings,
 };
 
-use crate::collect::{Collector, EventCounter};
+use crate::collect::{Collector, EventCounter, event_name};
 use crate::etl::Diagnostics;
-use crate::kernel::event_name;
+use crate::filetime::filetime;
 use crate::lifecycle::Attribution;
 use crate::recording::Recording;
-use crate::stacks::KeptStacks;
-
-/// FILETIME of 1970.
-const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
-
-/// The time of a file as the trace table has it: 100 ns since 1601. None before 1970.
-pub fn filetime(time: SystemTime) -> Option<i64> {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    i64::try_from(since.as_nanos() / 100).ok()?.checked_add(UNIX_EPOCH)
-}
 
 /// Figures of the kept stacks.
 pub(super) struct StackFigures {
@@ -32,7 +20,7 @@ pub(super) struct StackFigures {
 pub(super) fn event_counts(counter: &EventCounter) -> EventCounts {
     let mut table = EventCounts::default();
     for (id, count) in counter.kinds() {
-        let name = event_name(&id).map(str::to_owned);
+        let name = event_name(id).map(str::to_owned);
         table.push(EventCount { kind: id.to_string(), name, count });
     }
     table
@@ -52,13 +40,13 @@ pub(super) fn warnings(diagnostics: &Diagnostics) -> Warnings {
 
 pub(super) fn info(
     recording: &Recording,
-    collected: &Collector<KeptStacks>,
+    collected: &Collector,
     counter: &EventCounter,
     attribution: &Attribution,
     figures: &StackFigures,
 ) -> TraceInfos {
     let header = &recording.header;
-    let build = collected.build.as_ref();
+    let system = &collected.system;
     let known_time = |time: i64| Some(time).filter(|time| *time > 0);
     let mut table = TraceInfos::default();
     table.push(TraceInfo {
@@ -68,12 +56,12 @@ pub(super) fn info(
         source_name: recording.source_name.clone(),
         source_size: recording.source_size,
         source_modified_filetime: recording.source_modified.and_then(filetime),
-        computer: collected.computer.clone(),
-        memory_mb: collected.memory_mb,
+        computer: system.computer.clone(),
+        memory_mb: system.memory_mb,
         os_version: format!("{}.{}", header.version[0], header.version[1]),
         os_build: header.os_build,
-        os_build_string: build.map(|build| build.build.clone()),
-        product: build.map(|build| build.product.clone()),
+        os_build_string: system.build.clone(),
+        product: system.product.clone(),
         clock: recording.clock.kind.name().to_owned(),
         perf_freq: header.perf_freq,
         cpu_count: header.cpu_count,
@@ -94,7 +82,7 @@ pub(super) fn info(
         events_total: counter.total(),
         events_lost: u64::from(header.events_lost),
         buffers_lost: u64::from(header.buffers_lost),
-        stack_fragments: counter.stack_fragments(),
+        stack_fragments: counter.stack_parts(),
         stacks_total: figures.stacks_total,
         frames_in_modules: figures.frames_in_modules,
         attributed_header: attribution.header,

@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::index::FamilyIndex;
 use crate::etl::{Event, EventId, Selector};
-use crate::kernel::{IMAGE_ID_GUID, LOST_EVENT_GUID, SYSTEM_FACTS_GUID, hook};
-use crate::managed;
+use crate::stacks::KeptStacks;
 
 /// Counts events by kind.
 pub struct EventCounter {
@@ -50,54 +50,35 @@ impl EventCounter {
         kinds
     }
 
-    /// Number of events of a hook id.
-    pub fn hook(&self, hook: u16) -> u64 {
-        self.hooks.get(usize::from(hook)).copied().unwrap_or(0)
-    }
-
     /// Number of events.
     pub fn total(&self) -> u64 {
         self.hooks.iter().sum::<u64>() + self.others.values().sum::<u64>()
     }
 
-    /// Number of stack walks and stack key references.
-    pub fn stack_fragments(&self) -> u64 {
-        [hook::STACK_WALK, hook::STACK_KEY_KERNEL, hook::STACK_KEY_USER]
-            .into_iter()
-            .map(|hook| self.hook(hook))
-            .sum()
+    /// Number of stacks and parts of stacks.
+    pub fn stack_parts(&self) -> u64 {
+        KeptStacks::PARTS.into_iter().map(|id| self.of(id)).sum()
+    }
+
+    /// Number of events of a kind.
+    pub fn of(&self, id: EventId) -> u64 {
+        match id {
+            EventId::Hook(hook) => self.hooks.get(usize::from(hook)).copied().unwrap_or(0),
+            other => self.others.get(&other).copied().unwrap_or(0),
+        }
     }
 }
 
-/// Counts every event and selects those that [`super::Collector`] takes.
+/// Counts every event and selects those of the families.
 #[derive(Default)]
 pub struct KernelSelector {
-    /// The counts.
     pub counter: EventCounter,
+    index: FamilyIndex,
 }
 
 impl Selector for KernelSelector {
     fn select(&mut self, event: &Event<'_>) -> bool {
         self.counter.count(event.id);
-        match event.id {
-            EventId::Hook(hook) => matches!(
-                hook,
-                hook::PROCESS_START..=hook::PROCESS_DC_END
-                    | hook::IMAGE_LOAD
-                    | hook::THREAD_START..=hook::THREAD_DC_END
-                    | hook::FILE_MAP
-                    | hook::FILE_UNMAP
-                    | hook::SYSTEM_CPU
-                    | 0x1120..=0x1133
-                    | hook::IMAGE_UNLOAD..=hook::IMAGE_DC_END
-                    | hook::STACK_WALK
-                    | hook::STACK_KEY_DELETE..=hook::STACK_KEY_USER
-            ),
-            EventId::Classic { guid, .. } => {
-                guid == IMAGE_ID_GUID || guid == SYSTEM_FACTS_GUID || guid == LOST_EVENT_GUID
-            }
-            EventId::Manifest { .. } => managed::wanted(event.id),
-            EventId::Message => false,
-        }
+        self.index.family(event.id).is_some()
     }
 }

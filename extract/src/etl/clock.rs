@@ -53,6 +53,11 @@ impl Clock {
         ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
+    /// [`Self::ns`] of a time that may not be known.
+    pub fn ns_of(&self, raw: Option<i64>) -> Option<i64> {
+        raw.map(|raw| self.ns(raw))
+    }
+
     /// Ticks of a duration in nanoseconds, rounded down.
     pub fn ticks(&self, ns: i64) -> i64 {
         (i128::from(ns) * i128::from(self.frequency) / NS_PER_SECOND) as i64

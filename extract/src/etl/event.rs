@@ -88,6 +88,24 @@ pub struct Event<'a> {
     pub offset: u64,
 }
 
+impl Default for Event<'_> {
+    /// An event of a 64-bit system of which nothing is known.
+    fn default() -> Self {
+        Self {
+            id: EventId::Message,
+            version: 0,
+            time: 0,
+            pid: None,
+            tid: None,
+            processor: 0,
+            pointer_size: 8,
+            payload: &[],
+            extended: &[],
+            offset: 0,
+        }
+    }
+}
+
 impl<'a> Event<'a> {
     /// The first event in the bytes behind a buffer header, if there is one.
     pub fn first(bytes: &'a [u8]) -> Option<Self> {
@@ -215,11 +233,9 @@ fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>
             time: fields.i64(if has_ids { 16 } else { 8 }),
             pid: if has_ids { fields.id(12) } else { None },
             tid: if has_ids { fields.id(8) } else { None },
-            processor: 0,
             pointer_size,
             payload,
-            extended: &[],
-            offset: 0,
+            ..Event::default()
         },
         stride: stride(size),
     })
@@ -237,11 +253,9 @@ fn classic(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_
             time: fields.i64(16),
             pid: fields.id(12),
             tid: fields.id(8),
-            processor: 0,
             pointer_size,
             payload: &bytes[header..],
-            extended: &[],
-            offset: 0,
+            ..Event::default()
         },
         stride: stride(size),
     })
@@ -261,11 +275,10 @@ fn manifest(bytes: &[u8], pointer_size: usize) -> Result<Framed<'_>, FrameError>
             time: fields.i64(16),
             pid: fields.id(12),
             tid: fields.id(8),
-            processor: 0,
             pointer_size,
             payload: &bytes[payload_at..],
             extended: &bytes[MANIFEST_HEADER..payload_at],
-            offset: 0,
+            ..Event::default()
         },
         stride: stride(size),
     })
@@ -292,18 +305,7 @@ fn message(bytes: &[u8], time: i64) -> Result<Framed<'_>, FrameError> {
     let size = usize::from(Fields(bytes).u16(0));
     let bytes = sized(bytes, size, 8)?;
     Ok(Framed {
-        event: Event {
-            id: EventId::Message,
-            version: 0,
-            time,
-            pid: None,
-            tid: None,
-            processor: 0,
-            pointer_size: 8,
-            payload: &bytes[8..],
-            extended: &[],
-            offset: 0,
-        },
+        event: Event { time, payload: &bytes[8..], ..Event::default() },
         stride: stride(size),
     })
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use handlescope_model::{ContainerError, ContainerLimits, refused_name};
 use zip::ZipArchive;
 
-use super::{choose, temporary};
+use super::choose::{choose, temporary};
 use crate::error::ExtractError;
 use crate::members::{Watch, copy};
 

@@ -1,41 +1,64 @@
 //! Facts about the recording system: classic events of KernelTraceControl, inserted by the merge
 //! of a trace, and the kernel's own configuration events.
 
-use super::Payload;
-use crate::etl::Event;
+use handlescope_model::Table;
 
-/// The build of Windows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SystemBuild {
-    /// As in 7601.17640.amd64fre.win7sp1_gdr.110622-1506.
-    pub build: String,
+use crate::etl::{Event, EventId, Guid};
+use crate::payload::Payload;
+use crate::raw::{EventFamily, Shared};
+
+/// System facts, inserted by the merge of a trace.
+pub const FACTS_GUID: Guid =
+    Guid::new(0x9b79_ee91, 0xb5fd, 0x41c0, [0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0]);
+
+const CPU: EventId = EventId::Hook(0x0b0a);
+const BUILD: EventId = EventId::Classic { guid: FACTS_GUID, opcode: 32 };
+
+/// What is known of the recording system.
+#[derive(Default)]
+pub struct System {
+    /// Build of Windows, as in 7601.17640.amd64fre.win7sp1_gdr.110622-1506.
+    pub build: Option<String>,
     /// As in Windows 8 Pro.
-    pub product: String,
+    pub product: Option<String>,
+    /// Name of the computer.
+    pub computer: Option<String>,
+    pub memory_mb: Option<u32>,
 }
 
-impl SystemBuild {
-    /// The opcode.
-    pub const OPCODE: u8 = 32;
+impl EventFamily for System {
+    const EVENTS: &'static [(EventId, &'static str)] =
+        &[(CPU, "SystemConfigCPU"), (BUILD, "BuildInfo")];
+    const TABLES: &'static [Table] = &[Table::Trace];
 
-    /// Decodes the record.
-    pub fn decode(event: &Event<'_>) -> Option<Self> {
-        let mut p = Payload::new(event.payload, event.pointer_size);
-        p.u64()?;
-        Some(Self { build: p.utf16(), product: p.utf16() })
+    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+        match event.id {
+            CPU => {
+                self.computer = computer_name(event).or(self.computer.take());
+                self.memory_mb = memory_size(event).or(self.memory_mb);
+            }
+            BUILD => {
+                let mut p = Payload::of(event);
+                p.u64()?;
+                (self.build, self.product) = (Some(p.utf16()), Some(p.utf16()));
+            }
+            _ => return None,
+        }
+        Some(())
     }
 }
 
 /// The name of the computer (MOF class SystemConfig_CPU), the first text of the event after clock,
 /// processors, memory, page size and allocation granularity; `None` when it is empty.
-pub fn computer_name(event: &Event<'_>) -> Option<String> {
-    let mut p = Payload::new(event.payload, event.pointer_size);
+fn computer_name(event: &Event<'_>) -> Option<String> {
+    let mut p = Payload::of(event);
     p.skip(5 * 4)?;
     Some(p.utf16()).filter(|name| !name.is_empty())
 }
 
 /// The memory of the computer, MB, from the same event.
-pub fn memory_size(event: &Event<'_>) -> Option<u32> {
-    let mut p = Payload::new(event.payload, event.pointer_size);
+fn memory_size(event: &Event<'_>) -> Option<u32> {
+    let mut p = Payload::of(event);
     p.skip(2 * 4)?;
     p.u32().filter(|size| *size > 0)
 }
@@ -43,7 +66,6 @@ pub fn memory_size(event: &Event<'_>) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{hook, test_event};
 
     #[test]
     fn the_computer_has_a_name() {
@@ -51,7 +73,7 @@ mod tests {
         payload[9] = 0x40;
         payload.extend(b"L\0A\0B\0\0\0");
         payload.extend([0; 504]);
-        let event = test_event(hook::SYSTEM_CPU, 3, &payload, 8);
+        let event = Event { id: CPU, version: 3, payload: &payload, ..Event::default() };
         assert_eq!(computer_name(&event).as_deref(), Some("LAB"));
         assert_eq!(memory_size(&event), Some(16384));
         assert_eq!(memory_size(&Event { payload: &[0; 532], ..event }), None);

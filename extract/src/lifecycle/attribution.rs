@@ -2,11 +2,18 @@
 
 use std::collections::HashMap;
 
-use crate::collect::{ProcessRow, UNKNOWN_ID};
 use crate::etl::{Diagnostics, WarningKind};
+use crate::kernel::ProcessRow;
+use crate::raw::UNKNOWN_ID;
 
 /// The pid of the System process on every Windows since XP.
 const SYSTEM_PID: u32 = 4;
+
+/// A handle table is swept after the end of its process; events that late still belong to it.
+pub const EXIT_GRACE_NS: i64 = 2_000_000;
+
+/// No row.
+pub const NONE: u32 = u32::MAX;
 
 /// Process lifetimes, to be searched by pid and raw time.
 pub struct ProcessIndex {
@@ -103,7 +110,7 @@ pub struct Attribution {
 impl Attribution {
     /// The process of an event, counted by what decided.
     ///
-    /// `grace` is [`super::EXIT_GRACE_NS`] in ticks.
+    /// `grace` is [`EXIT_GRACE_NS`] in ticks.
     pub fn attribute(
         &mut self,
         index: &ProcessIndex,

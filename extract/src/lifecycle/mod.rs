@@ -14,13 +14,7 @@ mod derive;
 mod objects;
 mod owners;
 
-pub use attribution::{Attribution, Lifetime, ProcessIndex};
-pub use derive::{DeriveScratch, Derived, ObjectEvents, RawEvents, derive, stored_kind};
-pub use objects::{ObjectRow, Objects, TrackedEvents, track};
+pub use attribution::{Attribution, EXIT_GRACE_NS, Lifetime, NONE, ProcessIndex};
+pub use derive::{RawEvents, event_kind};
+pub use objects::{TrackedEvents, track};
 pub use owners::{DuplicateOwners, EventOwners};
-
-/// A handle table is swept after the end of its process; events that late still belong to it.
-pub const EXIT_GRACE_NS: i64 = 2_000_000;
-
-/// No row.
-pub const NONE: u32 = u32::MAX;

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use handlescope_model::FILE_MAPPING_TYPE;
 
-use super::owners::event_pid;
-use super::{EventOwners, NONE};
-use crate::collect::{HandleEvents, RawKind, UNKNOWN_ID};
+use super::attribution::NONE;
+use super::owners::{EventOwners, event_pid};
+use crate::collect::Collector;
 use crate::etl::{Diagnostics, WarningKind};
+use crate::raw::{RowKind, UNKNOWN_ID};
 
 /// Address of an object, or pid and address of a view.
 type Key = (u32, u64);
@@ -52,21 +53,21 @@ pub struct TrackedEvents {
 
 /// Follows all events in time order; `order` gives it when it is not the order of the rows.
 pub fn track(
-    events: &HandleEvents,
+    collected: &Collector,
     owners: &EventOwners,
-    pids: impl Fn(u32) -> u32,
     order: Option<&[u32]>,
     diagnostics: &mut Diagnostics,
 ) -> TrackedEvents {
     let mut objects = Objects::default();
-    let mut object = vec![NONE; events.len()];
-    for position in 0..events.len() {
+    let rows = collected.shared.timeline.len();
+    let mut object = vec![NONE; rows];
+    for position in 0..rows {
         let row = order.map_or(position, |order| order[position] as usize);
         let process = owners.process[row];
         if process == NONE {
             continue;
         }
-        match objects.event(events, row, process, &pids) {
+        match objects.event(collected, row, process) {
             Ok(index) => object[row] = index,
             Err(kind) => diagnostics.count(kind, None),
         }
@@ -95,58 +96,73 @@ impl Objects {
     /// Gives an event to its object; the error says why it has none.
     fn event(
         &mut self,
-        events: &HandleEvents,
+        collected: &Collector,
         row: usize,
         process: u32,
-        pids: &impl Fn(u32) -> u32,
     ) -> Result<u32, WarningKind> {
-        let address = events.object[row];
-        let key = (KERNEL, address);
-        let type_id = u32::from(events.type_id[row]);
-        match events.kind[row] {
-            RawKind::Create | RawKind::Duplicate => {
-                let object = self.open_or_new(key, address, type_id);
-                self.row(object).opened += 1;
-                self.name_if_unnamed(object, events.name[row]);
+        let Collector { handles, duplicates, objects, references, views, shared, .. } = collected;
+        let kind = shared.timeline.kind[row];
+        let at = shared.timeline.row[row] as usize;
+        match kind {
+            RowKind::HandleCreate => {
+                let object = self.open_handle(handles.object[at], handles.type_id[at]);
+                self.name_if_unnamed(object, handles.name[at]);
                 Ok(object)
             }
-            RawKind::ObjectCreate => {
-                // Still open: its delete was lost, the address has a new object now.
-                if let Some(old) = self.open.get(&key).copied() {
-                    self.complete(key, old);
-                }
-                Ok(self.open_or_new(key, address, type_id))
+            RowKind::HandleDuplicate => {
+                let duplicate = &duplicates.rows[at];
+                Ok(self.open_handle(duplicate.object, duplicate.type_id))
             }
-            RawKind::Close => self.close(key, events.name[row]),
-            RawKind::ObjectDelete => {
-                let object = self.open.get(&key).copied();
-                let object = object.ok_or(WarningKind::DeleteWithoutObject)?;
-                self.complete(key, object);
-                Ok(object)
-            }
-            RawKind::Reference | RawKind::Dereference => {
-                self.open.get(&key).copied().ok_or(WarningKind::ReferenceWithoutObject)
-            }
-            RawKind::Rundown => {
-                let object = self.open_or_new(key, address, type_id);
-                if events.name[row] != 0 {
-                    self.row(object).name = events.name[row];
+            RowKind::HandleClose => self.close((KERNEL, handles.object[at]), handles.name[at]),
+            RowKind::HandleAtEnd => {
+                let address = handles.object[at];
+                let type_id = u32::from(handles.type_id[at]);
+                let object = self.open_or_new((KERNEL, address), address, type_id);
+                if handles.name[at] != 0 {
+                    self.row(object).name = handles.name[at];
                     self.more_names.remove(&object);
                 }
                 Ok(object)
             }
-            RawKind::Map => {
-                let pid = view_pid(events, row, process, pids);
-                let pointer = address | u64::from(pid).wrapping_shl(42);
-                Ok(self.open_or_new((pid, address), pointer, FILE_MAPPING_TYPE))
+            RowKind::ObjectCreate => {
+                let address = objects.object[at];
+                let key = (KERNEL, address);
+                // Still open: its delete was lost, the address has a new object now.
+                if let Some(old) = self.open.get(&key).copied() {
+                    self.complete(key, old);
+                }
+                Ok(self.open_or_new(key, address, u32::from(objects.type_id[at])))
             }
-            RawKind::Unmap => {
-                let key = (view_pid(events, row, process, pids), address);
-                let object = self.open.get(&key).copied().ok_or(WarningKind::UnmapWithoutMap)?;
-                self.complete(key, object);
-                Ok(object)
+            RowKind::ObjectDelete => {
+                self.end((KERNEL, objects.object[at]), WarningKind::DeleteWithoutObject)
+            }
+            RowKind::Reference | RowKind::Dereference => {
+                let open = self.open.get(&(KERNEL, references.object[at])).copied();
+                open.ok_or(WarningKind::ReferenceWithoutObject)
+            }
+            RowKind::Map => {
+                let (pid, base) = (view_pid(collected, row, process), views.rows[at].base);
+                let pointer = base | u64::from(pid).wrapping_shl(42);
+                Ok(self.open_or_new((pid, base), pointer, FILE_MAPPING_TYPE))
+            }
+            RowKind::Unmap => {
+                let key = (view_pid(collected, row, process), views.rows[at].base);
+                self.end(key, WarningKind::UnmapWithoutMap)
             }
         }
+    }
+
+    fn open_handle(&mut self, address: u64, type_id: u16) -> u32 {
+        let object = self.open_or_new((KERNEL, address), address, u32::from(type_id));
+        self.row(object).opened += 1;
+        object
+    }
+
+    /// Ends an open object; `missing` if there is none.
+    fn end(&mut self, key: Key, missing: WarningKind) -> Result<u32, WarningKind> {
+        let object = self.open.get(&key).copied().ok_or(missing)?;
+        self.complete(key, object);
+        Ok(object)
     }
 
     fn close(&mut self, key: Key, name: u32) -> Result<u32, WarningKind> {
@@ -197,7 +213,7 @@ impl Objects {
         }
     }
 
-    /// A close tells the name; a second one is kept beside the first, an empty one says nothing.
+    /// A close has the name; a second one is kept beside the first, an empty one says nothing.
     fn add_name(&mut self, object: u32, name: u32) {
         let first = self.row(object).name;
         if name == 0 || name == first {
@@ -218,9 +234,12 @@ impl Objects {
 ///
 /// It is the one of the event, not of the process it was given to: a process that ended more than
 /// the grace time ago still unmaps its own views, not those of System.
-fn view_pid(events: &HandleEvents, row: usize, process: u32, pids: &impl Fn(u32) -> u32) -> u32 {
-    match event_pid(events, row) {
-        UNKNOWN_ID => pids(process),
+fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
+    match event_pid(collected, row) {
+        UNKNOWN_ID => {
+            let process = collected.processes.rows.get(process as usize);
+            process.map_or(0, |process| process.process.pid)
+        }
         pid => pid,
     }
 }

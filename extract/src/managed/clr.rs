@@ -6,27 +6,27 @@
 //! process has 32.
 
 use crate::etl::{Event, EventId, Guid};
-use crate::kernel::{Payload, utf16_bytes};
+use crate::payload::{Payload, utf16_bytes};
 
 /// Microsoft-Windows-DotNETRuntime.
-pub const CLR_PROVIDER: Guid =
+const RUNTIME: Guid =
     Guid::new(0xe13c_0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]);
 
 /// Microsoft-Windows-DotNETRuntimeRundown.
-pub const CLR_RUNDOWN_PROVIDER: Guid =
+const RUNDOWN: Guid =
     Guid::new(0xa669_021c, 0xc450, 0x4609, [0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18]);
 
-const METHOD_LOAD_VERBOSE: u16 = 143;
-const METHOD_UNLOAD_VERBOSE: u16 = 144;
-const METHOD_DC_START_VERBOSE: u16 = 143;
-const METHOD_DC_END_VERBOSE: u16 = 144;
-const MODULE_LOAD: u16 = 152;
-const MODULE_DC_START: u16 = 153;
-const MODULE_DC_END: u16 = 154;
+pub(super) const METHOD_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 143 };
+pub(super) const METHOD_UNLOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 144 };
+pub(super) const METHOD_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 143 };
+pub(super) const METHOD_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 144 };
+pub(super) const MODULE_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 152 };
+pub(super) const MODULE_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 153 };
+pub(super) const MODULE_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 154 };
 
 /// What happened to a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MethodAction {
+pub(crate) enum MethodAction {
     /// Its code came into memory.
     Load,
     /// Its code went.
@@ -35,53 +35,35 @@ pub enum MethodAction {
     Rundown,
 }
 
-/// Whether an event is one of those that are decoded here.
-pub fn wanted(id: EventId) -> bool {
-    matches!(id, EventId::Manifest { guid, id }
-        if method_action(guid, id).is_some() || is_module(guid, id))
-}
-
-fn method_action(guid: Guid, id: u16) -> Option<MethodAction> {
-    match id {
-        METHOD_LOAD_VERBOSE if guid == CLR_PROVIDER => Some(MethodAction::Load),
-        METHOD_UNLOAD_VERBOSE if guid == CLR_PROVIDER => Some(MethodAction::Unload),
-        METHOD_DC_START_VERBOSE | METHOD_DC_END_VERBOSE if guid == CLR_RUNDOWN_PROVIDER => {
-            Some(MethodAction::Rundown)
-        }
-        _ => None,
-    }
-}
-
-fn is_module(guid: Guid, id: u16) -> bool {
-    (guid == CLR_PROVIDER && id == MODULE_LOAD)
-        || (guid == CLR_RUNDOWN_PROVIDER && matches!(id, MODULE_DC_START | MODULE_DC_END))
-}
-
 /// A method with its name; texts are UTF-16 as they stand in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MethodEvent<'a> {
+pub(crate) struct MethodEvent<'a> {
     /// What happened.
-    pub action: MethodAction,
+    pub(crate) action: MethodAction,
     /// The runtime's number of its module, unique in the process.
-    pub module_id: u64,
+    pub(crate) module_id: u64,
     /// First address of its code.
-    pub address: u64,
+    pub(crate) address: u64,
     /// Size of its code, bytes.
-    pub size: u32,
+    pub(crate) size: u32,
     /// Namespace and type, as in `System.String`.
-    pub type_name: &'a [u8],
+    pub(crate) type_name: &'a [u8],
     /// Name, as in `Concat`.
-    pub name: &'a [u8],
+    pub(crate) name: &'a [u8],
     /// Signature, as in `class System.String  (class System.String,class System.String)`.
-    pub signature: &'a [u8],
+    pub(crate) signature: &'a [u8],
 }
 
 impl<'a> MethodEvent<'a> {
     /// Decodes an event; `None` when it is another one, or too short.
-    pub fn decode(event: &Event<'a>) -> Option<Self> {
-        let EventId::Manifest { guid, id } = event.id else { return None };
-        let action = method_action(guid, id)?;
-        let mut p = Payload::new(event.payload, event.pointer_size);
+    pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
+        let action = match event.id {
+            METHOD_LOAD => MethodAction::Load,
+            METHOD_UNLOAD => MethodAction::Unload,
+            METHOD_DC_START | METHOD_DC_END => MethodAction::Rundown,
+            _ => return None,
+        };
+        let mut p = Payload::of(event);
         let _method_id = p.u64()?;
         let module_id = p.u64()?;
         let address = p.u64()?;
@@ -94,36 +76,35 @@ impl<'a> MethodEvent<'a> {
 
 /// A managed module with its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ModuleEvent<'a> {
+pub(crate) struct ModuleEvent<'a> {
     /// The runtime's number of the module, unique in the process.
-    pub module_id: u64,
+    pub(crate) module_id: u64,
     /// Path of the assembly (IL), UTF-16 as it stands in the file.
-    pub path: &'a [u8],
+    pub(crate) path: &'a [u8],
     /// The native image with its code, where there is one and the runtime tells which PDB it has.
-    pub native: Option<NativeImage<'a>>,
+    pub(crate) native: Option<NativeImage<'a>>,
 }
 
 /// An image of code that was compiled before, as NGEN makes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NativeImage<'a> {
+pub(crate) struct NativeImage<'a> {
     /// Path of the image, with a drive.
-    pub path: &'a [u8],
+    pub(crate) path: &'a [u8],
     /// GUID of its PDB.
-    pub guid: Guid,
+    pub(crate) guid: Guid,
     /// Age of its PDB.
-    pub age: u32,
+    pub(crate) age: u32,
     /// Path of its PDB where that was made.
-    pub pdb_path: &'a [u8],
+    pub(crate) pdb_path: &'a [u8],
 }
 
 impl<'a> ModuleEvent<'a> {
     /// Decodes an event; `None` when it is another one, or too short.
-    pub fn decode(event: &Event<'a>) -> Option<Self> {
-        let EventId::Manifest { guid, id } = event.id else { return None };
-        if !is_module(guid, id) {
+    pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
+        if !matches!(event.id, MODULE_LOAD | MODULE_DC_START | MODULE_DC_END) {
             return None;
         }
-        let mut p = Payload::new(event.payload, event.pointer_size);
+        let mut p = Payload::of(event);
         let (module_id, _assembly_id) = (p.u64()?, p.u64()?);
         let (_flags, _reserved) = (p.u32()?, p.u32()?);
         let path = text(&mut p);
@@ -153,10 +134,8 @@ fn text<'a>(p: &mut Payload<'a>) -> &'a [u8] {
 mod tests {
     use super::*;
 
-    fn event(guid: Guid, id: u16, payload: &[u8]) -> Event<'_> {
-        let mut event = crate::kernel::test_event(0, 1, payload, 8);
-        event.id = EventId::Manifest { guid, id };
-        event
+    fn event(id: EventId, payload: &[u8]) -> Event<'_> {
+        Event { id, version: 1, payload, ..Event::default() }
     }
 
     fn utf16(text: &str) -> Vec<u8> {
@@ -181,18 +160,18 @@ mod tests {
     #[test]
     fn a_method_has_its_address_and_its_three_texts() {
         let payload = method_payload();
-        for (guid, id, action) in [
-            (CLR_PROVIDER, 143, MethodAction::Load),
-            (CLR_PROVIDER, 144, MethodAction::Unload),
-            (CLR_RUNDOWN_PROVIDER, 143, MethodAction::Rundown),
-            (CLR_RUNDOWN_PROVIDER, 144, MethodAction::Rundown),
+        for (id, action) in [
+            (METHOD_LOAD, MethodAction::Load),
+            (METHOD_UNLOAD, MethodAction::Unload),
+            (METHOD_DC_START, MethodAction::Rundown),
+            (METHOD_DC_END, MethodAction::Rundown),
         ] {
-            let event = event(guid, id, &payload);
+            let event = event(id, &payload);
             let method = MethodEvent::decode(&event).expect("a method");
             assert_eq!((method.action, method.module_id), (action, 2));
             assert_eq!((method.address, method.size), (0x7FF8_0000_1000, 0x40));
             let texts = [method.type_name, method.name, method.signature];
-            assert_eq!(texts.map(crate::kernel::utf16_text), ["Leaky.Cache", "Get", "void  ()"]);
+            assert_eq!(texts.map(crate::payload::utf16_text), ["Leaky.Cache", "Get", "void  ()"]);
         }
     }
 
@@ -200,7 +179,7 @@ mod tests {
     fn every_cut_payload_is_refused_or_loses_only_text() {
         let payload = method_payload();
         for length in 0..payload.len() {
-            let event = event(CLR_PROVIDER, 143, &payload[..length]);
+            let event = event(METHOD_LOAD, &payload[..length]);
             assert_eq!(MethodEvent::decode(&event).is_some(), length >= 36, "{length}");
         }
     }
@@ -224,11 +203,11 @@ mod tests {
             payload
         };
         let native = |payload: &[u8]| {
-            let event = event(CLR_RUNDOWN_PROVIDER, 154, payload);
+            let event = event(MODULE_DC_END, payload);
             let module = ModuleEvent::decode(&event).expect("a module");
             assert_eq!((module.module_id, module.path.len()), (9, 28));
             let texts = |image: NativeImage<'_>| {
-                [image.path, image.pdb_path].map(crate::kernel::utf16_text)
+                [image.path, image.pdb_path].map(crate::payload::utf16_text)
             };
             module.native.map(|image| (image.guid, image.age, texts(image)))
         };
@@ -242,10 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn other_events_are_none_of_these() {
-        assert!(!wanted(EventId::Manifest { guid: CLR_PROVIDER, id: 145 }));
-        assert!(!wanted(EventId::Manifest { guid: CLR_RUNDOWN_PROVIDER, id: 152 }));
-        assert!(wanted(EventId::Manifest { guid: CLR_RUNDOWN_PROVIDER, id: 154 }));
-        assert_eq!(ModuleEvent::decode(&event(CLR_PROVIDER, 143, &method_payload())), None);
+    fn a_method_is_not_a_module() {
+        assert_eq!(ModuleEvent::decode(&event(METHOD_LOAD, &method_payload())), None);
     }
 }

@@ -2,8 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::{MethodAction, MethodEvent, ModuleEvent};
-use crate::collect::NameInterner;
+use handlescope_model::Table;
+
+use super::clr::{
+    METHOD_DC_END, METHOD_DC_START, METHOD_LOAD, METHOD_UNLOAD, MODULE_DC_END, MODULE_DC_START,
+    MODULE_LOAD, MethodAction, MethodEvent, ModuleEvent,
+};
+use super::native_images::NativeImages;
+use crate::etl::{Event, EventId};
+use crate::payload::utf16_text;
+use crate::raw::{EventFamily, NameInterner, Shared};
 
 /// A method whose code was in memory for some time; times are raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,15 +45,38 @@ pub struct Methods {
     pub rows: Vec<MethodRow>,
     /// Their texts.
     pub names: NameInterner,
+    pub native_images: NativeImages,
     /// Paths of modules by process and module number, in `names`.
     modules: HashMap<(u32, u64), u32>,
     /// Row of the method that is at an address now.
     live: HashMap<(u32, u64), u32>,
 }
 
+impl EventFamily for Methods {
+    const EVENTS: &'static [(EventId, &'static str)] = &[
+        (METHOD_LOAD, "MethodLoadVerbose"),
+        (METHOD_UNLOAD, "MethodUnloadVerbose"),
+        (METHOD_DC_START, "MethodDCStartVerbose"),
+        (METHOD_DC_END, "MethodDCEndVerbose"),
+        (MODULE_LOAD, "ModuleLoad"),
+        (MODULE_DC_START, "ModuleDCStart"),
+        (MODULE_DC_END, "ModuleDCEnd"),
+    ];
+    const TABLES: &'static [Table] = &[Table::Methods];
+
+    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+        let pid = event.pid?;
+        match ModuleEvent::decode(event) {
+            Some(module) => self.module(&module, pid),
+            None => self.event(&MethodEvent::decode(event)?, pid, event.time),
+        }
+        Some(())
+    }
+}
+
 impl Methods {
     /// Takes a method event of a process.
-    pub fn event(&mut self, method: &MethodEvent<'_>, pid: u32, time: i64) {
+    fn event(&mut self, method: &MethodEvent<'_>, pid: u32, time: i64) {
         let key = (pid, method.address);
         let live = self.live.get(&key).copied();
         let row = live.and_then(|row| self.rows.get(row as usize)).copied();
@@ -64,9 +95,15 @@ impl Methods {
     }
 
     /// Takes a module event of a process.
-    pub fn module(&mut self, module: &ModuleEvent<'_>, pid: u32) {
+    fn module(&mut self, module: &ModuleEvent<'_>, pid: u32) {
         let path = self.names.intern(module.path);
         self.modules.insert((pid, module.module_id), path);
+        if let Some(image) = &module.native {
+            let path = utf16_text(image.path);
+            let pdb_path = utf16_text(image.pdb_path);
+            let name = pdb_path.rsplit(['\\', '/']).next().unwrap_or_default();
+            self.native_images.add(pid, &path, (image.guid, image.age, name.to_owned()));
+        }
     }
 
     /// The file name of a method's module, as in `System.Core.dll`; `None` when nothing told it.

@@ -2,10 +2,9 @@
 
 use hashbrown::HashMap;
 
-use super::{FragmentRef, Fragments, StackSink};
-use crate::collect::HandleEvents;
-use crate::etl::{Diagnostics, Event, WarningKind};
-use crate::kernel::{StackKeyFrames, StackKeyRef, StackWalk};
+use super::fragments::{FragmentRef, Fragments};
+use super::walk::{StackKeyFrames, StackKeyRef, StackWalk};
+use crate::etl::Event;
 
 /// A stack with its parts joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +54,20 @@ impl AllStacks {
         stack.parts.iter().flat_map(|part| self.fragments.addresses(*part)).collect()
     }
 
+    pub(super) fn walk(&mut self, walk: &StackWalk<'_>, event: &Event<'_>) {
+        let part = self.fragments.intern(walk.frames, event.pointer_size, false);
+        self.add(walk.event_time, walk.pid, walk.tid, event.processor, part);
+    }
+
+    pub(super) fn key_reference(&mut self, reference: &StackKeyRef, event: &Event<'_>) {
+        let part = self.fragments.refer(reference.key, false);
+        self.add(reference.event_time, reference.pid, reference.tid, event.processor, part);
+    }
+
+    pub(super) fn key_frames(&mut self, frames: &StackKeyFrames<'_>, event: &Event<'_>) {
+        self.fragments.define(frames.key, frames.frames, event.pointer_size);
+    }
+
     fn add(&mut self, event_time: i64, pid: u32, tid: u32, processor: u16, part: FragmentRef) {
         // Thread 0 is the idle thread, which runs on every processor at once.
         let group = (event_time, tid, if tid == 0 { processor } else { u16::MAX });
@@ -66,32 +79,5 @@ impl AllStacks {
                 self.stacks.push(JoinedStack { event_time, pid, tid, processor, parts });
             }
         }
-    }
-}
-
-impl StackSink for AllStacks {
-    fn walk(&mut self, walk: &StackWalk<'_>, event: &Event<'_>, _: &mut HandleEvents) {
-        let part = self.fragments.intern(walk.frames, event.pointer_size, false);
-        self.add(walk.event_time, walk.pid, walk.tid, event.processor, part);
-    }
-
-    fn key_reference(
-        &mut self,
-        reference: &StackKeyRef,
-        _is_kernel: bool,
-        event: &Event<'_>,
-        _: &mut HandleEvents,
-    ) {
-        let part = self.fragments.refer(reference.key, false);
-        self.add(reference.event_time, reference.pid, reference.tid, event.processor, part);
-    }
-
-    fn key_frames(&mut self, frames: &StackKeyFrames<'_>, event: &Event<'_>) {
-        self.fragments.define(frames.key, frames.frames, event.pointer_size);
-    }
-
-    fn finish(&mut self, _: &mut HandleEvents, diagnostics: &mut Diagnostics) {
-        let lost = self.fragments.unresolved_keys() as u64;
-        diagnostics.add(WarningKind::UnresolvedStackKey, lost, None);
     }
 }

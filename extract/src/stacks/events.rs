@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
-use super::{FragmentRef, Fragments, StackSink};
-use crate::collect::{HandleEvents, RawKind, UNKNOWN_ID};
-use crate::etl::{Diagnostics, Event, WarningKind};
-use crate::kernel::{StackKeyFrames, StackKeyRef, StackWalk};
+use super::fragments::{FragmentRef, Fragments};
+use super::walk::{StackKeyFrames, StackKeyRef, StackWalk};
+use crate::etl::Event;
+use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
 
 /// Parts that may wait for an event that has not been read yet.
 const MAX_WAITING: usize = 4096;
@@ -55,20 +55,70 @@ impl EventStacks {
         &self.fragments
     }
 
+    pub(super) fn walk(
+        &mut self,
+        walk: &StackWalk<'_>,
+        event: &Event<'_>,
+        timeline: &mut Timeline,
+    ) {
+        let first = walk.frames.get(..event.pointer_size).unwrap_or_default();
+        // Little-endian: the top bit of the address is in its last byte.
+        let is_user = first.last().is_some_and(|byte| byte & 0x80 == 0);
+        let part = Part {
+            event_time: walk.event_time,
+            pid: walk.pid,
+            tid: walk.tid,
+            processor: event.processor,
+            is_user,
+        };
+        self.offer(part, event.time, timeline, |stacks| {
+            stacks.fragments.intern(walk.frames, event.pointer_size, is_user)
+        });
+    }
+
+    pub(super) fn key_reference(
+        &mut self,
+        reference: &StackKeyRef,
+        event: &Event<'_>,
+        timeline: &mut Timeline,
+    ) {
+        let part = Part {
+            event_time: reference.event_time,
+            pid: reference.pid,
+            tid: reference.tid,
+            processor: event.processor,
+            is_user: !reference.is_kernel,
+        };
+        self.offer(part, event.time, timeline, |stacks| {
+            stacks.fragments.refer(reference.key, !reference.is_kernel)
+        });
+    }
+
+    pub(super) fn key_frames(&mut self, frames: &StackKeyFrames<'_>, event: &Event<'_>) {
+        self.fragments.define(frames.key, frames.frames, event.pointer_size);
+    }
+
+    /// Takes the end of the trace; returns how many parts belong to a later event than any in the
+    /// file, and how many keys have no frames.
+    pub(super) fn finish(&mut self, timeline: &mut Timeline) -> (u64, u64) {
+        self.retry(i64::MAX, timeline);
+        (self.dropped + self.waiting.len() as u64, self.fragments.unresolved_keys() as u64)
+    }
+
     /// Gives a part to its event, or lets it wait for it; parts of events that are not kept are
     /// not even interned.
     fn offer(
         &mut self,
         part: Part,
         now: i64,
-        events: &mut HandleEvents,
+        timeline: &mut Timeline,
         intern: impl FnOnce(&mut Self) -> FragmentRef,
     ) {
-        self.retry(now, events);
+        self.retry(now, timeline);
         if part.event_time < now {
-            if let Some(row) = self.owner(&part, events) {
+            if let Some(row) = self.owner(&part, timeline) {
                 let fragment = intern(self);
-                self.attach(row, &part, fragment, events);
+                self.attach(row, &part, fragment, timeline);
             }
         } else if self.waiting.len() < MAX_WAITING {
             let fragment = intern(self);
@@ -79,26 +129,20 @@ impl EventStacks {
     }
 
     /// Attaches the parts whose events must have been read by now.
-    fn retry(&mut self, now: i64, events: &mut HandleEvents) {
+    fn retry(&mut self, now: i64, timeline: &mut Timeline) {
         if self.waiting.is_empty() {
             return;
         }
         for (part, fragment) in std::mem::take(&mut self.waiting) {
             if part.event_time >= now {
                 self.waiting.push((part, fragment));
-            } else if let Some(row) = self.owner(&part, events) {
-                self.attach(row, &part, fragment, events);
+            } else if let Some(row) = self.owner(&part, timeline) {
+                self.attach(row, &part, fragment, timeline);
             }
         }
     }
 
-    fn attach(
-        &mut self,
-        row: usize,
-        part: &Part,
-        fragment: FragmentRef,
-        events: &mut HandleEvents,
-    ) {
+    fn attach(&mut self, row: usize, part: &Part, fragment: FragmentRef, timeline: &mut Timeline) {
         if self.parts.len() <= row {
             self.parts.resize(row + 1, [FragmentRef::NONE; 2]);
         }
@@ -106,10 +150,10 @@ impl EventStacks {
             Some(slot) => *slot = fragment,
             None => self.more.entry(row as u32).or_default().push(fragment),
         }
-        if events.tid[row] == UNKNOWN_ID || events.pid[row] == UNKNOWN_ID {
-            events.tid[row] = part.tid;
-            events.pid[row] = part.pid;
-            events.ids_from_stack[row] = true;
+        if timeline.tid[row] == UNKNOWN_ID || timeline.pid[row] == UNKNOWN_ID {
+            timeline.tid[row] = part.tid;
+            timeline.pid[row] = part.pid;
+            timeline.ids[row] = IdSource::Stack;
         }
     }
 
@@ -117,20 +161,20 @@ impl EventStacks {
     ///
     /// Events without thread are found by processor: the kernel part is logged on the event's own.
     /// When two events of one thread share a time, each takes one part of a kind in their order.
-    fn owner(&self, part: &Part, events: &HandleEvents) -> Option<usize> {
+    fn owner(&self, part: &Part, timeline: &Timeline) -> Option<usize> {
         let (mut same_thread, mut free, mut same_processor, mut other) = (None, None, None, None);
-        events.rows_at(part.event_time, |row| {
-            if events.kind[row] == RawKind::Rundown {
+        timeline.rows_at(part.event_time, |row| {
+            if timeline.ids[row] == IdSource::Rundown {
                 return false;
             }
-            if events.tid[row] == part.tid {
+            if timeline.tid[row] == part.tid {
                 same_thread = Some(row);
                 if self.has_room(row, part.is_user) {
                     free = Some(row);
                     return true;
                 }
-            } else if events.tid[row] == UNKNOWN_ID {
-                if events.processor[row] == part.processor {
+            } else if timeline.tid[row] == UNKNOWN_ID {
+                if timeline.processor[row] == part.processor {
                     same_processor = same_processor.or(Some(row));
                 } else {
                     other = other.or(Some(row));
@@ -152,85 +196,31 @@ impl EventStacks {
     }
 }
 
-impl StackSink for EventStacks {
-    fn walk(&mut self, walk: &StackWalk<'_>, event: &Event<'_>, events: &mut HandleEvents) {
-        let first = walk.frames.get(..event.pointer_size).unwrap_or_default();
-        // Little-endian: the top bit of the address is in its last byte.
-        let is_user = first.last().is_some_and(|byte| byte & 0x80 == 0);
-        let part = Part {
-            event_time: walk.event_time,
-            pid: walk.pid,
-            tid: walk.tid,
-            processor: event.processor,
-            is_user,
-        };
-        self.offer(part, event.time, events, |stacks| {
-            stacks.fragments.intern(walk.frames, event.pointer_size, is_user)
-        });
-    }
-
-    fn key_reference(
-        &mut self,
-        reference: &StackKeyRef,
-        is_kernel: bool,
-        event: &Event<'_>,
-        events: &mut HandleEvents,
-    ) {
-        let part = Part {
-            event_time: reference.event_time,
-            pid: reference.pid,
-            tid: reference.tid,
-            processor: event.processor,
-            is_user: !is_kernel,
-        };
-        self.offer(part, event.time, events, |stacks| {
-            stacks.fragments.refer(reference.key, !is_kernel)
-        });
-    }
-
-    fn key_frames(&mut self, frames: &StackKeyFrames<'_>, event: &Event<'_>) {
-        self.fragments.define(frames.key, frames.frames, event.pointer_size);
-    }
-
-    fn finish(&mut self, events: &mut HandleEvents, diagnostics: &mut Diagnostics) {
-        self.retry(i64::MAX, events);
-        self.dropped += self.waiting.len() as u64;
-        diagnostics.add(WarningKind::StackFromFuture, self.dropped, None);
-        let lost = self.fragments.unresolved_keys() as u64;
-        diagnostics.add(WarningKind::UnresolvedStackKey, lost, None);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::RawRow;
-    use crate::kernel::{hook, test_event};
+    use crate::raw::RowKind;
+    use crate::stacks::walk::WALK;
 
     const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 
-    fn handle_event(time: i64, ids: Option<(u32, u32)>, processor: u16) -> RawRow {
-        let event = Event {
-            time,
-            pid: ids.map(|(pid, _)| pid),
-            tid: ids.map(|(_, tid)| tid),
-            processor,
-            ..test_event(hook::CREATE_HANDLE, 2, &[], 8)
-        };
-        RawRow::of(RawKind::Create, &event)
+    fn push(timeline: &mut Timeline, time: i64, ids: Option<(u32, u32)>, processor: u16) {
+        let (pid, tid) = ids.unzip();
+        let event = Event { time, pid, tid, processor, ..Event::default() };
+        timeline.push(RowKind::HandleCreate, 0, &event);
     }
 
     /// Feeds a stack walk: its own time, the event's time, its thread and addresses.
     fn walk(
         stacks: &mut EventStacks,
-        events: &mut HandleEvents,
+        timeline: &mut Timeline,
         (now, event_time): (i64, i64),
         (pid, tid, processor): (u32, u32, u16),
         addresses: &[u64],
     ) {
         let frames: Vec<u8> = addresses.iter().flat_map(|a| a.to_le_bytes()).collect();
-        let event = Event { time: now, processor, ..test_event(hook::STACK_WALK, 2, &[], 8) };
-        stacks.walk(&StackWalk { event_time, pid, tid, frames: &frames }, &event, events);
+        let event = Event { time: now, processor, id: WALK, ..Event::default() };
+        stacks.walk(&StackWalk { event_time, pid, tid, frames: &frames }, &event, timeline);
     }
 
     fn addresses(stacks: &EventStacks, row: usize) -> Vec<u64> {
@@ -240,34 +230,34 @@ mod tests {
 
     #[test]
     fn kernel_and_user_part_of_one_event_are_joined() {
-        let (mut stacks, mut events) = (EventStacks::default(), HandleEvents::default());
-        events.push(handle_event(10, Some((1, 5)), 0));
-        walk(&mut stacks, &mut events, (11, 10), (1, 5, 0), &[KERNEL]);
-        walk(&mut stacks, &mut events, (99, 10), (1, 5, 3), &[0x7000]);
-        walk(&mut stacks, &mut events, (99, 10), (1, 6, 3), &[0x8000]);
+        let (mut stacks, mut timeline) = (EventStacks::default(), Timeline::default());
+        push(&mut timeline, 10, Some((1, 5)), 0);
+        walk(&mut stacks, &mut timeline, (11, 10), (1, 5, 0), &[KERNEL]);
+        walk(&mut stacks, &mut timeline, (99, 10), (1, 5, 3), &[0x7000]);
+        walk(&mut stacks, &mut timeline, (99, 10), (1, 6, 3), &[0x8000]);
         assert_eq!(addresses(&stacks, 0), [KERNEL, 0x7000]);
     }
 
     #[test]
     fn an_event_without_thread_takes_it_from_the_stack_of_its_processor() {
-        let (mut stacks, mut events) = (EventStacks::default(), HandleEvents::default());
-        events.push(handle_event(10, None, 0));
-        events.push(handle_event(10, None, 1));
-        walk(&mut stacks, &mut events, (11, 10), (2, 6, 1), &[KERNEL + 1]);
-        walk(&mut stacks, &mut events, (11, 10), (1, 5, 0), &[KERNEL]);
-        walk(&mut stacks, &mut events, (12, 10), (1, 5, 7), &[0x7000]);
-        assert_eq!((events.pid.as_slice(), events.tid.as_slice()), (&[1, 2][..], &[5, 6][..]));
+        let (mut stacks, mut timeline) = (EventStacks::default(), Timeline::default());
+        push(&mut timeline, 10, None, 0);
+        push(&mut timeline, 10, None, 1);
+        walk(&mut stacks, &mut timeline, (11, 10), (2, 6, 1), &[KERNEL + 1]);
+        walk(&mut stacks, &mut timeline, (11, 10), (1, 5, 0), &[KERNEL]);
+        walk(&mut stacks, &mut timeline, (12, 10), (1, 5, 7), &[0x7000]);
+        assert_eq!((timeline.pid.as_slice(), timeline.tid.as_slice()), (&[1, 2][..], &[5, 6][..]));
         assert_eq!(addresses(&stacks, 0), [KERNEL, 0x7000]);
         assert_eq!(addresses(&stacks, 1), [KERNEL + 1]);
     }
 
     #[test]
     fn two_events_of_one_thread_and_time_take_their_stacks_in_order() {
-        let (mut stacks, mut events) = (EventStacks::default(), HandleEvents::default());
-        events.push(handle_event(10, Some((1, 5)), 0));
-        events.push(handle_event(10, Some((1, 5)), 0));
+        let (mut stacks, mut timeline) = (EventStacks::default(), Timeline::default());
+        push(&mut timeline, 10, Some((1, 5)), 0);
+        push(&mut timeline, 10, Some((1, 5)), 0);
         for (now, address) in [(11, KERNEL), (12, KERNEL + 1), (13, 0x7000), (14, 0x7001)] {
-            walk(&mut stacks, &mut events, (now, 10), (1, 5, 0), &[address]);
+            walk(&mut stacks, &mut timeline, (now, 10), (1, 5, 0), &[address]);
         }
         assert_eq!(addresses(&stacks, 0), [KERNEL, 0x7000]);
         assert_eq!(addresses(&stacks, 1), [KERNEL + 1, 0x7001]);
@@ -275,10 +265,10 @@ mod tests {
 
     #[test]
     fn a_part_as_early_as_its_event_waits_for_it() {
-        let (mut stacks, mut events) = (EventStacks::default(), HandleEvents::default());
-        walk(&mut stacks, &mut events, (10, 10), (1, 5, 0), &[KERNEL]);
-        events.push(handle_event(10, Some((1, 5)), 0));
-        stacks.finish(&mut events, &mut Diagnostics::default());
+        let (mut stacks, mut timeline) = (EventStacks::default(), Timeline::default());
+        walk(&mut stacks, &mut timeline, (10, 10), (1, 5, 0), &[KERNEL]);
+        push(&mut timeline, 10, Some((1, 5)), 0);
+        stacks.finish(&mut timeline);
         assert_eq!(addresses(&stacks, 0), [KERNEL]);
     }
 }

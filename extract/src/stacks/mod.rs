@@ -11,6 +11,7 @@ mod frames;
 mod kept;
 mod modules;
 mod resolver;
+mod walk;
 
 pub use all::{AllStacks, JoinedStack};
 pub use events::EventStacks;
@@ -19,30 +20,3 @@ pub use frames::{FrameInterner, FrameKey};
 pub use kept::KeptStacks;
 pub use modules::{AddressSpaces, Located, Mapping};
 pub use resolver::{StackResolver, StackTable};
-
-use crate::collect::HandleEvents;
-use crate::etl::{Diagnostics, Event};
-use crate::kernel::{StackKeyFrames, StackKeyRef, StackWalk};
-
-/// Takes the stack events of a trace.
-pub trait StackSink {
-    /// A stack, or a part of one.
-    fn walk(&mut self, walk: &StackWalk<'_>, event: &Event<'_>, events: &mut HandleEvents);
-    /// A part of a stack, named by key.
-    fn key_reference(
-        &mut self,
-        reference: &StackKeyRef,
-        is_kernel: bool,
-        event: &Event<'_>,
-        events: &mut HandleEvents,
-    );
-    /// The frames of a key.
-    fn key_frames(&mut self, frames: &StackKeyFrames<'_>, event: &Event<'_>);
-    /// The end of the trace.
-    fn finish(&mut self, events: &mut HandleEvents, diagnostics: &mut Diagnostics);
-}
-
-/// Whether an address belongs to the kernel: the top bit of a pointer is set.
-pub(crate) fn is_kernel_address(address: u64, pointer_size: usize) -> bool {
-    address >> (pointer_size * 8 - 1) & 1 == 1
-}

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::is_kernel_address;
-
 /// A module mapped somewhere for some time, times raw.
 #[derive(Debug, Clone, Copy)]
 pub struct Mapping {
@@ -68,9 +66,9 @@ impl AddressSpaces {
         Self { spaces, pointer_size }
     }
 
-    /// Whether an address belongs to the kernel.
+    /// Whether an address belongs to the kernel: the top bit of a pointer is set.
     pub fn is_kernel(&self, address: u64) -> bool {
-        is_kernel_address(address, self.pointer_size)
+        address >> (self.pointer_size * 8 - 1) & 1 == 1
     }
 
     /// Where an address of a process lies at a time.

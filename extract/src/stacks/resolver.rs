@@ -5,7 +5,9 @@ use std::hash::BuildHasher;
 use handlescope_model::tables::Stacks;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
-use super::{AddressSpaces, FragmentRef, Fragments, FrameInterner, FrameKey};
+use super::fragments::{FragmentRef, Fragments};
+use super::frames::{FrameInterner, FrameKey};
+use super::modules::AddressSpaces;
 
 /// Turns the parts of a stack into frames and numbers the distinct stacks.
 ///
@@ -230,8 +232,8 @@ impl FrameLists {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stacks::Mapping;
     use crate::stacks::fragments::tests::frames;
+    use crate::stacks::modules::Mapping;
 
     const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use handlescope_model::guard::lock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::identity::ModuleIdentity;
 use super::module::FrameChain;
-use super::search::lock;
 
 /// Modules in the order they were first asked for.
 #[derive(Default)]

@@ -1,17 +1,20 @@
 //! Names for the frames of many modules, side by side.
 
 use std::num::NonZero;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use super::Symbolizer;
+use handlescope_model::Cancel;
+use handlescope_model::guard::lock;
+
 use super::identity::ModuleIdentity;
 use super::module::FrameChain;
-use super::observer::SymbolObserver;
-use super::search::{Effort, lock};
+use super::observer::{SymbolObserver, Watch};
+use super::search::Effort;
+use super::symbolizer::Symbolizer;
 
-/// The request at each index, until nobody wants another.
+/// The request at each index, until none is left.
 struct Queue<'a> {
     indexes: &'a [usize],
     next: AtomicUsize,
@@ -29,39 +32,50 @@ impl Iterator for &Queue<'_> {
 struct Batch<'a> {
     symbolizer: &'a Symbolizer,
     requests: &'a [(ModuleIdentity, Vec<u64>)],
-    observer: &'a dyn SymbolObserver,
+    watch: Watch<'a>,
     answers: Vec<Mutex<Option<Vec<FrameChain>>>>,
     done: AtomicUsize,
 }
 
-pub(super) fn resolve_all(
-    symbolizer: &Symbolizer,
-    requests: &[(ModuleIdentity, Vec<u64>)],
-    observer: &dyn SymbolObserver,
-) -> Vec<Vec<FrameChain>> {
-    let batch = Batch {
-        symbolizer,
-        requests,
-        observer,
-        answers: requests.iter().map(|_| Mutex::default()).collect(),
-        done: AtomicUsize::new(0),
-    };
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    // The most frames first, so that no thread is left with a large module when the others are done.
-    let mut all: Vec<usize> = (0..requests.len()).collect();
-    all.sort_by_key(|&index| requests.get(index).map_or(0, |(_, rvas)| usize::MAX - rvas.len()));
-    batch.work(&all, threads, false);
-    let missing: Vec<usize> = all.into_iter().filter(|&index| batch.is_open(index)).collect();
-    let open = missing.iter().filter_map(|&index| requests.get(index));
-    symbolizer.search.prepare(open.map(|(module, _)| module), observer);
-    batch.work(&missing, threads, true);
-    let answers = batch.answers.into_iter().zip(requests);
-    answers
-        .map(|(answer, (_, rvas))| {
-            let answer = answer.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-            answer.unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
-        })
-        .collect()
+impl Symbolizer {
+    /// The functions at the RVAs of many modules, in the order of the requests.
+    ///
+    /// Works on as many modules at once as there are processors. What is at hand comes first; only
+    /// then are servers asked for the rest, for several files at a time. If cancelled, the rest is
+    /// left without names; the next call goes on from there.
+    pub fn resolve_all(
+        &self,
+        requests: &[(ModuleIdentity, Vec<u64>)],
+        observer: &dyn SymbolObserver,
+        cancel: &Cancel,
+    ) -> Vec<Vec<FrameChain>> {
+        let watch = Watch { observer, cancel };
+        let batch = Batch {
+            symbolizer: self,
+            requests,
+            watch,
+            answers: requests.iter().map(|_| Mutex::default()).collect(),
+            done: AtomicUsize::new(0),
+        };
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        // The most frames first, so that no thread is left with a large module when the others are done.
+        let mut all: Vec<usize> = (0..requests.len()).collect();
+        all.sort_by_key(|&index| {
+            requests.get(index).map_or(0, |(_, rvas)| usize::MAX - rvas.len())
+        });
+        batch.work(&all, threads, false);
+        let missing: Vec<usize> = all.into_iter().filter(|&index| batch.is_open(index)).collect();
+        let open = missing.iter().filter_map(|&index| requests.get(index));
+        self.search.prepare(open.map(|(module, _)| module), watch);
+        batch.work(&missing, threads, true);
+        let answers = batch.answers.into_iter().zip(requests);
+        answers
+            .map(|(answer, (_, rvas))| {
+                let answer = answer.into_inner().unwrap_or_else(PoisonError::into_inner);
+                answer.unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
+            })
+            .collect()
+    }
 }
 
 impl Batch<'_> {
@@ -69,7 +83,7 @@ impl Batch<'_> {
         let queue = Queue { indexes, next: AtomicUsize::new(0) };
         let run = || {
             for index in &queue {
-                if self.observer.is_cancelled() {
+                if self.watch.cancel.is_cancelled() {
                     return;
                 }
                 self.resolve(index, may_download);
@@ -93,11 +107,11 @@ impl Batch<'_> {
         else {
             return;
         };
-        let effort = Effort { may_download, observer: self.observer };
+        let effort = Effort { may_download, watch: self.watch };
         if let Some(chains) = self.symbolizer.resolve_one(module, rvas, effort) {
             *lock(slot) = Some(chains);
             let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-            self.observer.resolved(module, done, self.requests.len());
+            self.watch.observer.resolved(module, done, self.requests.len());
         }
     }
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
+use handlescope_model::Cancel;
+
 use super::fixture::{cabinet, gzip};
 use super::test_server::*;
 use super::*;
@@ -175,7 +177,7 @@ struct Witness {
     bytes: Mutex<u64>,
     ends: Mutex<Vec<DownloadEnd>>,
     cancels_on_progress: bool,
-    is_cancelled: Mutex<bool>,
+    cancel: Cancel,
 }
 
 impl SymbolObserver for Witness {
@@ -190,15 +192,13 @@ impl SymbolObserver for Witness {
     fn progress(&self, _pdb: &PdbIdentity, bytes: u64, total: Option<u64>) {
         assert!(total.is_none_or(|total| bytes <= total));
         *self.bytes.lock().expect("whole") = bytes;
-        *self.is_cancelled.lock().expect("whole") = self.cancels_on_progress && bytes > 0;
+        if self.cancels_on_progress && bytes > 0 {
+            self.cancel.cancel();
+        }
     }
 
     fn finished(&self, _pdb: &PdbIdentity, end: &DownloadEnd) {
         self.ends.lock().expect("whole").push(end.clone());
-    }
-
-    fn is_cancelled(&self) -> bool {
-        *self.is_cancelled.lock().expect("whole")
     }
 }
 
@@ -232,7 +232,7 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
     let symbolizer = cache.session(&[&server]);
     let (witness, names) = (Witness::default(), names(24));
     let twice = [modules(&names), modules(&names)].concat();
-    symbolizer.prepare(&twice, &witness);
+    symbolizer.prepare(&twice, &witness, &witness.cancel);
     assert!(most.load(Ordering::SeqCst) <= TOGETHER);
     assert_eq!(*witness.planned.lock().expect("whole"), 24);
     assert_eq!(witness.started.lock().expect("whole").len(), 24);
@@ -246,9 +246,9 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
     for name in &names {
         assert_eq!(is_named(&symbolizer, name), !name.contains('7'), "{name}");
     }
-    symbolizer.prepare(&modules(&names), &witness);
+    symbolizer.prepare(&modules(&names), &witness, &witness.cancel);
     let next = cache.session(&[&server]);
-    next.prepare(&modules(&names), &NoSymbolObserver);
+    next.prepare(&modules(&names), &NoSymbolObserver, &Cancel::default());
     assert!(is_named(&next, "0.pdb"));
     assert_eq!(server.requests(), requests);
 }
@@ -264,7 +264,7 @@ fn what_is_in_a_folder_is_not_asked_for() {
     let (plain, cache) = (folder.path().display(), Cache::new());
     let path = format!("{plain};srv*{}*{}", cache.0.path().display(), server.url);
     let symbolizer = Symbolizer::new(SymbolPath::parse(&path), SymbolizerOptions::default());
-    symbolizer.prepare(&[pdb().module("a.pdb")], &NoSymbolObserver);
+    symbolizer.prepare(&[pdb().module("a.pdb")], &NoSymbolObserver, &Cancel::default());
     assert_eq!(server.requests(), 0);
     assert!(is_named(&symbolizer, "a.pdb"));
     let origin = Some(Origin::Folder(folder.path().to_owned()));
@@ -283,7 +283,7 @@ fn a_cancelled_download_goes_on_later() {
     let cache = Cache::new();
     let symbolizer = cache.session(&[&server]);
     let witness = Witness { cancels_on_progress: true, ..Witness::default() };
-    symbolizer.prepare(&modules(&names(30)), &witness);
+    symbolizer.prepare(&modules(&names(30)), &witness, &witness.cancel);
     assert!(witness.ends.lock().expect("whole").is_empty());
     assert!(server.requests() <= 8);
 

@@ -11,18 +11,18 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
+use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
 use tokio::runtime::{Builder, Runtime};
 
-use super::SymbolizerOptions;
 use super::identity::{PdbIdentity, StoreKey};
 use super::install::{self, Form, Install};
 use super::missing::MissingFiles;
-use super::observer::{DownloadEnd, SymbolObserver};
+use super::observer::{DownloadEnd, Watch};
+use super::options::SymbolizerOptions;
 use super::path::{Server, SymbolPath};
 use super::pointer;
 use super::report::{Chain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
-use super::search::lock;
 use super::transfer::{Failure, Request, Transfer};
 
 /// Downloads at once.
@@ -87,13 +87,13 @@ impl Downloads {
         }
     }
 
-    /// Whether there is anybody to ask.
+    /// Whether there is no server to ask.
     pub(super) fn is_offline(&self) -> bool {
         self.servers.is_empty()
     }
 
     /// Asks all servers for what none was asked for in this session.
-    pub(super) fn fetch(&self, wanted: &[Wanted], observer: &dyn SymbolObserver) {
+    pub(super) fn fetch(&self, wanted: &[Wanted], watch: Watch<'_>) {
         if self.is_offline() {
             return;
         }
@@ -109,15 +109,15 @@ impl Downloads {
             Err(reason) => return self.fail_all(&wanted, &reason),
         };
         let Some(runtime) = &client.runtime else { return };
-        observer.planned(wanted.len());
+        watch.observer.planned(wanted.len());
         let all = stream::iter(&wanted)
-            .map(|wanted| self.one(&client.transfer, wanted, observer))
+            .map(|wanted| self.one(&client.transfer, wanted, watch))
             .buffer_unordered(PARALLEL)
             .collect::<()>();
         runtime.block_on(async {
             let mut all = std::pin::pin!(all);
             while tokio::time::timeout(TICK, all.as_mut()).await.is_err() {
-                if observer.is_cancelled() {
+                if watch.cancel.is_cancelled() {
                     break;
                 }
             }
@@ -137,13 +137,13 @@ impl Downloads {
         session.health.clear();
     }
 
-    async fn one(&self, transfer: &Transfer, (key, pdb): &Wanted, observer: &dyn SymbolObserver) {
-        if observer.is_cancelled() {
+    async fn one(&self, transfer: &Transfer, (key, pdb): &Wanted, watch: Watch<'_>) {
+        if watch.cancel.is_cancelled() {
             return;
         }
         let mut fetched = Fetched::default();
-        observer.started(pdb);
-        let progress = |bytes, total| observer.progress(pdb, bytes, total);
+        watch.observer.started(pdb);
+        let progress = |bytes, total| watch.observer.progress(pdb, bytes, total);
         for server in &self.servers {
             let file = self.ask_server(server, transfer, key, pdb, &progress, &mut fetched.notes);
             if let Some(file) = file.await {
@@ -151,7 +151,7 @@ impl Downloads {
                 break;
             }
         }
-        observer.finished(pdb, &fetched.end());
+        watch.observer.finished(pdb, &fetched.end());
         lock(&self.session).fetched.insert(pdb.clone(), Arc::new(fetched));
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use super::search::lock;
+use handlescope_model::guard::lock;
 
 /// Lets threads pass as long as the weights of those inside stay below a limit.
 pub(super) struct Gate {

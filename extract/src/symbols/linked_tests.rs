@@ -9,6 +9,8 @@ use goblin::pe::header::Header;
 use symbolic::debuginfo::pe::PeObject;
 use tempfile::TempDir;
 
+use handlescope_model::Cancel;
+
 use super::*;
 
 const EXECUTABLE: u32 = 0x2000_0000;
@@ -235,7 +237,7 @@ fn a_damaged_pdb_of_a_linker_is_an_error_or_tells_less() {
             let path = folder.path().join("a.pdb");
             fs::write(&path, &bytes).expect("a pdb");
             if let Ok(symcache) =
-                pdb::PdbFile::open(&path).and_then(|pdb| pdb.to_symcache(&|| false))
+                pdb::PdbFile::open(&path).and_then(|pdb| pdb.to_symcache(&Cancel::default()))
             {
                 let names =
                     module::SymcacheNames::new(symbolic::common::ByteView::from_vec(symcache));

@@ -5,16 +5,17 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use super::SymbolizerOptions;
+use handlescope_model::guard::lock;
+
 use super::downloads::{Downloads, Fetched, Wanted};
 use super::folders::{Candidate, LocalFolders};
 use super::identity::{PdbIdentity, StoreKey};
 use super::install::{Form, Install};
-use super::observer::SymbolObserver;
+use super::observer::Watch;
+use super::options::SymbolizerOptions;
 use super::path::{self, SymbolPath};
 use super::pointer;
 use super::report::SymbolFileError;
-use super::search::lock;
 
 /// All places of a symbol path.
 pub(super) struct Locator {
@@ -87,9 +88,9 @@ impl Locator {
         &self,
         key: &StoreKey,
         pdb: &PdbIdentity,
-        observer: &dyn SymbolObserver,
+        watch: Watch<'_>,
     ) -> Option<Arc<Fetched>> {
-        self.download_all(&[(key.clone(), pdb.clone())], observer);
+        self.download_all(&[(key.clone(), pdb.clone())], watch);
         self.fetched(pdb)
     }
 
@@ -99,8 +100,8 @@ impl Locator {
     }
 
     /// Asks for many PDBs at once.
-    pub(super) fn download_all(&self, wanted: &[Wanted], observer: &dyn SymbolObserver) {
-        self.downloads.fetch(wanted, observer);
+    pub(super) fn download_all(&self, wanted: &[Wanted], watch: Watch<'_>) {
+        self.downloads.fetch(wanted, watch);
     }
 
     /// Looks everywhere again.

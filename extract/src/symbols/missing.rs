@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
 use tempfile::NamedTempFile;
 
 use super::identity::StoreKey;
-use super::search::lock;
 
 const FILE_NAME: &str = "handlescope-missing.tsv";
 /// A longer file is not ours, or has grown for years; it is begun anew.

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
 use symbolic::common::ByteView;
 use symbolic::symcache::{SourceLocation, SymCache};
 
 use super::names;
 use super::pe::ExportTable;
-use super::search::lock;
 
 /// The functions at an address, innermost first: those which the compiler inlined there, and as the
 /// last one that whose machine code it is. Empty where nothing is known.

@@ -1,13 +1,15 @@
-//! Whoever wants to see the search for symbols go on.
+//! Following the search for symbols.
 
 use std::path::PathBuf;
+
+use handlescope_model::Cancel;
 
 use super::identity::{ModuleIdentity, PdbIdentity};
 
 /// Follows [`Symbolizer::prepare`](super::Symbolizer::prepare) and
 /// [`Symbolizer::resolve_all`](super::Symbolizer::resolve_all), which calls it from several threads.
 ///
-/// Several downloads are under way at once; the PDB tells them apart.
+/// Several downloads are under way at once; the PDB says which one is meant.
 pub trait SymbolObserver: Sync {
     /// So many PDBs are not at hand and will be asked for.
     fn planned(&self, _files: usize) {}
@@ -24,11 +26,6 @@ pub trait SymbolObserver: Sync {
 
     /// The frames of a module are resolved, as far as they can be; so many modules of all are done.
     fn resolved(&self, _module: &ModuleIdentity, _done: usize, _of: usize) {}
-
-    /// Asked often; on `true` everything stops. It goes on from there the next time.
-    fn is_cancelled(&self) -> bool {
-        false
-    }
 }
 
 /// How the search for a PDB on the servers ended.
@@ -42,8 +39,15 @@ pub enum DownloadEnd {
     Failed,
 }
 
-/// Sees nothing and never cancels.
+/// Sees nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSymbolObserver;
 
 impl SymbolObserver for NoSymbolObserver {}
+
+/// What follows a search, and what stops it.
+#[derive(Clone, Copy)]
+pub(super) struct Watch<'a> {
+    pub(super) observer: &'a dyn SymbolObserver,
+    pub(super) cancel: &'a Cancel,
+}

@@ -34,6 +34,15 @@ impl MinSpeed {
     }
 }
 
+/// Why a download is not waited for any longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum GivenUp {
+    #[error("it stopped in the middle of a file")]
+    Silent,
+    #[error("it is too slow, {bytes} bytes in {over:?}; what came is kept")]
+    TooSlow { bytes: u64, over: Duration },
+}
+
 /// The progress of one download.
 ///
 /// The time starts anew with every portion that is as large as what has to come within it. So a
@@ -71,16 +80,16 @@ impl Pace {
         self.portion_ends().map_or(self.silence_ends(), |end| end.min(self.silence_ends()))
     }
 
-    /// Why there is nothing more to be waited for, if so.
-    pub(super) fn verdict(&self) -> Option<String> {
-        let Self { min_speed: MinSpeed { over, .. }, portion, .. } = self;
+    /// Whether it is worth waiting on.
+    pub(super) fn check(&self) -> Result<(), GivenUp> {
+        let Self { min_speed: MinSpeed { over, .. }, portion: bytes, .. } = *self;
         let now = Instant::now();
         if now >= self.silence_ends() {
-            Some("it stopped in the middle of a file".to_owned())
+            Err(GivenUp::Silent)
         } else if self.portion_ends().is_some_and(|end| now >= end) {
-            Some(format!("it is too slow, {portion} bytes in {over:?}; what came is kept"))
+            Err(GivenUp::TooSlow { bytes, over })
         } else {
-            None
+            Ok(())
         }
     }
 
@@ -94,7 +103,7 @@ impl Pace {
     }
 }
 
-/// A time that can not be told is one that nobody lives to see.
+/// A time that cannot be represented is a year away.
 pub(super) fn after(start: Instant, time: Duration) -> Instant {
     start.checked_add(time).unwrap_or(start + Duration::from_hours(24 * 365))
 }
@@ -116,19 +125,19 @@ mod tests {
         let mut pace = Pace::new(min_speed, PATIENCE);
         pace.came(19);
         outlast(min_speed);
-        let reason = pace.verdict().expect("too slow");
+        let reason = pace.check().expect_err("too slow").to_string();
         assert_eq!(reason, "it is too slow, 19 bytes in 20ms; what came is kept");
         pace.came(1);
         assert!(pace.portion == 0 && pace.portion_start == pace.last_sign, "time starts anew");
     }
 
     #[test]
-    fn silence_is_told_apart() {
+    fn silence_is_not_slowness() {
         let mut pace = Pace::new(MinSpeed::default(), Duration::from_millis(5));
         pace.came(1 << 20);
         std::thread::sleep(Duration::from_millis(6));
         assert!(pace.deadline() < Instant::now());
-        assert!(pace.verdict().is_some_and(|reason| reason.contains("stopped")));
+        assert_eq!(pace.check(), Err(GivenUp::Silent));
     }
 
     #[test]
@@ -137,9 +146,9 @@ mod tests {
         let mut pace = Pace::new(min_speed, PATIENCE);
         outlast(min_speed);
         pace.answered();
-        assert_eq!(pace.verdict(), None);
+        assert_eq!(pace.check(), Ok(()));
         let endless =
             Pace::new(MinSpeed { over: Duration::MAX, ..MinSpeed::default() }, Duration::MAX);
-        assert!(endless.deadline() > Instant::now() && endless.verdict().is_none());
+        assert!(endless.deadline() > Instant::now() && endless.check().is_ok());
     }
 }

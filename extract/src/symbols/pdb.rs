@@ -1,10 +1,9 @@
 //! From a PDB file to symcache bytes, if it is the PDB that was asked for.
 
-use std::cell::Cell;
-use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::Once;
 
+use handlescope_model::Cancel;
+use handlescope_model::guard::quietly;
 use symbolic::common::{Arch, ByteView, Language, Name, NameMangling};
 use symbolic::debuginfo::pdb::PdbObject;
 use symbolic::debuginfo::{Function, Symbol};
@@ -58,11 +57,8 @@ impl PdbFile {
     /// Converts all functions and public symbols to a symcache.
     ///
     /// A PDB that can be read in part only is refused: a missing function would lend its addresses
-    /// the name of its neighbour. Ends early, with an error, once `is_cancelled` says so.
-    pub(super) fn to_symcache(
-        &self,
-        is_cancelled: &dyn Fn() -> bool,
-    ) -> Result<Vec<u8>, SymbolFileError> {
+    /// the name of its neighbour. Ends early, with an error, once `cancel` asks for it.
+    pub(super) fn to_symcache(&self, cancel: &Cancel) -> Result<Vec<u8>, SymbolFileError> {
         self.guarded(|pdb| {
             bounds::check_counts(pdb)?;
             types::check_types(pdb)?;
@@ -75,9 +71,7 @@ impl PdbFile {
             converter.set_debug_id(pdb.debug_id());
             for function in pdb.debug_session()?.functions() {
                 let mut function = function?;
-                if is_cancelled() {
-                    return Err("cancelled".into());
-                }
+                cancel.check()?;
                 cut_parameters(&mut function);
                 converter.process_symbolic_function(&function);
             }
@@ -101,31 +95,10 @@ impl PdbFile {
             bounds::check_streams(&self.bytes)?;
             read(&PdbObject::parse(&self.bytes)?)
         };
-        catch_quietly(parse)
-            .unwrap_or_else(|| Err("the parser gave up".into()))
+        quietly(parse)
+            .unwrap_or_else(|_| Err("the parser gave up".into()))
             .map_err(|source| SymbolFileError::Malformed { path: self.path.clone(), source })
     }
-}
-
-/// Runs `parse`; `None` if it panicked, of which the terminal shows nothing.
-pub(super) fn catch_quietly<T>(parse: impl FnOnce() -> T) -> Option<T> {
-    thread_local! {
-        static IS_QUIET: Cell<bool> = const { Cell::new(false) };
-    }
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let report = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            if !IS_QUIET.get() {
-                report(info);
-            }
-        }));
-    });
-    IS_QUIET.set(true);
-    // What a panic leaves half done is dropped with the parser.
-    let result = panic::catch_unwind(AssertUnwindSafe(parse));
-    IS_QUIET.set(false);
-    result.ok()
 }
 
 fn cut_parameters(function: &mut Function<'_>) {

@@ -21,12 +21,12 @@ use goblin::pe::header::{COFF_MACHINE_ARM64, COFF_MACHINE_X86_64, Header};
 use goblin::pe::options::ParseOptions;
 use goblin::pe::section_table::SectionTable;
 use goblin::pe::utils::find_offset;
+use handlescope_model::guard::quietly;
 use symbolic::common::ByteView;
 
 use super::identity::ImageIdentity;
 use super::module::ResolvedFrame;
 use super::names;
-use super::pdb::catch_quietly;
 use super::report::SymbolFileError;
 
 /// `IMAGE_SCN_MEM_EXECUTE`
@@ -111,7 +111,7 @@ impl ExportTable {
         };
         // The parser calculates with what a damaged file says.
         let result: Result<_, ParseError> =
-            catch_quietly(read).unwrap_or_else(|| Err("the parser gave up".into()));
+            quietly(read).unwrap_or_else(|_| Err("the parser gave up".into()));
         let (found, exports) = result
             .map_err(|source| SymbolFileError::Malformed { path: path.to_owned(), source })?;
         exports.ok_or_else(|| SymbolFileError::WrongImage {

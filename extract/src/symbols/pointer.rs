@@ -20,28 +20,40 @@ pub(super) enum Source<'a> {
     Server { hosts: &'a [String] },
 }
 
-/// The file that a pointer leads to, or why it leads nowhere.
-pub(super) fn follow(text: &[u8], source: &Source<'_>) -> Result<PathBuf, String> {
+/// Why a pointer leads to no file.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PointerError {
+    #[error("file.ptr says: {0}")]
+    Message(String),
+    #[error("file.ptr holds no path")]
+    NoPath,
+    #[error("file.ptr leads to {0}, a machine that the symbol path lacks")]
+    ForeignHost(String),
+    #[error("file.ptr leads to {0}, which can not be reached")]
+    Unreachable(String),
+}
+
+/// The file that a pointer leads to.
+pub(super) fn follow(text: &[u8], source: &Source<'_>) -> Result<PathBuf, PointerError> {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_start_matches('\u{feff}').trim();
     if let Some(message) = strip_tag(text, "MSG:") {
         let message: String = message.escape_debug().take(MAX_MESSAGE).collect();
-        return Err(format!("file.ptr says: {message}"));
+        return Err(PointerError::Message(message));
     }
     let path = strip_tag(text, "PATH:").unwrap_or(text);
     let shown = || path.escape_debug().take(MAX_MESSAGE).collect::<String>();
     if path.is_empty() || path.contains(char::is_control) {
-        return Err("file.ptr holds no path".to_owned());
+        return Err(PointerError::NoPath);
     }
     if let (Source::Server { hosts }, Some(host)) = (source, share_host(path))
         && !hosts.contains(&host)
     {
-        let shown = shown();
-        return Err(format!("file.ptr leads to {shown}, a machine that the symbol path lacks"));
+        return Err(PointerError::ForeignHost(shown()));
     }
     let file = Path::new(path);
     if is_device(path) || !file.is_absolute() || !file.is_file() {
-        return Err(format!("file.ptr leads to {}, which can not be reached", shown()));
+        return Err(PointerError::Unreachable(shown()));
     }
     Ok(file.to_owned())
 }
@@ -86,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_message_and_a_dead_end_are_reasons() {
-        let reason = |text: &[u8]| follow(text, &Source::Folder).expect_err("no file");
+        let reason = |text: &[u8]| follow(text, &Source::Folder).expect_err("no file").to_string();
         assert_eq!(reason(b"MSG: gone\x1b[2J for good"), r"file.ptr says: gone\u{1b}[2J for good");
         for text in ["", "PATH:", "PATH:../a.pdb", "/does/not/exist", "PATH:/a\0b", "/dev/null"] {
             reason(text.as_bytes());
@@ -99,7 +111,7 @@ mod tests {
     fn a_server_leads_to_no_machine_that_the_path_does_not_name() {
         let text = br"PATH:\\Evil\share\a.pdb";
         let hosts = ["evil".to_owned()];
-        let reason = |source| follow(text, &source).expect_err("no such share");
+        let reason = |source| follow(text, &source).expect_err("no such share").to_string();
         assert!(reason(ANYWHERE).contains("symbol path lacks"));
         assert!(reason(Source::Server { hosts: &hosts }).contains("can not be reached"));
         assert!(reason(Source::Folder).contains("can not be reached"));

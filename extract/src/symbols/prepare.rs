@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use handlescope_model::guard::lock;
 use rustc_hash::FxHashSet;
 
 use super::identity::{ModuleIdentity, PdbIdentity, StoreKey};
-use super::observer::SymbolObserver;
+use super::observer::Watch;
 use super::pdb::PdbFile;
-use super::search::{Progress, Search, lock};
+use super::search::{Progress, Search};
 use super::symcache::FileStamp;
 
 impl Search {
@@ -15,7 +16,7 @@ impl Search {
     pub(super) fn prepare<'a>(
         &self,
         modules: impl IntoIterator<Item = &'a ModuleIdentity>,
-        observer: &dyn SymbolObserver,
+        watch: Watch<'_>,
     ) {
         if !self.locator.has_servers() {
             return;
@@ -23,7 +24,7 @@ impl Search {
         let mut seen = FxHashSet::default();
         let mut wanted = Vec::new();
         for pdb in modules.into_iter().filter_map(|module| module.pdb.as_ref()) {
-            if observer.is_cancelled() {
+            if watch.cancel.is_cancelled() {
                 return;
             }
             if seen.insert(pdb)
@@ -33,7 +34,7 @@ impl Search {
                 wanted.push((key, pdb.clone()));
             }
         }
-        self.locator.download_all(&wanted, observer);
+        self.locator.download_all(&wanted, watch);
     }
 
     /// Looks again for what was not found.

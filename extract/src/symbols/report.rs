@@ -8,6 +8,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::identity::{ModuleIdentity, PdbIdentity};
+use super::pointer::PointerError;
 
 /// What happened to one module whose symbols were asked for.
 ///
@@ -179,8 +180,7 @@ pub enum SymbolFileError {
     Pointer {
         /// The pointer.
         path: PathBuf,
-        /// Why it can not be followed.
-        reason: String,
+        reason: PointerError,
     },
     /// The operating system denied the file.
     #[error("can not {action} {}", path.display())]

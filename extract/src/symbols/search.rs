@@ -2,19 +2,20 @@
 
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
 use symbolic::common::ByteView;
 
-use super::SymbolizerOptions;
 use super::folders::Candidate;
 use super::gate::Gate;
 use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
 use super::install::Form;
 use super::locate::Locator;
 use super::module::{ModuleSymbols, SymcacheNames};
-use super::observer::SymbolObserver;
+use super::observer::Watch;
+use super::options::SymbolizerOptions;
 use super::path::{self, SymbolPath};
 use super::pdb::PdbFile;
 use super::pe::ExportTable;
@@ -55,7 +56,7 @@ pub(super) struct Found {
 pub(super) struct Effort<'a> {
     /// Whether servers may be asked.
     pub(super) may_download: bool,
-    pub(super) observer: &'a dyn SymbolObserver,
+    pub(super) watch: Watch<'a>,
 }
 
 /// Searches by what is searched.
@@ -178,7 +179,7 @@ impl Search {
     /// Asks the servers; `None` if cancelled.
     fn download(&self, wanted: &Wanted<'_>, mut found: Found) -> Option<Progress> {
         let Wanted { key, pdb, effort } = *wanted;
-        let fetched = self.locator.download(key, pdb, effort.observer)?;
+        let fetched = self.locator.download(key, pdb, effort.watch)?;
         found.notes.extend(&fetched.notes);
         if let Some((path, address)) = fetched.file.clone() {
             let origin = Origin::Server(address);
@@ -190,7 +191,7 @@ impl Search {
     /// Uses a file if it is the right PDB; otherwise notes why not. `None` if cancelled.
     fn take(&self, candidate: &Candidate, wanted: &Wanted<'_>, found: &mut Found) -> Option<bool> {
         let Wanted { key, pdb, effort } = *wanted;
-        if effort.observer.is_cancelled() {
+        if effort.watch.cancel.is_cancelled() {
             return None;
         }
         let file = self.locator.file_of(candidate, key, pdb);
@@ -199,7 +200,7 @@ impl Search {
                 found.origin = Some(candidate.origin.clone());
                 Some(true)
             }
-            Err(_) if effort.observer.is_cancelled() => None,
+            Err(_) if effort.watch.cancel.is_cancelled() => None,
             Err(error) => {
                 found.notes.refused.push(Arc::new(error));
                 Some(false)
@@ -232,7 +233,7 @@ impl Search {
         opened.verify(pdb)?;
         let symcache = {
             let _turn = self.conversions.enter(stamp.size);
-            opened.to_symcache(&|| effort.observer.is_cancelled())?
+            opened.to_symcache(effort.watch.cancel)?
         };
         let (bytes, error) = self.store.save(key, symcache, stamp);
         found.unsaved = error.map(Arc::new);
@@ -333,9 +334,4 @@ impl<K> Default for Slots<K> {
     fn default() -> Self {
         Self(Mutex::default())
     }
-}
-
-/// Everything behind these locks is whole at any time.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

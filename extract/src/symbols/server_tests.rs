@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::Duration;
 use std::time::Instant;
 
 use super::fixture::{TestPdb, cabinet, gzip};

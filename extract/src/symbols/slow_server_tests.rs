@@ -1,7 +1,10 @@
 //! What is promised about servers that are dead or slow: none is waited for longer than it is worth.
 
 use std::thread;
+use std::time::Duration;
 use std::time::Instant;
+
+use handlescope_model::Cancel;
 
 use super::test_server::*;
 use super::*;
@@ -99,7 +102,7 @@ fn of_many_modules_only_one_tells_that_the_server_is_dead() {
     let server = Server::start(|_| Reply::silence());
     let symbolizer = Cache::new().symbolizer(&[&server.url], TIMEOUT);
     let (names, start) = (names(100), Instant::now());
-    symbolizer.prepare(&modules(&names), &NoSymbolObserver);
+    symbolizer.prepare(&modules(&names), &NoSymbolObserver, &Cancel::default());
     for name in &names {
         assert!(!is_named(&symbolizer, name));
     }
@@ -128,7 +131,7 @@ fn each_of_several_dead_servers_is_waited_for_once_and_hides_no_other() {
     let requests: Vec<_> =
         modules(&names(40)).into_iter().map(|module| (module, vec![0x1010])).collect();
     let start = Instant::now();
-    let named = symbolizer.resolve_all(&requests, &NoSymbolObserver);
+    let named = symbolizer.resolve_all(&requests, &NoSymbolObserver, &Cancel::default());
     // 1.8 seconds, if the machine has nothing else to do.
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert!(
@@ -158,7 +161,7 @@ fn nobody_waits_anew_for_a_server_that_others_give_up() {
     let silent = Server::start(|_| Reply::silence());
     let symbolizer = Cache::new().symbolizer(&[&first.url, &silent.url], DEAD);
     let start = Instant::now();
-    symbolizer.prepare(&modules(&names(2)), &NoSymbolObserver);
+    symbolizer.prepare(&modules(&names(2)), &NoSymbolObserver, &Cancel::default());
     assert!(start.elapsed() < DEAD + LATE, "{:?}", start.elapsed());
     assert_eq!(silent.requests(), 2);
     assert!(!is_named(&symbolizer, "1.pdb"));

@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::TempDir;
+
+use handlescope_model::Cancel;
 
 use super::fixture::{I386, TestPdb};
 use super::*;
@@ -256,7 +259,7 @@ fn many_modules_are_answered_in_the_order_of_the_requests() {
     requests.push((pdb().module("missing.pdb"), vec![0x1010]));
     requests.push((pdb().module("m7.pdb"), Vec::new()));
     let symbolizer = place.symbolizer();
-    let answers = symbolizer.resolve_all(&requests, &NoSymbolObserver);
+    let answers = symbolizer.resolve_all(&requests, &NoSymbolObserver, &Cancel::default());
     assert_eq!(answers.len(), requests.len());
     for ((module, rvas), answer) in requests.iter().zip(&answers) {
         assert_eq!(*answer, symbolizer.resolve(module, rvas), "{}", module.name);
@@ -280,14 +283,14 @@ fn many_modules_are_answered_in_the_order_of_the_requests() {
 
 #[test]
 fn what_was_cancelled_is_resolved_the_next_time() {
-    struct After(std::sync::atomic::AtomicUsize);
+    #[derive(Default)]
+    struct After(std::sync::atomic::AtomicUsize, Cancel);
     impl SymbolObserver for After {
         fn resolved(&self, _module: &ModuleIdentity, _done: usize, of: usize) {
             assert_eq!(of, 20);
-            self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        }
-        fn is_cancelled(&self) -> bool {
-            self.0.load(std::sync::atomic::Ordering::SeqCst) >= 5
+            if self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 4 {
+                self.1.cancel();
+            }
         }
     }
     let names: Vec<String> = (0..20).map(|n| format!("m{n}.pdb")).collect();
@@ -298,10 +301,14 @@ fn what_was_cancelled_is_resolved_the_next_time() {
     let is_named = |answers: &[Vec<FrameChain>]| {
         answers.iter().flatten().filter(|chain| !chain.is_empty()).count()
     };
-    let answers = symbolizer.resolve_all(&requests, &After(0.into()));
+    let after = After::default();
+    let answers = symbolizer.resolve_all(&requests, &after, &after.1);
     assert_eq!(answers.len(), 20);
     assert!((5..20).contains(&is_named(&answers)));
-    assert_eq!(is_named(&symbolizer.resolve_all(&requests, &NoSymbolObserver)), 20);
+    assert_eq!(
+        is_named(&symbolizer.resolve_all(&requests, &NoSymbolObserver, &Cancel::default())),
+        20
+    );
     assert!(symbolizer.report().iter().all(ModuleReport::is_resolved));
 }
 

@@ -13,8 +13,8 @@ use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
-use super::SymbolizerOptions;
-use super::pace::{MinSpeed, Pace, after};
+use super::options::SymbolizerOptions;
+use super::pace::{GivenUp, MinSpeed, Pace, after};
 use super::partial::{Partial, Received, Source};
 use super::report::{Chain, SymbolFileError};
 
@@ -44,7 +44,7 @@ pub(super) enum Failure {
     Missing,
     /// The server answered, and not as hoped.
     Failed(String),
-    /// The server gave no answer, or sends so little that nobody can wait for it.
+    /// The server gave no answer, or sends too little to wait for it.
     Silent(String),
     /// The file is of no use, or could not be written.
     File(SymbolFileError),
@@ -52,6 +52,12 @@ pub(super) enum Failure {
 
 #[cfg(test)]
 const _: () = assert!(size_of::<Failure>() < 128);
+
+impl From<GivenUp> for Failure {
+    fn from(reason: GivenUp) -> Self {
+        Self::Silent(reason.to_string())
+    }
+}
 
 /// What to expect of a file.
 pub(super) struct Request<'a> {
@@ -110,9 +116,7 @@ impl Transfer {
                 Ok(Body::Complete) => return Ok(open.finish()),
                 Ok(Body::BrokeOff(cause)) => {
                     reason = cause;
-                    if let Some(verdict) = pace.verdict() {
-                        return Err(Failure::Silent(verdict));
-                    }
+                    pace.check()?;
                 }
                 Err(Failure::File(error)) => {
                     open.discard();
@@ -237,10 +241,10 @@ impl Transfer {
         progress(partial.len(), total);
         loop {
             let chunk = match timeout_at(pace.deadline(), response.chunk()).await {
-                Err(_) => match pace.verdict() {
-                    Some(verdict) => return Err(Failure::Silent(verdict)),
-                    None => continue,
-                },
+                Err(_) => {
+                    pace.check()?;
+                    continue;
+                }
                 Ok(Err(error)) => {
                     return Ok(Body::BrokeOff(Chain(&error.without_url()).to_string()));
                 }

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use cab::Cabinet;
 use flate2::read::MultiGzDecoder;
+use handlescope_model::guard::quietly;
 use tempfile::NamedTempFile;
 
-use super::pdb;
 use super::report::SymbolFileError;
 
 /// PDBs shrink to a fifth. What grows more than this, and to more than [`SMALL`], is meant to fill
@@ -44,18 +44,16 @@ pub(super) fn unpack(
     let mut output = NamedTempFile::new_in(folder).map_err(at("write", folder))?;
     let input = BufReader::new(input);
     // The cab crate indexes into what a damaged cabinet says.
-    let result = pdb::catch_quietly(|| match packing {
+    let result = quietly(|| match packing {
         Packing::Cabinet => from_cabinet(input, &mut output, limit),
         Packing::Gzip => copy(&mut MultiGzDecoder::new(input), &mut output, limit, None),
     });
     match result {
-        Some(Ok(())) => Ok(output),
-        Some(Err(Failure::TooLarge)) => {
-            Err(SymbolFileError::TooLarge { path: shown.into(), limit })
-        }
-        Some(Err(Failure::Write(source))) => Err(at("write", folder)(source)),
-        Some(Err(Failure::Read(source))) => Err(damaged(shown, source)),
-        None => Err(damaged(shown, "the cabinet can not be read")),
+        Ok(Ok(())) => Ok(output),
+        Ok(Err(Failure::TooLarge)) => Err(SymbolFileError::TooLarge { path: shown.into(), limit }),
+        Ok(Err(Failure::Write(source))) => Err(at("write", folder)(source)),
+        Ok(Err(Failure::Read(source))) => Err(damaged(shown, source)),
+        Err(_) => Err(damaged(shown, "the cabinet can not be read")),
     }
 }
 

@@ -11,7 +11,6 @@ mod claims;
 mod container;
 mod contents;
 mod error;
-mod guard;
 mod header;
 mod limits;
 mod reader;

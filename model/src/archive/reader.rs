@@ -5,16 +5,16 @@ use std::fmt;
 use std::fs::File;
 use std::io::{BufReader, Cursor};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use polars::prelude::{Column, DataFrame, ParquetReader, PolarsError, SerReader};
+use polars::prelude::{Column, DataFrame, ParquetReader, PolarsError, PolarsResult, SerReader};
 use sevenz_rust::{ArchiveReader, Password};
 
 use super::container::unpack_reason;
-use super::guard::guarded;
 use super::writer::packing;
 use super::{ArchiveError, ArchiveLimits, ArchiveWriter, Container, ContainerLimits};
 use crate::column::null_column;
+use crate::guard::{lock, quietly};
 use crate::{Cell, SCHEMA_VERSION, Table};
 
 /// Columns that say how many rows of another table belong to a row.
@@ -195,7 +195,7 @@ impl Trace {
     pub fn height(&self, table: Table) -> Result<usize, ArchiveError> {
         match self.member(table)? {
             None => Ok(0),
-            Some(bytes) => guarded(|| ParquetReader::new(Cursor::new(bytes)).num_rows())
+            Some(bytes) => decoded(|| ParquetReader::new(Cursor::new(bytes)).num_rows())
                 .map_err(|reason| self.damaged(table, &reason)),
         }
     }
@@ -224,7 +224,7 @@ impl Trace {
         }
         let bytes = self.read_member(&table.member())?;
         if let Some(bytes) = &bytes {
-            let problem = guarded(|| self.limits.check_table(bytes));
+            let problem = decoded(|| self.limits.check_table(bytes));
             if let Some(reason) = problem.unwrap_or_else(Some) {
                 return Err(self.damaged(table, &reason));
             }
@@ -252,7 +252,7 @@ impl Trace {
         name: &str,
         bytes: &Bytes,
     ) -> Result<Option<Column>, ArchiveError> {
-        guarded(|| {
+        decoded(|| {
             let mut reader = ParquetReader::new(Cursor::new(Arc::clone(bytes))).set_rechunk(true);
             if !reader.schema()?.contains(name) {
                 return Ok(None);
@@ -304,7 +304,11 @@ pub(super) fn open_archive(
     Ok(reader)
 }
 
-/// A poisoned lock only means that another thread panicked; the maps are whole at every step.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Runs the Parquet decoder; what it says, or that it panicked, as it does on some damaged tables. The
+/// checksum of a member catches accidental damage before.
+fn decoded<T>(decode: impl FnOnce() -> PolarsResult<T>) -> Result<T, String> {
+    match quietly(decode) {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(_) => Err("the Parquet decoder gave up".to_owned()),
+    }
 }

@@ -1,18 +1,20 @@
 //! Filters that remove events, and filters over the events that are left.
 
-use handlescope_model::EventKind;
+use std::ops::Range;
 
-use crate::command::SecondsRange;
+use handlescope_model::EventKind;
+use handlescope_model::rules::{self, CLOSING, OPENING, WITH_HANDLE, has_overlap};
+
+use crate::cancel::Poll;
 use crate::filter::Filter;
-use crate::query::columns::U32s;
-use crate::query::events::{Events, is_closing, is_handle_event, is_opening};
+use crate::query::events::Events;
 use crate::query::filters::object::HexFilter;
 use crate::query::frame_names::Frames;
-use crate::query::lifecycle::first_create;
-use crate::query::poll::Poll;
-use crate::query::selection::{Selected, Selection};
+use crate::query::selection::{EventMask, Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
 use crate::query::{FileContext, QueryError};
+use crate::trace::columns::U32s;
+use crate::values::SecondsRange;
 
 /// `-Leak`: keeps what was opened and never closed, and drops closes.
 ///
@@ -31,8 +33,8 @@ pub(super) fn keep_leaks(
             file.objects.events(selected.object()),
             |event| {
                 let kind = kinds.get(event).copied().unwrap_or_default();
-                if !is_opening(kind) {
-                    return !is_closing(kind);
+                if !OPENING.contains_code(kind) {
+                    return !CLOSING.contains_code(kind);
                 }
                 let leaked = leaked.get(event);
                 any |= leaked;
@@ -103,6 +105,12 @@ fn remove_events(
     Ok(())
 }
 
+/// The creation among the events that are left.
+fn first_create(kinds: &[u32], events: Range<usize>, left: &EventMask) -> Option<usize> {
+    let kind = |event| Some((event, EventKind::from_code(*kinds.get(event)?)?));
+    rules::creation(events.filter(|&event| left.contains(event)).filter_map(kind))
+}
+
 /// `-Handle`: keeps creates, duplicates and closes of some handle values. Mappings have none and
 /// are not asked.
 pub(super) fn keep_handles(
@@ -120,7 +128,7 @@ pub(super) fn keep_handles(
         }
         let mut any = false;
         let still_left = |event: usize| {
-            if !kind.get(event).is_some_and(is_handle_event) {
+            if !kind.get(event).is_some_and(|kind| WITH_HANDLE.contains_code(kind)) {
                 return true;
             }
             let matches = handle.get(event).is_some_and(|handle| hex.matches(handle));
@@ -174,17 +182,23 @@ pub(super) fn keep_overlapped(
     let kind = Events(file.trace).kind()?;
     let kinds = kind.values();
     selection.retain(file.cancel, |selected, left| {
-        let mut open = 0_i64;
-        let mut events = file.objects.events(selected.object());
-        events.any(|event| {
-            let kind = kinds.get(event).copied().and_then(EventKind::from_code);
-            open += match kind.filter(|_| left.contains(event)) {
-                Some(EventKind::HandleCreate | EventKind::HandleDuplicate) => 1,
-                Some(EventKind::HandleClose) => -1,
-                _ => 0,
-            };
-            open > 1
-        })
+        let events = file.objects.events(selected.object());
+        let events = events.filter(|&event| left.contains(event));
+        has_overlap(events.filter_map(|event| EventKind::from_code(*kinds.get(event)?)))
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_events_that_are_left_can_take_over() {
+        let kinds = [EventKind::ObjectCreate, EventKind::HandleCreate, EventKind::HandleDuplicate];
+        let kinds = kinds.map(EventKind::code);
+        let left = EventMask::Some(vec![false, false, true]);
+        assert_eq!(first_create(&kinds, 0..3, &left), Some(2));
+        assert_eq!(first_create(&kinds, 0..3, &EventMask::All), Some(0));
+    }
 }

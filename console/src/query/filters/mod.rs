@@ -13,15 +13,15 @@ mod process;
 
 use super::selection::{Selected, Selection};
 use super::{FileContext, QueryError};
-use crate::command::ObjectRefArgs;
 use crate::filter::Filter;
+use crate::query::ObjectCriteria;
 
 use self::process::CreatorFilter;
 
 /// Applies all filters of a query to one trace.
 pub(super) fn select(
     file: &FileContext<'_>,
-    args: &ObjectRefArgs,
+    args: &ObjectCriteria,
 ) -> Result<Selection, QueryError> {
     let mut tests = object::tests(file, args)?;
     let mut selection = Selection::new(&file.objects, file.cancel, |object| {
@@ -48,7 +48,7 @@ pub(super) fn select(
         event::keep_inherited(file, &mut selection)?;
     }
     if let Some(filter) = &args.related_process {
-        process::keep_related(filter, args.display.plain_process_names, file, &mut selection)?;
+        process::keep_related(filter, args.plain_process_names, file, &mut selection)?;
     }
     if let Some(filter) = &args.handle {
         event::keep_handles(filter, file, &mut selection)?;

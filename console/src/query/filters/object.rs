@@ -3,18 +3,21 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use handlescope_model::rules::{UNKNOWN_LIFETIME_NS, lifetime_ns};
 use handlescope_model::{ArchiveError, EventKind, Table, Trace};
 
 use crate::cancel::Cancel;
-use crate::command::{CountRange, MapMode, ObjectRefArgs, SecondsRange};
+use crate::cancel::Poll;
 use crate::filter::Filter;
-use crate::query::columns::{Flags, I64s, Texts, U32s, U64s};
 use crate::query::events::Events;
-use crate::query::lifecycle::{UNKNOWN_LIFETIME_NS, lifetime_ns};
 use crate::query::objects::ObjectTable;
-use crate::query::poll::Poll;
 use crate::query::tables::TypeNames;
 use crate::query::{FileContext, QueryError};
+use crate::trace::columns::{Flags, I64s, Texts, U32s, U64s};
+use crate::{
+    query::{MapMode, ObjectCriteria},
+    values::{CountRange, SecondsRange},
+};
 
 /// A test of one object, by its row.
 type Test<'a> = Box<dyn FnMut(usize) -> bool + 'a>;
@@ -23,7 +26,7 @@ type Test<'a> = Box<dyn FnMut(usize) -> bool + 'a>;
 /// of them run first, the cheap ones before those that need text.
 pub(super) fn tests<'a>(
     file: &'a FileContext<'_>,
-    args: &'a ObjectRefArgs,
+    args: &'a ObjectCriteria,
 ) -> Result<Vec<Test<'a>>, QueryError> {
     let FileContext { trace, objects, types, .. } = file;
     let mut tests: Vec<Test<'a>> = Vec::new();
@@ -60,7 +63,7 @@ pub(super) fn tests<'a>(
 
 /// The map mode in force: filters that make sense for one kind only imply it, and those over
 /// mappings win.
-pub(super) fn map_mode(args: &ObjectRefArgs) -> Option<MapMode> {
+pub(super) fn map_mode(args: &ObjectCriteria) -> Option<MapMode> {
     if args.ptr_in_map.is_some() || args.view_base.is_some() || args.map_size.is_some() {
         Some(MapMode::Mappings)
     } else if args.handle.is_some() || args.object_name.is_some() {
@@ -99,16 +102,16 @@ fn by_name<'a>(filter: &Filter, trace: &Trace, cancel: &Cancel) -> Result<Test<'
 fn by_lifetime(range: SecondsRange, objects: &ObjectTable, times: I64s) -> Test<'_> {
     let range = range.nanoseconds();
     Box::new(move |object| {
-        let create = objects.create_event(object).map(|event| event as usize);
-        let end = objects.destroy_event(object).map(|event| event as usize);
-        let lifetime = lifetime_ns(create, end, times.values());
+        let time = |event: Option<u32>| times.get(event? as usize);
+        let (create, end) = (objects.create_event(object), objects.destroy_event(object));
+        let lifetime = lifetime_ns(time(create), time(end));
         range.contains(&lifetime.unwrap_or(UNKNOWN_LIFETIME_NS))
     })
 }
 
 /// The view of a mapping is that of its first map event, also if a filter removes the event.
 fn by_view<'a>(
-    args: &'a ObjectRefArgs,
+    args: &'a ObjectCriteria,
     trace: &Trace,
     objects: &'a ObjectTable,
 ) -> Result<Test<'a>, ArchiveError> {
@@ -172,12 +175,12 @@ mod tests {
     #[test]
     fn map_filters_win_over_handle_filters_which_win_over_the_option() {
         let filter = Filter::new("0xC*").ok();
-        let mut args = ObjectRefArgs { map: Some(MapMode::Mappings), ..Default::default() };
+        let mut args = ObjectCriteria { map: Some(MapMode::Mappings), ..Default::default() };
         assert_eq!(map_mode(&args), Some(MapMode::Mappings));
         args.handle = filter.clone();
         assert_eq!(map_mode(&args), Some(MapMode::Objects));
         args.view_base = filter;
         assert_eq!(map_mode(&args), Some(MapMode::Mappings));
-        assert_eq!(map_mode(&ObjectRefArgs::default()), None);
+        assert_eq!(map_mode(&ObjectCriteria::default()), None);
     }
 }

@@ -1,16 +1,16 @@
 //! Filters over processes: who created an object, and who had to do with it.
 
+use handlescope_model::rules::CREATING;
 use handlescope_model::{ArchiveError, EventKind, Table};
 
 use crate::cancel::Cancelled;
-use crate::command::ObjectRefArgs;
 use crate::filter::ProcessFilter;
-use crate::query::columns::U32s;
+use crate::query::ObjectCriteria;
 use crate::query::events::Events;
-use crate::query::lifecycle::create_rank;
 use crate::query::selection::{Selected, Selection};
 use crate::query::tables::{ProcessInfo, ProcessList};
 use crate::query::{FileContext, QueryError};
+use crate::trace::columns::U32s;
 
 /// The verdict on every process of a trace, so that no event needs its text.
 struct ProcessVerdicts {
@@ -42,14 +42,14 @@ pub(super) struct CreatorFilter<'f, 'a> {
 impl<'f, 'a> CreatorFilter<'f, 'a> {
     /// The filter that these arguments ask for, if they ask for one.
     pub(super) fn of(
-        args: &ObjectRefArgs,
+        args: &ObjectCriteria,
         file: &'f FileContext<'a>,
     ) -> Result<Option<Self>, ArchiveError> {
-        let ObjectRefArgs { process, command_line, new_process, .. } = args;
+        let ObjectCriteria { process, command_line, new_process, .. } = args;
         if process.is_none() && command_line.is_none() && new_process.is_none() {
             return Ok(None);
         }
-        let plain = args.display.plain_process_names;
+        let plain = args.plain_process_names;
         let passes = |info: &ProcessInfo| {
             process.as_ref().is_none_or(|filter| info.is_meant_by(filter, plain))
                 && command_line.as_ref().is_none_or(|filter| filter.matches(&info.command_line))
@@ -81,7 +81,7 @@ impl<'f, 'a> CreatorFilter<'f, 'a> {
         selection.retain(self.file.cancel, |selected, _| {
             selected.create().is_some_and(|create| self.event_passes(create))
                 || self.file.objects.events(selected.object()).any(|event| {
-                    kinds.get(event).is_some_and(|&kind| create_rank(kind).is_some())
+                    kinds.get(event).is_some_and(|&kind| CREATING.contains_code(kind))
                         && self.event_passes(event)
                 })
                 || self.any_owner_passes(*selected)

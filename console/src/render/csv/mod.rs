@@ -15,7 +15,7 @@ use self::columns::COLUMNS;
 use self::row::{FileFacts, ObjectFacts, Row, What};
 use super::text::StackStyle;
 use crate::query::{FileAnswer, Listing, ObjectRefAnswer};
-use crate::render::ObjectView;
+use crate::render::style::ObjectRefStyle;
 use crate::settings::Display;
 
 /// Tells Excel, and only Excel, what separates values.
@@ -27,16 +27,16 @@ const SEPARATOR: u8 = b';';
 /// Writes the whole content of the file.
 pub(super) fn write(
     answer: &ObjectRefAnswer<'_>,
-    view: &ObjectView<'_>,
+    args: &ObjectRefStyle<'_>,
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if view.has_separator_line {
+    if !args.no_csv_separator {
         out.write_all(SEPARATOR_LINE)?;
     }
     let mut writer = csv::WriterBuilder::new().delimiter(SEPARATOR).from_writer(out);
     writer.write_record(COLUMNS.iter().map(|(header, _)| header))?;
-    let mut rows = Rows { writer, view, has_written: false };
+    let mut rows = Rows { writer, args, has_written: false };
     let mut first_stack = 0;
     for file in &answer.files {
         if let Some(listing) = &file.listing {
@@ -50,7 +50,7 @@ pub(super) fn write(
 /// Writes rows.
 struct Rows<'a, W: Write> {
     writer: csv::Writer<W>,
-    view: &'a ObjectView<'a>,
+    args: &'a ObjectRefStyle<'a>,
     has_written: bool,
 }
 
@@ -66,7 +66,7 @@ impl<W: Write> Rows<'_, W> {
         let mut stacks = StackTexts {
             first_stack,
             seen: HashSet::new(),
-            style: StackStyle::of(file, self.view.stacks),
+            style: StackStyle::of(file, self.args.criteria.stacks),
         };
         for &selected in file.selection.objects() {
             // Nothing is printed meanwhile, so nobody else notices.
@@ -92,9 +92,9 @@ impl<W: Write> Rows<'_, W> {
         what: What,
         stack: String,
     ) -> io::Result<()> {
-        let options = if self.has_written { "" } else { self.view.command };
+        let options = if self.has_written { "" } else { self.args.text };
         self.has_written = true;
-        let has_command_line = self.view.has_command_line;
+        let has_command_line = !self.args.no_command_line;
         let row = Row { options, file, object, what, stack, has_command_line };
         for (_, value) in COLUMNS {
             self.writer.write_field(value(&row).as_bytes())?;

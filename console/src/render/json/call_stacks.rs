@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::Array;
 use super::stack::StackJson;
 use crate::query::{FrameFigures, StackRow, StacksAnswer};
-use crate::render::output::JsonMode;
 use crate::render::table::Part;
+use crate::values::JsonMode;
 
 #[derive(Serialize)]
 struct Document<T> {

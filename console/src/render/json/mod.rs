@@ -15,8 +15,8 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
 
-use super::output::JsonMode;
 use super::table::Part;
+use crate::values::JsonMode;
 
 pub(super) use self::call_stacks::call_stacks;
 pub(super) use self::modules::modules;

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::{Array, Hex};
 use crate::query::{LoadedModule, ModuleAnswer};
-use crate::render::output::JsonMode;
 use crate::render::table::Part;
+use crate::values::JsonMode;
 
 pub(in crate::render) fn modules(
     answers: &[ModuleAnswer<'_>],

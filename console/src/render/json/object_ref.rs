@@ -8,26 +8,25 @@ use serde::{Serialize, Serializer};
 use super::object::ObjectJson;
 use super::stack::StackJson;
 use super::{Array, Members, Shown};
-use crate::command::TopN;
-use crate::query::{CountBy, FileAnswer, ObjectRefAnswer, Totals};
-use crate::render::ObjectView;
-use crate::render::output::JsonMode;
+use crate::query::{CountBy, FileAnswer, ObjectRefAnswer, Totals, count_by};
+use crate::render::style::ObjectRefStyle;
 use crate::render::time::Utc7;
+use crate::values::JsonMode;
 
 pub(in crate::render) fn object_ref(
     answer: &ObjectRefAnswer<'_>,
-    view: &ObjectView<'_>,
+    args: &ObjectRefStyle<'_>,
     mode: JsonMode,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    super::write(&Document { files: number_stacks(answer), answer, view }, mode, out)
+    super::write(&Document { files: number_stacks(answer), answer, args }, mode, out)
 }
 
 /// The document.
 struct Document<'a> {
     answer: &'a ObjectRefAnswer<'a>,
     files: Vec<FileJson<'a>>,
-    view: &'a ObjectView<'a>,
+    args: &'a ObjectRefStyle<'a>,
 }
 
 /// One trace in the document.
@@ -51,14 +50,14 @@ fn number_stacks<'a>(answer: &'a ObjectRefAnswer<'a>) -> Vec<FileJson<'a>> {
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("command", self.view.command)?;
+        map.serialize_entry("command", &self.args.text)?;
         map.serialize_entry("files", &Array(|| self.files.iter().map(FileJson::header)))?;
         map.serialize_entry("totals", &TotalsJson::from(self.answer.totals()))?;
-        if let Some(by) = self.view.by {
-            map.serialize_entry("not_closed", &NotClosed::new(self.answer, by, self.view.top))?;
+        if let Some(by) = count_by(self.args.criteria) {
+            map.serialize_entry("not_closed", &NotClosed::new(self.answer, by, self.args))?;
         }
         map.serialize_entry("objects", &Array(|| self.files.iter().flat_map(FileJson::objects)))?;
-        if self.view.stacks.show {
+        if self.args.criteria.stacks.show {
             map.serialize_entry(
                 "stacks",
                 &Members(|| self.files.iter().flat_map(FileJson::stacks)),
@@ -121,9 +120,9 @@ struct NotClosed {
 }
 
 impl NotClosed {
-    fn new(answer: &ObjectRefAnswer<'_>, by: CountBy, top: Option<TopN>) -> Self {
+    fn new(answer: &ObjectRefAnswer<'_>, by: CountBy, args: &ObjectRefStyle<'_>) -> Self {
         let handles = answer.open_handles();
-        let rows = handles.rows(by, top);
+        let rows = handles.rows(by, args.criteria.top);
         Self {
             by: match by {
                 CountBy::Type => "type",

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::{Array, Shown};
 use crate::query::StatsAnswer;
-use crate::render::output::JsonMode;
 use crate::render::table::Part;
 use crate::render::time::Utc7;
+use crate::values::JsonMode;
 
 pub(in crate::render) fn stats(
     answers: &[StatsAnswer<'_>],

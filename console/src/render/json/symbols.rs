@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::Array;
 use crate::query::{ModuleSymbols, SymbolsAnswer};
-use crate::render::output::JsonMode;
 use crate::render::table::Part;
+use crate::values::JsonMode;
 
 pub(in crate::render) fn symbols(
     answers: &[SymbolsAnswer<'_>],

@@ -4,14 +4,15 @@ use std::{collections::HashSet, io};
 
 use handlescope_model::EventKind;
 
-use super::{ObjectView, index};
+use super::index;
 use crate::{
-    cancel::Cancel,
+    cancel::{Cancel, Poll},
     query::{
-        DuplicateRow, EventRow, FileAnswer, Listing, ObjectRefAnswer, Poll, ProcessInfo, Selected,
+        DuplicateRow, EventRow, FileAnswer, Listing, ObjectRefAnswer, ProcessInfo, Selected,
         ViewRow,
     },
     render::{
+        ObjectRefStyle,
         table::{Columns, Part, Show, Table},
         text::StackStyle,
     },
@@ -43,14 +44,14 @@ enum What {
 /// their objects. There is at least one table.
 pub(super) fn for_each_batch(
     answer: &ObjectRefAnswer<'_>,
-    view: &ObjectView<'_>,
+    style: &ObjectRefStyle<'_>,
     cancel: &Cancel,
     write: &mut dyn FnMut(&Table<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     let (mut rows, mut poll, mut first_stack) = (Vec::new(), Poll::new(cancel), 0);
     for file in &answer.files {
         let Some(listing) = &file.listing else { continue };
-        let mut stacks = Stacks::new(file, first_stack, view);
+        let mut stacks = Stacks::new(file, first_stack, style);
         first_stack += file.stack_count as u64;
         for &object in file.selection.objects() {
             poll.round().map_err(io::Error::other)?;
@@ -72,12 +73,12 @@ pub(super) fn for_each_batch(
                 handles.map(|(owner, handle)| row(What::Existing { owner, handle }, (None, None))),
             );
             if rows.len() >= BATCH {
-                write(&table(&rows, view)?)?;
+                write(&table(&rows, style)?)?;
                 rows.clear();
             }
         }
     }
-    write(&table(&rows, view)?)
+    write(&table(&rows, style)?)
 }
 
 /// The stacks of one trace.
@@ -89,8 +90,8 @@ struct Stacks<'a> {
 }
 
 impl<'a> Stacks<'a> {
-    fn new(file: &'a FileAnswer<'_>, first: u64, view: &ObjectView<'_>) -> Stacks<'a> {
-        Stacks { first, seen: HashSet::new(), style: StackStyle::of(file, view.stacks) }
+    fn new(file: &'a FileAnswer<'_>, first: u64, style: &ObjectRefStyle<'_>) -> Stacks<'a> {
+        Stacks { first, seen: HashSet::new(), style: StackStyle::of(file, style.criteria.stacks) }
     }
 
     /// The number of a stack; at its first use also its frames, if they are to be shown.
@@ -103,7 +104,7 @@ impl<'a> Stacks<'a> {
 }
 
 /// The members of objects and events in `docs/dump-json.md`, side by side.
-fn table<'a>(rows: &[Row<'_>], view: &ObjectView<'_>) -> io::Result<Table<'a>> {
+fn table<'a>(rows: &[Row<'_>], style: &ObjectRefStyle<'_>) -> io::Result<Table<'a>> {
     let mut columns = Columns::of(rows);
     columns.add("file", |row| index(row.answer.index()));
     columns.add("id", |row| row.object.id());
@@ -131,7 +132,7 @@ fn table<'a>(rows: &[Row<'_>], view: &ObjectView<'_>) -> io::Result<Table<'a>> {
     columns.add("byte_offset", |row| row.view()?.offset);
     columns.add("file_object", |row| row.view()?.file_object).show(Show::Hex);
     columns.add("stack", |row| row.stack);
-    if view.stacks.show {
+    if style.criteria.stacks.show {
         columns.add("stack_text", |row| row.stack_text.as_deref());
     }
     Table::new("events", columns, [Part::rows_of(rows.len())])

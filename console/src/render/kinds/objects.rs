@@ -5,37 +5,15 @@ use std::io::{self, Write};
 use super::events;
 use crate::{
     cancel::Cancel,
-    command::{StackDisplayArgs, TopN},
-    query::{CountBy, FileAnswer, Listing, ObjectRefAnswer, Selected},
+    query::{FileAnswer, Listing, ObjectRefAnswer, Selected},
     render::{
-        csv, json,
+        ObjectRefStyle, csv, json,
         output::{Format, OutputError, OutputOptions},
         table::{Columns, Parquet, Part, Table},
         text,
     },
     settings::Display,
 };
-
-/// What is shown of the objects.
-#[derive(Debug, Clone, Copy)]
-pub struct ObjectView<'a> {
-    /// The command as typed.
-    pub command: &'a str,
-    /// What open handles are counted by, instead of listing objects.
-    pub by: Option<CountBy>,
-    /// Rows of the tables of open handles.
-    pub top: Option<TopN>,
-    /// Whether text ends with sums.
-    pub has_totals: bool,
-    /// Whether and how stacks are shown.
-    pub stacks: StackDisplayArgs,
-    /// Whether text has changes of reference counts.
-    pub shows_references: bool,
-    /// Whether a CSV file begins with a line for Excel.
-    pub has_separator_line: bool,
-    /// Whether a CSV file has command lines.
-    pub has_command_line: bool,
-}
 
 /// Sorts the objects as the options say, and writes the answer.
 ///
@@ -44,7 +22,7 @@ pub struct ObjectView<'a> {
 /// `cancel` asks to stop.
 pub fn object_ref(
     mut answer: ObjectRefAnswer<'_>,
-    view: &ObjectView<'_>,
+    style: &ObjectRefStyle<'_>,
     options: &OutputOptions,
     display: &Display,
     cancel: &Cancel,
@@ -56,15 +34,15 @@ pub fn object_ref(
         }
     }
     options.deliver(cancel, out, |out| match options.format() {
-        Format::Text => text::object_ref(&answer, view, display, out),
-        Format::Json(mode) => json::object_ref(&answer, view, mode, out),
-        Format::Csv => csv::write(&answer, view, display, out),
-        format @ Format::NdJson => events::for_each_batch(&answer, view, cancel, &mut |events| {
+        Format::Text => text::object_ref(&answer, style, display, out),
+        Format::Json(mode) => json::object_ref(&answer, style, mode, out),
+        Format::Csv => csv::write(&answer, style, display, out),
+        format @ Format::NdJson => events::for_each_batch(&answer, style, cancel, &mut |events| {
             events.write_as(format, display, cancel, out)
         }),
         Format::Parquet => {
             let mut file = Parquet::new(out);
-            events::for_each_batch(&answer, view, cancel, &mut |events| file.add(events))?;
+            events::for_each_batch(&answer, style, cancel, &mut |events| file.add(events))?;
             file.finish()
         }
     })

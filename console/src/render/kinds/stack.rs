@@ -7,16 +7,15 @@ use nu_ansi_term::Color;
 
 use super::index;
 use crate::{
-    command::StackDisplayArgs,
     query::{StackRow, StacksAnswer},
     render::{
-        Clean, json,
+        json,
         output::Format,
         table::{Columns, Part, Show, Table},
         text::{ProcessStyle, StackStyle},
     },
-    screen::Screen,
-    settings::Display,
+    settings::{Display, StackDisplayArgs},
+    terminal::{Clean, Screen},
 };
 
 /// What is said when the extract does not have the stacks of every event.
@@ -55,7 +54,7 @@ pub fn call_stacks<'a>(
     columns.add("count", |row| row.stack.count).title("Count").show(Show::Grouped);
     columns.add("pid", |row| row.stack.pid);
     columns.add("process", |row| row.file.answer.process(row.stack).name);
-    columns.add("process_label", Row::process).title("Process").text_only();
+    columns.add("name", Row::process).title("Process").text_only();
     columns.add("stack", |row| row.stack.stack).title("Stack");
     columns.add("depth", |row| row.depth()).title("Frames");
     columns.add("innermost_frame", |row| row.lines().next()).title("Innermost frame").unknown("");

@@ -9,11 +9,11 @@ use nu_ansi_term::Color;
 
 use super::index;
 use crate::query::StatsAnswer;
+use crate::render::json;
 use crate::render::table::{Columns, Part, Show, Table};
 use crate::render::time::Utc7;
-use crate::render::{Clean, json};
-use crate::screen::Screen;
 use crate::settings::Display;
+use crate::terminal::{Clean, Screen};
 
 /// A row for each kind of event, below what is known of the trace; JSON has that, too.
 ///

@@ -4,9 +4,9 @@ use polars::prelude::{Column, DataType, PolarsResult, SortOptions};
 
 use super::{Part, Table};
 use crate::{
-    command::TopN,
-    registry::suggest,
     render::output::{OutputError, OutputOptions},
+    suggest,
+    values::TopN,
 };
 
 /// The number of a file; its rows stand together anyway.

@@ -7,7 +7,7 @@ use polars::prelude::{
 };
 
 use super::csv::cell;
-use crate::render::Clean;
+use crate::terminal::Clean;
 
 /// What a column is called, and how its values are written.
 #[derive(Debug, Clone, Default)]

@@ -8,7 +8,7 @@ use std::{
 use polars::prelude::AnyValue;
 
 use super::{Table, columns::hex, json::Value};
-use crate::{cancel::Cancel, query::Poll};
+use crate::cancel::{Cancel, Poll};
 
 impl Table<'_> {
     /// A header and the rows; an unknown value is empty, a list is written as in JSON.

@@ -10,12 +10,9 @@ use serde::{
 
 use super::{ColumnSpec, Table, columns::hex};
 use crate::{
-    cancel::Cancel,
-    query::Poll,
-    render::{
-        json::{self, Array},
-        output::JsonMode,
-    },
+    cancel::{Cancel, Poll},
+    render::json::{self, Array},
+    values::JsonMode,
 };
 
 impl Table<'_> {

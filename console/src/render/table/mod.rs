@@ -19,8 +19,8 @@ use polars::prelude::DataFrame;
 
 pub(crate) use self::columns::{ColumnSpec, Columns, Show};
 pub(super) use self::parquet::Parquet;
-use super::output::{Format, JsonMode, OutputError, OutputOptions};
-use crate::{cancel::Cancel, settings::Display};
+use super::output::{Format, OutputError, OutputOptions};
+use crate::{cancel::Cancel, settings::Display, values::JsonMode};
 
 /// Writes the JSON document of a kind whose elements are more than flat rows.
 type Document<'a> = Box<dyn Fn(&[Part], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;

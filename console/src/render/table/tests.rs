@@ -6,7 +6,12 @@ use handlescope_model::tables::{Module, Modules, Stack, Stacks};
 use polars::prelude::{ParquetReader, SerReader};
 
 use super::*;
-use crate::{command::TopN, render::write_frame, screen::Screen, settings::Settings};
+use crate::{
+    render::write_frame,
+    settings::Settings,
+    terminal::Screen,
+    values::{CsvTarget, TopN},
+};
 
 fn text_of(format: Format, frame: &DataFrame) -> String {
     let mut bytes = Vec::new();
@@ -117,7 +122,7 @@ fn each_file_is_sorted_and_cut_by_itself() {
     1 of 2
     ");
     let names = |options: OutputOptions| {
-        let csv = Some(crate::render::CsvTarget::Output);
+        let csv = Some(CsvTarget::Output);
         let text = written(&OutputOptions { csv, ..options }).expect("text");
         let name = |line: &str| line.split(',').next().unwrap_or_default().to_owned();
         text.lines().skip(1).map(name).collect::<Vec<_>>().join(" ")
@@ -181,7 +186,7 @@ fn a_redirected_answer_is_that_of_a_pipe_and_nothing_else_is_said() {
 fn two_formats_cannot_be_had_together() {
     let csv = |target| OutputOptions { csv: Some(target), ..OutputOptions::default() };
     let file = || Some("x".into());
-    use crate::render::CsvTarget::{File, Output};
+    use CsvTarget::{File, Output};
     assert_eq!(csv(Output).conflict(), None);
     assert_eq!(OutputOptions { file: file(), ..csv(Output) }.conflict(), None);
     assert_eq!(

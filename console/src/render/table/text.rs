@@ -7,10 +7,8 @@ use nu_ansi_term::Color;
 
 use super::{Part, Table};
 use crate::{
-    render::{Clean, clip::Clip},
     settings::Display,
-    table,
-    wrap::wrapped,
+    terminal::{Clean, clip::Clip, table, wrapped},
 };
 
 /// Columns narrower than this on average are no longer read as columns.

@@ -1,7 +1,9 @@
 //! The CSV file as other programs read it.
 
 use super::*;
-use crate::{dump::view, query};
+use crate::commands::dump::object_ref::ObjectRefArgs;
+use crate::render::OutputOptions;
+use crate::values::CsvTarget;
 
 const SEPARATOR_LINE: &str = "sep = ;\n";
 
@@ -232,13 +234,14 @@ fn processes_and_times_are_written_as_elsewhere() {
 fn writing_can_be_cancelled_and_then_there_is_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let (saved, path) = (mixed(), folder.path().join("x.csv"));
-    let args = crate::query::fixture::arguments(&format!("-csv {}", path.display()));
-    let (sources, cancel) = ([saved.source()], Cancel::default());
-    let answer = query::object_ref(&sources, &args, &saved, &cancel).expect("an answer");
+    let (sources, args) = ([saved.source()], ObjectRefArgs::default());
+    let cancel = Cancel::default();
+    let answer = query::object_ref(&sources, &args.criteria, &saved, &cancel).expect("an answer");
     cancel.cancel();
     let display = Settings::default().display(&args.display, Screen::PLAIN);
-    let mut out = Vec::new();
-    crate::render::object_ref(answer, &view(&args), &args.output, &display, &cancel, &mut out)
+    let (style, mut out) = (args.style(&args.criteria, ""), Vec::new());
+    let output = OutputOptions { csv: Some(CsvTarget::File(path)), ..OutputOptions::default() };
+    crate::render::object_ref(answer, &style, &output, &display, &cancel, &mut out)
         .expect_err("cancelled");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }

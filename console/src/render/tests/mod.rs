@@ -7,36 +7,43 @@ mod symbols;
 mod tables;
 mod text;
 
+use std::io;
+
 use handlescope_model::tables::{Module, ModuleLoad};
 use serde_json::{Value, json};
 
 use crate::cancel::Cancel;
-use crate::command::Command;
-use crate::dump::{Asking, answer};
-use crate::messages::Messages;
-use crate::query::Source;
 use crate::query::fixture::{
     APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
     object_create, object_delete, reference, unmap,
 };
-use crate::screen::Screen;
-use crate::settings::Settings;
+use crate::query::{self, Source};
+use crate::{
+    commands::DumpContext,
+    registry::REGISTRY,
+    settings::Settings,
+    terminal::{Messages, Screen},
+    trace::Session,
+};
 
 /// What a `.dump` prints for some traces.
 fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
     let sources = saved.iter().enumerate();
     let sources: Vec<Source<'_>> =
         sources.map(|(index, saved)| Source { index, ..saved.source() }).collect();
-    let Ok(Some(Command::Dump(dump))) = Command::parse(line) else { panic!("{line}") };
-    let (mut out, mut notes) = (Vec::new(), Vec::new());
-    let asking = Asking {
+    let command = REGISTRY.parse(line).expect("a line").expect("a command");
+    let mut out = Vec::new();
+    let asked = command.answer(&mut DumpContext {
+        sources: &sources,
+        shared: command.shared().expect("a kind of .dump"),
         names: saved[0],
-        settings: &Settings::default(),
-        screen,
         cancel: &Cancel::default(),
-    };
-    let messages = &mut Messages::new(&mut notes, Screen::PLAIN);
-    answer(&sources, &dump, &asking, messages, &mut out).expect("an answer");
+        session: &Session::default(),
+        screen,
+        out: &mut out,
+        messages: &mut Messages::new(&mut io::sink(), screen),
+    });
+    asked.unwrap_or_else(|error| panic!("{line}: {error}"));
     String::from_utf8(out).expect("text")
 }
 

@@ -10,16 +10,16 @@ use super::numbers::grouped;
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use crate::query::{EventRow, FileAnswer, Listing, ProcessInfo, Selected};
-use crate::render::ObjectView;
-use crate::render::clip::TAB;
+use crate::render::style::ObjectRefStyle;
 use crate::render::time::Clock;
 use crate::settings::Display;
+use crate::terminal::clip::TAB;
 
 /// Writes the events of objects.
 pub(super) struct EventWriter<'a> {
     pub(super) answer: &'a FileAnswer<'a>,
     pub(super) listing: &'a Listing,
-    pub(super) view: &'a ObjectView<'a>,
+    pub(super) args: &'a ObjectRefStyle<'a>,
     pub(super) display: &'a Display,
     pub(super) clock: Clock,
     pub(super) style: &'a ProcessStyle,
@@ -54,7 +54,7 @@ impl EventWriter<'_> {
 
     fn is_shown(&self, event: &EventRow) -> bool {
         let is_ref_change = matches!(event.kind, EventKind::Reference | EventKind::Dereference);
-        self.view.shows_references || !is_ref_change
+        self.args.criteria.show_ref || !is_ref_change
     }
 
     fn write_event(

@@ -1,6 +1,5 @@
 //! Text in ETWAnalyzer's shape, so that its users read it at once and their scripts keep working.
 
-pub(in crate::render) mod clean;
 mod event;
 mod numbers;
 mod object_ref;

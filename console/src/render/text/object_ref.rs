@@ -6,31 +6,33 @@ use console::measure_text_width;
 use handlescope_model::EventKind;
 use nu_ansi_term::Color;
 
-use super::clean::Clean;
 use super::event::EventWriter;
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::totals::{OpenTable, Summary};
-use crate::query::{CountBy, FileAnswer, Listing, ObjectRefAnswer, Selected, UNKNOWN_LIFETIME_NS};
-use crate::render::ObjectView;
-use crate::render::clip::{Clip, shortened};
+use crate::query::ShowTotal;
+use crate::query::{FileAnswer, Listing, ObjectRefAnswer, Selected, UNKNOWN_LIFETIME_NS, count_by};
+use crate::render::style::ObjectRefStyle;
 use crate::render::time::{Clock, Seconds};
 use crate::settings::Display;
+use crate::terminal::Clean;
+use crate::terminal::clip::{Clip, shortened};
 
 /// Columns that a name gets on however narrow a screen.
 const SHORTEST_NAME: usize = 16;
 
 pub(in crate::render) fn object_ref(
     answer: &ObjectRefAnswer<'_>,
-    view: &ObjectView<'_>,
+    args: &ObjectRefStyle<'_>,
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut clip = Clip::new(out, display.screen.width.filter(|_| display.clip));
     let out = &mut clip;
-    let is_by_file = view.by == Some(CountBy::File);
+    let is_by_file = args.criteria.show_total == Some(ShowTotal::File);
     // The summaries of the files say more than a table of their open handles.
-    let by = view.by.filter(|_| !is_by_file);
+    let by = count_by(args.criteria).filter(|_| !is_by_file);
+    let has_totals = args.criteria.show_total != Some(ShowTotal::None);
     let summary = |totals| Summary {
         totals,
         digit_separator: display.digit_separator,
@@ -39,16 +41,16 @@ pub(in crate::render) fn object_ref(
     for file in &answer.files {
         write_header(file, display, out)?;
         if let Some(listing) = &file.listing {
-            write_objects(file, listing, view, display, out)?;
+            write_objects(file, listing, args, display, out)?;
         }
         if let (Some(handles), Some(by)) = (&file.open_handles, by) {
-            OpenTable { handles, by, top: view.top, screen: display.screen }.write(out)?;
+            OpenTable { handles, by, top: args.criteria.top, screen: display.screen }.write(out)?;
         }
-        if view.has_totals {
+        if has_totals {
             writeln!(out, "{}", display.screen.paint(Color::Yellow, summary(file.totals)))?;
         }
     }
-    if answer.files.len() < 2 || !view.has_totals {
+    if answer.files.len() < 2 || !has_totals {
         return clip.finish();
     }
     if by.is_some() || is_by_file {
@@ -56,7 +58,7 @@ pub(in crate::render) fn object_ref(
     }
     if let Some(by) = by {
         let handles = &answer.open_handles();
-        OpenTable { handles, by, top: view.top, screen: display.screen }.write(out)?;
+        OpenTable { handles, by, top: args.criteria.top, screen: display.screen }.write(out)?;
     }
     writeln!(out, "{}", display.screen.paint(Color::Red, summary(answer.totals())))?;
     clip.finish()
@@ -79,7 +81,7 @@ fn write_header(file: &FileAnswer<'_>, display: &Display, out: &mut impl Write) 
 fn write_objects(
     file: &FileAnswer<'_>,
     listing: &Listing,
-    view: &ObjectView<'_>,
+    args: &ObjectRefStyle<'_>,
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -87,11 +89,11 @@ fn write_objects(
     let events = EventWriter {
         answer: file,
         listing,
-        view,
+        args,
         display,
         clock: Clock::new(&file.info, display.time_format, display.time_digits),
         style,
-        stacks: StackStyle::of(file, view.stacks),
+        stacks: StackStyle::of(file, args.criteria.stacks),
     };
     for &selected in file.selection.objects() {
         ObjectLine { file, listing, display, style, selected }.write(out)?;

@@ -4,11 +4,11 @@ use std::fmt;
 
 use handlescope_model::tables::TraceInfo;
 
-use super::clean::Clean;
-use crate::command::{ProcessFormat, TimeDigits};
 use crate::query::ProcessInfo;
 use crate::render::time::{Clock, Duration};
 use crate::settings::Display;
+use crate::terminal::Clean;
+use crate::values::{ProcessFormat, TimeDigits};
 
 /// How the processes of a trace are written.
 pub(in crate::render) struct ProcessStyle {
@@ -93,9 +93,9 @@ impl fmt::Display for Suffix<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{DisplayArgs, TimeFormat};
-    use crate::screen::Screen;
     use crate::settings::Settings;
+    use crate::terminal::Screen;
+    use crate::{settings::DisplayArgs, values::TimeFormat};
 
     fn shown(format: Option<ProcessFormat>, start_ns: Option<i64>, end_ns: Option<i64>) -> String {
         let args = DisplayArgs { process_format: format, ..Default::default() };

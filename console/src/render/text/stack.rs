@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use console::measure_text_width;
 
-use super::clean::Clean;
-use crate::command::StackDisplayArgs;
 use crate::query::{FileAnswer, FrameView, ModuleBases, NamedFrames};
+use crate::settings::StackDisplayArgs;
+use crate::terminal::Clean;
 
 /// How stacks are shown.
 pub(in crate::render) struct StackStyle<'a> {

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use super::clean::Clean;
 use super::numbers::grouped;
-use crate::command::TopN;
 use crate::query::{CountBy, OpenHandles, Totals};
-use crate::screen::Screen;
-use crate::table;
+use crate::terminal::Clean;
+use crate::terminal::Screen;
+use crate::terminal::table;
+use crate::values::TopN;
 
 /// The summary, one to three lines without the last line end; a few more where the first would not
 /// fit.

@@ -11,8 +11,8 @@ use super::super::members::{DERIVED, Part, find};
 use super::document::Document;
 use super::error::ImportError;
 use super::progress::Progress;
-use crate::extraction::ExtractObserver;
 use crate::members::SevenZipMembers;
+use crate::options::ExtractObserver;
 
 /// The parts of an extract; those it lacks are missing.
 pub(super) struct Parts(Vec<(Part, Document)>);
@@ -108,10 +108,8 @@ fn open_packed(
         progress.add(bytes);
         progress.check()
     });
-    match unpacked {
-        Err(_) if progress.is_cancelled() => return Err(ImportError::Cancelled),
-        unpacked => unpacked?,
-    }
+    progress.cancel.check()?;
+    unpacked?;
     let documents = names.into_iter().zip(files).map(|(member, file)| Document {
         path: input.to_path_buf(),
         member,

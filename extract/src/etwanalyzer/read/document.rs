@@ -49,11 +49,7 @@ impl Document {
             serde_json::Deserializer::from_reader(BufReader::with_capacity(BUFFER, guard));
         let result = Fill(record).deserialize(&mut json).and_then(|_| json.end());
         result.map_err(|error| {
-            if progress.is_cancelled() {
-                ImportError::Cancelled
-            } else {
-                said(&path, member, &error)
-            }
+            progress.cancel.check().err().map_or_else(|| said(&path, member, &error), Into::into)
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_model::{ArchiveError, ContainerError};
+use handlescope_model::{ArchiveError, Cancelled, ContainerError};
 
 /// An ETWAnalyzer extract that could not be read, or not be converted.
 #[derive(Debug, thiserror::Error)]
@@ -51,9 +51,8 @@ pub enum ImportError {
         /// Why.
         reason: String,
     },
-    /// The observer asked to stop.
-    #[error("cancelled")]
-    Cancelled,
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
     /// The converted extract cannot be written.
     #[error(transparent)]
     Output(#[from] ArchiveError),

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::extraction::ExtractWarning;
+use crate::options::ExtractWarning;
 
 /// Kinds of what is missing or odd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

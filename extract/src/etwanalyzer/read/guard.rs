@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::limits::ImportLimits;
 use super::progress::Progress;
 
-/// Passes bytes on; fails when strings are too long, nesting is too deep or nobody wants more.
+/// Passes bytes on; fails when strings are too long, nesting is too deep or the import is cancelled.
 ///
 /// The parser limits neither what it skips nor the length of a string, so that this is done here,
 /// for all bytes alike.
@@ -84,12 +84,15 @@ fn refused(reason: &str, at: u64) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use handlescope_model::Cancel;
+
     use super::*;
-    use crate::extraction::NoObserver;
+    use crate::options::NoObserver;
 
     fn pass(text: &str) -> Result<String, String> {
         let limits = ImportLimits { string_bytes: 5, depth: 2, ..ImportLimits::default() };
-        let progress = Rc::new(Progress::new(&NoObserver));
+        let cancel = Cancel::default();
+        let progress = Rc::new(Progress::new(&NoObserver, &cancel));
         let mut passed = String::new();
         Guard::new(text.as_bytes(), limits, progress)
             .read_to_string(&mut passed)

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use handlescope_model::EventKind;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess};
 
 use super::super::lists::List;
 use super::super::own::EVENT_ORDER;
 use super::json::{Each, EachPair, EachRow, Fill, Int, Record, Text};
-use crate::collect::RawKind;
 
 /// Reads the handle part and hands each object to `each` when it is complete.
 pub(super) struct HandlePart<F> {
@@ -92,17 +92,17 @@ pub(super) struct EventRecord {
 
 impl EventRecord {
     /// What the event is.
-    pub(super) fn kind(&self) -> RawKind {
+    pub(super) fn kind(&self) -> EventKind {
         match self.list {
-            List::ObjectCreate => RawKind::ObjectCreate,
-            List::HandleCreate => RawKind::Create,
-            List::HandleDuplicate => RawKind::Duplicate,
-            List::Map => RawKind::Map,
-            List::RefChange if self.ref_change < 0 => RawKind::Dereference,
-            List::RefChange => RawKind::Reference,
-            List::HandleClose => RawKind::Close,
-            List::Unmap => RawKind::Unmap,
-            List::ObjectDelete => RawKind::ObjectDelete,
+            List::ObjectCreate => EventKind::ObjectCreate,
+            List::HandleCreate => EventKind::HandleCreate,
+            List::HandleDuplicate => EventKind::HandleDuplicate,
+            List::Map => EventKind::Map,
+            List::RefChange if self.ref_change < 0 => EventKind::Dereference,
+            List::RefChange => EventKind::Reference,
+            List::HandleClose => EventKind::HandleClose,
+            List::Unmap => EventKind::Unmap,
+            List::ObjectDelete => EventKind::ObjectDelete,
         }
     }
 }
@@ -270,16 +270,16 @@ mod tests {
               "Existing":[{"Handle":4,"Process":1},{}]}]}"#,
         );
         let object = &objects[0];
-        let kinds: Vec<RawKind> = object.events.iter().map(EventRecord::kind).collect();
+        let kinds: Vec<EventKind> = object.events.iter().map(EventRecord::kind).collect();
         assert_eq!(
             kinds,
             [
-                RawKind::ObjectCreate,
-                RawKind::Create,
-                RawKind::Close,
-                RawKind::Dereference,
-                RawKind::Reference,
-                RawKind::Map
+                EventKind::ObjectCreate,
+                EventKind::HandleCreate,
+                EventKind::HandleClose,
+                EventKind::Dereference,
+                EventKind::Reference,
+                EventKind::Map
             ]
         );
         assert_eq!((object.pointer, object.type_id), (u64::MAX, Some(16)));

@@ -36,7 +36,9 @@ use std::thread;
 use std::time::Instant;
 
 use handlescope_model::tables::{Name, Names, ObjectType, ObjectTypes, StartHandle, StartHandles};
-use handlescope_model::{ArchiveError, ArchiveWriter, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table};
+use handlescope_model::{
+    ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table,
+};
 
 pub use container::import_sources;
 pub use error::ImportError;
@@ -55,7 +57,7 @@ use self::stream::Stream;
 use self::trace::TraceFigures;
 use super::members::Part;
 use super::words::OWN_OPTIONS;
-use crate::extraction::{ExtractObserver, ExtractSummary};
+use crate::options::{ExtractObserver, ExtractSummary};
 
 /// Names per part of their table.
 const NAMES_PER_PART: u32 = 1 << 16;
@@ -65,18 +67,19 @@ const NAMES_PER_PART: u32 = 1 << 16;
 /// The archive appears under its name only when it is complete.
 ///
 /// # Errors
-/// When the extract cannot be read or exceeds the limits, the archive cannot be written, or the
-/// observer asks to stop.
+/// When the extract cannot be read or exceeds the limits, the archive cannot be written, or
+/// `cancel` asks to stop.
 pub fn import(
     input: &Path,
     output: &Path,
     limits: ImportLimits,
     observer: &dyn ExtractObserver,
+    cancel: &Cancel,
 ) -> Result<ExtractSummary, ImportError> {
     let begin = Instant::now();
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let progress = Rc::new(Progress::new(observer));
+    let progress = Rc::new(Progress::new(observer, cancel));
     let mut parts = container::open(input, folder, &limits.container, observer, &progress)?;
     let reading = Reading { input, limits, progress, findings: Findings::default() };
     let read = reading.small_parts(&mut parts)?;
@@ -175,9 +178,7 @@ impl Reading<'_> {
             events: figures.kinds.iter().sum::<u64>() + objects.existing,
         };
         writer.table(Table::Trace, trace::info(self.input, &main, &in_trace).into_frame())?;
-        if self.progress.is_cancelled() {
-            return Err(ImportError::Cancelled);
-        }
+        self.progress.cancel.check()?;
         Ok(ExtractSummary {
             objects: objects.objects,
             handle_events: figures.handle_events,

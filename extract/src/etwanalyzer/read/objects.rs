@@ -1,8 +1,11 @@
 //! From objects as they are written to rows of the tables.
 
+use handlescope_model::rules::{
+    DeriveScratch, ObjectEvents, REFERENCE_CHANGES, VIEWS, WITH_HANDLE, derive, is_leak,
+};
 use handlescope_model::tables::{Event, Events, ExistingHandle, ExistingHandles, Object, Objects};
 use handlescope_model::{
-    EventIdx, EventKind, FILE_MAPPING_TYPE, NameIdx, ObjectIdx, ProcessIdx, StackIdx,
+    EventIdx, EventKind, FILE_MAPPING_TYPE, NameIdx, ObjectIdx, ProcessIdx, StackIdx, sentinel,
 };
 
 use super::super::lists::List;
@@ -11,9 +14,7 @@ use super::handle_part::{EventRecord, ObjectRecord};
 use super::processes::ProcessRows;
 use super::stacks_part::StackNumbers;
 use super::stream::Stream;
-use crate::collect::RawKind;
 use crate::intern::ByteInterner;
-use crate::lifecycle::{DeriveScratch, DuplicateOwners, NONE, ObjectEvents, derive, stored_kind};
 
 /// ETWAnalyzer's text between two names of one object. It also writes it where the second name is
 /// empty, which is no name.
@@ -81,10 +82,12 @@ pub(super) struct Scratch {
 }
 
 /// The processes of an event.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Owners {
-    process: u32,
-    duplicate: DuplicateOwners,
+    process: Option<ProcessIdx>,
+    caller: Option<ProcessIdx>,
+    source: Option<ProcessIdx>,
+    inherited_by: Option<ProcessIdx>,
 }
 
 /// The events of one object in time order, with their processes.
@@ -93,23 +96,31 @@ struct OneObject<'a> {
     owners: &'a [Owners],
 }
 
-const NOBODY: DuplicateOwners = DuplicateOwners { caller: NONE, source: NONE, inherited_by: NONE };
+impl OneObject<'_> {
+    fn owners(&self, row: u32) -> Owners {
+        self.owners.get(row as usize).copied().unwrap_or_default()
+    }
+}
 
 impl ObjectEvents for OneObject<'_> {
-    fn kind(&self, row: u32) -> RawKind {
-        self.events.get(row as usize).map_or(RawKind::Rundown, EventRecord::kind)
+    fn kind(&self, row: u32) -> EventKind {
+        self.events.get(row as usize).map_or(EventKind::Reference, EventRecord::kind)
     }
 
-    fn process(&self, row: u32) -> u32 {
-        self.owners.get(row as usize).map_or(NONE, |owners| owners.process)
+    fn process(&self, row: u32) -> Option<ProcessIdx> {
+        self.owners(row).process
     }
 
     fn handle(&self, row: u32) -> u64 {
         self.events.get(row as usize).map_or(0, |event| event.handle)
     }
 
-    fn duplicate(&self, row: u32) -> DuplicateOwners {
-        self.owners.get(row as usize).map_or(NOBODY, |owners| owners.duplicate)
+    fn source_process(&self, row: u32) -> Option<ProcessIdx> {
+        self.owners(row).source
+    }
+
+    fn inherited_by(&self, row: u32) -> Option<ProcessIdx> {
+        self.owners(row).inherited_by
     }
 }
 
@@ -117,9 +128,8 @@ impl ObjectRows<'_, '_> {
     /// Takes the next object; its id is its place in the file, as ETWAnalyzer counts.
     pub(super) fn add(&mut self, mut record: ObjectRecord) {
         let rows = self.events.rows() + record.events.len() as u64;
-        if rows >= u64::from(NONE)
-            || self.existing.rows() + record.existing.len() as u64 >= u64::from(NONE)
-        {
+        let existing = self.existing.rows() + record.existing.len() as u64;
+        if rows.max(existing) >= u64::from(sentinel()) {
             self.findings.count(Finding::TooMany);
             return;
         }
@@ -137,12 +147,12 @@ impl ObjectRows<'_, '_> {
         let derived = derive(&one, &scratch.rows, &mut scratch.derive);
         let events = record.events.iter().zip(&scratch.owners).zip(&scratch.derive.closing);
         for ((event, owners), closing) in events {
-            let closing = Some(*closing).filter(|at| *at != NONE).map(|at| first_event + at);
+            let closing = Some(*closing).filter(|at| *at != sentinel()).map(|at| first_event + at);
             self.event(object, event, *owners, closing);
         }
         self.scratch = scratch;
         for handle in &record.existing {
-            let process = ProcessIdx(self.process(handle.process));
+            let process = stored(self.process(handle.process));
             let handle = ExistingHandle { object, process, handle: handle.handle };
             self.existing.part().push(handle);
         }
@@ -163,10 +173,10 @@ impl ObjectRows<'_, '_> {
         });
     }
 
-    /// The row of a process; [`NONE`] for a number that means none.
-    fn process(&self, number: Option<i64>) -> u32 {
+    /// The process of a number, if there is one.
+    fn process(&self, number: Option<i64>) -> Option<ProcessIdx> {
         let process = self.processes.row(number);
-        if process == NONE && !(self.is_own && number == Some(-1)) {
+        if process.is_none() && !(self.is_own && number == Some(-1)) {
             self.findings.count(Finding::UnknownProcess);
         }
         process
@@ -175,23 +185,24 @@ impl ObjectRows<'_, '_> {
     /// The processes of an event. ETWAnalyzer does not tell whom a duplicated handle went to, so that
     /// it is that of the caller, as for ETWAnalyzer; we tell the caller where it is another one.
     fn owners(&self, event: &EventRecord) -> Owners {
-        let target = self.process(event.process);
+        let process = self.process(event.process);
         if event.list != List::HandleDuplicate {
-            return Owners { process: target, duplicate: NOBODY };
+            return Owners { process, ..Owners::default() };
         }
         let caller = match event.caller_process {
             Some(number) => self.processes.row(Some(number)),
-            None => target,
+            None => process,
         };
         let source = self.processes.row(event.source_process);
-        let is_inherited = event.source_handle == Some(event.handle) && source == target;
+        let is_inherited = event.source_handle == Some(event.handle) && source == process;
         let inherited_by = if event.inherited_by.is_some() {
             self.processes.row(event.inherited_by)
         } else {
-            let child = is_inherited.then(|| self.processes.heir(target, event.time_ns)).flatten();
-            child.unwrap_or(NONE)
+            process
+                .filter(|_| is_inherited)
+                .and_then(|parent| self.processes.heir(parent, event.time_ns))
         };
-        Owners { process: target, duplicate: DuplicateOwners { caller, source, inherited_by } }
+        Owners { process, caller, source, inherited_by }
     }
 
     fn event(
@@ -201,14 +212,12 @@ impl ObjectRows<'_, '_> {
         owners: Owners,
         closing: Option<u32>,
     ) {
-        let kind = stored_kind(event.kind());
+        let kind = event.kind();
         let is_duplicate = kind == EventKind::HandleDuplicate;
-        let is_view = matches!(kind, EventKind::Map | EventKind::Unmap);
-        let is_handle =
-            is_duplicate || matches!(kind, EventKind::HandleCreate | EventKind::HandleClose);
-        let is_reference = matches!(kind, EventKind::Reference | EventKind::Dereference);
-        let opens = is_duplicate || matches!(kind, EventKind::HandleCreate | EventKind::Map);
-        let leaked = opens && closing.is_none();
+        let is_view = VIEWS.contains(kind);
+        let is_handle = WITH_HANDLE.contains(kind);
+        let is_reference = REFERENCE_CHANGES.contains(kind);
+        let leaked = is_leak(kind, closing.is_some());
         let stack = self.stacks.own_row(event.stack_row);
         let stack = stack.or_else(|| self.stacks.row(event.stack)).map(StackIdx);
         if stack.is_none()
@@ -222,28 +231,25 @@ impl ObjectRows<'_, '_> {
         if let Some(count) = self.figures.kinds.get_mut(kind.code() as usize) {
             *count += 1;
         }
-        let row =
-            |process: u32| Some(process).filter(|row| is_duplicate && *row != NONE).map(ProcessIdx);
-        let duplicate = owners.duplicate;
         let byte_offset = event.byte_offset.filter(|_| is_view && self.tells_offset(event));
         self.events.part().push(Event {
             object,
             kind: kind.code(),
             time_ns: event.time_ns,
-            process: ProcessIdx(owners.process),
+            process: stored(owners.process),
             tid: event.tid,
             handle: is_handle.then_some(event.handle),
             leaked,
             closing_event: closing.map(EventIdx),
             stack,
             ref_delta: is_reference.then(|| saturated(event.ref_change)),
-            source_process: row(duplicate.source),
+            source_process: owners.source,
             source_pid: event
                 .source_pid
-                .or_else(|| row(duplicate.source).map(|row| self.processes.pid(row.0))),
+                .or_else(|| owners.source.map(|source| self.processes.pid(source))),
             source_handle: event.source_handle.filter(|_| is_duplicate),
-            caller_process: row(duplicate.caller),
-            inherited_by: row(duplicate.inherited_by),
+            caller_process: owners.caller,
+            inherited_by: owners.inherited_by,
             view_base: is_view.then_some(event.view_base),
             view_size: event.view_size.filter(|_| is_view),
             byte_offset,
@@ -270,6 +276,11 @@ fn reorder(events: &mut Vec<EventRecord>, places: &[usize]) {
         places.iter().copied().zip(std::mem::take(events)).collect();
     placed.sort_by_key(|(place, _)| *place);
     events.extend(placed.into_iter().map(|(_, event)| event));
+}
+
+/// A process that is not known points to no row.
+fn stored(process: Option<ProcessIdx>) -> ProcessIdx {
+    process.unwrap_or(ProcessIdx(sentinel()))
 }
 
 /// Reference counts have 32 bits.

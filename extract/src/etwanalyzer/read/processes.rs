@@ -1,11 +1,11 @@
 //! Processes by their numbers in the file.
 
-use handlescope_model::TableRows;
 use handlescope_model::tables::{Process, Processes};
+use handlescope_model::{ProcessIdx, TableRows};
 
 use super::main_part::Main;
 use super::time::Time;
-use crate::lifecycle::{Lifetime, NONE, ProcessIndex};
+use crate::lifecycle::{Lifetime, ProcessIndex};
 
 /// The processes of an extract. Their numbers are the rows of the processes table.
 pub(super) struct ProcessRows {
@@ -39,22 +39,23 @@ impl ProcessRows {
         Self { lifetimes, index }
     }
 
-    /// The row of a number; [`NONE`] if there is no such process.
-    pub(super) fn row(&self, number: Option<i64>) -> u32 {
-        let row = number.and_then(|number| u32::try_from(number).ok());
-        row.filter(|row| (*row as usize) < self.lifetimes.len()).unwrap_or(NONE)
+    /// The process of a number, if there is one.
+    pub(super) fn row(&self, number: Option<i64>) -> Option<ProcessIdx> {
+        let row = ProcessIdx(u32::try_from(number?).ok()?);
+        (row.row() < self.lifetimes.len()).then_some(row)
     }
 
     /// The process id of a row; 0 for none.
-    pub(super) fn pid(&self, row: u32) -> u32 {
-        self.lifetimes.get(row as usize).map_or(0, |process| process.pid)
+    pub(super) fn pid(&self, process: ProcessIdx) -> u32 {
+        self.lifetimes.get(process.row()).map_or(0, |process| process.pid)
     }
 
     /// The child that inherits a handle which its parent duplicates at some time: the next one that
     /// starts.
-    pub(super) fn heir(&self, parent: u32, time_ns: i64) -> Option<u32> {
-        let parent = self.lifetimes.get(parent as usize)?;
-        self.index.first_child(parent.pid, time_ns, parent.end.unwrap_or(i64::MAX))
+    pub(super) fn heir(&self, parent: ProcessIdx, time_ns: i64) -> Option<ProcessIdx> {
+        let parent = self.lifetimes.get(parent.row())?;
+        let parent_end = parent.end.unwrap_or(i64::MAX);
+        self.index.first_child(parent.pid, time_ns, parent_end).map(ProcessIdx)
     }
 
     /// The table.

@@ -3,17 +3,20 @@
 use std::cell::Cell;
 use std::io;
 
-use crate::extraction::ExtractObserver;
+use handlescope_model::Cancel;
 
-/// Tells the observer how many bytes have passed, and asks it whether to go on.
+use crate::options::ExtractObserver;
+
+/// Reports to the observer how many bytes have passed.
 pub(super) struct Progress<'a> {
     observer: &'a dyn ExtractObserver,
+    pub(super) cancel: &'a Cancel,
     passed: Cell<u64>,
 }
 
 impl<'a> Progress<'a> {
-    pub(super) fn new(observer: &'a dyn ExtractObserver) -> Self {
-        Self { observer, passed: Cell::new(0) }
+    pub(super) fn new(observer: &'a dyn ExtractObserver, cancel: &'a Cancel) -> Self {
+        Self { observer, cancel, passed: Cell::new(0) }
     }
 
     pub(super) fn add(&self, bytes: u64) {
@@ -22,12 +25,7 @@ impl<'a> Progress<'a> {
         self.observer.on_progress(passed);
     }
 
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.observer.is_cancelled()
-    }
-
-    /// Fails when nobody wants more.
     pub(super) fn check(&self) -> io::Result<()> {
-        if self.is_cancelled() { Err(io::Error::other("cancelled")) } else { Ok(()) }
+        self.cancel.check().map_err(io::Error::other)
     }
 }

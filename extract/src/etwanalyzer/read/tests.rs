@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use handlescope_model::{ContainerLimits, Table, Trace};
+use handlescope_model::{Cancel, ContainerLimits, Table, Trace};
 use sevenz_rust::{
     ArchiveEntry, ArchiveReader, ArchiveWriter, EncoderConfiguration, EncoderMethod, Password,
 };
 
 use super::super::write::{SaveOptions, save};
 use super::*;
-use crate::extraction::NoObserver;
+use crate::options::NoObserver;
 
 const MAIN: &str = r#"{"SourceETLFileName":"C:\\a.etl","SessionStart":"2024-05-10T12:46:34+02:00",
     "Processes":[{"ProcessID":4,"ProcessName":"System"},{"ProcessID":8,"ParentPid":4,"IsNew":true,
@@ -57,7 +57,7 @@ fn pack(path: &Path, members: &[(String, Vec<u8>)]) {
 /// Imports into the folder of the input.
 fn imported(input: &Path) -> Result<PathBuf, ImportError> {
     let output = input.with_file_name("out.json7z");
-    import(input, &output, ImportLimits::default(), &NoObserver).map(|_| output)
+    import(input, &output, ImportLimits::default(), &NoObserver, &Cancel::default()).map(|_| output)
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn damage_anywhere_in_what_this_program_wrote_is_read_or_refused() {
     let trace = Trace::open(&imported(&input).unwrap()).unwrap();
     let written = folder.path().join("written.json7z");
     let options = SaveOptions { names: None, etwanalyzer: true };
-    save(&trace, &written, options, &NoObserver).unwrap();
+    save(&trace, &written, options, &NoObserver, &Cancel::default()).unwrap();
     let mut archive = ArchiveReader::open(&written, Password::empty()).unwrap();
     let mut written = Vec::new();
     for name in members().into_iter().map(|(name, _)| name) {
@@ -186,7 +186,8 @@ fn limits_are_those_of_the_caller() {
     let input = folder.path().join("a.json7z");
     pack(&input, &members());
     let output = folder.path().join("out.json7z");
-    let import = |limits| import(&input, &output, limits, &NoObserver).map(|_| ());
+    let import =
+        |limits| import(&input, &output, limits, &NoObserver, &Cancel::default()).map(|_| ());
     let usual = ImportLimits::default();
     let within = |container| import(ImportLimits { container, ..usual });
     let error = within(usual.container.trusted_with(300)).unwrap_err().to_string();
@@ -198,18 +199,12 @@ fn limits_are_those_of_the_caller() {
 }
 
 #[test]
-fn nobody_waits_for_an_import_that_is_not_wanted_any_more() {
-    struct Impatient;
-    impl ExtractObserver for Impatient {
-        fn is_cancelled(&self) -> bool {
-            true
-        }
-    }
+fn a_cancelled_import_leaves_no_archive() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("a.json7z");
     pack(&input, &members());
     let output = folder.path().join("out.json7z");
-    let result = import(&input, &output, ImportLimits::default(), &Impatient);
-    assert!(matches!(result, Err(ImportError::Cancelled)));
+    let result = import(&input, &output, ImportLimits::default(), &NoObserver, &Cancel::after(0));
+    assert!(matches!(result, Err(ImportError::Cancelled(_))));
     assert!(!output.exists());
 }

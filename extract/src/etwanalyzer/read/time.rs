@@ -1,14 +1,13 @@
 //! Times as ETWAnalyzer writes them: ISO 8601 with the offset of the recording machine.
 
-use chrono::{DateTime, NaiveDateTime};
+use jiff::fmt::temporal::Pieces;
 
-/// Seconds from 1601 to 1970.
-const UNIX_EPOCH: i64 = 11_644_473_600;
+use crate::filetime::{PER_SECOND, of_date_time};
 
 /// FILETIME of 1602: what is before is ETWAnalyzer's "never" in some time zone.
-const EARLIEST: i64 = 366 * 24 * 3600 * 10_000_000;
+const EARLIEST: i64 = 366 * 24 * 3600 * PER_SECOND;
 
-/// FILETIME of 9000; what is behind is its "for ever".
+/// FILETIME of 9000; what is after is its "for ever".
 const LATEST: i64 = 2_335_000_000_000_000_000;
 
 /// A point in time.
@@ -23,19 +22,10 @@ pub(super) struct Time {
 impl Time {
     /// Reads a time; the minimum and maximum that stand for "unknown" are none.
     pub(super) fn parse(text: &str) -> Option<Time> {
-        let (seconds, nanoseconds, offset) = match DateTime::parse_from_rfc3339(text) {
-            Ok(time) => {
-                let offset = time.offset().local_minus_utc() / 60;
-                (time.timestamp(), time.timestamp_subsec_nanos(), Some(offset))
-            }
-            Err(_) => {
-                let time = NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f").ok()?;
-                (time.and_utc().timestamp(), time.and_utc().timestamp_subsec_nanos(), None)
-            }
-        };
-        let seconds = seconds.checked_add(UNIX_EPOCH)?;
-        let filetime =
-            seconds.checked_mul(10_000_000)?.checked_add(i64::from(nanoseconds) / 100)?;
+        let pieces = Pieces::parse(text).ok()?;
+        let offset = pieces.to_numeric_offset().map(|offset| offset.seconds() / 60);
+        let written = of_date_time(pieces.date().to_datetime(pieces.time()?))?;
+        let filetime = written.checked_sub(minutes(offset.unwrap_or(0)))?;
         (EARLIEST..LATEST).contains(&filetime).then_some(Time { filetime, offset })
     }
 
@@ -47,13 +37,18 @@ impl Time {
     /// 100 ns since 1601, UTC. A time without offset has that of the session.
     pub(super) fn utc(self, session: Time) -> i64 {
         let missing = if self.offset.is_some() { 0 } else { session.offset() };
-        self.filetime.saturating_sub(i64::from(missing) * 60 * 10_000_000)
+        self.filetime.saturating_sub(minutes(missing))
     }
 
     /// Nanoseconds since the start of the session.
     pub(super) fn since(self, session: Time) -> Option<i64> {
         self.utc(session).checked_sub(session.utc(session))?.checked_mul(100)
     }
+}
+
+/// FILETIME units of a number of minutes.
+fn minutes(minutes: i32) -> i64 {
+    i64::from(minutes) * 60 * PER_SECOND
 }
 
 #[cfg(test)]

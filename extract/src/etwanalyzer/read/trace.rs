@@ -10,7 +10,7 @@ use handlescope_model::{EventKind, SCHEMA_VERSION, TableRows};
 use super::super::words::log_file_mode;
 use super::main_part::Main;
 use super::objects::Figures;
-use crate::extraction::ExtractWarning;
+use crate::options::ExtractWarning;
 
 /// What is in the trace table besides what the main part says.
 pub(super) struct TraceFigures {

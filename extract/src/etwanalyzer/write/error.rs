@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_model::ArchiveError;
+use handlescope_model::{ArchiveError, Cancelled};
 
 /// An extract that could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +32,8 @@ pub enum SaveError {
         /// The size from which on it is too large.
         limit: u64,
     },
-    /// The observer asked to stop.
-    #[error("cancelled")]
-    Cancelled,
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
     /// The trace cannot be read, or the archive cannot be written.
     #[error(transparent)]
     Archive(#[from] ArchiveError),

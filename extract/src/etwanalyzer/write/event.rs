@@ -4,7 +4,7 @@ use handlescope_model::tables::Event;
 use handlescope_model::{EventKind, ProcessIdx, sentinel};
 use serde::Serialize;
 
-use super::handle_part::Context;
+use super::context::Context;
 
 /// One event. The members that a kind does not have are left out.
 ///
@@ -98,12 +98,5 @@ impl EventJson {
                 Self { ref_count_change: Some(event.ref_delta.unwrap_or_default()), ..common }
             }
         }
-    }
-}
-
-impl Context<'_> {
-    /// The process id that the number of the source process tells.
-    fn source_pid(&self, event: &Event) -> Option<u32> {
-        self.pids.get(event.source_process?.row()).copied()
     }
 }

@@ -9,9 +9,9 @@ use serde::ser::{SerializeMap, Serializer};
 
 use super::super::lists::List;
 use super::super::own::EVENT_ORDER;
+use super::context::Context;
 use super::event::{EventJson, index};
 use super::json::{Each, TryEach, Window};
-use super::stacks_part::StackTexts;
 
 /// The part.
 pub(super) struct HandlePart<'a> {
@@ -19,14 +19,6 @@ pub(super) struct HandlePart<'a> {
     pub(super) types: &'a ObjectTypes,
     pub(super) names: &'a Names,
     pub(super) context: Context<'a>,
-}
-
-/// What the records of events are made with.
-#[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) stacks: &'a StackTexts,
-    /// Process ids by row.
-    pub(super) pids: &'a [u32],
 }
 
 impl Serialize for HandlePart<'_> {

@@ -5,11 +5,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use handlescope_model::{ArchiveError, TableRows, Trace};
+use handlescope_model::{ArchiveError, Cancel, TableRows, Trace};
 use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
 
 use super::error::SaveError;
-use crate::extraction::ExtractObserver;
 
 /// ETWAnalyzer has a member in one block of memory, which ends here.
 pub(super) const MEMBER_LIMIT: u64 = 1 << 31;
@@ -94,7 +93,7 @@ pub(super) fn document(
     content: &impl Serialize,
     output: &Path,
     limit: u64,
-    observer: &dyn ExtractObserver,
+    cancel: &Cancel,
 ) -> Result<File, SaveError> {
     let failed = |source: io::Error| SaveError::Write {
         path: output.to_path_buf(),
@@ -103,15 +102,13 @@ pub(super) fn document(
     };
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let file = tempfile::tempfile_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-    let watched = Watched { inner: file, written: 0, limit, observer };
+    let watched = Watched { inner: file, written: 0, limit, cancel };
     let mut out = BufWriter::with_capacity(BUFFER, watched);
     let result = serde_json::to_writer(&mut out, content).map_err(io::Error::from);
     let result = result.and_then(|()| out.flush());
-    // Whatever is left in the buffer after an error is of no use.
+    // What is left in the buffer after an error is of no use.
     let (Watched { inner: mut file, written, .. }, _) = out.into_parts();
-    if observer.is_cancelled() {
-        return Err(SaveError::Cancelled);
-    }
+    cancel.check()?;
     if written >= limit {
         let (path, member) = (output.to_path_buf(), member.to_owned());
         return Err(SaveError::TooLarge { path, member, limit });
@@ -120,18 +117,18 @@ pub(super) fn document(
     Ok(file)
 }
 
-/// Counts what is written, and ends when it is too much or nobody wants more.
+/// Counts what is written, and ends when it is too much or the work is cancelled.
 struct Watched<'a> {
     inner: File,
     written: u64,
     limit: u64,
-    observer: &'a dyn ExtractObserver,
+    cancel: &'a Cancel,
 }
 
 impl Write for Watched<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.written += bytes.len() as u64;
-        if self.written >= self.limit || self.observer.is_cancelled() {
+        if self.written >= self.limit || self.cancel.is_cancelled() {
             return Err(io::Error::other("given up"));
         }
         self.inner.write_all(bytes)?;
@@ -148,13 +145,12 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::extraction::NoObserver;
 
     #[test]
     fn a_document_ends_where_etw_analyzer_cannot_read_on() {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("a.json7z");
-        let written = |limit| document("a.json", &[1, 2, 3], &output, limit, &NoObserver);
+        let written = |limit| document("a.json", &[1, 2, 3], &output, limit, &Cancel::default());
         let mut text = String::new();
         written(8).unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "[1,2,3]");

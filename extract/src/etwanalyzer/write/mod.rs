@@ -3,6 +3,7 @@
 //! One file per part of an extract, as for reading. Every part is written as a stream: of objects,
 //! events and stacks only some are in memory beyond the columns of the trace.
 
+mod context;
 mod error;
 mod event;
 mod frames;
@@ -17,27 +18,25 @@ mod time;
 
 use std::fs::{File, FileTimes};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
 use handlescope_model::tables::{
     EventCounts, Frames, Methods, ModuleLoads, Modules, Names, ObjectTypes, Processes,
     StartHandles, Symbols, TraceInfo, TraceInfos, Warnings,
 };
-use handlescope_model::{ArchiveError, ArchiveWriter, Table, TableRows, Trace};
+use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, Trace};
 use serde::Serialize;
 
 pub use error::SaveError;
 
-use self::handle_part::{Context, HandlePart};
+use self::context::Context;
+use self::handle_part::HandlePart;
 use self::json::{MEMBER_LIMIT, document};
 use self::main_part::{MainPart, system_process};
 use self::modules_part::ModulesPart;
 use self::stacks_part::{StackTexts, StacksPart};
 use super::members::{Part, find};
-use crate::extraction::ExtractObserver;
-
-/// FILETIME of 1970.
-const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+use crate::filetime::system_time;
+use crate::options::ExtractObserver;
 
 /// What an archive is to hold besides the tables.
 #[derive(Default)]
@@ -57,12 +56,13 @@ pub struct SaveOptions {
 ///
 /// # Errors
 /// When the trace cannot be read, the archive cannot be written, a part would be larger than
-/// ETWAnalyzer reads, or the observer asks to stop.
+/// ETWAnalyzer reads, or `cancel` asks to stop.
 pub fn save(
     trace: &Trace,
     output: &Path,
     options: SaveOptions,
     observer: &dyn ExtractObserver,
+    cancel: &Cancel,
 ) -> Result<u64, SaveError> {
     let SaveOptions { names, etwanalyzer } = options;
     let mut writer = ArchiveWriter::create(output)?;
@@ -80,12 +80,10 @@ pub fn save(
     }
     let mut start = None;
     if etwanalyzer {
-        let parts = Parts { trace, output, symbols: &symbols, observer };
+        let parts = Parts { trace, output, symbols: &symbols, observer, cancel };
         start = Some(parts.write(&mut writer)?);
     }
-    if observer.is_cancelled() {
-        return Err(SaveError::Cancelled);
-    }
+    cancel.check()?;
     let size = writer.finish()?;
     if let Some(start) = start {
         set_time(output, start);
@@ -113,10 +111,7 @@ fn base(archive: &Path) -> String {
 
 /// Gives a file the time of the session start, 100 ns since 1601; 0 is unknown.
 fn set_time(path: &Path, filetime: i64) {
-    let since = filetime.checked_sub(UNIX_EPOCH).and_then(|ticks| u64::try_from(ticks).ok());
-    let since =
-        since.map(|ticks| Duration::new(ticks / 10_000_000, (ticks % 10_000_000) as u32 * 100));
-    if let Some(time) = since.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)) {
+    if let Some(time) = system_time(filetime) {
         // The content is whole; not every file system takes a time.
         let _ = File::options()
             .write(true)
@@ -131,6 +126,7 @@ struct Parts<'a> {
     output: &'a Path,
     symbols: &'a Symbols,
     observer: &'a dyn ExtractObserver,
+    cancel: &'a Cancel,
 }
 
 impl Parts<'_> {
@@ -180,7 +176,7 @@ impl Parts<'_> {
     ) -> Result<(), SaveError> {
         let member = part.name(&base(self.output));
         self.observer.on_phase(&member);
-        let file = document(&member, content, self.output, MEMBER_LIMIT, self.observer)?;
+        let file = document(&member, content, self.output, MEMBER_LIMIT, self.cancel)?;
         Ok(writer.member(&member, file)?)
     }
 }

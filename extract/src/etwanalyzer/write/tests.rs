@@ -8,8 +8,8 @@ use handlescope_model::tables::{
     Stack, Stacks, StartHandle, Symbol,
 };
 use handlescope_model::{
-    EventIdx, EventKind, FrameIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, SCHEMA_VERSION,
-    StackIdx, sentinel,
+    Cancel, EventIdx, EventKind, FrameIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx,
+    SCHEMA_VERSION, StackIdx, sentinel,
 };
 use serde_json::{Value, json};
 use sevenz_rust::{ArchiveReader, Password};
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::super::read::{ImportLimits, import};
 use super::*;
-use crate::extraction::NoObserver;
+use crate::options::NoObserver;
 
 /// Session start of the traces: 2024-05-10 10:46:34 UTC.
 const START: i64 = 133_598_115_940_000_000;
@@ -102,7 +102,7 @@ impl Written {
         let path = |name: &str| folder.path().join(name);
         let before = tables.write(&path("before.json7z"));
         let options = SaveOptions { names: None, etwanalyzer: true };
-        save(&before, &path("x.y.json7z"), options, &NoObserver).unwrap();
+        save(&before, &path("x.y.json7z"), options, &NoObserver, &Cancel::default()).unwrap();
         let mut archive = ArchiveReader::open(path("x.y.json7z"), Password::empty()).unwrap();
         archive
             .for_each_entries(|entry, content| {
@@ -113,7 +113,8 @@ impl Written {
             })
             .unwrap();
         let after = path("after.json7z");
-        import(&path("x.y.json"), &after, ImportLimits::default(), &NoObserver).unwrap();
+        import(&path("x.y.json"), &after, ImportLimits::default(), &NoObserver, &Cancel::default())
+            .unwrap();
         Self { before, after: Trace::open(&after).unwrap(), folder }
     }
 
@@ -367,21 +368,15 @@ fn stacks_of_one_text_share_it_and_stay_apart() {
 }
 
 #[test]
-fn the_archive_has_the_time_of_the_session_and_nobody_waits_when_nobody_wants_it() {
-    struct Impatient;
-    impl ExtractObserver for Impatient {
-        fn is_cancelled(&self) -> bool {
-            true
-        }
-    }
+fn the_archive_has_the_time_of_the_session_and_a_cancelled_one_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let trace = Tables::new().write(&path("a.json7z"));
     let options = || SaveOptions { names: None, etwanalyzer: true };
-    let result = save(&trace, &path("b.json7z"), options(), &Impatient);
-    assert!(matches!(result, Err(SaveError::Cancelled)));
+    let result = save(&trace, &path("b.json7z"), options(), &NoObserver, &Cancel::after(0));
+    assert!(matches!(result, Err(SaveError::Cancelled(_))));
     assert!(!path("b.json7z").exists() && !is_for_etwanalyzer(&trace));
-    save(&trace, &path("b.json7z"), options(), &NoObserver).unwrap();
+    save(&trace, &path("b.json7z"), options(), &NoObserver, &Cancel::default()).unwrap();
     let modified = fs::metadata(path("b.json7z")).unwrap().modified().unwrap();
     assert_eq!(crate::filetime(modified), Some(START));
     assert!(is_for_etwanalyzer(&Trace::open(&path("b.json7z")).unwrap()));

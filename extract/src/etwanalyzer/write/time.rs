@@ -1,9 +1,8 @@
 //! Times as ETWAnalyzer writes them: ISO 8601 with the offset of the recording machine.
 
-use chrono::{DateTime, Datelike, FixedOffset};
+use jiff::SignedDuration;
 
-/// Seconds from 1601 to 1970.
-const UNIX_EPOCH: i64 = 11_644_473_600;
+use crate::filetime::date_time;
 
 /// A time that was never, or before anything.
 pub(super) const MINIMUM: &str = "0001-01-01T00:00:00+00:00";
@@ -35,16 +34,15 @@ impl WallClock {
         if filetime == 0 {
             return None;
         }
-        let seconds = filetime.div_euclid(10_000_000).checked_sub(UNIX_EPOCH)?;
-        let ticks = filetime.rem_euclid(10_000_000) as u32;
-        let offset = FixedOffset::east_opt(self.offset_minutes.checked_mul(60)?)?;
-        let time = DateTime::from_timestamp(seconds, ticks * 100)?.with_timezone(&offset);
-        if !(1..=9999).contains(&time.year()) {
+        let minutes = self.offset_minutes;
+        if minutes.unsigned_abs() >= 24 * 60 {
             return None;
         }
-        let fraction = format!(".{ticks:07}");
-        let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
-        Some(format!("{}{fraction}{}", time.format("%Y-%m-%dT%H:%M:%S"), time.format("%:z")))
+        let offset = SignedDuration::from_mins(minutes.into());
+        let local = date_time(filetime)?.checked_add(offset).ok()?;
+        let sign = if minutes < 0 { '-' } else { '+' };
+        let (hours, minutes) = (minutes.unsigned_abs() / 60, minutes.unsigned_abs() % 60);
+        (local.year() > 0).then(|| format!("{local}{sign}{hours:02}:{minutes:02}"))
     }
 }
 

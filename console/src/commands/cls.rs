@@ -1,0 +1,27 @@
+//! `.cls`
+
+use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
+use crate::grammar::{Arguments, ParseError};
+
+pub(crate) struct Cls;
+
+impl Command for Cls {
+    type Args = ();
+    const SIGNATURE: Signature = Signature {
+        names: &[".cls"],
+        group: groups::SESSION,
+        usage: "",
+        arguments: Arguments::None,
+        summary: "clear the screen",
+        details: "Also what has scrolled away. Does nothing in a pipe or file.",
+        examples: &[".cls"],
+    };
+
+    fn parse(entered: &Entered<'_>) -> Result<(), ParseError> {
+        entered.takes_nothing()
+    }
+
+    fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        Ok(context.screen.clear(context.out)?)
+    }
+}

@@ -1,0 +1,400 @@
+//! What a command is, what a kind of `.dump` is, and the type of the registry that lists them.
+//!
+//! A command is one type with its signature, its options, how it is parsed and how it runs; so is a
+//! kind. [`AnyCommand`] and [`AnyKind`] are the same without the type of their arguments.
+
+use std::{
+    any::Any,
+    fmt::{self, Debug},
+};
+
+use super::{
+    context::{Context, DumpContext, SharedArgs, answer},
+    error::CommandError,
+    help::TopicSpec,
+    shared::options::{SHARED, check_output},
+};
+use crate::{
+    grammar::{
+        Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Redirect, Token, join,
+        parse, split,
+    },
+    paths::with_home,
+    suggest,
+    values::ValueError,
+};
+
+/// What is written about a command.
+pub struct Signature {
+    /// Its names; the first is the one that is shown.
+    pub names: &'static [&'static str],
+    /// The heading it stands under in the list of commands.
+    pub group: &'static str,
+    /// What may follow, as written in the help.
+    pub usage: &'static str,
+    /// What may follow, for completion and highlighting.
+    pub arguments: Arguments,
+    /// One line.
+    pub summary: &'static str,
+    /// What it does exactly.
+    pub details: &'static str,
+    /// Command lines that work on `examples/leaky.etl`.
+    pub examples: &'static [&'static str],
+}
+
+/// A command of the console.
+pub trait Command: Sync + 'static {
+    type Args: Default + Debug + 'static;
+    const SIGNATURE: Signature;
+    const OPTIONS: &'static [OptionGroup<Self::Args>] = &[];
+
+    /// Reads what follows the name; without a body, options only.
+    ///
+    /// # Errors
+    /// Names what is wrong and what to type instead.
+    fn parse(entered: &Entered<'_>) -> Result<Self::Args, ParseError> {
+        parse::options(entered.name, entered.tokens, Self::OPTIONS)
+    }
+
+    /// # Errors
+    /// When it cannot be done, or was cancelled.
+    fn run(args: Self::Args, context: &mut Context<'_, '_>) -> Result<(), CommandError>;
+}
+
+/// What is written about a kind of `.dump`.
+pub struct KindSignature {
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What it prints exactly.
+    pub details: &'static str,
+    /// Command lines that work on `examples/leaky.etl`.
+    pub examples: &'static [Example],
+}
+
+/// A kind of `.dump`. The options that every kind has are in [`SharedArgs`].
+pub trait Kind: Sync + 'static {
+    type Args: Default + Debug + 'static;
+    const SIGNATURE: KindSignature;
+    const OPTIONS: &'static [OptionGroup<Self::Args>];
+
+    /// Refuses options that contradict each other.
+    ///
+    /// # Errors
+    /// Names both options.
+    fn check(_: &Self::Args, _: &SharedArgs) -> Result<(), ParseError> {
+        Ok(())
+    }
+
+    /// # Errors
+    /// When a trace cannot be read, the output cannot be written, or it was cancelled.
+    fn answer(args: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError>;
+}
+
+/// A line whose first word is a command.
+#[derive(Clone, Copy)]
+pub struct Entered<'a> {
+    /// The whole line.
+    pub line: &'a str,
+    /// The command as typed.
+    pub name: &'a str,
+    /// What follows it; for a kind of `.dump`, without the kind.
+    pub tokens: &'a [Token],
+    /// The commands and kinds that there are.
+    pub registry: &'static Registry,
+}
+
+/// Arguments that were understood, ready to run.
+pub trait Invocation: Debug {
+    /// # Errors
+    /// When it cannot be done, or was cancelled.
+    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError>;
+
+    /// The arguments: [`Command::Args`] or [`Kind::Args`].
+    fn args(&self) -> &dyn Any;
+
+    /// Answers a `.dump`; a command has nothing to answer.
+    ///
+    /// # Errors
+    /// As [`Kind::answer`].
+    fn answer(&self, _: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        Ok(())
+    }
+
+    /// The arguments that every kind of `.dump` has; `None` for a command.
+    fn shared(&self) -> Option<&SharedArgs> {
+        None
+    }
+}
+
+/// A [`Command`] whose type is of no interest.
+pub trait AnyCommand: Sync {
+    fn signature(&self) -> &'static Signature;
+    /// Its options; those of `.dump` belong to the kinds.
+    fn groups(&self) -> Vec<GroupView>;
+    /// # Errors
+    /// As [`Command::parse`].
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError>;
+
+    /// The name that is shown.
+    fn name(&self) -> &'static str {
+        self.signature().names.first().copied().unwrap_or_default()
+    }
+
+    /// Its name with what may follow.
+    fn usage(&self) -> String {
+        [self.name(), self.signature().usage].join(" ").trim_end().to_owned()
+    }
+
+    /// Whether it goes by this name, in any case.
+    fn is_named(&self, name: &str) -> bool {
+        self.signature().names.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    fn options(&self) -> Vec<&'static dyn OptionSpec> {
+        self.groups().into_iter().flat_map(|group| group.options).collect()
+    }
+
+    /// The option of this name, in any case.
+    fn option(&self, name: &str) -> Option<&'static dyn OptionSpec> {
+        self.options().into_iter().find(|option| option.is_named(name))
+    }
+}
+
+impl<C: Command> AnyCommand for C {
+    fn signature(&self) -> &'static Signature {
+        &C::SIGNATURE
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        GroupView::all(C::OPTIONS)
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+        Ok(Box::new(Called::<C>(C::parse(entered)?)))
+    }
+}
+
+struct Called<C: Command>(C::Args);
+
+impl<C: Command> Debug for Called<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<C: Command> Invocation for Called<C> {
+    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        C::run(self.0, context)
+    }
+
+    fn args(&self) -> &dyn Any {
+        &self.0
+    }
+}
+
+/// A [`Kind`] whose type is of no interest.
+pub trait AnyKind: Sync {
+    fn signature(&self) -> &'static KindSignature;
+    /// Its options, and those that every kind has.
+    fn groups(&self) -> Vec<GroupView>;
+    /// # Errors
+    /// Names what is wrong and what to type instead.
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError>;
+
+    fn name(&self) -> &'static str {
+        self.signature().name
+    }
+
+    fn options(&self) -> Vec<&'static dyn OptionSpec> {
+        self.groups().into_iter().flat_map(|group| group.options).collect()
+    }
+
+    /// The option of this name, in any case.
+    fn option(&self, name: &str) -> Option<&'static dyn OptionSpec> {
+        self.options().into_iter().find(|option| option.is_named(name))
+    }
+}
+
+impl<K: Kind> AnyKind for K {
+    fn signature(&self) -> &'static KindSignature {
+        &K::SIGNATURE
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        GroupView::with_shared(GroupView::all(K::OPTIONS), GroupView::all(SHARED))
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+        let topic = K::SIGNATURE.name;
+        let Redirect { line, tokens, file } = Redirect::of_words(entered.line, entered.tokens);
+        let (args, mut shared) = parse::own_and_shared(topic, tokens, K::OPTIONS, SHARED)?;
+        shared.text = line.to_owned();
+        shared.output.file = file.map(with_home);
+        check_output(&shared.output)?;
+        K::check(&args, &shared)?;
+        Ok(Box::new(Asked::<K> { args, shared }))
+    }
+}
+
+struct Asked<K: Kind> {
+    args: K::Args,
+    shared: SharedArgs,
+}
+
+impl<K: Kind> Debug for Asked<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple(K::SIGNATURE.name).field(&self.args).field(&self.shared).finish()
+    }
+}
+
+impl<K: Kind> Invocation for Asked<K> {
+    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        answer(&self.shared, context, |dump| self.answer(dump))
+    }
+
+    fn args(&self) -> &dyn Any {
+        &self.args
+    }
+
+    fn answer(&self, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        K::answer(&self.args, dump)
+    }
+
+    fn shared(&self) -> Option<&SharedArgs> {
+        Some(&self.shared)
+    }
+}
+
+/// The commands, the kinds of `.dump` and the further topics of the help.
+pub struct Registry {
+    /// In the order of the help.
+    pub commands: &'static [&'static dyn AnyCommand],
+    /// In the order of the help.
+    pub kinds: &'static [&'static dyn AnyKind],
+    pub topics: &'static [TopicSpec],
+}
+
+impl Registry {
+    /// The command of this name, in any case.
+    pub fn command(&self, name: &str) -> Option<&'static dyn AnyCommand> {
+        self.commands.iter().find(|command| command.is_named(name)).copied()
+    }
+
+    /// The kind of `.dump` of this name, in any case.
+    pub fn kind(&self, name: &str) -> Option<&'static dyn AnyKind> {
+        self.kinds.iter().find(|kind| kind.name().eq_ignore_ascii_case(name)).copied()
+    }
+
+    /// The further topic of this name, in any case.
+    pub fn topic(&self, name: &str) -> Option<&'static TopicSpec> {
+        self.topics.iter().find(|topic| topic.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Reads one line. An empty line and a comment (`#` in front) are no command.
+    ///
+    /// # Errors
+    /// Names what is wrong and what to type instead.
+    pub fn parse(&'static self, line: &str) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(None);
+        }
+        self.parse_tokens(line, &split(line))
+    }
+
+    /// Reads words that a shell has cut: they may hold spaces and quotes.
+    ///
+    /// # Errors
+    /// As [`Registry::parse`].
+    pub fn parse_words(
+        &'static self,
+        words: &[String],
+    ) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+        let (line, tokens) = join(words);
+        self.parse_tokens(&line, &tokens)
+    }
+
+    fn parse_tokens(
+        &'static self,
+        line: &str,
+        tokens: &[Token],
+    ) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+        let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
+        let Some(command) = self.command(&first.text) else {
+            return Err(self.unknown_command(&first.text));
+        };
+        command.parse(&Entered { line, name: &first.text, tokens: rest, registry: self }).map(Some)
+    }
+
+    fn unknown_command(&self, name: &str) -> ParseError {
+        let names = self.commands.iter().flat_map(|command| command.signature().names).copied();
+        let hint = match suggest::nearest(name, names) {
+            Some(nearest) => suggest::did_you_mean(nearest),
+            None if self.kind(name).is_some() => format!(", did you mean .dump {name}?"),
+            None => "; .help lists them".to_owned(),
+        };
+        ParseError::UnknownCommand { name: name.to_owned(), hint }
+    }
+}
+
+impl<'a> Entered<'a> {
+    pub(super) fn texts(&self) -> Vec<String> {
+        self.tokens.iter().map(|token| token.text.clone()).collect()
+    }
+
+    /// # Errors
+    /// When there is any argument.
+    pub(super) fn takes_nothing(&self) -> Result<(), ParseError> {
+        self.at_most("no argument").map(|[]| ())
+    }
+
+    /// The arguments, of which there are `N` at most.
+    pub(super) fn at_most<const N: usize>(
+        &self,
+        takes: &'static str,
+    ) -> Result<[Option<&'a Token>; N], ParseError> {
+        match self.tokens.get(N) {
+            Some(word) => Err(self.too_many(takes, word)),
+            None => Ok(std::array::from_fn(|index| self.tokens.get(index))),
+        }
+    }
+
+    /// The one word between the options, if there is any.
+    pub(super) fn at_most_one(
+        &self,
+        words: &[&Token],
+        takes: &'static str,
+    ) -> Result<Option<String>, ParseError> {
+        match words {
+            [] => Ok(None),
+            [word] => Ok(Some(word.text.clone())),
+            [_, second, ..] => Err(self.too_many(takes, second)),
+        }
+    }
+
+    pub(super) fn missing(&self, what: &'static str) -> ParseError {
+        ParseError::MissingArgument { command: self.name.to_owned(), what }
+    }
+
+    pub(super) fn too_many(&self, takes: &'static str, word: &Token) -> ParseError {
+        let (command, word) = (self.name.to_owned(), word.text.clone());
+        ParseError::TooManyArguments { command, takes, word }
+    }
+
+    /// What an argument stands for.
+    pub(super) fn value<T>(
+        &self,
+        argument: &Token,
+        parse: impl Fn(&str) -> Result<T, ValueError>,
+    ) -> Result<T, ParseError> {
+        let help = |command: &dyn AnyCommand| {
+            format!("{}  {}", command.usage(), command.signature().summary)
+        };
+        parse(&argument.text).map_err(|source| ParseError::BadValue {
+            option: self.name.to_owned(),
+            help: self.registry.command(self.name).map_or_else(String::new, help),
+            source,
+        })
+    }
+}

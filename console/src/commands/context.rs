@@ -1,0 +1,114 @@
+//! What commands and kinds of `.dump` run with.
+
+use std::io::Write;
+
+use super::{error::CommandError, shared::watched_symbols::WatchedSymbols};
+use crate::{
+    cancel::Cancel,
+    filter::Filter,
+    query::{Source, SymbolReports},
+    render::{OutputOptions, Table},
+    settings::{Display, DisplayArgs},
+    terminal::{Messages, Screen},
+    trace::{LoadedTrace, Session, choose},
+};
+
+/// What follows a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The next command.
+    Continue,
+    /// The end.
+    Quit,
+}
+
+/// What a command works on.
+pub struct Context<'a, 'm> {
+    pub session: &'a mut Session,
+    pub cancel: &'a Cancel,
+    /// Width and colours of standard output.
+    pub screen: Screen,
+    /// Results, and nothing else.
+    pub out: &'a mut dyn Write,
+    pub messages: &'a mut Messages<'m>,
+    /// What follows the command.
+    pub flow: Flow,
+}
+
+/// The options that every kind of `.dump` has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SharedArgs {
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub files: Vec<Filter>,
+    /// How the answer is written, and where.
+    pub output: OutputOptions,
+    /// The command line as typed, without spaces at its ends.
+    pub text: String,
+}
+
+/// What a kind of `.dump` works on.
+pub struct DumpContext<'a, 'm> {
+    /// The loaded traces that are asked.
+    pub sources: &'a [Source<'a>],
+    pub shared: &'a SharedArgs,
+    /// Where names of functions come from.
+    pub names: &'a dyn SymbolReports,
+    pub cancel: &'a Cancel,
+    pub session: &'a Session,
+    pub screen: Screen,
+    pub out: &'a mut dyn Write,
+    pub messages: &'a mut Messages<'m>,
+}
+
+impl DumpContext<'_, '_> {
+    /// How an answer is printed that has no display options of its own.
+    pub(super) fn display(&self) -> Display {
+        self.display_as(&DisplayArgs::default())
+    }
+
+    /// How an answer with these options is printed.
+    pub(super) fn display_as(&self, args: &DisplayArgs) -> Display {
+        self.shared.output.display(self.session.settings.display(args, self.screen))
+    }
+
+    /// Writes an answer as the options say.
+    ///
+    /// # Errors
+    /// When the output or file cannot be written, or a column is not there.
+    pub(super) fn write(&mut self, table: Table<'_>) -> Result<(), CommandError> {
+        table.write(&self.shared.output, &self.display(), self.cancel, self.out)?;
+        Ok(())
+    }
+}
+
+/// Asks the traces that `-fd` chooses, then says what is missing for names of functions.
+///
+/// # Errors
+/// When nothing is loaded or left, or `ask` fails.
+pub(super) fn answer(
+    shared: &SharedArgs,
+    context: &mut Context<'_, '_>,
+    ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let Context { session, cancel, screen, out, messages, .. } = context;
+    let wanted = choose(session.files(), &shared.files, messages)?;
+    let source = |(index, file)| {
+        let LoadedTrace { path, trace, frames, .. }: &LoadedTrace = file;
+        Source { path, index, trace, frames }
+    };
+    let sources: Vec<Source<'_>> = wanted.into_iter().map(source).collect();
+    messages.wait("searching");
+    let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
+    ask(&mut DumpContext {
+        sources: &sources,
+        shared,
+        names: &names,
+        cancel,
+        session,
+        screen: *screen,
+        out: &mut **out,
+        messages,
+    })?;
+    session.warn_of_missing_symbols(messages);
+    Ok(())
+}

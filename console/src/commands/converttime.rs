@@ -1,0 +1,231 @@
+//! `.converttime`: from a point in time to seconds since session start, and back.
+
+use handlescope_model::tables::TraceInfo;
+use jiff::{
+    Timestamp,
+    civil::{Date, DateTime, Time},
+    tz::Offset,
+};
+
+use super::{
+    Command, CommandError, Context, Entered, Signature,
+    shared::{
+        files::{TakesFiles, files_option},
+        groups,
+    },
+};
+use crate::{
+    filter::Filter,
+    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, parse},
+    query::trace_info,
+    render::time::{Clock, Seconds},
+    terminal::Clean,
+    trace::choose,
+    values::{SecondsRange, TimeDigits, TimeFormat},
+};
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ConvertTimeArgs {
+    /// `-time`: a point in time, or seconds since session start.
+    pub(crate) time: Option<String>,
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub(crate) files: Vec<Filter>,
+}
+
+impl TakesFiles for ConvertTimeArgs {
+    fn files(&mut self) -> &mut Vec<Filter> {
+        &mut self.files
+    }
+}
+
+pub(crate) struct ConvertTime;
+
+impl Command for ConvertTime {
+    type Args = ConvertTimeArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".converttime"],
+        group: groups::QUERIES,
+        usage: "-time TIME",
+        arguments: Arguments::Options,
+        summary: "seconds since session start of a point in time, or the other way round",
+        details: "For each loaded trace. Seconds become date and time of the recording machine.",
+        examples: &[
+            ".converttime -time 13.123s",
+            ".converttime -time 12:46:37.775",
+            ".converttime -time 2024-05-10T10:46:37Z",
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<ConvertTimeArgs>] = &[OptionGroup {
+        title: "Options",
+        options: &[
+            Opt {
+                doc: Doc {
+                    names: &["-time"],
+                    help: "2024-05-10 12:46:37.5, 12:46:37, an ISO time, or seconds: 13.123s",
+                    details: "Without a zone, a time is one of the recording machine. A time without a \
+                          date that lies outside of the recording is tried as UTC, too.",
+                    example: "-time 13.123s",
+                },
+                take: Take::Text("TIME", 2, |args| &mut args.time),
+            },
+            files_option(),
+        ],
+    }];
+
+    fn parse(entered: &Entered<'_>) -> Result<ConvertTimeArgs, ParseError> {
+        let args = parse::options(entered.name, entered.tokens, Self::OPTIONS)?;
+        match &args {
+            ConvertTimeArgs { time: None, .. } => {
+                Err(entered.missing("-time and a point in time, or seconds since session start"))
+            }
+            _ => Ok(args),
+        }
+    }
+
+    /// Prints the other form of the time, for every loaded trace.
+    fn run(args: ConvertTimeArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Context { session, out, messages, .. } = context;
+        let text = args.time.as_deref().unwrap_or_default();
+        let not_a_time = || CommandError::NoTime { text: text.to_owned() };
+        let time = When::parse(text).ok_or_else(not_a_time)?;
+        for (_, file) in choose(session.files(), &args.files, messages)? {
+            let info = trace_info(&file.trace)?;
+            let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+            let digits = TimeDigits::MOST;
+            let name = Clean(&name);
+            match time {
+                When::SinceStart(ns) => {
+                    let clock = Clock::new(&info, TimeFormat::Local, digits);
+                    writeln!(out, "{} for file {name}", clock.at(ns))?;
+                }
+                _ => {
+                    let ns = since_start(time, &info).ok_or_else(not_a_time)?;
+                    let seconds = Seconds { ns, digits };
+                    writeln!(out, "{seconds} seconds since session start for file {name}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A point in time as typed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum When {
+    /// Nanoseconds since session start.
+    SinceStart(i64),
+    /// A date and time with its zone.
+    Instant(Timestamp),
+    /// A date and time on the clock of the recording machine.
+    Local(DateTime),
+    /// A time on the clock of the recording machine, or else in UTC.
+    TimeOfDay(Time),
+}
+
+impl When {
+    fn parse(text: &str) -> Option<When> {
+        if let Ok(seconds) = SecondsRange::parse(text, None) {
+            return Some(When::SinceStart(*seconds.nanoseconds().start()));
+        }
+        if let Ok(instant) = text.parse() {
+            return Some(When::Instant(instant));
+        }
+        if text.contains('-') {
+            return text.parse().ok().map(When::Local);
+        }
+        text.contains(':').then(|| text.parse().ok().map(When::TimeOfDay)).flatten()
+    }
+}
+
+/// Nanoseconds from session start; `None` outside of the calendar.
+fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
+    let zone = Offset::from_seconds(info.utc_offset_minutes.checked_mul(60)?).ok()?;
+    let start = instant(info.session_start_filetime)?;
+    let from_start = |at: Timestamp| i64::try_from(at.as_nanosecond() - start.as_nanosecond()).ok();
+    match time {
+        When::SinceStart(ns) => Some(ns),
+        When::Instant(at) => from_start(at),
+        When::Local(at) => from_start(zone.to_timestamp(at).ok()?),
+        When::TimeOfDay(time) => {
+            let end = info.session_end_filetime.and_then(instant).unwrap_or(Timestamp::MAX);
+            // The recording may run past midnight.
+            let days = |zone: Offset| {
+                let today: Date = zone.to_datetime(start).date();
+                [Some(today), today.tomorrow().ok()]
+                    .into_iter()
+                    .flatten()
+                    .map(move |day| zone.to_timestamp(day.to_datetime(time)).ok())
+            };
+            let mut candidates = days(zone).chain(days(Offset::UTC)).flatten();
+            let inside = candidates.clone().find(|at| start <= *at && *at <= end);
+            from_start(inside.or_else(|| candidates.next())?)
+        }
+    }
+}
+
+/// The instant of a FILETIME.
+fn instant(filetime: i64) -> Option<Timestamp> {
+    let ticks = filetime.checked_sub(Clock::UNIX_EPOCH)?;
+    Timestamp::from_nanosecond(i128::from(ticks) * 100).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From 10:46:34 to 10:47:34 UTC, which is 12:46:34 where it was recorded.
+    fn info() -> TraceInfo {
+        TraceInfo {
+            session_start_filetime: 133_598_115_940_000_000,
+            session_end_filetime: Some(133_598_116_540_000_000),
+            utc_offset_minutes: 120,
+            ..TraceInfo::default()
+        }
+    }
+
+    fn converted(text: &str) -> Option<i64> {
+        since_start(When::parse(text)?, &info())
+    }
+
+    #[test]
+    fn every_way_to_write_a_time_is_understood() {
+        const EXPECTED: Option<i64> = Some(3_775_000_000);
+        for text in [
+            "2024-05-10 12:46:37.775",
+            "2024-05-10T12:46:37.775",
+            "2024-05-10T10:46:37.775Z",
+            "2024-05-10T12:46:37.7750000+02:00",
+            "12:46:37.775",
+            "10:46:37.775", // not in the recording, but as UTC
+            "3.775",
+            "3.775s",
+            "3775ms",
+        ] {
+            assert_eq!(converted(text), EXPECTED, "{text}");
+        }
+        assert_eq!(converted("2024-05-10 12:46:33"), Some(-1_000_000_000));
+        assert_eq!(
+            converted("13:00:00"),
+            Some(806_000_000_000),
+            "outside: the recording machine's"
+        );
+    }
+
+    #[test]
+    fn a_recording_past_midnight_has_times_of_two_days() {
+        let late = TraceInfo {
+            session_start_filetime: 133_598_115_940_000_000 + 11 * 36_000_000_000, // 23:46:34
+            session_end_filetime: Some(133_598_115_940_000_000 + 13 * 36_000_000_000),
+            ..info()
+        };
+        let at = |text: &str| since_start(When::parse(text).expect(text), &late);
+        assert_eq!(at("00:46:34"), Some(3_600_000_000_000));
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for text in ["", "soon", "12:99", "2024-13-01 00:00:00", "10MB", "1 2", "5.5.5"] {
+            assert_eq!(When::parse(text), None, "{text}");
+        }
+    }
+}

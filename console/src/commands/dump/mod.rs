@@ -1,0 +1,74 @@
+//! `.dump`: finds the kind, which may stand anywhere between its options.
+
+pub(crate) mod module;
+pub(crate) mod object_ref;
+pub(crate) mod process;
+pub(crate) mod stack;
+pub(crate) mod stats;
+pub(crate) mod symbols;
+pub(crate) mod version;
+mod words;
+
+pub(crate) use self::words::DumpWords;
+
+use super::{AnyCommand, Entered, Invocation, Registry, Signature, shared::groups};
+use crate::{
+    grammar::{Arguments, GroupView, ParseError},
+    suggest,
+};
+
+pub(crate) struct Dump;
+
+static SIGNATURE: Signature = Signature {
+    names: &[".dump"],
+    group: groups::QUERIES,
+    usage: "KIND [OPTION…]",
+    arguments: Arguments::Kind,
+    summary: "print what the loaded traces know",
+    details: "KIND says what to print; each kind has its own options, see .help KIND. Names of \
+                  kinds and options may be written in any case.",
+    examples: &[".dump ObjectRef -Leak -ShowStack", ".dump Process"],
+};
+
+impl AnyCommand for Dump {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        Vec::new()
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+        let Entered { tokens, registry, .. } = *entered;
+        let words = DumpWords::of(tokens, registry);
+        let command = entered.name.to_owned();
+        let Some(word) = words.word else {
+            swallowed_kind(entered)?;
+            return Err(ParseError::MissingKind { command, kinds: kinds(registry) });
+        };
+        let Some(kind) = words.kind else {
+            let names = registry.kinds.iter().map(|kind| kind.name());
+            return Err(ParseError::UnknownKind {
+                command,
+                kind: word.text.clone(),
+                kinds: kinds(registry),
+                hint: suggest::nearest(&word.text, names)
+                    .map_or_else(String::new, suggest::did_you_mean),
+            });
+        };
+        kind.parse(&Entered { tokens: &words.others, ..*entered })
+    }
+}
+
+/// In `-MinMaxTime 1 ObjectRef` the kind is taken for the maximum; then the option's error explains
+/// more than the missing kind.
+fn swallowed_kind(entered: &Entered<'_>) -> Result<(), ParseError> {
+    let kind = entered.tokens.iter().find_map(|token| entered.registry.kind(&token.text));
+    kind.map_or(Ok(()), |kind| kind.parse(entered).map(drop))
+}
+
+/// The names of all kinds.
+fn kinds(registry: &Registry) -> String {
+    registry.kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+}

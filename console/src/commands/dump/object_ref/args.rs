@@ -1,0 +1,61 @@
+//! `.dump ObjectRef` as entered.
+
+use crate::{
+    commands::{
+        SharedArgs,
+        shared::{notes::TakesNotes, stack_display::ShowsStacks},
+    },
+    query::ObjectCriteria,
+    render::{ObjectRefStyle, OutputOptions},
+    settings::{DisplayArgs, StackDisplayArgs},
+    values::CsvTarget,
+};
+
+/// What was typed behind `.dump ObjectRef`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ObjectRefArgs {
+    pub(crate) criteria: ObjectCriteria,
+    /// How it is printed.
+    pub(crate) display: DisplayArgs,
+    /// `-csv`, with ETWAnalyzer's columns.
+    pub(crate) csv: Option<CsvTarget>,
+    /// `-NoCSVSeparator`: no `sep = ;` line in front.
+    pub(crate) no_csv_separator: bool,
+    /// `-NoCmdLine`: an empty command line column in the CSV file.
+    pub(crate) no_command_line: bool,
+    /// Options that were accepted without effect, each with the reason.
+    pub(crate) notes: Vec<&'static str>,
+}
+
+impl ObjectRefArgs {
+    /// How the answer is written, and where.
+    pub(crate) fn output(&self, shared: &SharedArgs) -> OutputOptions {
+        OutputOptions { csv: self.csv.clone(), ..shared.output.clone() }
+    }
+
+    /// How the answer to these criteria is written.
+    pub(crate) fn style<'a>(
+        &self,
+        criteria: &'a ObjectCriteria,
+        text: &'a str,
+    ) -> ObjectRefStyle<'a> {
+        ObjectRefStyle {
+            criteria,
+            text,
+            no_csv_separator: self.no_csv_separator,
+            no_command_line: self.no_command_line,
+        }
+    }
+}
+
+impl ShowsStacks for ObjectRefArgs {
+    fn stacks(&mut self) -> &mut StackDisplayArgs {
+        &mut self.criteria.stacks
+    }
+}
+
+impl TakesNotes for ObjectRefArgs {
+    fn notes(&mut self) -> &mut Vec<&'static str> {
+        &mut self.notes
+    }
+}

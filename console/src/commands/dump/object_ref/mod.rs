@@ -1,0 +1,119 @@
+//! `.dump ObjectRef`. Its options have one file per purpose.
+
+mod args;
+mod display;
+mod etw_analyzer;
+mod objects;
+mod output;
+mod shares;
+mod stacks;
+
+pub(crate) use self::args::ObjectRefArgs;
+
+use crate::{
+    commands::{
+        CommandError, DumpContext, Kind, KindSignature, SharedArgs,
+        shared::{groups, notes::write_notes, options::check_output},
+    },
+    grammar::{Example, OptionGroup, ParseError},
+    query::{self, ObjectCriteria, ShowTotal},
+    render::{self, Format},
+};
+
+pub(crate) struct ObjectRef;
+
+impl Kind for ObjectRef {
+    type Args = ObjectRefArgs;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "ObjectRef",
+        summary: "kernel objects with their handles, references, mappings and stacks",
+        details: "Prints every object that passes all filters, with its events, and a line of \
+                  totals. An object's id is the same in every query.",
+        examples: EXAMPLES,
+    };
+    const OPTIONS: &'static [OptionGroup<ObjectRefArgs>] = OPTIONS;
+
+    /// Files of events hold nothing but them, and the totals have an order of their own.
+    fn check(args: &ObjectRefArgs, shared: &SharedArgs) -> Result<(), ParseError> {
+        let output = args.output(shared);
+        check_output(&output)?;
+        if matches!(args.criteria.show_total, None | Some(ShowTotal::None)) {
+            return Ok(());
+        }
+        let option = match output.format() {
+            _ if output.sort_by.is_some() => "-SortBy",
+            Format::Csv => "-csv",
+            Format::NdJson => "-ndjson",
+            Format::Parquet => "-parquet",
+            Format::Text | Format::Json(_) => return Ok(()),
+        };
+        let reason = match option {
+            "-SortBy" => "it orders objects, not totals",
+            "-csv" => "the file holds events, not totals; for totals leave out -csv",
+            _ => "that format has events, not totals",
+        };
+        Err(ParseError::Conflict { option, other: "-ShowTotal", reason })
+    }
+
+    fn answer(args: &ObjectRefArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        write_notes(&args.notes, dump.messages);
+        let output = args.output(dump.shared);
+        let criteria = ObjectCriteria {
+            plain_process_names: args.display.plain_process_names,
+            for_programs: matches!(output.format(), Format::Json(_)),
+            ..args.criteria.clone()
+        };
+        let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
+        let display = output.display(dump.display_as(&args.display));
+        let style = args.style(&criteria, &dump.shared.text);
+        Ok(render::object_ref(answer, &style, &output, &display, dump.cancel, dump.out)?)
+    }
+}
+
+/// All options, under the headings of the help.
+static OPTIONS: &[OptionGroup<ObjectRefArgs>] = &[
+    OptionGroup { title: "Find what leaks", options: objects::LEAKS },
+    OptionGroup { title: "Choose objects and events", options: objects::CHOICE },
+    OptionGroup { title: "Find out who did it: stacks", options: stacks::STACKS },
+    OptionGroup { title: "Find what processes or threads share", options: shares::SHARED },
+    OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS },
+    OptionGroup { title: "Count", options: output::TOTALS },
+    OptionGroup { title: groups::DISPLAY, options: display::DISPLAY },
+    OptionGroup { title: groups::SCRIPTS, options: output::SCRIPTS },
+    OptionGroup {
+        title: "Known from ETWAnalyzer, without effect",
+        options: etw_analyzer::WITHOUT_EFFECT,
+    },
+];
+
+/// From the question to the command line.
+static EXAMPLES: &[Example] = &[
+    Example {
+        goal: "who holds the most handles",
+        line: ".dump ObjectRef -ShowTotal Process -TopN 5",
+    },
+    Example {
+        goal: "leaked handles, and who opened them",
+        line: ".dump ObjectRef -pn leaky -Leak -ss",
+    },
+    Example {
+        goal: "one type, some names",
+        line: ".dump ObjectRef -Type Event -ObjectName *Signal_4* -Leak",
+    },
+    Example {
+        goal: "what one function opened",
+        line: ".dump ObjectRef -CreateStack *Session::Connect*",
+    },
+    Example {
+        goal: "opened by two threads at once",
+        line: ".dump ObjectRef -pn leaky -Overlapped -ss",
+    },
+    Example {
+        goal: "never closed, but for threads",
+        line: ".dump ObjectRef -MinMaxDuration 9999 -Type !Thread",
+    },
+    Example {
+        goal: "the history of a handle value",
+        line: ".dump ObjectRef -pn leaky -Handle 0xC0",
+    },
+];

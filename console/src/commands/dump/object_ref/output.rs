@@ -1,0 +1,85 @@
+//! Options about totals and output.
+
+use super::args::ObjectRefArgs;
+use crate::{
+    grammar::{Choice, Doc, Opt, Take},
+    query::ShowTotal,
+};
+
+/// Tables instead of objects.
+pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
+    Opt {
+        doc: Doc {
+            names: &["-ShowTotal"],
+            help: "count handles open at the end: Total, Process, File or None",
+            details: "Counts the handles that the rundown at the end of the trace lists, of all \
+                      objects that pass the filters.",
+            example: "-ShowTotal Process",
+        },
+        take: Take::Choice(&[
+            Choice {
+                word: "Total",
+                help: "open handles by object type",
+                set: |args| args.criteria.show_total = Some(ShowTotal::Total),
+            },
+            Choice {
+                word: "Process",
+                help: "open handles by process",
+                set: |args| args.criteria.show_total = Some(ShowTotal::Process),
+            },
+            Choice {
+                word: "File",
+                help: "only the totals of each file",
+                set: |args| args.criteria.show_total = Some(ShowTotal::File),
+            },
+            Choice {
+                word: "None",
+                help: "list the objects, but no totals",
+                set: |args| args.criteria.show_total = Some(ShowTotal::None),
+            },
+        ]),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-TopN"],
+            help: "only the N largest rows of -ShowTotal, leaving out the SKIP largest",
+            details: "The largest row comes last.",
+            example: "-ShowTotal Total -TopN 5",
+        },
+        take: Take::Top(|args| &mut args.criteria.top),
+    },
+];
+
+/// Files and documents instead of text.
+pub(super) static SCRIPTS: &[Opt<ObjectRefArgs>] = &[
+    Opt {
+        doc: Doc {
+            names: &["-csv"],
+            help: "write the events to a CSV file instead of printing them",
+            details: "The columns are those of ETWAnalyzer, separated by semicolons; times are \
+                      nanoseconds since session start. With -ShowStack, the first event of a stack \
+                      has its text. An existing file is replaced when all is written. \
+                      Without FILE it is printed.",
+            example: "-Leak -ShowStack -csv Leaks.csv",
+        },
+        take: Take::MaybeFile(|args| &mut args.csv),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-NoCSVSeparator"],
+            help: "no line `sep = ;` in front of the CSV file",
+            details: "That line is for Excel; other programs take it for data.",
+            example: "-csv Leaks.csv -NoCSVSeparator",
+        },
+        take: Take::Switch(|args| &mut args.no_csv_separator),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-NoCmdLine"],
+            help: "leave the command line column of the CSV file empty",
+            details: "Command lines may be long and may hold secrets.",
+            example: "-csv Leaks.csv -NoCmdLine",
+        },
+        take: Take::Switch(|args| &mut args.no_command_line),
+    },
+];

@@ -1,0 +1,111 @@
+//! `.dump Stack`
+
+use crate::{
+    commands::{
+        CommandError, DumpContext, Kind, KindSignature,
+        shared::{
+            groups,
+            stack_display::{
+                ShowsStacks, show_address_option, show_line_option, show_stack_option,
+            },
+        },
+    },
+    grammar::{Doc, Example, Opt, OptionGroup, Take, Texts},
+    query::{self, StackCriteria},
+    render::{self, Format, OutputOptions},
+    settings::StackDisplayArgs,
+};
+
+pub(crate) struct Stack;
+
+impl Kind for Stack {
+    type Args = StackCriteria;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Stack",
+        summary: "call stacks by how often they were recorded",
+        details: "The most frequent stacks first, each process by itself. They are those of handle \
+                  events, unless the trace was extracted with -stacks all: then those of every \
+                  event, CPU samples too.",
+        examples: EXAMPLES,
+    };
+    const OPTIONS: &'static [OptionGroup<StackCriteria>] = OPTIONS;
+
+    fn answer(args: &StackCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let output = &dump.shared.output;
+        let for_programs = output.format() != Format::Text;
+        // Names are looked up only for the stacks that are shown, if the order tells which.
+        let (top, rest) = match output.sort_by {
+            None => (output.top, None),
+            Some(_) => (None, output.top),
+        };
+        let criteria = StackCriteria { for_programs, top, ..args.clone() };
+        let answers = query::call_stacks(dump.sources, &criteria, dump.names, dump.cancel)?;
+        // The text says so itself.
+        if for_programs && answers.iter().any(|answer| !answer.has_every_stack) {
+            dump.messages.note(
+                "note: these are stacks of handle events; for those of every event extract with \
+                 -stacks all",
+            );
+        }
+        let (output, display) = (OutputOptions { top: rest, ..output.clone() }, dump.display());
+        let table = render::call_stacks(&answers, args.stacks, output.format(), &display)?;
+        table.write(&output, &display, dump.cancel, dump.out)?;
+        Ok(())
+    }
+}
+
+impl ShowsStacks for StackCriteria {
+    fn stacks(&mut self) -> &mut StackDisplayArgs {
+        &mut self.stacks
+    }
+}
+
+/// From the question to the command line.
+static EXAMPLES: &[Example] = &[
+    Example { goal: "the most frequent stacks", line: ".dump Stack -TopN 10" },
+    Example {
+        goal: "what one program was doing",
+        line: ".dump Stack -pn leaky -TopN 3 -ShowStack",
+    },
+    Example { goal: "through one function", line: ".dump Stack -StackFilter *CreateEvent*" },
+];
+
+/// All options, under the headings of the help.
+static OPTIONS: &[OptionGroup<StackCriteria>] = &[
+    OptionGroup { title: "Which stacks", options: WHICH },
+    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+];
+
+static WHICH: &[Opt<StackCriteria>] = &[
+    Opt {
+        doc: Doc {
+            names: &["-pn", "-ProcessName"],
+            help: "stacks of processes of this name or pid",
+            details: "The name may go without .exe; a number is a pid; ! in front excludes.",
+            example: "-pn leaky;!4",
+        },
+        take: Take::Processes(|args| &mut args.process),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-sf", "-StackFilter"],
+            help: "stacks with a matching frame",
+            details: "A filter is compared with each line module!function of the stack; an exclusion \
+                      must match no line.",
+            example: "-StackFilter *Session::Connect*",
+        },
+        take: Take::Filter(Texts::Frames, |args| &mut args.stack_filter),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-MinMaxTime"],
+            help: "stacks of events in this time since session start",
+            details: "In seconds; units as in 10ms work.",
+            example: "-MinMaxTime 0 1.5s",
+        },
+        take: Take::Seconds(|args| &mut args.time),
+    },
+];
+
+static DISPLAY: &[Opt<StackCriteria>] =
+    &[show_stack_option(), show_address_option(), show_line_option()];

@@ -1,0 +1,38 @@
+//! `.dump Symbols`
+
+use crate::{
+    commands::{CommandError, DumpContext, Kind, KindSignature, shared::modules::DLL},
+    grammar::{Example, Opt, OptionGroup, Take, Texts},
+    query::{self, SymbolsCriteria},
+    render,
+};
+
+pub(crate) struct Symbols;
+
+impl Kind for Symbols {
+    type Args = SymbolsCriteria;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Symbols",
+        summary: "what became of the search for the symbols of each module, and why",
+        details: "Looks for the names of all frames of the trace, and lists the modules that they \
+                  lie in: how many distinct frames, how many with a name, the PDB that the trace \
+                  asks for, and where it was found or why not. What misses most comes first. \
+                  Nothing is downloaded unless a server is named; see .sympath.",
+        examples: &[
+            Example { goal: "what is missing?", line: ".dump Symbols" },
+            Example { goal: "one module", line: ".dump Symbols -Dll leaky.exe" },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<SymbolsCriteria>] = &[OptionGroup {
+        title: "Which modules",
+        options: &[Opt { doc: DLL, take: Take::Filter(Texts::Other, |args| &mut args.name) }],
+    }];
+
+    fn answer(args: &SymbolsCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let answers = query::symbols(dump.sources, args, dump.names, dump.cancel)?;
+        dump.write(render::symbols(&answers)?)?;
+        // The answer has said so.
+        dump.session.skip_missing_symbols();
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! `.dump Version`
+
+use crate::{
+    commands::{CommandError, DumpContext, Kind, KindSignature, shared::modules::MODULES},
+    grammar::{Example, OptionGroup},
+    query::{self, ModuleCriteria},
+    render,
+};
+
+pub(crate) struct Version;
+
+impl Kind for Version {
+    type Args = ModuleCriteria;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Version",
+        summary: "modules with version, product and description, by the processes that loaded them",
+        details: "Modules that the same processes loaded stand together, under the names of these.",
+        examples: &[
+            Example { goal: "All modules", line: ".dump Version" },
+            Example { goal: "One module", line: ".dump Version -Dll leaky.exe" },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
+
+    fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let answers = query::modules(dump.sources, args, dump.cancel)?;
+        dump.write(render::versions(&answers, &dump.display())?)
+    }
+}

@@ -1,0 +1,203 @@
+//! What can go wrong with a command.
+
+use std::{io, path::PathBuf};
+
+use handlescope_extract::{SaveError, symbols::SymbolSourcesError};
+use handlescope_model::ArchiveError;
+use thiserror::Error;
+
+use crate::{
+    cancel::Cancelled,
+    grammar::ParseError,
+    paths::ExpandError,
+    query::QueryError,
+    render::OutputError,
+    sql::SqlError,
+    trace::{LoadError, NoFile},
+};
+
+/// A command that could not be carried out.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The line means nothing.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// No loaded trace is asked.
+    #[error(transparent)]
+    NoFile(#[from] NoFile),
+    /// Files that could not be loaded.
+    #[error("{}", lines(.errors))]
+    Load {
+        /// What happened to each of them.
+        errors: Vec<LoadError>,
+    },
+    /// Something about symbols that makes no symbol path.
+    #[error(transparent)]
+    Symbols(#[from] SymbolSourcesError),
+    /// An archive that cannot be read.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// A query of `.sql` that has no answer.
+    #[error(transparent)]
+    Sql(SqlError),
+    /// The user pressed Ctrl-C.
+    #[error("cancelled")]
+    Cancelled,
+    /// `.unload` of something that is not loaded.
+    #[error("'{name}' is not loaded; .list shows what is")]
+    NotLoaded {
+        /// What was to be unloaded.
+        name: String,
+    },
+    /// `.converttime` of something that is not a time.
+    #[error(
+        "'{text}' is not a valid time; write 2024-05-10 12:46:37.5, 12:46:37, an ISO time, or \
+         seconds like 13.123s"
+    )]
+    NoTime {
+        /// What was typed.
+        text: String,
+    },
+    /// Traces that could not be extracted; each was told by itself.
+    #[error("{failed} of {files} traces could not be extracted")]
+    NotExtracted {
+        /// How many failed.
+        failed: usize,
+        /// Of how many.
+        files: usize,
+    },
+    /// A folder that cannot become the current one.
+    #[error("{}: cannot change to this folder: {source}", .folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A folder that cannot be listed.
+    #[error(transparent)]
+    List(#[from] ExpandError),
+    /// The terminal cannot be used for typing.
+    #[error("cannot read from the terminal: {source}; use -c COMMAND, or pipe commands in")]
+    Terminal {
+        /// Why.
+        source: io::Error,
+    },
+    /// An answer that cannot be written.
+    #[error(transparent)]
+    Answer(OutputError),
+    /// A file of `.export` cannot be written.
+    #[error("{}: cannot be written: {source}; choose another folder behind .export", .path.display())]
+    Export {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// `.save` that would have to write several traces into one archive.
+    #[error("{files} traces are loaded and an archive holds one; choose it with -fd")]
+    SaveSeveral {
+        /// How many.
+        files: usize,
+    },
+    /// `.save` to a name that no archive has.
+    #[error("{}: an archive is found by its name; write one that ends with .json7z", .path.display())]
+    SaveName {
+        /// The name.
+        path: PathBuf,
+    },
+    /// `.save` over a file that this program has not made.
+    #[error(
+        "{}: is another program's file, or a damaged one, and is not overwritten; choose another name \
+         or delete it",
+        .path.display()
+    )]
+    SaveForeign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// `.save` into a folder that takes no file.
+    #[error("{}: cannot be written: {source}; choose another folder", .path.display())]
+    SavePlace {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// An archive that cannot be written.
+    #[error(transparent)]
+    Save {
+        /// Why.
+        source: SaveError,
+    },
+    /// A command that panicked. The session goes on.
+    #[error("this is a bug of handlescope, please report it with the command line: {message}")]
+    Panicked {
+        /// What the panic said, and where.
+        message: String,
+    },
+    /// The output cannot be written.
+    #[error("cannot write the output: {source}")]
+    Output {
+        /// Why.
+        #[from]
+        source: io::Error,
+    },
+}
+
+impl From<Cancelled> for CommandError {
+    fn from(Cancelled: Cancelled) -> CommandError {
+        CommandError::Cancelled
+    }
+}
+
+impl From<QueryError> for CommandError {
+    fn from(error: QueryError) -> CommandError {
+        match error {
+            QueryError::Archive(error) => error.into(),
+            QueryError::Cancelled(cancelled) => cancelled.into(),
+        }
+    }
+}
+
+impl From<OutputError> for CommandError {
+    fn from(error: OutputError) -> CommandError {
+        match error {
+            OutputError::Output(source) => source.into(),
+            OutputError::Cancelled(cancelled) => cancelled.into(),
+            error => CommandError::Answer(error),
+        }
+    }
+}
+
+impl From<SqlError> for CommandError {
+    fn from(error: SqlError) -> CommandError {
+        match error {
+            SqlError::Archive(error) => error.into(),
+            SqlError::Cancelled(cancelled) => cancelled.into(),
+            error @ SqlError::Query { .. } => CommandError::Sql(error),
+        }
+    }
+}
+
+impl From<SaveError> for CommandError {
+    fn from(error: SaveError) -> CommandError {
+        match error {
+            SaveError::Cancelled(_) => CommandError::Cancelled,
+            SaveError::Archive(error) => error.into(),
+            error => CommandError::Save { source: error },
+        }
+    }
+}
+
+impl CommandError {
+    /// Whether the reader of the output has gone, which is no failure.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, CommandError::Output { source } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+fn lines(errors: &[LoadError]) -> String {
+    errors.iter().map(LoadError::to_string).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,194 @@
+//! `.export`: the tables of the loaded traces as files that other programs read.
+
+use std::{
+    collections::HashSet,
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use handlescope_model::{Table, Trace, write_parquet};
+use indicatif::HumanCount;
+use polars::prelude::DataFrame;
+
+use super::{
+    Command, CommandError, Context, Entered, Signature,
+    shared::{
+        files::{TakesFiles, files_option},
+        groups,
+    },
+};
+use crate::{
+    cancel::Cancel,
+    filter::Filter,
+    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, parse},
+    paths::{with_home, write_whole},
+    render::{Format, write_frame},
+    terminal::Clean,
+    trace::{LoadedTrace, choose},
+    values::ExportFormat,
+};
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ExportArgs {
+    /// The folder for the files.
+    pub(crate) folder: PathBuf,
+    /// `-parquet`
+    pub(crate) parquet: bool,
+    /// `-csv`
+    pub(crate) csv: bool,
+    /// `-ndjson`
+    pub(crate) ndjson: bool,
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub(crate) files: Vec<Filter>,
+}
+
+impl ExportArgs {
+    /// The formats that were asked for; Parquet when none was.
+    fn formats(&self) -> Vec<ExportFormat> {
+        let asked = [
+            (self.parquet, ExportFormat::Parquet),
+            (self.csv, ExportFormat::Csv),
+            (self.ndjson, ExportFormat::NdJson),
+        ];
+        let formats: Vec<_> = asked.into_iter().filter(|(is, _)| *is).map(|(_, f)| f).collect();
+        if formats.is_empty() { vec![ExportFormat::Parquet] } else { formats }
+    }
+}
+
+impl TakesFiles for ExportArgs {
+    fn files(&mut self) -> &mut Vec<Filter> {
+        &mut self.files
+    }
+}
+
+pub(crate) struct Export;
+
+impl Command for Export {
+    type Args = ExportArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".export"],
+        group: groups::QUERIES,
+        usage: "FOLDER",
+        arguments: Arguments::Folder,
+        summary: "write the tables of the loaded traces for other programs",
+        details: "One file for each table, for DuckDB, pandas, polars and the like: FOLDER/events.parquet \
+                  and so on, see .schema. Of several traces each has a folder of its own in FOLDER.",
+        examples: &[".export tables", ".export tables -csv -ndjson"],
+    };
+    const OPTIONS: &'static [OptionGroup<ExportArgs>] = &[OptionGroup {
+        title: "Options",
+        options: &[
+            Opt {
+                doc: Doc {
+                    names: &["-parquet"],
+                    help: "write Parquet files, as usual",
+                    details: "Only needed to have them beside others.",
+                    example: "tables -parquet",
+                },
+                take: Take::Switch(|args| &mut args.parquet),
+            },
+            Opt {
+                doc: Doc {
+                    names: &["-csv"],
+                    help: "write comma-separated values",
+                    details: "With a header; an unknown value is empty, a list is written as in JSON.",
+                    example: "tables -csv",
+                },
+                take: Take::Switch(|args| &mut args.csv),
+            },
+            Opt {
+                doc: Doc {
+                    names: &["-ndjson"],
+                    help: "write one JSON object a line",
+                    details: "64-bit integers are plain numbers, also beyond 2^53.",
+                    example: "tables -ndjson",
+                },
+                take: Take::Switch(|args| &mut args.ndjson),
+            },
+            files_option(),
+        ],
+    }];
+
+    fn parse(entered: &Entered<'_>) -> Result<ExportArgs, ParseError> {
+        let (args, words) = parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;
+        let folder = entered.at_most_one(&words, "one folder, in quotes if it has spaces")?;
+        let folder = folder.ok_or_else(|| entered.missing("a folder for the files"))?;
+        Ok(ExportArgs { folder: with_home(&folder), ..args })
+    }
+
+    /// Writes one file for each table and format; of several traces into a folder of its own for
+    /// each. A file appears under its name when it is complete.
+    fn run(args: ExportArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Context { session, cancel, out, messages, .. } = context;
+        let chosen = choose(session.files(), &args.files, messages)?;
+        messages.wait("exporting");
+        let mut taken = HashSet::new();
+        for (index, file) in &chosen {
+            let folder = match chosen.len() {
+                1 => args.folder.clone(),
+                _ => args.folder.join(unused_name(file, *index, &mut taken)),
+            };
+            fs::create_dir_all(&folder).map_err(|source| failed(&folder, source))?;
+            let rows = export_trace(&file.trace, &folder, &args, cancel)?;
+            let (tables, rows) = (Table::ALL.len(), HumanCount(rows));
+            let folder = folder.display().to_string();
+            writeln!(out, "{}: {tables} tables, {rows} rows", Clean(&folder))?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of a trace, with its number where another one has the name.
+fn unused_name(file: &LoadedTrace, index: usize, taken: &mut HashSet<String>) -> String {
+    let stem = file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    if taken.insert(stem.to_lowercase()) {
+        return stem;
+    }
+    let numbered = format!("{stem}-{index}");
+    taken.insert(numbered.to_lowercase());
+    numbered
+}
+
+/// Returns the number of rows of all tables.
+fn export_trace(
+    trace: &Trace,
+    folder: &Path,
+    args: &ExportArgs,
+    cancel: &Cancel,
+) -> Result<u64, CommandError> {
+    let mut rows = 0;
+    for table in Table::ALL {
+        cancel.check()?;
+        let frame = trace.frame(table)?;
+        rows += frame.height() as u64;
+        for format in args.formats() {
+            let path = folder.join(format!("{}.{}", table.name(), format.extension()));
+            write_whole(&path, |out| write_table(table, &frame, format, cancel, out)).map_err(
+                |source| match cancel.check() {
+                    Ok(()) => failed(&path, source),
+                    Err(cancelled) => cancelled.into(),
+                },
+            )?;
+        }
+    }
+    Ok(rows)
+}
+
+fn write_table(
+    table: Table,
+    frame: &DataFrame,
+    format: ExportFormat,
+    cancel: &Cancel,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        ExportFormat::Parquet => write_parquet(table, frame.clone(), out).map_err(io::Error::other),
+        ExportFormat::Csv => write_frame(frame.clone(), Format::Csv, cancel, out),
+        ExportFormat::NdJson => write_frame(frame.clone(), Format::NdJson, cancel, out),
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> CommandError {
+    CommandError::Export { path: PathBuf::from(path), source }
+}

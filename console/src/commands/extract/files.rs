@@ -1,0 +1,154 @@
+//! Extracting several traces, one after the other.
+
+use std::{
+    collections::HashMap,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use handlescope_extract::ExtractOptions;
+
+use super::args::ExtractArgs;
+use crate::{
+    cancel::Cancel,
+    commands::error::CommandError,
+    paths::{TRACE_EXTENSIONS, expand, has_extension},
+    terminal::Messages,
+    trace::{
+        LoadError,
+        extraction::{beside, file_name, is_foreign, line, lost, options, prepare_folder, run},
+    },
+};
+
+/// Adds to an extract what the trace alone does not give, and returns a line about it.
+pub(super) type Finish<'a> = dyn Fn(&Path, &mut Messages<'_>) -> Result<String, CommandError> + 'a;
+
+/// How extracting several traces went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// How many there were.
+    pub(super) files: usize,
+    /// How many of them failed.
+    pub(super) failed: usize,
+}
+
+/// Extracts traces, and adds to the extracts what `finish` does. Each summary goes to `out`,
+/// everything else to `messages`. A file that fails is reported and does not keep the others from
+/// being done.
+///
+/// # Errors
+/// When `out` cannot be written, or it was cancelled.
+pub(super) fn extract_files(
+    args: &ExtractArgs,
+    cancel: &Cancel,
+    finish: Option<&Finish<'_>>,
+    out: &mut dyn Write,
+    messages: &mut Messages<'_>,
+) -> Result<Tally, CommandError> {
+    let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
+    let mut tally = Tally::default();
+    let options = options(args.stacks.unwrap_or_default(), args.max_size);
+    let inputs = inputs(args, messages, &mut tally);
+    for (index, input) in inputs.iter().enumerate() {
+        if args.dry_run {
+            writeln!(out, "{}", input.display())?;
+            continue;
+        }
+        let output = match &args.outdir {
+            Some(outdir) => outdir.join(file_name(input)),
+            None => beside(input),
+        };
+        if let Some(other) = outputs.insert(output.clone(), input.clone()) {
+            let error = LoadError::SameExtract { path: input.clone(), other, output };
+            messages.error(error);
+            tally.failed += 1;
+            continue;
+        }
+        if args.no_overwrite && output.exists() {
+            let (input, number, all) = (input.display(), index + 1, inputs.len());
+            messages.note(format_args!(
+                "Skipping file {input} {number}/{all} because extract already exists"
+            ));
+            continue;
+        }
+        match extract_file(input, &output, options, cancel, messages) {
+            Ok(summary) => {
+                writeln!(out, "{summary}")?;
+                match finish.map(|finish| finish(&output, messages)) {
+                    None => {}
+                    Some(Ok(line)) => writeln!(out, "{line}")?,
+                    Some(Err(_)) if cancel.is_cancelled() => return Err(CommandError::Cancelled),
+                    Some(Err(error)) => {
+                        messages.error(error);
+                        tally.failed += 1;
+                    }
+                }
+            }
+            Err(_) if cancel.is_cancelled() => return Err(CommandError::Cancelled),
+            Err(error) => {
+                messages.error(error);
+                tally.failed += 1;
+            }
+        }
+    }
+    summarize(args, tally, messages);
+    Ok(tally)
+}
+
+/// The last line about several files.
+fn summarize(args: &ExtractArgs, tally: Tally, messages: &mut Messages<'_>) {
+    let Tally { files, failed } = tally;
+    if args.dry_run {
+        messages.note(format_args!("{} - files found to extract.", files - failed));
+    } else if files > 1 {
+        let worked = files - failed;
+        messages.note(format_args!("Extracted {worked}/{files} - Failed {failed} files."));
+    }
+}
+
+/// All traces that are meant, each once. A query that stands for none is reported and counts as a file
+/// that failed; a folder or pattern passes over files that are no traces.
+fn inputs(args: &ExtractArgs, messages: &mut Messages<'_>, tally: &mut Tally) -> Vec<PathBuf> {
+    let mut inputs: Vec<PathBuf> = Vec::new();
+    for query in &args.queries {
+        let mut problems = Vec::new();
+        let mut expanded = expand(query, args.recursive, &mut problems);
+        if expanded.is_found {
+            expanded.files.retain(|path| has_extension(path, TRACE_EXTENSIONS));
+            if expanded.files.is_empty() {
+                messages.error(format_args!("{query}: no trace among these files"));
+                tally.failed += 1;
+            }
+        }
+        for path in expanded.files {
+            if !inputs.contains(&path) {
+                inputs.push(path);
+            }
+        }
+        for problem in problems {
+            messages.error(problem);
+            tally.failed += 1;
+        }
+    }
+    tally.files = inputs.len() + tally.failed;
+    inputs
+}
+
+fn extract_file(
+    input: &Path,
+    output: &Path,
+    options: ExtractOptions,
+    cancel: &Cancel,
+    messages: &mut Messages<'_>,
+) -> Result<String, LoadError> {
+    if is_foreign(output) {
+        return Err(LoadError::Foreign { path: output.to_path_buf() });
+    }
+    prepare_folder(output)
+        .map_err(|source| LoadError::NoPlace { path: output.to_path_buf(), source })?;
+    let summary = run(input, output, options, cancel, messages)?;
+    if let Some(lost) = lost(summary.events_lost, summary.buffers_lost) {
+        messages.warning(format_args!("{}: {lost}", input.display()));
+    }
+    Ok(line(output, &summary))
+}

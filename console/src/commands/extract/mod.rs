@@ -1,0 +1,152 @@
+//! `.extract` and `handlescope extract`
+
+mod args;
+mod files;
+mod options;
+
+use std::path::Path;
+
+use handlescope_model::Trace;
+
+pub(crate) use args::ExtractArgs;
+
+use self::files::{Finish, Tally, extract_files};
+use super::{
+    Command, CommandError, Context, Entered, Signature,
+    shared::{
+        groups,
+        names::{NameSearch, save_for_etwanalyzer, store_names},
+        notes::write_notes,
+    },
+};
+use crate::{
+    grammar::{Arguments, OptionGroup, ParseError, Token, parse},
+    paths::with_home,
+    suggest,
+    terminal::Messages,
+    trace::FrameNameCache,
+};
+
+/// What ETWAnalyzer extracts by name, and whether it is extracted here: always, then.
+static EXTRACTORS: &[(&str, bool)] = &[
+    ("All", true),
+    ("Default", true),
+    ("ObjectRef", true),
+    ("Module", true),
+    ("CPU", false),
+    ("Disk", false),
+    ("DNS", false),
+    ("Exception", false),
+    ("File", false),
+    ("Frequency", false),
+    ("LBR", false),
+    ("Memory", false),
+    ("PMC", false),
+    ("Power", false),
+    ("Stacktag", false),
+    ("TCP", false),
+    ("ThreadPool", false),
+    ("TraceLog", false),
+    ("VirtualAlloc", false),
+    ("Window", false),
+];
+
+/// What is said of the others.
+const EXTRACTED: &str = "not extracted; an extract has objects, handles, mappings, \
+                                    processes, modules and stacks";
+
+pub(crate) struct Extract;
+
+impl Command for Extract {
+    type Args = ExtractArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".extract"],
+        group: groups::FILES,
+        usage: "QUERY…",
+        arguments: Arguments::Files,
+        summary: "extract traces without loading them",
+        details: "QUERY is written as for .load. Words that ETWAnalyzer extracts by may stand between: \
+                  ObjectRef, All, Default and Module are always extracted, others are named in a note, \
+                  and refused when they are alone.",
+        examples: &[".extract examples/leaky.etl", ".extract ObjectRef -fd examples -NoOverwrite"],
+    };
+    const OPTIONS: &'static [OptionGroup<ExtractArgs>] = options::OPTIONS;
+
+    /// Words are extractors, or files as those behind `-fd`.
+    fn parse(entered: &Entered<'_>) -> Result<ExtractArgs, ParseError> {
+        let (mut args, words) =
+            parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;
+        let (mut named, mut is_one_known) = (Vec::new(), false);
+        for word in words {
+            let is_word = |(name, _): &&(&str, bool)| name.eq_ignore_ascii_case(&word.text);
+            match EXTRACTORS.iter().find(is_word) {
+                Some(_) if with_home(&word.text).exists() => named.push(word.text.clone()),
+                Some((_, true)) => is_one_known = true,
+                Some((name, false)) => args.unknown_extractors.push((*name).to_owned()),
+                None => named.push(file_or_typo(word)?),
+            }
+        }
+        if !is_one_known && !args.unknown_extractors.is_empty() {
+            return Err(ParseError::NothingToExtract {
+                command: entered.name.to_owned(),
+                reason: EXTRACTED,
+                names: args.unknown_extractors.join(", "),
+            });
+        }
+        args.queries.splice(0..0, named);
+        if args.queries.is_empty() {
+            return Err(entered.missing("at least one trace, folder or pattern"));
+        }
+        Ok(args)
+    }
+
+    /// Extracted traces stay unloaded. What is said about symbols counts for the session.
+    fn run(args: ExtractArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Context { session, cancel, out, messages, .. } = context;
+        write_notes(&args.notes, messages);
+        if let Some(path) = args.symbols.symbol_path()? {
+            if !args.store_names && !args.etwanalyzer {
+                messages.note(format_args!(
+                    "note: functions get their names when stacks are shown; the symbol path for \
+                     that is .sympath {path}, or --symbol-path '{path}' in front of a command line"
+                ));
+            }
+            session.set_symbol_path(&path);
+        }
+        if !args.unknown_extractors.is_empty() {
+            let names = args.unknown_extractors.join(", ");
+            messages.note(format_args!("note: {names}: {EXTRACTED}"));
+        }
+        let symbolizer = || session.symbolizer();
+        let finish = |output: &Path, messages: &mut Messages<'_>| {
+            let (trace, frames) = (Trace::open(output)?, FrameNameCache::default());
+            let search = NameSearch { frames: &frames, symbolizer: symbolizer(), cancel };
+            if args.etwanalyzer {
+                save_for_etwanalyzer(&trace, output, search, messages)
+            } else {
+                store_names(&trace, search, messages)
+            }
+        };
+        let is_unfinished = args.store_names || args.etwanalyzer;
+        let finish = is_unfinished.then_some(&finish as &Finish<'_>);
+        let Tally { files, failed } = extract_files(&args, cancel, finish, out, messages)?;
+        session.warn_of_missing_symbols(messages);
+        if failed > 0 { Err(CommandError::NotExtracted { failed, files }) } else { Ok(()) }
+    }
+}
+
+/// A word that is no extractor is a file, unless it looks like a mistyped extractor.
+fn file_or_typo(word: &Token) -> Result<String, ParseError> {
+    let is_name = word.text.chars().all(char::is_alphanumeric);
+    let names = EXTRACTORS.iter().map(|(name, _)| *name);
+    match suggest::nearest(&word.text, names) {
+        Some(name) if is_name && !with_home(&word.text).exists() => {
+            Err(ParseError::UnexpectedWord {
+                word: word.text.clone(),
+                hint: suggest::did_you_mean(name),
+                help: String::new(),
+            })
+        }
+        _ => Ok(word.text.clone()),
+    }
+}

@@ -1,0 +1,198 @@
+//! The options of `.extract`.
+
+use handlescope_extract::StackChoice;
+
+use super::args::ExtractArgs;
+use crate::{
+    commands::shared::{
+        notes::{DEBUG, NO_COLOR, SELECTION, ignored},
+        symbols::symbol_options,
+    },
+    grammar::{Choice, Doc, Opt, OptionGroup, Take},
+};
+
+/// Options of `.extract`.
+pub(super) static OPTIONS: &[OptionGroup<ExtractArgs>] = &[
+    OptionGroup { title: "Which traces", options: WHICH },
+    OptionGroup { title: "What extracts hold", options: WHAT },
+    OptionGroup { title: "Where extracts go", options: WHERE },
+    OptionGroup { title: "Where names of functions come from", options: SYMBOLS },
+    OptionGroup { title: "Known from ETWAnalyzer, without effect or refused", options: OTHERS },
+];
+
+static WHICH: &[Opt<ExtractArgs>] = &[
+    Opt {
+        doc: Doc {
+            names: &["-fd", "-filedir"],
+            help: "traces: a file, a folder or a pattern",
+            details: "May be given several times, or be left out in front of a file.",
+            example: "-fd examples/leaky.etl",
+        },
+        take: Take::Query(|args| &mut args.queries),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-recursive", "-r", "-rec"],
+            help: "look into folders below folders, too",
+            details: "Counts for every QUERY of the line, wherever it stands.",
+            example: "-fd examples -recursive",
+        },
+        take: Take::Switch(|args| &mut args.recursive),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-NoOverwrite"],
+            help: "leave traces alone that have an extract",
+            details: "Otherwise they are extracted again.",
+            example: "-fd examples -NoOverwrite",
+        },
+        take: Take::Switch(|args| &mut args.no_overwrite),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-MaxSize", "--max-size"],
+            help: "largest trace in a .zip or .7z that is unpacked",
+            details: "Who made it may want to fill your disk. Unless it is given, 64 GiB, and \
+                      nothing that is packed more than a thousandfold.",
+            example: "-fd examples -MaxSize 100GB",
+        },
+        take: Take::Size(|args| &mut args.max_size),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-DryRun"],
+            help: "only list the traces",
+            details: "Nothing is written.",
+            example: "-fd examples -DryRun",
+        },
+        take: Take::Switch(|args| &mut args.dry_run),
+    },
+];
+
+static WHAT: &[Opt<ExtractArgs>] = &[
+    Opt {
+        doc: Doc {
+            names: &["-stacks", "--stacks"],
+            help: "which call stacks to keep",
+            details: "For .dump Stack. All stacks can make an extract many times larger.",
+            example: "-fd examples/leaky.etl -stacks all",
+        },
+        take: Take::Choice(&[
+            Choice {
+                word: "handles",
+                help: "those of handle events, as usual",
+                set: |args| args.stacks = Some(StackChoice::HandleEvents),
+            },
+            Choice {
+                word: "all",
+                help: "those of every event, CPU samples too",
+                set: |args| args.stacks = Some(StackChoice::All),
+            },
+        ]),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-symbols", "--symbols"],
+            help: "store the names of all frames, for whoever has no symbols",
+            details: "Names are looked up on the symbol path, as .symbolize does. Without it an \
+                      extract has addresses, which get their names when stacks are shown.",
+            example: "-fd examples/leaky.etl -symbols -symFolder examples/symbols",
+        },
+        take: Take::Switch(|args| &mut args.store_names),
+    },
+    Opt {
+        doc: Doc {
+            names: &["-etwanalyzer", "--etwanalyzer"],
+            help: "write what ETWAnalyzer reads, too",
+            details: "The same archive then opens in both programs. Frames are called by the names \
+                      that the symbol path gives, and these are stored as by -symbols; else by \
+                      module and offset. The archive gets the time of the session.",
+            example: "-fd examples/leaky.etl -etwanalyzer",
+        },
+        take: Take::Switch(|args| &mut args.etwanalyzer),
+    },
+];
+
+static WHERE: &[Opt<ExtractArgs>] = &[Opt {
+    doc: Doc {
+        names: &["-outdir", "-o", "--outdir"],
+        help: "folder for the extracts, instead of Extract beside each trace",
+        details: "It is made if it does not exist.",
+        example: "-fd examples/leaky.etl -outdir extracts",
+    },
+    take: Take::Folder(|args| &mut args.outdir),
+}];
+
+static SYMBOLS: &[Opt<ExtractArgs>] = &symbol_options();
+
+static OTHERS: &[Opt<ExtractArgs>] = &[
+    ignored(
+        &["-tempdir"],
+        "-tempdir 1",
+        1,
+        "-tempdir does nothing; archives are not unpacked into a folder",
+    ),
+    ignored(
+        &["-keepTemp"],
+        "-keepTemp",
+        0,
+        "-keepTemp does nothing; archives are not unpacked into a folder",
+    ),
+    ignored(&["-nThreads"], "-nThreads 1", 1, THREADS),
+    ignored(&["-pThreads"], "-pThreads 1", 1, THREADS),
+    ignored(&["-Concurrency"], "-Concurrency 1", 1, THREADS),
+    ignored(&["-child"], "-child", 0, "-child does nothing; everything runs in this process"),
+    ignored(&["-timeLine"], "-timeLine 1", 1, "-timeLine does nothing; it is about CPU data"),
+    ignored(&["-allCPU"], "-allCPU", 0, "-allCPU does nothing; it is about CPU data"),
+    ignored(
+        &["-extractRegion"],
+        "-extractRegion 1 2",
+        64,
+        "-extractRegion does nothing; objects are always extracted whole, choose with -MinMaxTime",
+    ),
+    ignored(&["-LastNDays"], "-LastNDays 1", 1, SELECTION),
+    ignored(&["-TestsPerRun"], "-TestsPerRun 1", 1, SELECTION),
+    ignored(&["-SkipNTests"], "-SkipNTests 1", 1, SELECTION),
+    ignored(&["-TestRunIndex", "-tri"], "-TestRunIndex 1", 1, SELECTION),
+    ignored(&["-TestRunCount", "-trc"], "-TestRunCount 1", 1, SELECTION),
+    ignored(&["-NoTestRunGrouping"], "-NoTestRunGrouping", 0, SELECTION),
+    ignored(&["-nocolor"], "-nocolor", 0, NO_COLOR),
+    ignored(&["-debug"], "-debug", 0, DEBUG),
+    refused(
+        &["-NoCompress"],
+        "-NoCompress",
+        0,
+        "an extract is one archive; it cannot be several plain files",
+    ),
+    refused(
+        &["-Indent"],
+        "-Indent",
+        0,
+        "an extract holds tables; use -json-pretty behind .dump for JSON",
+    ),
+    refused(
+        &["-unzipOperation"],
+        "-unzipOperation",
+        1,
+        "archives are not unpacked into a folder, so there is nothing to run a command on",
+    ),
+];
+
+const THREADS: &str = "the number of threads is that of the processors; traces come one by one";
+
+const fn refused(
+    names: &'static [&'static str],
+    example: &'static str,
+    values: usize,
+    reason: &'static str,
+) -> Opt<ExtractArgs> {
+    Opt {
+        doc: Doc {
+            names,
+            help: "refused",
+            details: "ETWAnalyzer has it; to ignore it would give something else than was asked for.",
+            example,
+        },
+        take: Take::Refused(values, reason),
+    }
+}

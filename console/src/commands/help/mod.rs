@@ -1,0 +1,144 @@
+//! `.help`, drawn from the registry.
+
+mod page;
+mod topics;
+
+use std::fmt;
+
+pub use topics::{TOPICS, TopicSpec};
+
+use self::page::Page;
+use super::{
+    AnyCommand, AnyKind, Command, CommandError, Context, Entered, Registry, Signature,
+    shared::groups,
+};
+use crate::{
+    grammar::{Arguments, OptionSpec, ParseError},
+    suggest,
+};
+
+/// What to explain, and the registry it stands in.
+#[derive(Default)]
+pub(crate) struct HelpArgs(Option<(Topic, &'static Registry)>);
+
+pub(crate) struct Help;
+
+impl Command for Help {
+    type Args = HelpArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".help", "help", "?", ".?"],
+        group: groups::SESSION,
+        usage: "[TOPIC]",
+        arguments: Arguments::Topic,
+        summary: "list the commands, or explain one",
+        details: "TOPIC is a command, a kind of .dump, or an option.",
+        examples: &[".help", ".help ObjectRef", ".help ObjectRef -Leak", ".help .load"],
+    };
+
+    fn parse(entered: &Entered<'_>) -> Result<HelpArgs, ParseError> {
+        if let Some(word) = entered.tokens.get(3) {
+            return Err(entered.too_many("a command, a kind of .dump or an option", word));
+        }
+        let topic = topic(&entered.texts(), entered.registry)?;
+        Ok(HelpArgs(Some((topic, entered.registry))))
+    }
+
+    fn run(args: HelpArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let HelpArgs(Some((topic, registry))) = args else { return Ok(()) };
+        write(topic, Page::new(context.out, context.screen, registry))
+    }
+}
+
+fn write(topic: Topic, page: Page<'_>) -> Result<(), CommandError> {
+    match topic {
+        Topic::Everything => page.everything(),
+        Topic::Command(command) => page.command(command),
+        Topic::Kind(kind) => page.kind(kind),
+        Topic::Option(option) => page.option(option),
+        Topic::Other(topic) => page.topic(topic),
+    }
+}
+
+impl fmt::Debug for HelpArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.as_ref().map(|(topic, _)| match topic {
+            Topic::Everything => "everything",
+            Topic::Command(command) => command.name(),
+            Topic::Kind(kind) => kind.name(),
+            Topic::Option(option) => option.name(),
+            Topic::Other(topic) => topic.name,
+        });
+        write!(f, "help on {}", name.unwrap_or_default())
+    }
+}
+
+enum Topic {
+    Everything,
+    Command(&'static dyn AnyCommand),
+    Kind(&'static dyn AnyKind),
+    Option(&'static dyn OptionSpec),
+    Other(&'static TopicSpec),
+}
+
+/// Finds what the words are about: `.dump` in front of a kind, and a kind in front of an option,
+/// may be there or not.
+fn topic(words: &[String], registry: &Registry) -> Result<Topic, ParseError> {
+    if let [command, name] = words
+        && let Some(option) = registry.command(command).and_then(|command| command.option(name))
+    {
+        return Ok(Topic::Option(option));
+    }
+    let words = match words {
+        [first, rest @ ..] if !rest.is_empty() && registry.command(first).is_some() => rest,
+        _ => words,
+    };
+    let (kind, option) = match words {
+        [] => return Ok(Topic::Everything),
+        [word] if word.starts_with('-') => (None, Some(word)),
+        [kind] => (Some(kind), None),
+        [kind, option, ..] => (Some(kind), Some(option)),
+    };
+    let unknown = || unknown_topic(&words.join(" "), registry);
+    let found = kind.map(|name| registry.kind(name));
+    match (found, option) {
+        (Some(Some(kind)), None) => Ok(Topic::Kind(kind)),
+        (Some(Some(kind)), Some(name)) => kind.option(name).map(Topic::Option).ok_or_else(unknown),
+        (None, Some(name)) => registry
+            .kinds
+            .iter()
+            .find_map(|kind| kind.option(name))
+            .map(Topic::Option)
+            .ok_or_else(unknown),
+        _ => command_named(words, registry)
+            .map(Topic::Command)
+            .or_else(|| other(words, registry).map(Topic::Other))
+            .ok_or_else(unknown),
+    }
+}
+
+/// A command, whose dot may be missing.
+fn command_named(words: &[String], registry: &Registry) -> Option<&'static dyn AnyCommand> {
+    let [name] = words else { return None };
+    registry.command(name).or_else(|| registry.command(&format!(".{name}")))
+}
+
+/// A topic that is none of these.
+fn other(words: &[String], registry: &Registry) -> Option<&'static TopicSpec> {
+    let [name] = words else { return None };
+    registry.topic(name)
+}
+
+fn unknown_topic(topic: &str, registry: &Registry) -> ParseError {
+    let names = registry
+        .commands
+        .iter()
+        .flat_map(|command| command.signature().names.iter().copied())
+        .chain(registry.kinds.iter().map(|kind| kind.name()))
+        .chain(registry.topics.iter().map(|topic| topic.name));
+    let hint = suggest::nearest(topic, names)
+        .map_or_else(|| "; .help lists what there is".to_owned(), suggest::did_you_mean);
+    ParseError::UnknownTopic { topic: topic.to_owned(), hint }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! The pages of the help.
+
+use std::io::Write;
+
+use comfy_table::{Cell, Color, ColumnConstraint, Table};
+use nu_ansi_term::Style;
+
+use crate::{
+    commands::{AnyCommand, AnyKind, CommandError, Registry, help::topics::TopicSpec},
+    grammar::{Arguments, GroupView, OptionSpec, ValueKind},
+    sql::Relation,
+    terminal::{Screen, table},
+};
+
+/// Writes a page.
+pub(super) struct Page<'a> {
+    out: &'a mut dyn Write,
+    screen: Screen,
+    registry: &'static Registry,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(
+        out: &'a mut dyn Write,
+        screen: Screen,
+        registry: &'static Registry,
+    ) -> Page<'a> {
+        Page { out, screen, registry }
+    }
+
+    pub(super) fn everything(mut self) -> Result<(), CommandError> {
+        let mut group = "";
+        let mut rows: Vec<[String; 2]> = Vec::new();
+        for command in self.registry.commands {
+            let signature = command.signature();
+            if signature.group != group {
+                self.rows(&std::mem::take(&mut rows))?;
+                group = signature.group;
+                self.heading(group)?;
+            }
+            rows.push([command.usage(), signature.summary.into()]);
+            if matches!(signature.arguments, Arguments::Kind) {
+                rows.extend(kinds(self.registry, "  "));
+            }
+        }
+        self.rows(&rows)?;
+        self.heading("More")?;
+        let topics = self
+            .registry
+            .topics
+            .iter()
+            .map(|t| [format!(".help {}", t.name), t.summary.to_owned()]);
+        let about = |topic: &str, text: &str| [format!(".help {topic}"), text.to_owned()];
+        let others = [
+            about("ObjectRef", "a kind of .dump with its options and examples"),
+            about(".load", "a command"),
+            about("-Leak", "an option"),
+        ];
+        self.rows(&others.into_iter().chain(topics).collect::<Vec<_>>())
+    }
+
+    pub(super) fn command(mut self, command: &dyn AnyCommand) -> Result<(), CommandError> {
+        let signature = command.signature();
+        writeln!(self.out, "{}", self.bold(command.usage()))?;
+        self.paragraph(signature.summary)?;
+        if signature.names.len() > 1 {
+            let others = signature.names.get(1..).unwrap_or_default().join(", ");
+            self.paragraph(&format!("Also called {others}."))?;
+        }
+        writeln!(self.out)?;
+        self.paragraph(signature.details)?;
+        self.options(&command.groups())?;
+        if matches!(signature.arguments, Arguments::Kind) {
+            self.heading("Kinds")?;
+            self.rows(&kinds(self.registry, "").collect::<Vec<_>>())?;
+        }
+        if matches!(signature.arguments, Arguments::Sql) {
+            self.heading("Tables and views; .schema NAME lists their columns")?;
+            let relations = Relation::all();
+            let rows = relations.map(|r| [r.name().to_owned(), r.doc().to_owned()]);
+            let width = Relation::all().map(|relation| relation.name().len()).max();
+            self.aligned(&rows.collect::<Vec<_>>(), width.unwrap_or_default())?;
+        }
+        self.heading("Examples")?;
+        for example in signature.examples {
+            writeln!(self.out, "  {example}")?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn kind(mut self, kind: &dyn AnyKind) -> Result<(), CommandError> {
+        let signature = kind.signature();
+        let title = format!(".dump {} [OPTION…]", signature.name);
+        writeln!(self.out, "{}  {}", self.bold(title), signature.summary)?;
+        self.paragraph(signature.details)?;
+        self.options(&kind.groups())?;
+        self.heading("Examples")?;
+        let lines = signature.examples.iter().map(|example| example.line.chars().count());
+        let width = lines.max().unwrap_or_default();
+        let rows = signature.examples.iter().map(|e| [e.line.to_owned(), e.goal.to_owned()]);
+        self.aligned(&rows.collect::<Vec<_>>(), width)?;
+        let about_filters = if kind.options().iter().any(takes_filter) {
+            "; .help filters, about filters"
+        } else {
+            ""
+        };
+        if let Some(option) = kind.options().first() {
+            let name = option.name();
+            writeln!(
+                self.out,
+                "\n.help {} {name} explains an option{about_filters}.",
+                signature.name
+            )?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn topic(mut self, topic: &TopicSpec) -> Result<(), CommandError> {
+        writeln!(self.out, "{}  {}", self.bold(topic.name), topic.summary)?;
+        let width = topic.rows.iter().map(|(what, _)| what.chars().count()).max();
+        let rows = topic.rows.iter().map(|(what, text)| [(*what).to_owned(), (*text).to_owned()]);
+        self.aligned(&rows.collect::<Vec<_>>(), width.unwrap_or_default())
+    }
+
+    pub(super) fn option(mut self, option: &dyn OptionSpec) -> Result<(), CommandError> {
+        writeln!(self.out, "{}", self.bold(option.usage()))?;
+        self.paragraph(option.doc().help)?;
+        if let ValueKind::Choice(words) = option.value() {
+            let words: Vec<_> =
+                words.iter().map(|(word, help)| [(*word).to_owned(), (*help).to_owned()]).collect();
+            self.rows(&words)?;
+        }
+        writeln!(self.out)?;
+        self.paragraph(option.doc().details)?;
+        self.heading("Example")?;
+        writeln!(self.out, "  {}", option.doc().example)?;
+        Ok(())
+    }
+
+    /// Options under their headings; those without effect are only named.
+    fn options(&mut self, groups: &[GroupView]) -> Result<(), CommandError> {
+        let (idle, active): (Vec<_>, Vec<_>) =
+            groups.iter().partition(|group| group.options.iter().all(is_idle));
+        let usages = active.iter().flat_map(|group| &group.options).map(|option| option.usage());
+        let width = usages.map(|usage| usage.chars().count()).max().unwrap_or_default();
+        for group in &active {
+            self.heading(group.title)?;
+            let rows = group.options.iter().map(|o| [o.usage(), o.doc().help.to_owned()]);
+            self.aligned(&rows.collect::<Vec<_>>(), width)?;
+        }
+        for group in &idle {
+            let names: Vec<_> = group.options.iter().map(|option| option.name()).collect();
+            writeln!(self.out)?;
+            self.paragraph(&format!("{}: {}", group.title, names.join(", ")))?;
+        }
+        Ok(())
+    }
+
+    fn heading(&mut self, title: &str) -> Result<(), CommandError> {
+        writeln!(self.out, "\n{}", self.bold(title))?;
+        Ok(())
+    }
+
+    fn paragraph(&mut self, text: &str) -> Result<(), CommandError> {
+        let mut table = table::columns(self.screen, [[text]]);
+        pad(&mut table, 0, (0, 0));
+        write!(self.out, "{}", table::text(&table))?;
+        Ok(())
+    }
+
+    fn rows(&mut self, rows: &[[String; 2]]) -> Result<(), CommandError> {
+        let widths = self.registry.commands.iter().map(|command| command.usage().chars().count());
+        self.aligned(rows, widths.max().unwrap_or_default())
+    }
+
+    /// Two columns, the first at least so wide that several such tables are aligned.
+    fn aligned(&mut self, rows: &[[String; 2]], width: usize) -> Result<(), CommandError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let cells =
+            rows.iter().map(|[name, text]| [Cell::new(name).fg(Color::Cyan), Cell::new(text)]);
+        let mut table = table::columns(self.screen, cells);
+        pad(&mut table, 0, (2, 2));
+        pad(&mut table, 1, (0, 0));
+        if let Some(column) = table.column_mut(0) {
+            let width = u16::try_from(width + 4).unwrap_or(u16::MAX);
+            column.set_constraint(ColumnConstraint::Absolute(comfy_table::Width::Fixed(width)));
+        }
+        write!(self.out, "{}", table::text(&table))?;
+        Ok(())
+    }
+
+    fn bold<T: std::fmt::Display>(&self, text: T) -> impl std::fmt::Display + use<T> {
+        self.screen.paint(Style::new().bold(), text)
+    }
+}
+
+fn pad(table: &mut Table, column: usize, padding: (u16, u16)) {
+    if let Some(column) = table.column_mut(column) {
+        column.set_padding(padding);
+    }
+}
+
+fn takes_filter(option: &&dyn OptionSpec) -> bool {
+    matches!(option.value(), ValueKind::Filter(_) | ValueKind::Processes)
+}
+
+/// Whether the option is there for old command lines only.
+fn is_idle(option: &&dyn OptionSpec) -> bool {
+    matches!(option.value(), ValueKind::Ignored(_))
+}
+
+/// The kinds of `.dump`, each with its line.
+fn kinds(registry: &Registry, indent: &'static str) -> impl Iterator<Item = [String; 2]> {
+    let row = move |kind: &&dyn AnyKind| {
+        [format!("{indent}{}", kind.name()), kind.signature().summary.to_owned()]
+    };
+    registry.kinds.iter().map(row)
+}

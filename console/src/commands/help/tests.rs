@@ -1,0 +1,98 @@
+//! What the pages say.
+
+use super::*;
+use crate::{registry::REGISTRY, terminal::Screen};
+
+fn page(words: &[&str], screen: Screen) -> String {
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let mut out = Vec::new();
+    let topic = topic(&words, &REGISTRY).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+    write(topic, Page::new(&mut out, screen, &REGISTRY)).expect("a page");
+    String::from_utf8(out).expect("text")
+}
+
+const NARROW: Screen = Screen { width: Some(80), color: false };
+
+/// The names of all commands and kinds.
+fn names() -> impl Iterator<Item = &'static str> {
+    let commands = REGISTRY.commands.iter().map(|command| command.name());
+    commands.chain(REGISTRY.kinds.iter().map(|kind| kind.name()))
+}
+
+#[test]
+fn the_list_names_every_command_and_kind() {
+    let page = page(&[], Screen::PLAIN);
+    for name in names() {
+        assert!(page.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn a_kind_is_found_with_and_without_the_command() {
+    let short = page(&["objectref"], NARROW);
+    assert_eq!(short, page(&[".dump", "ObjectRef"], NARROW));
+    for option in REGISTRY.kind("ObjectRef").expect("a kind").options() {
+        assert!(short.contains(option.name()), "{}", option.name());
+    }
+}
+
+#[test]
+fn no_page_is_wider_than_the_terminal_and_none_is_colored_unasked() {
+    let topics = names();
+    for topic in topics {
+        let page = page(&[topic], NARROW);
+        assert!(!page.contains('\u{1b}'), "{topic}");
+        // Long examples stay whole, to be copied.
+        let is_example = |line: &&str| [".dump ", ".sql ", "srv*"].iter().any(|e| line.contains(e));
+        for line in page.lines().filter(|line| !is_example(line)) {
+            assert!(line.chars().count() <= 80, "{topic}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_pipe_gets_a_line_for_each_option() {
+    let page = page(&["ObjectRef"], Screen::PLAIN);
+    let line = page.lines().find(|line| line.contains("-ShowTotal Total")).expect("a line");
+    let help = REGISTRY.kind("ObjectRef").and_then(|kind| kind.option("-ShowTotal"));
+    assert!(line.ends_with(help.expect("an option").doc().help), "{line}");
+}
+
+#[test]
+fn an_option_is_explained_alone_or_behind_its_kind() {
+    let text = page(&["-showtotal"], Screen::PLAIN);
+    assert!(text.contains("open handles by process"));
+    assert_eq!(text, page(&[".dump", "ObjectRef", "-ShowTotal"], Screen::PLAIN));
+}
+
+#[test]
+fn an_unknown_topic_names_the_nearest() {
+    let error = topic(&["objectreff".into()], &REGISTRY).map(drop).expect_err("none");
+    assert_eq!(error.to_string(), "there is no help on 'objectreff', did you mean ObjectRef?");
+}
+
+/// Long enough for a sentence, short enough for an eye.
+const USUAL: Screen = Screen { width: Some(100), color: false };
+
+#[test]
+fn the_page_of_object_ref_is_short() {
+    let page = page(&["ObjectRef"], USUAL);
+    assert!(page.lines().count() <= 78, "{} lines:\n{page}", page.lines().count());
+}
+
+#[test]
+fn options_without_effect_have_no_line_of_their_own() {
+    let page = page(&["ObjectRef"], Screen::PLAIN);
+    let line = page.lines().find(|line| line.contains("-LastNDays")).expect("a line");
+    assert!(line.contains("-TestsPerRun") && line.contains("-debug"), "{line}");
+}
+
+#[test]
+fn topics_are_explained_in_a_dozen_lines_that_fit() {
+    for topic in TOPICS {
+        let page = page(&[&topic.name.to_uppercase()], USUAL);
+        let lines: Vec<&str> = page.lines().collect();
+        assert_eq!(lines.len(), topic.rows.len() + 1, "{page}");
+        assert!(lines.len() <= 13 && lines.iter().all(|l| l.chars().count() <= 100), "{page}");
+    }
+}

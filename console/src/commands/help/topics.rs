@@ -1,0 +1,50 @@
+//! What `.help` explains besides commands, kinds and options.
+
+/// A page of `.help` in two columns.
+pub struct TopicSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What it is about, and what is to be known of that.
+    pub rows: &'static [(&'static str, &'static str)],
+}
+
+/// All topics, in the order of the help.
+pub static TOPICS: &[TopicSpec] = &[
+    TopicSpec {
+        name: "filters",
+        summary: "how filters, processes, ranges and addresses are written",
+        rows: &[
+            ("a;b", "a or b; Event;Thread"),
+            ("!c", "not c, and wins over all others: *;!svchost"),
+            ("* and ?", "any characters, none included; exactly one character"),
+            ("upper case", "and lower case are the same"),
+            ("whole text", "a filter stands for the whole text: *signal*, not signal"),
+            ("\"a b\"", "quotes keep blanks together"),
+            ("PROCESSES", "names, with or without .exe, or pids: leaky;!7400"),
+            ("stacks", "each line module!function is compared; after !, no line may match"),
+            ("MIN [MAX]", "both ends belong to it; without MAX there is no upper end"),
+            ("times", "seconds since session start, or with a unit: 1.5, 2500ms, 10us, 5ns"),
+            ("sizes", "bytes, or with a unit: 64KiB = 65536, 64KB = 64000, also MB, MiB, GB, GiB"),
+            ("addresses", "and handle values start with 0x in a filter: -Handle 0xC0;0xC4"),
+        ],
+    },
+    TopicSpec {
+        name: "etwanalyzer",
+        summary: "what is different for those who know ETWAnalyzer",
+        rows: &[
+            ("same", "commands, options, filters and the shape of the output"),
+            ("ids", "stay the same in every query and session; several files count on their own"),
+            ("filters", "an exact frame matches too: -CreateStack ntdll.dll!NtCreateEvent"),
+            ("-StackFilter", "drops objects that have no event left, and changes no later query"),
+            ("-Leak", "a duplicate belongs to the process that got it; a child's close counts"),
+            ("now work", "-CmdLine, -NewProcess and -TimeDigits; KiB is 1024 bytes"),
+            ("stacks", "get their names when shown: set .sympath, nothing is extracted again"),
+            ("errors", "name the option and its help line, and leave the session as it is"),
+            ("CSV", "has the same columns, quoted instead of altered, the same in every country"),
+            ("new", "-json, -ShowAddress, .dump Stats with all that was lost or unreadable"),
+            ("more", "docs/etwanalyzer.md has every difference with its reason"),
+        ],
+    },
+];

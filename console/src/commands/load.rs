@@ -1,0 +1,143 @@
+//! `.load` and `.load+`
+
+use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
+use crate::{
+    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, parse},
+    trace::{LoadArgs, Loading},
+};
+
+pub(crate) struct Load;
+
+impl Command for Load {
+    type Args = LoadArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".load"],
+        group: groups::FILES,
+        usage: "QUERY…",
+        arguments: Arguments::Files,
+        summary: "load traces instead of those that are loaded",
+        details: "QUERY is an extract (.json7z), a trace (.etl, also inside a .zip or .7z), a folder \
+                  of such files, or a pattern like *leak*;!*old* for their names. A trace is \
+                  extracted first; the extract is kept as Extract/NAME.json7z beside it and used \
+                  again as long as it is up to date. A trace and its extract are loaded once. \
+                  Extracts of ETWAnalyzer (.json7z, or .json with its companions) are loaded, too: \
+                  they are converted once, into the cache folder. \
+                  Files that cannot be loaded are named, the others are loaded; when none can, the \
+                  session stays as it is.",
+        examples: &[
+            ".load examples/leaky.etl",
+            ".load -r examples",
+            ".load \"C:\\traces\\my trace.etl\" Extract/*.json7z",
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<LoadArgs>] = OPTIONS;
+
+    fn parse(entered: &Entered<'_>) -> Result<LoadArgs, ParseError> {
+        load_args(entered)
+    }
+
+    fn run(args: LoadArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        load(&args, context)
+    }
+}
+
+pub(crate) struct LoadMore;
+
+impl Command for LoadMore {
+    type Args = LoadArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".load+"],
+        group: groups::FILES,
+        usage: "QUERY…",
+        arguments: Arguments::Files,
+        summary: "load traces beside those that are loaded",
+        details: "QUERY is written as for .load. What is loaded already stays as it is.",
+        examples: &[".load+ examples/leaky.etl"],
+    };
+    const OPTIONS: &'static [OptionGroup<LoadArgs>] = OPTIONS;
+
+    fn parse(entered: &Entered<'_>) -> Result<LoadArgs, ParseError> {
+        load_args(entered).map(|args| LoadArgs { append: true, ..args })
+    }
+
+    fn run(args: LoadArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        load(&args, context)
+    }
+}
+
+fn load_args(entered: &Entered<'_>) -> Result<LoadArgs, ParseError> {
+    let (args, words) = parse::options_and_words(entered.name, entered.tokens, OPTIONS)?;
+    if words.is_empty() {
+        return Err(
+            entered.missing("at least one file, folder or pattern; .unload empties the session")
+        );
+    }
+    let queries = words.into_iter().map(|word| word.text.clone()).collect();
+    Ok(LoadArgs { queries, ..args })
+}
+
+/// Loads traces in place of those that are loaded, or beside them. As long as none can be loaded,
+/// the session stays as it is.
+///
+/// # Errors
+/// Names every file that could not be loaded. When it was cancelled, the loaded traces stay as they
+/// were.
+pub(crate) fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    let Context { session, cancel, messages, .. } = context;
+    let loaded = if args.append { session.files() } else { &[] };
+    let Loading { files, errors, .. } = Loading::run(args, loaded, cancel, messages)?;
+    if files.len() > 1 {
+        messages.note(format_args!("loaded {} files", files.len()));
+    }
+    if args.append {
+        session.add(files);
+    } else if !files.is_empty() {
+        session.load(files);
+    }
+    if errors.is_empty() { Ok(()) } else { Err(CommandError::Load { errors }) }
+}
+
+static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
+    title: "Options",
+    options: &[
+        Opt {
+            doc: Doc {
+                names: &["-r", "-rec", "-recursive"],
+                help: "look into folders below folders, too",
+                details: "Counts for every QUERY of the line, wherever it stands.",
+                example: "-r examples",
+            },
+            take: Take::Switch(|args| &mut args.recursive),
+        },
+        Opt {
+            doc: Doc {
+                names: &["-all"],
+                help: "read everything at once",
+                details: "Otherwise a table is read by the first query that needs it.",
+                example: "-all examples",
+            },
+            take: Take::Switch(|args| &mut args.all),
+        },
+        Opt {
+            doc: Doc {
+                names: &["-MaxSize"],
+                help: "largest member of an archive that is read",
+                details: "Who made it may want to fill your disk. Unless it is given, 4 GiB for a \
+                          part of an ETWAnalyzer extract, 16 GiB for a table of an extract, 64 GiB \
+                          for a trace in a .zip or .7z; and nothing that is packed more than a \
+                          thousandfold.",
+                example: "-MaxSize 20GB examples",
+            },
+            take: Take::Size(|args| &mut args.max_size),
+        },
+        Opt {
+            doc: Doc {
+                names: &["-fd", "-filedir"],
+                help: "may stand in front of a QUERY",
+                details: "ETWAnalyzer has it, so it is accepted; it changes nothing.",
+                example: "-fd examples",
+            },
+            take: Take::Set(|_| ()),
+        },
+    ],
+}];

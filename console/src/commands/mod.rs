@@ -1,0 +1,35 @@
+//! Commands, one file for each, and one for each kind of `.dump`: arguments, options with their help,
+//! examples, and what it does. [`crate::registry`] lists them.
+
+pub(crate) mod cd;
+pub(crate) mod clip;
+pub(crate) mod cls;
+mod command;
+mod context;
+pub(crate) mod converttime;
+pub(crate) mod dir;
+pub(crate) mod dump;
+mod error;
+pub(crate) mod export;
+pub(crate) mod extract;
+pub mod help;
+pub(crate) mod list;
+pub(crate) mod load;
+pub(crate) mod processfmt;
+pub(crate) mod quit;
+pub(crate) mod save;
+pub mod schema;
+pub(crate) mod sffn;
+pub(crate) mod shared;
+pub(crate) mod sql;
+pub(crate) mod symbolize;
+pub(crate) mod sympath;
+pub(crate) mod timedigits;
+pub(crate) mod timefmt;
+pub(crate) mod unload;
+
+pub use command::{
+    AnyCommand, AnyKind, Command, Entered, Invocation, Kind, KindSignature, Registry, Signature,
+};
+pub use context::{Context, DumpContext, Flow, SharedArgs};
+pub use error::CommandError;

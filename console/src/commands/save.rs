@@ -1,0 +1,121 @@
+//! `.save`: a loaded trace as an archive, for this program and for ETWAnalyzer.
+
+use std::path::{Path, PathBuf};
+
+use handlescope_extract::SaveOptions;
+use handlescope_model::Trace;
+use indicatif::DecimalBytes;
+
+use super::{
+    Command, CommandError, Context, Entered, Signature,
+    shared::{
+        files::{TakesFiles, files_option},
+        groups,
+        names::{NameSearch, save_for_etwanalyzer, write_archive},
+    },
+};
+use crate::{
+    filter::Filter,
+    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, parse},
+    paths::{EXTRACT_EXTENSION, has_extension, with_home},
+    terminal::Clean,
+    trace::{choose, extraction::prepare_folder},
+};
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct SaveArgs {
+    /// The archive.
+    pub(crate) file: PathBuf,
+    /// `-etwanalyzer`: write what ETWAnalyzer reads, too.
+    pub(crate) etwanalyzer: bool,
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub(crate) files: Vec<Filter>,
+}
+
+impl TakesFiles for SaveArgs {
+    fn files(&mut self) -> &mut Vec<Filter> {
+        &mut self.files
+    }
+}
+
+pub(crate) struct Save;
+
+impl Command for Save {
+    type Args = SaveArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".save"],
+        group: groups::QUERIES,
+        usage: "FILE",
+        arguments: Arguments::Files,
+        summary: "write a loaded trace as an archive",
+        details: "FILE is the name of the archive, NAME.json7z; an archive of this program is \
+                  replaced, any other file stays. It holds what the loaded extract holds, and loads \
+                  at once on any machine. Of several loaded traces, -fd chooses one.",
+        examples: &[".save leaky.json7z", ".save leaky.json7z -etwanalyzer"],
+    };
+    const OPTIONS: &'static [OptionGroup<SaveArgs>] = &[OptionGroup {
+        title: "Options",
+        options: &[
+            Opt {
+                doc: Doc {
+                    names: &["-etwanalyzer", "--etwanalyzer"],
+                    help: "write what ETWAnalyzer reads, too",
+                    details: "The same archive then opens in both programs. Frames are called as \
+                              .dump ObjectRef -ShowStack calls them; names that were found are \
+                              stored. The archive gets the time of the session.",
+                    example: "leaky.json7z -etwanalyzer",
+                },
+                take: Take::Switch(|args| &mut args.etwanalyzer),
+            },
+            files_option(),
+        ],
+    }];
+
+    fn parse(entered: &Entered<'_>) -> Result<SaveArgs, ParseError> {
+        let (args, words) = parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;
+        let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
+        let file = file.ok_or_else(|| entered.missing("the name of the archive, NAME.json7z"))?;
+        Ok(SaveArgs { file: with_home(&file), ..args })
+    }
+
+    fn run(args: SaveArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Context { session, cancel, out, messages, .. } = context;
+        let chosen = choose(session.files(), &args.files, messages)?;
+        let [(index, file)] = chosen.as_slice() else {
+            return Err(CommandError::SaveSeveral { files: chosen.len() });
+        };
+        let (trace, output, index) = (&*file.trace, args.file.as_path(), *index);
+        check_name(output)?;
+        let line = if args.etwanalyzer {
+            let symbolizer = session.symbolizer();
+            let search = NameSearch { frames: &file.frames, symbolizer, cancel };
+            save_for_etwanalyzer(trace, output, search, messages)?
+        } else {
+            let size = write_archive(trace, output, SaveOptions::default(), cancel, messages)?;
+            format!("{}: {}", output.display(), DecimalBytes(size))
+        };
+        writeln!(out, "{}", Clean(&line))?;
+        let is_loaded = is_same(output, trace.path());
+        session.warn_of_missing_symbols(messages);
+        if is_loaded {
+            session.reload(index)?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses names that no archive has, and those of files that are not ours.
+fn check_name(output: &Path) -> Result<(), CommandError> {
+    let path = || output.to_path_buf();
+    if !has_extension(output, &[EXTRACT_EXTENSION]) {
+        return Err(CommandError::SaveName { path: path() });
+    }
+    if output.exists() && Trace::open(output).is_err() {
+        return Err(CommandError::SaveForeign { path: path() });
+    }
+    prepare_folder(output).map_err(|source| CommandError::SavePlace { path: path(), source })
+}
+
+fn is_same(left: &Path, right: &Path) -> bool {
+    matches!((left.canonicalize(), right.canonicalize()), (Ok(left), Ok(right)) if left == right)
+}

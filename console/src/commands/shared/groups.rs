@@ -1,0 +1,12 @@
+//! Headings of the list of commands, and of options that several kinds of `.dump` have.
+
+pub(crate) const FILES: &str = "Files";
+pub(crate) const QUERIES: &str = "Queries";
+pub(crate) const PRINTING: &str = "How it is printed";
+pub(crate) const SESSION: &str = "Session";
+
+/// Options about order, number and form of what is printed.
+pub(crate) const DISPLAY: &str = "Change how it is printed";
+
+/// Options for scripts.
+pub(crate) const SCRIPTS: &str = "Files and documents";

@@ -1,0 +1,11 @@
+//! What several commands share: options that are declared once, and the search for names of frames.
+
+pub(crate) mod files;
+pub(crate) mod groups;
+pub(crate) mod modules;
+pub(crate) mod names;
+pub(crate) mod notes;
+pub(crate) mod options;
+pub(crate) mod stack_display;
+pub(crate) mod symbols;
+pub(crate) mod watched_symbols;

@@ -1,0 +1,50 @@
+//! What ETWAnalyzer accepts and nothing here needs: its command lines keep working.
+
+use crate::{
+    grammar::{Doc, Opt, Take},
+    terminal::Messages,
+};
+
+/// Why options for test runs do nothing.
+pub(crate) const SELECTION: &str =
+    "test runs are not known here, so all files count; choose with -fd";
+
+/// Why `-nocolor` does nothing behind a command of the console.
+pub(crate) const NO_COLOR: &str = "-nocolor does nothing here; use --color never";
+
+/// Why `-debug` does nothing.
+pub(crate) const DEBUG: &str = "-debug does nothing; failures always say what is known";
+
+/// Arguments with a place for notes about options without effect.
+pub(crate) trait TakesNotes {
+    /// Why options that were given have no effect.
+    fn notes(&mut self) -> &mut Vec<&'static str>;
+}
+
+/// An option of so many values at most that has no effect, for the reason in the note.
+pub(crate) const fn ignored<A: TakesNotes>(
+    names: &'static [&'static str],
+    example: &'static str,
+    values: usize,
+    note: &'static str,
+) -> Opt<A> {
+    Opt {
+        doc: Doc {
+            names,
+            help: "accepted without effect",
+            details: "ETWAnalyzer has it, so it is accepted, with a note that says why it does \
+                      nothing.",
+            example,
+        },
+        take: Take::Ignored(values, note, |args| args.notes()),
+    }
+}
+
+/// Prints notes about options without effect, each once.
+pub(crate) fn write_notes(notes: &[&str], messages: &mut Messages<'_>) {
+    for (at, note) in notes.iter().enumerate() {
+        if !notes.iter().take(at).any(|seen| seen == note) {
+            messages.note(format_args!("note: {note}"));
+        }
+    }
+}

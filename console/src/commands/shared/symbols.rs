@@ -1,0 +1,117 @@
+//! Where symbols come from, in the words of a command line or of `.sympath`.
+
+use std::path::PathBuf;
+
+use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError};
+
+use crate::grammar::{Doc, Opt, Take};
+
+/// What `-symServer` knows by name, each with its meaning.
+pub(crate) const SERVERS: &[(&str, &str)] = &[
+    ("ms", "Microsoft: Windows, .NET, Office"),
+    ("google", "Google: Chrome"),
+    ("ntsymbolpath", "the servers and folders of _NT_SYMBOL_PATH"),
+];
+
+/// What was said about symbols, in the words of a command line or of `.sympath`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SymbolArgs {
+    /// A whole symbol path.
+    pub path: Option<String>,
+    /// `-symServer`: whom to ask for what is in no folder.
+    pub servers: Vec<ServerChoice>,
+    /// `-symCache`: the folder for downloaded symbols.
+    pub cache: Option<PathBuf>,
+    /// `-symFolder`: a folder with symbols.
+    pub folder: Option<PathBuf>,
+}
+
+/// Arguments that say where symbols come from.
+pub(crate) trait TakesSymbols {
+    fn symbols(&mut self) -> &mut SymbolArgs;
+}
+
+impl SymbolArgs {
+    /// The symbol path that was asked for; `None` when nothing was said.
+    ///
+    /// A cache alone says where to keep symbols and not whom to ask for them, so that the path of
+    /// the environment counts behind it.
+    ///
+    /// # Errors
+    /// When a folder cannot be written in a symbol path, or the environment has none.
+    pub fn symbol_path(&self) -> Result<Option<SymbolPath>, SymbolSourcesError> {
+        if *self == SymbolArgs::default() {
+            return Ok(None);
+        }
+        let mut servers = self.servers.clone();
+        servers.extend(self.path.clone().map(ServerChoice::Path));
+        if servers.is_empty() && self.folder.is_none() {
+            let path = SymbolPath::from_environment().map(|path| path.to_string());
+            servers.extend(path.map(ServerChoice::Path));
+        }
+        let folders = self.folder.iter().cloned().collect();
+        SymbolSources { servers, cache: self.cache.clone(), folders }.symbol_path().map(Some)
+    }
+}
+
+/// `-symServer`, `-symCache` and `-symFolder`.
+pub(crate) const fn symbol_options<A: TakesSymbols>() -> [Opt<A>; 3] {
+    [
+        Opt {
+            doc: Doc {
+                names: &["-symServer"],
+                help: "symbol servers: ms, google, ntsymbolpath, or https://…, joined by ;",
+                details: "A piece of a symbol path like srv*FOLDER*https://… will do, too. Names of \
+                          functions are looked up when stacks are shown; nothing is downloaded \
+                          unless a server is named.",
+                example: "-symServer ms -fd examples/leaky.etl",
+            },
+            take: Take::Servers(|args| &mut args.symbols().servers),
+        },
+        Opt {
+            doc: Doc {
+                names: &["-symCache"],
+                help: "a folder for downloaded symbols",
+                details: "Without it they are kept in the folder for caches of the platform. Alone \
+                          it says nothing of servers: those of _NT_SYMBOL_PATH count.",
+                example: "-symCache cache -fd examples/leaky.etl",
+            },
+            take: Take::Folder(|args| &mut args.symbols().cache),
+        },
+        Opt {
+            doc: Doc {
+                names: &["-symFolder"],
+                help: "a folder with symbols",
+                details: "Is searched before servers are asked.",
+                example: "-symFolder examples/symbols -fd examples/leaky.etl",
+            },
+            take: Take::Folder(|args| &mut args.symbols().folder),
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_becomes_a_symbol_path() {
+        let path = |server: Option<&str>, folder: Option<&str>, cache: Option<&str>| {
+            let servers = server.map(|server| ServerChoice::parse_list(server).expect(server));
+            let args = SymbolArgs {
+                servers: servers.unwrap_or_default(),
+                folder: folder.map(PathBuf::from),
+                cache: cache.map(PathBuf::from),
+                ..SymbolArgs::default()
+            };
+            let path = args.symbol_path().expect("a path");
+            path.map(|path| path.to_string()).unwrap_or_default()
+        };
+        let microsoft = "https://msdl.microsoft.com/download/symbols";
+        assert_eq!(path(Some("ms"), None, Some("c")), format!("cache*c;srv*c*{microsoft}"));
+        assert_eq!(path(Some("MS"), Some("f"), None), format!("f;srv**{microsoft}"));
+        assert_eq!(path(Some("srv*x*y"), None, None), "srv*x*y");
+        assert_eq!(path(None, Some("f"), Some("c")), "f;cache*c");
+        assert_eq!(path(None, None, None), "");
+    }
+}

@@ -1,0 +1,243 @@
+//! `.sql`: options, the query as it stands there, options.
+
+use indicatif::HumanCount;
+
+use super::{
+    AnyCommand, Command, CommandError, Context, Entered, Signature,
+    shared::{
+        files::TakesFiles,
+        groups,
+        options::{TakesOutput, check_output, format_options, row_options},
+        watched_symbols::WatchedSymbols,
+    },
+};
+use crate::{
+    filter::Filter,
+    grammar::{Arguments, OptionGroup, ParseError, Quotes, Redirect, Token, parse},
+    paths::with_home,
+    render::{self, OutputOptions},
+    settings::DisplayArgs,
+    sql,
+    trace::choose,
+};
+
+/// Words that a query starts with.
+const STARTS: [&str; 7] = ["SELECT", "WITH", "FROM", "SHOW", "EXPLAIN", "VALUES", "TABLE"];
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct SqlArgs {
+    /// The query.
+    pub(crate) query: String,
+    /// How the answer is written, and where.
+    pub(crate) output: OutputOptions,
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub(crate) files: Vec<Filter>,
+    /// The command line as typed, without blanks at its ends.
+    pub(crate) text: String,
+}
+
+impl TakesFiles for SqlArgs {
+    fn files(&mut self) -> &mut Vec<Filter> {
+        &mut self.files
+    }
+}
+
+impl TakesOutput for SqlArgs {
+    fn output(&mut self) -> &mut OutputOptions {
+        &mut self.output
+    }
+}
+
+pub(crate) struct Sql;
+
+impl Command for Sql {
+    type Args = SqlArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".sql"],
+        group: groups::QUERIES,
+        usage: "SELECT …",
+        arguments: Arguments::Sql,
+        summary: "query the tables of the loaded traces with SQL",
+        details: "The tables are those of .schema, with a column row, which other tables point to, \
+                  and file_index, the number of the trace. leaks and handles have a row for each handle \
+                  that was opened, with names instead of row numbers; stacks has the text of each \
+                  stack. hex(x) writes an address like 0xC0. It is the SQL of polars: joins, \
+                  groups, WITH, window functions, LIKE, ~ for regular expressions. Names of columns \
+                  are in lower case. Text shows the first 1000 rows. Several traces count as one; \
+                  their rows count on.",
+        examples: &[
+            ".sql SELECT process, pid, type, count(*) AS n FROM leaks GROUP BY ALL ORDER BY n DESC",
+            ".sql SELECT s.text, count(*) AS n FROM leaks l JOIN stacks s ON s.row = l.stack \
+             GROUP BY s.text ORDER BY n DESC LIMIT 3",
+            ".sql SELECT type, name, lifetime_ns / 1000000 AS ms FROM handles WHERE process = \
+             'leaky.exe' AND NOT leaked ORDER BY ms DESC LIMIT 10",
+            ".sql SELECT kind_name, count(*) AS n FROM events GROUP BY kind_name ORDER BY n DESC \
+             -json",
+            ".sql SELECT m.name, hex(l.base) AS base FROM module_loads l JOIN modules m ON m.row = \
+             l.module WHERE l.pid = 0 -csv modules.csv",
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<SqlArgs>] = &[
+        OptionGroup {
+            title: groups::DISPLAY,
+            options: &row_options("-SortBy pid SELECT name, pid FROM processes"),
+        },
+        OptionGroup { title: groups::SCRIPTS, options: &format_options() },
+    ];
+
+    fn parse(entered: &Entered<'_>) -> Result<SqlArgs, ParseError> {
+        let Redirect { line, tokens, file } = Redirect::of_query(entered.line, entered.tokens);
+        let Some(words) = SqlWords::of(tokens) else { return Err(not_a_query(entered)) };
+        let options = [words.before, words.behind].concat();
+        let mut args: SqlArgs = parse::options(entered.name, &options, Self::OPTIONS)?;
+        args.output.file = file.map(with_home);
+        check_output(&args.output)?;
+        args.query = query(line, words.query);
+        args.text = line.to_owned();
+        Ok(args)
+    }
+
+    fn run(args: SqlArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Context { session, cancel, screen, out, messages, .. } = context;
+        let files = choose(session.files(), &args.files, messages)?;
+        messages.wait("searching");
+        let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
+        let answer = sql::sql(&files, &args.query, &names, cancel)?;
+        let display = session.settings.display(&DisplayArgs::default(), *screen);
+        let (rows, output) = (answer.height(), &args.output);
+        let table = render::frame(answer, &args.text);
+        let left_out = table.write(output, &output.display(display), cancel, *out)?;
+        if left_out > 0 {
+            messages.note(format_args!(
+                "note: the first {} of {} rows; -json and -csv write all of them",
+                HumanCount((rows - left_out) as u64),
+                HumanCount(rows as u64)
+            ));
+        }
+        session.warn_of_missing_symbols(messages);
+        Ok(())
+    }
+}
+
+fn not_a_query(entered: &Entered<'_>) -> ParseError {
+    match parse::options_and_words(entered.name, entered.tokens, Sql::OPTIONS) {
+        Err(error) => error,
+        Ok((_, words)) => match words.first() {
+            Some(word) => ParseError::UnexpectedWord {
+                word: word.text.clone(),
+                hint: ", a query starts with SELECT; .help sql has examples".to_owned(),
+                help: String::new(),
+            },
+            None => entered.missing("a query: .sql SELECT type, count(*) FROM leaks GROUP BY type"),
+        },
+    }
+}
+
+/// The words behind `.sql`.
+pub(crate) struct SqlWords<'t> {
+    /// Options in front of the query.
+    pub(crate) before: &'t [Token],
+    /// The query; not empty.
+    pub(crate) query: &'t [Token],
+    /// Options behind it.
+    pub(crate) behind: &'t [Token],
+}
+
+impl<'t> SqlWords<'t> {
+    /// `None` when no query starts. What stands at the end and consists of options belongs to the
+    /// command; any other `-json` is SQL.
+    pub(crate) fn of(tokens: &'t [Token]) -> Option<SqlWords<'t>> {
+        let are_options = |tokens: &[Token]| {
+            let options = Sql.options();
+            let items = parse::known_items(&options, tokens);
+            items.iter().all(|item| matches!(item, parse::Item::Option { .. }))
+        };
+        let start = tokens.iter().position(starts_query)?;
+        let (before, rest) = tokens.split_at(start);
+        if !are_options(before) {
+            return None;
+        }
+        let behind = (1..rest.len()).find(|&at| {
+            rest.get(at..)
+                .is_some_and(|tail| tail.first().is_some_and(Token::is_switch) && are_options(tail))
+        });
+        let (query, behind) = rest.split_at(behind.unwrap_or(rest.len()));
+        Some(SqlWords { before, query, behind })
+    }
+}
+
+/// Whether a query starts here. One that a shell has cut out is a word in quotes.
+fn starts_query(token: &Token) -> bool {
+    let text = token.text.trim_start_matches(['(', ' ', '\t', '\n']);
+    let word = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    STARTS.iter().any(|start| start.eq_ignore_ascii_case(word))
+}
+
+/// The text of a query, with its quotes; without those around the whole.
+fn query(line: &str, words: &[Token]) -> String {
+    match words {
+        [only] if only.quotes != Quotes::No => only.text.clone(),
+        [first, .., last] => {
+            line.get(first.span.start..last.span.end).unwrap_or_default().to_owned()
+        }
+        [only] => only.text.clone(),
+        [] => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::tests::{args, args_of_words, error};
+    use crate::{
+        render::Format,
+        values::{CsvTarget, JsonMode},
+    };
+
+    #[test]
+    fn a_query_is_taken_as_it_stands_there() {
+        let query = r#"SELECT "a b", 'x  -json', count(*) FROM leaks -- -csv"#;
+        assert_eq!(args::<SqlArgs>(&format!(".sql {query}")).query, query);
+        assert_eq!(args::<SqlArgs>(".sql  (select 1)  ").query, "(select 1)");
+        assert_eq!(args::<SqlArgs>(".sql \"SELECT a - b FROM t\"").query, "SELECT a - b FROM t");
+        assert_eq!(args::<SqlArgs>(".sql SELECT a -json FROM t").query, "SELECT a -json FROM t");
+    }
+
+    #[test]
+    fn options_stand_in_front_of_the_query_or_behind_it() {
+        for line in [".sql -json SELECT 1", ".sql SELECT 1 -json", ".SQL SELECT 1 -JSON"] {
+            let args: SqlArgs = args(line);
+            assert_eq!(
+                (args.query.as_str(), args.output.json),
+                ("SELECT 1", JsonMode::Lines),
+                "{line}"
+            );
+        }
+        let file = |path: &str| Some(CsvTarget::File(path.into()));
+        assert_eq!(args::<SqlArgs>(".sql -csv SELECT 1").output.csv, Some(CsvTarget::Output));
+        assert_eq!(args::<SqlArgs>(".sql SELECT 1 -csv").output.csv, Some(CsvTarget::Output));
+        assert_eq!(args::<SqlArgs>(".sql -csv a.csv SELECT 1").output.csv, file("a.csv"));
+        assert_eq!(
+            args::<SqlArgs>(".sql SELECT 1 -fd *x* -csv \"a b.csv\"").output.csv,
+            file("a b.csv")
+        );
+        assert_eq!(args::<SqlArgs>(".sql SELECT 1").output.format(), Format::Text);
+    }
+
+    #[test]
+    fn words_of_a_shell_make_the_same_query() {
+        let words = [".sql", "SELECT \"a\" FROM t WHERE x = 'y z'", "-json"].map(str::to_owned);
+        let args: SqlArgs = args_of_words(&words);
+        assert_eq!(args.query, "SELECT \"a\" FROM t WHERE x = 'y z'");
+        assert_eq!(args.output.json, JsonMode::Lines);
+    }
+
+    #[test]
+    fn what_is_no_query_is_refused_with_an_example() {
+        assert!(error(".sql").contains("SELECT type, count(*) FROM leaks"), "{}", error(".sql"));
+        assert!(error(".sql leaks").contains("starts with SELECT"), "{}", error(".sql leaks"));
+        assert!(error(".sql DELETE FROM leaks").starts_with("unexpected 'DELETE', a query"));
+        assert!(error(".sql -jsn SELECT 1").contains("-json"));
+        assert!(error(".sql -json SELECT 1 -csv").contains("choose one"));
+    }
+}

@@ -1,0 +1,113 @@
+//! `.sympath`
+
+use super::{
+    Command, CommandError, Context, Entered, Signature,
+    shared::{
+        groups,
+        symbols::{SymbolArgs, TakesSymbols, symbol_options},
+    },
+};
+use crate::{
+    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, parse},
+    terminal::Clean,
+};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SymbolPathArgs {
+    /// Where symbols are to be looked for.
+    pub(crate) symbols: SymbolArgs,
+    /// `-retry`: look again for what was not found.
+    pub(crate) retry: bool,
+}
+
+impl TakesSymbols for SymbolPathArgs {
+    fn symbols(&mut self) -> &mut SymbolArgs {
+        &mut self.symbols
+    }
+}
+
+pub(crate) struct SymPath;
+
+impl Command for SymPath {
+    type Args = SymbolPathArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".sympath"],
+        group: groups::SESSION,
+        usage: "[OPTION…] [PATH]",
+        arguments: Arguments::SymbolPath,
+        summary: "show or set where symbols are looked for",
+        details: "PATH is written like _NT_SYMBOL_PATH, whose value is used as long as none is set \
+                  here or in the command line: folders, cache*FOLDER and srv*CACHE*SERVER, joined by \
+                  a semicolon. Everything behind the command and its options belongs to the path. \
+                  Relative folders are those of the current folder, also when that changes. \
+                  .dump Symbols shows what was found where.",
+        examples: &[
+            ".sympath examples/symbols",
+            ".sympath -symServer ms",
+            ".sympath srv*C:\\Symbols*https://msdl.microsoft.com/download/symbols",
+            ".sympath -retry",
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<SymbolPathArgs>] = &[
+        OptionGroup { title: "Where symbols come from", options: &symbol_options() },
+        OptionGroup {
+            title: "What was missing",
+            options: &[Opt {
+                doc: Doc {
+                    names: &["-retry"],
+                    help: "look again for symbols that were not found",
+                    details: "What a server does not have is remembered for a week, also in other \
+                              sessions, and one that gives no answer or is too slow is not asked \
+                              again in this one. This forgets both.",
+                    example: "-retry",
+                },
+                take: Take::Switch(|args| &mut args.retry),
+            }],
+        },
+    ];
+
+    /// A path has spaces and semicolons, so everything behind the command belongs to it, except for
+    /// options in front.
+    fn parse(entered: &Entered<'_>) -> Result<SymbolPathArgs, ParseError> {
+        let (mut args, words) = match entered.tokens {
+            [first, ..] if first.is_switch() => {
+                parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?
+            }
+            tokens => (SymbolPathArgs::default(), tokens.iter().collect()),
+        };
+        args.symbols.path = match words.as_slice() {
+            [] => None,
+            [path] => Some(path.text.clone()),
+            [first, ..] => entered.line.get(first.span.start..).map(str::to_owned),
+        };
+        Ok(args)
+    }
+
+    fn run(args: SymbolPathArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Context { session, out, messages, .. } = context;
+        match args.symbols.symbol_path()? {
+            Some(path) => session.set_symbol_path(&path),
+            None if args.retry => {}
+            None => writeln!(out, "{}", Clean(&session.symbol_path().to_string()))?,
+        }
+        if args.retry {
+            session.retry_symbols();
+            messages.note("symbols that were missing are looked for again");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::tests::args;
+
+    #[test]
+    fn a_path_may_stand_behind_options() {
+        let args: SymbolPathArgs =
+            args(".sympath -symCache c -symFolder f srv*https://x;/my symbols");
+        let path = args.symbols.symbol_path().expect("a path").expect("a path");
+        assert_eq!(path.to_string(), "f;cache*c;srv*https://x;/my symbols");
+    }
+}

@@ -1,0 +1,312 @@
+//! Completion, from the registry.
+
+use std::sync::PoisonError;
+
+use reedline::{Completer, CompletionResult, Span, Suggestion};
+
+use super::{
+    filter_values::{self, FilterValue},
+    known::{Known, SharedKnown},
+    paths::{self, Wanted, starts_with},
+    sql_completer,
+};
+use crate::{
+    commands::{dump::DumpWords, shared::symbols::SERVERS, sql::SqlWords},
+    grammar::{Arguments, OptionSpec, Quotes, Token, ValueKind, parse, split},
+    registry::REGISTRY,
+};
+
+/// Completes commands, kinds, options, their values, and files.
+pub struct CommandCompleter {
+    known: SharedKnown,
+}
+
+impl CommandCompleter {
+    /// A completer that looks into `known` for what is loaded.
+    pub fn new(known: SharedKnown) -> CommandCompleter {
+        CommandCompleter { known }
+    }
+}
+
+impl Completer for CommandCompleter {
+    fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        CompletionResult::fresh(complete_at(line, pos, &known))
+    }
+}
+
+/// The word that is being typed, and what comes before it.
+struct Position<'a> {
+    line: &'a str,
+    before: &'a [Token],
+    word: &'a str,
+    span: Span,
+    is_quoted: bool,
+}
+
+/// What could stand at the end of `head`, the line up to the cursor.
+pub fn complete(head: &str, known: &Known) -> Vec<Suggestion> {
+    complete_at(head, head.len(), known)
+}
+
+fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
+    let head = line.get(..cursor).unwrap_or(line);
+    let tokens = split(head);
+    let open = tokens
+        .split_last()
+        .filter(|(last, _)| last.span.end == head.len() && last.quotes != Quotes::Closed);
+    let position = match open {
+        Some((last, before)) => Position {
+            line,
+            before,
+            word: &last.text,
+            span: Span::new(last.span.start, head.len()),
+            is_quoted: last.quotes == Quotes::Open,
+        },
+        None => Position {
+            line,
+            before: &tokens,
+            word: "",
+            span: Span::new(head.len(), head.len()),
+            is_quoted: false,
+        },
+    };
+    position.suggestions(known)
+}
+
+impl Position<'_> {
+    fn suggestions(&self, known: &Known) -> Vec<Suggestion> {
+        let Some((first, arguments)) = self.before.split_first() else { return self.commands() };
+        let Some(command) = REGISTRY.command(&first.text) else { return Vec::new() };
+        let takes = command.signature().arguments;
+        if self.word.starts_with('-') && !matches!(takes, Arguments::Kind) {
+            let options = command.options();
+            if !options.is_empty() {
+                return self.options(&options, &used(&options, arguments));
+            }
+        }
+        if let Some(option) = parse::waiting(&command.options(), arguments) {
+            return self.values(option, known);
+        }
+        match takes {
+            Arguments::None => Vec::new(),
+            Arguments::Options => {
+                let options = command.options();
+                self.options(&options, &used(&options, arguments))
+            }
+            Arguments::Files => self.files(Wanted::Traces),
+            Arguments::Folder | Arguments::SymbolPath => self.files(Wanted::Folders),
+            Arguments::Words(words) => self.words(words()),
+            Arguments::Word(words) => {
+                self.words(if arguments.is_empty() { words() } else { Vec::new() })
+            }
+            Arguments::Sql => self.query(first, arguments),
+            Arguments::LoadedFiles => self.loaded(known),
+            Arguments::Topic => self.topics(arguments),
+            Arguments::Kind => self.dump(arguments, known),
+        }
+    }
+
+    /// Inside of a query, which is not made of words between blanks.
+    fn query(&self, command: &Token, arguments: &[Token]) -> Vec<Suggestion> {
+        // In front of the query there are only options, which have had their turn.
+        let start = match SqlWords::of(arguments).and_then(|words| words.query.first()) {
+            Some(first) => first.span.start,
+            None => self.span.start.max(command.span.end),
+        };
+        let Some(query) = self.line.get(start..) else { return Vec::new() };
+        let (span, candidates) = sql_completer::candidates(query, self.span.end - start);
+        let suggestion = |candidate: sql_completer::SqlCandidate| Suggestion {
+            value: candidate.text,
+            description: Some(candidate.description),
+            span: Span::new(start + span.start, start + span.end),
+            ..Suggestion::default()
+        };
+        candidates.into_iter().map(suggestion).collect()
+    }
+
+    fn commands(&self) -> Vec<Suggestion> {
+        let named = |names: &'static [&'static str]| {
+            names.iter().find(|name| starts_with(name, self.word)).copied()
+        };
+        // A bare word is a command whose dot was forgotten.
+        let dotted = format!(".{}", self.word);
+        REGISTRY
+            .commands
+            .iter()
+            .filter_map(|command| {
+                let forgotten = || Some(command.name()).filter(|name| starts_with(name, &dotted));
+                let signature = command.signature();
+                let name = named(signature.names).or_else(forgotten)?;
+                Some(self.suggest(name, signature.summary))
+            })
+            .collect()
+    }
+
+    fn files(&self, wanted: Wanted) -> Vec<Suggestion> {
+        let candidates = paths::candidates(self.word, wanted).into_iter();
+        candidates.map(|candidate| self.path(&candidate.path, candidate.is_folder)).collect()
+    }
+
+    fn loaded(&self, known: &Known) -> Vec<Suggestion> {
+        let loaded = known.loaded.iter().filter(|path| starts_with(path, self.word));
+        loaded.map(|path| self.path(path, false)).collect()
+    }
+
+    fn topics(&self, arguments: &[Token]) -> Vec<Suggestion> {
+        if let Some(kind) = arguments.last().and_then(|word| REGISTRY.kind(&word.text)) {
+            return self.options(&kind.options(), &[]);
+        }
+        let kinds = REGISTRY.kinds.iter().map(|kind| (kind.name(), kind.signature().summary));
+        let commands =
+            REGISTRY.commands.iter().map(|command| (command.name(), command.signature().summary));
+        let others = REGISTRY.topics.iter().map(|topic| (topic.name, topic.summary));
+        let is_alone = arguments.is_empty();
+        kinds
+            .chain(others.chain(commands).filter(|_| is_alone))
+            .filter(|(name, _)| starts_with(name, self.word))
+            .map(|(name, summary)| self.suggest(name, summary))
+            .collect()
+    }
+
+    fn dump(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
+        let words = DumpWords::of(arguments, &REGISTRY);
+        // Before the kind is known, options of any kind tell whether a value is due.
+        let options = words.options(&REGISTRY);
+        let mut suggestions = Vec::new();
+        let last = parse::known_items(&options, &words.others).pop();
+        if let Some(parse::Item::Option { spec, values, .. }) = last {
+            let (least, most) = spec.value().arity();
+            if values.len() < most {
+                suggestions = self.values(spec, known);
+            }
+            if values.len() < least {
+                return suggestions;
+            }
+        }
+        match words.kind {
+            Some(_) => suggestions.extend(self.options(&options, &used(&options, &words.others))),
+            None if self.word.starts_with('-') => suggestions.extend(self.options_once(&options)),
+            None => suggestions.extend(self.kinds()),
+        }
+        suggestions
+    }
+
+    fn kinds(&self) -> Vec<Suggestion> {
+        let kinds = REGISTRY.kinds.iter().filter(|kind| starts_with(kind.name(), self.word));
+        kinds.map(|kind| self.suggest(kind.name(), kind.signature().summary)).collect()
+    }
+
+    /// Options before the kind is known, each once.
+    fn options_once(&self, options: &[&'static dyn OptionSpec]) -> Vec<Suggestion> {
+        let mut once: Vec<&'static dyn OptionSpec> = Vec::new();
+        for option in options {
+            if !once.iter().any(|known| known.name() == option.name()) {
+                once.push(*option);
+            }
+        }
+        self.options(&once, &[])
+    }
+
+    /// Options by the longest of their names that starts with the word; if there is none, options
+    /// with the word inside, so that `-stack` finds all about stacks.
+    fn options(&self, options: &[&'static dyn OptionSpec], used: &[&str]) -> Vec<Suggestion> {
+        let unused = || options.iter().filter(|option| !used.contains(&option.name()));
+        let has_effect = |option: &dyn OptionSpec| !matches!(option.value(), ValueKind::Ignored(_));
+        let named = |wanted: bool, fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
+            unused()
+                .filter(|option| has_effect(**option) == wanted)
+                .filter_map(|option| {
+                    let fitting = option.doc().names.iter().filter(|name| fits(name));
+                    let name = fitting.max_by_key(|name| name.len())?;
+                    Some(self.suggest(name, option.doc().help))
+                })
+                .collect()
+        };
+        // What has no effect is not offered beside what has one.
+        let starting = |has_effect| named(has_effect, &|name| starts_with(name, self.word));
+        let inside = self.word.trim_start_matches('-').to_lowercase();
+        let containing = || {
+            let contains = |name: &str| name.to_lowercase().contains(&inside);
+            named(true, &|name| self.word.starts_with('-') && contains(name))
+        };
+        let offers = [&|| starting(true), &|| starting(false), &containing]
+            as [&dyn Fn() -> Vec<Suggestion>; 3];
+        offers.iter().map(|offer| offer()).find(|offer| !offer.is_empty()).unwrap_or_default()
+    }
+
+    fn values(&self, option: &dyn OptionSpec, known: &Known) -> Vec<Suggestion> {
+        match option.value() {
+            ValueKind::Choice(words) => self.words(words),
+            ValueKind::Processes => self.filters(filter_values::processes(self.word, known)),
+            ValueKind::Filter(texts) => self.filters(filter_values::texts(self.word, texts, known)),
+            ValueKind::File | ValueKind::MaybeFile => self.files(Wanted::Tables),
+            ValueKind::Folder => self.files(Wanted::Folders),
+            ValueKind::Query => self.files(Wanted::Traces),
+            ValueKind::Servers => self.words(SERVERS.to_vec()),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Filters, in quotes where they need them. What is still open stays without blank and quote.
+    fn filters(&self, values: Vec<FilterValue>) -> Vec<Suggestion> {
+        let suggestion = |value: FilterValue| {
+            let needs_quotes = self.is_quoted || value.filter.contains([' ', '\t']);
+            let end = if value.is_open { "" } else { "\"" };
+            Suggestion {
+                value: match needs_quotes {
+                    true => format!("\"{}{end}", value.filter),
+                    false => value.filter,
+                },
+                display_override: Some(value.value),
+                description: Some(value.description),
+                span: self.span,
+                append_whitespace: !value.is_open,
+                ..Suggestion::default()
+            }
+        };
+        values.into_iter().map(suggestion).collect()
+    }
+
+    fn words(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
+        let words = words.into_iter().filter(|(word, _)| starts_with(word, self.word));
+        words.map(|(word, help)| self.suggest(word, help)).collect()
+    }
+
+    fn suggest(&self, value: &str, description: &str) -> Suggestion {
+        Suggestion {
+            value: value.to_owned(),
+            description: Some(description.to_owned()),
+            span: self.span,
+            append_whitespace: true,
+            ..Suggestion::default()
+        }
+    }
+
+    /// A path, in quotes where it needs them. The quotes around a folder stay open for what follows.
+    fn path(&self, path: &str, is_folder: bool) -> Suggestion {
+        let needs_quotes = self.is_quoted || path.contains([' ', '\t']);
+        let value = match (needs_quotes, is_folder) {
+            (false, _) => path.to_owned(),
+            (true, true) => format!("\"{path}"),
+            (true, false) => format!("\"{path}\""),
+        };
+        Suggestion {
+            value,
+            display_override: Some(path.to_owned()),
+            span: self.span,
+            append_whitespace: !is_folder,
+            ..Suggestion::default()
+        }
+    }
+}
+
+/// The options that are there already.
+fn used(options: &[&'static dyn OptionSpec], tokens: &[Token]) -> Vec<&'static str> {
+    let is_there =
+        |option: &&&dyn OptionSpec| tokens.iter().any(|word| option.is_named(&word.text));
+    options.iter().filter(is_there).map(|option| option.name()).collect()
+}
+
+#[cfg(test)]
+mod tests;

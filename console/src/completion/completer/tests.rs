@@ -1,0 +1,115 @@
+//! What is offered where.
+
+use super::*;
+
+fn offered(head: &str) -> Vec<String> {
+    let loaded = vec!["/t/leaky.etl".into(), "/t/my trace.etl".into()];
+    let known = Known { loaded, values: Vec::new() };
+    complete(head, &known).into_iter().map(|suggestion| suggestion.value).collect()
+}
+
+#[test]
+fn commands_are_offered_first_and_a_forgotten_dot_is_added() {
+    assert_eq!(offered("").len(), REGISTRY.commands.len());
+    assert_eq!(offered(".l"), [".load", ".load+", ".list"]);
+    assert_eq!(offered(".DU"), [".dump"]);
+    assert_eq!(offered("du"), [".dump"]);
+    assert_eq!(offered(".ex"), [".extract", ".export", ".exit"]);
+    assert_eq!(offered(".nonsense "), Vec::<String>::new());
+    assert_eq!(offered(".quit "), Vec::<String>::new());
+}
+
+#[test]
+fn kinds_come_after_dump_and_options_after_the_kind() {
+    assert_eq!(
+        offered(".dump "),
+        ["ObjectRef", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
+    );
+    assert_eq!(offered(".dump obj"), ["ObjectRef"]);
+    assert_eq!(
+        offered(".dump ObjectRef -show"),
+        ["-ShowStack", "-ShowAddress", "-ShowLine", "-ShowTotal", "-ShowRef", "-ShowFullFileName"]
+    );
+    assert_eq!(offered(".dump ObjectRef -pn"), ["-pn"]);
+    assert_eq!(
+        offered(".dump Stats -"),
+        ["-TopN", "-SortBy", "-filedir", "-json", "-json-pretty", "-csv", "-ndjson", "-parquet"]
+    );
+    assert_eq!(offered(".dump -Lea"), ["-Leak"]);
+    assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
+    assert_eq!(
+        offered(".dump -Leak "),
+        ["ObjectRef", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
+    );
+}
+
+#[test]
+fn options_of_commands_are_offered_and_their_values() {
+    assert_eq!(offered(".extract a.etl -noo"), ["-NoOverwrite"]);
+    assert_eq!(offered(".converttime "), ["-time", "-filedir"]);
+    assert_eq!(offered(".converttime -time "), Vec::<String>::new());
+    assert_eq!(offered(".converttime -fd "), ["leaky.etl", "\"my trace.etl\""]);
+}
+
+#[test]
+fn an_option_is_offered_once_and_found_by_a_part_of_its_name() {
+    let offers = offered(".dump ObjectRef -ss -");
+    assert!(!offers.iter().any(|name| name == "-ShowStack"));
+    assert_eq!(
+        offered(".dump ObjectRef -stack"),
+        ["-StackFilter"],
+        "a name that starts so goes first"
+    );
+    assert_eq!(offered(".dump ObjectRef -estack"), ["-CreateStack"]);
+}
+
+#[test]
+fn values_are_offered_where_they_are_due_and_options_where_they_may_be() {
+    assert_eq!(offered(".dump ObjectRef -ShowTotal "), ["Total", "Process", "File", "None"]);
+    assert_eq!(offered(".dump ObjectRef -ShowTotal p"), ["Process"]);
+    assert_eq!(offered(".dump ObjectRef -pn "), Vec::<String>::new());
+    assert_eq!(offered(".dump -pn "), Vec::<String>::new());
+    assert!(offered(".dump ObjectRef -TopN 5 ").contains(&"-Leak".to_owned()));
+    assert!(offered(".dump ObjectRef -TopN 5 2 -le").contains(&"-Leak".to_owned()));
+}
+
+#[test]
+fn options_of_commands_are_offered_and_folders_where_only_they_are_meant() {
+    assert_eq!(offered(".load -"), ["-recursive", "-all", "-MaxSize", "-filedir"]);
+    assert_eq!(offered(".dir -r -"), ["-od"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("a.etl"), "").expect("a file");
+    std::fs::create_dir(folder.path().join("b")).expect("a folder");
+    let below = format!("{}{}", folder.path().display(), std::path::MAIN_SEPARATOR);
+    assert_eq!(offered(&format!(".load {below}")).len(), 2);
+    let b = format!("{below}b{}", std::path::MAIN_SEPARATOR);
+    assert_eq!(offered(&format!(".cd {below}")), [b]);
+}
+
+#[test]
+fn options_without_effect_are_offered_only_when_nothing_else_fits() {
+    assert!(!offered(".dump ObjectRef -").contains(&"-nocolor".to_owned()));
+    assert_eq!(offered(".dump ObjectRef -nocol"), ["-nocolor"]);
+}
+
+#[test]
+fn help_offers_topics() {
+    assert_eq!(offered(".help ob"), ["ObjectRef"]);
+    assert_eq!(offered(".help fi"), ["filters"]);
+    assert_eq!(offered(".help .d"), [".dir", ".dump"]);
+    assert_eq!(offered(".help .dump st"), ["Stack", "Stats"]);
+    assert_eq!(offered(".help ObjectRef -le"), ["-Leak"]);
+}
+
+#[test]
+fn paths_with_blanks_are_quoted() {
+    assert_eq!(offered(".unload "), ["/t/leaky.etl", "\"/t/my trace.etl\""]);
+    assert_eq!(offered(".unload \"/t/my t"), ["\"/t/my trace.etl\""]);
+}
+
+#[test]
+fn a_suggestion_replaces_the_word_and_no_more() {
+    let first = complete(".dump obj", &Known::default()).remove(0);
+    assert_eq!((first.span.start, first.span.end), (6, 9));
+    assert!(first.append_whitespace);
+}

@@ -1,0 +1,12 @@
+//! Completion of command lines, from the registry.
+
+mod completer;
+mod filter_values;
+mod known;
+mod paths;
+mod sql_completer;
+
+pub use completer::{CommandCompleter, complete};
+pub use known::{Known, SharedKnown};
+pub(crate) use paths::starts_with;
+pub(crate) use sql_completer::{KEYWORDS, is_word};

@@ -1,0 +1,96 @@
+//! Completion of file names.
+
+use std::{
+    fs,
+    path::{MAIN_SEPARATOR, Path, is_separator},
+};
+
+use crate::paths::{TRACE_EXTENSIONS, has_extension, is_extract, is_plain_extract, with_home};
+
+/// A file or folder that could be meant.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// The path as it would be typed, without quotes; a folder ends in a separator.
+    pub(super) path: String,
+    /// Whether more has to follow.
+    pub(super) is_folder: bool,
+}
+
+/// What is offered beside folders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Traces and extracts.
+    Traces,
+    /// Tables to write.
+    Tables,
+    /// Nothing.
+    Folders,
+}
+
+impl Wanted {
+    fn is(self, path: &Path) -> bool {
+        match self {
+            Wanted::Traces => {
+                has_extension(path, TRACE_EXTENSIONS) || is_extract(path) || is_plain_extract(path)
+            }
+            Wanted::Tables => has_extension(path, &["csv"]),
+            Wanted::Folders => false,
+        }
+    }
+}
+
+/// Folders and files whose paths start with what was typed. Hidden ones only if asked for with a dot.
+pub(super) fn candidates(typed: &str, wanted: Wanted) -> Vec<Candidate> {
+    let name_starts = typed.rfind(is_separator).map_or(0, |at| at + 1);
+    let (folder, prefix) = typed.split_at(name_starts);
+    let listed = if folder.is_empty() { ".".into() } else { with_home(folder) };
+    let Ok(entries) = fs::read_dir(listed) else { return Vec::new() };
+    let mut candidates: Vec<Candidate> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let is_folder = entry.path().is_dir();
+            let is_wanted = is_folder || wanted.is(&entry.path());
+            let is_hidden = name.starts_with('.') && !prefix.starts_with('.');
+            let fits = starts_with(&name, prefix) && is_wanted && !is_hidden;
+            let end = if is_folder { MAIN_SEPARATOR.to_string() } else { String::new() };
+            fits.then(|| Candidate { path: format!("{folder}{name}{end}"), is_folder })
+        })
+        .collect();
+    candidates.sort_by(|left, right| left.path.cmp(&right.path));
+    candidates
+}
+
+/// Whether a text starts with another, in any case.
+pub(crate) fn starts_with(text: &str, prefix: &str) -> bool {
+    let mut text = text.chars().flat_map(char::to_lowercase);
+    prefix.chars().flat_map(char::to_lowercase).all(|expected| text.next() == Some(expected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_traces_and_extracts_are_offered_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let names = ["leaky.etl", "Leak two.json7z", "leaky.csv", ".leaky.etl", "other.etl"];
+        for name in names {
+            fs::write(folder.path().join(name), "").expect("a file");
+        }
+        fs::create_dir(folder.path().join("leaks")).expect("a folder");
+        let start = format!("{}{MAIN_SEPARATOR}", folder.path().display());
+        let wanted = |typed: &str, wanted| -> Vec<String> {
+            let candidates = candidates(&format!("{start}{typed}"), wanted).into_iter();
+            candidates.map(|c| c.path.strip_prefix(&start).unwrap_or("?").to_owned()).collect()
+        };
+        let found = |typed| wanted(typed, Wanted::Traces);
+        let leaks = format!("leaks{MAIN_SEPARATOR}");
+        assert_eq!(found("le"), ["Leak two.json7z", &leaks, "leaky.etl"]);
+        assert_eq!(found("leaky.e"), ["leaky.etl"]);
+        assert_eq!(found(".l"), [".leaky.etl"]);
+        assert_eq!(wanted("l", Wanted::Tables), [leaks.as_str(), "leaky.csv"]);
+        assert_eq!(wanted("l", Wanted::Folders), [leaks]);
+        assert_eq!(candidates(&format!("{start}no/such/"), Wanted::Traces), []);
+    }
+}

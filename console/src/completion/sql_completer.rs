@@ -1,0 +1,234 @@
+//! Completion inside a query: tables behind `FROM`, the columns of the tables that the query names, and
+//! the words of SQL.
+
+use std::ops::Range;
+
+use super::paths::starts_with;
+use crate::sql::{HEX, Relation};
+
+/// Words that are worth a key; the first of a pair of words stands for both.
+pub(crate) const KEYWORDS: &[&str] = &[
+    "SELECT",
+    "DISTINCT",
+    "FROM",
+    "JOIN",
+    "LEFT",
+    "ON",
+    "USING",
+    "WHERE",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "IS",
+    "NULL",
+    "LIKE",
+    "ILIKE",
+    "BETWEEN",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "AS",
+    "GROUP",
+    "BY",
+    "ALL",
+    "HAVING",
+    "ORDER",
+    "ASC",
+    "DESC",
+    "LIMIT",
+    "OFFSET",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "WITH",
+    "OVER",
+    "PARTITION",
+    "CAST",
+    "COUNT",
+    "SUM",
+    "MIN",
+    "MAX",
+    "AVG",
+    "MEDIAN",
+    "COALESCE",
+    "UNNEST",
+    "EXPLAIN",
+    "INNER",
+    "CROSS",
+    "FULL",
+    "RIGHT",
+    "SEMI",
+    "ANTI",
+];
+
+/// Behind these a table is named.
+const TABLE_FOLLOWS: [&str; 2] = ["FROM", "JOIN"];
+
+/// Something that may stand at the cursor.
+pub(super) struct SqlCandidate {
+    pub(super) text: String,
+    pub(super) description: String,
+}
+
+/// The word that ends at the cursor, and what it may become. `query` is all of it, so that a column is
+/// known by a table that is named behind the cursor.
+pub(super) fn candidates(query: &str, cursor: usize) -> (Range<usize>, Vec<SqlCandidate>) {
+    let head = query.get(..cursor).unwrap_or(query);
+    let start = head.rfind(|c| !is_word(c)).map_or(0, |at| at + last_len(head, at));
+    let (before, word) = head.split_at(start);
+    let names = Names::of(query);
+    let fits = |candidate: &SqlCandidate| starts_with(&candidate.text, word);
+    let mut found: Vec<SqlCandidate> = match (before.strip_suffix('.'), last_word(before)) {
+        (Some(table), _) => names.columns_of(last_word(table).unwrap_or_default()),
+        (None, Some(last)) if TABLE_FOLLOWS.iter().any(|word| word.eq_ignore_ascii_case(last)) => {
+            relations()
+        }
+        _ if word.is_empty() && last_word(before).is_none() => keywords(),
+        _ => [names.columns(), relations(), keywords()].into_iter().flatten().collect(),
+    };
+    found.retain(fits);
+    (start..head.len(), found)
+}
+
+fn last_len(text: &str, at: usize) -> usize {
+    text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8)
+}
+
+pub(crate) fn is_word(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
+/// The word at the end of a text, blanks behind it aside.
+fn last_word(text: &str) -> Option<&str> {
+    let text = text.trim_end();
+    let start = text.rfind(|c| !is_word(c)).map_or(0, |at| at + last_len(text, at));
+    text.get(start..).filter(|word| !word.is_empty())
+}
+
+fn relations() -> Vec<SqlCandidate> {
+    let candidate = |relation: Relation| SqlCandidate {
+        text: relation.name().to_owned(),
+        description: relation.doc().to_owned(),
+    };
+    Relation::all().map(candidate).collect()
+}
+
+fn keywords() -> Vec<SqlCandidate> {
+    let keyword = |word: &&str| SqlCandidate { text: (*word).into(), description: "SQL".into() };
+    let hex = SqlCandidate { text: HEX.into(), description: "a number like 0xC0".into() };
+    KEYWORDS.iter().map(keyword).chain([hex]).collect()
+}
+
+/// The relations of a query, each with the name it goes by.
+struct Names<'q>(Vec<(&'q str, Relation)>);
+
+impl<'q> Names<'q> {
+    fn of(query: &'q str) -> Names<'q> {
+        let words: Vec<&str> =
+            query.split(|c| !is_word(c)).filter(|word| !word.is_empty()).collect();
+        let mut names = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            let Some(relation) = Relation::named(word) else { continue };
+            names.push((*word, relation));
+            let behind = words.get(at + 1..).unwrap_or_default();
+            let alias = match behind {
+                [as_word, alias, ..] if as_word.eq_ignore_ascii_case("AS") => Some(alias),
+                [alias, ..] => Some(alias),
+                [] => None,
+            };
+            let is_keyword =
+                |word: &str| KEYWORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
+            if let Some(alias) = alias.filter(|alias| !is_keyword(alias)) {
+                names.push((alias, relation));
+            }
+        }
+        Names(names)
+    }
+
+    /// The columns of the relation of a name; of all while it stands for none, as one types the columns
+    /// first.
+    fn columns_of(&self, name: &str) -> Vec<SqlCandidate> {
+        // An alias may have the name of another table; it is closer.
+        let found = self.0.iter().rev().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map_or_else(|| once(Relation::all()), |(_, relation)| columns(*relation))
+    }
+
+    /// The columns of all relations of the query; without any, those of the first view.
+    fn columns(&self) -> Vec<SqlCandidate> {
+        let mut relations: Vec<Relation> = self.0.iter().map(|(_, relation)| *relation).collect();
+        if relations.is_empty() {
+            relations.extend(Relation::all().take(1));
+        }
+        once(relations.into_iter())
+    }
+}
+
+/// The columns of relations, each name once.
+fn once(relations: impl Iterator<Item = Relation>) -> Vec<SqlCandidate> {
+    let mut found: Vec<SqlCandidate> = Vec::new();
+    for column in relations.flat_map(columns) {
+        if !found.iter().any(|known| known.text == column.text) {
+            found.push(column);
+        }
+    }
+    found
+}
+
+fn columns(relation: Relation) -> Vec<SqlCandidate> {
+    let columns = relation.columns();
+    let candidate = |column: &handlescope_model::ColumnSpec| SqlCandidate {
+        text: column.name.to_owned(),
+        description: column.doc.trim().to_owned(),
+    };
+    columns.iter().map(candidate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is offered at the `|`.
+    fn offered(query: &str) -> Vec<String> {
+        let cursor = query.find('|').expect("a cursor");
+        let (_, found) = candidates(&query.replace('|', ""), cursor);
+        found.into_iter().map(|candidate| candidate.text).collect()
+    }
+
+    #[test]
+    fn tables_and_views_are_offered_behind_from_and_join() {
+        assert_eq!(offered("SELECT * FROM le|"), ["leaks"]);
+        assert_eq!(
+            offered("select * from leaks l join sta|"),
+            ["start_handles", "stacks", "stack_events"]
+        );
+        assert_eq!(offered("SELECT * FROM |").first().map(String::as_str), Some("leaks"));
+        assert!(!offered("SELECT * FROM |").contains(&"WHERE".to_owned()));
+    }
+
+    #[test]
+    fn columns_are_those_of_the_tables_that_the_query_names() {
+        assert_eq!(offered("SELECT s.te| FROM leaks l JOIN stacks s ON s.row = l.stack"), ["text"]);
+        assert_eq!(offered("SELECT count(li|) FROM handles"), ["lifetime_ns", "LIKE", "LIMIT"]);
+        assert_eq!(offered("SELECT pdb_n| FROM modules"), ["pdb_name"]);
+        assert_eq!(offered("SELECT pdb_n| FROM leaks"), [""; 0]);
+        assert_eq!(offered("SELECT x.pdb_n| FROM modules AS x"), ["pdb_name"]);
+        assert_eq!(offered("SELECT s.dep|"), ["depth"], "the table is still to come");
+    }
+
+    #[test]
+    fn words_of_sql_are_offered_too() {
+        assert_eq!(offered("SELECT * FROM leaks WHER|"), ["WHERE"]);
+        assert!(offered("|").contains(&"SELECT".to_owned()));
+        assert_eq!(offered("SELECT he| FROM processes"), ["hex"]);
+    }
+
+    #[test]
+    fn the_word_at_the_cursor_is_replaced_and_no_more() {
+        let (span, _) = candidates("SELECT count(ti", 15);
+        assert_eq!(span, 13..15);
+        assert_eq!(candidates("SELECT ä.", 10).0, 10..10);
+    }
+}

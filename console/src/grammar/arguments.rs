@@ -1,0 +1,37 @@
+//! What follows the name of a command, for completion and highlighting.
+
+/// Words, each with its meaning.
+pub(crate) type Words = Vec<(&'static str, &'static str)>;
+
+/// What may follow the name of a command.
+#[derive(Debug, Clone, Copy)]
+pub enum Arguments {
+    None,
+    /// The options of the command.
+    Options,
+    /// Files on disk.
+    Files,
+    /// A folder on disk.
+    Folder,
+    /// One of these words, then anything.
+    Word(fn() -> Words),
+    /// Any number of these words.
+    Words(fn() -> Words),
+    /// A query, with options around it.
+    Sql,
+    /// Files that are loaded.
+    LoadedFiles,
+    /// A symbol path.
+    SymbolPath,
+    /// A kind of `.dump`, then its options.
+    Kind,
+    /// A command, or a kind of `.dump`.
+    Topic,
+}
+
+/// A command line that is worth knowing.
+pub struct Example {
+    /// What it is for.
+    pub goal: &'static str,
+    pub line: &'static str,
+}

@@ -1,0 +1,335 @@
+//! One option of a command: its names, its documentation, and what its value sets.
+
+use std::path::PathBuf;
+
+use handlescope_extract::symbols::ServerChoice;
+
+use super::token::Token;
+use crate::{
+    filter::{Filter, FilterError, ProcessFilter},
+    paths::with_home,
+    values::{
+        CountRange, CountUnit, CsvTarget, ProcessFormat, SecondsRange, TimeDigits, TimeFormat,
+        TopN, ValueError, address, bytes, no_choice, process_format, process_words, time_format,
+        time_words,
+    },
+};
+
+/// What is written about an option.
+#[derive(Debug, Clone, Copy)]
+pub struct Doc {
+    /// Its names with their `-`; the first is the one that is shown.
+    pub names: &'static [&'static str],
+    /// One line.
+    pub help: &'static str,
+    /// What it means exactly.
+    pub details: &'static str,
+    /// The option with a value, as one would type it.
+    pub example: &'static str,
+}
+
+/// An option that fills a field of `A`, the arguments of its command.
+pub struct Opt<A: 'static> {
+    /// What is written about it.
+    pub doc: Doc,
+    /// Its value, and the field it goes to.
+    pub take: Take<A>,
+}
+
+/// A value and where it goes. Kind and field are one thing, so that they cannot disagree.
+pub enum Take<A: 'static> {
+    /// No value: switches the field on.
+    Switch(fn(&mut A) -> &mut bool),
+    /// No value: does something to the arguments.
+    Set(fn(&mut A)),
+    /// A filter on text, and what texts those are.
+    Filter(Texts, fn(&mut A) -> &mut Option<Filter>),
+    /// A filter on text that may be given several times.
+    Filters(Texts, fn(&mut A) -> &mut Vec<Filter>),
+    /// A filter on processes.
+    Processes(fn(&mut A) -> &mut Option<ProcessFilter>),
+    /// `min [max]` in seconds.
+    Seconds(fn(&mut A) -> &mut Option<SecondsRange>),
+    /// `min [max]` of a count.
+    Count(CountUnit, fn(&mut A) -> &mut Option<CountRange>),
+    /// `n [skip]`.
+    Top(fn(&mut A) -> &mut Option<TopN>),
+    /// An address.
+    Address(fn(&mut A) -> &mut Option<u64>),
+    /// A number of bytes.
+    Size(fn(&mut A) -> &mut Option<u64>),
+    /// One of a few words.
+    Choice(&'static [Choice<A>]),
+    /// How times are written.
+    TimeFormat(fn(&mut A) -> &mut Option<TimeFormat>),
+    /// How starts and ends of processes are written.
+    ProcessFormat(fn(&mut A) -> &mut Option<ProcessFormat>),
+    /// A number of digits.
+    Digits(fn(&mut A) -> &mut Option<TimeDigits>),
+    /// A file to write.
+    File(fn(&mut A) -> &mut Option<PathBuf>),
+    /// A file to write, or else where all results go.
+    MaybeFile(fn(&mut A) -> &mut Option<CsvTarget>),
+    /// A folder.
+    Folder(fn(&mut A) -> &mut Option<PathBuf>),
+    /// Files to read: a name, folder or pattern. May be given several times.
+    Query(fn(&mut A) -> &mut Vec<String>),
+    /// Symbol servers, divided by semicolons.
+    Servers(fn(&mut A) -> &mut Vec<ServerChoice>),
+    /// Text of so many words at most, joined by blanks; the placeholder stands for it in the help.
+    Text(&'static str, usize, fn(&mut A) -> &mut Option<String>),
+    /// So many values at most, none of them any use, because of the reason.
+    Refused(usize, &'static str),
+    /// So many values at most, all without effect, and the place for the reason to tell.
+    Ignored(usize, &'static str, fn(&mut A) -> &mut Vec<&'static str>),
+}
+
+/// What the texts are that a filter is compared with, for completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Texts {
+    /// Names of objects.
+    ObjectNames,
+    /// Names of object types.
+    ObjectTypes,
+    /// Frames, as in `module!function`.
+    Frames,
+    /// Paths of loaded files.
+    LoadedFiles,
+    /// Something that nobody types by heart: addresses, handle values, command lines.
+    Other,
+}
+
+/// One of the words an option knows.
+pub struct Choice<A: 'static> {
+    /// The word.
+    pub word: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// What it does to the arguments.
+    pub set: fn(&mut A),
+}
+
+/// What kind of value an option takes, for help, completion and highlighting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ValueKind {
+    /// None.
+    None,
+    /// A filter on text, and what texts those are.
+    Filter(Texts),
+    /// A filter on processes.
+    Processes,
+    /// `min [max]` in seconds.
+    Seconds,
+    /// `min [max]` of a count.
+    Count(CountUnit),
+    /// `n [skip]`.
+    Top,
+    /// An address.
+    Address,
+    /// A number of bytes.
+    Size,
+    /// One of these words, each with its meaning.
+    Choice(Vec<(&'static str, &'static str)>),
+    /// A number of digits.
+    Digits,
+    /// A file to write.
+    File,
+    /// A file to write, which may be missing.
+    MaybeFile,
+    /// A folder.
+    Folder,
+    /// Files to read.
+    Query,
+    /// Symbol servers.
+    Servers,
+    /// Text of so many words at most, with its placeholder.
+    Text(&'static str, usize),
+    /// Up to so many values without effect.
+    Ignored(usize),
+}
+
+impl ValueKind {
+    /// What stands for the value in the help; empty when there is none.
+    pub fn placeholder(&self) -> String {
+        match self {
+            ValueKind::None => String::new(),
+            ValueKind::Filter(Texts::LoadedFiles) => "FILES".into(),
+            ValueKind::Filter(_) => "FILTER".into(),
+            ValueKind::Processes => "PROCESSES".into(),
+            ValueKind::Seconds => "SECONDS [MAX]".into(),
+            ValueKind::Count(CountUnit::None) => "MIN [MAX]".into(),
+            ValueKind::Count(CountUnit::Bytes) => "BYTES [MAX]".into(),
+            ValueKind::Top => "N [SKIP]".into(),
+            ValueKind::Address => "ADDRESS".into(),
+            ValueKind::Size => "BYTES".into(),
+            ValueKind::Choice(words) => choice_placeholder(words),
+            ValueKind::Digits => "DIGITS".into(),
+            ValueKind::File => "FILE".into(),
+            ValueKind::MaybeFile => "[FILE]".into(),
+            ValueKind::Folder => "FOLDER".into(),
+            ValueKind::Query => "QUERY".into(),
+            ValueKind::Servers => "SERVER".into(),
+            ValueKind::Text(placeholder, _) => (*placeholder).into(),
+            ValueKind::Ignored(0) => String::new(),
+            ValueKind::Ignored(_) => "…".into(),
+        }
+    }
+
+    /// How many values it takes at least and at most. A value that may be missing takes the next
+    /// token whenever that does not look like an option.
+    pub fn arity(&self) -> (usize, usize) {
+        match self {
+            ValueKind::None => (0, 0),
+            ValueKind::Filter(_)
+            | ValueKind::Processes
+            | ValueKind::Address
+            | ValueKind::Size
+            | ValueKind::Choice(_)
+            | ValueKind::Digits
+            | ValueKind::File
+            | ValueKind::Folder
+            | ValueKind::Query
+            | ValueKind::Servers => (1, 1),
+            ValueKind::Text(_, most) => (1, *most),
+            ValueKind::Ignored(most) => (0, *most),
+            ValueKind::MaybeFile => (0, 1),
+            ValueKind::Seconds | ValueKind::Count(_) | ValueKind::Top => (1, 2),
+        }
+    }
+}
+
+/// The words, or the first of them when all would make a long line.
+fn choice_placeholder(words: &[(&'static str, &'static str)]) -> String {
+    const SHORT: usize = 20;
+    let all = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join("|");
+    match words.first() {
+        Some((first, _)) if all.len() > SHORT => format!("{first}|…"),
+        _ => all,
+    }
+}
+
+/// An option whose arguments are of no interest: what help, completion and highlighting see.
+pub trait OptionSpec: Sync {
+    /// What is written about it.
+    fn doc(&self) -> &Doc;
+    /// Its kind of value.
+    fn value(&self) -> ValueKind;
+    /// Whether it would take these values.
+    fn check(&self, values: &[Token]) -> Result<(), ValueError>;
+
+    /// The name that is shown.
+    fn name(&self) -> &'static str {
+        self.doc().names.first().copied().unwrap_or_default()
+    }
+
+    /// Whether it goes by this name, in any case.
+    fn is_named(&self, name: &str) -> bool {
+        self.doc().names.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    /// Names and value: `-pn, -ProcessName PROCESSES`.
+    fn usage(&self) -> String {
+        let names = self.doc().names.join(", ");
+        let placeholder = self.value().placeholder();
+        if placeholder.is_empty() { names } else { format!("{names} {placeholder}") }
+    }
+
+    /// The line of the help about this option.
+    fn help_line(&self) -> String {
+        format!("{}  {}", self.usage(), self.doc().help)
+    }
+}
+
+impl<A: Default> OptionSpec for Opt<A> {
+    fn doc(&self) -> &Doc {
+        &self.doc
+    }
+
+    fn value(&self) -> ValueKind {
+        match &self.take {
+            Take::Switch(_) | Take::Set(_) => ValueKind::None,
+            Take::Filter(texts, _) | Take::Filters(texts, _) => ValueKind::Filter(*texts),
+            Take::Processes(_) => ValueKind::Processes,
+            Take::Seconds(_) => ValueKind::Seconds,
+            Take::Count(unit, _) => ValueKind::Count(*unit),
+            Take::Top(_) => ValueKind::Top,
+            Take::Address(_) => ValueKind::Address,
+            Take::Size(_) => ValueKind::Size,
+            Take::Choice(words) => {
+                ValueKind::Choice(words.iter().map(|choice| (choice.word, choice.help)).collect())
+            }
+            Take::TimeFormat(_) => ValueKind::Choice(time_words().collect()),
+            Take::ProcessFormat(_) => ValueKind::Choice(process_words().collect()),
+            Take::Digits(_) => ValueKind::Digits,
+            Take::File(_) => ValueKind::File,
+            Take::MaybeFile(_) => ValueKind::MaybeFile,
+            Take::Folder(_) => ValueKind::Folder,
+            Take::Query(_) => ValueKind::Query,
+            Take::Servers(_) => ValueKind::Servers,
+            Take::Text(placeholder, most, _) => ValueKind::Text(placeholder, *most),
+            Take::Ignored(most, ..) | Take::Refused(most, _) => ValueKind::Ignored(*most),
+        }
+    }
+
+    fn check(&self, values: &[Token]) -> Result<(), ValueError> {
+        self.apply(&mut A::default(), values)
+    }
+}
+
+impl<A> Opt<A> {
+    /// Reads the values and sets the field. An option given twice counts as last given.
+    pub(crate) fn apply(&self, args: &mut A, values: &[Token]) -> Result<(), ValueError> {
+        let value = |index: usize| values.get(index).map(|token| token.text.as_str());
+        let (first, second) = (value(0).unwrap_or_default(), value(1));
+        match &self.take {
+            Take::Switch(field) => *field(args) = true,
+            Take::Set(set) => set(args),
+            Take::Filter(_, field) => *field(args) = Some(Filter::new(first).map_err(refused)?),
+            Take::Filters(_, field) => field(args).push(Filter::new(first).map_err(refused)?),
+            Take::Processes(field) => {
+                *field(args) = Some(ProcessFilter::new(first).map_err(refused)?);
+            }
+            Take::Seconds(field) => *field(args) = Some(SecondsRange::parse(first, second)?),
+            Take::Count(unit, field) => {
+                *field(args) = Some(CountRange::parse(*unit, first, second)?);
+            }
+            Take::Top(field) => *field(args) = Some(TopN::parse(first, second)?),
+            Take::Address(field) => *field(args) = Some(address(first)?),
+            Take::Size(field) => *field(args) = Some(bytes(first)?),
+            Take::Choice(words) => choose(words, first)?(args),
+            Take::TimeFormat(field) => *field(args) = Some(time_format(first)?),
+            Take::ProcessFormat(field) => *field(args) = Some(process_format(first)?),
+            Take::Digits(field) => *field(args) = Some(TimeDigits::parse(first)?),
+            Take::File(field) | Take::Folder(field) => *field(args) = Some(with_home(first)),
+            Take::MaybeFile(field) => {
+                let file = value(0).map(|file| CsvTarget::File(with_home(file)));
+                *field(args) = Some(file.unwrap_or(CsvTarget::Output));
+            }
+            Take::Query(field) => field(args).push(first.to_owned()),
+            Take::Servers(field) => {
+                *field(args) = ServerChoice::parse_list(first)
+                    .map_err(|error| ValueError::Server { reason: error.to_string() })?;
+            }
+            Take::Text(_, _, field) => {
+                let words: Vec<&str> = values.iter().map(|token| token.text.as_str()).collect();
+                *field(args) = Some(words.join(" "));
+            }
+            Take::Refused(_, reason) => return Err(ValueError::Refused { reason }),
+            Take::Ignored(_, note, field) => field(args).push(note),
+        }
+        Ok(())
+    }
+}
+
+/// A filter's error as a reason to refuse a value.
+#[allow(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
+fn refused(error: FilterError) -> ValueError {
+    ValueError::Filter { reason: error.to_string() }
+}
+
+/// What the word does.
+fn choose<A>(words: &[Choice<A>], word: &str) -> Result<fn(&mut A), ValueError> {
+    let found = words.iter().find(|choice| choice.word.eq_ignore_ascii_case(word));
+    let words = || words.iter().map(|choice| choice.word);
+    found.map(|choice| choice.set).ok_or_else(|| no_choice(word, words))
+}

@@ -1,0 +1,181 @@
+//! From tokens to options and words, by the table of options.
+
+use super::{error::ParseError, group::OptionGroup, option::OptionSpec, token::Token};
+use crate::{suggest, values::ValueError};
+
+/// A piece of a command line behind the command.
+#[derive(Debug)]
+pub(crate) enum Item<'t, T> {
+    /// A known option with the values that follow it, as many as it takes and there are.
+    Option {
+        /// What the option was found as.
+        spec: T,
+        /// Its name as typed.
+        name: &'t Token,
+        /// Its values.
+        values: &'t [Token],
+    },
+    /// Something that looks like an option.
+    Unknown(&'t Token),
+    /// Anything else.
+    Word(&'t Token),
+}
+
+/// Groups tokens into options with their values, and words. `find` knows the options and how many
+/// values each takes at most.
+pub(crate) fn items<'t, T>(
+    mut tokens: &'t [Token],
+    find: impl Fn(&str) -> Option<(T, usize)>,
+) -> Vec<Item<'t, T>> {
+    let mut items = Vec::new();
+    while let Some((token, rest)) = tokens.split_first() {
+        tokens = rest;
+        if !token.is_switch() {
+            items.push(Item::Word(token));
+            continue;
+        }
+        let Some((spec, most)) = find(&token.text) else {
+            items.push(Item::Unknown(token));
+            continue;
+        };
+        let taken = rest.iter().take(most).take_while(|value| !value.is_switch()).count();
+        let (values, behind) = rest.split_at(taken);
+        items.push(Item::Option { spec, name: token, values });
+        tokens = behind;
+    }
+    items
+}
+
+/// Groups tokens by options whose arguments are of no interest.
+pub(crate) fn known_items<'t>(
+    options: &[&'static dyn OptionSpec],
+    tokens: &'t [Token],
+) -> Vec<Item<'t, &'static dyn OptionSpec>> {
+    items(tokens, |name| {
+        let option = *options.iter().find(|option| option.is_named(name))?;
+        Some((option, option.value().arity().1))
+    })
+}
+
+/// The option at the end that has fewer values than it needs.
+pub(crate) fn waiting(
+    options: &[&'static dyn OptionSpec],
+    tokens: &[Token],
+) -> Option<&'static dyn OptionSpec> {
+    match known_items(options, tokens).pop()? {
+        Item::Option { spec, values, .. } => {
+            (values.len() < spec.value().arity().0).then_some(spec)
+        }
+        _ => None,
+    }
+}
+
+/// Fills the arguments of a command that has options only. `topic` is what to ask `.help` for.
+pub(crate) fn options<A: Default + 'static>(
+    topic: &str,
+    tokens: &[Token],
+    groups: &'static [OptionGroup<A>],
+) -> Result<A, ParseError> {
+    let (args, words) = options_and_words(topic, tokens, groups)?;
+    match words.first() {
+        None => Ok(args),
+        Some(word) => Err(unknown(topic, word, &specs(groups))),
+    }
+}
+
+/// Fills the arguments of a command from its options, and returns the words between them.
+pub(crate) fn options_and_words<'t, A: Default + 'static>(
+    topic: &str,
+    tokens: &'t [Token],
+    groups: &'static [OptionGroup<A>],
+) -> Result<(A, Vec<&'t Token>), ParseError> {
+    let mut args = A::default();
+    let words = read(topic, tokens, &specs(groups), |name, values| {
+        set(groups, name, values, &mut args).unwrap_or(Ok(()))
+    })?;
+    Ok((args, words))
+}
+
+/// Fills the arguments of a command that has options of its own and `shared` ones. Its own option wins
+/// over a shared one of the same name.
+pub(crate) fn own_and_shared<A: Default + 'static, S: Default + 'static>(
+    topic: &str,
+    tokens: &[Token],
+    own: &'static [OptionGroup<A>],
+    shared: &'static [OptionGroup<S>],
+) -> Result<(A, S), ParseError> {
+    let (mut args, mut common) = (A::default(), S::default());
+    let known: Vec<_> = specs(own).into_iter().chain(specs(shared)).collect();
+    let words = read(topic, tokens, &known, |name, values| {
+        set(own, name, values, &mut args)
+            .or_else(|| set(shared, name, values, &mut common))
+            .unwrap_or(Ok(()))
+    })?;
+    match words.first() {
+        None => Ok((args, common)),
+        Some(word) => Err(unknown(topic, word, &known)),
+    }
+}
+
+/// Hands each option its values, and returns the words between them.
+fn read<'t>(
+    topic: &str,
+    tokens: &'t [Token],
+    known: &[&'static dyn OptionSpec],
+    mut set: impl FnMut(&str, &[Token]) -> Result<(), ValueError>,
+) -> Result<Vec<&'t Token>, ParseError> {
+    let mut words = Vec::new();
+    for item in known_items(known, tokens) {
+        match item {
+            Item::Word(token) => words.push(token),
+            Item::Unknown(token) => return Err(unknown(topic, token, known)),
+            Item::Option { spec, name, values } => {
+                let (option, help) = (name.text.clone(), spec.help_line());
+                if values.len() < spec.value().arity().0 {
+                    return Err(ParseError::MissingValue { option, help });
+                }
+                set(&name.text, values).map_err(|source| ParseError::BadValue {
+                    option,
+                    help,
+                    source,
+                })?;
+            }
+        }
+    }
+    Ok(words)
+}
+
+/// Sets the field of the option of this name, if there is one.
+fn set<A: Default>(
+    groups: &'static [OptionGroup<A>],
+    name: &str,
+    values: &[Token],
+    args: &mut A,
+) -> Option<Result<(), ValueError>> {
+    let mut options = groups.iter().flat_map(|group| group.options);
+    let option = options.find(|option| option.is_named(name))?;
+    Some(option.apply(args, values))
+}
+
+fn specs<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<&'static dyn OptionSpec> {
+    groups.iter().flat_map(|group| group.options).map(|option| option as _).collect()
+}
+
+/// The error about a token that belongs to no option.
+fn unknown(topic: &str, token: &Token, known: &[&'static dyn OptionSpec]) -> ParseError {
+    let names = known.iter().flat_map(|option| option.doc().names).copied();
+    let nearest = suggest::nearest(&token.text, names)
+        .and_then(|name| Some((name, known.iter().find(|option| option.is_named(name))?)));
+    let (hint, help) = match nearest {
+        Some((name, option)) => {
+            (suggest::did_you_mean(name), format!("\n  {}", option.help_line()))
+        }
+        None => (format!("; .help {topic} lists the options"), String::new()),
+    };
+    let name = token.text.clone();
+    if token.is_switch() {
+        ParseError::UnknownOption { name, hint, help }
+    } else {
+        ParseError::UnexpectedWord { word: name, hint, help }
+    }
+}

@@ -1,0 +1,165 @@
+//! Cutting a command line into tokens.
+
+use std::ops::Range;
+
+/// One word of a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// The text, without quotes.
+    pub text: String,
+    /// Where it stands in the line, in bytes, with quotes.
+    pub span: Range<usize>,
+    /// Whether and how it is quoted.
+    pub quotes: Quotes,
+}
+
+/// The quotes around a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quotes {
+    /// None.
+    No,
+    /// Both.
+    Closed,
+    /// One in front; the rest of the line is quoted.
+    Open,
+}
+
+impl Token {
+    /// Whether the token is read as the name of an option rather than as a value: it starts with
+    /// `-` and is no number. A lone `-` is a value, `-5` is a value, `-5ms` is not.
+    pub fn is_switch(&self) -> bool {
+        let Some(rest) = self.text.strip_prefix('-') else { return false };
+        !rest.is_empty() && !rest.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ',')
+    }
+}
+
+/// Cuts a line at blanks and tabs.
+///
+/// A `"` opens a quoted run only at the start of a token and closes it only in front of a blank or
+/// the end of the line; any other `"` is literal. There is no escape character, so `"C:\a b\"` is
+/// `C:\a b\`. An empty `""` disappears, and a quote that is never closed takes the rest of the line.
+pub fn split(line: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut rest = line;
+    loop {
+        rest = rest.trim_start_matches(is_space);
+        if rest.is_empty() {
+            return tokens;
+        }
+        let start = line.len() - rest.len();
+        let (text, quotes, length) = first_token(rest);
+        if !text.is_empty() || quotes == Quotes::Open {
+            tokens.push(Token { text: text.to_owned(), span: start..start + length, quotes });
+        }
+        rest = rest.get(length..).unwrap_or_default();
+    }
+}
+
+/// The token at the start of `rest`: its text, its quotes, and its length with quotes.
+fn first_token(rest: &str) -> (&str, Quotes, usize) {
+    let Some(quoted) = rest.strip_prefix('"') else {
+        let length = rest.find(is_space).unwrap_or(rest.len());
+        return (rest.split_at(length).0, Quotes::No, length);
+    };
+    let closing = quoted.match_indices('"').map(|(at, _)| at).find(|at| {
+        let behind = quoted.get(at + 1..).unwrap_or_default();
+        behind.is_empty() || behind.starts_with(is_space)
+    });
+    match closing {
+        Some(at) => (quoted.split_at(at).0, Quotes::Closed, at + 2),
+        None => (quoted, Quotes::Open, rest.len()),
+    }
+}
+
+/// The line that is cut into these words, and its tokens; empty words disappear. Words that no quotes
+/// can hold together are whole in the tokens nevertheless.
+pub fn join(words: &[String]) -> (String, Vec<Token>) {
+    let (mut line, mut tokens) = (String::new(), Vec::new());
+    for word in words.iter().filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        let start = line.len();
+        let quotes = if word.contains(is_space) || word.starts_with('"') {
+            line.extend(["\"", word, "\""]);
+            Quotes::Closed
+        } else {
+            line.push_str(word);
+            Quotes::No
+        };
+        tokens.push(Token { text: word.clone(), span: start..line.len(), quotes });
+    }
+    (line, tokens)
+}
+
+fn is_space(character: char) -> bool {
+    character == ' ' || character == '\t'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_blanks_and_tabs_separate_and_quotes_count_only_at_the_ends_of_a_token() {
+        for (line, expected) in [
+            ("", vec![]),
+            ("  \t ", vec![]),
+            (".dump  ObjectRef\t-Leak ", vec![".dump", "ObjectRef", "-Leak"]),
+            (r#"-fd"a b""#, vec![r#"-fd"a"#, r#"b""#]),
+            (r#""a b" c"#, vec!["a b", "c"]),
+            (r#""a" b" c"#, vec!["a", r#"b""#, "c"]),
+            (r#""a"b c" d"#, vec![r#"a"b c"#, "d"]),
+            (r#".load "C:\a b\" x"#, vec![".load", r"C:\a b\", "x"]),
+            (r#"a "" b"#, vec!["a", "b"]),
+            (r#".load "a b  "#, vec![".load", "a b  "]),
+            (r#"""""#, vec!["\""]),
+            ("a\u{a0}b", vec!["a\u{a0}b"]),
+            ("\"ä ö\" ü", vec!["ä ö", "ü"]),
+        ] {
+            let texts: Vec<String> = split(line).into_iter().map(|token| token.text).collect();
+            assert_eq!(texts, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_token_knows_its_place_and_its_quotes() {
+        let place = |line: &str| -> Vec<(Range<usize>, Quotes)> {
+            split(line).into_iter().map(|token| (token.span, token.quotes)).collect()
+        };
+        assert_eq!(place("a  \"b c\" "), [(0..1, Quotes::No), (3..8, Quotes::Closed)]);
+        assert_eq!(place("a \"b c"), [(0..1, Quotes::No), (2..6, Quotes::Open)]);
+        assert_eq!(place("a \""), [(0..1, Quotes::No), (2..3, Quotes::Open)]);
+    }
+
+    #[test]
+    fn words_become_a_line_that_is_cut_into_them_again() {
+        for words in [
+            vec![".dump", "ObjectRef"],
+            vec![".load", r"C:\a b\", "x\ty", "\"", "a\"b"],
+            vec!["a", "\"b"],
+        ] {
+            let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+            let (line, tokens) = join(&words);
+            assert_eq!(split(&line), tokens, "{line}");
+            assert_eq!(tokens.into_iter().map(|token| token.text).collect::<Vec<_>>(), words);
+        }
+        assert_eq!(join(&["a".to_owned(), String::new()]).0, "a");
+    }
+
+    #[test]
+    fn a_value_may_start_with_a_minus_only_as_a_number() {
+        for (text, expected) in [
+            ("-Leak", true),
+            ("--leak", true),
+            ("-5ms", true),
+            ("-5", false),
+            ("-0.5", false),
+            ("-", false),
+            ("x", false),
+        ] {
+            let token = Token { text: text.to_owned(), span: 0..0, quotes: Quotes::No };
+            assert_eq!(token.is_switch(), expected, "{text}");
+        }
+    }
+}

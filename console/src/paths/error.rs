@@ -1,0 +1,51 @@
+//! Why a name stands for no file.
+
+use std::{io, path::PathBuf};
+
+use thiserror::Error;
+
+use crate::filter::FilterError;
+
+/// Why a name stands for no file.
+#[derive(Debug, Error)]
+pub enum ExpandError {
+    /// There is no such file.
+    #[error("{}: there is no such file{hint}", .path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The nearest name that exists, or nothing.
+        hint: String,
+    },
+    /// A folder without traces.
+    #[error("{}: no trace or extract lies in this folder{hint}", .folder.display())]
+    NothingIn {
+        /// The folder.
+        folder: PathBuf,
+        /// How to look below it, unless that was done.
+        hint: &'static str,
+    },
+    /// The wildcards match nothing.
+    #[error("{}: no trace or extract has such a name", .pattern.display())]
+    NothingMatches {
+        /// The pattern.
+        pattern: PathBuf,
+    },
+    /// A wildcard in the folder part.
+    #[error("{}: wildcards stand only in the file name, not in the folder", .pattern.display())]
+    WildcardInFolder {
+        /// The pattern.
+        pattern: PathBuf,
+    },
+    /// A folder that cannot be read.
+    #[error("{}: cannot list the folder: {source}", .folder.display())]
+    Unreadable {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A pattern that cannot be used.
+    #[error(transparent)]
+    Pattern(#[from] FilterError),
+}

@@ -1,0 +1,24 @@
+//! Paths: names, folders and patterns to files, and files that are written whole or not at all.
+
+mod error;
+mod expand;
+mod missing;
+mod names;
+mod pattern;
+mod same;
+#[cfg(test)]
+mod tests;
+mod walk;
+mod write;
+
+pub(crate) use error::ExpandError;
+pub(crate) use expand::expand;
+pub(crate) use missing::missing;
+pub(crate) use names::{
+    EXTRACT_EXTENSION, EXTRACT_FOLDER, PLAIN_EXTENSION, TRACE_EXTENSIONS, has_extension,
+    is_extract, is_plain_extract, with_home,
+};
+pub(crate) use pattern::{Pattern, verdict};
+pub(crate) use same::{SameTrace, stem};
+pub(crate) use walk::{Walk, folders_in};
+pub(crate) use write::write_whole;

@@ -1,0 +1,63 @@
+//! Which files are the same trace.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use super::names::{EXTRACT_FOLDER, PLAIN_EXTENSION, has_extension, is_extract};
+
+/// What a trace and its extract have in common: the folder, without `Extract`, and the name, without
+/// `.etl`, `.zip`, `.7z`, `.etl.zip`, `.etl.7z` or `.json7z`. Two traces that share it would share
+/// their extract, too.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SameTrace {
+    folder: PathBuf,
+    stem: OsString,
+}
+
+impl SameTrace {
+    /// Of a trace or an extract.
+    pub(crate) fn of(path: &Path) -> SameTrace {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let mut folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+        let is_extracts =
+            folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(EXTRACT_FOLDER));
+        if is_extracts && (is_extract(path) || has_extension(path, &[PLAIN_EXTENSION])) {
+            folder.pop();
+        }
+        let stem = stem(path);
+        // Windows does not tell a.etl from A.etl.
+        SameTrace { folder, stem: if cfg!(windows) { stem.to_ascii_lowercase() } else { stem } }
+    }
+}
+
+/// The name of a trace or an extract without its extension. Of `a.etl.zip` both go.
+pub(crate) fn stem(path: &Path) -> OsString {
+    let mut stem = PathBuf::from(path.file_stem().unwrap_or_default());
+    if has_extension(path, &["zip", "7z"]) && has_extension(&stem, &["etl"]) {
+        stem.set_extension("");
+    }
+    stem.into_os_string()
+}
+
+/// Each trace once, by name: the trace itself before an archive with it, and both before the
+/// extract, because loading a trace finds out whether its extract is up to date.
+pub(crate) fn once_each(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
+    let rank = |path: &PathBuf| match path {
+        _ if is_extract(path) => 2,
+        _ if has_extension(path, &[PLAIN_EXTENSION]) => 3,
+        _ if has_extension(path, &["etl"]) => 0,
+        _ => 1,
+    };
+    files.sort_by_cached_key(|path| (rank(path), path.clone()));
+    let mut first: BTreeMap<SameTrace, PathBuf> = BTreeMap::new();
+    for file in files {
+        first.entry(SameTrace::of(&file)).or_insert(file);
+    }
+    let mut files: Vec<PathBuf> = first.into_values().collect();
+    files.sort();
+    files
+}

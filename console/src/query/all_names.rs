@@ -1,0 +1,47 @@
+//! The names of all frames of a trace, to be stored in its extract.
+
+use handlescope_model::FrameIdx;
+use handlescope_model::tables::{Symbol, Symbols};
+
+use super::frame_names::{FrameNames, Frames, ModuleFrames};
+use super::{QueryError, Source};
+use crate::cancel::Cancel;
+
+/// The names of all frames of a trace, and how many were found.
+pub struct AllNames {
+    /// Frames whose names come from symbols.
+    pub frames: usize,
+    /// Those with a name.
+    pub named: usize,
+    /// The names.
+    pub table: Symbols,
+}
+
+/// Finds the names of all frames of a trace. A name that the extract holds already stays, unless a
+/// symbol file has one.
+///
+/// # Errors
+/// When the archive is damaged, or `cancel` asks to stop.
+pub fn all_names(
+    source: &Source<'_>,
+    names: &dyn FrameNames,
+    cancel: &Cancel,
+) -> Result<AllNames, QueryError> {
+    let frames = Frames::load(source.trace, names, source.frames, cancel)?;
+    let modules = frames.resolve_modules(|_| true)?;
+    let mut table = Symbols::default();
+    for (frame, chain) in frames.named().all() {
+        for (depth, named) in (0_u32..).zip(chain.iter().rev()) {
+            table.push(Symbol {
+                frame: FrameIdx(frame),
+                depth,
+                function: named.function.to_string(),
+                offset: frames.place(frame).map(|_| named.offset),
+                file: named.file.as_deref().map(str::to_owned),
+                line: named.line,
+            });
+        }
+    }
+    let sum = |count: fn(&ModuleFrames<'_>) -> usize| -> usize { modules.iter().map(count).sum() };
+    Ok(AllNames { frames: sum(|module| module.frames), named: sum(|module| module.named), table })
+}

@@ -1,0 +1,159 @@
+//! What is asked: plain values, whatever command or format they come from.
+
+use crate::{
+    filter::{Filter, ProcessFilter},
+    settings::StackDisplayArgs,
+    values::{CountRange, SecondsRange, TopN},
+};
+
+/// Which objects and events `.dump ObjectRef` is about, and what is asked of them. A criterion that
+/// was not given is `None` or `false`, and says nothing about the objects.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ObjectCriteria {
+    /// `-ProcessName`: the process that created the object.
+    pub process: Option<ProcessFilter>,
+    /// `-CmdLine`: the command line of the process that created the object.
+    pub command_line: Option<Filter>,
+    /// `-NewProcess`: whether the process that created the object started or ended in the trace.
+    pub new_process: Option<NewProcess>,
+    /// `-RelatedProcess`: any process that had to do with the object.
+    pub related_process: Option<ProcessFilter>,
+    /// `-ObjectName`: the object's name, empty when it has none.
+    pub object_name: Option<Filter>,
+    /// `-Type`: the object's type name.
+    pub object_type: Option<Filter>,
+    /// `-Handle`: handle values, written `0xC0`.
+    pub handle: Option<Filter>,
+    /// `-Object`: the object's kernel address, written `0xFFFF810008BE66F0`.
+    pub object: Option<Filter>,
+    /// `-Leak`: only handles that were opened and not closed, and views not unmapped.
+    pub leak: bool,
+    /// Whether and how stacks are printed, instead of their numbers.
+    pub stacks: StackDisplayArgs,
+    /// `-CreateStack`: the stack that created the object.
+    pub create_stack: Option<Filter>,
+    /// `-DestroyStack`: the stack of the delete, last unmap or last close.
+    pub destroy_stack: Option<Filter>,
+    /// `-StackFilter`: keep only events with a matching stack.
+    pub stack_filter: Option<Filter>,
+    /// `-MinMaxTime`: keep only events in this time since session start.
+    pub time: Option<SecondsRange>,
+    /// `-MinMaxDuration`: the object's lifetime; never closed counts as 9999 s.
+    pub duration: Option<SecondsRange>,
+    /// `-MinMaxId`: object ids.
+    pub ids: Option<CountRange>,
+    /// `-Map`: objects only or mappings only.
+    pub map: Option<MapMode>,
+    /// `-PtrInMap`: mappings whose view holds this address.
+    pub ptr_in_map: Option<u64>,
+    /// `-ViewBase`: where the view of a mapping starts, written `0x1B544000000`.
+    pub view_base: Option<Filter>,
+    /// `-MinMaxMapSize`: bytes of the view of a mapping.
+    pub map_size: Option<CountRange>,
+    /// `-MultiProcess`: objects used by more than one process.
+    pub multi_process: bool,
+    /// `-Overlapped`: objects with two handles open at once.
+    pub overlapped: bool,
+    /// `-Inherit`: objects with an inherited handle.
+    pub inherit: bool,
+    /// `-ShowRef`: print reference count changes too.
+    pub show_ref: bool,
+    /// `-ShowTotal`: tables or no totals instead of objects and totals.
+    pub show_total: Option<ShowTotal>,
+    /// `-TopN`: rows of the `-ShowTotal` tables.
+    pub top: Option<TopN>,
+    /// `-PlainProcessNames`: processes go by the names of their executables.
+    pub plain_process_names: bool,
+    /// The answer is for programs: names of executables, addresses of modules.
+    pub for_programs: bool,
+}
+
+/// What `.dump Process` is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProcessCriteria {
+    /// `-ProcessName`: the processes to list.
+    pub process: Option<ProcessFilter>,
+}
+
+/// What `.dump Module` is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModuleCriteria {
+    /// `-ProcessName`: only modules that these processes loaded, and only those loads.
+    pub process: Option<ProcessFilter>,
+    /// `-Dll`: names of modules.
+    pub name: Option<Filter>,
+}
+
+/// What `.dump Stack` is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StackCriteria {
+    /// `-ProcessName`: stacks of these processes.
+    pub process: Option<ProcessFilter>,
+    /// `-StackFilter`: stacks with a matching frame.
+    pub stack_filter: Option<Filter>,
+    /// `-MinMaxTime`: stacks of events in this time since session start.
+    pub time: Option<SecondsRange>,
+    /// `-TopN`: only the most frequent stacks.
+    pub top: Option<TopN>,
+    /// Whether and how the frames are printed.
+    pub stacks: StackDisplayArgs,
+    /// The answer is for programs: all names, addresses of modules.
+    pub for_programs: bool,
+}
+
+/// What `.dump Symbols` is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SymbolsCriteria {
+    /// `-Dll`: modules with such a file name.
+    pub name: Option<Filter>,
+}
+
+/// `-Map`: which kind of object is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapMode {
+    /// `0`: objects that have handles or references.
+    Objects,
+    /// `1`: file mappings.
+    Mappings,
+}
+
+/// `-NewProcess`: processes by their lifetime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewProcess {
+    /// `-2`: ended, but did not start in the trace.
+    EndedOnly,
+    /// `-1`: ended in the trace.
+    Ended,
+    /// `0`: neither started nor ended in the trace.
+    Permanent,
+    /// `1`: started in the trace.
+    Started,
+    /// `2`: started, but did not end in the trace.
+    StartedOnly,
+}
+
+impl NewProcess {
+    /// Whether a process with this start and end, if they lie in the trace, is meant.
+    pub fn matches(self, has_started: bool, has_ended: bool) -> bool {
+        match self {
+            NewProcess::EndedOnly => has_ended && !has_started,
+            NewProcess::Ended => has_ended,
+            NewProcess::Permanent => !has_started && !has_ended,
+            NewProcess::Started => has_started,
+            NewProcess::StartedOnly => has_started && !has_ended,
+        }
+    }
+}
+
+/// `-ShowTotal`: what is printed beside or instead of the objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShowTotal {
+    /// No objects, but handles still open at the end of the trace by object type.
+    Total,
+    /// No objects, but handles still open at the end of the trace by process.
+    Process,
+    /// No objects, but the totals of each file.
+    File,
+    /// Objects without a totals line.
+    None,
+}

@@ -1,0 +1,20 @@
+//! What a query asks.
+
+use std::path::Path;
+
+use handlescope_model::Trace;
+
+use crate::trace::FrameNameCache;
+
+/// A loaded trace.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// The file as it was named when it was loaded.
+    pub path: &'a Path,
+    /// Its number in the session, whatever other files are asked with it.
+    pub index: usize,
+    /// Its tables.
+    pub trace: &'a Trace,
+    /// The names of its frames that were found so far.
+    pub frames: &'a FrameNameCache,
+}

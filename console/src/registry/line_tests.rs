@@ -1,0 +1,222 @@
+//! Lines and what they mean.
+
+use super::{
+    REGISTRY,
+    tests::{args, error, meaning, shared},
+};
+use crate::{
+    commands::{
+        dump::object_ref::ObjectRefArgs, shared::symbols::SymbolArgs, sympath::SymbolPathArgs,
+    },
+    filter::{Filter, ProcessFilter},
+    query::{MapMode, ObjectCriteria, ProcessCriteria, ShowTotal},
+    settings::StackDisplayArgs,
+    trace::LoadArgs,
+    values::{CountRange, JsonMode, SecondsRange, TopN},
+};
+
+fn object_ref(options: &str) -> ObjectCriteria {
+    args::<ObjectRefArgs>(&format!(".dump ObjectRef {options}")).criteria
+}
+
+fn filter(text: &str) -> Option<Filter> {
+    Some(Filter::new(text).expect("a filter"))
+}
+
+fn processes(text: &str) -> Option<ProcessFilter> {
+    Some(ProcessFilter::new(text).expect("a filter"))
+}
+
+#[test]
+fn empty_lines_and_comments_are_no_commands() {
+    for line in ["", "  \t", "# .dump ObjectRef", "  #x"] {
+        assert!(REGISTRY.parse(line).is_ok_and(|command| command.is_none()), "{line}");
+    }
+}
+
+#[test]
+fn commands_go_by_all_their_names_in_any_case() {
+    assert_eq!(
+        args::<LoadArgs>(".LOAD a.etl \"b c.etl\""),
+        LoadArgs::replacing(vec!["a.etl".into(), "b c.etl".into()])
+    );
+    args::<()>(" .list ");
+    assert_eq!(args::<Vec<String>>(".unload"), Vec::<String>::new());
+    for line in [".quit", ".q", ".EXIT", "q"] {
+        args::<()>(line);
+    }
+    for line in [".help", "help", "?", ".?"] {
+        assert_eq!(meaning(line), meaning(".help"));
+    }
+    assert_eq!(meaning(".help .dump objectref"), "Some(help on ObjectRef)");
+}
+
+#[test]
+fn a_symbol_path_takes_the_rest_of_the_line() {
+    for (line, expected) in [
+        (".sympath", None),
+        (".sympath C:\\a;srv*b*https://x", Some("C:\\a;srv*b*https://x")),
+        (".sympath C:\\my symbols;cache*C:\\c ", Some("C:\\my symbols;cache*C:\\c")),
+        (".sympath \"C:\\my symbols\"", Some("C:\\my symbols")),
+    ] {
+        let symbols = SymbolArgs { path: expected.map(str::to_owned), ..SymbolArgs::default() };
+        let args = SymbolPathArgs { symbols, retry: false };
+        assert_eq!(super::tests::args::<SymbolPathArgs>(line), args, "{line}");
+    }
+}
+
+#[test]
+fn every_option_of_object_ref_fills_its_field() {
+    let none = ObjectCriteria::default;
+    let stacks = |show, address| StackDisplayArgs { show, address, line: false };
+    for (options, expected) in [
+        ("", none()),
+        ("-pn a", ObjectCriteria { process: processes("a"), ..none() }),
+        ("-PROCESSNAME a;!4", ObjectCriteria { process: processes("a;!4"), ..none() }),
+        ("-RelatedProcess a", ObjectCriteria { related_process: processes("a"), ..none() }),
+        ("-ObjectName \"*a b*\"", ObjectCriteria { object_name: filter("*a b*"), ..none() }),
+        ("-type !Event", ObjectCriteria { object_type: filter("!Event"), ..none() }),
+        ("-Handle 0xC0", ObjectCriteria { handle: filter("0xC0"), ..none() }),
+        ("-Object *6290", ObjectCriteria { object: filter("*6290"), ..none() }),
+        ("-leak", ObjectCriteria { leak: true, ..none() }),
+        ("-ss", ObjectCriteria { stacks: stacks(true, false), ..none() }),
+        ("-ShowStack", ObjectCriteria { stacks: stacks(true, false), ..none() }),
+        ("-CreateStack *a*", ObjectCriteria { create_stack: filter("*a*"), ..none() }),
+        ("-DestroyStack *a*", ObjectCriteria { destroy_stack: filter("*a*"), ..none() }),
+        ("-StackFilter *a*", ObjectCriteria { stack_filter: filter("*a*"), ..none() }),
+        ("-sf *a*", ObjectCriteria { stack_filter: filter("*a*"), ..none() }),
+        (
+            "-MinMaxTime -1 2.5",
+            ObjectCriteria { time: Some(SecondsRange { min: -1.0, max: 2.5 }), ..none() },
+        ),
+        (
+            "-MinMaxDuration 9999",
+            ObjectCriteria {
+                duration: Some(SecondsRange { min: 9999.0, max: f64::INFINITY }),
+                ..none()
+            },
+        ),
+        (
+            "-MinMaxId 5",
+            ObjectCriteria { ids: Some(CountRange { min: 5, max: u64::MAX }), ..none() },
+        ),
+        ("-Map 0", ObjectCriteria { map: Some(MapMode::Objects), ..none() }),
+        ("-Map 1", ObjectCriteria { map: Some(MapMode::Mappings), ..none() }),
+        ("-PtrInMap 0x2A", ObjectCriteria { ptr_in_map: Some(42), ..none() }),
+        ("-ViewBase 0x2A*", ObjectCriteria { view_base: filter("0x2A*"), ..none() }),
+        (
+            "-MinMaxMapSize 4KiB 1MB",
+            ObjectCriteria { map_size: Some(CountRange { min: 4096, max: 1_000_000 }), ..none() },
+        ),
+        ("-MultiProcess", ObjectCriteria { multi_process: true, ..none() }),
+        ("-Overlapped", ObjectCriteria { overlapped: true, ..none() }),
+        ("-Inherit", ObjectCriteria { inherit: true, ..none() }),
+        ("-ShowRef", ObjectCriteria { show_ref: true, ..none() }),
+        ("-ShowTotal total", ObjectCriteria { show_total: Some(ShowTotal::Total), ..none() }),
+        ("-ShowTotal Process", ObjectCriteria { show_total: Some(ShowTotal::Process), ..none() }),
+        ("-ShowTotal None", ObjectCriteria { show_total: Some(ShowTotal::None), ..none() }),
+        ("-TopN 5", ObjectCriteria { top: Some(TopN { take: 5, skip: 0 }), ..none() }),
+        ("-TopN 5 2", ObjectCriteria { top: Some(TopN { take: 5, skip: 2 }), ..none() }),
+        ("-ShowAddress", ObjectCriteria { stacks: stacks(false, true), ..none() }),
+    ] {
+        assert_eq!(object_ref(options), expected, "{options}");
+    }
+    for (options, mode) in [("-json", JsonMode::Lines), ("-json-pretty", JsonMode::Pretty)] {
+        assert_eq!(shared(&format!(".dump ObjectRef {options}")).output.json, mode);
+    }
+}
+
+#[test]
+fn options_combine_and_the_last_of_two_counts() {
+    let args = object_ref("-TopN 5 -ShowTotal Total -Leak -TopN 3 -pn -5");
+    assert_eq!(args.top, Some(TopN { take: 3, skip: 0 }));
+    assert_eq!(args.show_total, Some(ShowTotal::Total));
+    assert!(args.leak);
+    assert_eq!(args.process, processes("-5"));
+}
+
+#[test]
+fn the_kind_may_stand_anywhere_and_the_line_is_kept() {
+    for line in [
+        ".dump ObjectRef -Leak -pn Process",
+        ".DUMP -leak OBJECTREF -pn Process",
+        ".dump -Leak -pn Process ObjectRef",
+    ] {
+        let args = args::<ObjectRefArgs>(line).criteria;
+        assert!(args.leak && args.process == processes("Process"), "{line}");
+        assert_eq!(shared(line).text, line);
+    }
+    let line = " .dump process -pn a -json ";
+    assert_eq!(shared(line).text, ".dump process -pn a -json");
+    assert_eq!(shared(line).output.json, JsonMode::Lines);
+    assert_eq!(args::<ProcessCriteria>(line).process, processes("a"));
+}
+
+#[test]
+fn an_unknown_option_names_itself_the_nearest_and_what_that_does() {
+    assert_eq!(
+        error(".dump ObjectRef -Laek"),
+        "unknown option -Laek, did you mean -Leak?\n  -Leak  only handles that were opened and never closed"
+    );
+    assert_eq!(
+        error(".dump ObjectRef -Foo"),
+        "unknown option -Foo; .help ObjectRef lists the options"
+    );
+    assert_eq!(
+        error(".dump Process -Leak"),
+        "unknown option -Leak; .help Process lists the options"
+    );
+    assert_eq!(
+        error(".dump ObjectRef Leak"),
+        "unexpected 'Leak', did you mean -Leak?\n  -Leak  only handles that were opened and never closed"
+    );
+}
+
+#[test]
+fn a_bad_value_names_its_option_and_what_that_takes() {
+    assert_eq!(
+        error(".dump ObjectRef -ShowTotal Totl"),
+        "-ShowTotal: 'Totl' is not one of Total, Process, File, None, did you mean Total?\n  \
+         -ShowTotal Total|…  count handles open at the end: Total, Process, File or None"
+    );
+    assert_eq!(
+        error(".dump ObjectRef -MinMaxTime 0,5"),
+        "-MinMaxTime: '0,5' is no number (write 0.5 with a point, without separators)\n  \
+         -MinMaxTime SECONDS [MAX]  only events in this time since the session started"
+    );
+    assert_eq!(
+        error(".dump ObjectRef -handle -Leak"),
+        "-handle needs a value\n  -Handle FILTER  only events of this handle value; no mappings"
+    );
+    // A maximum that may be missing takes whatever does not look like an option.
+    assert!(
+        error(".dump -MinMaxTime 1 ObjectRef")
+            .starts_with("-MinMaxTime: 'ObjectRef' is not a time")
+    );
+}
+
+#[test]
+fn an_unknown_command_or_kind_names_the_nearest() {
+    for (line, expected) in [
+        (".lod x", "unknown command .lod, did you mean .load?"),
+        ("dump ObjectRef", "unknown command dump, did you mean .dump?"),
+        ("ObjectRef", "unknown command ObjectRef, did you mean .dump ObjectRef?"),
+        ("xyzzy", "unknown command xyzzy; .help lists them"),
+        (
+            ".dump",
+            ".dump needs to know what to dump: ObjectRef, Process, Module, Version, Stack, Symbols, Stats",
+        ),
+        (
+            ".dump -pn Process",
+            ".dump needs to know what to dump: ObjectRef, Process, Module, Version, Stack, Symbols, Stats",
+        ),
+        (
+            ".dump Object",
+            ".dump cannot dump 'Object', only ObjectRef, Process, Module, Version, Stack, Symbols, Stats, did you mean ObjectRef?",
+        ),
+        (".load", ".load needs at least one file, folder or pattern; .unload empties the session"),
+        (".quit now", ".quit takes no argument; 'now' is too much"),
+    ] {
+        assert_eq!(error(line), expected);
+    }
+}

@@ -1,0 +1,15 @@
+//! How answers are written, as far as that is not the same for all of them.
+
+use crate::query::ObjectCriteria;
+
+/// How the answer to `.dump ObjectRef` is written.
+#[derive(Clone, Copy)]
+pub struct ObjectRefStyle<'a> {
+    pub criteria: &'a ObjectCriteria,
+    /// The command line as typed.
+    pub text: &'a str,
+    /// `-NoCSVSeparator`: no `sep = ;` line in front.
+    pub no_csv_separator: bool,
+    /// `-NoCmdLine`: an empty command line column in the CSV file.
+    pub no_command_line: bool,
+}

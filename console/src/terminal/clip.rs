@@ -1,0 +1,212 @@
+//! Lines that fit the terminal.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use console::{AnsiCodeIterator, measure_text_width, truncate_str};
+
+/// Stands where a line was cut.
+const CUT: &str = "…";
+
+/// Ends all colours.
+const RESET: &str = "\u{1b}[0m";
+
+/// Columns between tab stops.
+pub(crate) const TAB: usize = 8;
+
+/// A line is cut when it has so many bytes, even if its end has not come yet.
+const MOST_BYTES: usize = 1 << 16;
+
+/// Passes lines on, cut to a width: wrapped lines are hard to read. Colours count for nothing and
+/// end where the line ends, a wide character counts for two.
+pub(crate) struct Clip<W: Write> {
+    out: W,
+    /// Columns; `None` passes everything on as it is.
+    width: Option<usize>,
+    line: Vec<u8>,
+    /// Whether the rest of the line is dropped, because it was cut already.
+    is_cut: bool,
+}
+
+impl<W: Write> Clip<W> {
+    pub(crate) fn new(out: W, width: Option<usize>) -> Self {
+        Self { out, width, line: Vec::new(), is_cut: false }
+    }
+
+    /// Writes what has no line end yet, and everything else that waits.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.end_line()?;
+        self.out.flush()
+    }
+
+    fn add(&mut self, text: &[u8], width: usize) -> io::Result<()> {
+        if self.is_cut {
+            return Ok(());
+        }
+        self.line.extend_from_slice(text);
+        if self.line.len() > MOST_BYTES {
+            self.write_line(width)?;
+            self.is_cut = true;
+        }
+        Ok(())
+    }
+
+    /// Writes the line so far, unless that was done when it was cut.
+    fn end_line(&mut self) -> io::Result<()> {
+        match self.width.filter(|_| !self.line.is_empty()) {
+            Some(width) => self.write_line(width),
+            None => Ok(()),
+        }
+    }
+
+    fn write_line(&mut self, width: usize) -> io::Result<()> {
+        let text = String::from_utf8_lossy(&self.line);
+        let text = without_tabs(&text);
+        let cut = truncate_str(&text, width, CUT);
+        self.out.write_all(cut.as_bytes())?;
+        if cut.len() < text.len() && cut.contains('\u{1b}') && !cut.ends_with(RESET) {
+            self.out.write_all(RESET.as_bytes())?;
+        }
+        self.line.clear();
+        Ok(())
+    }
+}
+
+impl<W: Write> Write for Clip<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(width) = self.width else { return self.out.write(bytes) };
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            match piece.strip_suffix(b"\n") {
+                None => self.add(piece, width)?,
+                Some(last) => {
+                    self.add(last, width)?;
+                    self.end_line()?;
+                    self.is_cut = false;
+                    self.out.write_all(b"\n")?;
+                }
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A name of at most so many columns: a long one keeps its end, by which names mostly differ.
+pub(crate) fn shortened(name: &str, width: usize) -> Cow<'_, str> {
+    if measure_text_width(name) <= width {
+        return Cow::Borrowed(name);
+    }
+    let mut columns = 1; // of the ellipsis
+    let kept = name.char_indices().rev().take_while(|(_, character)| {
+        columns += measure_text_width(character.encode_utf8(&mut [0; 4]));
+        columns <= width
+    });
+    let start = kept.last().map_or(name.len(), |(start, _)| start);
+    Cow::Owned(format!("{CUT}{}", &name[start..]))
+}
+
+/// A line with blanks up to the next tab stop instead of tabs.
+fn without_tabs(line: &str) -> Cow<'_, str> {
+    if !line.contains('\t') {
+        return Cow::Borrowed(line);
+    }
+    let mut text = String::with_capacity(line.len() + TAB);
+    let mut column = 0;
+    for (piece, is_code) in AnsiCodeIterator::new(line) {
+        if is_code {
+            text.push_str(piece);
+            continue;
+        }
+        for part in piece.split_inclusive('\t') {
+            let visible = part.strip_suffix('\t').unwrap_or(part);
+            text.push_str(visible);
+            column += measure_text_width(visible);
+            if visible.len() < part.len() {
+                let blanks = TAB - column % TAB;
+                text.extend(std::iter::repeat_n(' ', blanks));
+                column += blanks;
+            }
+        }
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clipped(text: &str, width: usize) -> String {
+        // Byte by byte, as an unlucky writer would do it.
+        let mut bytes = Vec::new();
+        let mut clip = Clip::new(&mut bytes, Some(width));
+        for byte in text.bytes() {
+            clip.write_all(&[byte]).expect("written");
+        }
+        clip.finish().expect("written");
+        String::from_utf8(bytes).expect("text")
+    }
+
+    #[test]
+    fn a_long_line_ends_in_an_ellipsis_and_a_line_that_fits_stays() {
+        assert_eq!(clipped("0123456789\n01234\n\nabcdef", 5), "0123…\n01234\n\nabcd…");
+    }
+
+    #[test]
+    fn a_wide_character_takes_two_columns() {
+        assert_eq!(clipped("日本語\n日本\n", 5), "日本…\n日本\n");
+        assert_eq!(clipped("日本語\n", 4), "日…\n");
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_end() {
+        for (name, width, expected) in [
+            (r"\Base\Event_1", 13, r"\Base\Event_1"),
+            (r"\Base\Event_1", 8, "…Event_1"),
+            ("日本語", 5, "…本語"),
+            ("日本語", 4, "…語"),
+            ("ab", 1, "…"),
+            ("ab", 0, "…"),
+        ] {
+            assert_eq!(shortened(name, width), expected, "{name} {width}");
+        }
+    }
+
+    #[test]
+    fn colors_take_no_column_and_end_with_the_line() {
+        let line = "ab\u{1b}[31mcdef\u{1b}[0m\n";
+        assert_eq!(clipped(line, 6), line);
+        assert_eq!(clipped(line, 4), "ab\u{1b}[31mc…\u{1b}[0m\n");
+    }
+
+    #[test]
+    fn a_tab_goes_to_the_next_eighth_column() {
+        assert_eq!(clipped("\tab\n", 10), "        ab\n");
+        assert_eq!(clipped("abc\tde\n", 9), "abc     …\n");
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut_in_bounded_memory() {
+        let mut bytes = Vec::new();
+        let mut clip = Clip::new(&mut bytes, Some(10));
+        for _ in 0..100_000 {
+            clip.write_all("\u{1b}[31mäöü".as_bytes()).expect("written");
+            assert!(clip.line.len() <= MOST_BYTES + 11);
+        }
+        clip.write_all(b"\nnext\n").expect("written");
+        clip.finish().expect("written");
+        let text = String::from_utf8(bytes).expect("text");
+        assert_eq!(console::strip_ansi_codes(&text), "äöüäöüäöü…\nnext\n");
+    }
+
+    #[test]
+    fn without_a_width_everything_passes() {
+        let mut bytes = Vec::new();
+        let mut clip = Clip::new(&mut bytes, None);
+        clip.write_all(b"a\tb").expect("written");
+        clip.finish().expect("written");
+        assert_eq!(bytes, b"a\tb");
+    }
+}

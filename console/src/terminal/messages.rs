@@ -1,0 +1,88 @@
+//! What is told to the user beside the results: on standard error, so that results can be piped.
+
+use std::{fmt::Display, io::Write};
+
+use nu_ansi_term::{Color, Style};
+
+use crate::terminal::{ColorChoice, Screen, Spinner, wrapped};
+
+/// Where messages go. A message that cannot be written is lost, and that is no failure.
+pub struct Messages<'a> {
+    out: &'a mut dyn Write,
+    screen: Screen,
+    follows: Option<ColorChoice>,
+    spinner: Spinner,
+}
+
+impl<'a> Messages<'a> {
+    /// Messages to `out`, in the manner of `screen`.
+    pub fn new(out: &'a mut dyn Write, screen: Screen) -> Messages<'a> {
+        Messages { out, screen, follows: None, spinner: Spinner::default() }
+    }
+
+    /// Messages to `out`, which is standard error, as wide as its window at any time.
+    pub fn to_stderr(out: &'a mut dyn Write, color: ColorChoice) -> Messages<'a> {
+        let screen = Screen::stderr(color);
+        Messages { follows: Some(color), ..Messages::new(out, screen) }
+    }
+
+    /// Shows a spinner from now on, if somebody watches and it takes long.
+    pub(crate) fn wait(&self, message: &'static str) {
+        if self.is_watched() {
+            self.spinner.start(message);
+        }
+    }
+
+    /// The spinner, for those who write beside it.
+    pub(crate) fn spinner(&self) -> Spinner {
+        self.spinner.clone()
+    }
+
+    /// Whether somebody watches, so that a progress bar makes sense.
+    pub fn is_watched(&self) -> bool {
+        self.screen.is_terminal()
+    }
+
+    /// Tells something.
+    pub fn note(&mut self, text: impl Display) {
+        self.write(Style::new(), "", text);
+    }
+
+    /// Tells something that may spoil the results.
+    pub fn warning(&mut self, text: impl Display) {
+        self.write(Color::Yellow.bold(), "warning: ", text);
+    }
+
+    /// Tells what failed.
+    pub fn error(&mut self, text: impl Display) {
+        self.write(Color::Red.bold(), "error: ", text);
+    }
+
+    fn write(&mut self, style: Style, label: &str, text: impl Display) {
+        let screen = self.follows.map_or(self.screen, Screen::stderr);
+        let text = wrapped(&format!("{label}{text}"), screen.width);
+        let text = text.strip_prefix(label).unwrap_or(&text);
+        let out = &mut self.out;
+        self.spinner.aside(|| {
+            let _ = writeln!(out, "{}{text}", screen.paint(style, label));
+            let _ = out.flush();
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(width: Option<usize>, text: &str) -> String {
+        let mut out = Vec::new();
+        Messages::new(&mut out, Screen { width, color: false }).error(text);
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn messages_are_wrapped_on_a_terminal_and_whole_in_a_pipe() {
+        assert_eq!(told(Some(20), "one two three four"), "error: one two three\n  four\n");
+        assert_eq!(told(None, "one two three four"), "error: one two three four\n");
+    }
+}

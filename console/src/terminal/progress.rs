@@ -1,0 +1,172 @@
+//! Signs of life on standard error: the progress bar of an extraction, the spinner of a query.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use handlescope_extract::ExtractObserver;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::margin::draw_target;
+
+/// While bytes are read.
+const READING: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta:>4}";
+
+/// While the archive is written, whose size is not known before.
+const WRITING: &str = "{prefix} {spinner} {msg} {elapsed}";
+
+/// A progress bar that goes away when it is dropped.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar for one file, invisible unless somebody watches.
+    pub(crate) fn new(file: &Path, is_watched: bool) -> Progress {
+        let target = if is_watched { draw_target() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        bar.set_prefix(file.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        Progress { bar }
+    }
+
+    fn style(&self, template: &str) {
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style);
+        }
+    }
+}
+
+impl ExtractObserver for Progress {
+    fn on_started(&self, total_bytes: u64) {
+        self.bar.set_length(total_bytes);
+        self.style(READING);
+    }
+
+    fn on_progress(&self, bytes: u64) {
+        self.bar.set_position(bytes);
+    }
+
+    fn on_phase(&self, name: &str) {
+        self.style(WRITING);
+        self.bar.set_message(name.to_owned());
+        self.bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// While nobody knows how long it takes.
+const WAITING: &str = "{spinner} {msg} {elapsed}";
+
+/// How long a command may take before a spinner tells that it still runs.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Time between two pictures of the spinner.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A spinner that appears when something takes long, and leaves no trace. Clones are the same
+/// spinner.
+#[derive(Clone, Default)]
+pub(crate) struct Spinner(Arc<Mutex<Option<Spinning>>>);
+
+/// A spinner at work, seen or not yet.
+struct Spinning {
+    bar: ProgressBar,
+    /// Nothing is sent; the thread ends when this is dropped.
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Spinner {
+    /// Starts to wait.
+    pub(crate) fn start(&self, message: &'static str) {
+        self.stop();
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(WAITING) {
+            bar.set_style(style);
+        }
+        bar.set_message(message);
+        let (stop, stopped) = channel();
+        let seen = bar.clone();
+        let thread = std::thread::Builder::new().spawn(move || spin(&seen, &stopped));
+        // Without a thread there is no spinner, which is no reason to fail.
+        *self.lock() = thread.ok().map(|thread| Spinning { bar, stop, thread });
+    }
+
+    /// Says something else beside the spinner, if there is one.
+    pub(crate) fn tell(&self, message: String) {
+        if let Some(spinning) = self.lock().as_ref() {
+            spinning.bar.set_message(message);
+        }
+    }
+
+    /// Takes the spinner away, if there is one. When this returns, it is gone from the screen.
+    pub(crate) fn stop(&self) {
+        let Some(Spinning { stop, thread, .. }) = self.lock().take() else { return };
+        drop(stop);
+        let _ = thread.join();
+    }
+
+    /// Does something that writes to the terminal, without the spinner in its way.
+    pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+        let bar = self.lock().as_ref().map(|spinning| spinning.bar.clone());
+        match bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Spinning>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Shows a spinner after a while, until there is nobody left who could stop it.
+fn spin(bar: &ProgressBar, stopped: &Receiver<()>) {
+    let goes_on = |time| stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+    if !goes_on(PATIENCE) {
+        return;
+    }
+    bar.set_draw_target(draw_target());
+    loop {
+        bar.tick();
+        if !goes_on(TICK) {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_templates_are_understood() {
+        for template in [READING, WRITING, WAITING] {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        }
+    }
+
+    #[test]
+    fn a_spinner_can_be_stopped_at_any_time_and_used_again() {
+        let spinner = Spinner::default();
+        spinner.stop();
+        spinner.start("searching");
+        spinner.start("searching");
+        assert_eq!(spinner.clone().aside(|| 7), 7);
+        spinner.clone().stop();
+        assert!(spinner.lock().is_none());
+        assert_eq!(spinner.aside(|| 7), 7);
+    }
+}

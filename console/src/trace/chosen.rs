@@ -1,0 +1,109 @@
+//! `-fd`: which of the loaded files are asked.
+
+use std::path::Path;
+
+use super::{error::NoFile, loaded::LoadedTrace};
+use crate::{filter::Filter, paths::verdict, terminal::Messages};
+
+/// The loaded files that all filters let pass, each with its number in the session.
+///
+/// # Errors
+/// When none is loaded, or none is left.
+pub(crate) fn choose<'a>(
+    files: &'a [LoadedTrace],
+    filters: &[Filter],
+    messages: &mut Messages<'_>,
+) -> Result<Vec<(usize, &'a LoadedTrace)>, NoFile> {
+    if files.is_empty() {
+        return Err(NoFile::NothingLoaded);
+    }
+    let passes = |file: &LoadedTrace| filters.iter().all(|filter| passes(filter, &file.path));
+    let chosen: Vec<_> = files.iter().enumerate().filter(|(_, file)| passes(file)).collect();
+    if chosen.is_empty() {
+        return Err(NoFile::NoFileLeft { filters: typed(filters) });
+    }
+    if !filters.is_empty() && files.len() > 1 && chosen.len() == files.len() {
+        messages.note(format_args!("note: -fd {} did not leave out any file", typed(filters)));
+    }
+    Ok(chosen)
+}
+
+/// Whether a filter lets a file pass: by its name and whole path, as for `.load`, or by its path as it
+/// is listed.
+fn passes(filter: &Filter, file: &Path) -> bool {
+    let listed = filter.line(&file.to_string_lossy());
+    filter.accepts(verdict(filter, file).or(listed))
+}
+
+fn typed(filters: &[Filter]) -> String {
+    filters.iter().map(Filter::text).collect::<Vec<_>>().join(" -fd ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::fixture::{Fixture, Saved};
+    use crate::terminal::Screen;
+
+    /// What is chosen among these files, or the error; and what is told.
+    fn chosen(paths: &[&str], filters: &[&str]) -> (Result<Vec<usize>, String>, String) {
+        let saved: Vec<_> = paths.iter().map(|_| Fixture::new().save()).collect();
+        let loaded = |(path, saved): (&&str, _)| {
+            let Saved { trace, .. } = saved;
+            LoadedTrace::new(path.into(), trace)
+        };
+        let files: Vec<LoadedTrace> = paths.iter().zip(saved).map(loaded).collect();
+        let filters: Vec<_> = filters.iter().map(|f| Filter::new(f).expect("a filter")).collect();
+        let mut told = Vec::new();
+        let mut messages = Messages::new(&mut told, Screen::PLAIN);
+        let chosen = choose(&files, &filters, &mut messages);
+        let indexes = chosen.map(|files| files.into_iter().map(|(index, _)| index).collect());
+        (indexes.map_err(|error| error.to_string()), String::from_utf8(told).expect("text"))
+    }
+
+    #[test]
+    fn files_that_are_left_keep_their_numbers_and_all_filters_must_match() {
+        let files = ["a/one.json7z", "a/two.json7z", "b/two.json7z"];
+        assert_eq!(chosen(&files, &["two.json7z"]), (Ok(vec![1, 2]), String::new()));
+        assert_eq!(chosen(&files, &["two*", "b/*"]), (Ok(vec![2]), String::new()));
+        assert_eq!(chosen(&files, &[]), (Ok(vec![0, 1, 2]), String::new()));
+    }
+
+    #[test]
+    fn a_filter_that_leaves_nothing_or_everything_is_told() {
+        let (error, _) = chosen(&["one.json7z"], &["three*", "!x"]);
+        let told = "-fd three* -fd !x leaves no file; .list shows what is loaded";
+        assert_eq!(error, Err(told.to_owned()));
+        let (all, note) = chosen(&["one.json7z", "two.json7z"], &["*.json7z"]);
+        assert_eq!(all, Ok(vec![0, 1]));
+        assert_eq!(note, "note: -fd *.json7z did not leave out any file\n");
+        assert_eq!(chosen(&["one.json7z"], &["one*"]), (Ok(vec![0]), String::new()));
+    }
+
+    #[test]
+    fn a_file_is_found_by_its_path_and_by_its_name() {
+        let file = Path::new("old/runs/leak.json7z");
+        for (filter, expected) in [
+            ("leak.json7z", true),
+            ("*leak*", true),
+            ("old/runs/leak.json7z", true),
+            ("*/runs/*", true),
+            ("runs", false),
+            ("leak", false),
+            ("!*/runs/*", false),
+            ("!leak.json7z", false),
+            ("!LEAK*", false),
+            ("!leak", true),
+            ("!*leak.json7z", false),
+            ("leak*;!*/new/*", true),
+            ("leak*;!*old*", false),
+            ("", true),
+        ] {
+            let filter = Filter::new(filter).expect("a filter");
+            assert_eq!(passes(&filter, file), expected, "{}", filter.text());
+        }
+        let whole = std::env::current_dir().expect("a folder").join(file);
+        let filter = Filter::new(&whole.to_string_lossy()).expect("a filter");
+        assert!(passes(&filter, file));
+    }
+}

@@ -1,0 +1,45 @@
+//! Extracting traces: where extracts go, whether one is up to date, and what is said about it.
+
+mod import;
+mod paths;
+mod report;
+
+use std::path::Path;
+
+use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, StackChoice, extract};
+
+pub(crate) use import::imported;
+pub(crate) use paths::{
+    Freshness, beside, file_name, freshness, in_cache, is_foreign, prepare_folder, side_by_side,
+};
+pub(crate) use report::{line, lost};
+
+use crate::{
+    cancel::Cancel,
+    terminal::{Messages, Progress},
+};
+
+/// What to extract of a trace, of any size that is usual or of one its user trusts it with.
+pub(crate) fn options(stacks: StackChoice, max_size: Option<u64>) -> ExtractOptions {
+    let usual = ExtractOptions { stacks, ..ExtractOptions::default() };
+    match max_size {
+        None => usual,
+        Some(size) => ExtractOptions { limits: usual.limits.trusted_with(size), ..usual },
+    }
+}
+
+/// Extracts one trace, with a progress bar, and warns of what was counted while reading.
+pub(crate) fn run(
+    input: &Path,
+    output: &Path,
+    options: ExtractOptions,
+    cancel: &Cancel,
+    messages: &mut Messages<'_>,
+) -> Result<ExtractSummary, ExtractError> {
+    let summary = {
+        let progress = Progress::new(input, messages.is_watched());
+        extract(input, output, options, &progress, cancel)?
+    };
+    report::warn(input, &summary, messages);
+    Ok(summary)
+}

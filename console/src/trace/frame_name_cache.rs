@@ -1,0 +1,48 @@
+//! What is remembered of the names of a trace's frames.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use handlescope_extract::symbols::{FrameChain, ModuleIdentity};
+use handlescope_model::guard::lock;
+use handlescope_model::{ArchiveError, Trace};
+
+use super::stored_names::StoredNames;
+
+/// The names of frames that were asked for, by row of the frames table; an empty chain has none.
+///
+/// Belongs to one loaded trace and one symbol path: make a new one when either changes.
+#[derive(Debug, Default)]
+pub struct FrameNameCache {
+    names: Mutex<HashMap<u32, FrameChain>>,
+    /// What the extract holds itself.
+    stored: OnceLock<StoredNames>,
+    /// Modules with frames whose names come from the extract.
+    served: Mutex<HashSet<ModuleIdentity>>,
+}
+
+impl FrameNameCache {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<u32, FrameChain>> {
+        lock(&self.names)
+    }
+
+    pub(crate) fn load(&self, trace: &Trace) -> Result<&StoredNames, ArchiveError> {
+        match self.stored.get() {
+            Some(stored) => Ok(stored),
+            None => {
+                let stored = StoredNames::load(trace)?;
+                Ok(self.stored.get_or_init(|| stored))
+            }
+        }
+    }
+
+    /// Notes that the extract had a name for a frame of a module.
+    pub(crate) fn note_served(&self, module: &ModuleIdentity) {
+        lock(&self.served).insert(module.clone());
+    }
+
+    /// Whether the extract had names for frames of a module, and better ones than symbol files.
+    pub fn has_served(&self, module: &ModuleIdentity) -> bool {
+        lock(&self.served).contains(module)
+    }
+}

@@ -1,0 +1,211 @@
+//! `.load`: from what was typed to traces, extracted first where needed.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use handlescope_extract::{ExtractError, ImportError, StackChoice};
+use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace};
+
+use crate::{
+    cancel::{Cancel, Cancelled},
+    paths::{PLAIN_EXTENSION, SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract},
+    terminal::Messages,
+    trace::{
+        error::LoadError,
+        extraction::{
+            self, Freshness, beside, freshness, imported, in_cache, prepare_folder, side_by_side,
+        },
+        loaded::LoadedTrace,
+    },
+};
+
+/// What was typed behind `.load` or `.load+`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LoadArgs {
+    /// Files, folders and patterns.
+    pub queries: Vec<String>,
+    /// `.load+`: keep what is loaded.
+    pub append: bool,
+    /// `-r`: look into folders below folders.
+    pub recursive: bool,
+    /// `-all`: read all tables at once.
+    pub all: bool,
+    /// `-MaxSize`: largest member of an archive that is read, bytes.
+    pub max_size: Option<u64>,
+}
+
+impl LoadArgs {
+    /// Files, folders and patterns in place of what is loaded.
+    pub fn replacing(queries: Vec<String>) -> LoadArgs {
+        LoadArgs { queries, ..LoadArgs::default() }
+    }
+}
+
+/// What came of a `.load`.
+#[derive(Default)]
+pub(crate) struct Loading {
+    /// The traces that were opened.
+    pub(crate) files: Vec<LoadedTrace>,
+    /// What happened to the others.
+    pub(crate) errors: Vec<LoadError>,
+    /// By what name each trace was opened.
+    seen: HashMap<SameTrace, PathBuf>,
+}
+
+impl Loading {
+    /// Opens everything that was asked for, but for what is `loaded` already.
+    ///
+    /// # Errors
+    /// When `cancel` asks to stop.
+    pub(crate) fn run(
+        args: &LoadArgs,
+        loaded: &[LoadedTrace],
+        cancel: &Cancel,
+        messages: &mut Messages<'_>,
+    ) -> Result<Loading, Cancelled> {
+        let seen = loaded.iter().map(|file| (SameTrace::of(&file.path), file.path.clone()));
+        let mut loading = Loading { seen: seen.collect(), ..Loading::default() };
+        for query in &args.queries {
+            let mut problems = Vec::new();
+            let expanded = expand(query, args.recursive, &mut problems);
+            loading.errors.extend(problems.into_iter().map(LoadError::from));
+            for path in expanded.files {
+                loading.add(path, expanded.is_found, args, cancel, messages);
+                // A file that was not finished is no failure.
+                cancel.check()?;
+            }
+        }
+        Ok(loading)
+    }
+
+    fn add(
+        &mut self,
+        path: PathBuf,
+        is_found: bool,
+        args: &LoadArgs,
+        cancel: &Cancel,
+        messages: &mut Messages<'_>,
+    ) {
+        let same = SameTrace::of(&path);
+        if let Some(first) = self.seen.get(&same) {
+            let (path, first) = (path.display(), first.display());
+            messages.note(format_args!("{path} is not loaded again, it is the trace {first}"));
+            return;
+        }
+        self.seen.insert(same, path.clone());
+        match open(path, args, cancel, messages).and_then(|file| prefetched(file, args.all)) {
+            Ok(file) => {
+                let (path, how) = (file.path.display(), if args.all { ", all of it" } else { "" });
+                messages.note(format_args!("loaded {path}{how}"));
+                self.files.push(file);
+            }
+            // Archives of all sorts lie in folders.
+            Err(LoadError::Extract(ExtractError::WhichTrace { path, found: 0 })) if is_found => {
+                messages.note(format_args!("{} holds no trace", path.display()));
+            }
+            Err(LoadError::Import(ImportError::NotAnExtract { path, reason })) if is_found => {
+                messages.note(format_args!("{} is no extract: {reason}", path.display()));
+            }
+            Err(error) => self.errors.push(error),
+        }
+    }
+}
+
+/// The trace, with every table read if `all` is wanted.
+fn prefetched(file: LoadedTrace, all: bool) -> Result<LoadedTrace, LoadError> {
+    if all {
+        for table in Table::ALL {
+            file.trace.frame(table)?;
+        }
+    }
+    Ok(file)
+}
+
+/// Opens an extract, or a trace by way of its extract.
+fn open(
+    path: PathBuf,
+    args: &LoadArgs,
+    cancel: &Cancel,
+    messages: &mut Messages<'_>,
+) -> Result<LoadedTrace, LoadError> {
+    let import = |messages: &mut Messages<'_>| imported(&path, args.max_size, cancel, messages);
+    let trace = if is_extract(&path) {
+        match Trace::open_within(&path, archive_limits(args.max_size)) {
+            Err(ArchiveError::NotAnExtract { .. }) => import(messages)?,
+            opened => opened?,
+        }
+    } else if has_extension(&path, &[PLAIN_EXTENSION]) {
+        import(messages)?
+    } else if has_extension(&path, TRACE_EXTENSIONS) {
+        extracted(&path, args.max_size, cancel, messages)?
+    } else {
+        return Err(LoadError::UnknownFormat { path });
+    };
+    let (events, buffers) = losses(&trace)?;
+    if let Some(lost) = extraction::lost(events, buffers) {
+        messages.warning(format_args!("{}: {lost}", path.display()));
+    }
+    Ok(LoadedTrace::new(path, trace))
+}
+
+/// The extract of a trace: the one that is there, or else a new one.
+fn extracted(
+    path: &Path,
+    max_size: Option<u64>,
+    cancel: &Cancel,
+    messages: &mut Messages<'_>,
+) -> Result<Trace, LoadError> {
+    let (beside, in_cache) = (beside(path), in_cache(path));
+    let mut is_taken = false;
+    for extract in [&beside, &side_by_side(path), &in_cache] {
+        match freshness(path, extract) {
+            Freshness::UpToDate(trace) => return Ok(*trace),
+            Freshness::Missing => {}
+            Freshness::Foreign => is_taken |= *extract == beside,
+            Freshness::Stale(reason) => {
+                let extract = extract.display();
+                messages.note(format_args!("{extract} {reason}; extracting the trace again"));
+            }
+        }
+    }
+    let hindrance = if is_taken {
+        Some("is another program's extract and stays".to_owned())
+    } else {
+        prepare_folder(&beside).err().map(|reason| format!("cannot be written ({reason})"))
+    };
+    let output = match hindrance {
+        None => beside,
+        Some(reason) => {
+            prepare_folder(&in_cache)
+                .map_err(|source| LoadError::NoPlace { path: in_cache.clone(), source })?;
+            let (wanted, used) = (beside.display(), in_cache.display());
+            messages.note(format_args!("{wanted} {reason}; using {used}"));
+            in_cache
+        }
+    };
+    let options = extraction::options(StackChoice::default(), max_size);
+    let summary = extraction::run(path, &output, options, cancel, messages)?;
+    messages.note(extraction::line(&output, &summary));
+    Ok(Trace::open(&output)?)
+}
+
+/// What an extract may not exceed, if its user trusts it with members of some size.
+fn archive_limits(max_size: Option<u64>) -> ArchiveLimits {
+    let usual = ArchiveLimits::default();
+    match max_size {
+        None => usual,
+        Some(size) => usual.trusted_with(size),
+    }
+}
+
+/// Events and buffers lost while recording.
+fn losses(trace: &Trace) -> Result<(u64, u64), ArchiveError> {
+    let first = |name| {
+        let column = trace.column(Table::Trace, name)?;
+        let first = column.u64().ok().and_then(|column| column.get(0));
+        Ok::<u64, ArchiveError>(first.unwrap_or_default())
+    };
+    Ok((first("events_lost")?, first("buffers_lost")?))
+}

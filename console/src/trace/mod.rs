@@ -1,0 +1,25 @@
+//! What is loaded: the session with its traces, how they are found and opened, and typed access to
+//! their columns.
+
+mod chosen;
+pub(crate) mod columns;
+mod error;
+pub(crate) mod extraction;
+mod frame_name_cache;
+mod load;
+mod loaded;
+mod session;
+mod stored_names;
+mod symbol_notes;
+mod values;
+
+pub(crate) use chosen::choose;
+pub use error::{LoadError, NoFile};
+pub use frame_name_cache::FrameNameCache;
+pub use load::LoadArgs;
+pub(crate) use load::Loading;
+pub use loaded::LoadedTrace;
+pub use session::Session;
+pub(crate) use stored_names::StoredNames;
+pub use values::TraceValues;
+pub(crate) use values::programs;

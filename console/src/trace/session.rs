@@ -1,0 +1,139 @@
+//! What a session knows: the loaded traces, and where symbols come from.
+
+use std::{env, path::absolute, sync::OnceLock};
+
+use handlescope_extract::symbols::{ModuleIdentity, SymbolPath, Symbolizer, SymbolizerOptions};
+use handlescope_model::{ArchiveError, Trace};
+
+use super::{frame_name_cache::FrameNameCache, loaded::LoadedTrace, symbol_notes::SymbolNotes};
+use crate::{settings::Settings, terminal::Messages};
+
+/// The state between two commands.
+#[derive(Default)]
+pub struct Session {
+    /// How it prints.
+    pub settings: Settings,
+    files: Vec<LoadedTrace>,
+    symbol_path: SymbolPath,
+    symbolizer: OnceLock<Symbolizer>,
+    symbol_notes: SymbolNotes,
+}
+
+impl Session {
+    /// A session without traces. Without a symbol path, that of the environment counts.
+    pub fn new(symbol_path: Option<SymbolPath>) -> Session {
+        let path = symbol_path.or_else(SymbolPath::from_environment).unwrap_or_default();
+        Session { symbol_path: settled(&path), ..Session::default() }
+    }
+
+    /// The loaded traces, in the order they were named. The index is the file number of the output.
+    pub fn files(&self) -> &[LoadedTrace] {
+        &self.files
+    }
+
+    /// Replaces the loaded traces.
+    pub fn load(&mut self, files: Vec<LoadedTrace>) {
+        self.files = files;
+    }
+
+    /// Adds traces behind those that are loaded.
+    pub fn add(&mut self, mut files: Vec<LoadedTrace>) {
+        self.files.append(&mut files);
+    }
+
+    /// Reads an extract again that has changed on disk.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn reload(&mut self, index: usize) -> Result<(), ArchiveError> {
+        if let Some(file) = self.files.get_mut(index) {
+            let trace = Trace::open_within(file.trace.path(), file.trace.limits())?;
+            *file = LoadedTrace::new(std::mem::take(&mut file.path), trace);
+        }
+        Ok(())
+    }
+
+    /// Makes the paths of loaded traces independent of the current folder, which is about to change.
+    pub fn settle_paths(&mut self) {
+        for file in &mut self.files {
+            if let Ok(absolute) = absolute(&file.path) {
+                file.path = absolute;
+            }
+        }
+    }
+
+    /// Forgets the traces for which `wanted` is false.
+    pub fn retain(&mut self, wanted: impl FnMut(&LoadedTrace) -> bool) {
+        self.files.retain(wanted);
+    }
+
+    /// Where symbols are looked for: what was set here, else `_NT_SYMBOL_PATH`, else nowhere.
+    pub fn symbol_path(&self) -> &SymbolPath {
+        &self.symbol_path
+    }
+
+    /// Sets where symbols are looked for, and forgets what was found so far. Relative folders are
+    /// those of the folder that is the current one now.
+    pub fn set_symbol_path(&mut self, path: &SymbolPath) {
+        self.symbol_path = settled(path);
+        self.symbolizer = OnceLock::new();
+        self.forget_names();
+    }
+
+    /// Looks again for symbols that were not found, also on servers that did not have them.
+    pub fn retry_symbols(&mut self) {
+        self.symbolizer().forget_missing();
+        self.forget_names();
+    }
+
+    fn forget_names(&mut self) {
+        self.symbol_notes = SymbolNotes::default();
+        for file in &mut self.files {
+            file.frames = FrameNameCache::default();
+        }
+    }
+
+    /// What resolves addresses to names. Made when first needed, and kept: it remembers what it
+    /// found.
+    pub fn symbolizer(&self) -> &Symbolizer {
+        let path = || self.symbol_path.clone();
+        self.symbolizer.get_or_init(|| Symbolizer::new(path(), SymbolizerOptions::default()))
+    }
+
+    /// Says what is missing for names of functions, unless that was said before.
+    pub(crate) fn warn_of_missing_symbols(&self, messages: &mut Messages<'_>) {
+        if let Some(symbolizer) = self.symbolizer.get() {
+            let is_served = |module: &ModuleIdentity| {
+                self.files.iter().any(|file| file.frames.has_served(module))
+            };
+            self.symbol_notes.warn(symbolizer, messages, is_served);
+        }
+    }
+
+    /// Leaves out warnings of what is missing now: an answer has said so.
+    pub(crate) fn skip_missing_symbols(&self) {
+        if let Some(symbolizer) = self.symbolizer.get() {
+            self.symbol_notes.skip(symbolizer);
+        }
+    }
+}
+
+/// The same path, whatever the current folder will be.
+fn settled(path: &SymbolPath) -> SymbolPath {
+    env::current_dir().map_or_else(|_| path.clone(), |folder| path.based_on(&folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_that_was_set_wins_and_starts_a_new_symbolizer() {
+        let mut session = Session::new(Some(SymbolPath::parse("/a")));
+        assert_eq!(session.symbolizer().path().to_string(), "/a");
+        session.set_symbol_path(&SymbolPath::parse("/b;c"));
+        assert!(session.symbolizer.get().is_none());
+        let folder = env::current_dir().expect("a folder").join("c");
+        assert_eq!(session.symbolizer().path().to_string(), format!("/b;{}", folder.display()));
+    }
+}

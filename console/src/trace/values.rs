@@ -1,0 +1,86 @@
+//! What a loaded trace offers for completion: its processes, object types, names and modules.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, OnceLock},
+};
+
+use handlescope_model::{ArchiveError, Table, Trace};
+use polars::prelude::Column;
+
+/// Values of one trace, read when they are first asked for and kept.
+///
+/// A table that cannot be read offers nothing: the query will say what is wrong with it.
+#[derive(Debug)]
+pub struct TraceValues {
+    trace: Arc<Trace>,
+    processes: OnceLock<Vec<(String, u32)>>,
+    types: OnceLock<Vec<String>>,
+    names: OnceLock<Vec<String>>,
+    modules: OnceLock<Vec<String>>,
+}
+
+impl TraceValues {
+    /// Reads nothing yet.
+    pub fn new(trace: Arc<Trace>) -> TraceValues {
+        TraceValues {
+            trace,
+            processes: OnceLock::new(),
+            types: OnceLock::new(),
+            names: OnceLock::new(),
+            modules: OnceLock::new(),
+        }
+    }
+
+    /// Name and pid of every process, each pair once, by name.
+    pub(crate) fn processes(&self) -> &[(String, u32)] {
+        self.processes.get_or_init(|| read_processes(&self.trace).unwrap_or_default())
+    }
+
+    /// Names of object types, each once, sorted.
+    pub(crate) fn types(&self) -> &[String] {
+        self.types.get_or_init(|| self.texts(Table::ObjectTypes))
+    }
+
+    /// Names of objects, each once, sorted.
+    pub(crate) fn names(&self) -> &[String] {
+        self.names.get_or_init(|| self.texts(Table::Names))
+    }
+
+    /// File names of modules, each once, sorted.
+    pub(crate) fn modules(&self) -> &[String] {
+        self.modules.get_or_init(|| self.texts(Table::Modules))
+    }
+
+    /// The distinct texts of the column `name` of a table.
+    fn texts(&self, table: Table) -> Vec<String> {
+        let Ok(column) = self.trace.column(table, "name") else { return Vec::new() };
+        let texts: BTreeSet<&str> = texts(&column).filter(|text| !text.is_empty()).collect();
+        texts.into_iter().map(str::to_owned).collect()
+    }
+}
+
+fn read_processes(trace: &Trace) -> Result<Vec<(String, u32)>, ArchiveError> {
+    let names = trace.column(Table::Processes, "name")?;
+    let pids = trace.column(Table::Processes, "pid")?;
+    let Ok(pids) = pids.u32() else { return Ok(Vec::new()) };
+    let rows = texts(&names).enumerate();
+    let processes: BTreeSet<(String, u32)> =
+        rows.filter_map(|(row, name)| Some((name.to_owned(), pids.get(row)?))).collect();
+    Ok(processes.into_iter().collect())
+}
+
+fn texts(column: &Column) -> impl Iterator<Item = &str> {
+    let texts = column.str().ok();
+    let rows = texts.map_or(0, |texts| texts.len());
+    (0..rows).map(move |row| texts.and_then(|texts| texts.get(row)).unwrap_or_default())
+}
+
+/// The pids of each program, by name.
+pub(crate) fn programs(values: &[Arc<TraceValues>]) -> BTreeMap<&str, BTreeSet<u32>> {
+    let mut programs: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for (name, pid) in values.iter().flat_map(|values| values.processes()) {
+        programs.entry(name).or_default().insert(*pid);
+    }
+    programs
+}

@@ -1,0 +1,144 @@
+//! How points in time and processes are written, and the documents of answers.
+
+use std::fmt;
+
+use super::ranges::ValueError;
+use crate::suggest;
+
+/// How a point in time is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TimeFormat {
+    /// Seconds since session start.
+    Seconds,
+    /// Date and time of the recording machine.
+    #[default]
+    Local,
+    /// Time of the recording machine.
+    LocalTime,
+    /// Date and time in UTC.
+    Utc,
+    /// Time in UTC.
+    UtcTime,
+    /// Date and time in the zone of this machine.
+    Here,
+    /// Time in the zone of this machine.
+    HereTime,
+}
+
+/// What stands behind the name of a process that started or ended in the trace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ProcessFormat {
+    /// `+` for a start, `-` for an end.
+    #[default]
+    Marks,
+    /// Nothing.
+    None,
+    /// The times of start and end, and the duration when both are known.
+    Times(TimeFormat),
+}
+
+/// Digits behind the second, 0 to 6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeDigits(u8);
+
+impl TimeDigits {
+    /// All digits that are printed: microseconds.
+    pub const MOST: TimeDigits = TimeDigits(6);
+
+    /// Whole seconds.
+    pub const NONE: TimeDigits = TimeDigits(0);
+
+    /// The number.
+    pub fn get(self) -> usize {
+        self.0.into()
+    }
+
+    /// Reads a number from 0 to 6.
+    pub(crate) fn parse(text: &str) -> Result<TimeDigits, ValueError> {
+        let digits = text.parse().ok().filter(|digits| *digits <= TimeDigits::MOST.0);
+        digits.map(TimeDigits).ok_or_else(|| ValueError::NoDigits { value: text.to_owned() })
+    }
+}
+
+impl Default for TimeDigits {
+    fn default() -> TimeDigits {
+        TimeDigits::MOST
+    }
+}
+
+impl TimeFormat {
+    /// Every format by the words it is known by; the first is the one that is shown.
+    pub const WORDS: &[(&[&str], TimeFormat, &str)] = &[
+        (&["s", "second"], TimeFormat::Seconds, "seconds since the session started"),
+        (&["Local"], TimeFormat::Local, "date and time of the recording machine (default)"),
+        (&["LocalTime"], TimeFormat::LocalTime, "time of the recording machine"),
+        (&["UTC"], TimeFormat::Utc, "date and time in UTC"),
+        (&["UTCTime"], TimeFormat::UtcTime, "time in UTC"),
+        (&["Here"], TimeFormat::Here, "date and time in the time zone of this machine"),
+        (&["HereTime"], TimeFormat::HereTime, "time in the time zone of this machine"),
+    ];
+
+    /// The format of this word, in any case.
+    pub fn from_word(word: &str) -> Option<TimeFormat> {
+        let is_word = |words: &[&str]| words.iter().any(|own| own.eq_ignore_ascii_case(word));
+        TimeFormat::WORDS.iter().find(|(words, ..)| is_word(words)).map(|(_, format, _)| *format)
+    }
+}
+
+impl fmt::Display for TimeFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = TimeFormat::WORDS.iter().find(|(_, format, _)| format == self);
+        f.write_str(word.and_then(|(words, ..)| words.first()).copied().unwrap_or_default())
+    }
+}
+
+impl fmt::Display for ProcessFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProcessFormat::Marks => f.write_str("+-"),
+            ProcessFormat::None => f.write_str("None"),
+            ProcessFormat::Times(format) => format.fmt(f),
+        }
+    }
+}
+
+/// Words for time formats, each with its meaning.
+pub(crate) fn time_words() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let shown = |(words, _, help): &(&[&'static str], TimeFormat, &'static str)| {
+        Some((words.first().copied()?, *help))
+    };
+    TimeFormat::WORDS.iter().filter_map(shown)
+}
+
+/// Words for process formats, each with its meaning.
+pub(crate) fn process_words() -> impl Iterator<Item = (&'static str, &'static str)> {
+    std::iter::once(("None", "nothing, not even + and -")).chain(time_words())
+}
+
+/// The time format of a word.
+pub(crate) fn time_format(word: &str) -> Result<TimeFormat, ValueError> {
+    let words = || time_words().map(|(word, _)| word);
+    TimeFormat::from_word(word).ok_or_else(|| no_choice(word, words))
+}
+
+/// The process format of a word.
+pub(crate) fn process_format(word: &str) -> Result<ProcessFormat, ValueError> {
+    if word.eq_ignore_ascii_case("None") {
+        return Ok(ProcessFormat::None);
+    }
+    let words = || process_words().map(|(word, _)| word);
+    let format = TimeFormat::from_word(word).ok_or_else(|| no_choice(word, words))?;
+    Ok(ProcessFormat::Times(format))
+}
+
+/// The error about a word that is none of some.
+pub(crate) fn no_choice<'a, I: Iterator<Item = &'a str>>(
+    word: &str,
+    words: impl Fn() -> I,
+) -> ValueError {
+    ValueError::NoChoice {
+        value: word.to_owned(),
+        choices: words().collect::<Vec<_>>().join(", "),
+        hint: suggest::nearest(word, words()).map_or_else(String::new, suggest::did_you_mean),
+    }
+}

@@ -1,0 +1,47 @@
+//! Each event to the columns of its family.
+
+use super::index::{Family, FamilyIndex};
+use crate::etl::{Event, WarningKind};
+use crate::raw::{EventFamily, Shared, event_families};
+
+macro_rules! collector {
+    ($($field:ident: $family:ident in $module:ident [$($kind:ident),*],)*) => {
+        $(use crate::$module::$family;)*
+
+        /// Everything that one pass over a trace gathers.
+        #[derive(Default)]
+        pub struct Collector {
+            $(pub $field: $family,)*
+            pub shared: Shared,
+            index: FamilyIndex,
+        }
+
+        impl Collector {
+            /// Takes one event; events must come in time order.
+            pub fn event(&mut self, event: &Event<'_>) {
+                let Some(family) = self.index.family(event.id) else { return };
+                let taken = match family {
+                    $(Family::$family => self.$field.take(event, &mut self.shared),)*
+                };
+                if taken.is_none() {
+                    self.shared.diagnostics.count(WarningKind::ShortPayload, Some(event.offset));
+                }
+            }
+
+            /// Takes the end of the trace.
+            pub fn finish(&mut self) {
+                $(self.$field.finish(&mut self.shared);)*
+                self.methods.native_images.identify(&mut self.images);
+            }
+        }
+    };
+}
+
+event_families!(collector);
+
+impl Collector {
+    /// An empty collection that keeps these stacks.
+    pub fn new(stacks: KeptStacks) -> Self {
+        Self { stacks, ..Self::default() }
+    }
+}

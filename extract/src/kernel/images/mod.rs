@@ -1,0 +1,10 @@
+//! Images: where files are mapped, and which files they are.
+
+mod gathered;
+mod identity;
+mod image;
+
+pub use gathered::{ImageRow, Images};
+pub use identity::{FileVersion, IDENTITY_GUID};
+#[cfg(test)]
+pub(crate) use image::{Image, ImageAction};

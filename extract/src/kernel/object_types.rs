@@ -1,0 +1,31 @@
+//! Names of object types (MOF class ObTypeEvent).
+
+use std::collections::BTreeMap;
+
+use handlescope_model::Table;
+
+use crate::etl::{Event, EventId};
+use crate::payload::Payload;
+use crate::raw::{EventFamily, Shared};
+
+const RUNDOWN_START: EventId = EventId::Hook(0x1124);
+const RUNDOWN_END: EventId = EventId::Hook(0x1125);
+
+/// Names by type id.
+#[derive(Default)]
+pub struct ObjectTypes {
+    pub names: BTreeMap<u16, String>,
+}
+
+impl EventFamily for ObjectTypes {
+    const EVENTS: &'static [(EventId, &'static str)] =
+        &[(RUNDOWN_START, "TypeDCStart"), (RUNDOWN_END, "TypeDCEnd")];
+    const TABLES: &'static [Table] = &[Table::ObjectTypes];
+
+    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+        let mut p = Payload::of(event);
+        let (type_id, _reserved) = (p.u16()?, p.u16()?);
+        self.names.insert(type_id, p.utf16());
+        Some(())
+    }
+}

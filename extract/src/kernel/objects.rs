@@ -1,0 +1,37 @@
+//! Kernel objects that were created and deleted (MOF class ObObjectEvent).
+
+use handlescope_model::Table;
+
+use crate::etl::{Event, EventId};
+use crate::payload::Payload;
+use crate::raw::{EventFamily, RowKind, Shared};
+
+const CREATE: EventId = EventId::Hook(0x1130);
+const DELETE: EventId = EventId::Hook(0x1131);
+
+#[derive(Default)]
+pub struct Objects {
+    /// Kernel address of the object.
+    pub object: Vec<u64>,
+    pub type_id: Vec<u16>,
+}
+
+impl EventFamily for Objects {
+    const EVENTS: &'static [(EventId, &'static str)] =
+        &[(CREATE, "CreateObject"), (DELETE, "DeleteObject")];
+    const TABLES: &'static [Table] = &[Table::Events];
+
+    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        let mut p = Payload::of(event);
+        let (object, type_id) = (p.pointer()?, p.u16()?);
+        let kind = match event.id {
+            CREATE => RowKind::ObjectCreate,
+            DELETE => RowKind::ObjectDelete,
+            _ => return None,
+        };
+        shared.timeline.push(kind, self.object.len(), event);
+        self.object.push(object);
+        self.type_id.push(type_id);
+        Some(())
+    }
+}

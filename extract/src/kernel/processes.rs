@@ -1,0 +1,300 @@
+//! Process lifetimes (MOF class Process_TypeGroup1).
+
+use std::collections::HashMap;
+
+use handlescope_model::Table;
+
+use crate::etl::{Event, EventId};
+use crate::payload::Payload;
+use crate::raw::{EventFamily, Shared};
+
+const START: EventId = EventId::Hook(0x0301);
+const END: EventId = EventId::Hook(0x0302);
+const RUNDOWN_START: EventId = EventId::Hook(0x0303);
+const RUNDOWN_END: EventId = EventId::Hook(0x0304);
+
+/// What happened to a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessAction {
+    /// It started.
+    Start,
+    /// It ended.
+    End,
+    /// It is there, says a rundown.
+    Rundown,
+}
+
+/// A process event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// What happened.
+    pub action: ProcessAction,
+    /// Unique process key; 0 where the version has none.
+    pub key: u64,
+    /// Process id.
+    pub pid: u32,
+    /// Process id of the parent.
+    pub parent_pid: u32,
+    /// Windows session; all ones mean none.
+    pub session_id: u32,
+    /// Exit status.
+    pub exit_status: i32,
+    /// Security identifier, where present.
+    pub sid: Option<String>,
+    /// Image file name without path.
+    pub name: String,
+    /// Command line; empty where the version has none.
+    pub command_line: String,
+}
+
+/// One lifetime of one pid, times raw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessRow {
+    /// What the events say of it.
+    pub process: Process,
+    /// Start, if it was seen.
+    pub start: Option<i64>,
+    /// End, if it was seen.
+    pub end: Option<i64>,
+}
+
+/// The lifetimes, in the order they were first seen.
+///
+/// Only a start event begins a lifetime at a known time and only an end event ends one; rundowns
+/// say that a process is there. Ends are matched to starts by pid in time order, because process
+/// keys are reused too.
+#[derive(Debug, Default)]
+pub struct Processes {
+    /// The lifetimes.
+    pub rows: Vec<ProcessRow>,
+    live: HashMap<u32, usize>,
+}
+
+impl EventFamily for Processes {
+    const EVENTS: &'static [(EventId, &'static str)] = &[
+        (START, "ProcessStart"),
+        (END, "ProcessEnd"),
+        (RUNDOWN_START, "ProcessDCStart"),
+        (RUNDOWN_END, "ProcessDCEnd"),
+    ];
+    const TABLES: &'static [Table] = &[Table::Processes];
+
+    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+        self.add_event(Process::decode(event)?, event.time);
+        Some(())
+    }
+}
+
+impl Processes {
+    /// Takes one process event.
+    fn add_event(&mut self, process: Process, time: i64) {
+        let pid = process.pid;
+        match process.action {
+            ProcessAction::Start => {
+                let row = self.add(process, Some(time));
+                self.live.insert(pid, row);
+            }
+            ProcessAction::End => {
+                let row = match self.live.remove(&pid) {
+                    Some(row) => row,
+                    None => self.add(process.clone(), None),
+                };
+                if let Some(row) = self.rows.get_mut(row) {
+                    row.end = Some(time);
+                    row.process.exit_status = process.exit_status;
+                    complete(&mut row.process, &process);
+                }
+            }
+            ProcessAction::Rundown => {
+                let known = self.live.get(&pid).and_then(|row| self.rows.get_mut(*row));
+                match known {
+                    Some(row) => complete(&mut row.process, &process),
+                    None => {
+                        let row = self.add(process, None);
+                        self.live.insert(pid, row);
+                    }
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, process: Process, start: Option<i64>) -> usize {
+        self.rows.push(ProcessRow { process, start, end: None });
+        self.rows.len() - 1
+    }
+}
+
+/// Fills in what an earlier event of the same process left empty.
+fn complete(known: &mut Process, more: &Process) {
+    if known.name.is_empty() {
+        known.name.clone_from(&more.name);
+    }
+    if known.command_line.is_empty() {
+        known.command_line.clone_from(&more.command_line);
+    }
+    if known.sid.is_none() {
+        known.sid.clone_from(&more.sid);
+    }
+}
+
+impl Process {
+    /// Decodes versions 0 to 5 of the event.
+    fn decode(event: &Event<'_>) -> Option<Self> {
+        let action = match event.id {
+            START => ProcessAction::Start,
+            END => ProcessAction::End,
+            RUNDOWN_START | RUNDOWN_END => ProcessAction::Rundown,
+            _ => return None,
+        };
+        let mut p = Payload::of(event);
+        if event.version == 0 {
+            let (pid, parent_pid) = (p.pointer()? as u32, p.pointer()? as u32);
+            let sid = sid(&mut p)?;
+            let name = p.ansi().into_owned();
+            return Some(Self {
+                action,
+                key: 0,
+                pid,
+                parent_pid,
+                session_id: u32::MAX,
+                exit_status: 0,
+                sid,
+                name,
+                command_line: String::new(),
+            });
+        }
+        // Version 1 starts with the page directory base where later ones have the key.
+        let first = p.pointer()?;
+        let key = if event.version >= 2 { first } else { 0 };
+        let (pid, parent_pid, session_id) = (p.u32()?, p.u32()?, p.u32()?);
+        let exit_status = p.u32()? as i32;
+        if event.version >= 3 {
+            p.pointer()?;
+        }
+        if event.version >= 4 {
+            p.u32()?;
+        }
+        let sid = sid(&mut p)?;
+        let name = p.ansi().into_owned();
+        let command_line = if event.version >= 2 { p.utf16() } else { String::new() };
+        Some(Self {
+            action,
+            key,
+            pid,
+            parent_pid,
+            session_id,
+            exit_status,
+            sid,
+            name,
+            command_line,
+        })
+    }
+}
+
+/// A TOKEN_USER: four zero bytes, or pointer and attributes (16 bytes, 8 on 32-bit systems)
+/// before a binary SID.
+fn sid(p: &mut Payload<'_>) -> Option<Option<String>> {
+    let mut ahead = *p;
+    let is_null = ahead.u32()? == 0;
+    // A kernel pointer may have 32 zero bits at its low end; text behind a null never looks like
+    // the high end of one.
+    let is_pointer = p.pointer_size() == 8 && ahead.u32().is_some_and(|high| high >= 0xFFFF_0000);
+    if is_null && !is_pointer {
+        p.skip(4)?;
+        return Some(None);
+    }
+    p.skip(2 * p.pointer_size())?;
+    let (revision, count) = (p.u8()?, p.u8()?);
+    let authority = p.bytes(6)?.iter().fold(0u64, |sum, b| sum << 8 | u64::from(*b));
+    let mut text = format!("S-{revision}-{authority}");
+    for _ in 0..count {
+        text.push_str(&format!("-{}", p.u32()?));
+    }
+    Some(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(version: u8, payload: &[u8]) -> Event<'_> {
+        Event { id: START, version, payload, ..Event::default() }
+    }
+
+    fn body(with_flags: bool, sid: &[u8]) -> Vec<u8> {
+        let mut bytes = 0xFFFF_8000_0000_1000u64.to_le_bytes().to_vec();
+        for field in [77u32, 4, 1, 0x103] {
+            bytes.extend(field.to_le_bytes());
+        }
+        bytes.extend([0; 8]);
+        if with_flags {
+            bytes.extend([0; 4]);
+        }
+        bytes.extend(sid);
+        bytes.extend(b"app.exe\0a\0b\0\0\0");
+        bytes
+    }
+
+    #[test]
+    fn versions_3_and_4_differ_in_the_flags() {
+        for (version, with_flags) in [(3, false), (4, true), (5, true)] {
+            let bytes = body(with_flags, &[0; 4]);
+            let process = Process::decode(&event(version, &bytes)).unwrap();
+            assert_eq!((process.pid, process.parent_pid, process.session_id), (77, 4, 1));
+            assert_eq!((process.name.as_str(), process.command_line.as_str()), ("app.exe", "ab"));
+            assert_eq!(process.sid, None);
+        }
+    }
+
+    #[test]
+    fn a_sid_reads_as_text() {
+        let mut sid = vec![1; 16];
+        sid.extend([1, 2, 0, 0, 0, 0, 0, 5]);
+        sid.extend(21u32.to_le_bytes());
+        sid.extend(1000u32.to_le_bytes());
+        let bytes = body(true, &sid);
+        let process = Process::decode(&event(4, &bytes)).unwrap();
+        assert_eq!(process.sid.as_deref(), Some("S-1-5-21-1000"));
+        assert_eq!(process.name, "app.exe");
+    }
+
+    #[test]
+    fn a_cut_payload_is_no_process() {
+        let bytes = body(true, &[0; 4]);
+        for end in 0..36 {
+            assert_eq!(Process::decode(&event(4, &bytes[..end])), None, "{end}");
+        }
+    }
+
+    fn process(action: ProcessAction, pid: u32) -> Process {
+        Process {
+            action,
+            key: 0,
+            pid,
+            parent_pid: 4,
+            session_id: 0,
+            exit_status: 259,
+            sid: None,
+            name: "a.exe".into(),
+            command_line: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_reused_pid_is_another_process() {
+        let mut processes = Processes::default();
+        processes.add_event(process(ProcessAction::Rundown, 7), 10);
+        processes.add_event(process(ProcessAction::End, 7), 20);
+        processes.add_event(process(ProcessAction::Start, 7), 30);
+        processes.add_event(process(ProcessAction::Rundown, 7), 40);
+        let times: Vec<_> = processes.rows.iter().map(|row| (row.start, row.end)).collect();
+        assert_eq!(times, [(None, Some(20)), (Some(30), None)]);
+    }
+
+    #[test]
+    fn an_end_without_start_is_a_process_from_before_the_trace() {
+        let mut processes = Processes::default();
+        processes.add_event(process(ProcessAction::End, 7), 20);
+        assert_eq!((processes.rows[0].start, processes.rows[0].end), (None, Some(20)));
+    }
+}

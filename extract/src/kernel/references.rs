@@ -1,0 +1,38 @@
+//! Kernel objects that were referenced and dereferenced (MOF class ObReferenceEvent).
+
+use handlescope_model::Table;
+
+use crate::etl::{Event, EventId};
+use crate::payload::Payload;
+use crate::raw::{EventFamily, RowKind, Shared};
+
+const REFERENCE: EventId = EventId::Hook(0x1132);
+const DEREFERENCE: EventId = EventId::Hook(0x1133);
+
+#[derive(Default)]
+pub struct References {
+    /// Kernel address of the object.
+    pub object: Vec<u64>,
+    /// Number of references that were taken or given back.
+    pub count: Vec<u32>,
+}
+
+impl EventFamily for References {
+    const EVENTS: &'static [(EventId, &'static str)] =
+        &[(REFERENCE, "ReferenceObject"), (DEREFERENCE, "DereferenceObject")];
+    const TABLES: &'static [Table] = &[Table::Events];
+
+    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        let mut p = Payload::of(event);
+        let (object, _pool_tag, count) = (p.pointer()?, p.u32()?, p.u32()?);
+        let kind = match event.id {
+            REFERENCE => RowKind::Reference,
+            DEREFERENCE => RowKind::Dereference,
+            _ => return None,
+        };
+        shared.timeline.push(kind, self.object.len(), event);
+        self.object.push(object);
+        self.count.push(count);
+        Some(())
+    }
+}

@@ -1,0 +1,51 @@
+//! Views of files that were mapped and unmapped (MOF class FileIo_MapFile).
+
+use handlescope_model::Table;
+
+use crate::etl::{Event, EventId};
+use crate::payload::Payload;
+use crate::raw::{EventFamily, RowKind, Shared};
+
+const MAP: EventId = EventId::Hook(0x0425);
+const UNMAP: EventId = EventId::Hook(0x0426);
+
+#[derive(Default)]
+pub struct Views {
+    pub rows: Vec<ViewRow>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ViewRow {
+    /// First address of the view.
+    pub base: u64,
+    /// Kernel key of the file.
+    pub file: u64,
+    /// Size of the view, bytes.
+    pub size: u64,
+    /// Offset in the file, bytes; absent in older versions.
+    pub byte_offset: Option<u64>,
+    /// Process whose address space it is; absent in older versions.
+    pub pid: Option<u32>,
+}
+
+impl EventFamily for Views {
+    const EVENTS: &'static [(EventId, &'static str)] = &[(MAP, "MapFile"), (UNMAP, "UnmapFile")];
+    const TABLES: &'static [Table] = &[Table::Events];
+
+    /// Offset and process id are there in version 3 and whenever the payload is long enough.
+    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        let mut p = Payload::of(event);
+        let (base, file) = (p.pointer()?, p.pointer()?);
+        p.u64()?; // miscellaneous information: section type and protection
+        let size = p.pointer()?;
+        let (byte_offset, pid) = (p.u64(), p.u32());
+        let kind = match event.id {
+            MAP => RowKind::Map,
+            UNMAP => RowKind::Unmap,
+            _ => return None,
+        };
+        shared.timeline.push(kind, self.rows.len(), event);
+        self.rows.push(ViewRow { base, file, size, byte_offset, pid });
+        Some(())
+    }
+}

@@ -1,0 +1,91 @@
+//! What an extraction is asked for, what watches it, and what it answers.
+
+use std::time::Duration;
+
+use handlescope_model::ContainerLimits;
+
+/// Watches an extraction; every method may be left out.
+pub trait ExtractObserver {
+    /// The size of the trace is known: bytes.
+    fn on_started(&self, total_bytes: u64) {
+        let _ = total_bytes;
+    }
+    /// So many bytes were read.
+    fn on_progress(&self, bytes: u64) {
+        let _ = bytes;
+    }
+    /// All bytes were read; what follows is named.
+    fn on_phase(&self, name: &str) {
+        let _ = name;
+    }
+}
+
+/// An observer that looks away.
+pub struct NoObserver;
+
+impl ExtractObserver for NoObserver {}
+
+/// One kind of damage, loss or omission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtractWarning {
+    /// What happened, in words.
+    pub kind: &'static str,
+    /// How often.
+    pub count: u64,
+    /// File offset of the first, where it has one.
+    pub first_offset: Option<u64>,
+}
+
+/// What an extraction found.
+#[derive(Debug, Clone)]
+pub struct ExtractSummary {
+    /// Objects and views.
+    pub objects: u64,
+    /// Creates, duplicates and closes.
+    pub handle_events: u64,
+    /// Creates and duplicates without close.
+    pub leaked_handles: u64,
+    /// Distinct stacks.
+    pub stacks_distinct: u64,
+    /// Events the session lost.
+    pub events_lost: u64,
+    /// Buffers the session lost.
+    pub buffers_lost: u64,
+    /// Bytes of the trace.
+    pub bytes_read: u64,
+    /// Bytes of the archive.
+    pub output_bytes: u64,
+    /// Wall time.
+    pub elapsed: Duration,
+    /// What else a reader should know.
+    pub warnings: Vec<ExtractWarning>,
+}
+
+/// What an extract is to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExtractOptions {
+    /// Which stacks.
+    pub stacks: StackChoice,
+    /// What a trace that lies in an archive may not exceed.
+    pub limits: ContainerLimits,
+}
+
+/// Largest trace that is unpacked. Traces of some gigabytes are usual, and the disk has to have room.
+const TRACE_BYTES: u64 = 64 << 30;
+
+impl Default for ExtractOptions {
+    fn default() -> Self {
+        let limits = ContainerLimits::for_members_of(TRACE_BYTES);
+        Self { stacks: StackChoice::default(), limits }
+    }
+}
+
+/// Which stacks an extract keeps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StackChoice {
+    /// Those of handle events.
+    #[default]
+    HandleEvents,
+    /// Every one, of any event.
+    All,
+}

@@ -1,0 +1,154 @@
+//! A payload as a row of fields.
+
+use std::borrow::Cow;
+
+use crate::etl::{Event, Guid};
+
+/// Reads fields one after the other; every read says `None` when the payload is too short.
+#[derive(Debug, Clone, Copy)]
+pub struct Payload<'a> {
+    rest: &'a [u8],
+    pointer_size: usize,
+}
+
+impl<'a> Payload<'a> {
+    /// The payload of an event.
+    pub fn of(event: &Event<'a>) -> Self {
+        Self::new(event.payload, event.pointer_size)
+    }
+
+    /// A payload with pointers of 4 or 8 bytes.
+    pub fn new(bytes: &'a [u8], pointer_size: usize) -> Self {
+        Self { rest: bytes, pointer_size }
+    }
+
+    /// Bytes not read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Pointer size in bytes.
+    pub fn pointer_size(&self) -> usize {
+        self.pointer_size
+    }
+
+    /// The next `count` bytes.
+    pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.rest.split_at_checked(count)?;
+        self.rest = rest;
+        Some(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(*head)
+    }
+
+    /// Passes over `count` bytes.
+    pub fn skip(&mut self, count: usize) -> Option<()> {
+        self.bytes(count).map(|_| ())
+    }
+
+    /// One byte.
+    pub fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    /// A 16-bit integer.
+    pub fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// A 32-bit integer.
+    pub fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// A 64-bit integer.
+    pub fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// A signed 64-bit integer.
+    pub fn i64(&mut self) -> Option<i64> {
+        self.array().map(i64::from_le_bytes)
+    }
+
+    /// A pointer, or another integer as wide as one.
+    pub fn pointer(&mut self) -> Option<u64> {
+        if self.pointer_size == 8 { self.u64() } else { self.u32().map(u64::from) }
+    }
+
+    /// A GUID.
+    pub fn guid(&mut self) -> Option<Guid> {
+        self.array().map(Guid)
+    }
+
+    /// UTF-16 text up to its terminator; without one it ends with the payload.
+    pub fn utf16(&mut self) -> String {
+        let units = self.rest.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+        let text: Vec<u16> = units.take_while(|unit| *unit != 0).collect();
+        let used = (text.len() + 1) * 2;
+        self.rest = self.rest.get(used..).unwrap_or_default();
+        String::from_utf16_lossy(&text)
+    }
+
+    /// 8-bit text up to its terminator; without one it ends with the payload.
+    ///
+    /// The code page is not recorded. UTF-8 is tried first, then every byte is taken as Latin-1,
+    /// so that distinct names stay distinct.
+    pub fn ansi(&mut self) -> Cow<'a, str> {
+        let end = self.rest.iter().position(|b| *b == 0).unwrap_or(self.rest.len());
+        let text = &self.rest[..end];
+        self.rest = self.rest.get(end + 1..).unwrap_or_default();
+        match std::str::from_utf8(text) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => Cow::Owned(text.iter().map(|b| char::from(*b)).collect()),
+        }
+    }
+}
+
+/// The bytes of UTF-16 text up to its terminator, for interning without decoding.
+pub fn utf16_bytes(rest: &[u8]) -> &[u8] {
+    let units = rest.chunks_exact(2);
+    let end = units.clone().position(|pair| pair == [0, 0]).unwrap_or(units.len());
+    &rest[..end * 2]
+}
+
+/// Text of such bytes.
+pub fn utf16_text(bytes: &[u8]) -> String {
+    let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_without_terminator_ends_with_the_payload() {
+        assert_eq!(Payload::new(b"a\0b\0c", 8).utf16(), "ab");
+        assert_eq!(Payload::new(b"abc", 8).ansi(), "abc");
+    }
+
+    #[test]
+    fn text_leaves_what_follows_its_terminator() {
+        let mut payload = Payload::new(b"a\0\0\0xy\0z", 8);
+        assert_eq!(payload.utf16(), "a");
+        assert_eq!(payload.ansi(), "xy");
+        assert_eq!(payload.rest(), b"z");
+    }
+
+    #[test]
+    fn short_payloads_give_nothing_and_keep_what_is_there() {
+        let mut payload = Payload::new(&[1, 2, 3], 8);
+        assert_eq!(payload.u32(), None);
+        assert_eq!(payload.u16(), Some(0x0201));
+    }
+
+    #[test]
+    fn names_in_other_code_pages_stay_distinct() {
+        assert_eq!(Payload::new(&[b'a', 0xE4, 0], 8).ansi(), "aä");
+    }
+}

@@ -1,0 +1,12 @@
+//! Payloads as fields one after the other, and the trace header, which is needed before any event.
+//!
+//! Decoders take an [`Event`](crate::etl::Event) and return plain values borrowed from it. They
+//! accept longer payloads than they know and return `None` for shorter ones; nothing panics.
+
+mod bytes;
+mod time_zone;
+mod trace_header;
+
+pub use bytes::{Payload, utf16_bytes, utf16_text};
+pub use time_zone::TimeZone;
+pub use trace_header::TraceHeader;

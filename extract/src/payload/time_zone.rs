@@ -1,0 +1,135 @@
+//! The time zone of the recording system (TIME_ZONE_INFORMATION in the trace header).
+
+use jiff::SignedDuration;
+use jiff::civil::{Date, DateTime, Time, Weekday};
+
+use super::bytes::Payload;
+use crate::filetime::date_time;
+
+/// When and by how much the clocks of a time zone change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeZone {
+    /// UTC = local time + bias, minutes, without daylight saving time.
+    pub bias: i32,
+    standard: Change,
+    daylight: Change,
+}
+
+/// A change of the clocks (a SYSTEMTIME and its bias).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Change {
+    /// 0: every year, on the `day`th (5: last) given weekday of the month.
+    year: u16,
+    /// 0: the clocks never change.
+    month: u16,
+    weekday: u16,
+    day: u16,
+    hour: u16,
+    minute: u16,
+    bias: i32,
+}
+
+/// Bytes of a zone name: 32 UTF-16 units.
+const NAME_BYTES: usize = 64;
+
+impl TimeZone {
+    pub(super) fn decode(p: &mut Payload<'_>) -> Option<Self> {
+        let bias = p.u32()? as i32;
+        p.skip(NAME_BYTES)?;
+        let standard = Change::decode(p)?;
+        p.skip(NAME_BYTES)?;
+        let daylight = Change::decode(p)?;
+        Some(Self { bias, standard, daylight })
+    }
+
+    /// Local time minus UTC, in minutes, at a FILETIME (UTC).
+    pub fn offset_at(&self, filetime: i64) -> i32 {
+        let standard = -self.bias.saturating_add(self.standard.bias);
+        let daylight = -self.bias.saturating_add(self.daylight.bias);
+        match self.is_daylight(filetime, standard, daylight) {
+            Some(true) => daylight,
+            Some(false) => standard,
+            None => -self.bias,
+        }
+    }
+
+    /// Whether daylight saving time holds; `None` when the zone has none.
+    fn is_daylight(&self, filetime: i64, standard: i32, daylight: i32) -> Option<bool> {
+        let minutes = |minutes: i32| SignedDuration::from_mins(minutes.into());
+        let utc = date_time(filetime)?;
+        let year = utc.checked_add(minutes(standard)).ok()?.year();
+        // Each change is stated in the local time before it.
+        let begin = self.daylight.in_year(year)?.checked_sub(minutes(standard)).ok()?;
+        let end = self.standard.in_year(year)?.checked_sub(minutes(daylight)).ok()?;
+        Some(if begin < end { begin <= utc && utc < end } else { utc < end || begin <= utc })
+    }
+}
+
+impl Change {
+    fn decode(p: &mut Payload<'_>) -> Option<Self> {
+        let (year, month, weekday) = (p.u16()?, p.u16()?, p.u16()?);
+        let (day, hour, minute) = (p.u16()?, p.u16()?, p.u16()?);
+        p.skip(4)?; // second, millisecond
+        Some(Self { year, month, weekday, day, hour, minute, bias: p.u32()? as i32 })
+    }
+
+    /// The local moment of the change in a year.
+    fn in_year(&self, year: i16) -> Option<DateTime> {
+        let small = |field: u16| i8::try_from(field).ok();
+        let date = if self.year == 0 {
+            let weekday = Weekday::from_sunday_zero_offset(small(self.weekday % 7)?).ok()?;
+            // The fifth weekday means the last one, also in months with four.
+            let nth = if self.day >= 5 { -1 } else { small(self.day.max(1))? };
+            Date::new(year, small(self.month)?, 1).ok()?.nth_weekday_of_month(nth, weekday).ok()?
+        } else {
+            let year = i16::try_from(self.year).ok()?;
+            Date::new(year, small(self.month)?, small(self.day)?).ok()?
+        };
+        let time = Time::new(small(self.hour)?, small(self.minute)?, 0, 0).ok()?;
+        Some(date.to_datetime(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filetime::of_date_time;
+
+    fn change(month: u16, day: u16, hour: u16, bias: i32) -> Change {
+        Change { year: 0, month, weekday: 0, day, hour, minute: 0, bias }
+    }
+
+    fn filetime(text: &str) -> i64 {
+        of_date_time(text.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn daylight_saving_time_in_berlin_lasts_from_march_to_october() {
+        let berlin =
+            TimeZone { bias: -60, standard: change(10, 5, 3, 0), daylight: change(3, 5, 2, -60) };
+        for (utc, offset) in [
+            ("2024-03-31 00:59", 60),
+            ("2024-03-31 01:00", 120),
+            ("2024-10-27 00:59", 120),
+            ("2024-10-27 01:00", 60),
+        ] {
+            assert_eq!(berlin.offset_at(filetime(utc)), offset, "{utc}");
+        }
+    }
+
+    #[test]
+    fn south_of_the_equator_daylight_saving_time_spans_the_new_year() {
+        let sydney =
+            TimeZone { bias: -600, standard: change(4, 1, 3, 0), daylight: change(10, 1, 2, -60) };
+        assert_eq!(sydney.offset_at(filetime("2024-01-15 00:00")), 660);
+        assert_eq!(sydney.offset_at(filetime("2024-07-15 00:00")), 600);
+    }
+
+    #[test]
+    fn a_zone_without_daylight_saving_time_has_one_offset() {
+        let none =
+            TimeZone { bias: 480, standard: change(0, 0, 0, 0), daylight: change(0, 0, 0, -60) };
+        assert_eq!(none.offset_at(filetime("2024-07-15 00:00")), -480);
+        assert_eq!(none.offset_at(i64::MIN), -480);
+    }
+}

@@ -1,0 +1,28 @@
+//! The one list of event families.
+
+/// Hands the list to the macro `$make`: for each family its field among the collected columns, its
+/// type, the module that has it, and the kinds of rows that it adds to the timeline.
+///
+/// Row kinds, selection, names of events, decoding and the documented table of families are all made
+/// from it. The names are resolved where the macro is used.
+macro_rules! event_families {
+    ($make:ident) => {
+        $make! {
+            processes: Processes in kernel [],
+            threads: Threads in kernel [],
+            images: Images in kernel [],
+            system: System in kernel [],
+            losses: Losses in kernel [],
+            object_types: ObjectTypes in kernel [],
+            handles: Handles in kernel [HandleCreate, HandleClose, HandleAtEnd],
+            duplicates: Duplicates in kernel [HandleDuplicate],
+            objects: Objects in kernel [ObjectCreate, ObjectDelete],
+            references: References in kernel [Reference, Dereference],
+            views: Views in kernel [Map, Unmap],
+            stacks: KeptStacks in stacks [],
+            methods: Methods in managed [],
+        }
+    };
+}
+
+pub(crate) use event_families;

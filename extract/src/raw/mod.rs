@@ -1,0 +1,17 @@
+//! What one pass over a trace leaves: for each event family its own columns, and one timeline for
+//! all of them.
+//!
+//! Raw means: times are ticks, processes are pids, stacks are fragments. What depends on the whole
+//! trace, such as a process that only the rundown at the end names, is resolved afterwards.
+
+mod family;
+mod kind;
+mod list;
+mod names;
+mod timeline;
+
+pub use family::{EventFamily, Shared};
+pub use kind::RowKind;
+pub(crate) use list::event_families;
+pub use names::NameInterner;
+pub use timeline::{IdSource, Timeline, UNKNOWN_ID};

@@ -1,0 +1,35 @@
+//! What a search for symbols is asked for besides the path.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::pace::MinSpeed;
+
+/// What is not in the symbol path.
+#[derive(Clone, Debug)]
+pub struct SymbolizerOptions {
+    /// Folder for converted symcaches; by default the first cache folder of the symbol path, else
+    /// `handlescope` in the platform's cache folder.
+    pub symcache_folder: Option<PathBuf>,
+    /// How long a server may take to answer, and then to send nothing. One that takes longer is
+    /// not asked again in this session.
+    pub download_timeout: Duration,
+    /// The slowest download that is waited for.
+    pub min_speed: MinSpeed,
+    /// The largest file that is downloaded or unpacked, in bytes.
+    pub max_file_bytes: u64,
+    /// How long a server is not asked again for what it did not have.
+    pub missing_for: Duration,
+}
+
+impl Default for SymbolizerOptions {
+    fn default() -> Self {
+        Self {
+            symcache_folder: None,
+            download_timeout: Duration::from_secs(20),
+            min_speed: MinSpeed::default(),
+            max_file_bytes: 4 << 30,
+            missing_for: Duration::from_hours(7 * 24),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The symbolizer: what it was asked and what it found.
+
+use std::fmt;
+
+use handlescope_model::Cancel;
+
+use super::asked::AskedModules;
+use super::identity::ModuleIdentity;
+use super::module::FrameChain;
+use super::observer::{NoSymbolObserver, SymbolObserver, Watch};
+use super::options::SymbolizerOptions;
+use super::path::SymbolPath;
+use super::report::ModuleReport;
+use super::search::{Effort, Search};
+
+/// Resolves addresses of modules along a symbol path, and remembers what it found.
+///
+/// May be used from several threads at once; only the same PDB makes them wait for each other. Not
+/// to be used from within a tokio runtime, as it runs one for downloads.
+pub struct Symbolizer {
+    path: SymbolPath,
+    pub(super) search: Search,
+    asked: AskedModules,
+}
+
+impl Symbolizer {
+    /// Looks nothing up yet.
+    pub fn new(path: SymbolPath, options: SymbolizerOptions) -> Self {
+        Self { search: Search::new(&path, options), path, asked: AskedModules::default() }
+    }
+
+    /// The path that symbols are looked for on.
+    pub fn path(&self) -> &SymbolPath {
+        &self.path
+    }
+
+    /// The functions at each of the module's RVAs, in their order.
+    ///
+    /// The first call for a module finds and converts its PDB, which may take seconds, or downloads
+    /// it, which may take minutes. Later ones only look names up, and a failure is remembered.
+    pub fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<FrameChain> {
+        let watch = Watch { observer: &NoSymbolObserver, cancel: &Cancel::default() };
+        let effort = Effort { may_download: true, watch };
+        let chains = self.resolve_one(module, rvas, effort);
+        chains.unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
+    }
+
+    /// Downloads the PDBs of modules that are in no local place of the path, several at a time, and
+    /// converts none yet. Cancelled downloads are continued by the next call.
+    pub fn prepare(
+        &self,
+        modules: &[ModuleIdentity],
+        observer: &dyn SymbolObserver,
+        cancel: &Cancel,
+    ) {
+        self.search.prepare(modules, Watch { observer, cancel });
+    }
+
+    /// Looks again for what was not found, also on servers that did not have it or were given up, in
+    /// this session and before.
+    pub fn forget_missing(&self) {
+        self.search.forget_missing();
+    }
+
+    /// What happened to every module asked for so far, in the order of asking.
+    pub fn report(&self) -> Vec<ModuleReport> {
+        let all = self.asked.all();
+        all.iter()
+            .map(|asked| {
+                let (wanted, named) = asked.counts();
+                ModuleReport { wanted, named, ..self.search.report(&asked.module) }
+            })
+            .collect()
+    }
+
+    /// `None` if the effort did not suffice.
+    pub(super) fn resolve_one(
+        &self,
+        module: &ModuleIdentity,
+        rvas: &[u64],
+        effort: Effort<'_>,
+    ) -> Option<Vec<FrameChain>> {
+        let asked = self.asked.module(module);
+        let found = self.search.symbols(module, effort)?;
+        let chains = match &found.symbols {
+            Some(symbols) => in_order(rvas, |sorted| symbols.resolve(sorted, module.size)),
+            None => vec![FrameChain::default(); rvas.len()],
+        };
+        asked.count(rvas, &chains);
+        Some(chains)
+    }
+}
+
+impl fmt::Debug for Symbolizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Symbolizer").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Resolves addresses in ascending order, so that a symcache is read in one direction, and gives
+/// the answers in the order of the addresses.
+fn in_order(rvas: &[u64], resolve: impl Fn(&[u64]) -> Vec<FrameChain>) -> Vec<FrameChain> {
+    if rvas.is_sorted() {
+        return resolve(rvas);
+    }
+    let mut sorted = rvas.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let chains = resolve(&sorted);
+    let chain = |rva| sorted.binary_search(rva).ok().and_then(|at| chains.get(at)).cloned();
+    rvas.iter().map(|rva| chain(rva).unwrap_or_default()).collect()
+}

@@ -1,0 +1,80 @@
+//! Asking work that runs to stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// A request to stop, shared by all clones. Looking at it is cheap, so that loops can do it often.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel {
+    flag: Arc<AtomicBool>,
+    /// Looks until it cancels itself.
+    looks: Option<Arc<AtomicU32>>,
+}
+
+/// The work was stopped on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cancelled")]
+pub struct Cancelled;
+
+impl Cancel {
+    /// A request that comes by itself after so many looks at it, so that a test can stop work at
+    /// every place where it can be stopped.
+    pub fn after(looks: u32) -> Self {
+        Self { looks: Some(Arc::new(AtomicU32::new(looks))), ..Self::default() }
+    }
+
+    /// Asks to stop.
+    pub fn cancel(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the request back, before the next command.
+    pub fn reset(&self) {
+        self.flag.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether to stop.
+    pub fn is_cancelled(&self) -> bool {
+        if let Some(looks) = &self.looks {
+            let left =
+                looks.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+            return left.is_err();
+        }
+        self.flag.load(Ordering::Relaxed)
+    }
+
+    /// Stops with an error when asked to.
+    ///
+    /// # Errors
+    /// [`Cancelled`], when asked to stop.
+    pub fn check(&self) -> Result<(), Cancelled> {
+        if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
+    }
+
+    /// The flag itself, for a signal handler that sets it.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.flag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_reaches_every_clone_until_it_is_reset() {
+        let cancel = Cancel::default();
+        let clone = cancel.clone();
+        assert_eq!(clone.check(), Ok(()));
+        cancel.cancel();
+        assert_eq!(clone.check(), Err(Cancelled));
+        clone.reset();
+        assert!(!cancel.is_cancelled());
+    }
+
+    #[test]
+    fn a_request_can_come_by_itself() {
+        let cancel = Cancel::after(2);
+        assert_eq!([(); 4].map(|()| cancel.is_cancelled()), [false, false, true, true]);
+    }
+}

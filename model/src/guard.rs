@@ -1,0 +1,105 @@
+//! Panics that do not end the program: the one quiet guard, and locks that outlive a panic.
+//!
+//! Decoders of other projects panic on some damaged files where they should return an error, and a query
+//! must not end the session. [`quietly`] turns such a panic into an error and keeps the report of the
+//! panic hook off the terminal. It installs the only panic hook of this workspace.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::thread;
+
+/// How the names of polars' threads start; they do a part of the guarded work.
+const WORKER: &str = "polars-";
+
+thread_local! {
+    /// Whether guarded work runs on this thread.
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// How many threads run guarded work.
+static GUARDED: AtomicUsize = AtomicUsize::new(0);
+
+/// A panic that was caught, with its message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Panicked(pub String);
+
+/// Runs `work` and catches a panic in it, of which nothing is printed.
+///
+/// What `work` changes in place should be dropped or whole afterwards.
+///
+/// # Errors
+/// When `work` panics.
+pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !is_guarded() {
+                report(info);
+            }
+        }));
+    });
+    let outer = IS_GUARDED.replace(true);
+    GUARDED.fetch_add(1, Ordering::Relaxed);
+    let result = panic::catch_unwind(AssertUnwindSafe(work));
+    GUARDED.fetch_sub(1, Ordering::Relaxed);
+    IS_GUARDED.set(outer);
+    result.map_err(|payload| Panicked(message(&*payload)))
+}
+
+/// Whether this thread runs guarded work, or a part of it.
+fn is_guarded() -> bool {
+    let is_worker = || thread::current().name().is_some_and(|name| name.starts_with(WORKER));
+    IS_GUARDED.get() || (GUARDED.load(Ordering::Relaxed) > 0 && is_worker())
+}
+
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without a message").to_owned()
+}
+
+/// Locks a mutex also after a panic of another thread that had it.
+///
+/// For values that are whole at every step, which all values behind the locks of this workspace are.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_with_its_message() {
+        assert_eq!(quietly(|| 1), Ok(1));
+        let index = std::hint::black_box(7);
+        let Panicked(message) = quietly(|| [1, 2, 3][index]).unwrap_err();
+        assert!(message.contains("the index is 7"), "{message}");
+        assert!(!is_guarded());
+    }
+
+    #[test]
+    fn a_guard_within_another_leaves_it_in_place() {
+        let inner = quietly(|| {
+            assert!(quietly(|| panic::panic_any(1)).is_err());
+            is_guarded()
+        });
+        assert_eq!(inner, Ok(true));
+    }
+
+    #[test]
+    fn a_lock_outlives_a_panic() {
+        let mutex = Mutex::new(1);
+        let poison = quietly(|| {
+            let _held = lock(&mutex);
+            panic::panic_any("poison");
+        });
+        assert_eq!(poison, Err(Panicked("poison".to_owned())));
+        assert_eq!(*lock(&mutex), 1);
+    }
+}

@@ -1,0 +1,106 @@
+//! Which kinds of events do what.
+
+use crate::EventKind;
+
+/// A set of kinds of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kinds(u32);
+
+/// Events that make a handle or a view.
+pub const OPENING: Kinds =
+    Kinds::of(&[EventKind::HandleCreate, EventKind::HandleDuplicate, EventKind::Map]);
+
+/// Events that make a handle.
+pub const OPENING_HANDLES: Kinds =
+    Kinds::of(&[EventKind::HandleCreate, EventKind::HandleDuplicate]);
+
+/// Events that end a handle or a view.
+pub const CLOSING: Kinds = Kinds::of(&[EventKind::HandleClose, EventKind::Unmap]);
+
+/// Events that carry a handle value.
+pub const WITH_HANDLE: Kinds =
+    Kinds::of(&[EventKind::HandleCreate, EventKind::HandleDuplicate, EventKind::HandleClose]);
+
+/// Events of a view of a file.
+pub const VIEWS: Kinds = Kinds::of(&[EventKind::Map, EventKind::Unmap]);
+
+/// Events that change the reference count of an object.
+pub const REFERENCE_CHANGES: Kinds = Kinds::of(&[EventKind::Reference, EventKind::Dereference]);
+
+/// Events that can be the creation of an object; [`create_rank`] says which of them is.
+pub const CREATING: Kinds = Kinds::of(&[
+    EventKind::ObjectCreate,
+    EventKind::HandleCreate,
+    EventKind::Map,
+    EventKind::HandleDuplicate,
+]);
+
+impl Kinds {
+    /// The set of these kinds.
+    pub const fn of(kinds: &[EventKind]) -> Self {
+        let (mut bits, mut at) = (0, 0);
+        while at < kinds.len() {
+            bits |= 1 << kinds[at] as u32;
+            at += 1;
+        }
+        Self(bits)
+    }
+
+    /// Whether a kind is in the set.
+    pub const fn contains(self, kind: EventKind) -> bool {
+        self.contains_code(kind as u32)
+    }
+
+    /// Whether the kind of a stored number is in the set; one of a newer layout is in none.
+    pub const fn contains_code(self, code: u32) -> bool {
+        code < u32::BITS && self.0 >> code & 1 == 1
+    }
+
+    /// The stored numbers of the kinds in the set, ascending.
+    pub fn codes(self) -> impl Iterator<Item = u32> {
+        (0..u32::BITS).filter(move |code| self.contains_code(*code))
+    }
+}
+
+/// How much an event says about the creation of its object, 0 being most; `None` for none of
+/// [`CREATING`].
+pub const fn create_rank(kind: EventKind) -> Option<u32> {
+    match kind {
+        EventKind::ObjectCreate => Some(0),
+        EventKind::HandleCreate | EventKind::Map => Some(1),
+        EventKind::HandleDuplicate => Some(2),
+        _ => None,
+    }
+}
+
+/// Whether an event leaks: it opened something that nothing in the trace closes.
+pub const fn is_leak(kind: EventKind, is_closed: bool) -> bool {
+    OPENING.contains(kind) && !is_closed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_opens_is_not_what_closes() {
+        for kind in EventKind::ALL {
+            assert!(!(OPENING.contains(kind) && CLOSING.contains(kind)), "{kind:?}");
+            let is_used =
+                [OPENING, CLOSING, REFERENCE_CHANGES].iter().any(|set| set.contains(kind));
+            let is_object = matches!(kind, EventKind::ObjectCreate | EventKind::ObjectDelete);
+            assert_eq!(is_used, !is_object, "{kind:?}");
+            assert_eq!(create_rank(kind).is_some(), CREATING.contains(kind), "{kind:?}");
+            assert_eq!(is_leak(kind, false), OPENING.contains(kind), "{kind:?}");
+            assert!(!is_leak(kind, true));
+        }
+        assert_eq!(WITH_HANDLE.codes().collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_kind_of_a_newer_layout_is_in_no_set() {
+        for code in [9, 31, 32, 99, u32::MAX] {
+            assert!(!OPENING.contains_code(code) && !CREATING.contains_code(code), "{code}");
+        }
+    }
+}

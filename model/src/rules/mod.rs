@@ -1,0 +1,34 @@
+//! The rules of the domain, once: what events mean for handles, views and objects.
+//!
+//! Importers, writers, queries and SQL views call these instead of listing kinds of events themselves.
+//! [`Kinds`] are sets of kinds; the other functions derive what follows from the events of one object.
+//! The rules are ETWAnalyzer's.
+
+mod kinds;
+mod object;
+
+pub use kinds::{
+    CLOSING, CREATING, Kinds, OPENING, OPENING_HANDLES, REFERENCE_CHANGES, VIEWS, WITH_HANDLE,
+    create_rank, is_leak,
+};
+pub use object::{DeriveScratch, Derived, ObjectEvents, creation, derive, end, has_overlap};
+
+/// The lifetime of an object whose creation or end is unknown, as filters see it: 9999 s.
+pub const UNKNOWN_LIFETIME_NS: i64 = 9_999_000_000_000;
+
+/// Nanoseconds between creation and end; `None` when one of them is unknown.
+pub fn lifetime_ns(create_ns: Option<i64>, end_ns: Option<i64>) -> Option<i64> {
+    Some(end_ns?.saturating_sub(create_ns?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_needs_creation_and_end() {
+        assert_eq!(lifetime_ns(Some(5), Some(9)), Some(4));
+        assert_eq!(lifetime_ns(None, Some(9)), None);
+        assert_eq!(lifetime_ns(Some(5), None), None);
+    }
+}

@@ -1,0 +1,302 @@
+//! What follows from the events of one object: creation, end, leaks, sharing, overlap.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::kinds::{OPENING_HANDLES, create_rank};
+use crate::{EventKind, ProcessIdx, sentinel};
+
+/// The events of an object, each named by a number.
+pub trait ObjectEvents {
+    /// What the event did.
+    fn kind(&self, event: u32) -> EventKind;
+    /// The process it belongs to, where known.
+    fn process(&self, event: u32) -> Option<ProcessIdx>;
+    /// The handle value of a create, duplicate or close.
+    fn handle(&self, event: u32) -> u64;
+    /// The process that a handle was duplicated from, where known.
+    fn source_process(&self, event: u32) -> Option<ProcessIdx>;
+    /// The child that inherited the handle of a duplicate.
+    fn inherited_by(&self, event: u32) -> Option<ProcessIdx>;
+}
+
+/// What was derived for one object; events are positions among the object's own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Derived {
+    /// The event that created it.
+    pub create: Option<u32>,
+    /// The event that ended it.
+    pub destroy: Option<u32>,
+    /// Whether more than one process created, duplicated, referenced or mapped it.
+    pub is_multiprocess: bool,
+    /// Whether two handles were open at once.
+    pub is_overlapped: bool,
+}
+
+/// Memory that is used again for each object.
+#[derive(Default)]
+pub struct DeriveScratch {
+    /// For each event of the object the event that closed what it opened, or [`sentinel`].
+    pub closing: Vec<u32>,
+    few: Vec<(Owner, u32)>,
+    many: HashMap<Owner, VecDeque<u32>>,
+}
+
+/// Process and handle value: what a close must agree in.
+type Owner = (Option<ProcessIdx>, u64);
+
+/// Objects with more events than this look up open handles in a table.
+const FEW: usize = 64;
+
+/// Derives what follows from the events `rows` of one object, given in time order.
+pub fn derive(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) -> Derived {
+    let kinds = || rows.iter().map(|row| events.kind(*row));
+    pair(events, rows, scratch);
+    Derived {
+        create: creation((0..).zip(kinds())),
+        destroy: end(kinds()).map(|at| at as u32),
+        is_multiprocess: is_multiprocess(events, rows),
+        is_overlapped: has_overlap(kinds()),
+    }
+}
+
+/// The event that created an object, of events in time order: object create, else the first map or
+/// handle create, else the first duplicate.
+pub fn creation<E>(events: impl IntoIterator<Item = (E, EventKind)>) -> Option<E> {
+    let mut best = None;
+    for (event, kind) in events {
+        let Some(rank) = create_rank(kind) else { continue };
+        if rank == 0 {
+            return Some(event);
+        }
+        if best.as_ref().is_none_or(|(known, _)| rank < *known) {
+            best = Some((rank, event));
+        }
+    }
+    best.map(|(_, event)| event)
+}
+
+/// The position of the event that ended an object, of all its events in time order: object delete,
+/// else the last unmap, else the last close if everything opened was closed.
+pub fn end(kinds: impl Iterator<Item = EventKind>) -> Option<usize> {
+    let (mut delete, mut unmap, mut close) = (None, None, None);
+    let mut open = 0_i64;
+    for (at, kind) in kinds.enumerate() {
+        open += handle_change(kind);
+        match kind {
+            EventKind::ObjectDelete => delete = Some(at),
+            EventKind::Unmap => unmap = Some(at),
+            EventKind::HandleClose => close = Some(at),
+            _ => {}
+        }
+    }
+    delete.or(unmap).or(close.filter(|_| open == 0))
+}
+
+/// Whether two handles of an object were open at once, of events in time order.
+pub fn has_overlap(kinds: impl IntoIterator<Item = EventKind>) -> bool {
+    let mut open = 0_i64;
+    kinds.into_iter().any(|kind| {
+        open += handle_change(kind);
+        open > 1
+    })
+}
+
+/// How many more handles there are after an event.
+fn handle_change(kind: EventKind) -> i64 {
+    match kind {
+        _ if OPENING_HANDLES.contains(kind) => 1,
+        EventKind::HandleClose => -1,
+        _ => 0,
+    }
+}
+
+fn is_multiprocess(events: &impl ObjectEvents, rows: &[u32]) -> bool {
+    let mut first = None;
+    let mut differs = |process: Option<ProcessIdx>| *first.get_or_insert(process) != process;
+    rows.iter().any(|&row| match events.kind(row) {
+        EventKind::HandleDuplicate => {
+            differs(events.process(row)) || differs(events.source_process(row))
+        }
+        EventKind::HandleCreate
+        | EventKind::Reference
+        | EventKind::Dereference
+        | EventKind::Map
+        | EventKind::Unmap => differs(events.process(row)),
+        _ => false,
+    })
+}
+
+/// Pairs each create, duplicate and map with what closes it.
+///
+/// A create or duplicate is closed by the first later close of the same value in the same process
+/// that closed nothing else; an inherited duplicate by a close in the child. A map is closed by
+/// the first later unmap of the same process.
+fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
+    let DeriveScratch { closing, few, many } = scratch;
+    closing.clear();
+    closing.resize(rows.len(), sentinel());
+    few.clear();
+    many.clear();
+    let is_large = rows.len() > FEW;
+    for (at, &row) in rows.iter().enumerate() {
+        let at = at as u32;
+        match events.kind(row) {
+            EventKind::HandleCreate | EventKind::HandleDuplicate => {
+                let owner = owner(events, row);
+                if is_large {
+                    many.entry(owner).or_default().push_back(at);
+                } else {
+                    few.push((owner, at));
+                }
+            }
+            EventKind::HandleClose => {
+                let owner = (events.process(row), events.handle(row));
+                let opened = if is_large {
+                    many.get_mut(&owner).and_then(VecDeque::pop_front)
+                } else {
+                    let found = few.iter().position(|(open, _)| *open == owner);
+                    found.map(|found| few.remove(found).1)
+                };
+                if let Some(opened) = opened.and_then(|opened| closing.get_mut(opened as usize)) {
+                    *opened = at;
+                }
+            }
+            EventKind::Unmap => {
+                for (open, closing) in rows.iter().zip(closing.iter_mut()).take(at as usize) {
+                    let is_map = events.kind(*open) == EventKind::Map
+                        && events.process(*open) == events.process(row);
+                    if is_map && *closing == sentinel() {
+                        *closing = at;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Which close fits an event that opened a handle.
+fn owner(events: &impl ObjectEvents, row: u32) -> Owner {
+    let heir = match events.kind(row) {
+        EventKind::HandleDuplicate => events.inherited_by(row),
+        _ => None,
+    };
+    (heir.or_else(|| events.process(row)), events.handle(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use EventKind::{
+        Dereference, HandleClose, HandleCreate, HandleDuplicate, Map, ObjectCreate, ObjectDelete,
+        Unmap,
+    };
+
+    use super::*;
+
+    /// Kind, process, handle, and the source and the heir of a duplicate.
+    type Row = (EventKind, u32, u64, Option<u32>, Option<u32>);
+
+    struct Rows<'a>(&'a [Row]);
+
+    impl ObjectEvents for Rows<'_> {
+        fn kind(&self, event: u32) -> EventKind {
+            self.0[event as usize].0
+        }
+
+        fn process(&self, event: u32) -> Option<ProcessIdx> {
+            Some(ProcessIdx(self.0[event as usize].1))
+        }
+
+        fn handle(&self, event: u32) -> u64 {
+            self.0[event as usize].2
+        }
+
+        fn source_process(&self, event: u32) -> Option<ProcessIdx> {
+            self.0[event as usize].3.map(ProcessIdx)
+        }
+
+        fn inherited_by(&self, event: u32) -> Option<ProcessIdx> {
+            self.0[event as usize].4.map(ProcessIdx)
+        }
+    }
+
+    fn event(kind: EventKind, process: u32, handle: u64) -> Row {
+        (kind, process, handle, None, None)
+    }
+
+    /// What was derived, and for each event its close.
+    fn derived(rows: &[Row]) -> (Derived, Vec<Option<u32>>) {
+        let mut scratch = DeriveScratch::default();
+        let order: Vec<u32> = (0..rows.len() as u32).collect();
+        let derived = derive(&Rows(rows), &order, &mut scratch);
+        let known = |at: u32| Some(at).filter(|at| *at != sentinel());
+        (derived, scratch.closing.into_iter().map(known).collect())
+    }
+
+    fn created(kinds: &[EventKind]) -> Option<usize> {
+        creation(kinds.iter().copied().enumerate())
+    }
+
+    #[test]
+    fn an_object_create_wins_over_earlier_handles_and_a_handle_create_over_earlier_duplicates() {
+        assert_eq!(created(&[HandleDuplicate, HandleCreate, ObjectCreate]), Some(2));
+        assert_eq!(created(&[HandleDuplicate, HandleCreate, HandleCreate]), Some(1));
+        assert_eq!(created(&[HandleClose, HandleDuplicate, HandleDuplicate]), Some(1));
+        assert_eq!(created(&[HandleClose]), None);
+    }
+
+    #[test]
+    fn a_delete_ends_an_object_before_an_unmap_before_the_last_of_all_closes() {
+        let ended = |kinds: &[EventKind]| end(kinds.iter().copied());
+        assert_eq!(ended(&[HandleCreate, ObjectDelete, HandleClose]), Some(1));
+        assert_eq!(ended(&[Map, Unmap, Unmap]), Some(2));
+        assert_eq!(ended(&[HandleCreate, HandleDuplicate, HandleClose, HandleClose]), Some(3));
+        assert_eq!(ended(&[HandleCreate, HandleDuplicate, HandleClose]), None);
+    }
+
+    #[test]
+    fn handles_overlap_when_two_are_open() {
+        assert!(has_overlap([HandleCreate, HandleDuplicate]));
+        assert!(!has_overlap([HandleCreate, HandleClose, HandleDuplicate]));
+        assert!(!has_overlap([HandleClose, HandleCreate, HandleDuplicate]));
+        assert!(!has_overlap([ObjectCreate, HandleCreate, Map]));
+    }
+
+    #[test]
+    fn a_close_fits_the_value_in_the_process_or_in_the_child_that_inherited_it() {
+        let inherited = (HandleDuplicate, 1, 4, Some(1), Some(2));
+        let rows = [
+            event(HandleCreate, 1, 4),
+            inherited,
+            event(HandleClose, 2, 4),
+            event(HandleClose, 1, 8),
+            event(HandleClose, 1, 4),
+        ];
+        let (derived, closing) = derived(&rows);
+        assert_eq!(closing, [Some(4), Some(2), None, None, None]);
+        assert!(derived.is_overlapped && !derived.is_multiprocess);
+    }
+
+    #[test]
+    fn objects_with_many_events_are_paired_as_those_with_few() {
+        let mut rows: Vec<Row> = (0..70).map(|_| event(HandleCreate, 1, 4)).collect();
+        rows.extend([event(HandleClose, 1, 4), event(HandleClose, 1, 4)]);
+        let (_, closing) = derived(&rows);
+        assert_eq!((closing[0], closing[1], closing[2]), (Some(70), Some(71), None));
+    }
+
+    #[test]
+    fn an_unmap_closes_every_open_map_of_its_process() {
+        let rows = [event(Map, 1, 0), event(Map, 2, 0), event(Map, 1, 0), event(Unmap, 1, 0)];
+        assert_eq!(derived(&rows).1, [Some(3), None, Some(3), None]);
+    }
+
+    #[test]
+    fn an_object_is_shared_when_another_process_works_on_it() {
+        let is_shared = |rows: &[Row]| derived(rows).0.is_multiprocess;
+        assert!(is_shared(&[event(HandleCreate, 1, 4), event(Dereference, 2, 0)]));
+        assert!(is_shared(&[(HandleDuplicate, 1, 4, Some(2), None)]));
+        assert!(is_shared(&[(HandleDuplicate, 1, 4, None, None)]), "the source is another one");
+        assert!(!is_shared(&[event(HandleCreate, 1, 4), event(HandleClose, 2, 4)]));
+    }
+}
