@@ -7,6 +7,7 @@ use std::path::Path;
 use csv::{ReaderBuilder, StringRecord};
 use handlescope_tests::binary::{Run, Shell, sample_symbols};
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
 use serde_json::Value;
 
 /// The rows of a file, and the number of each column.
@@ -87,10 +88,11 @@ fn a_leak_hunt_ends_in_a_spreadsheet() {
     assert_eq!(sheet.column("CSVOptions")[0], ".dump ObjectRef -Leak -ShowStack -csv leaks.csv");
 }
 
+#[needs_data]
 #[test]
 fn every_event_of_a_trace_has_a_row() {
     for name in ["objectref", "filemap", "duplicates"] {
-        let Some(trace) = SharedTrace::open(&format!("synthetic/{name}")) else { return };
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let shell = Shell::new();
         fs::copy(trace.etl(), shell.path("trace.etl")).expect("a copy");
         let script = ".dump ObjectRef -csv all.csv\n.dump ObjectRef -json\n";

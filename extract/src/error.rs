@@ -5,29 +5,18 @@ use std::path::PathBuf;
 
 use handlescope_model::{ArchiveError, Cancelled, ContainerError};
 
-/// An extraction that failed. Damage inside a trace is no failure; it is counted as a warning.
+/// An extraction that failed. Damage inside a trace is not a failure; it is counted as a warning.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
     /// The source cannot be opened.
     #[error("{}: cannot open: {source}", .path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// The source cannot be read any more.
     #[error("{}: cannot read: {source}", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// The file does not start like an `.etl` file.
     #[error("{}: not an .etl trace: {reason} at offset {offset}", .path.display())]
     NotATrace {
-        /// The file.
         path: PathBuf,
         /// What is wrong.
         reason: &'static str,
@@ -42,20 +31,10 @@ pub enum ExtractError {
         "{}: {found} .etl files in the archive and none has its name; unpack the one you want",
         .path.display()
     )]
-    WhichTrace {
-        /// The archive.
-        path: PathBuf,
-        /// Number of `.etl` members.
-        found: usize,
-    },
-    /// The trace has more events of one table than row numbers can tell.
+    WhichTrace { path: PathBuf, found: usize },
+    /// The trace has more events of one table than row numbers can count.
     #[error("{}: {rows} handle events are more than this program can number", .path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Number of events.
-        rows: usize,
-    },
+    TooLarge { path: PathBuf, rows: usize },
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
     /// The extract cannot be written.
@@ -64,7 +43,7 @@ pub enum ExtractError {
 }
 
 impl ExtractError {
-    /// Whether a higher limit is what lets somebody who trusts the file read it.
+    /// Whether a higher limit lets a user who trusts the file read it.
     pub fn is_about_size(&self) -> bool {
         matches!(self, Self::Container(error) if error.is_about_size())
     }

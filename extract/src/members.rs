@@ -10,7 +10,7 @@ use sevenz_rust::{BlockDecoder, Password};
 /// Bytes that are unpacked at once.
 const BUFFER: usize = 256 << 10;
 
-/// Told how many bytes were unpacked since it was last asked; an error stops the work.
+/// Gets the number of bytes unpacked since the last call; an error stops the work.
 pub(crate) type Watch<'a> = &'a dyn Fn(u64) -> io::Result<()>;
 
 /// Members of a 7z archive that may be unpacked.

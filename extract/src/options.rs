@@ -39,23 +39,18 @@ pub struct ExtractWarning {
 /// What an extraction found.
 #[derive(Debug, Clone)]
 pub struct ExtractSummary {
-    /// Objects and views.
     pub objects: u64,
     /// Creates, duplicates and closes.
     pub handle_events: u64,
     /// Creates and duplicates without close.
     pub leaked_handles: u64,
-    /// Distinct stacks.
     pub stacks_distinct: u64,
     /// Events the session lost.
     pub events_lost: u64,
     /// Buffers the session lost.
     pub buffers_lost: u64,
-    /// Bytes of the trace.
     pub bytes_read: u64,
-    /// Bytes of the archive.
     pub output_bytes: u64,
-    /// Wall time.
     pub elapsed: Duration,
     /// What else a reader should know.
     pub warnings: Vec<ExtractWarning>,
@@ -64,13 +59,12 @@ pub struct ExtractSummary {
 /// What an extract is to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtractOptions {
-    /// Which stacks.
     pub stacks: StackChoice,
     /// What a trace that lies in an archive may not exceed.
     pub limits: ContainerLimits,
 }
 
-/// Largest trace that is unpacked. Traces of some gigabytes are usual, and the disk has to have room.
+/// Largest trace that is unpacked. Traces of some gigabytes are usual.
 const TRACE_BYTES: u64 = 64 << 30;
 
 impl Default for ExtractOptions {

@@ -19,7 +19,6 @@ use crate::payload::TraceHeader;
 /// What is known of a trace before its events are read.
 #[derive(Debug, Clone)]
 pub struct Recording {
-    /// The file that was named.
     pub source: PathBuf,
     /// File name of the `.etl`, also when it lies in an archive.
     pub source_name: String,
@@ -27,7 +26,6 @@ pub struct Recording {
     pub source_size: u64,
     /// When it was changed last.
     pub source_modified: Option<SystemTime>,
-    /// The trace header.
     pub header: TraceHeader,
     /// The clock of its raw time stamps.
     pub clock: Clock,

@@ -8,7 +8,7 @@ use std::sync::Once;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    // A panic of the Parquet decoder is no failure here, as long as the library catches it; what it
+    // A panic of the Parquet decoder is not a failure here, as long as the library catches it; what it
     // does not catch ends the fuzzer, whatever the hook.
     static QUIET: Once = Once::new();
     QUIET.call_once(|| panic::set_hook(Box::new(|_| {})));

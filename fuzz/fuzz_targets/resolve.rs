@@ -16,7 +16,7 @@ use libfuzzer_sys::fuzz_target;
 use symbolic::debuginfo::pdb::PdbObject;
 
 fuzz_target!(|bytes: &[u8]| {
-    // A panic of the parser is no failure here, as long as the library catches it; what it does not
+    // A panic of the parser is not a failure here, as long as the library catches it; what it does not
     // catch ends the fuzzer, whatever the hook.
     static QUIET: Once = Once::new();
     QUIET.call_once(|| panic::set_hook(Box::new(|_| {})));

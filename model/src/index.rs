@@ -1,12 +1,42 @@
-//! Row numbers as types: an index names the table it points into.
+//! Row numbers and keys as types: an index names the table it points into.
 
-use polars::prelude::{Column, PolarsResult};
+use std::fmt;
+use std::marker::PhantomData;
+
+use polars::prelude::{ChunkedArray, Column, IntoColumn, UInt32Type};
 use serde::{Deserialize, Serialize};
 
-use crate::{Cell, ColumnType};
+use crate::column::{ColumnType, Number, Reference};
+use crate::table::Table;
+
+/// A row number of one table.
+pub trait RowIndex: Copy + Default + 'static {
+    /// The table.
+    const TABLE: Table;
+}
+
+/// Numbers of 32 bits whose type says what they refer to.
+macro_rules! number {
+    ($(@[$($of:tt)*])? $name:ty, $refers_to:expr, $make:expr, $get:expr) => {
+        impl$($($of)*)? Number for $name {
+            const TYPE: ColumnType = ColumnType::U32;
+            const REFERS_TO: Option<Reference> = Some($refers_to);
+            type Physical = UInt32Type;
+            fn from_native(native: u32) -> Self {
+                $make(native)
+            }
+            fn into_native(self) -> u32 {
+                $get(self)
+            }
+            fn into_column(numbers: ChunkedArray<UInt32Type>) -> Column {
+                numbers.into_column()
+            }
+        }
+    };
+}
 
 macro_rules! index {
-    ($($(#[$doc:meta])+ $name:ident;)+) => {$(
+    ($($(#[$doc:meta])+ $name:ident => $table:ident;)+) => {$(
         $(#[$doc])+
         #[derive(
             Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -19,52 +49,70 @@ macro_rules! index {
             pub fn row(self) -> usize {
                 self.0 as usize
             }
-        }
 
-        impl Cell for $name {
-            const TYPE: ColumnType = ColumnType::U32;
-            const NULLABLE: bool = false;
-            fn column(name: &str, values: Vec<Self>) -> Column {
-                u32::column(name, values.into_iter().map(|index| index.0).collect())
-            }
-            fn read(column: &Column) -> PolarsResult<Vec<Self>> {
-                Ok(u32::read(column)?.into_iter().map(Self).collect())
+            /// The index of a row; that of no row where the number is too large for one.
+            pub fn of(row: usize) -> Self {
+                Self(u32::try_from(row).unwrap_or(sentinel()))
             }
         }
 
-        impl Cell for Option<$name> {
-            const TYPE: ColumnType = ColumnType::U32;
-            const NULLABLE: bool = true;
-            fn column(name: &str, values: Vec<Self>) -> Column {
-                let rows = values.into_iter().map(|index| index.map(|index| index.0));
-                Option::<u32>::column(name, rows.collect())
-            }
-            fn read(column: &Column) -> PolarsResult<Vec<Self>> {
-                let rows = Option::<u32>::read(column)?.into_iter();
-                Ok(rows.map(|row| row.map($name)).collect())
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
             }
         }
+
+        impl RowIndex for $name {
+            const TABLE: Table = Table::$table;
+        }
+
+        number!($name, Reference::Row(Table::$table), Self, |index: Self| index.0);
     )+};
 }
 
 index! {
     /// A row of the processes table: one lifetime of one pid.
-    ProcessIdx;
+    ProcessIdx => Processes;
     /// A row of the modules table.
-    ModuleIdx;
+    ModuleIdx => Modules;
     /// A row of the objects table; the object's id is one more.
-    ObjectIdx;
+    ObjectIdx => Objects;
     /// A row of the events table.
-    EventIdx;
+    EventIdx => Events;
+    /// A row of the existing handles table.
+    ExistingIdx => ExistingHandles;
     /// A row of the stacks table.
-    StackIdx;
+    StackIdx => Stacks;
     /// A row of the frames table.
-    FrameIdx;
+    FrameIdx => Frames;
     /// A row of the methods table.
-    MethodIdx;
+    MethodIdx => Methods;
     /// A row of the names table.
-    NameIdx;
+    NameIdx => Names;
 }
+
+/// The id of an object type as events have it; `type_id` of the object types table names it.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct TypeId(pub u32);
+
+number!(TypeId, Reference::Key(Table::ObjectTypes, "type_id"), Self, |id: Self| id.0);
+
+/// How many rows of another table belong to a row. They stand together, and belong to no other row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RowCount<I>(pub u32, #[serde(skip)] PhantomData<I>);
+
+impl<I> RowCount<I> {
+    /// This many rows.
+    pub const fn new(rows: u32) -> Self {
+        Self(rows, PhantomData)
+    }
+}
+
+number!(@[<I: RowIndex>] RowCount<I>, Reference::Count(I::TABLE), Self::new, |count: Self| count.0);
 
 /// The value that no row number takes, for columns kept without a null mask while they are built.
 pub const fn sentinel() -> u32 {

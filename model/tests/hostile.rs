@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use handlescope_model::tables::{Name, Names, Object, Objects, TraceInfo, TraceInfos};
 use handlescope_model::{
-    ArchiveLimits, ContainerLimits, SCHEMA_VERSION, Table, Trace, write_parquet,
+    ArchiveLimits, ContainerLimits, RowCount, SCHEMA_VERSION, Table, Trace, write_parquet,
 };
 use sevenz_rust::{ArchiveEntry, ArchiveReader, EncoderConfiguration, EncoderMethod, Password};
 use tempfile::TempDir;
@@ -117,7 +117,7 @@ fn a_column_of_more_values_than_its_bytes_can_tell_is_refused() {
 fn objects_that_share_more_events_than_there_are_are_refused() {
     let mut objects = Objects::default();
     for _ in 0..2 {
-        objects.push(Object { event_count: u32::MAX, ..Object::default() });
+        objects.push(Object { event_count: RowCount::new(u32::MAX), ..Object::default() });
     }
     let mut members = members(1);
     let mut bytes = Vec::new();

@@ -92,6 +92,29 @@ impl Shell {
         self.command(arguments).output().expect("the program starts").into()
     }
 
+    /// The kinds of `.dump`, as its help lists them, each with its options.
+    ///
+    /// # Panics
+    /// When the help lists none.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        let help = self.run(&["-c", ".help .dump"]).ok().stdout;
+        let lines = help.lines().skip_while(|line| *line != "Kinds").skip(1);
+        let names = lines.map_while(|line| line.strip_prefix("  ")?.split_whitespace().next());
+        let kinds: Vec<Kind> = names.map(|name| self.kind(name)).collect();
+        assert!(!kinds.is_empty(), "{help}");
+        kinds
+    }
+
+    fn kind(&self, name: &str) -> Kind {
+        let help = self.run(&["-c", &format!(".help {name}")]).ok().stdout;
+        let usages = help.lines().filter_map(|line| line.strip_prefix("  -"));
+        let words =
+            usages.flat_map(|usage| usage.split("  ").next().unwrap_or_default().split(", "));
+        let options = words.map(|usage| format!("-{}", usage.trim_start_matches('-'))).collect();
+        Kind { name: name.to_owned(), options }
+    }
+
     /// Runs the program with a script as its standard input.
     ///
     /// # Panics
@@ -99,6 +122,36 @@ impl Shell {
     #[must_use]
     pub fn script(&self, arguments: &[&str], script: &str) -> Run {
         run_script(&mut self.command(arguments), script)
+    }
+}
+
+/// A kind of `.dump`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kind {
+    /// Its name.
+    pub name: String,
+    /// Its options with all their names, each as the help writes it: `-TopN N [SKIP]`.
+    pub options: Vec<String>,
+}
+
+impl Kind {
+    /// What prints this kind: as it is, and in each of the formats that it has.
+    #[must_use]
+    pub fn in_every_format(&self) -> Vec<String> {
+        let name = &self.name;
+        let mut commands = vec![format!(".dump {name}")];
+        for option in ["-json", "-json-pretty", "-ndjson"] {
+            if self.options.iter().any(|usage| usage == option) {
+                commands.push(format!(".dump {name} {option}"));
+            }
+        }
+        for option in ["-csv", "-parquet"] {
+            let with_file = |usage: &String| usage.split_whitespace().next() == Some(option);
+            if self.options.iter().any(with_file) {
+                commands.push(format!(".dump {name} {option} {name}.{}", &option[1..]));
+            }
+        }
+        commands
     }
 }
 

@@ -10,7 +10,7 @@ use zip::write::SimpleFileOptions;
 
 use crate::scenario::TraceBuilder;
 
-/// A trace with so many handles, to tell one from the other.
+/// A trace with so many handles, by which it is recognized.
 #[must_use]
 pub fn trace_of_handles(handles: u32) -> Vec<u8> {
     let mut trace = TraceBuilder::new();

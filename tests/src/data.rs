@@ -1,7 +1,7 @@
 //! The published traces with known answers, which are not part of this repository.
 //!
-//! The variable `HANDLESCOPE_DATA` names their folder. Without it the tests that need them pass
-//! and say that they were skipped; with it a missing file is a failure.
+//! The variable `HANDLESCOPE_DATA` names their folder. Without it the tests that need them, which are
+//! marked `#[needs_data]`, are ignored; with it a missing file is a failure.
 
 use std::env;
 use std::fs::{self, File};
@@ -10,29 +10,12 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use zip::ZipArchive;
 
-/// The folder of the published traces, `None` when the variable is not set.
-///
-/// # Panics
-/// When the variable is set and does not name a folder.
-#[must_use]
-pub fn shared_data() -> Option<PathBuf> {
-    let Some(folder) = env::var_os("HANDLESCOPE_DATA").map(PathBuf::from) else {
-        eprintln!("skipped: HANDLESCOPE_DATA is not set");
-        return None;
-    };
-    assert!(folder.is_dir(), "HANDLESCOPE_DATA names {}, which is no folder", folder.display());
-    Some(folder)
-}
-
-/// A published file, e.g. `real/net.4.5.2.x64.expected.json`; `None` when there is no data.
-///
-/// # Panics
-/// When there is data, but not this file.
-#[must_use]
-pub fn shared_file(relative: &str) -> Option<PathBuf> {
-    let path = shared_data()?.join(relative);
-    assert!(path.is_file(), "HANDLESCOPE_DATA has no file {}", path.display());
-    Some(path)
+/// The folder of the published traces.
+fn shared_data() -> PathBuf {
+    let folder = env::var_os("HANDLESCOPE_DATA").map(PathBuf::from);
+    let folder = folder.expect("HANDLESCOPE_DATA is not set");
+    assert!(folder.is_dir(), "HANDLESCOPE_DATA names {}, not a folder", folder.display());
+    folder
 }
 
 /// A published trace, unpacked when it is an archive.
@@ -46,17 +29,16 @@ pub struct SharedTrace {
 }
 
 impl SharedTrace {
-    /// The trace of this folder and name, e.g. `synthetic/eventleak`; `None` when there is no
-    /// data.
+    /// The trace of this folder and name, e.g. `synthetic/eventleak`.
     ///
     /// # Panics
-    /// When there is data, but not this trace, or it cannot be unpacked.
+    /// When it is missing, or cannot be unpacked.
     #[must_use]
-    pub fn open(name: &str) -> Option<Self> {
-        let stem = shared_data()?.join(name);
+    pub fn open(name: &str) -> Self {
+        let stem = shared_data().join(name);
         let etl = beside(&stem, ".etl");
         if etl.is_file() {
-            return Some(Self { stem, etl, _unpacked: None });
+            return Self { stem, etl, _unpacked: None };
         }
         let endings = [".etl.7z", ".etl.zip", ".7z", ".zip"];
         let archive =
@@ -66,7 +48,7 @@ impl SharedTrace {
         };
         let folder = unpack(&archive);
         let etl = only_etl(folder.path());
-        Some(Self { stem, etl, _unpacked: Some(folder) })
+        Self { stem, etl, _unpacked: Some(folder) }
     }
 
     /// The `.etl` file.
@@ -147,28 +129,38 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use handlescope_needs::needs_data;
+
     use super::*;
 
+    #[needs_data]
     #[test]
     fn traces_are_unpacked_from_both_kinds_of_archives() {
         for name in ["synthetic/eventleak", "real/ShutdownPerfDiagLogger"] {
-            let Some(trace) = SharedTrace::open(name) else { return };
+            let trace = SharedTrace::open(name);
             assert!(fs::metadata(trace.etl()).unwrap().len() > 100_000);
             assert!(trace.expected().is_file());
         }
     }
 
+    #[needs_data]
     #[test]
     fn pdbs_are_unpacked_in_symbol_server_layout() {
-        let Some(trace) = SharedTrace::open("synthetic/eventleak") else { return };
+        let trace = SharedTrace::open("synthetic/eventleak");
         assert!(trace.pdbs().path().join("ntdll.pdb").is_dir());
     }
 
+    #[needs_data]
+    #[test]
+    #[should_panic(expected = "has no trace")]
+    fn a_missing_trace_is_a_failure() {
+        let _ = SharedTrace::open("synthetic/none.such");
+    }
+
+    #[needs_data]
     #[test]
     #[should_panic(expected = "has no file")]
-    fn a_missing_file_is_a_failure_when_there_is_data() {
-        if shared_file("synthetic/none.such").is_none() {
-            panic!("HANDLESCOPE_DATA has no file: it is not set");
-        }
+    fn a_missing_file_is_a_failure() {
+        let _ = SharedTrace::open("synthetic/eventleak").file(".none");
     }
 }

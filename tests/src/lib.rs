@@ -11,14 +11,17 @@
 //! * [`scenario`]: processes, modules, handles and stacks stated in nanoseconds,
 //! * [`bench`](mod@bench): large traces written in bounded memory, with the counts to expect,
 //! * [`corrupt`]: repeatable damage,
-//! * [`data`]: the published traces, when they are there,
+//! * [`data`]: the published traces, for tests that are marked [`needs_data`],
 //! * [`containers`]: archives with traces,
 //! * [`foreign`]: extracts of ETWAnalyzer,
 //! * [`binary`]: the program itself, in a pipe,
 //! * [`symbol_server`]: a server of PDBs, good or bad,
+//! * [`source`]: the modules of the crates, for rules about them,
 //! * `terminal`: the program in a terminal (on Unix).
 //!
 //! Mistakes of a test author (an event larger than a buffer, for example) panic.
+
+pub use handlescope_needs::{needs_data, needs_duckdb, needs_linker};
 
 pub mod bench;
 pub mod binary;
@@ -32,6 +35,7 @@ pub mod header;
 pub mod payload;
 pub mod rng;
 pub mod scenario;
+pub mod source;
 pub mod symbol_server;
 #[cfg(unix)]
 pub mod terminal;

@@ -103,7 +103,7 @@ fn respond(mut stream: TcpStream, answer: Answer) {
     let head = format!(
         "HTTP/1.1 {status} X\r\n{header}Content-Length: {length}\r\nConnection: close\r\n\r\n"
     );
-    // A client that has gone is no failure of the server.
+    // A client that has gone is not a failure of the server.
     let _ = stream.write_all(head.as_bytes());
     let _ = stream.write_all(body.get(..sent.min(length)).unwrap_or_default());
 }

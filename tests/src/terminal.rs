@@ -236,7 +236,7 @@ impl Terminal {
         look(&View::new(self.shared.lock().parser.screen_mut()))
     }
 
-    /// All lines, from the first one the program has written on, without blanks at their ends.
+    /// All lines, from the first one the program has written on, without spaces at their ends.
     #[must_use]
     pub fn transcript(&self) -> Vec<String> {
         let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! Archives with traces that nobody vouches for: too large, suspicious, damaged.
+//! Untrusted archives with traces: too large, suspicious, damaged.
 
 use std::fs::{self, File};
 use std::io::{Cursor, Write as _};

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use handlescope_tests::binary::{Shell, handlescope, run_script, sample_symbols};
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Deserializer, Value};
 use tempfile::TempDir;
@@ -31,10 +32,11 @@ fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
+#[needs_data]
 #[test]
 fn frames_of_real_traces_lie_where_a_reference_reader_found_them() {
     for name in ["net.4.5.2.x64", "slow-ppt-2011", "TraceLoggingTester"] {
-        let Some(trace) = SharedTrace::open(&format!("real/{name}")) else { return };
+        let trace = SharedTrace::open(&format!("real/{name}"));
         let expected: Value =
             serde_json::from_str(&std::fs::read_to_string(trace.expected()).unwrap()).unwrap();
         let expected = &expected["stacks"];
@@ -59,9 +61,10 @@ fn frames_of_real_traces_lie_where_a_reference_reader_found_them() {
     }
 }
 
+#[needs_data]
 #[test]
 fn managed_frames_have_assembly_type_and_method() {
-    let Some(trace) = SharedTrace::open("real/net.4.5.2.x64") else { return };
+    let trace = SharedTrace::open("real/net.4.5.2.x64");
     let home = extracted(trace.etl());
     let document = stacks(&home, "-pn Test.x64 -StackFilter *System.DateTime.get_Day* -TopN 1");
     let frames = array(&document["stacks"][0]["frames"]);
@@ -141,13 +144,13 @@ fn all_stacks_of_the_sample_hold_those_of_its_handle_events() {
     let shell = Shell::new();
     let count = |shell: &Shell| {
         let run = shell.run(&["Extract/leaky.json7z", "-c", ".dump Stack -json"]).ok();
-        let is_told = run.stderr.contains("extract with -stacks all");
+        let is_noted = run.stderr.contains("extract with -stacks all");
         let document: Value =
             Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap();
         let events =
             array(&document["stacks"]).iter().map(|stack| stack["count"].as_u64().unwrap());
         let has_every_stack = document["has_every_stack"] == true;
-        assert_ne!(is_told, has_every_stack);
+        assert_ne!(is_noted, has_every_stack);
         (has_every_stack, events.sum::<u64>())
     };
     let _ = shell.run(&["extract", "leaky.etl"]).ok();

@@ -1,4 +1,4 @@
-//! `docs/etwanalyzer.md` tells the truth: its tests exist, and its runs print what it shows.
+//! `docs/etwanalyzer.md` is true: its tests exist, and its runs print what it shows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn every_test_the_document_names_is_in_the_sources() {
         assert!(source.contains(&format!("fn {name}(")), "{path} has no {name}");
         let (before, _) = source.split_once(&format!("fn {name}(")).unwrap();
         let attributes = before.rsplit("\n\n").next().unwrap();
-        assert!(attributes.contains("#[test]"), "{path}::{name} is no test");
+        assert!(attributes.contains("#[test]"), "{path}::{name} is not a test");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Extracts of ETWAnalyzer that nobody vouches for: damaged, suspicious and too large ones.
+//! Untrusted extracts of ETWAnalyzer: damaged, suspicious and too large ones.
 
 use std::fs;
 

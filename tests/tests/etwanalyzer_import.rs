@@ -176,7 +176,7 @@ fn byte_order_marks_indentation_order_and_case_make_no_difference() {
 }
 
 #[test]
-fn what_is_missing_is_told_and_the_rest_is_there() {
+fn what_is_missing_is_reported_and_the_rest_is_there() {
     let shell = Shell::new();
     let members = Members::default();
     let without = |part: &str| {

@@ -6,6 +6,7 @@ use std::path::Path;
 use handlescope_tests::binary::{Run, handlescope, run_script, sample_symbols, sample_trace};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::foreign::{json_members, pack};
+use handlescope_tests::needs_data;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -99,10 +100,11 @@ fn the_sample_has_the_same_answers_with_and_without_symbols() {
     check("sample with symbols", &sample_trace(), Some(&sample_symbols()), QUESTIONS);
 }
 
+#[needs_data]
 #[test]
 fn every_published_trace_has_the_same_answers() {
     for name in TRACES {
-        let Some(trace) = SharedTrace::open(&format!("synthetic/{name}")) else { return };
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let expected = fs::read_to_string(trace.expected()).unwrap();
         let expected: Value = serde_json::from_str(&expected).unwrap();
         let mut script = QUESTIONS.to_owned();
@@ -116,18 +118,20 @@ fn every_published_trace_has_the_same_answers() {
     }
 }
 
+#[needs_data]
 #[test]
 fn real_traces_have_the_same_answers() {
     for name in ["ShutdownPerfDiagLogger", "TraceLoggingTester", "net.4.5.2.x64", "slow-ppt-2011"] {
-        let Some(trace) = SharedTrace::open(&format!("real/{name}")) else { return };
+        let trace = SharedTrace::open(&format!("real/{name}"));
         check(name, trace.etl(), None, QUESTIONS);
     }
 }
 
+#[needs_data]
 #[test]
 fn an_extract_of_etw_analyzer_that_is_saved_again_has_the_same_answers() {
     for name in TRACES {
-        let Some(trace) = SharedTrace::open(&format!("synthetic/{name}")) else { return };
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let three = ThreeWays { home: tempfile::tempdir().unwrap() };
         for way in ["theirs", "both"] {
             fs::create_dir(three.home.path().join(way)).unwrap();

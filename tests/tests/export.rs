@@ -7,6 +7,7 @@ use std::process::Command;
 
 use handlescope_model::Table;
 use handlescope_tests::binary::{Shell, examples};
+use handlescope_tests::needs_duckdb;
 use serde_json::{Deserializer, Value};
 
 fn files(folder: &Path) -> BTreeSet<String> {
@@ -92,12 +93,10 @@ fn a_folder_that_cannot_be_made_is_an_error_that_names_it() {
 }
 
 /// `HANDLESCOPE_PYTHON` names an interpreter with the package `duckdb`; CI makes one.
+#[needs_duckdb]
 #[test]
 fn the_leak_query_has_the_same_answer_in_duckdb() {
-    let Some(python) = std::env::var_os("HANDLESCOPE_PYTHON") else {
-        eprintln!("skipped: HANDLESCOPE_PYTHON names no interpreter with duckdb");
-        return;
-    };
+    let python = std::env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");
     let shell = Shell::new();
     let _ = shell.run(&["leaky.etl", "-c", ".export tables"]).ok();
     let output = Command::new(python)

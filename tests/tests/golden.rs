@@ -40,7 +40,7 @@ fn every_layout_has_an_archive_and_answers_as_the_trace_does() {
 }
 
 #[test]
-fn an_old_layout_is_told_and_what_it_lacks_is_unknown() {
+fn an_old_layout_is_reported_and_what_it_lacks_is_unknown() {
     let shell = Shell::new();
     let old = golden(1);
     assert!(answer(&shell, &old, ".dump Stats").contains("(layout 1)"));

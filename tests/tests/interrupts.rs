@@ -1,4 +1,4 @@
-//! Ctrl-C where nobody types, and the spinner that tells that something takes long.
+//! Ctrl-C without a terminal to type in, and the spinner of something that takes long.
 #![cfg(unix)]
 
 use std::io::Read as _;
@@ -58,7 +58,7 @@ fn a_spinner_shows_that_symbols_are_waited_for_and_leaves_no_trace() {
     terminal.wait_for_line("leaky.etl> .dump ObjectRef -pn leaky -Leak -ShowStack");
     terminal.press(Key::Enter);
     terminal.wait_for(" downloading symbols, 0 of ");
-    // Now nobody is there any more.
+    // Now the server is gone.
     drop(server);
     terminal.wait_for_line(PROMPT);
     let transcript = terminal.transcript();

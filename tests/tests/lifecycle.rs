@@ -93,14 +93,14 @@ fn an_unknown_lifetime_is_null_and_says_whether_it_lacks_a_beginning_or_an_end()
 }
 
 #[test]
-fn a_close_without_object_is_counted_and_told() {
+fn a_close_without_object_is_counted_and_reported() {
     let mut trace = trace();
     trace.handle_rundown_start(700, OBJECT, 4, EVENT, "old");
     trace.close_handle(MS, (700, 1), OBJECT, 4, EVENT, "old");
     assert_eq!(objects(&trace, "").len(), 0);
-    assert_eq!(warned(&trace, "close without object"), 1);
+    assert_eq!(warned(&trace, "close of a handle opened before the trace"), 1);
     let run = run_over(&trace, ".list\n");
-    assert!(run.stderr.contains("close without object: 1"), "{run:?}");
+    assert!(run.stderr.contains("1 close of a handle opened before the trace"), "{run:?}");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn the_close_of_a_reused_address_goes_to_the_object_that_is_there() {
 }
 
 #[test]
-fn what_comes_after_the_last_close_is_counted_and_told() {
+fn what_comes_after_the_last_close_is_counted_and_reported() {
     let mut trace = trace();
     trace.create_object(MS, (700, 1), OBJECT, EVENT);
     trace.create_handle(MS + 1000, (700, 1), OBJECT, 4, EVENT);
@@ -155,8 +155,8 @@ fn what_comes_after_the_last_close_is_counted_and_told() {
     trace.dereference(3 * MS, (700, 1), OBJECT, b"Test", 1);
     trace.delete_object(4 * MS, (700, 1), OBJECT, EVENT);
     assert_eq!(objects(&trace, "")[0]["lifetime_s"], 0.001);
-    assert_eq!(warned(&trace, "delete without object"), 1);
-    assert_eq!(warned(&trace, "reference change without object"), 1);
+    assert_eq!(warned(&trace, "delete of an unknown object"), 1);
+    assert_eq!(warned(&trace, "reference change of an unknown object"), 1);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use handlescope_extract::{ExtractOptions, NoObserver, StackChoice, extract};
 use handlescope_model::{Cancel, Table, Trace};
 use handlescope_tests::bytes::Guid;
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
 use handlescope_tests::payload::{DebugId, ManagedModule, MethodEvent, MethodRecord};
 use handlescope_tests::scenario::TraceBuilder;
 
@@ -92,9 +93,10 @@ fn code_compiled_before_and_at_run_time_has_names_by_process_address_and_time() 
     );
 }
 
+#[needs_data]
 #[test]
 fn most_frames_outside_of_all_images_are_managed_methods() {
-    let Some(trace) = SharedTrace::open("real/net.4.5.2.x64") else { return };
+    let trace = SharedTrace::open("real/net.4.5.2.x64");
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("net.json7z");
     let options = ExtractOptions { stacks: StackChoice::All, ..ExtractOptions::default() };

@@ -10,6 +10,7 @@ use handlescope_tests::binary::{
     Run, handlescope, run_script, sample_hunt, sample_symbols, sample_trace,
 };
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
 use tempfile::TempDir;
 
 /// A folder with traces and their symbols.
@@ -29,17 +30,17 @@ impl Session {
         Self { home, symbols, _unpacked: Vec::new() }
     }
 
-    /// Some of the published synthetic traces; `None` when there is no data.
-    fn published(names: &[&str]) -> Option<Self> {
+    /// Some of the published synthetic traces.
+    fn published(names: &[&str]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut unpacked = Vec::new();
         for name in names {
-            let trace = SharedTrace::open(&format!("synthetic/{name}"))?;
+            let trace = SharedTrace::open(&format!("synthetic/{name}"));
             fs::copy(trace.etl(), home.path().join(format!("{name}.etl"))).unwrap();
             unpacked.push(trace.pdbs());
         }
         let symbols = unpacked.iter().map(|folder| folder.path().display().to_string()).collect();
-        Some(Self { home, symbols, _unpacked: unpacked })
+        Self { home, symbols, _unpacked: unpacked }
     }
 
     /// Runs the program with arguments as one would type them, and a script as its input.
@@ -52,18 +53,18 @@ impl Session {
 
     /// The transcript of a session.
     fn transcript(&self, arguments: &str, script: &str) -> String {
-        self.told(arguments, script, &self.run(arguments, script))
+        self.text(arguments, script, &self.run(arguments, script))
     }
 
     /// The transcript of one command line without options in front and without input.
     fn one_shot(&self, arguments: &str) -> String {
         let mut command = handlescope(self.home.path());
         command.env("TZ", "UTC").args(arguments.split_whitespace());
-        self.told(arguments, "", &run_script(&mut command, ""))
+        self.text(arguments, "", &run_script(&mut command, ""))
     }
 
     /// What was typed, and what came of it.
-    fn told(&self, arguments: &str, script: &str, run: &Run) -> String {
+    fn text(&self, arguments: &str, script: &str, run: &Run) -> String {
         let mut text = format!("$ handlescope {arguments}").trim_end().to_owned() + "\n";
         for line in script.lines() {
             writeln!(text, "> {line}").unwrap();
@@ -100,12 +101,11 @@ fn sample(arguments: &str, script: &str) -> String {
     Session::sample().transcript(arguments, script)
 }
 
-/// Compares the transcript of a session with published traces, if they are there.
+/// Compares the transcript of a session with published traces.
 macro_rules! published {
     ($name:literal, $traces:expr, $arguments:expr, $script:expr) => {
-        if let Some(session) = Session::published(&$traces) {
-            insta::assert_snapshot!($name, session.transcript($arguments, $script));
-        }
+        let session = Session::published(&$traces);
+        insta::assert_snapshot!($name, session.transcript($arguments, $script));
     };
 }
 
@@ -267,6 +267,7 @@ fn a_session_keeps_how_it_prints_and_an_option_wins() {
     insta::assert_snapshot!("sample_settings", sample("--keep-going leaky.etl", script));
 }
 
+#[needs_data]
 #[test]
 fn a_thread_leak_from_the_numbers_to_the_stack() {
     let script = "\
@@ -278,6 +279,7 @@ fn a_thread_leak_from_the_numbers_to_the_stack() {
     published!("threadleak", ["threadleak"], "threadleak.etl", script);
 }
 
+#[needs_data]
 #[test]
 fn the_leak_of_a_process_that_has_ended() {
     let script = "\
@@ -289,6 +291,7 @@ fn the_leak_of_a_process_that_has_ended() {
     published!("eventleak", ["eventleak"], "eventleak.etl", script);
 }
 
+#[needs_data]
 #[test]
 fn registry_keys() {
     let script = "\
@@ -299,6 +302,7 @@ fn registry_keys() {
     published!("registry", ["registry"], "registry.etl", script);
 }
 
+#[needs_data]
 #[test]
 fn file_mappings() {
     let script = "\
@@ -309,6 +313,7 @@ fn file_mappings() {
     published!("filemap", ["filemap"], "filemap.etl", script);
 }
 
+#[needs_data]
 #[test]
 fn duplicates_and_inherited_handles() {
     let script = "\
@@ -319,6 +324,7 @@ fn duplicates_and_inherited_handles() {
     published!("duplicates", ["duplicates"], "duplicates.etl", script);
 }
 
+#[needs_data]
 #[test]
 fn reference_counts() {
     let script = "\
@@ -329,6 +335,7 @@ fn reference_counts() {
     published!("objectref", ["objectref"], "objectref.etl", script);
 }
 
+#[needs_data]
 #[test]
 fn several_files_have_totals_each_and_together() {
     let script = "\

@@ -5,6 +5,7 @@ use std::fs;
 
 use handlescope_tests::binary::{Shell, handlescope, run_script, sample_symbols};
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
 use serde_json::{Deserializer, Value};
 
 /// The documents that a script prints.
@@ -20,7 +21,7 @@ fn of_event(object: &Value, event: &Value, stack: &str) -> String {
     format!("{} {stack:?}", fields.join(" "))
 }
 
-/// What `.dump ObjectRef -ShowStack -json` tells of everything that was opened, or leaked.
+/// What `.dump ObjectRef -ShowStack -json` prints of everything that was opened, or leaked.
 fn opened(document: &Value, only_leaks: bool) -> BTreeSet<String> {
     let mut opened = BTreeSet::new();
     for object in document["objects"].as_array().unwrap() {
@@ -74,11 +75,12 @@ const QUESTIONS: &str = "\
 .sql SELECT count(*) AS n FROM leaks -json
 ";
 
+#[needs_data]
 #[test]
 fn handles_and_leaks_are_those_of_dump_object_ref() {
     let traces = ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
     for name in traces {
-        let Some(trace) = SharedTrace::open(&format!("synthetic/{name}")) else { return };
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let (home, pdbs) = (tempfile::tempdir().unwrap(), trace.pdbs());
         fs::copy(trace.etl(), home.path().join("trace.etl")).unwrap();
         let mut command = handlescope(home.path());
@@ -144,7 +146,7 @@ fn a_script_gets_json_or_csv_and_every_row() {
 }
 
 #[test]
-fn people_get_the_first_thousand_rows_and_are_told() {
+fn people_get_the_first_thousand_rows_and_a_note() {
     let shell = Shell::new();
     let query = ".sql SELECT e.row AS r FROM events e CROSS JOIN processes p";
     let run = shell.run(&["leaky.etl", "-c", query]).ok();
@@ -155,7 +157,7 @@ fn people_get_the_first_thousand_rows_and_are_told() {
 #[test]
 fn a_wrong_query_is_an_error_that_a_script_sees() {
     let shell = Shell::new();
-    for (query, told) in [
+    for (query, message) in [
         ("SELECT * FROM leak", "did you mean leaks?"),
         ("SELECT nam FROM leaks", "unable to find column"),
         ("SELEKT 1", "starts with SELECT"),
@@ -163,7 +165,7 @@ fn a_wrong_query_is_an_error_that_a_script_sees() {
     ] {
         let run = shell.run(&["leaky.etl", "-c", &format!(".sql {query}")]);
         assert_eq!(run.status, Some(1), "{run:?}");
-        assert!(run.stderr.contains(told), "{query}: {run:?}");
+        assert!(run.stderr.contains(message), "{query}: {run:?}");
         assert_eq!(run.stdout, "", "{query}");
     }
     let nothing = shell.run(&["-c", ".sql SELECT 1"]);

@@ -1,4 +1,4 @@
-//! Names of functions stored in an extract, for somebody without symbols.
+//! Names of functions stored in an extract, for users without symbols.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,8 +51,8 @@ fn names_are_stored_and_nothing_else_changes() {
     assert!(with_symbols.stdout.contains("leaky.exe!leaky::EventCache::GetOrCreate leaky.cpp:29"));
     // The line of the call, and not that of the statement behind it.
     assert!(with_symbols.stdout.contains("leaky.exe!leaky::ThreadPool::WorkerMain leaky.cpp:97\n"));
-    let told = symbolize(&shell, &sample_symbols());
-    assert_eq!(told, "leaky.json7z: 96 of 96 frames have names, stored\n");
+    let printed = symbolize(&shell, &sample_symbols());
+    assert_eq!(printed, "leaky.json7z: 96 of 96 frames have names, stored\n");
     assert_eq!(others(&extract), before);
     let files = fs::read_dir(shell.path("")).unwrap().flatten().map(|entry| entry.file_name());
     assert!(!files.into_iter().any(|name| name.to_string_lossy().starts_with(".handlescope-")));
@@ -124,7 +124,7 @@ fn etwanalyzer_s_way_to_load_symbols_works() {
 fn without_any_name_the_extract_stays_as_it_is() {
     let (shell, extract) = extracted();
     let before = fs::read(&extract).unwrap();
-    let told = symbolize(&shell, &shell.path("nowhere"));
-    assert_eq!(told, "leaky.json7z: none of 96 frames has a name, so nothing was stored\n");
+    let printed = symbolize(&shell, &shell.path("nowhere"));
+    assert_eq!(printed, "leaky.json7z: none of 96 frames has a name, so nothing was stored\n");
     assert_eq!(fs::read(&extract).unwrap(), before);
 }

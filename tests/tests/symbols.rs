@@ -6,6 +6,7 @@ use handlescope_extract::symbols::{
     ModuleIdentity, Outcome, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
 };
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -58,7 +59,7 @@ fn session(trace: &SharedTrace) -> (Symbolizer, [TempDir; 2]) {
 }
 
 fn check(name: &str) {
-    let Some(trace) = SharedTrace::open(&format!("synthetic/{name}")) else { return };
+    let trace = SharedTrace::open(&format!("synthetic/{name}"));
     let (symbolizer, _folders) = session(&trace);
     for Expected { module, functions } in expected(&trace) {
         let mut rvas = vec![0];
@@ -81,39 +82,46 @@ fn check(name: &str) {
     }
 }
 
+#[needs_data]
 #[test]
 fn eventleak() {
     check("eventleak");
 }
 
+#[needs_data]
 #[test]
 fn threadleak() {
     check("threadleak");
 }
 
+#[needs_data]
 #[test]
 fn registry() {
     check("registry");
 }
 
+#[needs_data]
 #[test]
 fn objectref() {
     check("objectref");
 }
 
+#[needs_data]
 #[test]
 fn filemap() {
     check("filemap");
 }
 
+#[needs_data]
 #[test]
 fn duplicates() {
     check("duplicates");
 }
 
+#[needs_data]
 #[test]
 fn an_address_before_the_first_function_is_not_lent_its_name() {
-    let Some(trace) = SharedTrace::open("synthetic/duplicates") else { return };
+    let trace = SharedTrace::open("synthetic/duplicates");
     let (symbolizer, _folders) = session(&trace);
     for Expected { module, functions } in expected(&trace) {
         let Some((first, _, name)) = functions.first() else { continue };
@@ -126,13 +134,11 @@ fn an_address_before_the_first_function_is_not_lent_its_name() {
     }
 }
 
+#[needs_data]
 #[test]
 fn the_pdbs_of_one_trace_do_not_serve_another() {
-    let (Some(trace), Some(other)) =
-        (SharedTrace::open("synthetic/eventleak"), SharedTrace::open("synthetic/registry"))
-    else {
-        return;
-    };
+    let trace = SharedTrace::open("synthetic/eventleak");
+    let other = SharedTrace::open("synthetic/registry");
     let (symbolizer, _folders) = session(&trace);
     for Expected { module, functions } in expected(&other) {
         let rvas: Vec<u64> = functions.iter().map(|(rva, ..)| *rva).collect();

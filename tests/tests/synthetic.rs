@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use handlescope_tests::binary::{Run, handlescope, run_script};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::foreign::{json_members, pack};
+use handlescope_tests::needs_data;
 use serde_json::{Deserializer, Value};
 use sha1::{Digest, Sha1};
 use tempfile::TempDir;
@@ -23,7 +24,7 @@ enum Asked {
     Extract,
     /// What this program writes for ETWAnalyzer, without the tables beside it.
     Written,
-    /// The same without the tables within, so that only the format of ETWAnalyzer tells.
+    /// The same without the tables within, so that only the format of ETWAnalyzer is left.
     Bare,
 }
 
@@ -47,8 +48,8 @@ struct Case {
 }
 
 impl Case {
-    fn open(name: &str) -> Option<Self> {
-        let trace = SharedTrace::open(&format!("synthetic/{name}"))?;
+    fn open(name: &str) -> Self {
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let expected = std::fs::read_to_string(trace.expected()).unwrap();
         let home = tempfile::tempdir().unwrap();
         std::fs::copy(trace.etl(), home.path().join(Asked::Trace.file())).unwrap();
@@ -56,7 +57,7 @@ impl Case {
         let expected = serde_json::from_str(&expected).unwrap();
         let case = Self { pdbs: trace.pdbs(), trace, expected, home };
         case.write_for_etwanalyzer();
-        Some(case)
+        case
     }
 
     fn write_for_etwanalyzer(&self) {
@@ -89,7 +90,7 @@ impl Case {
 
 fn for_each_case(check: impl Fn(&str, &Case, Asked)) {
     for name in TRACES {
-        let Some(case) = Case::open(name) else { return };
+        let case = Case::open(name);
         for asked in [Asked::Trace, Asked::Extract, Asked::Written, Asked::Bare] {
             check(&format!("{name} {}", asked.file()), &case, asked);
         }
@@ -191,6 +192,7 @@ fn check_rows(what: &str, query: &Value, rows: &Value, found: &Value) {
     }
 }
 
+#[needs_data]
 #[test]
 fn every_query_has_its_known_answer() {
     for_each_case(|name, case, asked| {
@@ -208,6 +210,7 @@ fn every_query_has_its_known_answer() {
     });
 }
 
+#[needs_data]
 #[test]
 fn every_object_and_event_is_the_one_of_the_script() {
     for_each_case(|name, case, asked| {
@@ -300,6 +303,7 @@ fn check_stack(what: &str, document: &Value, event: &Value, known: i64, stacks: 
     assert_eq!(Value::from(frames), stacks[known as usize], "{what}");
 }
 
+#[needs_data]
 #[test]
 fn processes_are_those_of_the_script() {
     for_each_case(|name, case, asked| {
@@ -319,11 +323,12 @@ fn processes_are_those_of_the_script() {
     });
 }
 
+#[needs_data]
 #[test]
 fn event_counts_and_the_session_are_those_of_the_script() {
     for_each_case(|name, case, asked| {
         if matches!(asked, Asked::Extract | Asked::Bare) {
-            // They have neither the clock nor the counts of what is no handle event.
+            // They have neither the clock nor the counts of other events than handle events.
             return;
         }
         let documents = case.documents(asked, ".dump Stats -json\n");

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use handlescope_tests::binary::{handlescope, run_script};
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
 use handlescope_tests::scenario::TraceBuilder;
 
 const TOOL: &str = r"\Device\HarddiskVolume3\Tools\tool.exe";
@@ -40,9 +41,10 @@ fn modules_stand_under_the_processes_that_loaded_them_with_product_and_descripti
     insta::assert_snapshot!(printed(&path, ".dump Version -Dll tool.exe"));
 }
 
+#[needs_data]
 #[test]
-fn the_real_trace_s_version_resources_are_told() {
-    let Some(trace) = SharedTrace::open("real/slow-ppt-2011") else { return };
+fn the_real_trace_s_version_resources_are_printed() {
+    let trace = SharedTrace::open("real/slow-ppt-2011");
     let text = printed(trace.etl(), ".dump Version -Dll explorer.exe");
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[1], "explorer.exe(2640)");

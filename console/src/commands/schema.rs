@@ -101,7 +101,7 @@ fn text(relations: &[Relation], out: &mut dyn Write, screen: Screen) -> io::Resu
         writeln!(out, "{gap}{name}{}: {}", kind(relation), relation.doc())?;
         let mut table = table::table(screen, &["Column", "Type", "Unit", "Meaning"]);
         for column in own_columns(relation) {
-            table.add_row([column.name, &type_of(&column), column.unit, column.doc.trim()]);
+            table.add_row([column.name, &type_of(&column), &column.unit_text(), column.doc.trim()]);
         }
         write!(out, "{}", table::text(&table))?;
         let added: Vec<&str> = relation.added().map(|column| column.name).collect();
@@ -141,7 +141,7 @@ fn markdown(relations: &[Relation], out: &mut dyn Write) -> io::Result<()> {
 
 fn markdown_row(column: &ColumnSpec, name: &str, out: &mut dyn Write) -> io::Result<()> {
     let doc = column.doc.trim().replace('|', "\\|");
-    writeln!(out, "| {name} | {} | {} | {doc} |", type_of(column), column.unit)
+    writeln!(out, "| {name} | {} | {} | {doc} |", type_of(column), column.unit_text())
 }
 
 /// The columns in the archive; of a view all.

@@ -115,7 +115,7 @@ fn options_about_symbols_are_those_of_the_session_or_of_an_extraction() {
     for (line, message) in [
         (&["-dump", "ObjectRef", "-symserver"][..], "a value is required for '--symserver"),
         (&["extract", "a.etl", "-symserver"], "-symserver needs a value"),
-        (&["a.etl", "-symserver", "syngo"], "'syngo' is no symbol server"),
+        (&["a.etl", "-symserver", "syngo"], "'syngo' is not a symbol server"),
     ] {
         let error = refused(line);
         assert!(error.contains(message), "{line:?}: {error}");
@@ -147,7 +147,7 @@ fn a_wrong_line_says_why() {
         (&["-extract", "All", "-fd", "a.etl", "-Indent"], "-Indent: an extract holds tables"),
         (
             &["-extract", "All", "-fd", "a", "-symServer", "syngo"],
-            "-symserver: 'syngo' is no symbol server",
+            "-symserver: 'syngo' is not a symbol server",
         ),
         (&["extract"], ".extract needs at least one trace"),
         (

@@ -1,10 +1,10 @@
 //! The names of all frames of a trace, to be stored in its extract.
 
-use handlescope_model::FrameIdx;
 use handlescope_model::tables::{Symbol, Symbols};
 
+use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames, ModuleFrames};
-use super::{QueryError, Source};
+use super::source::Source;
 use crate::cancel::Cancel;
 
 /// The names of all frames of a trace, and how many were found.
@@ -33,7 +33,7 @@ pub fn all_names(
     for (frame, chain) in frames.named().all() {
         for (depth, named) in (0_u32..).zip(chain.iter().rev()) {
             table.push(Symbol {
-                frame: FrameIdx(frame),
+                frame,
                 depth,
                 function: named.function.to_string(),
                 offset: frames.place(frame).map(|_| named.offset),

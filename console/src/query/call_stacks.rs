@@ -2,21 +2,21 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::ops::AddAssign;
 use std::path::Path;
 
-use handlescope_model::tables::TraceInfo;
-use handlescope_model::{ArchiveError, Table, Trace};
+use handlescope_model::tables::{Events, StackEvents, TraceInfo};
+use handlescope_model::{ArchiveError, Numbers, ProcessIdx, StackIdx, Table, Trace};
 
+use super::error::QueryError;
+use super::frame_figures::FrameFigures;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
 use super::info::trace_info;
+use super::source::Source;
 use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ProcessInfo, ProcessList};
-use super::{QueryError, Source};
 use crate::cancel::Cancel;
 use crate::cancel::Poll;
 use crate::query::StackCriteria;
-use crate::trace::columns::{I64s, U32s};
 
 /// The stacks of one trace.
 pub struct StacksAnswer<'a> {
@@ -49,31 +49,9 @@ pub struct StackRow {
     /// Process id.
     pub pid: u32,
     /// Row of the process, if it is known.
-    pub process: Option<u32>,
+    pub process: Option<ProcessIdx>,
     /// Row of the stack.
-    pub stack: u32,
-}
-
-/// How many frames are what, each counted as often as its stack was recorded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FrameFigures {
-    /// All frames.
-    pub total: u64,
-    /// Those in an image.
-    pub in_modules: u64,
-    /// Those in no image, but in a managed method.
-    pub managed: u64,
-    /// The others.
-    pub unknown: u64,
-}
-
-impl AddAssign for FrameFigures {
-    fn add_assign(&mut self, other: Self) {
-        self.total += other.total;
-        self.in_modules += other.in_modules;
-        self.managed += other.managed;
-        self.unknown += other.unknown;
-    }
+    pub stack: StackIdx,
 }
 
 /// Answers `.dump Stack`, one answer for each trace.
@@ -91,21 +69,28 @@ pub fn call_stacks<'a>(
 
 /// The columns of recorded stacks: those of every event, or else those of handle events.
 struct Recorded {
-    time: I64s,
-    process: U32s,
+    time: Numbers<i64>,
+    process: Numbers<ProcessIdx>,
     /// Missing for handle events, whose process is always known.
-    pid: Option<U32s>,
-    stack: U32s,
+    pid: Option<Numbers<u32>>,
+    stack: Numbers<StackIdx>,
 }
 
 impl Recorded {
     fn load(trace: &Trace, has_every_stack: bool) -> Result<Self, ArchiveError> {
-        let table = if has_every_stack { Table::StackEvents } else { Table::Events };
-        Ok(Self {
-            time: I64s::load(trace, table, "time_ns")?,
-            process: U32s::load(trace, table, "process")?,
-            pid: has_every_stack.then(|| U32s::load(trace, table, "pid")).transpose()?,
-            stack: U32s::load(trace, table, "stack")?,
+        Ok(match has_every_stack {
+            true => Self {
+                time: trace.values(StackEvents::time_ns)?,
+                process: trace.values(StackEvents::process)?,
+                pid: Some(trace.values(StackEvents::pid)?),
+                stack: trace.values(StackEvents::stack)?,
+            },
+            false => Self {
+                time: trace.values(Events::time_ns)?,
+                process: trace.values(Events::process)?,
+                pid: None,
+                stack: trace.values(Events::stack)?,
+            },
         })
     }
 }
@@ -161,7 +146,7 @@ impl<'a> StacksAnswer<'a> {
         })
     }
 
-    /// The process of a row; of one that no event told of, only the id is known.
+    /// The process of a row; of an unknown one, only the id is known.
     pub fn process(&self, row: StackRow) -> ProcessInfo {
         match row.process {
             Some(process) => self.processes.get(process).clone(),
@@ -182,13 +167,13 @@ fn counted(
         .process
         .as_ref()
         .map(|filter| processes.rows().iter().map(|p| p.is_meant_by(filter, false)).collect());
-    let passes = |process: Option<u32>, pid: u32| match (&passes, &args.process, process) {
-        (Some(rows), _, Some(row)) => rows.get(row as usize).copied().unwrap_or_default(),
+    let passes = |process: Option<ProcessIdx>, pid: u32| match (&passes, &args.process, process) {
+        (Some(rows), _, Some(row)) => rows.get(row.row()).copied().unwrap_or_default(),
         (_, Some(filter), None) => filter.matches("", pid),
         _ => true,
     };
     let range = args.time.map(|range| range.nanoseconds());
-    let mut rows: HashMap<(Option<u32>, u32, u32), u64> = HashMap::new();
+    let mut rows: HashMap<(Option<ProcessIdx>, u32, StackIdx), u64> = HashMap::new();
     for (event, time) in recorded.time.values().iter().enumerate() {
         poll.round()?;
         let Some(stack) = recorded.stack.get(event) else { continue };

@@ -7,14 +7,16 @@ use std::sync::MutexGuard;
 use handlescope_extract::symbols::{
     FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, ResolvedFrame,
 };
-use handlescope_model::{ArchiveError, Table, Trace};
+use handlescope_model::tables::{Frames as FramesTable, Module, ModuleLoads, Modules, Stacks};
+use handlescope_model::{
+    ArchiveError, FrameIdx, Lists, MethodIdx, ModuleIdx, Numbers, StackIdx, TableRows, Trace,
+};
 
-use super::call_stacks::FrameFigures;
+use super::frame_figures::FrameFigures;
 use super::managed::{ManagedMethod, UNKNOWN_ASSEMBLY};
 use crate::cancel::{Cancel, Cancelled};
 use crate::trace::FrameNameCache;
 use crate::trace::StoredNames;
-use crate::trace::columns::{Lists, Texts, U32s, U64s};
 
 /// What a frame outside of all modules is called.
 const UNKNOWN_METHOD: &str = "<UnknownMethod>";
@@ -34,11 +36,11 @@ pub trait SymbolReports: FrameNames {
 
 /// The frames of a trace.
 pub(crate) struct Frames<'a> {
-    pub(crate) stacks: Lists,
-    module: U32s,
-    rva: U64s,
-    address: U64s,
-    method: U32s,
+    pub(crate) stacks: Lists<FrameIdx>,
+    module: Numbers<ModuleIdx>,
+    rva: Numbers<u64>,
+    address: Numbers<u64>,
+    method: Numbers<MethodIdx>,
     modules: Vec<ModuleIdentity>,
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
@@ -55,11 +57,11 @@ impl<'a> Frames<'a> {
         cancel: &'a Cancel,
     ) -> Result<Self, ArchiveError> {
         Ok(Self {
-            stacks: Lists::load(trace, Table::Stacks, "frames")?,
-            module: U32s::load(trace, Table::Frames, "module")?,
-            rva: U64s::load(trace, Table::Frames, "rva")?,
-            address: U64s::load(trace, Table::Frames, "address")?,
-            method: U32s::load(trace, Table::Frames, "method")?,
+            stacks: trace.values(Stacks::frames)?,
+            module: trace.values(FramesTable::module)?,
+            rva: trace.values(FramesTable::rva)?,
+            address: trace.values(FramesTable::address)?,
+            method: trace.values(FramesTable::method)?,
             modules: module_identities(trace)?,
             methods: ManagedMethod::load_all(trace)?,
             names,
@@ -74,16 +76,16 @@ impl<'a> Frames<'a> {
     /// symbol file is read in one direction.
     ///
     /// When it is cancelled, names found so far stay known, and the rest can be asked for again.
-    pub(crate) fn resolve(&self, stacks: impl Iterator<Item = u32>) -> Result<(), Cancelled> {
-        self.resolve_frames(stacks.flat_map(|stack| self.stacks.get(stack as usize)).copied())
+    pub(crate) fn resolve(&self, stacks: impl Iterator<Item = StackIdx>) -> Result<(), Cancelled> {
+        self.resolve_frames(stacks.flat_map(|stack| self.stacks.get(stack.row())))
     }
 
     /// Finds the names of the innermost frames of some stacks, as [`Self::resolve`] does of all.
     pub(crate) fn resolve_innermost(
         &self,
-        stacks: impl Iterator<Item = u32>,
+        stacks: impl Iterator<Item = StackIdx>,
     ) -> Result<(), Cancelled> {
-        let innermost = |stack: u32| self.stacks.get(stack as usize).first().copied();
+        let innermost = |stack: StackIdx| self.stacks.get(stack.row()).next();
         self.resolve_frames(stacks.filter_map(innermost))
     }
 
@@ -93,37 +95,37 @@ impl<'a> Frames<'a> {
         passes: impl Fn(&ModuleIdentity) -> bool,
     ) -> Result<Vec<ModuleFrames<'_>>, Cancelled> {
         let passes: Vec<bool> = self.modules.iter().map(passes).collect();
-        let place = |frame: u32| {
+        let place = |frame: FrameIdx| {
             let (module, _) = self.place(frame)?;
-            passes.get(module as usize).copied().unwrap_or_default().then_some((module, frame))
+            passes.get(module.row()).copied().unwrap_or_default().then_some((module, frame))
         };
-        let frames = (0..self.module.values().len()).filter_map(|row| u32::try_from(row).ok());
-        let wanted: Vec<(u32, u32)> = frames.filter_map(place).collect();
+        let frames = (0..self.module.len()).map(FrameIdx::of);
+        let wanted: Vec<(ModuleIdx, FrameIdx)> = frames.filter_map(place).collect();
         self.resolve_frames(wanted.iter().map(|&(_, frame)| frame))?;
         let memory = self.memory.lock();
-        let mut counts: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+        let mut counts: BTreeMap<ModuleIdx, (usize, usize)> = BTreeMap::new();
         for (module, frame) in wanted {
             let (frames, named) = counts.entry(module).or_default();
             *frames += 1;
             *named += usize::from(memory.get(&frame).is_some_and(|chain| !chain.is_empty()));
         }
-        let module = |(row, (frames, named)): (u32, (usize, usize))| {
-            Some(ModuleFrames { module: self.modules.get(row as usize)?, frames, named })
+        let module = |(row, (frames, named)): (ModuleIdx, (usize, usize))| {
+            Some(ModuleFrames { module: self.modules.get(row.row())?, frames, named })
         };
         Ok(counts.into_iter().filter_map(module).collect())
     }
 
     /// Module and relative address of a frame, if its name has to come from symbols.
-    pub(super) fn place(&self, frame: u32) -> Option<(u32, u64)> {
-        let row = frame as usize;
+    pub(super) fn place(&self, frame: FrameIdx) -> Option<(ModuleIdx, u64)> {
+        let row = frame.row();
         let place = self.module.get(row).zip(self.rva.get(row));
         place.filter(|_| self.method.get(row).is_none())
     }
 
-    fn resolve_frames(&self, frames: impl Iterator<Item = u32>) -> Result<(), Cancelled> {
+    fn resolve_frames(&self, frames: impl Iterator<Item = FrameIdx>) -> Result<(), Cancelled> {
         let mut memory = self.memory.lock();
-        let mut wanted: BTreeMap<u32, Vec<(u64, u32)>> = BTreeMap::new();
-        let mut seen: HashSet<u32> = HashSet::new();
+        let mut wanted: BTreeMap<ModuleIdx, Vec<(u64, FrameIdx)>> = BTreeMap::new();
+        let mut seen: HashSet<FrameIdx> = HashSet::new();
         for frame in frames {
             if let Some((module, rva)) = self.place(frame)
                 && !memory.contains_key(&frame)
@@ -138,7 +140,7 @@ impl<'a> Frames<'a> {
         self.cancel.check()?;
         let (mut requests, mut rows) = (Vec::new(), Vec::new());
         for (module, mut frames) in wanted {
-            let Some(module) = self.modules.get(module as usize) else { continue };
+            let Some(module) = self.modules.get(module.row()) else { continue };
             frames.sort_unstable();
             requests.push((module.clone(), frames.iter().map(|&(rva, _)| rva).collect()));
             rows.push(frames);
@@ -163,10 +165,9 @@ impl<'a> Frames<'a> {
     }
 
     /// What the frames of a stack are, each counted so often.
-    pub(crate) fn figures(&self, stack: u32, count: u64) -> FrameFigures {
+    pub(crate) fn figures(&self, stack: StackIdx, count: u64) -> FrameFigures {
         let mut figures = FrameFigures::default();
-        for &frame in self.stacks.get(stack as usize) {
-            let row = frame as usize;
+        for row in self.stacks.get(stack.row()).map(FrameIdx::row) {
             figures.total += count;
             if self.module.get(row).is_some() {
                 figures.in_modules += count;
@@ -181,7 +182,7 @@ impl<'a> Frames<'a> {
 
     /// The managed method of a frame, which needs no symbols.
     fn method(&self, row: usize) -> Option<&ManagedMethod> {
-        self.methods.get(self.method.get(row)? as usize)
+        self.methods.get(self.method.get(row)?.row())
     }
 
     /// Gives access to the names found so far. Resolving has to wait while it lives.
@@ -207,19 +208,20 @@ pub(crate) struct ModuleFrames<'a> {
 /// Frames with their names.
 pub(crate) struct NamedFrames<'a> {
     frames: &'a Frames<'a>,
-    memory: MutexGuard<'a, HashMap<u32, FrameChain>>,
+    memory: MutexGuard<'a, HashMap<FrameIdx, FrameChain>>,
 }
 
 impl NamedFrames<'_> {
     /// The frames of a stack, innermost first.
-    pub(crate) fn stack(&self, stack: u32) -> impl Iterator<Item = FrameView<'_>> {
-        let frames = self.frames.stacks.get(stack as usize).iter();
-        frames.flat_map(|&frame| self.frames_at(frame))
+    pub(crate) fn stack(&self, stack: StackIdx) -> impl Iterator<Item = FrameView<'_>> {
+        let frames = self.frames.stacks.get(stack.row());
+        frames.flat_map(|frame| self.frames_at(frame))
     }
 
     /// All frames with names from symbols or from the extract, by row of the frames table.
-    pub(crate) fn all(&self) -> Vec<(u32, &FrameChain)> {
-        let is_named = |frame: u32| self.memory.get(&frame).is_some_and(|chain| !chain.is_empty());
+    pub(crate) fn all(&self) -> Vec<(FrameIdx, &FrameChain)> {
+        let is_named =
+            |frame: FrameIdx| self.memory.get(&frame).is_some_and(|chain| !chain.is_empty());
         let named = self.memory.iter().filter(|(_, chain)| !chain.is_empty());
         let mut all: Vec<_> = named.map(|(&frame, chain)| (frame, chain)).collect();
         all.extend(self.frames.stored.iter().filter(|&(frame, _)| !is_named(frame)));
@@ -229,10 +231,10 @@ impl NamedFrames<'_> {
 
     /// What a row of the frames table stands for: a frame, behind those of functions that are
     /// inlined there.
-    pub(crate) fn frames_at(&self, frame: u32) -> impl Iterator<Item = FrameView<'_>> {
-        let row = frame as usize;
+    pub(crate) fn frames_at(&self, frame: FrameIdx) -> impl Iterator<Item = FrameView<'_>> {
+        let row = frame.row();
         let module = self.frames.module.get(row).and_then(|module| {
-            let identity = self.frames.modules.get(module as usize)?;
+            let identity = self.frames.modules.get(module.row())?;
             Some(InModule { row: module, name: &identity.name, rva: self.frames.rva.get(row) })
         });
         let plain = FrameView {
@@ -267,7 +269,7 @@ pub(crate) struct FrameView<'a> {
 /// A place in a module.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InModule<'a> {
-    pub(crate) row: u32,
+    pub(crate) row: ModuleIdx,
     pub(crate) name: &'a str,
     /// Missing where only the name of a function came with the trace.
     pub(crate) rva: Option<u64>,
@@ -334,14 +336,14 @@ impl fmt::Display for FrameView<'_> {
 
 /// Where modules are mapped, for those with one address only.
 #[derive(Debug, Default)]
-pub(crate) struct ModuleBases(HashMap<u32, Option<u64>>);
+pub(crate) struct ModuleBases(HashMap<ModuleIdx, Option<u64>>);
 
 impl ModuleBases {
     pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        let modules = U32s::load(trace, Table::ModuleLoads, "module")?;
-        let bases = U64s::load(trace, Table::ModuleLoads, "base")?;
+        let modules = trace.values(ModuleLoads::module)?;
+        let bases = trace.values(ModuleLoads::base)?;
         let mut only = HashMap::new();
-        for (row, &module) in modules.values().iter().enumerate() {
+        for (row, module) in modules.range(0..modules.len()).enumerate() {
             let base = bases.get(row);
             let known = only.entry(module).or_insert(base);
             *known = known.filter(|&known| Some(known) == base);
@@ -359,25 +361,19 @@ impl ModuleBases {
 }
 
 fn module_identities(trace: &Trace) -> Result<Vec<ModuleIdentity>, ArchiveError> {
-    let texts = |name| Texts::load(trace, Table::Modules, name);
-    let (name, path) = (texts("name")?, texts("path")?);
-    let (pdb_name, pdb_guid) = (texts("pdb_name")?, texts("pdb_guid")?);
-    let size = U64s::load(trace, Table::Modules, "size")?;
-    let timestamp = U32s::load(trace, Table::Modules, "timestamp")?;
-    let pdb_age = U32s::load(trace, Table::Modules, "pdb_age")?;
-    let pdb = |row| {
+    let pdb = |module: &Module| {
         Some(PdbIdentity {
-            name: pdb_name.get(row)?.to_owned(),
-            guid: pdb_guid.get(row)?.parse().ok()?,
-            age: pdb_age.get(row)?,
+            name: module.pdb_name.clone()?,
+            guid: module.pdb_guid.as_ref()?.parse().ok()?,
+            age: module.pdb_age?,
         })
     };
-    let identity = |row| ModuleIdentity {
-        name: name.text(row).to_owned(),
-        path: path.text(row).to_owned(),
-        size: size.get(row).unwrap_or_default(),
-        timestamp: timestamp.get(row),
-        pdb: pdb(row),
+    let identity = |module: Module| ModuleIdentity {
+        pdb: pdb(&module),
+        name: module.name,
+        path: module.path,
+        size: module.size,
+        timestamp: module.timestamp,
     };
-    Ok((0..name.len()).map(identity).collect())
+    Ok(Modules::read(trace)?.rows().map(identity).collect())
 }

@@ -2,25 +2,26 @@
 
 use std::ops::Range;
 
-use handlescope_model::{ArchiveError, EventKind, Table, Trace};
+use handlescope_model::tables::{Events, ExistingHandles, Names, Objects};
+use handlescope_model::{
+    ArchiveError, EventKind, Flags, NameIdx, Numbers, ProcessIdx, StackIdx, Texts, Trace,
+};
 
-use super::FileContext;
-use super::events::Events;
+use super::context::FileContext;
 use super::selection::{Selected, Selection};
 use super::stacks::StackSet;
 use crate::cancel::Cancelled;
 use crate::cancel::Poll;
-use crate::trace::columns::{Flags, I32s, I64s, Texts, U32s, U64s};
 
 /// The columns that printing needs.
 pub struct Listing {
-    pointer: U64s,
-    name: U32s,
+    pointer: Numbers<u64>,
+    name: Numbers<NameIdx>,
     names: Texts,
     is_multiprocess: Flags,
     is_overlapped: Flags,
-    owner: U32s,
-    handle: U64s,
+    owner: Numbers<ProcessIdx>,
+    handle: Numbers<u64>,
     events: EventColumns,
 }
 
@@ -32,11 +33,11 @@ pub struct EventRow {
     /// Nanoseconds since session start.
     pub time_ns: i64,
     /// Row of the process that owns the handle, or that acted.
-    pub process: u32,
+    pub process: ProcessIdx,
     /// Thread.
     pub tid: u32,
     /// Row of the stack.
-    pub stack: Option<u32>,
+    pub stack: Option<StackIdx>,
     /// Whether nothing closes what it opened.
     pub leaked: bool,
     /// Handle value.
@@ -47,13 +48,13 @@ pub struct EventRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DuplicateRow {
     /// Row of the process it was duplicated from.
-    pub source_process: Option<u32>,
+    pub source_process: Option<ProcessIdx>,
     /// The handle there.
     pub source_handle: Option<u64>,
     /// Row of the process that called.
-    pub caller_process: Option<u32>,
+    pub caller_process: Option<ProcessIdx>,
     /// Row of the child that inherited the handle.
-    pub inherited_by: Option<u32>,
+    pub inherited_by: Option<ProcessIdx>,
 }
 
 /// What only a map or an unmap has.
@@ -72,14 +73,14 @@ pub struct ViewRow {
 impl Listing {
     pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         Ok(Self {
-            pointer: U64s::load(trace, Table::Objects, "pointer")?,
-            name: U32s::load(trace, Table::Objects, "name")?,
-            names: Texts::load(trace, Table::Names, "name")?,
-            is_multiprocess: Flags::load(trace, Table::Objects, "is_multiprocess")?,
-            is_overlapped: Flags::load(trace, Table::Objects, "is_overlapped")?,
-            owner: U32s::load(trace, Table::ExistingHandles, "process")?,
-            handle: U64s::load(trace, Table::ExistingHandles, "handle")?,
-            events: EventColumns::load(Events(trace))?,
+            pointer: trace.values(Objects::pointer)?,
+            name: trace.values(Objects::name)?,
+            names: trace.values(Names::name)?,
+            is_multiprocess: trace.values(Objects::is_multiprocess)?,
+            is_overlapped: trace.values(Objects::is_overlapped)?,
+            owner: trace.values(ExistingHandles::process)?,
+            handle: trace.values(ExistingHandles::handle)?,
+            events: EventColumns::load(trace)?,
         })
     }
 
@@ -90,7 +91,7 @@ impl Listing {
 
     /// Name of an object.
     pub fn name(&self, object: usize) -> Option<&str> {
-        self.name.get(object).and_then(|name| self.names.get(name as usize))
+        self.names.get(self.name.get(object)?.row())
     }
 
     /// Whether more than one process worked on it.
@@ -104,10 +105,11 @@ impl Listing {
     }
 
     /// Row of the owner, and the value, of each of some rundown handles.
-    pub fn existing(&self, handles: Range<usize>) -> impl ExactSizeIterator<Item = (u32, u64)> {
-        let owners = self.owner.values().get(handles.clone()).unwrap_or_default();
-        let values = self.handle.values().get(handles).unwrap_or_default();
-        owners.iter().copied().zip(values.iter().copied())
+    pub fn existing(
+        &self,
+        handles: Range<usize>,
+    ) -> impl ExactSizeIterator<Item = (ProcessIdx, u64)> {
+        self.owner.range(handles.clone()).zip(self.handle.range(handles))
     }
 
     /// An event; `None` for a kind that this version does not know.
@@ -130,7 +132,7 @@ impl Listing {
     }
 
     /// Row of the child that inherited the handle of a duplicate.
-    pub fn inherited_by(&self, event: usize) -> Option<u32> {
+    pub fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
         self.events.inherited_by.get(event)
     }
 
@@ -195,43 +197,43 @@ impl Listing {
 }
 
 struct EventColumns {
-    kind: U32s,
-    time_ns: I64s,
-    process: U32s,
-    tid: U32s,
-    stack: U32s,
+    kind: Numbers<u32>,
+    time_ns: Numbers<i64>,
+    process: Numbers<ProcessIdx>,
+    tid: Numbers<u32>,
+    stack: Numbers<StackIdx>,
     leaked: Flags,
-    handle: U64s,
-    ref_delta: I32s,
-    source_process: U32s,
-    source_handle: U64s,
-    caller_process: U32s,
-    inherited_by: U32s,
-    view_base: U64s,
-    view_size: U64s,
-    byte_offset: U64s,
-    file_object: U64s,
+    handle: Numbers<u64>,
+    ref_delta: Numbers<i32>,
+    source_process: Numbers<ProcessIdx>,
+    source_handle: Numbers<u64>,
+    caller_process: Numbers<ProcessIdx>,
+    inherited_by: Numbers<ProcessIdx>,
+    view_base: Numbers<u64>,
+    view_size: Numbers<u64>,
+    byte_offset: Numbers<u64>,
+    file_object: Numbers<u64>,
 }
 
 impl EventColumns {
-    fn load(events: Events<'_>) -> Result<Self, ArchiveError> {
+    fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         Ok(Self {
-            kind: events.kind()?,
-            time_ns: events.time()?,
-            process: events.u32s("process")?,
-            tid: events.u32s("tid")?,
-            stack: events.u32s("stack")?,
-            leaked: events.leaked()?,
-            handle: events.u64s("handle")?,
-            ref_delta: events.ref_delta()?,
-            source_process: events.u32s("source_process")?,
-            source_handle: events.u64s("source_handle")?,
-            caller_process: events.u32s("caller_process")?,
-            inherited_by: events.u32s("inherited_by")?,
-            view_base: events.u64s("view_base")?,
-            view_size: events.u64s("view_size")?,
-            byte_offset: events.u64s("byte_offset")?,
-            file_object: events.u64s("file_object")?,
+            kind: trace.values(Events::kind)?,
+            time_ns: trace.values(Events::time_ns)?,
+            process: trace.values(Events::process)?,
+            tid: trace.values(Events::tid)?,
+            stack: trace.values(Events::stack)?,
+            leaked: trace.values(Events::leaked)?,
+            handle: trace.values(Events::handle)?,
+            ref_delta: trace.values(Events::ref_delta)?,
+            source_process: trace.values(Events::source_process)?,
+            source_handle: trace.values(Events::source_handle)?,
+            caller_process: trace.values(Events::caller_process)?,
+            inherited_by: trace.values(Events::inherited_by)?,
+            view_base: trace.values(Events::view_base)?,
+            view_size: trace.values(Events::view_size)?,
+            byte_offset: trace.values(Events::byte_offset)?,
+            file_object: trace.values(Events::file_object)?,
         })
     }
 }

@@ -1,16 +1,15 @@
 //! The methods of managed code that occur in stacks.
 
-use handlescope_model::{ArchiveError, Table, Trace};
+use handlescope_model::tables::{Method, Methods};
+use handlescope_model::{ArchiveError, TableRows, Trace};
 
-use crate::trace::columns::{Texts, U64s};
-
-/// What stands for the assembly of a method when nothing in the trace told it.
+/// What stands for the assembly of a method when the trace does not name it.
 pub(crate) const UNKNOWN_ASSEMBLY: &str = "<UnknownModule>";
 
 /// A managed method.
 #[derive(Debug)]
 pub(crate) struct ManagedMethod {
-    /// File name of the assembly, if the trace tells it.
+    /// File name of the assembly, if the trace names it.
     pub(crate) module: Option<String>,
     /// `Namespace.Type.Method`.
     pub(crate) function: String,
@@ -21,19 +20,15 @@ pub(crate) struct ManagedMethod {
 impl ManagedMethod {
     /// The methods of a trace by row.
     pub(crate) fn load_all(trace: &Trace) -> Result<Vec<ManagedMethod>, ArchiveError> {
-        let texts = |name| Texts::load(trace, Table::Methods, name);
-        let (module, types, names) = (texts("module")?, texts("type_name")?, texts("name")?);
-        let rva = U64s::load(trace, Table::Methods, "rva")?;
-        let address = U64s::load(trace, Table::Methods, "address")?;
-        let method = |row| ManagedMethod {
-            module: module.get(row).map(str::to_owned),
-            function: match types.text(row) {
-                "" => names.text(row).to_owned(),
-                of_type => format!("{of_type}.{}", names.text(row)),
+        let method = |method: Method| ManagedMethod {
+            module: method.module,
+            function: match method.type_name.as_str() {
+                "" => method.name,
+                of_type => format!("{of_type}.{}", method.name),
             },
-            start: rva.get(row).or(address.get(row)).unwrap_or_default(),
+            start: method.rva.or(method.address).unwrap_or_default(),
         };
-        Ok((0..names.len()).map(method).collect())
+        Ok(Methods::read(trace)?.rows().map(method).collect())
     }
 
     /// The assembly as it is shown.

@@ -4,15 +4,15 @@
 //! once for each distinct name, type, process or frame, never once for each event. What it finds
 //! is a [`Selection`]: objects with the events that are left of them.
 
+mod all_names;
 mod call_stacks;
+mod context;
 mod criteria;
-
 mod error;
-mod events;
 mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
-
+mod frame_figures;
 mod frame_names;
 mod info;
 mod listing;
@@ -20,8 +20,6 @@ mod managed;
 mod modules;
 mod object_ref;
 mod objects;
-
-mod all_names;
 mod pretty_names;
 mod processes;
 mod selection;
@@ -34,14 +32,14 @@ mod symbols;
 mod tables;
 mod totals;
 
-pub use self::call_stacks::{FrameFigures, StackRow, StacksAnswer, call_stacks};
+pub use self::all_names::{AllNames, all_names};
+pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::criteria::{
     MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ShowTotal, StackCriteria,
     SymbolsCriteria,
 };
 pub use self::error::QueryError;
-
-pub use self::all_names::{AllNames, all_names};
+pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
@@ -49,6 +47,7 @@ pub use self::object_ref::{FileAnswer, ObjectRefAnswer, count_by, object_ref};
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ProcessAnswer, processes};
 pub use self::selection::{EventMask, Selected, Selection};
+pub use self::source::Source;
 pub use self::stats::{StatsAnswer, stats};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
@@ -56,7 +55,4 @@ pub use self::totals::{CountBy, OpenHandles, Totals};
 
 pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::info::trace_info;
-pub(crate) use self::object_ref::FileContext;
 pub(crate) use handlescope_model::rules::UNKNOWN_LIFETIME_NS;
-
-pub use self::source::Source;

@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use handlescope_model::tables::{Module, ModuleLoad, TraceInfo};
-use handlescope_model::{ArchiveError, ModuleIdx, ProcessIdx, Table, Trace};
+use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules, TraceInfo};
+use handlescope_model::{ProcessIdx, TableRows};
 
+use super::error::QueryError;
 use super::info::trace_info;
+use super::source::Source;
 use super::tables::ProcessList;
-use super::{QueryError, Source};
 use crate::cancel::Cancel;
 use crate::cancel::Poll;
 use crate::filter::ProcessFilter;
 use crate::query::ModuleCriteria;
-use crate::trace::columns::{I64s, Texts, U32s, U64s};
 
 /// Name and pid of the process that kernel modules count as loaded by: they are everybody's, but
 /// who asks for the modules of one program does not want them.
@@ -53,7 +53,7 @@ pub enum Loader {
         /// Its id, which orders them.
         pid: u32,
         /// Its row.
-        row: u32,
+        row: ProcessIdx,
     },
     /// A process of which nothing but its id is known.
     Unknown(u32),
@@ -64,7 +64,7 @@ impl LoadedModule {
     pub fn loaders(&self) -> Vec<Loader> {
         let loader = |load: &ModuleLoad| match load.process {
             _ if load.pid == 0 => Loader::Kernel,
-            Some(row) => Loader::Process { pid: load.pid, row: row.0 },
+            Some(row) => Loader::Process { pid: load.pid, row },
             None => Loader::Unknown(load.pid),
         };
         let loaders: BTreeSet<Loader> = self.loads.iter().map(loader).collect();
@@ -84,13 +84,13 @@ pub fn modules<'a>(
     let answer = |source: &Source<'a>| {
         cancel.check()?;
         let trace = source.trace;
-        let mut modules: Vec<LoadedModule> = module_rows(trace)?
-            .into_iter()
+        let mut modules: Vec<LoadedModule> = Modules::read(trace)?
+            .rows()
             .map(|module| LoadedModule { module, loads: Vec::new() })
             .collect();
         let processes = ProcessList::load(trace)?;
         let mut poll = Poll::new(cancel);
-        for load in load_rows(trace)? {
+        for load in ModuleLoads::read(trace)?.rows() {
             poll.round()?;
             if !args.process.as_ref().is_none_or(|filter| is_by(filter, &load, &processes)) {
                 continue;
@@ -116,53 +116,7 @@ pub fn modules<'a>(
 fn is_by(filter: &ProcessFilter, load: &ModuleLoad, processes: &ProcessList) -> bool {
     match load.process {
         _ if load.pid == 0 => filter.matches(KERNEL.0, KERNEL.1),
-        Some(row) => processes.get(row.0).is_meant_by(filter, false),
+        Some(row) => processes.get(row).is_meant_by(filter, false),
         None => filter.matches("", load.pid),
     }
-}
-
-fn module_rows(trace: &Trace) -> Result<Vec<Module>, ArchiveError> {
-    let u32s = |name| U32s::load(trace, Table::Modules, name);
-    let texts = |name| Texts::load(trace, Table::Modules, name);
-    let (name, path) = (texts("name")?, texts("path")?);
-    let (pdb_name, pdb_guid) = (texts("pdb_name")?, texts("pdb_guid")?);
-    let (file_version, original_name) = (texts("file_version")?, texts("original_name")?);
-    let (product_name, description) = (texts("product_name")?, texts("description")?);
-    let company = texts("company")?;
-    let (timestamp, checksum, pdb_age) = (u32s("timestamp")?, u32s("checksum")?, u32s("pdb_age")?);
-    let size = U64s::load(trace, Table::Modules, "size")?;
-    let text = |column: &Texts, row| column.get(row).map(str::to_owned);
-    let module = |row| Module {
-        name: name.text(row).to_owned(),
-        path: path.text(row).to_owned(),
-        size: size.get(row).unwrap_or_default(),
-        timestamp: timestamp.get(row),
-        checksum: checksum.get(row).unwrap_or_default(),
-        pdb_name: text(&pdb_name, row),
-        pdb_guid: text(&pdb_guid, row),
-        pdb_age: pdb_age.get(row),
-        file_version: text(&file_version, row),
-        original_name: text(&original_name, row),
-        product_name: text(&product_name, row),
-        description: text(&description, row),
-        company: text(&company, row),
-    };
-    Ok((0..name.len()).map(module).collect())
-}
-
-fn load_rows(trace: &Trace) -> Result<Vec<ModuleLoad>, ArchiveError> {
-    let u32s = |name| U32s::load(trace, Table::ModuleLoads, name);
-    let i64s = |name| I64s::load(trace, Table::ModuleLoads, name);
-    let (module, pid, process) = (u32s("module")?, u32s("pid")?, u32s("process")?);
-    let base = U64s::load(trace, Table::ModuleLoads, "base")?;
-    let (loaded, unloaded) = (i64s("load_ns")?, i64s("unload_ns")?);
-    let load = |(row, &module)| ModuleLoad {
-        module: ModuleIdx(module),
-        pid: pid.get(row).unwrap_or_default(),
-        process: process.get(row).map(ProcessIdx),
-        base: base.get(row),
-        load_ns: loaded.get(row),
-        unload_ns: unloaded.get(row),
-    };
-    Ok(module.values().iter().enumerate().map(load).collect())
 }

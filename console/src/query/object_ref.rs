@@ -4,21 +4,20 @@ use std::path::Path;
 
 use handlescope_model::rules;
 use handlescope_model::tables::TraceInfo;
-use handlescope_model::{Table, Trace};
+use handlescope_model::{EventIdx, Table};
 
-use super::Source;
+use super::context::FileContext;
 use super::error::QueryError;
 use super::filters;
-use super::frame_names::{FrameNames, Frames, ModuleBases};
+use super::frame_names::{FrameNames, ModuleBases};
 use super::info::trace_info;
 use super::listing::Listing;
-use super::objects::ObjectTable;
 use super::selection::{Selected, Selection};
+use super::source::Source;
 use super::stacks::StackSet;
-use super::tables::{ProcessList, TypeNames};
 use super::totals::{CountBy, OpenHandles, Totals};
 use crate::cancel::Cancel;
-use crate::query::{ObjectCriteria, ShowTotal};
+use crate::query::criteria::{ObjectCriteria, ShowTotal};
 
 /// The answer for all traces, in the order they are loaded.
 pub struct ObjectRefAnswer<'a> {
@@ -45,19 +44,6 @@ pub struct FileAnswer<'a> {
     /// Addresses of modules, if they were asked for.
     pub(crate) bases: ModuleBases,
     pub(crate) file: FileContext<'a>,
-}
-
-/// The tables of a trace that every part of a query needs.
-pub(crate) struct FileContext<'a> {
-    pub(crate) trace: &'a Trace,
-    pub(crate) objects: ObjectTable,
-    pub(crate) types: TypeNames,
-    pub(crate) processes: ProcessList,
-    pub(crate) path: &'a Path,
-    index: usize,
-    pub(crate) cancel: &'a Cancel,
-    /// Stacks and their frames, if a filter or `-ShowStack` needs them.
-    pub(crate) frames: Option<Frames<'a>>,
 }
 
 /// Answers `.dump ObjectRef` over loaded traces.
@@ -159,7 +145,7 @@ impl<'a> FileAnswer<'a> {
 
     /// The lifetime of an object before all filters; `None` when its creation or end is unknown.
     pub(crate) fn lifetime_ns(&self, listing: &Listing, selected: Selected) -> Option<i64> {
-        let time = |event: Option<u32>| listing.time_ns(event? as usize);
+        let time = |event: Option<EventIdx>| listing.time_ns(event?.row());
         let (object, objects) = (selected.object(), &self.file.objects);
         rules::lifetime_ns(time(objects.create_event(object)), time(objects.destroy_event(object)))
     }
@@ -169,32 +155,4 @@ impl<'a> FileAnswer<'a> {
         let events = self.file.objects.events(selected.object());
         events.filter(|&event| self.selection.events.contains(event))
     }
-}
-
-impl<'a> FileContext<'a> {
-    fn load(
-        source: &'a Source<'a>,
-        args: &ObjectCriteria,
-        names: &'a dyn FrameNames,
-        cancel: &'a Cancel,
-    ) -> Result<Self, QueryError> {
-        cancel.check()?;
-        let trace = source.trace;
-        let frames = needs_frames(args).then(|| Frames::load(trace, names, source.frames, cancel));
-        Ok(Self {
-            trace,
-            objects: ObjectTable::load(trace)?,
-            types: TypeNames::load(trace)?,
-            processes: ProcessList::load(trace)?,
-            path: source.path,
-            index: source.index,
-            cancel,
-            frames: frames.transpose()?,
-        })
-    }
-}
-
-fn needs_frames(args: &ObjectCriteria) -> bool {
-    let filters = [&args.stack_filter, &args.create_stack, &args.destroy_stack];
-    args.stacks.show || filters.into_iter().any(Option::is_some)
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use handlescope_model::sentinel;
+use handlescope_model::{EventIdx, sentinel};
 
 use super::objects::ObjectTable;
 use crate::cancel::Poll;
@@ -78,8 +78,8 @@ impl Selection {
             if passes(object) {
                 selected.push(Selected {
                     object: row(Some(object)),
-                    create: objects.create_event(object).unwrap_or(sentinel()),
-                    end: objects.destroy_event(object).unwrap_or(sentinel()),
+                    create: row(objects.create_event(object).map(EventIdx::row)),
+                    end: row(objects.destroy_event(object).map(EventIdx::row)),
                 });
             }
         }

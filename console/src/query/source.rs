@@ -1,4 +1,4 @@
-//! What a query asks.
+//! What a query is put to.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::trace::FrameNameCache;
 pub struct Source<'a> {
     /// The file as it was named when it was loaded.
     pub path: &'a Path,
-    /// Its number in the session, whatever other files are asked with it.
+    /// Its number in the session, whatever other files are queried with it.
     pub index: usize,
     /// Its tables.
     pub trace: &'a Trace,

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use handlescope_model::{FrameIdx, StackIdx};
+
 use super::frame_names::{Frames, NamedFrames};
 use crate::cancel::Cancelled;
 use crate::filter::{Filter, LineMatch};
@@ -18,15 +20,15 @@ impl StackSet {
     }
 
     /// Adds the stack of an event, if it has one.
-    pub(crate) fn add(&mut self, stack: Option<u32>) {
-        if let Some(slot) = stack.and_then(|stack| self.0.get_mut(stack as usize)) {
+    pub(crate) fn add(&mut self, stack: Option<StackIdx>) {
+        if let Some(slot) = stack.and_then(|stack| self.0.get_mut(stack.row())) {
             *slot = true;
         }
     }
 
     /// The members, ascending.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        (0_u32..).zip(&self.0).filter(|&(_, &member)| member).map(|(stack, _)| stack)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = StackIdx> + '_ {
+        (0..).map(StackIdx).zip(&self.0).filter(|&(_, &member)| member).map(|(stack, _)| stack)
     }
 }
 
@@ -54,9 +56,9 @@ impl StackVerdicts {
         let mut lines = Lines { filter, frames: &named, seen: HashMap::new(), text: String::new() };
         let mut by_stack = vec![false; stacks.0.len()];
         for stack in stacks.iter() {
-            if let Some(verdict) = by_stack.get_mut(stack as usize) {
-                let frames = frames.stacks.get(stack as usize);
-                let line = frames.iter().map(|&frame| lines.verdict(frame)).reduce(LineMatch::or);
+            if let Some(verdict) = by_stack.get_mut(stack.row()) {
+                let frames = frames.stacks.get(stack.row());
+                let line = frames.map(|frame| lines.verdict(frame)).reduce(LineMatch::or);
                 *verdict = line.map_or(without_stack, |line| filter.accepts(line));
             }
         }
@@ -64,9 +66,9 @@ impl StackVerdicts {
     }
 
     /// Whether an event with this stack passes.
-    pub(crate) fn passes(&self, stack: Option<u32>) -> bool {
+    pub(crate) fn passes(&self, stack: Option<StackIdx>) -> bool {
         stack.map_or(self.without_stack, |stack| {
-            self.by_stack.get(stack as usize).copied().unwrap_or_default()
+            self.by_stack.get(stack.row()).copied().unwrap_or_default()
         })
     }
 }
@@ -75,12 +77,12 @@ impl StackVerdicts {
 struct Lines<'a> {
     filter: &'a Filter,
     frames: &'a NamedFrames<'a>,
-    seen: HashMap<u32, LineMatch>,
+    seen: HashMap<FrameIdx, LineMatch>,
     text: String,
 }
 
 impl Lines<'_> {
-    fn verdict(&mut self, frame: u32) -> LineMatch {
+    fn verdict(&mut self, frame: FrameIdx) -> LineMatch {
         if let Some(&known) = self.seen.get(&frame) {
             return known;
         }

@@ -3,15 +3,14 @@
 use std::path::Path;
 
 use handlescope_model::rules::WITH_HANDLE;
-use handlescope_model::tables::{EventCount, TraceInfo, Warning};
-use handlescope_model::{ArchiveError, EventKind, Table, Trace};
+use handlescope_model::tables::{EventCount, EventCounts, Events, TraceInfo, Warning, Warnings};
+use handlescope_model::{EventKind, Table, TableRows};
 
-use super::events::Events;
+use super::error::QueryError;
 use super::info::trace_info;
-use super::{QueryError, Source};
+use super::source::Source;
 use crate::cancel::Cancel;
 use crate::cancel::Poll;
-use crate::trace::columns::{Texts, U64s};
 
 /// The figures of one trace.
 pub struct StatsAnswer<'a> {
@@ -51,8 +50,7 @@ pub fn stats<'a>(
 impl<'a> StatsAnswer<'a> {
     fn new(source: &Source<'a>, cancel: &Cancel) -> Result<Self, QueryError> {
         let trace = source.trace;
-        let events = Events(trace);
-        let (kind, leaked) = (events.kind()?, events.leaked()?);
+        let (kind, leaked) = (trace.values(Events::kind)?, trace.values(Events::leaked)?);
         let (mut handle_events, mut leaked_handles) = (0, 0);
         let mut poll = Poll::new(cancel);
         for (row, &kind) in kind.values().iter().enumerate() {
@@ -65,8 +63,8 @@ impl<'a> StatsAnswer<'a> {
             path: source.path,
             index: source.index,
             info: trace_info(trace)?,
-            warnings: warnings(trace)?,
-            events: event_counts(trace)?,
+            warnings: Warnings::read(trace)?.rows().collect(),
+            events: EventCounts::read(trace)?.rows().collect(),
             stacks_distinct: trace.height(Table::Stacks)?,
             frames_distinct: trace.height(Table::Frames)?,
             objects: trace.height(Table::Objects)?,
@@ -74,28 +72,4 @@ impl<'a> StatsAnswer<'a> {
             leaked_handles,
         })
     }
-}
-
-fn warnings(trace: &Trace) -> Result<Vec<Warning>, ArchiveError> {
-    let kind = Texts::load(trace, Table::Warnings, "kind")?;
-    let count = U64s::load(trace, Table::Warnings, "count")?;
-    let first_offset = U64s::load(trace, Table::Warnings, "first_offset")?;
-    let warning = |row| Warning {
-        kind: kind.text(row).to_owned(),
-        count: count.get(row).unwrap_or_default(),
-        first_offset: first_offset.get(row),
-    };
-    Ok((0..kind.len()).map(warning).collect())
-}
-
-fn event_counts(trace: &Trace) -> Result<Vec<EventCount>, ArchiveError> {
-    let kind = Texts::load(trace, Table::EventCounts, "kind")?;
-    let name = Texts::load(trace, Table::EventCounts, "name")?;
-    let count = U64s::load(trace, Table::EventCounts, "count")?;
-    let event = |row| EventCount {
-        kind: kind.text(row).to_owned(),
-        name: name.get(row).map(str::to_owned),
-        count: count.get(row).unwrap_or_default(),
-    };
-    Ok((0..kind.len()).map(event).collect())
 }

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use handlescope_extract::symbols::{ModuleIdentity, ModuleReport, Outcome};
 
+use super::error::QueryError;
 use super::frame_names::{Frames, ModuleFrames, SymbolReports};
-use super::{QueryError, Source};
+use super::source::Source;
 use crate::cancel::Cancel;
-use crate::query::SymbolsCriteria;
+use crate::query::criteria::SymbolsCriteria;
 
 /// The modules of one trace that frames lie in.
 pub struct SymbolsAnswer<'a> {

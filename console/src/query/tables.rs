@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
+use handlescope_model::tables::{ObjectTypes, Process, Processes};
 use handlescope_model::{
-    ArchiveError, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, Trace, UNKNOWN_TYPE_NAME,
+    ArchiveError, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, ProcessIdx, TableRows, Trace, TypeId,
+    UNKNOWN_TYPE_NAME,
 };
 
 use super::pretty_names::pretty_name;
 use crate::filter::ProcessFilter;
-use crate::trace::columns::{I64s, Texts, U32s};
 
-/// What is printed for a process that no event told of, as ETWAnalyzer does.
+/// What is printed for an unknown process, as ETWAnalyzer does.
 const INVALID: &str = "Invalid";
 
 /// One lifetime of one process.
@@ -73,30 +74,25 @@ pub struct ProcessList {
 
 impl ProcessList {
     pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        let pid = U32s::load(trace, Table::Processes, "pid")?;
-        let name = Texts::load(trace, Table::Processes, "name")?;
-        let command_line = Texts::load(trace, Table::Processes, "command_line")?;
-        let start = I64s::load(trace, Table::Processes, "start_ns")?;
-        let end = I64s::load(trace, Table::Processes, "end_ns")?;
-        let row = |(row, &pid)| ProcessInfo {
-            pid,
-            name: name.text(row).to_owned(),
-            pretty_name: pretty_name(name.text(row), command_line.text(row)),
-            command_line: command_line.text(row).to_owned(),
-            start_ns: start.get(row),
-            end_ns: end.get(row),
+        let info = |process: Process| ProcessInfo {
+            pid: process.pid,
+            pretty_name: pretty_name(&process.name, &process.command_line),
+            name: process.name,
+            command_line: process.command_line,
+            start_ns: process.start_ns,
+            end_ns: process.end_ns,
         };
-        let rows = pid.values().iter().enumerate().map(row).collect();
+        let rows = Processes::read(trace)?.rows().map(info).collect();
         Ok(Self { rows, invalid: ProcessInfo { name: INVALID.to_owned(), ..Default::default() } })
     }
 
     /// The process of a row. A row that does not exist is `Invalid(0)`.
-    pub fn get(&self, row: u32) -> &ProcessInfo {
-        self.rows.get(row as usize).unwrap_or(&self.invalid)
+    pub fn get(&self, row: ProcessIdx) -> &ProcessInfo {
+        self.rows.get(row.row()).unwrap_or(&self.invalid)
     }
 
     /// The process of a row, or `Invalid(0)` where none is known.
-    pub fn known_or_invalid(&self, row: Option<u32>) -> &ProcessInfo {
+    pub fn known_or_invalid(&self, row: Option<ProcessIdx>) -> &ProcessInfo {
         row.map_or(&self.invalid, |row| self.get(row))
     }
 
@@ -112,22 +108,18 @@ impl ProcessList {
 
 /// The names of the object types of a trace.
 #[derive(Debug)]
-pub struct TypeNames(HashMap<u32, String>);
+pub struct TypeNames(HashMap<TypeId, String>);
 
 impl TypeNames {
     pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        let ids = U32s::load(trace, Table::ObjectTypes, "type_id")?;
-        let names = Texts::load(trace, Table::ObjectTypes, "name")?;
-        let mut by_id: HashMap<u32, String> = HashMap::new();
-        for (row, &id) in ids.values().iter().enumerate() {
-            by_id.insert(id, names.text(row).to_owned());
-        }
+        let ObjectTypes { type_id, name } = ObjectTypes::read(trace)?;
+        let mut by_id: HashMap<TypeId, String> = type_id.into_iter().zip(name).collect();
         by_id.entry(FILE_MAPPING_TYPE).or_insert_with(|| FILE_MAPPING_NAME.to_owned());
         Ok(Self(by_id))
     }
 
     /// The name of a type; `UnknownType` for an id that no event named.
-    pub fn get(&self, type_id: u32) -> &str {
+    pub fn get(&self, type_id: TypeId) -> &str {
         self.0.get(&type_id).map_or(UNKNOWN_TYPE_NAME, String::as_str)
     }
 }

@@ -5,13 +5,13 @@ use std::hash::Hash;
 use std::ops::AddAssign;
 
 use handlescope_model::rules::{OPENING, VIEWS};
-use handlescope_model::{ArchiveError, EventKind, Table};
+use handlescope_model::tables::{Events, ExistingHandles};
+use handlescope_model::{ArchiveError, EventKind, ProcessIdx, Trace, TypeId};
 
-use super::events::Events;
+use super::context::FileContext;
+use super::error::QueryError;
 use super::selection::Selection;
-use super::{FileContext, QueryError};
 use crate::cancel::Poll;
-use crate::trace::columns::U32s;
 use crate::values::TopN;
 
 /// The summary of the objects and events that passed.
@@ -43,8 +43,8 @@ pub struct Totals {
 
 impl Totals {
     pub(crate) fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
-        let events = Events(file.trace);
-        let (kind, leaked) = (events.kind()?, events.leaked()?);
+        let trace = file.trace;
+        let (kind, leaked) = (trace.values(Events::kind)?, trace.values(Events::leaked)?);
         let kinds = kind.values();
         let mut by_kind = [0_u64; EventKind::ALL.len()];
         let mut totals = Self::default();
@@ -74,7 +74,7 @@ impl Totals {
         totals.ref_changes = reference + dereference;
         totals.map_count = map;
         totals.unmap_count = unmap;
-        totals.add_sizes(kinds, &views, events)?;
+        totals.add_sizes(kinds, &views, trace)?;
         Ok(totals)
     }
 
@@ -83,12 +83,12 @@ impl Totals {
         &mut self,
         kinds: &[u32],
         views: &[usize],
-        events: Events<'_>,
+        trace: &Trace,
     ) -> Result<(), ArchiveError> {
         if views.is_empty() {
             return Ok(());
         }
-        let size = events.u64s("view_size")?;
+        let size = trace.values(Events::view_size)?;
         for &view in views {
             let is_map = kinds.get(view) == Some(&EventKind::Map.code());
             let sum = if is_map { &mut self.map_size } else { &mut self.unmap_size };
@@ -141,18 +141,18 @@ impl OpenHandles {
         selection: &Selection,
         plain: bool,
     ) -> Result<Self, QueryError> {
-        let owner = U32s::load(file.trace, Table::ExistingHandles, "process")?;
-        let mut types: HashMap<u32, u64> = HashMap::new();
-        let mut processes: HashMap<u32, u64> = HashMap::new();
+        let owner = file.trace.values(ExistingHandles::process)?;
+        let mut types: HashMap<TypeId, u64> = HashMap::new();
+        let mut processes: HashMap<ProcessIdx, u64> = HashMap::new();
         let mut poll = Poll::new(file.cancel);
         for selected in selection.objects() {
             poll.round()?;
             let handles = file.objects.existing(selected.object());
-            let owners = owner.values().get(handles).unwrap_or_default();
-            if let Some(count) = (!owners.is_empty()).then_some(owners.len() as u64) {
+            let owners = owner.range(handles);
+            if let Some(count) = Some(owners.len() as u64).filter(|count| *count > 0) {
                 *types.entry(file.objects.type_id(selected.object())).or_default() += count;
             }
-            for &owner in owners {
+            for owner in owners {
                 *processes.entry(owner).or_default() += 1;
             }
         }

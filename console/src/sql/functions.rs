@@ -8,7 +8,7 @@ use polars::{
     sql::FunctionRegistry,
 };
 
-use super::views;
+use super::hex;
 
 /// The function that writes addresses as they are written everywhere else.
 pub(crate) const HEX: &str = "hex";
@@ -35,7 +35,7 @@ impl FunctionRegistry for Functions {
 
 fn hex(arguments: &mut [Column]) -> PolarsResult<Column> {
     match arguments {
-        [number] => views::hex(number),
+        [number] => hex::hex(number),
         _ => polars_bail!(SQLInterface: "{HEX} takes one number"),
     }
 }

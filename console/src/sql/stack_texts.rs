@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use handlescope_model::{Table, Trace};
+use handlescope_model::{StackIdx, Table, Trace};
 use polars::prelude::{
     DataFrame, IntoColumn, NewChunkedArray, PlSmallStr, StringChunked, UInt32Chunked,
 };
 
-use super::SqlError;
+use super::error::SqlError;
 use crate::{
     cancel::{Cancel, Poll},
     query::{FrameNames, Frames},
@@ -26,12 +26,12 @@ pub(super) fn stack_texts<'a>(
 ) -> Result<DataFrame, SqlError> {
     let (mut depths, mut texts) = (Vec::new(), Vec::<String>::new());
     for (trace, memory) in traces {
-        let stacks = u32::try_from(trace.height(Table::Stacks)?).unwrap_or(u32::MAX);
+        let stacks = trace.height(Table::Stacks)?;
         let frames = Frames::load(trace, names, memory, cancel)?;
-        frames.resolve(0..stacks)?;
+        frames.resolve((0..stacks).map(StackIdx::of))?;
         let named = frames.named();
         let mut poll = Poll::new(cancel);
-        for stack in 0..stacks {
+        for stack in (0..stacks).map(StackIdx::of) {
             poll.round()?;
             let (mut depth, mut text) = (0_u32, String::new());
             for frame in named.stack(stack) {

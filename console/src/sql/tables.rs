@@ -3,16 +3,18 @@
 
 use std::sync::Arc;
 
-use handlescope_model::{ColumnSpec, ColumnType, EventKind, Table, Trace};
+use handlescope_model::tables::{Events, Objects};
+use handlescope_model::{ColumnType, EventKind, Table, Trace};
 use polars::prelude::{
-    Column, DataFrame, IntoColumn, NewChunkedArray, PolarsError, PolarsResult, StringChunked,
-    UInt32Chunked, polars_bail,
+    Column, DataFrame, IntoColumn, NewChunkedArray, PlSmallStr, PolarsError, PolarsResult, Scalar,
+    StringChunked, UInt32Chunked, polars_bail,
 };
 
-use super::{relations::Relation, stop::Stop, views};
+use super::columns::{TableColumn, Values};
+use super::stop::Stop;
 use crate::query::TypeNames;
 
-/// A trace that is asked.
+/// A trace that is queried.
 pub(super) struct Part {
     /// Its number in the session.
     pub(super) file: u32,
@@ -28,87 +30,58 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Columns of a relation by their names; all without names.
-    pub(super) fn frame(
-        &self,
-        relation: Relation,
-        names: Option<&[impl AsRef<str>]>,
-    ) -> PolarsResult<DataFrame> {
-        self.stop.check()?;
-        let all;
-        let names: Vec<&str> = match names {
-            Some(names) => names.iter().map(AsRef::as_ref).collect(),
-            None => {
-                all = relation.columns();
-                all.iter().map(|spec| spec.name).collect()
-            }
-        };
-        match relation {
-            Relation::Table(table) => {
-                let columns: PolarsResult<Vec<Column>> =
-                    names.into_iter().map(|name| self.column(table, name)).collect();
-                DataFrame::new(self.height(table)?, columns?)
-            }
-            Relation::View(view) => views::frame(self, view, &names),
-        }
-    }
-
     /// Number of rows of a table.
     pub(super) fn height(&self, table: Table) -> PolarsResult<usize> {
         self.parts.iter().try_fold(0, |sum, part| Ok(sum + height(part, table)?))
     }
 
-    /// A column of a table, its own or an added one.
-    pub(super) fn column(&self, table: Table, name: &str) -> PolarsResult<Column> {
+    /// The values of a column.
+    pub(super) fn column(&self, column: TableColumn) -> PolarsResult<Column> {
         self.stop.check()?;
-        if let Some(stacks) = self.stacks.as_ref().filter(|_| table == Table::Stacks)
-            && let Ok(column) = stacks.column(name)
+        if let Some(stacks) = &self.stacks
+            && matches!(column.values, Values::StackDepth | Values::StackText)
         {
-            return Ok(column.clone());
+            return stacks.column(column.spec.name).cloned();
         }
         let mut whole: Option<Column> = None;
         for (at, part) in self.parts.iter().enumerate() {
-            let column = self.part_column(at, part, table, name)?;
+            let values = self.part_column(at, part, column)?;
             match &mut whole {
-                None => whole = Some(column),
+                None => whole = Some(values),
                 Some(whole) => {
-                    whole.append_owned(column)?;
+                    whole.append_owned(values)?;
                 }
             }
         }
         match whole {
             Some(column) => Ok(column.rechunk()),
-            None => polars_bail!(ColumnNotFound: "{name}"),
+            None => polars_bail!(ColumnNotFound: "{}", column.spec.name),
         }
     }
 
-    fn part_column(
-        &self,
-        at: usize,
-        part: &Part,
-        table: Table,
-        name: &str,
-    ) -> PolarsResult<Column> {
-        match (table, name) {
-            (_, "file_index") => {
-                let file = polars::prelude::Scalar::from(part.file);
-                Ok(Column::new_scalar(name.into(), file, height(part, table)?))
+    fn part_column(&self, at: usize, part: &Part, column: TableColumn) -> PolarsResult<Column> {
+        let TableColumn { table, spec, values } = column;
+        let name = PlSmallStr::from_static(spec.name);
+        Ok(match values {
+            Values::FileIndex => {
+                Column::new_scalar(name, Scalar::from(part.file), height(part, table)?)
             }
-            (_, "row") => self.rows(at, part, table),
-            (Table::Objects, "id") => {
+            Values::Row => return self.rows(at, part, table),
+            Values::ObjectId => {
                 let rows = (1..).take(height(part, table)?);
-                Ok(UInt32Chunked::from_iter_values(name.into(), rows).into_column())
+                UInt32Chunked::from_iter_values(name, rows).into_column()
             }
-            (Table::Objects, "type") => type_names(&part.trace, name),
-            (Table::Events, "kind_name") => kind_names(&part.trace, name),
-            _ => {
-                let column = part.trace.column(table, name).map_err(failed)?;
-                match spec(table, name).and_then(|spec| target(spec).map(|target| (spec, target))) {
-                    Some((spec, target)) => self.moved(column, spec, at, target),
-                    None => Ok(column),
+            Values::TypeName => type_names(&part.trace, name)?,
+            Values::KindName => kind_names(&part.trace, name)?,
+            Values::Archive => {
+                let column = part.trace.column(table, spec.name).map_err(failed)?;
+                match spec.rows_of() {
+                    Some(target) => self.moved(column, spec.dtype, at, target)?,
+                    None => column,
                 }
             }
-        }
+            Values::StackDepth | Values::StackText => polars_bail!(ColumnNotFound: "{name}"),
+        })
     }
 
     fn rows(&self, at: usize, part: &Part, table: Table) -> PolarsResult<Column> {
@@ -122,7 +95,7 @@ impl Tables {
     fn moved(
         &self,
         column: Column,
-        spec: &ColumnSpec,
+        dtype: ColumnType,
         at: usize,
         target: Table,
     ) -> PolarsResult<Column> {
@@ -130,7 +103,7 @@ impl Tables {
         if first == 0 {
             return Ok(column);
         }
-        if spec.dtype == ColumnType::U32List {
+        if dtype == ColumnType::U32List {
             let moved = |rows: polars::prelude::Series| &rows + first;
             let lists = column.list()?.apply_to_inner(&|rows| Ok(moved(rows)))?;
             return Ok(lists.into_column());
@@ -146,35 +119,23 @@ impl Tables {
     }
 }
 
-/// The table whose rows a column counts.
-pub(super) fn target(spec: &ColumnSpec) -> Option<Table> {
-    let unit = spec.unit.strip_prefix("row of ").or_else(|| spec.unit.strip_prefix("rows of "));
-    unit.and_then(Table::named)
-}
-
-/// The own column of a table.
-pub(super) fn spec(table: Table, name: &str) -> Option<&'static ColumnSpec> {
-    table.columns().iter().find(|spec| spec.name == name)
-}
-
 fn height(part: &Part, table: Table) -> PolarsResult<usize> {
     part.trace.height(table).map_err(failed)
 }
 
 /// The name of each object's type.
-fn type_names(trace: &Trace, name: &str) -> PolarsResult<Column> {
+fn type_names(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
     let names = TypeNames::load(trace).map_err(failed)?;
-    let types = trace.column(Table::Objects, "type_id").map_err(failed)?;
-    let texts = types.u32()?.into_no_null_iter().map(|id| names.get(id));
-    Ok(StringChunked::from_iter_values(name.into(), texts).into_column())
+    let types = trace.values(Objects::type_id).map_err(failed)?;
+    let texts = types.range(0..types.len()).map(|id| names.get(id));
+    Ok(StringChunked::from_iter_values(name, texts).into_column())
 }
 
 /// The name of each event's kind; null for one that this program does not know.
-fn kind_names(trace: &Trace, name: &str) -> PolarsResult<Column> {
-    let kinds = trace.column(Table::Events, "kind").map_err(failed)?;
-    let shown = |code| EventKind::from_code(code).map(EventKind::name);
-    let texts = kinds.u32()?.into_no_null_iter().map(shown);
-    Ok(StringChunked::from_iter_options(name.into(), texts).into_column())
+fn kind_names(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
+    let kinds = trace.values(Events::kind).map_err(failed)?;
+    let texts = kinds.values().iter().map(|code| EventKind::from_code(*code).map(EventKind::name));
+    Ok(StringChunked::from_iter_options(name, texts).into_column())
 }
 
 fn failed(error: impl std::fmt::Display) -> PolarsError {

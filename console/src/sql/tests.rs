@@ -4,14 +4,20 @@ use std::path::Path;
 
 use handlescope_extract::symbols::{FrameChain, ModuleIdentity};
 use handlescope_model::tables::Event;
-use polars::prelude::Column;
+use handlescope_model::{Cancel, Cancelled, StackIdx};
+use polars::prelude::{Column, DataFrame};
 
-use super::*;
+use super::answer::MOST_BYTES;
+use super::{Relation, SqlError, sql};
 use crate::{
-    query::fixture::{
-        APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
+    query::{
+        FrameNames,
+        fixture::{
+            APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
+        },
     },
     render::{Format, write_frame},
+    trace::LoadedTrace,
 };
 
 /// Symbols of nothing.
@@ -167,7 +173,7 @@ fn an_address_is_written_as_everywhere_else() {
 
 #[test]
 fn rows_that_a_damaged_file_makes_up_are_unknown() {
-    let stack = Some(77);
+    let stack = Some(StackIdx(77));
     let broken =
         Event { closing_event: Some(handlescope_model::EventIdx(99)), ..create(APP, 1, 4) };
     let files = [trace(vec![vec![broken.on(stack)]])];

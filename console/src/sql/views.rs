@@ -1,15 +1,13 @@
 //! The columns of views, gathered along row numbers from the events that open something.
 
-use handlescope_model::{Table, rules::OPENING};
-use polars::prelude::{
-    Column, DataFrame, IdxCa, IntoColumn, NewChunkedArray, PolarsError, PolarsResult,
-    StringChunked, polars_bail,
-};
+use handlescope_model::{rules::OPENING, tables::Events};
+use polars::prelude::{Column, DataFrame, IdxCa, NewChunkedArray, PolarsResult, polars_bail};
 
-use super::{
-    relations::{OPENED, Origin, View},
-    tables::{Tables, spec, target},
-};
+use super::columns::TableColumn;
+use super::hex::hex;
+use super::opened::{OPENED, Origin, Path};
+use super::relations::View;
+use super::tables::Tables;
 
 /// Columns of a view by their names.
 pub(super) fn frame(tables: &Tables, view: View, names: &[&str]) -> PolarsResult<DataFrame> {
@@ -20,7 +18,7 @@ pub(super) fn frame(tables: &Tables, view: View, names: &[&str]) -> PolarsResult
         };
         let follow = |path| follow(tables, &rows, path);
         let values = match column.origin {
-            Origin::Path(path) => follow(path)?,
+            Origin::Value(path) => follow(path)?,
             Origin::Hex(path) => hex(&follow(path)?)?,
             Origin::Between(from, to) => (&follow(to)? - &follow(from)?)?,
         };
@@ -30,17 +28,10 @@ pub(super) fn frame(tables: &Tables, view: View, names: &[&str]) -> PolarsResult
     DataFrame::new(rows.len(), columns?)
 }
 
-/// Numbers as text like `0xC0`.
-pub(super) fn hex(numbers: &Column) -> PolarsResult<Column> {
-    let numbers = numbers.cast(&polars::prelude::DataType::UInt64)?;
-    let texts = numbers.u64()?.iter().map(|number| number.map(|number| format!("0x{number:X}")));
-    Ok(StringChunked::from_iter_options(numbers.name().clone(), texts).into_column())
-}
-
 /// The rows of the events that the view shows.
 fn opening_events(tables: &Tables, view: View) -> PolarsResult<IdxCa> {
-    let kinds = tables.column(Table::Events, "kind")?;
-    let leaked = tables.column(Table::Events, "leaked")?;
+    let kinds = tables.column(TableColumn::of(Events::kind))?;
+    let leaked = tables.column(TableColumn::of(Events::leaked))?;
     let is_shown = |leaked: bool| view == View::Handles || leaked;
     let events = (0..).zip(kinds.u32()?.into_no_null_iter()).zip(leaked.bool()?.iter());
     let shown = events.filter(|&((_, kind), leaked)| {
@@ -51,21 +42,15 @@ fn opening_events(tables: &Tables, view: View) -> PolarsResult<IdxCa> {
 }
 
 /// The values at the end of a path: a column of the events, or of the row it points to, and so on.
-fn follow(tables: &Tables, events: &IdxCa, path: &[&str]) -> PolarsResult<Column> {
-    let (mut table, mut rows) = (Table::Events, events.clone());
-    let mut path = path.iter().peekable();
-    while let Some(name) = path.next() {
-        let column = tables.column(table, name)?.take(&rows)?;
-        if path.peek().is_none() {
-            return Ok(column);
-        }
-        let Some(next) = spec(table, name).and_then(target) else {
-            polars_bail!(ComputeError: "{name} of {} points to no row", table.name());
-        };
-        table = next;
-        rows = within(column.u32()?, tables.height(table)?);
+fn follow(tables: &Tables, events: &IdxCa, Path(columns): Path) -> PolarsResult<Column> {
+    let mut rows = events.clone();
+    let mut columns = columns.iter().peekable();
+    while let Some(column) = columns.next() {
+        let values = tables.column(*column)?.take(&rows)?;
+        let Some(next) = columns.peek() else { return Ok(values) };
+        rows = within(values.u32()?, tables.height(next.table)?);
     }
-    Err(PolarsError::ComputeError("a path without columns".into()))
+    polars_bail!(ComputeError: "a path without columns")
 }
 
 /// Row numbers, without those that a damaged file makes up.

@@ -95,13 +95,16 @@ mod tests {
             ("!LEAK*", false),
             ("!leak", true),
             ("!*leak.json7z", false),
-            ("leak*;!*/new/*", true),
             ("leak*;!*old*", false),
             ("", true),
         ] {
             let filter = Filter::new(filter).expect("a filter");
             assert_eq!(passes(&filter, file), expected, "{}", filter.text());
         }
+        // Absolute, because folders around the current one count.
+        let elsewhere = Filter::new("leak*;!*/new/*").expect("a filter");
+        assert!(passes(&elsewhere, Path::new("/old/runs/leak.json7z")));
+        assert!(!passes(&elsewhere, Path::new("/new/runs/leak.json7z")));
         let whole = std::env::current_dir().expect("a folder").join(file);
         let filter = Filter::new(&whole.to_string_lossy()).expect("a filter");
         assert!(passes(&filter, file));

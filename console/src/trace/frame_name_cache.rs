@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use handlescope_extract::symbols::{FrameChain, ModuleIdentity};
 use handlescope_model::guard::lock;
-use handlescope_model::{ArchiveError, Trace};
+use handlescope_model::{ArchiveError, FrameIdx, Trace};
 
 use super::stored_names::StoredNames;
 
@@ -14,7 +14,7 @@ use super::stored_names::StoredNames;
 /// Belongs to one loaded trace and one symbol path: make a new one when either changes.
 #[derive(Debug, Default)]
 pub struct FrameNameCache {
-    names: Mutex<HashMap<u32, FrameChain>>,
+    names: Mutex<HashMap<FrameIdx, FrameChain>>,
     /// What the extract holds itself.
     stored: OnceLock<StoredNames>,
     /// Modules with frames whose names come from the extract.
@@ -22,7 +22,7 @@ pub struct FrameNameCache {
 }
 
 impl FrameNameCache {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<u32, FrameChain>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<FrameIdx, FrameChain>> {
         lock(&self.names)
     }
 

@@ -2,7 +2,6 @@
 //! their columns.
 
 mod chosen;
-pub(crate) mod columns;
 mod error;
 pub(crate) mod extraction;
 mod frame_name_cache;

@@ -3,24 +3,22 @@
 use std::{collections::HashMap, sync::Arc};
 
 use handlescope_extract::symbols::{FrameChain, ResolvedFrame};
-use handlescope_model::{ArchiveError, Table, Trace};
-
-use super::columns::{Texts, U32s, U64s};
+use handlescope_model::tables::Symbols;
+use handlescope_model::{ArchiveError, FrameIdx, Trace};
 
 /// Names by row of the frames table.
 #[derive(Debug, Default)]
-pub(crate) struct StoredNames(HashMap<u32, FrameChain>);
+pub(crate) struct StoredNames(HashMap<FrameIdx, FrameChain>);
 
 impl StoredNames {
     pub(crate) fn load(trace: &Trace) -> Result<StoredNames, ArchiveError> {
-        let u32s = |name| U32s::load(trace, Table::Symbols, name);
-        let texts = |name| Texts::load(trace, Table::Symbols, name);
-        let (frame, depth, line) = (u32s("frame")?, u32s("depth")?, u32s("line")?);
-        let (function, file) = (texts("function")?, texts("file")?);
-        let offset = U64s::load(trace, Table::Symbols, "offset")?;
+        let frame = trace.values(Symbols::frame)?;
+        let (depth, line) = (trace.values(Symbols::depth)?, trace.values(Symbols::line)?);
+        let (function, file) = (trace.values(Symbols::function)?, trace.values(Symbols::file)?);
+        let offset = trace.values(Symbols::offset)?;
         let mut shared = SharedTexts::default();
-        let mut chains: HashMap<u32, Vec<(u32, ResolvedFrame)>> = HashMap::new();
-        for (row, &owner) in frame.values().iter().enumerate() {
+        let mut chains: HashMap<FrameIdx, Vec<(u32, ResolvedFrame)>> = HashMap::new();
+        for (row, owner) in frame.range(0..frame.len()).enumerate() {
             let depth = depth.get(row).unwrap_or_default();
             let named = ResolvedFrame {
                 function: shared.get(function.text(row)),
@@ -39,11 +37,11 @@ impl StoredNames {
         Ok(StoredNames(chains.collect()))
     }
 
-    pub(crate) fn get(&self, frame: u32) -> Option<&FrameChain> {
+    pub(crate) fn get(&self, frame: FrameIdx) -> Option<&FrameChain> {
         self.0.get(&frame)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &FrameChain)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FrameIdx, &FrameChain)> {
         self.0.iter().map(|(&frame, chain)| (frame, chain))
     }
 }

@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use handlescope_model::{ArchiveError, Table, Trace};
-use polars::prelude::Column;
+use handlescope_model::tables::{Modules, Names, ObjectTypes, Processes};
+use handlescope_model::{ArchiveError, Columns, Key, TableRows, Trace};
 
 /// Values of one trace, read when they are first asked for and kept.
 ///
@@ -39,41 +39,32 @@ impl TraceValues {
 
     /// Names of object types, each once, sorted.
     pub(crate) fn types(&self) -> &[String] {
-        self.types.get_or_init(|| self.texts(Table::ObjectTypes))
+        self.types.get_or_init(|| self.texts(ObjectTypes::name))
     }
 
     /// Names of objects, each once, sorted.
     pub(crate) fn names(&self) -> &[String] {
-        self.names.get_or_init(|| self.texts(Table::Names))
+        self.names.get_or_init(|| self.texts(Names::name))
     }
 
     /// File names of modules, each once, sorted.
     pub(crate) fn modules(&self) -> &[String] {
-        self.modules.get_or_init(|| self.texts(Table::Modules))
+        self.modules.get_or_init(|| self.texts(Modules::name))
     }
 
-    /// The distinct texts of the column `name` of a table.
-    fn texts(&self, table: Table) -> Vec<String> {
-        let Ok(column) = self.trace.column(table, "name") else { return Vec::new() };
-        let texts: BTreeSet<&str> = texts(&column).filter(|text| !text.is_empty()).collect();
+    /// The distinct texts of a column.
+    fn texts<C: Columns>(&self, key: Key<C, String>) -> Vec<String> {
+        let Ok(column) = self.trace.values(key) else { return Vec::new() };
+        let texts: BTreeSet<&str> =
+            column.iter().flatten().filter(|text| !text.is_empty()).collect();
         texts.into_iter().map(str::to_owned).collect()
     }
 }
 
 fn read_processes(trace: &Trace) -> Result<Vec<(String, u32)>, ArchiveError> {
-    let names = trace.column(Table::Processes, "name")?;
-    let pids = trace.column(Table::Processes, "pid")?;
-    let Ok(pids) = pids.u32() else { return Ok(Vec::new()) };
-    let rows = texts(&names).enumerate();
-    let processes: BTreeSet<(String, u32)> =
-        rows.filter_map(|(row, name)| Some((name.to_owned(), pids.get(row)?))).collect();
+    let Processes { name, pid, .. } = Processes::read(trace)?;
+    let processes: BTreeSet<(String, u32)> = name.into_iter().zip(pid).collect();
     Ok(processes.into_iter().collect())
-}
-
-fn texts(column: &Column) -> impl Iterator<Item = &str> {
-    let texts = column.str().ok();
-    let rows = texts.map_or(0, |texts| texts.len());
-    (0..rows).map(move |row| texts.and_then(|texts| texts.get(row)).unwrap_or_default())
 }
 
 /// The pids of each program, by name.

@@ -38,12 +38,12 @@ pub(super) struct MethodTable {
     rows: HashMap<u32, MethodIdx>,
 }
 
-/// What makes code in a native image the same method, whatever process it was seen in.
+/// What makes code in a native image the same method in every process.
 type ImageCode = (u32, u64, u32, u32, u32);
 
 impl MethodTable {
     /// The table of some of the gathered methods. Code in a native image is there once, although
-    /// every process tells of it.
+    /// every process logs it.
     pub(super) fn new(
         gathered: &managed::Methods,
         used: impl Iterator<Item = u32>,

@@ -18,8 +18,8 @@ use handlescope_model::tables::{
     StartHandle, StartHandles, Symbols,
 };
 use handlescope_model::{
-    ArchiveError, ArchiveWriter, Cancel, EventIdx, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, NameIdx,
-    ObjectIdx, ProcessIdx, Table,
+    ArchiveError, ArchiveWriter, Cancel, EventIdx, ExistingIdx, FILE_MAPPING_NAME,
+    FILE_MAPPING_TYPE, NameIdx, ObjectIdx, ProcessIdx, RowCount, Table, TypeId,
 };
 
 use crate::collect::{Collector, EventCounter};
@@ -259,9 +259,9 @@ impl<'a, 'r> EventBuilder<'a, 'r> {
             type_id: tracked.type_id,
             name: self.names.of_object(object),
             first_event: EventIdx(first_event),
-            event_count: rows.len() as u32,
-            first_existing: existing.start,
-            existing_count: existing.end - existing.start,
+            event_count: RowCount::new(rows.len() as u32),
+            first_existing: ExistingIdx(existing.start),
+            existing_count: RowCount::new(existing.end - existing.start),
             create_event: derived.create.map(|at| EventIdx(first_event + at)),
             destroy_event: derived.destroy.map(|at| EventIdx(first_event + at)),
             is_multiprocess: derived.is_multiprocess,
@@ -364,7 +364,7 @@ fn write_start_handles(
             process: index.find(handle.pid, handle.time).map(ProcessIdx),
             pid: handle.pid,
             handle: u64::from(handle.handle),
-            type_id: u32::from(handle.type_id),
+            type_id: TypeId(handle.type_id.into()),
             name: names.of_interned(handle.name),
         });
     }
@@ -375,10 +375,10 @@ fn object_types(collected: &Collector) -> ObjectTypes {
     let types = &collected.object_types.names;
     let mut table = ObjectTypes::default();
     for (type_id, name) in types {
-        table.push(ObjectType { type_id: u32::from(*type_id), name: name.clone() });
+        table.push(ObjectType { type_id: TypeId((*type_id).into()), name: name.clone() });
     }
     let mapping = ObjectType { type_id: FILE_MAPPING_TYPE, name: FILE_MAPPING_NAME.to_owned() };
-    if !types.contains_key(&(FILE_MAPPING_TYPE as u16)) {
+    if !types.contains_key(&(FILE_MAPPING_TYPE.0 as u16)) {
         table.push(mapping);
     }
     table

@@ -105,7 +105,7 @@ impl ModuleTables {
         (self.modules, self.loads)
     }
 
-    /// Adds what another image of the same file tells.
+    /// Adds what another image of the same file has.
     fn complete(&mut self, module: usize, images: &Images, image: &ImageRow) {
         if image.timestamp != 0 {
             self.modules.timestamp[module].get_or_insert(image.timestamp);

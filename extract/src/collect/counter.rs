@@ -50,7 +50,6 @@ impl EventCounter {
         kinds
     }
 
-    /// Number of events.
     pub fn total(&self) -> u64 {
         self.hooks.iter().sum::<u64>() + self.others.values().sum::<u64>()
     }

@@ -25,7 +25,6 @@ impl ClockKind {
 /// Converts raw time stamps of one session.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    /// What the ticks are.
     pub kind: ClockKind,
     /// Raw time stamp of the session start.
     pub base: i64,

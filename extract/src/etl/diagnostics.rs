@@ -75,10 +75,10 @@ impl WarningKind {
             Self::StackFromFuture => "stack of an unknown event",
             Self::PidZero => "handle event of pid 0",
             Self::UnknownProcess => "handle event of an unknown process",
-            Self::CloseWithoutObject => "close without object",
-            Self::DeleteWithoutObject => "delete without object",
-            Self::ReferenceWithoutObject => "reference change without object",
-            Self::UnmapWithoutMap => "unmap without map",
+            Self::CloseWithoutObject => "close of a handle opened before the trace",
+            Self::DeleteWithoutObject => "delete of an unknown object",
+            Self::ReferenceWithoutObject => "reference change of an unknown object",
+            Self::UnmapWithoutMap => "unmap of a view mapped before the trace",
             Self::IdentityWithoutImage => "image identity without image",
         }
     }
@@ -105,7 +105,7 @@ impl Diagnostics {
         self.add(kind, 1, offset);
     }
 
-    /// Counts several at once; none is no finding.
+    /// Counts several at once; zero is not a finding.
     pub fn add(&mut self, kind: WarningKind, count: u64, offset: Option<u64>) {
         if count == 0 {
             return;

@@ -1,4 +1,4 @@
-//! Event framing: headers of every kind in front of payloads nobody here understands.
+//! Event framing: headers of every kind in front of payloads that are not decoded here.
 
 use std::fmt;
 
@@ -35,19 +35,9 @@ pub enum EventId {
     /// Kernel event: group << 8 | opcode.
     Hook(u16),
     /// Classic event of a provider.
-    Classic {
-        /// Event class.
-        guid: Guid,
-        /// Opcode.
-        opcode: u8,
-    },
+    Classic { guid: Guid, opcode: u8 },
     /// Manifest or TraceLogging event.
-    Manifest {
-        /// Provider.
-        guid: Guid,
-        /// Event id.
-        id: u16,
-    },
+    Manifest { guid: Guid, id: u16 },
     /// Trace message (WPP); its fields are known to its provider only.
     Message,
 }
@@ -66,9 +56,7 @@ impl fmt::Display for EventId {
 /// One event, borrowed from its buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
-    /// What it is.
     pub id: EventId,
-    /// Event version.
     pub version: u8,
     /// Raw time stamp; see [`super::Clock`].
     pub time: i64,
@@ -356,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn extended_items_are_told_from_the_payload() {
+    fn extended_items_are_not_payload() {
         let mut bytes = event(19, 80 + 16 + 8, 0);
         bytes[4] = 1;
         bytes[80..88].copy_from_slice(&[16, 0, 1, 0, 1, 0, 8, 0]);

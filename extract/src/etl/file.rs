@@ -24,7 +24,7 @@ impl EtlFile {
     /// Takes an opened file; `path` is what it is called in messages.
     ///
     /// # Errors
-    /// When its size cannot be told.
+    /// When its size cannot be read.
     pub fn new(path: &Path, file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
         Ok(Self { path: path.to_path_buf(), file, len })

@@ -13,7 +13,6 @@ use super::lz77::decompress;
 pub struct Session {
     /// Buffer size of the session, bytes.
     pub buffer_size: u32,
-    /// Log file mode.
     pub log_file_mode: u32,
 }
 
@@ -36,7 +35,6 @@ pub struct IndexedBuffer {
     pub offset: u64,
     /// Bytes it occupies in the file; fewer than its header says when the file is cut.
     pub stored: u32,
-    /// Its header.
     pub header: BufferHeader,
     /// Raw time of its first event.
     pub first_time: i64,
@@ -48,7 +46,6 @@ pub struct IndexedBuffer {
 /// their newest buffers overwrite the oldest ones in place.
 #[derive(Debug, Default)]
 pub struct BufferIndex {
-    /// The buffers.
     pub buffers: Vec<IndexedBuffer>,
     /// Buffers found, with those that hold no events.
     pub found: u64,
@@ -61,7 +58,7 @@ impl BufferIndex {
     /// Walks over the buffer headers of a file.
     ///
     /// A header that makes no sense is counted; an uncompressed file is then continued at the next
-    /// multiple of the session's buffer size, a compressed one is left there because nothing tells
+    /// multiple of the session's buffer size, a compressed one is left there because nothing says
     /// where the next buffer starts.
     ///
     /// # Errors
@@ -110,7 +107,7 @@ impl BufferIndex {
     }
 }
 
-/// Counts a place that is no buffer; returns where to go on, if anywhere.
+/// Counts a place that is not a buffer; returns where to go on, if anywhere.
 fn skip_bad(
     bad: BadHeader,
     offset: u64,

@@ -49,8 +49,8 @@ impl EventReader {
 
     /// Hands out the selected events in time order; events of equal time in file order.
     ///
-    /// `progress` is told how many bytes of the file have been read so far, and says whether to go
-    /// on; the answer tells whether it did.
+    /// `progress` gets the number of bytes of the file read so far, and says whether to go
+    /// on; the answer says whether it did.
     ///
     /// # Errors
     /// When the file cannot be read. Damage inside it is counted in the diagnostics instead.

@@ -50,7 +50,7 @@ impl List {
         Self::WRITTEN.into_iter().find(|list| list.name() == name)
     }
 
-    /// Whether it is no list but one event.
+    /// Whether it is not a list but one event.
     pub(super) fn is_single(self) -> bool {
         matches!(self, Self::ObjectCreate | Self::ObjectDelete)
     }

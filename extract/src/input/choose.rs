@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_trace_is_taken_whatever_its_name() {
+    fn the_only_trace_is_taken_under_any_name() {
         assert_eq!(chosen("x.zip", &["a.txt", "d/b.ETL"]).as_deref(), Some("d/b.ETL"));
     }
 

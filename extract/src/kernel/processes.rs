@@ -16,9 +16,7 @@ const RUNDOWN_END: EventId = EventId::Hook(0x0304);
 /// What happened to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessAction {
-    /// It started.
     Start,
-    /// It ended.
     End,
     /// It is there, says a rundown.
     Rundown,
@@ -27,17 +25,13 @@ pub enum ProcessAction {
 /// A process event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// What happened.
     pub action: ProcessAction,
     /// Unique process key; 0 where the version has none.
     pub key: u64,
-    /// Process id.
     pub pid: u32,
-    /// Process id of the parent.
     pub parent_pid: u32,
     /// Windows session; all ones mean none.
     pub session_id: u32,
-    /// Exit status.
     pub exit_status: i32,
     /// Security identifier, where present.
     pub sid: Option<String>,
@@ -65,7 +59,6 @@ pub struct ProcessRow {
 /// keys are reused too.
 #[derive(Debug, Default)]
 pub struct Processes {
-    /// The lifetimes.
     pub rows: Vec<ProcessRow>,
     live: HashMap<u32, usize>,
 }

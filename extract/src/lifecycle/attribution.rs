@@ -26,9 +26,7 @@ pub struct ProcessIndex {
 /// When a process lived; the unit of time is that of the questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifetime {
-    /// Process id.
     pub pid: u32,
-    /// Process id of the parent.
     pub parent_pid: u32,
     /// Start, if it was seen.
     pub start: Option<i64>,

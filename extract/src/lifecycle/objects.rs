@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use handlescope_model::FILE_MAPPING_TYPE;
+use handlescope_model::{FILE_MAPPING_TYPE, TypeId};
 
 use super::attribution::NONE;
 use super::owners::{EventOwners, event_pid};
@@ -23,7 +23,7 @@ pub struct ObjectRow {
     /// Kernel address; for a view `base | pid << 42`, as ETWAnalyzer prints it.
     pub pointer: u64,
     /// Type id.
-    pub type_id: u32,
+    pub type_id: TypeId,
     /// First name, 0 for none.
     pub name: u32,
     opened: u32,
@@ -34,7 +34,6 @@ pub struct ObjectRow {
 /// All objects of a trace, in the order of their first event.
 #[derive(Debug, Default)]
 pub struct Objects {
-    /// The objects.
     pub rows: Vec<ObjectRow>,
     /// Further names of objects with more than one, in the order they came.
     pub more_names: HashMap<u32, Vec<u32>>,
@@ -45,7 +44,6 @@ pub struct Objects {
 
 /// Which object each event belongs to.
 pub struct TrackedEvents {
-    /// The objects.
     pub objects: Objects,
     /// For each event its object, a row of [`Objects::rows`], or [`NONE`].
     pub object: Vec<u32>,
@@ -116,7 +114,7 @@ impl Objects {
             RowKind::HandleClose => self.close((KERNEL, handles.object[at]), handles.name[at]),
             RowKind::HandleAtEnd => {
                 let address = handles.object[at];
-                let type_id = u32::from(handles.type_id[at]);
+                let type_id = TypeId(handles.type_id[at].into());
                 let object = self.open_or_new((KERNEL, address), address, type_id);
                 if handles.name[at] != 0 {
                     self.row(object).name = handles.name[at];
@@ -131,7 +129,7 @@ impl Objects {
                 if let Some(old) = self.open.get(&key).copied() {
                     self.complete(key, old);
                 }
-                Ok(self.open_or_new(key, address, u32::from(objects.type_id[at])))
+                Ok(self.open_or_new(key, address, TypeId(objects.type_id[at].into())))
             }
             RowKind::ObjectDelete => {
                 self.end((KERNEL, objects.object[at]), WarningKind::DeleteWithoutObject)
@@ -153,7 +151,7 @@ impl Objects {
     }
 
     fn open_handle(&mut self, address: u64, type_id: u16) -> u32 {
-        let object = self.open_or_new((KERNEL, address), address, u32::from(type_id));
+        let object = self.open_or_new((KERNEL, address), address, TypeId(type_id.into()));
         self.row(object).opened += 1;
         object
     }
@@ -179,7 +177,7 @@ impl Objects {
         Ok(object)
     }
 
-    fn open_or_new(&mut self, key: Key, pointer: u64, type_id: u32) -> u32 {
+    fn open_or_new(&mut self, key: Key, pointer: u64, type_id: TypeId) -> u32 {
         let rows = &mut self.rows;
         *self.open.entry(key).or_insert_with(|| {
             rows.push(ObjectRow {

@@ -38,7 +38,6 @@ pub(crate) enum MethodAction {
 /// A method with its name; texts are UTF-16 as they stand in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MethodEvent<'a> {
-    /// What happened.
     pub(crate) action: MethodAction,
     /// The runtime's number of its module, unique in the process.
     pub(crate) module_id: u64,
@@ -81,7 +80,7 @@ pub(crate) struct ModuleEvent<'a> {
     pub(crate) module_id: u64,
     /// Path of the assembly (IL), UTF-16 as it stands in the file.
     pub(crate) path: &'a [u8],
-    /// The native image with its code, where there is one and the runtime tells which PDB it has.
+    /// The native image with its code, where there is one and the runtime logs which PDB it has.
     pub(crate) native: Option<NativeImage<'a>>,
 }
 
@@ -112,7 +111,7 @@ impl<'a> ModuleEvent<'a> {
     }
 }
 
-/// What follows the path of the assembly; only version 2 of the events tells PDBs.
+/// What follows the path of the assembly; only version 2 of the events has PDBs.
 fn native_image<'a>(mut p: Payload<'a>) -> Option<NativeImage<'a>> {
     let path = text(&mut p);
     let _runtime = p.u16()?;
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_tells_the_pdb_of_its_native_image_if_it_has_one() {
+    fn a_module_has_the_pdb_of_its_native_image_if_it_has_one() {
         let pdb = Guid::new(1, 2, 3, [4; 8]);
         let payload = |native: &str, guid: Guid, pdb_path: &str| {
             let mut payload = Vec::new();

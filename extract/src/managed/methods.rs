@@ -16,7 +16,6 @@ use crate::raw::{EventFamily, NameInterner, Shared};
 /// A method whose code was in memory for some time; times are raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodRow {
-    /// Process id.
     pub pid: u32,
     /// First address of its code.
     pub address: u64,
@@ -26,9 +25,7 @@ pub struct MethodRow {
     pub module_id: u64,
     /// Namespace and type, in [`Methods::names`].
     pub type_name: u32,
-    /// Name.
     pub name: u32,
-    /// Signature.
     pub signature: u32,
     /// When its code came; `None` when it was there before.
     pub load: Option<i64>,
@@ -43,7 +40,6 @@ pub struct MethodRow {
 pub struct Methods {
     /// Every method, one row for each time its code was in memory.
     pub rows: Vec<MethodRow>,
-    /// Their texts.
     pub names: NameInterner,
     pub native_images: NativeImages,
     /// Paths of modules by process and module number, in `names`.
@@ -106,7 +102,7 @@ impl Methods {
         }
     }
 
-    /// The file name of a method's module, as in `System.Core.dll`; `None` when nothing told it.
+    /// The file name of a method's module, as in `System.Core.dll`; `None` when no event names it.
     pub fn module_name(&self, row: &MethodRow) -> Option<String> {
         let path = self.names.text(*self.modules.get(&(row.pid, row.module_id))?);
         let name = path.rsplit(['\\', '/']).next().unwrap_or_default();
@@ -122,7 +118,7 @@ impl Methods {
 
     fn add(&mut self, method: &MethodEvent<'_>, pid: u32, time: i64, load: Option<i64>) {
         let key = (pid, method.address);
-        // Whatever was there before has gone, though no event said so.
+        // What was there before has gone, though no event said so.
         self.end(key, time);
         self.live.insert(key, self.rows.len() as u32);
         self.rows.push(MethodRow {
@@ -161,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rundown_tells_nothing_new_of_a_method_that_is_known() {
+    fn a_rundown_adds_nothing_to_a_method_that_is_known() {
         let mut methods = Methods::default();
         methods.event(&method(MethodAction::Load, 0x100, b"a\0"), 7, 10);
         methods.event(&method(MethodAction::Rundown, 0x100, b"a\0"), 7, 90);

@@ -1,4 +1,4 @@
-//! PDB identities that the .NET runtime tells of its native images (NGEN).
+//! PDB identities that the .NET runtime logs of its native images (NGEN).
 //!
 //! Only merged traces have identity records for every image; of native images the runtime's own
 //! module events say the same.

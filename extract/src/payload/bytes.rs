@@ -50,27 +50,22 @@ impl<'a> Payload<'a> {
         self.bytes(count).map(|_| ())
     }
 
-    /// One byte.
     pub fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// A 16-bit integer.
     pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// A 32-bit integer.
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// A 64-bit integer.
     pub fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A signed 64-bit integer.
     pub fn i64(&mut self) -> Option<i64> {
         self.array().map(i64::from_le_bytes)
     }
@@ -80,7 +75,6 @@ impl<'a> Payload<'a> {
         if self.pointer_size == 8 { self.u64() } else { self.u32().map(u64::from) }
     }
 
-    /// A GUID.
     pub fn guid(&mut self) -> Option<Guid> {
         self.array().map(Guid)
     }

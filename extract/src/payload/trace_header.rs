@@ -13,7 +13,6 @@ pub struct TraceHeader {
     pub version: [u8; 4],
     /// Windows build.
     pub os_build: u32,
-    /// Number of processors.
     pub cpu_count: u32,
     /// Session end, FILETIME; 0 when the session was not closed.
     pub end_time: i64,
@@ -21,13 +20,11 @@ pub struct TraceHeader {
     pub timer_resolution: u32,
     /// Largest size of the file, MB; 0 for any.
     pub maximum_file_size: u32,
-    /// Log file mode.
     pub log_file_mode: u32,
     /// Buffers the session wrote, the header buffer included.
     pub buffers_written: u32,
     /// Pointer size of the recording system, bytes.
     pub pointer_size: u32,
-    /// Events lost.
     pub events_lost: u32,
     /// CPU frequency, MHz.
     pub cpu_mhz: u32,
@@ -41,7 +38,6 @@ pub struct TraceHeader {
     pub start_time: i64,
     /// Clock type: 1 performance counter, 2 system time, 3 CPU cycles.
     pub clock_type: u32,
-    /// Buffers lost.
     pub buffers_lost: u32,
     /// Raw time stamp of the header event, which stands for the session start.
     pub base: i64,

@@ -1,4 +1,4 @@
-//! Every stack of a trace, whatever event it belongs to.
+//! Every stack of a trace, of any event.
 
 use hashbrown::HashMap;
 
@@ -11,9 +11,7 @@ use crate::etl::Event;
 pub struct JoinedStack {
     /// Raw time of the event it belongs to.
     pub event_time: i64,
-    /// Process id.
     pub pid: u32,
-    /// Thread id.
     pub tid: u32,
     /// Processor that logged the first part.
     pub processor: u16,
@@ -44,7 +42,6 @@ impl AllStacks {
         &self.stacks
     }
 
-    /// The parts of the stacks.
     pub fn fragments(&self) -> &Fragments {
         &self.fragments
     }

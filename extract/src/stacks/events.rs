@@ -50,7 +50,6 @@ impl EventStacks {
         self.more.get(&(row as u32)).map_or(&[], Vec::as_slice)
     }
 
-    /// The fragments the parts name.
     pub fn fragments(&self) -> &Fragments {
         &self.fragments
     }

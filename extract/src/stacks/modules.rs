@@ -5,7 +5,6 @@ use std::collections::HashMap;
 /// A module mapped somewhere for some time, times raw.
 #[derive(Debug, Clone, Copy)]
 pub struct Mapping {
-    /// First address.
     pub base: u64,
     /// Size, bytes.
     pub size: u64,

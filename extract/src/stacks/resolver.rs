@@ -2,6 +2,7 @@
 
 use std::hash::BuildHasher;
 
+use handlescope_model::FrameIdx;
 use handlescope_model::tables::Stacks;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
@@ -162,7 +163,7 @@ impl<'a> StackResolver<'a> {
     }
 }
 
-/// The distinct stacks and their frames, whatever resolver found them.
+/// The distinct stacks and their frames, of all resolvers.
 #[derive(Default)]
 pub struct StackTable {
     frames: FrameInterner,
@@ -170,15 +171,14 @@ pub struct StackTable {
 }
 
 impl StackTable {
-    /// The frames of the stacks.
     pub fn frames(&self) -> &FrameInterner {
         &self.frames
     }
 
-    /// The stacks table.
     pub fn into_table(self) -> Stacks {
         let lists = &self.lists;
-        Stacks { frames: lists.stacks.iter().map(|list| lists.get(*list).to_vec()).collect() }
+        let stack = |list: &u32| lists.get(*list).iter().copied().map(FrameIdx).collect();
+        Stacks { frames: lists.stacks.iter().map(stack).collect() }
     }
 }
 
@@ -273,7 +273,7 @@ mod tests {
         let first = resolver.stack([kernel, in_7], &[], 7, 50);
         assert_eq!(resolver.stack([kernel, in_8], &[], 8, 50), first);
         assert_eq!(resolver.stack([kernel, in_7], &[], 7, 60), first);
-        assert_eq!(table.into_table().frames, [[0, 1]]);
+        assert_eq!(table.into_table().frames, [[FrameIdx(0), FrameIdx(1)]]);
     }
 
     #[test]

@@ -16,7 +16,6 @@ pub(crate) struct StackWalk<'a> {
     pub(crate) event_time: i64,
     /// Process id. It comes before the thread id here, unlike in event headers.
     pub(crate) pid: u32,
-    /// Thread id.
     pub(crate) tid: u32,
     /// Addresses, innermost first, as wide as the pointers of the system.
     pub(crate) frames: &'a [u8],
@@ -35,9 +34,7 @@ impl<'a> StackWalk<'a> {
 pub(crate) struct StackKeyRef {
     /// Raw time of the event the stack belongs to.
     pub(crate) event_time: i64,
-    /// Process id.
     pub(crate) pid: u32,
-    /// Thread id.
     pub(crate) tid: u32,
     pub(crate) key: u64,
     pub(crate) is_kernel: bool,
@@ -55,7 +52,6 @@ impl StackKeyRef {
 /// The frames of a key. They are written after the references to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StackKeyFrames<'a> {
-    /// The key.
     pub(crate) key: u64,
     /// Addresses, innermost first, as wide as the pointers of the system.
     pub(crate) frames: &'a [u8],

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use handlescope_model::guard::lock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::frame::FrameChain;
 use super::identity::ModuleIdentity;
-use super::module::FrameChain;
 
 /// Modules in the order they were first asked for.
 #[derive(Default)]

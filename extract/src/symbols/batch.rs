@@ -8,8 +8,8 @@ use std::thread;
 use handlescope_model::Cancel;
 use handlescope_model::guard::lock;
 
+use super::frame::FrameChain;
 use super::identity::ModuleIdentity;
-use super::module::FrameChain;
 use super::observer::{SymbolObserver, Watch};
 use super::search::Effort;
 use super::symbolizer::Symbolizer;

@@ -12,7 +12,7 @@ use super::*;
 
 const TAG: (&str, &str) = ("ETag", "\"v1\"");
 
-/// Sends the first half of the file whatever is asked, and the rest to whom asks for it.
+/// Sends the first half of the file to any request, and the rest on request.
 fn breaking_off(file: Vec<u8>, headers: &'static [(&'static str, &'static str)]) -> Server {
     Server::of_pdbs(move |asked| match asked.range_start() {
         Some(start) => Reply::part(&file, start, headers),

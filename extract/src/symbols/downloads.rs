@@ -1,7 +1,7 @@
 //! PDBs from symbol servers: many at once, each once a session.
 //!
 //! A server that can not be reached, is silent for the whole time-out or sends too slowly, is given
-//! up: it is not asked again, and whoever still waits for its answer stops. A session looks for
+//! up: it is not asked again, and threads that still wait for its answer stop. A session looks for
 //! hundreds of modules and must not wait for each of them; so each dead server costs its time-out
 //! once, however many modules there are and wherever it is in the path.
 
@@ -39,7 +39,7 @@ pub(super) struct Downloads {
     options: SymbolizerOptions,
     missing: MissingFiles,
     session: Mutex<Session>,
-    /// Made for the first download. Whoever downloads holds the lock.
+    /// Made for the first download. The downloading thread holds the lock.
     client: Mutex<Option<Client>>,
 }
 
@@ -332,7 +332,7 @@ fn address(server: &str, key: &StoreKey, name: &str) -> Result<String, Failure> 
         reqwest::Url::parse(server).map_err(|error| Failure::Failed(error.to_string()))?;
     match url.path_segments_mut() {
         Ok(mut segments) => segments.pop_if_empty().extend([&key.name, &key.index, name]),
-        Err(()) => return Err(Failure::Failed("this is no address of a server".to_owned())),
+        Err(()) => return Err(Failure::Failed("this is not the address of a server".to_owned())),
     };
     Ok(url.into())
 }

@@ -2,7 +2,7 @@
 //!
 //! Stores hold `NAME/INDEX/NAME`, compressed or not, or a pointer to it. Folders filled by hand
 //! also hold the bare `NAME`, and folders filled on Windows spell names and indexes in any case,
-//! which matters on file systems that tell cases apart.
+//! which matters on file systems that are case-sensitive.
 
 use std::fs;
 use std::path::{Path, PathBuf};

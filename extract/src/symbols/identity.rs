@@ -49,7 +49,7 @@ impl fmt::Display for PdbIdentity {
     }
 }
 
-/// What tells an image file from others of the same name.
+/// What distinguishes an image file from others of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ImageIdentity {
     /// File name without any path.
@@ -113,7 +113,7 @@ impl StoreKey {
     }
 }
 
-/// Whether Windows takes the name for a device, whatever the extension and the folder.
+/// Whether Windows takes the name for a device, with any extension and folder.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let is_numbered = |kind: &str| {

@@ -1,11 +1,12 @@
-//! What the symbolizer promises, on images and PDBs that a linker wrote: those of the sample, and,
-//! where clang and lld are installed, new ones.
+//! What the symbolizer promises, on images and PDBs that a linker wrote: those of the sample, and
+//! new ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use goblin::pe::header::Header;
+use handlescope_needs::needs_linker;
 use symbolic::debuginfo::pe::PeObject;
 use tempfile::TempDir;
 
@@ -88,22 +89,12 @@ fn sample() -> Vec<Linked> {
         .collect()
 }
 
-/// Compiles and links a module; `None` where that is not possible.
-fn link(
-    folder: &Path,
-    target: &str,
-    source: &str,
-    compile: &[&str],
-    link: &[&str],
-) -> Option<Linked> {
+/// Compiles and links a module.
+fn link(folder: &Path, target: &str, source: &str, compile: &[&str], link: &[&str]) -> Linked {
     fs::write(folder.join("m.cpp"), source).expect("a source file");
     let runs = |program: &str, fixed: &[&str], more: &[&str]| {
         let status = Command::new(program).args(fixed).args(more).current_dir(folder).status();
-        match status {
-            Ok(status) => assert!(status.success(), "{program}"),
-            Err(_) => eprintln!("skipped: {program} is not installed"),
-        }
-        status.is_ok()
+        assert!(status.expect(program).success(), "{program}");
     };
     let target = format!("--target={target}-pc-windows-msvc");
     let fixed = [
@@ -118,26 +109,23 @@ fn link(
         "m.obj",
         &target,
     ];
-    let is_linked = runs("clang++", &fixed, compile)
-        && runs(
-            "lld-link",
-            &[
-                "/nologo",
-                "/nodefaultlib",
-                "/dll",
-                "/noentry",
-                "/debug",
-                "/opt:noref,noicf",
-                "/out:m.dll",
-                "/pdb:m.pdb",
-                "m.obj",
-            ],
-            link,
-        );
-    is_linked.then(|| Linked::new(folder.join("m.dll"), folder.join("m.pdb")))
+    runs("clang++", &fixed, compile);
+    let fixed = [
+        "/nologo",
+        "/nodefaultlib",
+        "/dll",
+        "/noentry",
+        "/debug",
+        "/opt:noref,noicf",
+        "/out:m.dll",
+        "/pdb:m.pdb",
+        "m.obj",
+    ];
+    runs("lld-link", &fixed, link);
+    Linked::new(folder.join("m.dll"), folder.join("m.pdb"))
 }
 
-/// What the exports tell is what the PDB tells; returns how many addresses they name.
+/// What the exports say is what the PDB says; returns how many addresses they name.
 fn assert_exports_agree_with_the_pdb(linked: &Linked) -> usize {
     let (by_pdb, _) = linked.names_from(&linked.pdb);
     let (by_image, report) = linked.names_from(&linked.image);
@@ -267,10 +255,11 @@ extern "C" __declspec(dllexport) u32 physical(Outer *o, volatile u32 *p) {
 }
 "#;
 
+#[needs_linker]
 #[test]
 fn inlined_functions_are_frames_of_their_own_with_file_and_line() {
     let folder = TempDir::new().expect("a folder");
-    let Some(linked) = link(folder.path(), "x86_64", NESTED, &[], &[]) else { return };
+    let linked = link(folder.path(), "x86_64", NESTED, &[], &[]);
     let (names, _) = linked.names_from(&linked.pdb);
     let deepest = names.iter().find(|chain| chain.len() == 3).expect("three functions");
     let functions: Vec<_> =
@@ -301,6 +290,7 @@ namespace N { struct C { static __declspec(dllexport) __attribute__((noinline)) 
 u32 N::C::method(volatile u32 *p) { volatile u32 a[64]; a[*p & 63] = framed(p); return a[2] + framed(p); }
 "#;
 
+#[needs_linker]
 #[test]
 fn exports_of_every_architecture_name_what_the_pdb_names() {
     for target in ["x86_64", "aarch64", "i686"] {
@@ -308,9 +298,7 @@ fn exports_of_every_architecture_name_what_the_pdb_names() {
         let forward = ["/export:forwarded=ntdll.NtClose"];
         let options = ["-mno-stack-arg-probe", "-funwind-tables"];
         let options = if target == "aarch64" { &options[1..] } else { &options[..] };
-        let Some(linked) = link(folder.path(), target, EXPORTING, options, &forward) else {
-            return;
-        };
+        let linked = link(folder.path(), target, EXPORTING, options, &forward);
         if target == "i686" {
             // Here an export reaches over functions that are not exported.
             let (names, _) = linked.names_from(&linked.image);

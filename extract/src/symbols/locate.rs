@@ -78,7 +78,7 @@ impl Locator {
             .map_err(|reason| SymbolFileError::Pointer { path: path.clone(), reason })
     }
 
-    /// Whether there is anybody to ask for what is in no local place.
+    /// Whether there is a server for what is in no local place.
     pub(super) fn has_servers(&self) -> bool {
         !self.downloads.is_offline()
     }

@@ -40,7 +40,7 @@ impl MissingFiles {
         known.get(&line(server, key)).is_some_and(|since| self.is_fresh(*since))
     }
 
-    /// That it can not be kept for the next session is no reason to bother anybody.
+    /// That it can not be kept for the next session is not worth a message.
     pub(super) fn insert(&self, server: &str, key: &StoreKey) {
         if self.max_age.is_zero() {
             return;

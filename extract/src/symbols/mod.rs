@@ -51,6 +51,7 @@ mod downloads;
 #[cfg(test)]
 mod fixture;
 mod folders;
+mod frame;
 mod gate;
 mod identity;
 mod install;
@@ -86,8 +87,8 @@ mod transfer;
 mod types;
 mod unpack;
 
+pub use self::frame::{FrameChain, ResolvedFrame};
 pub use self::identity::{ModuleIdentity, PdbIdentity};
-pub use self::module::{FrameChain, ResolvedFrame};
 pub use self::observer::{DownloadEnd, NoSymbolObserver, SymbolObserver};
 pub use self::options::SymbolizerOptions;
 pub use self::pace::MinSpeed;

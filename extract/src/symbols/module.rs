@@ -7,29 +7,9 @@ use rustc_hash::FxHashMap;
 use symbolic::common::ByteView;
 use symbolic::symcache::{SourceLocation, SymCache};
 
+use super::frame::{FrameChain, ResolvedFrame};
 use super::names;
 use super::pe::ExportTable;
-
-/// The functions at an address, innermost first: those which the compiler inlined there, and as the
-/// last one that whose machine code it is. Empty where nothing is known.
-pub type FrameChain = Arc<[ResolvedFrame]>;
-
-/// One of the functions at an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResolvedFrame {
-    /// Demangled name without parameters, shared by all frames of the function.
-    pub function: Arc<str>,
-    /// Distance of the address from the start of the function whose machine code it is, in bytes;
-    /// the same for all functions of a chain, as an inlined one has no start.
-    pub offset: u64,
-    /// Full path of the source file, if the PDB tells it.
-    pub file: Option<Arc<str>>,
-    /// Line in that file, counted from 1: that of the instruction in front of the address, which is
-    /// the call in all frames but the innermost one.
-    pub line: Option<u32>,
-    /// Whether the function is inlined into the next one of the chain.
-    pub inlined: bool,
-}
 
 /// What a module's names are looked up in.
 pub(super) enum ModuleSymbols {
@@ -95,7 +75,7 @@ impl SymcacheNames {
 /// Finds what stands at an address in a function that starts at `start`.
 ///
 /// Nearly all addresses of stacks are those behind a call, where the next statement begins. The call
-/// itself tells the line and what is inlined, so it is looked up unless the function begins here.
+/// itself has the line and what is inlined, so it is looked up unless the function begins here.
 fn find<'c>(
     symcache: &'c SymCache<'c>,
     rva: u64,

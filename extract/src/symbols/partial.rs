@@ -1,7 +1,7 @@
 //! A file on its way from a server, which may break off and go on in another session.
 //!
 //! The bytes lie beside their target as `NAME.partial`, a name that no search for PDBs knows, and
-//! where they come from in `NAME.partial.source`. Whoever writes holds a lock on the file; a second
+//! where they come from in `NAME.partial.source`. The writer holds a lock on the file; a second
 //! session gets a temporary file of its own instead of waiting.
 
 use std::ffi::OsString;
@@ -106,7 +106,7 @@ impl Partial {
         self.finish().discard();
     }
 
-    /// Releases the lock: on Windows nobody else could read the file.
+    /// Releases the lock: on Windows no other process could read the file.
     pub(super) fn finish(self) -> Received {
         Received { source: self.source, place: self.place }
     }

@@ -198,7 +198,7 @@ fn entry_based_on(entry: &str, base: &Path) -> String {
     pieces.iter().enumerate().map(folder).collect::<Vec<_>>().join("*")
 }
 
-/// What is no relative folder, or cannot be written as a longer one, stays as it is.
+/// What is not a relative folder, or cannot be written as a longer one, stays as it is.
 fn folder_based_on(piece: &str, base: &Path) -> String {
     let is_windows = piece.starts_with('\\') || piece.get(1..2) == Some(":");
     let is_relative = Path::new(piece).is_relative() && !is_windows;

@@ -24,7 +24,6 @@ pub(super) struct PdbFile {
 type ParseError = Box<dyn std::error::Error + Send + Sync>;
 
 impl PdbFile {
-    /// Maps the file.
     pub(super) fn open(path: &Path) -> Result<Self, SymbolFileError> {
         let bytes = ByteView::open(path).map_err(|source| SymbolFileError::Io {
             action: "read",

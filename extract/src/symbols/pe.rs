@@ -24,8 +24,8 @@ use goblin::pe::utils::find_offset;
 use handlescope_model::guard::quietly;
 use symbolic::common::ByteView;
 
+use super::frame::ResolvedFrame;
 use super::identity::ImageIdentity;
-use super::module::ResolvedFrame;
 use super::names;
 use super::report::SymbolFileError;
 
@@ -142,7 +142,7 @@ impl ExportTable {
 
     /// The last export within `range` that is not behind `rva`.
     ///
-    /// The part of a function that lies before its main part has no distance from it to tell, and
+    /// The part of a function that lies before its main part has no distance from it to show, and
     /// so no name.
     fn nearest(&self, rva: u32, range: Range) -> Option<&Export> {
         let behind =

@@ -146,7 +146,7 @@ fn each_of_several_dead_servers_is_waited_for_once_and_hides_no_other() {
 }
 
 #[test]
-fn nobody_waits_anew_for_a_server_that_others_give_up() {
+fn a_server_that_others_give_up_is_not_waited_for_again() {
     if behind_proxy() {
         return;
     }

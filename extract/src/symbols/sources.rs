@@ -44,7 +44,7 @@ pub enum ServerChoice {
 pub enum SymbolSourcesError {
     /// A word that stands for no server.
     #[error(
-        "'{}' is no symbol server: use ms, google, ntsymbolpath, an address (https://...) \
+        "'{}' is not a symbol server: use ms, google, ntsymbolpath, an address (https://...) \
          or a symbol path (srv*folder*https://...)",
         .0.escape_debug()
     )]

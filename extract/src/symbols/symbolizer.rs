@@ -5,8 +5,8 @@ use std::fmt;
 use handlescope_model::Cancel;
 
 use super::asked::AskedModules;
+use super::frame::FrameChain;
 use super::identity::ModuleIdentity;
-use super::module::FrameChain;
 use super::observer::{NoSymbolObserver, SymbolObserver, Watch};
 use super::options::SymbolizerOptions;
 use super::path::SymbolPath;

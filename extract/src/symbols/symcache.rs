@@ -43,7 +43,7 @@ pub(super) struct StoredSymcache {
     pub(super) source: FileStamp,
 }
 
-/// What tells whether a PDB is still the file that was converted.
+/// What shows whether a PDB is still the file that was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileStamp {
     pub(super) size: u64,

@@ -23,7 +23,7 @@ const MAX_REQUESTS: usize = 8;
 /// A machine that is there takes a connection at once.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 const MAX_REDIRECTS: usize = 10;
-/// How often whoever waits for an answer looks whether others gave the server up.
+/// How often a waiting thread looks whether others gave the server up.
 const TICK: Duration = Duration::from_millis(100);
 
 const NO_ANSWER: &str = "no answer in time";
@@ -91,7 +91,7 @@ impl Transfer {
         Ok(Self { client, patience, min_speed, max_bytes })
     }
 
-    /// Gets a file; `progress` is told the bytes so far and in all.
+    /// Gets a file; `progress` gets the bytes so far and in all.
     pub(super) async fn file(
         &self,
         request: &Request<'_>,
@@ -345,6 +345,6 @@ fn unwritten(request: &Request<'_>) -> impl Fn(io::Error) -> Failure {
 }
 
 fn not_what_was_asked_for(request: &Request<'_>) -> SymbolFileError {
-    let source: Box<dyn Error + Send + Sync> = "it is no symbol file".into();
+    let source: Box<dyn Error + Send + Sync> = "it is not a symbol file".into();
     SymbolFileError::Malformed { path: PathBuf::from(request.url), source }
 }

@@ -6,8 +6,11 @@
 
 use std::ops::Range;
 
-use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
+use polars::prelude::PolarsError;
+use polars_parquet_format::thrift::{self, protocol::TCompactInputProtocol};
 use polars_parquet_format::{FileMetaData, PageHeader, PageType, SchemaElement, Type};
+
+use crate::guard::Panicked;
 
 /// What stands behind the footer: its length and the format's name.
 const TRAILER: usize = 8;
@@ -30,18 +33,49 @@ const COLUMNS: usize = 1000;
 /// Columns within each other: lists have three.
 const DEPTH: usize = 8;
 
-/// What is wrong with the footer of a table, if there is something.
-pub(super) fn footer_problem(bytes: &[u8]) -> Option<String> {
-    let Some(footer) = footer(bytes) else { return Some("it is no Parquet".to_owned()) };
+/// Why a table is not decoded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TableProblem {
+    #[error("it is not a Parquet file")]
+    NotParquet,
+    #[error("its footer has {0} bytes")]
+    FooterSize(usize),
+    #[error("its footer cannot be read: {0}")]
+    Footer(thrift::Error),
+    #[error("it has {0} columns")]
+    Columns(usize),
+    #[error("column {0} has a type no table has")]
+    ColumnType(String),
+    #[error("columns within columns, too many")]
+    Depth,
+    #[error("a column lies outside of the table")]
+    Outside,
+    #[error("the header of a page makes no sense")]
+    PageHeader,
+    #[error("a column of more than {0} bytes")]
+    ColumnSize(u64),
+    #[error("a column has {found} values instead of {expected}")]
+    Values { found: i64, expected: i64 },
+    #[error("{values} values in a column, more than {limit}")]
+    TooManyValues { values: u64, limit: u64 },
+    /// What the decoder says.
+    #[error(transparent)]
+    Decoder(#[from] PolarsError),
+    /// The decoder panics on some damaged tables.
+    #[error("the Parquet decoder gave up")]
+    Panicked(#[from] Panicked),
+}
+
+/// Checks the footer of a table.
+pub(super) fn check_footer(bytes: &[u8]) -> Result<(), TableProblem> {
+    let footer = footer(bytes).ok_or(TableProblem::NotParquet)?;
     if footer.len() > SMALL_FOOTER.max(bytes.len() / FILE_PER_FOOTER) {
-        return Some(format!("its footer has {} bytes", footer.len()));
+        return Err(TableProblem::FooterSize(footer.len()));
     }
     let memory = MEMORY_PER_BYTE * footer.len() + PAGE_HEADER;
     let mut protocol = TCompactInputProtocol::new(footer, memory);
-    match FileMetaData::read_from_in_protocol(&mut protocol) {
-        Err(error) => Some(format!("its footer cannot be read: {error}")),
-        Ok(metadata) => schema_problem(&metadata.schema),
-    }
+    let metadata = FileMetaData::read_from_in_protocol(&mut protocol);
+    check_schema(&metadata.map_err(TableProblem::Footer)?.schema)
 }
 
 fn footer(bytes: &[u8]) -> Option<&[u8]> {
@@ -51,15 +85,15 @@ fn footer(bytes: &[u8]) -> Option<&[u8]> {
     rest.get(rest.len().checked_sub(length)?..)
 }
 
-fn schema_problem(schema: &[SchemaElement]) -> Option<String> {
+fn check_schema(schema: &[SchemaElement]) -> Result<(), TableProblem> {
     if schema.len() > COLUMNS {
-        return Some(format!("it has {} columns", schema.len()));
+        return Err(TableProblem::Columns(schema.len()));
     }
     // How many columns are still to come at each level.
     let mut open: Vec<i32> = Vec::new();
     for element in schema {
         if matches!(element.type_, Some(Type::FIXED_LEN_BYTE_ARRAY | Type::INT96)) {
-            return Some(format!("column {} has a type no table has", element.name));
+            return Err(TableProblem::ColumnType(element.name.clone()));
         }
         while open.last().is_some_and(|left| *left <= 0) {
             open.pop();
@@ -69,10 +103,10 @@ fn schema_problem(schema: &[SchemaElement]) -> Option<String> {
         }
         open.push(element.num_children.unwrap_or_default());
         if open.len() > DEPTH {
-            return Some("columns within columns, too many".to_owned());
+            return Err(TableProblem::Depth);
         }
     }
-    None
+    Ok(())
 }
 
 /// A part of a column as its footer describes it.
@@ -84,34 +118,29 @@ pub(super) struct Chunk {
     pub(super) values: i64,
 }
 
-/// What is wrong with the pages of a column, if there is something. Unpacked, they may have `most` bytes.
-pub(super) fn pages_problem(
+/// Checks the pages of a column. Unpacked, they may have `most` bytes.
+pub(super) fn check_pages(
     bytes: &[u8],
     chunks: impl IntoIterator<Item = Chunk>,
     most: u64,
-) -> Option<String> {
+) -> Result<(), TableProblem> {
     let mut left = most;
     for Chunk { range, values } in chunks {
         let place = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
-        let Some(mut pages) = place.and_then(|(start, end)| bytes.get(start..end)) else {
-            return Some("a column lies outside of the table".to_owned());
-        };
+        let pages = place.and_then(|(start, end)| bytes.get(start..end));
+        let mut pages = pages.ok_or(TableProblem::Outside)?;
         let mut seen = 0;
         while seen < values {
-            let Some(page) = Page::next(&mut pages) else {
-                return Some("the header of a page makes no sense".to_owned());
-            };
+            let page = Page::next(&mut pages).ok_or(TableProblem::PageHeader)?;
             seen += i64::from(page.values);
-            let Some(rest) = left.checked_sub(page.unpacked.into()) else {
-                return Some(format!("a column of more than {most} bytes"));
-            };
-            left = rest;
+            let rest = left.checked_sub(page.unpacked.into());
+            left = rest.ok_or(TableProblem::ColumnSize(most))?;
         }
         if seen != values {
-            return Some(format!("a column has {seen} values instead of {values}"));
+            return Err(TableProblem::Values { found: seen, expected: values });
         }
     }
-    None
+    Ok(())
 }
 
 /// What matters of the header of a page.
@@ -199,7 +228,12 @@ mod tests {
     fn problem(pages: &[Vec<u8>], values: i64) -> Option<String> {
         let bytes = pages.concat();
         let range = 0..bytes.len() as u64;
-        pages_problem(&bytes, [Chunk { range, values }], 1000)
+        let checked = check_pages(&bytes, [Chunk { range, values }], 1000);
+        checked.err().map(|problem| problem.to_string())
+    }
+
+    fn footer_problem(bytes: &[u8]) -> Option<String> {
+        check_footer(bytes).err().map(|problem| problem.to_string())
     }
 
     #[test]
@@ -208,7 +242,7 @@ mod tests {
         let problem = footer_problem(&with_footer(&footer)).unwrap();
         assert!(problem.contains("its footer cannot be read"), "{problem}");
         for bytes in [&b""[..], b"PAR1", &[0xFF; 30]] {
-            assert_eq!(footer_problem(bytes).as_deref(), Some("it is no Parquet"));
+            assert_eq!(footer_problem(bytes).as_deref(), Some("it is not a Parquet file"));
         }
     }
 
@@ -241,7 +275,7 @@ mod tests {
             assert!(problem.contains(said), "{problem}");
         }
         let outside = Chunk { range: 0..9, values: 1 };
-        assert!(pages_problem(&[1; 8], [outside], 1000).is_some());
+        assert!(check_pages(&[1; 8], [outside], 1000).is_err());
     }
 
     #[test]

@@ -224,11 +224,8 @@ impl Container {
         let file = File::open(path).map_err(open)?;
         let packed = file.metadata().map_err(open)?.len();
         let mut source = BufReader::new(file);
-        match header::refusal(&mut source, limits.decoder_bytes) {
-            Ok(None) => {}
-            Ok(Some(reason)) => return Err(unreadable(reason)),
-            Err(error) => return Err(unreadable(error.to_string())),
-        }
+        header::check(&mut source, limits.decoder_bytes)
+            .map_err(|problem| unreadable(problem.to_string()))?;
         let archive = Archive::read(&mut source, &Password::empty())
             .map_err(|error| unreadable(unpack_reason(&error)))?;
         if let Some((member, reason)) =

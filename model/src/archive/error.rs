@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use polars::prelude::PolarsError;
 
-use super::ContainerError;
+use super::container::ContainerError;
 
 /// An archive that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +68,7 @@ pub enum ArchiveError {
 }
 
 impl ArchiveError {
-    /// Whether a higher limit is what lets somebody who trusts the file read it.
+    /// Whether the file can be read with a higher limit.
     pub fn is_about_size(&self) -> bool {
         matches!(self, Self::Container(error) if error.is_about_size())
     }

@@ -29,50 +29,58 @@ mod id {
     pub(super) const PACKED_TABLE: u8 = 0x17;
 }
 
-/// Why the table of contents is not read, if it costs too much or cannot be judged.
+/// Why a table of contents is not read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HeaderProblem {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("it is not a 7z archive")]
+    NoArchive,
+    #[error("it is empty, or was not written to its end")]
+    Unfinished,
+    #[error("its table of contents has {0} bytes, more than {TABLE_BYTES}")]
+    TooLarge(u64),
+    #[error("its table of contents is packed in a way this program cannot read")]
+    Unknown,
+    #[error("unpacking it needs {0} bytes of memory")]
+    Memory(u64),
+}
+
+/// Refuses a table of contents that costs too much or cannot be judged.
 ///
 /// What is damaged otherwise is left to the reader of the table.
-pub(super) fn refusal(
+pub(super) fn check(
     source: &mut (impl Read + Seek),
     decoder_bytes: u64,
-) -> io::Result<Option<String>> {
+) -> Result<(), HeaderProblem> {
     source.seek(SeekFrom::Start(0))?;
     let mut start = Vec::new();
     source.by_ref().take(START_HEADER as u64).read_to_end(&mut start)?;
     if !start.starts_with(SIGNATURE) {
-        return Ok(Some("it is no 7z archive".to_owned()));
+        return Err(HeaderProblem::NoArchive);
     }
     let (Some(offset), Some(size)) = (u64_at(&start, 12), u64_at(&start, 20)) else {
-        return Ok(None);
+        return Ok(());
     };
     if (offset, size) == (0, 0) {
         // Some readers look for a table of contents at the end then.
-        return Ok(Some("it is empty, or was not written to its end".to_owned()));
+        return Err(HeaderProblem::Unfinished);
     }
     if size > TABLE_BYTES {
-        return Ok(Some(too_large(size)));
+        return Err(HeaderProblem::TooLarge(size));
     }
-    let Some(position) = offset.checked_add(START_HEADER as u64) else { return Ok(None) };
+    let Some(position) = offset.checked_add(START_HEADER as u64) else { return Ok(()) };
     source.seek(SeekFrom::Start(position))?;
     let mut table = Vec::new();
     source.by_ref().take(size).read_to_end(&mut table)?;
     if table.first() != Some(&id::PACKED_TABLE) {
-        return Ok(None);
+        return Ok(());
     }
-    Ok(match packed_table(&table) {
-        None => {
-            Some("its table of contents is packed in a way this program cannot read".to_owned())
-        }
-        Some(packed) if packed.size > TABLE_BYTES => Some(too_large(packed.size)),
-        Some(packed) if packed.memory > decoder_bytes => {
-            Some(format!("unpacking it needs {} bytes of memory", packed.memory))
-        }
-        Some(_) => None,
-    })
-}
-
-fn too_large(size: u64) -> String {
-    format!("its table of contents has {size} bytes, more than {TABLE_BYTES}")
+    match packed_table(&table).ok_or(HeaderProblem::Unknown)? {
+        packed if packed.size > TABLE_BYTES => Err(HeaderProblem::TooLarge(packed.size)),
+        packed if packed.memory > decoder_bytes => Err(HeaderProblem::Memory(packed.memory)),
+        _ => Ok(()),
+    }
 }
 
 fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
@@ -206,7 +214,7 @@ mod tests {
     }
 
     fn refused(table: &[u8]) -> Option<String> {
-        refusal(&mut file(table), 1 << 30).unwrap()
+        check(&mut file(table), 1 << 30).err().map(|problem| problem.to_string())
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::io::Cursor;
 
-use polars::prelude::{ParquetReader, PolarsResult, SerReader};
+use polars::prelude::{ParquetReader, SerReader};
 use polars_io::parquet::read::FileMetadata;
 
-use super::ContainerLimits;
-use super::claims::{Chunk, footer_problem, pages_problem};
+use super::claims::{Chunk, TableProblem, check_footer, check_pages};
+use super::container::ContainerLimits;
 
 /// What an archive may not exceed, so that a hostile one costs neither all memory nor all time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Default for ArchiveLimits {
 }
 
 impl ArchiveLimits {
-    /// For an archive from somebody who is trusted with members of a size.
+    /// For an archive from a source that is trusted with members of a size.
     #[must_use]
     pub fn trusted_with(self, member_bytes: u64) -> Self {
         let container = self.container.trusted_with(member_bytes);
@@ -44,35 +44,36 @@ impl ArchiveLimits {
 const SMALL_VALUES: u64 = 1 << 20;
 
 impl ArchiveLimits {
-    /// What is wrong with what a table claims, if there is something.
-    pub(super) fn check_table(&self, bytes: &[u8]) -> PolarsResult<Option<String>> {
-        if let Some(problem) = footer_problem(bytes) {
-            return Ok(Some(problem));
-        }
+    /// Checks what a table claims.
+    pub(super) fn check_table(&self, bytes: &[u8]) -> Result<(), TableProblem> {
+        check_footer(bytes)?;
         let mut reader = ParquetReader::new(Cursor::new(bytes));
-        let mut most = reader.num_rows()? as u64;
+        let mut values = reader.num_rows()? as u64;
         for group in &reader.get_metadata()?.row_groups {
-            most = most.max(group.num_rows() as u64);
+            values = values.max(group.num_rows() as u64);
             for column in group.parquet_columns() {
-                most = most.max(u64::try_from(column.num_values()).unwrap_or(u64::MAX));
+                values = values.max(u64::try_from(column.num_values()).unwrap_or(u64::MAX));
             }
         }
         let by_size = (bytes.len() as u64).saturating_mul(self.values_per_byte);
         let limit = self.values.min(by_size.max(SMALL_VALUES));
-        Ok((most > limit).then(|| format!("{most} values in a column, more than {limit}")))
+        if values > limit {
+            return Err(TableProblem::TooManyValues { values, limit });
+        }
+        Ok(())
     }
 
-    /// What is wrong with what the pages of a column claim, if there is something.
+    /// Checks what the pages of a column claim.
     pub(super) fn check_column(
         &self,
         bytes: &[u8],
         metadata: &FileMetadata,
         column: &str,
-    ) -> Option<String> {
+    ) -> Result<(), TableProblem> {
         let groups = metadata.row_groups.iter();
         let chunks = groups.flat_map(|group| group.columns_under_root_iter(column)).flatten();
         let chunks =
             chunks.map(|chunk| Chunk { range: chunk.byte_range(), values: chunk.num_values() });
-        pages_problem(bytes, chunks, self.container.most_content(bytes.len() as u64))
+        check_pages(bytes, chunks, self.container.most_content(bytes.len() as u64))
     }
 }

@@ -30,8 +30,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::SCHEMA_VERSION;
-    use crate::tables::{Name, Names, Table, TraceInfo, TraceInfos};
+    use crate::table::Table;
+    use crate::tables::{Name, Names, SCHEMA_VERSION, TraceInfo, TraceInfos};
 
     fn write_small(path: &std::path::Path, schema_version: u32) -> Result<(), ArchiveError> {
         let mut info = TraceInfos::default();

@@ -7,21 +7,19 @@ use std::io::{BufReader, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use polars::prelude::{Column, DataFrame, ParquetReader, PolarsError, PolarsResult, SerReader};
+use polars::prelude::{Column, DataFrame, ParquetReader, SerReader};
 use sevenz_rust::{ArchiveReader, Password};
 
-use super::container::unpack_reason;
-use super::writer::packing;
-use super::{ArchiveError, ArchiveLimits, ArchiveWriter, Container, ContainerLimits};
-use crate::column::null_column;
+use super::claims::TableProblem;
+use super::container::{Container, ContainerLimits, unpack_reason};
+use super::error::ArchiveError;
+use super::limits::ArchiveLimits;
+use super::writer::{ArchiveWriter, packing};
+use crate::column::{Cell, ColumnSpec, Reference};
 use crate::guard::{lock, quietly};
-use crate::{Cell, SCHEMA_VERSION, Table};
-
-/// Columns that say how many rows of another table belong to a row.
-const SLICES: [(Table, &str, Table); 2] = [
-    (Table::Objects, "event_count", Table::Events),
-    (Table::Objects, "existing_count", Table::ExistingHandles),
-];
+use crate::key::{Columns, Key};
+use crate::table::Table;
+use crate::tables::{Cells, SCHEMA_VERSION, TraceInfos};
 
 /// The content of one member, shared by the readers of its columns.
 type Bytes = Arc<[u8]>;
@@ -89,15 +87,7 @@ impl Trace {
         to: &mut ArchiveWriter,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<(), ArchiveError> {
-        let mut archive = lock(&self.archive);
-        archive
-            .for_each_entries(|entry, content| {
-                if wanted(&entry.name) {
-                    to.push(&entry.name, content)?;
-                }
-                Ok(true)
-            })
-            .map_err(|error| packing(&self.path, &error))
+        copy_members(&self.path, &mut lock(&self.archive), to, wanted)
     }
 
     /// A whole table.
@@ -120,21 +110,18 @@ impl Trace {
     /// # Errors
     /// When the member is damaged, or the table has no such column.
     pub fn column(&self, table: Table, name: &str) -> Result<Column, ArchiveError> {
-        let spec = table
-            .columns()
-            .iter()
-            .find(|spec| spec.name == name)
-            .ok_or_else(|| self.damaged(table, &format!("no column {name}")))?;
+        let spec =
+            table.column(name).ok_or_else(|| self.damaged(table, &format!("no column {name}")))?;
         let key = (table, spec.name);
         if let Some(column) = lock(&self.columns).get(&key) {
             return Ok(column.clone());
         }
         let column = match self.member(table)? {
-            None => null_column(spec, 0),
+            None => spec.nulls(0),
             Some(bytes) => {
                 let height = self.height(table)?;
                 let column = self.decode(table, name, &bytes)?;
-                let column = column.unwrap_or_else(|| null_column(spec, height));
+                let column = column.unwrap_or_else(|| spec.nulls(height));
                 if column.len() != height {
                     let rows = column.len();
                     let reason = format!("column {name} has {rows} rows, the table {height}");
@@ -151,41 +138,38 @@ impl Trace {
         if !spec.nullable && column.null_count() > 0 {
             return Err(self.damaged(table, &format!("column {name} has nulls")));
         }
-        self.check_slices(table, &column)?;
+        self.check_counts(table, spec, &column)?;
         lock(&self.columns).insert(key, column.clone());
         Ok(column)
     }
 
-    /// Refuses a table whose rows share more rows of another among them than that has, so that nobody
-    /// passes over a row more than once.
-    fn check_slices(&self, table: Table, column: &Column) -> Result<(), ArchiveError> {
-        let is_meant =
-            |(of, name, _): &&(Table, &str, Table)| *of == table && column.name() == name;
-        let Some((_, name, other)) = SLICES.iter().find(is_meant) else { return Ok(()) };
-        let counts = column.u32().map_err(|error| self.damaged(table, &error))?;
-        let claimed: u64 = counts.iter().flatten().map(u64::from).sum();
-        let rows = self.height(*other)? as u64;
-        if claimed <= rows {
-            return Ok(());
-        }
-        let reason = format!("{name} adds up to {claimed}, but {} has {rows} rows", other.name());
-        Err(self.damaged(table, &reason))
-    }
-
-    /// Copies at most `count` values of a column, from the row `first` on.
+    /// Typed access to a column.
     ///
     /// # Errors
     /// As [`Self::column`].
-    pub fn cells<T: Cell>(
+    pub fn values<C: Columns, T: Cell>(&self, key: Key<C, T>) -> Result<T::Values, ArchiveError> {
+        let column = self.column(C::TABLE, key.name())?;
+        T::values(&column).map_err(|error| self.damaged(C::TABLE, &error))
+    }
+
+    /// Refuses a table whose rows share more rows of another among them than that has, so that a reader
+    /// passes over each row once.
+    fn check_counts(
         &self,
         table: Table,
-        name: &str,
-        first: usize,
-        count: usize,
-    ) -> Result<Vec<T>, ArchiveError> {
-        let column = self.column(table, name)?;
-        let first = i64::try_from(first).unwrap_or(i64::MAX);
-        T::read(&column.slice(first, count)).map_err(|error| self.damaged(table, &error))
+        spec: &ColumnSpec,
+        column: &Column,
+    ) -> Result<(), ArchiveError> {
+        let Some(Reference::Count(other)) = spec.refers_to else { return Ok(()) };
+        let counts = column.u32().map_err(|error| self.damaged(table, &error))?;
+        let claimed: u64 = counts.iter().flatten().map(u64::from).sum();
+        let rows = self.height(other)? as u64;
+        if claimed <= rows {
+            return Ok(());
+        }
+        let reason =
+            format!("{} adds up to {claimed}, but {} has {rows} rows", spec.name, other.name());
+        Err(self.damaged(table, &reason))
     }
 
     /// Number of rows of a table; 0 when the archive lacks it.
@@ -195,18 +179,14 @@ impl Trace {
     pub fn height(&self, table: Table) -> Result<usize, ArchiveError> {
         match self.member(table)? {
             None => Ok(0),
-            Some(bytes) => decoded(|| ParquetReader::new(Cursor::new(bytes)).num_rows())
-                .map_err(|reason| self.damaged(table, &reason)),
+            Some(bytes) => decoded(|| Ok(ParquetReader::new(Cursor::new(bytes)).num_rows()?))
+                .map_err(|problem| self.damaged(table, &problem)),
         }
     }
 
     fn check_version(&self) -> Result<(), ArchiveError> {
-        let version = self.column(Table::Trace, "schema_version")?;
-        let found = version
-            .u32()
-            .ok()
-            .and_then(|v| v.get(0))
-            .ok_or_else(|| self.damaged(Table::Trace, &"no row"))?;
+        let version = self.values(TraceInfos::schema_version)?;
+        let found = version.get(0).ok_or_else(|| self.damaged(Table::Trace, &"no row"))?;
         if found > SCHEMA_VERSION {
             return Err(ArchiveError::NewerSchema {
                 path: self.path.clone(),
@@ -224,10 +204,8 @@ impl Trace {
         }
         let bytes = self.read_member(&table.member())?;
         if let Some(bytes) = &bytes {
-            let problem = decoded(|| self.limits.check_table(bytes));
-            if let Some(reason) = problem.unwrap_or_else(Some) {
-                return Err(self.damaged(table, &reason));
-            }
+            decoded(|| self.limits.check_table(bytes))
+                .map_err(|problem| self.damaged(table, &problem))?;
         }
         members.insert(table, bytes.clone());
         Ok(bytes)
@@ -257,13 +235,11 @@ impl Trace {
             if !reader.schema()?.contains(name) {
                 return Ok(None);
             }
-            if let Some(problem) = self.limits.check_column(bytes, reader.get_metadata()?, name) {
-                return Err(PolarsError::ComputeError(problem.into()));
-            }
+            self.limits.check_column(bytes, reader.get_metadata()?, name)?;
             let frame = reader.with_columns(Some(vec![name.to_owned()])).finish()?;
-            frame.column(name).map(|column| Some(column.rechunk()))
+            Ok(Some(frame.column(name)?.rechunk()))
         })
-        .map_err(|reason| self.damaged(table, &reason))
+        .map_err(|problem| self.damaged(table, &problem))
     }
 
     fn damaged(&self, table: Table, reason: &dyn fmt::Display) -> ArchiveError {
@@ -272,6 +248,21 @@ impl Trace {
             member: table.member(),
             reason: reason.to_string(),
         }
+    }
+}
+
+impl Cells for Trace {
+    type Error = ArchiveError;
+
+    fn cells<C: Columns, T: Cell>(
+        &self,
+        key: Key<C, T>,
+        first: usize,
+        count: usize,
+    ) -> Result<Vec<T>, ArchiveError> {
+        let column = self.column(C::TABLE, key.name())?;
+        let first = i64::try_from(first).unwrap_or(i64::MAX);
+        T::read(&column.slice(first, count)).map_err(|error| self.damaged(C::TABLE, &error))
     }
 }
 
@@ -304,11 +295,24 @@ pub(super) fn open_archive(
     Ok(reader)
 }
 
-/// Runs the Parquet decoder; what it says, or that it panicked, as it does on some damaged tables. The
-/// checksum of a member catches accidental damage before.
-fn decoded<T>(decode: impl FnOnce() -> PolarsResult<T>) -> Result<T, String> {
-    match quietly(decode) {
-        Ok(result) => result.map_err(|error| error.to_string()),
-        Err(_) => Err("the Parquet decoder gave up".to_owned()),
-    }
+/// Copies the members whose names `wanted` picks from one archive into another.
+pub(super) fn copy_members(
+    path: &Path,
+    from: &mut ArchiveReader<BufReader<File>>,
+    to: &mut ArchiveWriter,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<(), ArchiveError> {
+    from.for_each_entries(|entry, content| {
+        if wanted(&entry.name) {
+            to.push(&entry.name, content)?;
+        }
+        Ok(true)
+    })
+    .map_err(|error| packing(path, &error))
+}
+
+/// Runs the Parquet decoder, which panics on some damaged tables. The checksum of a member catches
+/// accidental damage before.
+fn decoded<T>(decode: impl FnOnce() -> Result<T, TableProblem>) -> Result<T, TableProblem> {
+    quietly(decode)?
 }

@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
-use super::reader::open_archive;
-use super::writer::packing;
-use super::{ArchiveError, ArchiveWriter, ContainerLimits};
-use crate::Table;
 use polars::prelude::{DataFrame, PolarsResult};
+
+use super::container::ContainerLimits;
+use super::error::ArchiveError;
+use super::reader::{copy_members, open_archive};
+use super::writer::ArchiveWriter;
+use crate::table::Table;
 
 /// Replaces one table of an archive and leaves everything else as it is, also members that this
 /// program does not know; returns the size of the file in bytes. `limits` are those it was opened within.
 ///
-/// The new archive is complete before it takes the place of the old one. Whoever has that open reads
-/// on in it.
+/// The new archive is complete before it takes the place of the old one. A reader that has the old one
+/// open reads on in it.
 ///
 /// # Errors
 /// When the archive cannot be read, or the frame could not be made, does not fit the table, or cannot
@@ -26,13 +28,7 @@ pub fn replace_table(
     let mut old = open_archive(path, limits)?;
     let mut new = ArchiveWriter::create(path)?;
     let replaced = table.member();
-    old.for_each_entries(|entry, content| {
-        if entry.name != replaced {
-            new.push(&entry.name, content)?;
-        }
-        Ok(true)
-    })
-    .map_err(|error| packing(path, &error))?;
+    copy_members(path, &mut old, &mut new, |name| name != replaced)?;
     drop(old);
     new.table(table, frame)?;
     new.finish()
@@ -45,8 +41,9 @@ mod tests {
     use sevenz_rust::{ArchiveReader, Password};
 
     use super::*;
-    use crate::tables::{Name, Names, Symbol, Symbols, TraceInfo, TraceInfos};
-    use crate::{FrameIdx, SCHEMA_VERSION, Trace};
+    use crate::archive::reader::Trace;
+    use crate::index::FrameIdx;
+    use crate::tables::{Name, Names, SCHEMA_VERSION, Symbol, Symbols, TraceInfo, TraceInfos};
 
     const LIMITS: ContainerLimits = ContainerLimits::for_members_of(1 << 20);
 

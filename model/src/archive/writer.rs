@@ -13,9 +13,8 @@ use sevenz_rust::encoder_options::Lzma2Options;
 use sevenz_rust::{ArchiveEntry, EncoderConfiguration, EncoderMethod};
 use tempfile::NamedTempFile;
 
-use super::ArchiveError;
-use crate::Table;
-use crate::column::null_column;
+use super::error::ArchiveError;
+use crate::table::Table;
 
 /// Rows per Parquet row group: large enough for good compression, small enough to build in parts.
 const ROW_GROUP_ROWS: usize = 1 << 18;
@@ -105,7 +104,7 @@ impl ArchiveWriter {
         self.member(&table.member(), content)
     }
 
-    /// Writes a member that is no table. JSON is compressed, anything else is stored.
+    /// Writes a member that is not a table. JSON is compressed, anything else is stored.
     ///
     /// # Errors
     /// When the content cannot be read or the archive not be written.
@@ -139,7 +138,7 @@ impl ArchiveWriter {
         temp.as_file().sync_all().map_err(io)?;
         let size = temp.as_file().metadata().map_err(io)?.len();
         if let Err(error) = temp.persist(&path) {
-            // On Windows, this one replaces also what somebody has open.
+            // On Windows, this one replaces also a file that is open.
             fs::rename(error.file.path(), &path).map_err(io)?;
         }
         make_readable(&path);
@@ -224,7 +223,7 @@ fn conform(table: Table, part: &DataFrame) -> PolarsResult<DataFrame> {
         .iter()
         .map(|spec| match part.column(spec.name) {
             Ok(column) => Ok(column.clone()),
-            Err(_) if spec.nullable => Ok(null_column(spec, part.height())),
+            Err(_) if spec.nullable => Ok(spec.nulls(part.height())),
             Err(missing) => Err(missing),
         })
         .collect();

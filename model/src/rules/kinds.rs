@@ -1,6 +1,6 @@
 //! Which kinds of events do what.
 
-use crate::EventKind;
+use crate::tables::EventKind;
 
 /// A set of kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

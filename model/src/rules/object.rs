@@ -3,7 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::kinds::{OPENING_HANDLES, create_rank};
-use crate::{EventKind, ProcessIdx, sentinel};
+use crate::index::{ProcessIdx, sentinel};
+use crate::tables::EventKind;
 
 /// The events of an object, each named by a number.
 pub trait ObjectEvents {

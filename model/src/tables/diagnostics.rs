@@ -1,8 +1,10 @@
 //! What the source held, and what of it was lost or left out.
 
+use super::declare::table;
+
 table! {
     /// Columns of the event counts table, sorted by kind.
-    EventCounts,
+    EventCounts => EventCounts,
     /// How often one kind of event occurs in the source, kept or not.
     EventCount {
         /// hook:GGTT, classic:{guid}:{opcode} or manifest:{guid}:{id}; etwanalyzer:{kind} in an extract of ETWAnalyzer.
@@ -16,7 +18,7 @@ table! {
 
 table! {
     /// Columns of the warnings table.
-    Warnings,
+    Warnings => Warnings,
     /// One kind of damage, loss or omission.
     Warning {
         /// What happened, in words.

@@ -1,6 +1,7 @@
 //! Handle, object, reference and map events.
 
-use crate::{EventIdx, ObjectIdx, ProcessIdx, StackIdx};
+use super::declare::table;
+use crate::index::{EventIdx, ObjectIdx, ProcessIdx, StackIdx};
 
 /// What an event did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,17 +69,17 @@ impl EventKind {
 
 table! {
     /// Columns of the events table, grouped by object, in time order within an object.
-    Events,
+    Events => Events,
     /// One event of one object.
     Event {
         /// The object.
-        ["row of objects"] object: ObjectIdx,
+        object: ObjectIdx,
         /// 0 handle_create, 1 handle_duplicate, 2 handle_close, 3 object_create, 4 object_delete, 5 reference, 6 dereference, 7 map, 8 unmap.
         kind: u32,
         /// Time.
         ["ns since session start"] time_ns: i64,
         /// The process that owns the handle; for the other kinds the process that acted.
-        ["row of processes"] process: ProcessIdx,
+        process: ProcessIdx,
         /// Thread that made the call.
         tid: u32,
         /// Handle value (handle events).
@@ -86,21 +87,21 @@ table! {
         /// Whether nothing in the trace closes what a create, duplicate or map opened.
         leaked: bool,
         /// The close or unmap that ended a create, duplicate or map.
-        ["row of events"] closing_event: Option<EventIdx>,
+        closing_event: Option<EventIdx>,
         /// Call stack.
-        ["row of stacks"] stack: Option<StackIdx>,
+        stack: Option<StackIdx>,
         /// Change of the reference count, signed (reference and dereference).
         ref_delta: Option<i32>,
         /// Process the handle was duplicated from, where known.
-        ["row of processes"] source_process: Option<ProcessIdx>,
+        source_process: Option<ProcessIdx>,
         /// Process id the handle was duplicated from, as in the event.
         source_pid: Option<u32>,
         /// Handle value in the source process.
         source_handle: Option<u64>,
         /// Process that called for the duplicate.
-        ["row of processes"] caller_process: Option<ProcessIdx>,
+        caller_process: Option<ProcessIdx>,
         /// Child process that inherited the handle.
-        ["row of processes"] inherited_by: Option<ProcessIdx>,
+        inherited_by: Option<ProcessIdx>,
         /// First address of the view (map and unmap).
         view_base: Option<u64>,
         /// Size of the view.

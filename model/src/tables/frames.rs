@@ -1,19 +1,20 @@
 //! Frames.
 
-use crate::{MethodIdx, ModuleIdx};
+use super::declare::table;
+use crate::index::{MethodIdx, ModuleIdx};
 
 table! {
     /// Columns of the frames table: every distinct code location once.
-    Frames,
+    Frames => Frames,
     /// A code location: a place in a module, or an address outside of all modules.
     Frame {
         /// The module; null when the address lies in none.
-        ["row of modules"] module: Option<ModuleIdx>,
+        module: Option<ModuleIdx>,
         /// Offset from the module's base (relative virtual address); null where the source tells only a name.
         ["bytes"] rva: Option<u64>,
         /// The raw address, where there is no module.
         address: Option<u64>,
         /// The managed method, in or outside of a module; null for native code.
-        ["row of methods"] method: Option<MethodIdx>,
+        method: Option<MethodIdx>,
     }
 }

@@ -1,16 +1,17 @@
 //! Handles that were open when the trace began or ended, from the rundowns.
 
-use crate::{NameIdx, ObjectIdx, ProcessIdx};
+use super::declare::table;
+use crate::index::{NameIdx, ObjectIdx, ProcessIdx, TypeId};
 
 table! {
     /// Columns of the existing handles table, grouped by object.
-    ExistingHandles,
+    ExistingHandles => ExistingHandles,
     /// A handle open at the end of the trace.
     ExistingHandle {
         /// The object.
-        ["row of objects"] object: ObjectIdx,
+        object: ObjectIdx,
         /// The process that owns the handle.
-        ["row of processes"] process: ProcessIdx,
+        process: ProcessIdx,
         /// Handle value.
         handle: u64,
     }
@@ -18,20 +19,20 @@ table! {
 
 table! {
     /// Columns of the start handles table; they explain closes without a create and count nowhere.
-    StartHandles,
+    StartHandles => StartHandles,
     /// A handle open at the start of the trace.
     StartHandle {
         /// Kernel address of the object.
         pointer: u64,
         /// The process that owns the handle, where known.
-        ["row of processes"] process: Option<ProcessIdx>,
+        process: Option<ProcessIdx>,
         /// Process id as in the event.
         pid: u32,
         /// Handle value.
         handle: u64,
         /// Type id.
-        ["object_types.type_id"] type_id: u32,
+        type_id: TypeId,
         /// Object name.
-        ["row of names"] name: Option<NameIdx>,
+        name: Option<NameIdx>,
     }
 }

@@ -1,10 +1,11 @@
 //! Methods of managed code.
 
-use crate::{ModuleIdx, ProcessIdx};
+use super::declare::table;
+use crate::index::{ModuleIdx, ProcessIdx};
 
 table! {
     /// Columns of the methods table: methods of the .NET runtime, compiled at run time or before.
-    Methods,
+    Methods => Methods,
     /// A method.
     Method {
         /// File name of the assembly, as in `System.Core.dll`; null when nothing told it.
@@ -16,11 +17,11 @@ table! {
         /// Signature in the notation of the runtime.
         signature: String,
         /// The native image its code lies in; null when it was compiled at run time.
-        ["row of modules"] image: Option<ModuleIdx>,
+        image: Option<ModuleIdx>,
         /// Offset of its code in that image.
         ["bytes"] rva: Option<u64>,
         /// The process its code is in; null for code in an image, which processes share.
-        ["row of processes"] process: Option<ProcessIdx>,
+        process: Option<ProcessIdx>,
         /// First address of code that was compiled at run time.
         address: Option<u64>,
         /// Size of the code.

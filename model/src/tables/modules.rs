@@ -1,10 +1,11 @@
 //! Modules (executables, DLLs, drivers) and where they were mapped.
 
-use crate::{ModuleIdx, ProcessIdx};
+use super::declare::table;
+use crate::index::{ModuleIdx, ProcessIdx};
 
 table! {
     /// Columns of the modules table: one row per file identity.
-    Modules,
+    Modules => Modules,
     /// One file that was mapped as an image.
     Module {
         /// Last part of the path.
@@ -38,15 +39,15 @@ table! {
 
 table! {
     /// Columns of the module loads table.
-    ModuleLoads,
+    ModuleLoads => ModuleLoads,
     /// One module mapped into one process for some time.
     ModuleLoad {
         /// The module.
-        ["row of modules"] module: ModuleIdx,
+        module: ModuleIdx,
         /// Process id as in the event; 0 for kernel modules, which every process sees.
         pid: u32,
         /// The process.
-        ["row of processes"] process: Option<ProcessIdx>,
+        process: Option<ProcessIdx>,
         /// First address; null where the source does not tell it.
         base: Option<u64>,
         /// Load; null when it was there before the trace.

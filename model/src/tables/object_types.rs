@@ -1,7 +1,10 @@
 //! Object types.
 
+use super::declare::table;
+use crate::index::TypeId;
+
 /// Type id of mapped views; not a kernel type, chosen by ETWAnalyzer and kept.
-pub const FILE_MAPPING_TYPE: u32 = 1000;
+pub const FILE_MAPPING_TYPE: TypeId = TypeId(1000);
 
 /// Name of [`FILE_MAPPING_TYPE`].
 pub const FILE_MAPPING_NAME: &str = "FileMapping";
@@ -11,11 +14,11 @@ pub const UNKNOWN_TYPE_NAME: &str = "UnknownType";
 
 table! {
     /// Columns of the object types table.
-    ObjectTypes,
+    ObjectTypes => ObjectTypes,
     /// One object type of the recording system; the ids differ between Windows builds.
     ObjectType {
         /// Type id as in the events.
-        type_id: u32,
+        type_id: TypeId,
         /// Name, as in Event or File.
         name: String,
     }

@@ -1,8 +1,10 @@
 //! Processes.
 
+use super::declare::table;
+
 table! {
     /// Columns of the processes table: one row per lifetime, so a reused pid has several.
-    Processes,
+    Processes => Processes,
     /// One lifetime of one process.
     Process {
         /// Process id; reused over time.

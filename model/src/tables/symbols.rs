@@ -1,15 +1,16 @@
 //! Function names that are known without symbols.
 
-use crate::FrameIdx;
+use super::declare::table;
+use crate::index::FrameIdx;
 
 table! {
     /// Columns of the symbols table; empty unless names came with the source or were resolved when
     /// the extract was made.
-    Symbols,
+    Symbols => Symbols,
     /// One function at one frame; a frame with inlined calls has several.
     Symbol {
         /// The frame.
-        ["row of frames"] frame: FrameIdx,
+        frame: FrameIdx,
         /// 0 for the function itself, 1 and up for calls inlined into it.
         depth: u32,
         /// Demangled name.

@@ -1,8 +1,10 @@
 //! The trace itself: where it came from, its clock, its losses.
 
+use super::declare::table;
+
 table! {
     /// Columns of the trace table; always one row.
-    TraceInfos,
+    TraceInfos => Trace,
     /// What is known of the trace as a whole.
     TraceInfo {
         /// Layout version of the tables.

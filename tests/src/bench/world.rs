@@ -99,7 +99,7 @@ impl World {
         self.leaked[process]
     }
 
-    /// Leaked handle number `n` of a process. It is computed, so that nobody has to remember it.
+    /// Leaked handle number `n` of a process. It is computed, so that it need not be stored.
     pub(super) fn leaked_handle(process: usize, n: u64) -> HandleRecord {
         HandleRecord {
             object: LEAKED_OBJECTS + ((process as u64) << 32) + 0x60 * n,
@@ -114,15 +114,15 @@ impl World {
     pub(super) fn next_action(&mut self, rng: &mut Rng) -> Action {
         let to_close = self.open.len() as u64;
         // Another open handle takes two of the events left: one to open and one to close it.
-        let room = self.left >= to_close + 2 && self.open.len() < MOST_OPEN;
+        let has_space = self.left >= to_close + 2 && self.open.len() < MOST_OPEN;
         self.left = self.left.saturating_sub(1);
         let leak = self.left >= to_close && rng.percent(self.leak_percent);
         match rng.below(100) {
             0..47 if leak => self.leak(rng),
-            0..47 if room => self.create(rng),
-            47..55 if room && to_close > 0 => self.duplicate(rng),
+            0..47 if has_space => self.create(rng),
+            47..55 if has_space && to_close > 0 => self.duplicate(rng),
             _ if to_close > 0 => self.close(rng),
-            _ if room => self.create(rng),
+            _ if has_space => self.create(rng),
             // A single event is left: whatever it opens stays open.
             _ => self.leak(rng),
         }

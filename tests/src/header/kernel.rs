@@ -41,7 +41,7 @@ impl HeaderKind {
     }
 }
 
-/// A kernel event, told apart by its hook id (`group << 8 | opcode`).
+/// A kernel event, identified by its hook id (`group << 8 | opcode`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelEvent {
     /// Which header to write.

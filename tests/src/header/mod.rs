@@ -1,6 +1,6 @@
 //! Event headers: every kind a trace file may hold.
 //!
-//! Kernel events ([`KernelEvent`]) are told apart by a hook id, provider events by a GUID
+//! Kernel events ([`KernelEvent`]) are distinguished by a hook id, provider events by a GUID
 //! ([`ClassicEvent`], [`InstanceEvent`], [`ManifestEvent`]) and old software tracing by a message
 //! number ([`TraceMessage`]). All of them turn into the bytes of one event, header included;
 //! [`crate::file`] does the 8-byte alignment.

@@ -18,14 +18,14 @@ pub fn profile_sample(ptr: PointerSize, address: u64, tid: u32) -> KernelPayload
     KernelPayload { hook: 0x0f2e, version: 2, bytes }
 }
 
-/// A classic event of a provider nobody knows.
+/// A classic event of an unknown provider.
 #[must_use]
 pub fn classic_noise(opcode: u8, bytes: Vec<u8>) -> ClassicPayload {
     let guid = Guid::new(0x5a3c_11d2_7e49_4b60_9d1a_3f2c_8e77_a005);
     ClassicPayload { guid, opcode, version: 0, bytes }
 }
 
-/// A manifest event of a provider nobody knows; with a stack it carries an extended item.
+/// A manifest event of an unknown provider; with a stack it carries an extended item.
 #[must_use]
 pub fn manifest_noise(id: u16, stamp: Stamp, stack: &[u64], payload: Vec<u8>) -> ManifestEvent {
     let items = if stack.is_empty() { Vec::new() } else { vec![ExtendedItem::stack64(stack)] };

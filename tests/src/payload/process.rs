@@ -14,7 +14,7 @@ pub enum ProcessEvent {
     RundownStart,
     /// Rundown at the end (0x0304).
     RundownEnd,
-    /// An exited process somebody still holds (0x0327).
+    /// An exited process with open handles (0x0327).
     Defunct,
 }
 

@@ -207,7 +207,7 @@ impl TraceBuilder {
 
 /// Managed code. Times are nanoseconds since the session start.
 impl TraceBuilder {
-    /// The runtime of a process tells of a method.
+    /// The runtime of a process reports a method.
     pub fn method(
         &mut self,
         ns: i64,
@@ -220,7 +220,7 @@ impl TraceBuilder {
         self.raw_event(ns, cpu, method.event(event, self.options.pointer, stamp))
     }
 
-    /// The runtime of a process tells of a module in its rundown at the end.
+    /// The runtime of a process reports a module in its rundown at the end.
     pub fn managed_module(
         &mut self,
         ns: i64,

@@ -92,7 +92,7 @@ impl Callbacks for Answers {
     }
 }
 
-/// Feeds the screen until the program closes the terminal. Whoever watches sees each piece of what it
+/// Feeds the screen until the program closes the terminal. A test that watches sees each piece of what it
 /// writes.
 pub(super) fn read(pty: &Pty, shared: &Shared) {
     let mut buffer = [0; 4096];

@@ -30,7 +30,7 @@ impl<'a> View<'a> {
         self.above + usize::from(self.screen.cursor_position().0)
     }
 
-    /// The lines from top to bottom, without blanks at their ends.
+    /// The lines from top to bottom, without spaces at their ends.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         (0..self.screen.size().0).map(|row| self.line(row))
     }
@@ -71,7 +71,7 @@ impl fmt::Display for View<'_> {
     }
 }
 
-/// The characters of cells; one that was never written is a blank.
+/// The characters of cells; one that was never written is a space.
 fn text<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
     let text = cells
         .filter(|cell| !cell.is_wide_continuation())

@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use handlescope_model::EventKind;
 use handlescope_model::rules::{self, CLOSING, OPENING, WITH_HANDLE, has_overlap};
+use handlescope_model::tables::Events;
 
 use crate::cancel::Poll;
 use crate::filter::Filter;
-use crate::query::events::Events;
+use crate::query::context::FileContext;
+use crate::query::error::QueryError;
 use crate::query::filters::object::HexFilter;
 use crate::query::frame_names::Frames;
 use crate::query::selection::{EventMask, Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
-use crate::query::{FileContext, QueryError};
-use crate::trace::columns::U32s;
 use crate::values::SecondsRange;
 
 /// `-Leak`: keeps what was opened and never closed, and drops closes.
@@ -23,8 +23,8 @@ pub(super) fn keep_leaks(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let events = Events(file.trace);
-    let (kind, leaked) = (events.kind()?, events.leaked()?);
+    let kind = file.trace.values(Events::kind)?;
+    let leaked = file.trace.values(Events::leaked)?;
     let kinds = kind.values();
     selection.retain(file.cancel, |selected, left| {
         let mut any = false;
@@ -52,7 +52,7 @@ pub(super) fn keep_time(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let time = Events(file.trace).time()?;
+    let time = file.trace.values(Events::time_ns)?;
     let (times, range) = (time.values(), range.nanoseconds());
     let passes = |event: usize| times.get(event).is_some_and(|time| range.contains(time));
     remove_events(file, selection, passes)
@@ -65,7 +65,7 @@ pub(super) fn keep_stacks(
     frames: &Frames<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let stack = Events(file.trace).u32s("stack")?;
+    let stack = file.trace.values(Events::stack)?;
     let mut needed = StackSet::new(frames.stacks.len());
     let mut poll = Poll::new(file.cancel);
     for selected in selection.objects() {
@@ -89,7 +89,7 @@ fn remove_events(
     selection: &mut Selection,
     passes: impl Fn(usize) -> bool,
 ) -> Result<(), QueryError> {
-    let kind = Events(file.trace).kind()?;
+    let kind = file.trace.values(Events::kind)?;
     let height = file.objects.event_count();
     selection.retain(file.cancel, |selected, left| {
         let events = file.objects.events(selected.object());
@@ -118,8 +118,8 @@ pub(super) fn keep_handles(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let events = Events(file.trace);
-    let (kind, handle) = (events.kind()?, events.u64s("handle")?);
+    let kind = file.trace.values(Events::kind)?;
+    let handle = file.trace.values(Events::handle)?;
     let mut hex = HexFilter::new(filter);
     selection.retain(file.cancel, |selected, left| {
         let object = selected.object();
@@ -146,7 +146,7 @@ pub(super) fn keep_inherited(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let heir = Events(file.trace).u32s("inherited_by")?;
+    let heir = file.trace.values(Events::inherited_by)?;
     selection.retain(file.cancel, |selected, left| {
         let mut events = file.objects.events(selected.object());
         events.any(|event| left.contains(event) && heir.get(event).is_some())
@@ -162,7 +162,7 @@ pub(super) fn keep_by_stack_of(
     frames: &Frames<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let stack: U32s = Events(file.trace).u32s("stack")?;
+    let stack = file.trace.values(Events::stack)?;
     selection.retain(file.cancel, |selected, _| which(*selected).is_some())?;
     let stack_of = |selected: &Selected| which(*selected).and_then(|event| stack.get(event));
     let mut needed = StackSet::new(frames.stacks.len());
@@ -179,7 +179,7 @@ pub(super) fn keep_overlapped(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let kind = Events(file.trace).kind()?;
+    let kind = file.trace.values(Events::kind)?;
     let kinds = kind.values();
     selection.retain(file.cancel, |selected, left| {
         let events = file.objects.events(selected.object());

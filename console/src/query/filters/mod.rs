@@ -11,10 +11,11 @@ mod event;
 mod object;
 mod process;
 
+use super::context::FileContext;
+use super::error::QueryError;
 use super::selection::{Selected, Selection};
-use super::{FileContext, QueryError};
 use crate::filter::Filter;
-use crate::query::ObjectCriteria;
+use crate::query::criteria::ObjectCriteria;
 
 use self::process::CreatorFilter;
 

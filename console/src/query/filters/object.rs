@@ -4,20 +4,18 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use handlescope_model::rules::{UNKNOWN_LIFETIME_NS, lifetime_ns};
-use handlescope_model::{ArchiveError, EventKind, Table, Trace};
+use handlescope_model::tables::{Events, Names, Objects};
+use handlescope_model::{ArchiveError, EventIdx, EventKind, Numbers, Trace, TypeId};
 
 use crate::cancel::Cancel;
 use crate::cancel::Poll;
 use crate::filter::Filter;
-use crate::query::events::Events;
+use crate::query::context::FileContext;
+use crate::query::error::QueryError;
 use crate::query::objects::ObjectTable;
 use crate::query::tables::TypeNames;
-use crate::query::{FileContext, QueryError};
-use crate::trace::columns::{Flags, I64s, Texts, U32s, U64s};
-use crate::{
-    query::{MapMode, ObjectCriteria},
-    values::{CountRange, SecondsRange},
-};
+use crate::query::{MapMode, ObjectCriteria};
+use crate::values::{CountRange, SecondsRange};
 
 /// A test of one object, by its row.
 type Test<'a> = Box<dyn FnMut(usize) -> bool + 'a>;
@@ -38,7 +36,7 @@ pub(super) fn tests<'a>(
         tests.push(Box::new(move |object| objects.is_mapping(object) == wanted));
     }
     if args.multi_process {
-        let multi = Flags::load(trace, Table::Objects, "is_multiprocess")?;
+        let multi = trace.values(Objects::is_multiprocess)?;
         tests.push(Box::new(move |object| multi.get(object)));
     }
     if let Some(filter) = wanted(args.object_type.as_ref()) {
@@ -48,10 +46,10 @@ pub(super) fn tests<'a>(
         tests.push(by_name(filter, trace, file.cancel)?);
     }
     if let Some(range) = args.duration {
-        tests.push(by_lifetime(range, objects, Events(trace).time()?));
+        tests.push(by_lifetime(range, objects, trace.values(Events::time_ns)?));
     }
     if let Some(filter) = wanted(args.object.as_ref()) {
-        let pointers = U64s::load(trace, Table::Objects, "pointer")?;
+        let pointers = trace.values(Objects::pointer)?;
         let mut hex = HexFilter::new(filter);
         tests.push(Box::new(move |object| pointers.get(object).is_some_and(|p| hex.matches(p))));
     }
@@ -79,7 +77,7 @@ pub(super) fn wanted(filter: Option<&Filter>) -> Option<&Filter> {
 }
 
 fn by_type<'a>(filter: &'a Filter, objects: &'a ObjectTable, types: &'a TypeNames) -> Test<'a> {
-    let mut verdicts: HashMap<u32, bool> = HashMap::new();
+    let mut verdicts: HashMap<TypeId, bool> = HashMap::new();
     Box::new(move |object| {
         let id = objects.type_id(object);
         *verdicts.entry(id).or_insert_with(|| filter.matches(types.get(id)))
@@ -87,22 +85,22 @@ fn by_type<'a>(filter: &'a Filter, objects: &'a ObjectTable, types: &'a TypeName
 }
 
 fn by_name<'a>(filter: &Filter, trace: &Trace, cancel: &Cancel) -> Result<Test<'a>, QueryError> {
-    let names = Texts::load(trace, Table::Names, "name")?;
+    let names = trace.values(Names::name)?;
     let mut poll = Poll::new(cancel);
     let verdict = |row| poll.round().map(|()| filter.matches(names.text(row)));
     let verdicts: Vec<bool> = (0..names.len()).map(verdict).collect::<Result<_, _>>()?;
     let without_name = filter.matches("");
-    let name = U32s::load(trace, Table::Objects, "name")?;
+    let name = trace.values(Objects::name)?;
     Ok(Box::new(move |object| {
-        let verdict = name.get(object).and_then(|name| verdicts.get(name as usize));
+        let verdict = name.get(object).and_then(|name| verdicts.get(name.row()));
         verdict.copied().unwrap_or(without_name)
     }))
 }
 
-fn by_lifetime(range: SecondsRange, objects: &ObjectTable, times: I64s) -> Test<'_> {
+fn by_lifetime(range: SecondsRange, objects: &ObjectTable, times: Numbers<i64>) -> Test<'_> {
     let range = range.nanoseconds();
     Box::new(move |object| {
-        let time = |event: Option<u32>| times.get(event? as usize);
+        let time = |event: Option<EventIdx>| times.get(event?.row());
         let (create, end) = (objects.create_event(object), objects.destroy_event(object));
         let lifetime = lifetime_ns(time(create), time(end));
         range.contains(&lifetime.unwrap_or(UNKNOWN_LIFETIME_NS))
@@ -115,8 +113,8 @@ fn by_view<'a>(
     trace: &Trace,
     objects: &'a ObjectTable,
 ) -> Result<Test<'a>, ArchiveError> {
-    let events = Events(trace);
-    let (kind, base, size) = (events.kind()?, events.u64s("view_base")?, events.u64s("view_size")?);
+    let kind = trace.values(Events::kind)?;
+    let (base, size) = (trace.values(Events::view_base)?, trace.values(Events::view_size)?);
     let mut view_base = wanted(args.view_base.as_ref()).map(HexFilter::new);
     Ok(Box::new(move |object| {
         let kinds = kind.values();

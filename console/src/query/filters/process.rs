@@ -1,16 +1,16 @@
 //! Filters over processes: who created an object, and who had to do with it.
 
 use handlescope_model::rules::CREATING;
-use handlescope_model::{ArchiveError, EventKind, Table};
+use handlescope_model::tables::{Events, ExistingHandles};
+use handlescope_model::{ArchiveError, EventKind, Numbers, ProcessIdx};
 
 use crate::cancel::Cancelled;
 use crate::filter::ProcessFilter;
 use crate::query::ObjectCriteria;
-use crate::query::events::Events;
+use crate::query::context::FileContext;
+use crate::query::error::QueryError;
 use crate::query::selection::{Selected, Selection};
 use crate::query::tables::{ProcessInfo, ProcessList};
-use crate::query::{FileContext, QueryError};
-use crate::trace::columns::U32s;
 
 /// The verdict on every process of a trace, so that no event needs its text.
 struct ProcessVerdicts {
@@ -24,8 +24,8 @@ impl ProcessVerdicts {
         Self { rows, invalid: passes(processes.invalid()) }
     }
 
-    fn passes(&self, process: u32) -> bool {
-        self.rows.get(process as usize).copied().unwrap_or(self.invalid)
+    fn passes(&self, process: ProcessIdx) -> bool {
+        self.rows.get(process.row()).copied().unwrap_or(self.invalid)
     }
 }
 
@@ -34,9 +34,9 @@ impl ProcessVerdicts {
 pub(super) struct CreatorFilter<'f, 'a> {
     file: &'f FileContext<'a>,
     verdicts: ProcessVerdicts,
-    process: U32s,
-    owner: U32s,
-    kind: U32s,
+    process: Numbers<ProcessIdx>,
+    owner: Numbers<ProcessIdx>,
+    kind: Numbers<u32>,
 }
 
 impl<'f, 'a> CreatorFilter<'f, 'a> {
@@ -57,12 +57,11 @@ impl<'f, 'a> CreatorFilter<'f, 'a> {
                     wanted.matches(info.start_ns.is_some(), info.end_ns.is_some())
                 })
         };
-        let events = Events(file.trace);
         Ok(Some(Self {
             verdicts: ProcessVerdicts::new(&file.processes, passes),
-            process: events.u32s("process")?,
-            kind: events.kind()?,
-            owner: U32s::load(file.trace, Table::ExistingHandles, "process")?,
+            process: file.trace.values(Events::process)?,
+            kind: file.trace.values(Events::kind)?,
+            owner: file.trace.values(ExistingHandles::process)?,
             file,
         }))
     }
@@ -89,12 +88,12 @@ impl<'f, 'a> CreatorFilter<'f, 'a> {
     }
 
     fn event_passes(&self, event: usize) -> bool {
-        self.process.values().get(event).is_some_and(|&process| self.verdicts.passes(process))
+        self.process.get(event).is_some_and(|process| self.verdicts.passes(process))
     }
 
     fn any_owner_passes(&self, selected: Selected) -> bool {
-        let owners = self.owner.values().get(self.file.objects.existing(selected.object()));
-        owners.unwrap_or_default().iter().any(|&owner| self.verdicts.passes(owner))
+        let handles = self.file.objects.existing(selected.object());
+        self.owner.range(handles).any(|owner| self.verdicts.passes(owner))
     }
 }
 
@@ -108,13 +107,15 @@ pub(super) fn keep_related(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let events = Events(file.trace);
+    let trace = file.trace;
     let verdicts = ProcessVerdicts::new(&file.processes, |info| info.is_meant_by(filter, plain));
-    let (kind, process) = (events.kind()?, events.u32s("process")?);
-    let (source, caller) = (events.u32s("source_process")?, events.u32s("caller_process")?);
-    let heir = events.u32s("inherited_by")?;
-    let owner = U32s::load(file.trace, Table::ExistingHandles, "process")?;
-    let passes = |process: Option<u32>| process.is_some_and(|process| verdicts.passes(process));
+    let (kind, process) = (trace.values(Events::kind)?, trace.values(Events::process)?);
+    let source = trace.values(Events::source_process)?;
+    let caller = trace.values(Events::caller_process)?;
+    let heir = trace.values(Events::inherited_by)?;
+    let owner = trace.values(ExistingHandles::process)?;
+    let passes =
+        |process: Option<ProcessIdx>| process.is_some_and(|process| verdicts.passes(process));
     let event_passes = |event: usize| {
         passes(process.get(event))
             || (kind.get(event) == Some(EventKind::HandleDuplicate.code())

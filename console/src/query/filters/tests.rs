@@ -1,7 +1,7 @@
 //! What each filter promises, asked as users ask it.
 
 use handlescope_model::tables::Event;
-use handlescope_model::{EventIdx, NameIdx, ProcessIdx};
+use handlescope_model::{EventIdx, ExistingIdx, NameIdx, ProcessIdx, RowCount};
 
 use crate::query::fixture::{
     APP, CHILD, Fixture, NewObject, OTHER, SYSTEM, Saved, With, arguments, close, create,
@@ -40,9 +40,9 @@ fn row_numbers_that_point_nowhere_end_in_an_answer() {
     let mut fixture = Fixture::new();
     fixture.event_object(vec![create(APP, 1, 4), close(APP, 2, 4)]);
     fixture.objects.first_event[0] = EventIdx(1);
-    fixture.objects.event_count[0] = 2;
+    fixture.objects.event_count[0] = RowCount::new(2);
     fixture.objects.create_event[0] = Some(EventIdx(77));
-    fixture.objects.first_existing[0] = 9;
+    fixture.objects.first_existing[0] = ExistingIdx(9);
     fixture.objects.name[0] = Some(NameIdx(5));
     let saved = fixture.save();
     assert_eq!(saved.kinds("-ObjectName * -Overlapped"), []);

@@ -13,6 +13,8 @@ use std::io::{self, Write};
 
 use self::columns::COLUMNS;
 use self::row::{FileFacts, ObjectFacts, Row, What};
+use handlescope_model::StackIdx;
+
 use super::text::StackStyle;
 use crate::query::{FileAnswer, Listing, ObjectRefAnswer};
 use crate::render::style::ObjectRefStyle;
@@ -108,15 +110,15 @@ struct StackTexts<'a> {
     /// Added to the rows of stacks, so that stacks of several traces have different numbers, which
     /// are those of `-json`.
     first_stack: u64,
-    seen: HashSet<u32>,
+    seen: HashSet<StackIdx>,
     style: StackStyle<'a>,
 }
 
 impl StackTexts<'_> {
     /// The number of a stack; in front of its first use also its frames, if they are to be shown.
-    fn text(&mut self, stack: Option<u32>) -> String {
+    fn text(&mut self, stack: Option<StackIdx>) -> String {
         let Some(stack) = stack else { return String::new() };
-        let number = self.first_stack + u64::from(stack);
+        let number = self.first_stack + u64::from(stack.0);
         match self.style.lines(stack) {
             Some(lines) if self.seen.insert(stack) => {
                 format!("StackId: {number} {}", lines.collect::<Vec<_>>().join("\n"))

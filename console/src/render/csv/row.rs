@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handlescope_model::EventKind;
+use handlescope_model::{EventKind, ProcessIdx};
 
 use crate::query::{EventRow, FileAnswer, Listing, ProcessInfo, Selected};
 use crate::render::text::ProcessStyle;
@@ -27,7 +27,7 @@ pub(super) enum What {
     /// A handle that was open at the end.
     Existing {
         /// Row of the process that has it.
-        owner: u32,
+        owner: ProcessIdx,
         /// Its value.
         handle: u64,
     },
@@ -73,7 +73,7 @@ impl<'a> FileFacts<'a> {
     }
 
     /// The process of a row.
-    pub(super) fn process(&self, row: u32) -> &ProcessInfo {
+    pub(super) fn process(&self, row: ProcessIdx) -> &ProcessInfo {
         self.answer.file.processes.get(row)
     }
 

@@ -1,6 +1,6 @@
 //! Objects and their events.
 
-use handlescope_model::EventKind;
+use handlescope_model::{EventIdx, EventKind, ProcessIdx};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -36,8 +36,8 @@ impl Serialize for ObjectJson<'_> {
         let (answer, object) = (file.answer, selected.object());
         let (tables, processes) = (&answer.file.objects, &answer.file.processes);
         // Facts about the object itself, whatever the filters removed of its events.
-        let create = tables.create_event(object).map(|event| event as usize);
-        let end = tables.destroy_event(object).map(|event| event as usize);
+        let create = tables.create_event(object).map(EventIdx::row);
+        let end = tables.destroy_event(object).map(EventIdx::row);
         let creator = create.and_then(|event| listing.event(event)).map(|event| {
             let process = processes.get(event.process);
             Creator {
@@ -126,7 +126,7 @@ impl EventJson<'_> {
     fn serialize_duplicate<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         let duplicate = self.listing.duplicate(self.row);
         let processes = &self.file.answer.file.processes;
-        let pid = |row: Option<u32>| row.map(|row| processes.get(row).pid);
+        let pid = |row: Option<ProcessIdx>| row.map(|row| processes.get(row).pid);
         map.serialize_entry("source_pid", &pid(duplicate.source_process))?;
         map.serialize_entry("source_handle", &duplicate.source_handle.map(Hex))?;
         map.serialize_entry("caller_pid", &pid(duplicate.caller_process))?;

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use handlescope_model::StackIdx;
+
 use super::object::ObjectJson;
 use super::stack::StackJson;
 use super::{Array, Members, Shown};
@@ -165,7 +167,7 @@ impl<'a> FileJson<'a> {
     }
 
     /// The number of a stack in the document.
-    pub(super) fn stack(&self, stack: u32) -> u64 {
-        self.first_stack + u64::from(stack)
+    pub(super) fn stack(&self, stack: StackIdx) -> u64 {
+        self.first_stack + u64::from(stack.0)
     }
 }

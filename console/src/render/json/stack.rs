@@ -2,6 +2,8 @@
 
 use serde::{Serialize, Serializer};
 
+use handlescope_model::StackIdx;
+
 use super::Hex;
 use crate::query::{FrameView, Frames, ModuleBases, NamedFrames};
 
@@ -10,7 +12,7 @@ pub(super) struct StackJson<'a> {
     /// The frames of the trace; `None` when nobody asked for them.
     pub(super) frames: Option<&'a Frames<'a>>,
     pub(super) bases: &'a ModuleBases,
-    pub(super) stack: u32,
+    pub(super) stack: StackIdx,
 }
 
 #[derive(Serialize)]

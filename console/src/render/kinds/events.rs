@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, io};
 
-use handlescope_model::EventKind;
+use handlescope_model::{EventKind, ProcessIdx, StackIdx};
 
 use super::index;
 use crate::{
@@ -37,7 +37,7 @@ struct Row<'a> {
 
 enum What {
     Event(usize, EventRow),
-    Existing { owner: u32, handle: u64 },
+    Existing { owner: ProcessIdx, handle: u64 },
 }
 
 /// Calls `write` with tables of all events, the handles that were open at the end behind those of
@@ -85,7 +85,7 @@ pub(super) fn for_each_batch(
 struct Stacks<'a> {
     /// Added to the rows of stacks, so that stacks of several traces have different numbers.
     first: u64,
-    seen: HashSet<u32>,
+    seen: HashSet<StackIdx>,
     style: StackStyle<'a>,
 }
 
@@ -95,11 +95,11 @@ impl<'a> Stacks<'a> {
     }
 
     /// The number of a stack; at its first use also its frames, if they are to be shown.
-    fn show(&mut self, stack: Option<u32>) -> (Option<u64>, Option<String>) {
+    fn show(&mut self, stack: Option<StackIdx>) -> (Option<u64>, Option<String>) {
         let Some(stack) = stack else { return (None, None) };
         let lines = self.style.lines(stack).filter(|_| self.seen.insert(stack));
         let text = lines.map(|lines| lines.collect::<Vec<_>>().join("\n"));
-        (Some(self.first + u64::from(stack)), text)
+        (Some(self.first + u64::from(stack.0)), text)
     }
 }
 
@@ -189,7 +189,7 @@ impl Row<'_> {
         Some(self.listing.duplicate(self.event_of(&[EventKind::HandleDuplicate])?))
     }
 
-    fn pid_of(&self, process: impl Fn(DuplicateRow) -> Option<u32>) -> Option<u32> {
+    fn pid_of(&self, process: impl Fn(DuplicateRow) -> Option<ProcessIdx>) -> Option<u32> {
         Some(self.answer.file.processes.get(process(self.duplicate()?)?).pid)
     }
 

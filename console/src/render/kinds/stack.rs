@@ -55,7 +55,7 @@ pub fn call_stacks<'a>(
     columns.add("pid", |row| row.stack.pid);
     columns.add("process", |row| row.file.answer.process(row.stack).name);
     columns.add("name", Row::process).title("Process").text_only();
-    columns.add("stack", |row| row.stack.stack).title("Stack");
+    columns.add("stack", |row| row.stack.stack.0).title("Stack");
     columns.add("depth", |row| row.depth()).title("Frames");
     columns.add("innermost_frame", |row| row.lines().next()).title("Innermost frame").unknown("");
     if format != Format::Text {
@@ -117,7 +117,7 @@ impl Row<'_> {
     }
 
     fn depth(&self) -> u32 {
-        index(self.file.answer.frames.stacks.get(self.stack.stack as usize).len())
+        index(self.file.answer.frames.stacks.get(self.stack.stack.row()).len())
     }
 
     /// A line for each frame.

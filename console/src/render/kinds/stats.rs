@@ -131,7 +131,7 @@ fn write_attribution(info: &TraceInfo, out: &mut String) -> fmt::Result {
         ("their own header", info.attributed_header),
         ("their stack", info.attributed_stack),
         ("a process ended up to 2 ms before", info.attributed_before_exit),
-        ("System, for want of a better", info.attributed_system),
+        ("assumed System", info.attributed_system),
         ("nowhere: dropped", info.attributed_dropped),
     ] {
         let count = HumanCount(count).to_string();

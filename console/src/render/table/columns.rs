@@ -6,7 +6,7 @@ use polars::prelude::{
     ListPrimitiveChunkedBuilder, NamedFrom, PolarsResult, Series, UInt32Type,
 };
 
-use super::csv::cell;
+use super::value::{cell, hex};
 use crate::terminal::Clean;
 
 /// What a column is called, and how its values are written.
@@ -185,11 +185,6 @@ impl<'r, R> Columns<'r, R> {
     pub(super) fn into_frame(self) -> PolarsResult<(DataFrame, Vec<ColumnSpec>)> {
         Ok((DataFrame::new(self.rows.len(), self.columns)?, self.specs))
     }
-}
-
-/// A number like 0xC0.
-pub(super) fn hex(value: &AnyValue<'_>) -> String {
-    format!("0x{:X}", value.extract::<u64>().unwrap_or_default())
 }
 
 fn exit_code(code: i32) -> String {

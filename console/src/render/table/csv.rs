@@ -1,13 +1,13 @@
 //! Comma-separated values as RFC 4180 describes them.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use polars::prelude::AnyValue;
 
-use super::{Table, columns::hex, json::Value};
+use super::{
+    Table,
+    value::{cell, hex},
+};
 use crate::cancel::{Cancel, Poll};
 
 impl Table<'_> {
@@ -32,22 +32,4 @@ impl Table<'_> {
         }
         writer.flush()
     }
-}
-
-/// A value as text; nothing when it is unknown.
-pub(super) fn cell(value: &AnyValue<'_>, text: &mut String) {
-    // Writing to a string does not fail.
-    let _ = match value {
-        AnyValue::Null => Ok(()),
-        AnyValue::String(value) => text.write_str(value),
-        AnyValue::StringOwned(value) => text.write_str(value),
-        // Polars would round them.
-        AnyValue::Float32(value) => write!(text, "{value}"),
-        AnyValue::Float64(value) => write!(text, "{value}"),
-        AnyValue::List(_) => match serde_json::to_string(&Value(value.clone())) {
-            Ok(list) => text.write_str(&list),
-            Err(_) => write!(text, "{value}"),
-        },
-        value => write!(text, "{value}"),
-    };
 }

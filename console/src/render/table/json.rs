@@ -8,7 +8,10 @@ use serde::{
     ser::{Error, SerializeMap},
 };
 
-use super::{ColumnSpec, Table, columns::hex};
+use super::{
+    ColumnSpec, Table,
+    value::{Value, hex},
+};
 use crate::{
     cancel::{Cancel, Poll},
     render::json::{self, Array},
@@ -81,31 +84,5 @@ impl Serialize for Row<'_> {
             }
         }
         map.end()
-    }
-}
-
-/// A cell; what JSON has no type for is text.
-pub(super) struct Value<'a>(pub(super) AnyValue<'a>);
-
-impl Serialize for Value<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0 {
-            AnyValue::Null => serializer.serialize_none(),
-            AnyValue::Boolean(value) => serializer.serialize_bool(*value),
-            AnyValue::Int32(value) => serializer.serialize_i32(*value),
-            AnyValue::Int64(value) => serializer.serialize_i64(*value),
-            AnyValue::UInt32(value) => serializer.serialize_u32(*value),
-            AnyValue::UInt64(value) => serializer.serialize_u64(*value),
-            AnyValue::Float32(value) => serializer.serialize_f32(*value),
-            AnyValue::Float64(value) => serializer.serialize_f64(*value),
-            AnyValue::String(value) => serializer.serialize_str(value),
-            AnyValue::StringOwned(value) => serializer.serialize_str(value),
-            AnyValue::List(values) => serializer.collect_seq(values.iter().map(Value)),
-            other if other.is_primitive_numeric() => match other.extract::<i64>() {
-                Some(value) => serializer.serialize_i64(value),
-                None => serializer.collect_str(other),
-            },
-            other => serializer.collect_str(other),
-        }
     }
 }

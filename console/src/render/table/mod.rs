@@ -8,6 +8,7 @@ mod csv;
 mod json;
 mod parquet;
 mod text;
+mod value;
 
 use std::{
     io::{self, Write},

@@ -7,7 +7,7 @@ use polars::{
     prelude::{Column, DataFrame, IdxCa, IdxSize, ParquetWriter, PolarsResult},
 };
 
-use super::{ColumnSpec, Table, columns::hex};
+use super::{ColumnSpec, Table, value::hex};
 
 /// A file that takes tables of the same columns one after the other.
 pub(crate) struct Parquet<W: Write> {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use handlescope_model::FrameIdx;
 use handlescope_model::tables::{Module, Modules, Stack, Stacks};
 use polars::prelude::{ParquetReader, SerReader};
 
@@ -22,7 +23,7 @@ fn text_of(format: Format, frame: &DataFrame) -> String {
 #[test]
 fn lists_are_written_as_in_json() {
     let mut stacks = Stacks::default();
-    stacks.push(Stack { frames: vec![1, 2, 3] });
+    stacks.push(Stack { frames: [1, 2, 3].map(FrameIdx).to_vec() });
     stacks.push(Stack { frames: Vec::new() });
     let frame = stacks.into_frame().expect("a frame");
     assert_eq!(text_of(Format::Csv, &frame), "frames\n\"[1,2,3]\"\n[]\n");

@@ -118,7 +118,7 @@ fn stats_begin_with_what_was_lost() {
       their own header                                   2
       their stack                                        0
       a process ended up to 2 ms before                  0
-      System, for want of a better                       0
+      assumed System                                     0
       nowhere: dropped                                   0
     Count  Event         Kind
     1,000  CreateHandle  hook:1120

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use console::measure_text_width;
-use handlescope_model::EventKind;
+use handlescope_model::{EventKind, ProcessIdx};
 use nu_ansi_term::Color;
 
 use super::numbers::grouped;
@@ -28,8 +28,8 @@ pub(super) struct EventWriter<'a> {
 
 /// A handle that a child inherited.
 struct Heirloom {
-    parent: u32,
-    child: u32,
+    parent: ProcessIdx,
+    child: ProcessIdx,
     handle: Option<u64>,
 }
 
@@ -194,7 +194,7 @@ impl EventWriter<'_> {
         events.filter_map(heirloom).collect()
     }
 
-    fn process(&self, row: u32) -> &ProcessInfo {
+    fn process(&self, row: ProcessIdx) -> &ProcessInfo {
         self.answer.file.processes.get(row)
     }
 }

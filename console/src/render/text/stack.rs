@@ -5,6 +5,8 @@ use std::io::{self, Write};
 
 use console::measure_text_width;
 
+use handlescope_model::StackIdx;
+
 use crate::query::{FileAnswer, FrameView, ModuleBases, NamedFrames};
 use crate::settings::StackDisplayArgs;
 use crate::terminal::Clean;
@@ -37,7 +39,7 @@ impl StackStyle<'_> {
     pub(super) fn write(
         &self,
         out: &mut impl Write,
-        stack: Option<u32>,
+        stack: Option<StackIdx>,
         room: Option<usize>,
     ) -> io::Result<()> {
         let Some(stack) = stack else { return writeln!(out, "None") };
@@ -56,7 +58,10 @@ impl StackStyle<'_> {
     }
 
     /// A line for each frame of a stack, if frames are to be shown.
-    pub(in crate::render) fn lines(&self, stack: u32) -> Option<impl Iterator<Item = String> + '_> {
+    pub(in crate::render) fn lines(
+        &self,
+        stack: StackIdx,
+    ) -> Option<impl Iterator<Item = String> + '_> {
         let frames = self.frames.as_ref()?.stack(stack);
         let Self { bases, has_lines, .. } = *self;
         Some(frames.map(move |frame| Line { frame, bases, has_lines }.to_string()))

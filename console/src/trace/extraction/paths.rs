@@ -8,7 +8,8 @@ use std::{
 };
 
 use handlescope_extract::filetime;
-use handlescope_model::{ArchiveError, SCHEMA_VERSION, Table, Trace};
+use handlescope_model::tables::TraceInfos;
+use handlescope_model::{ArchiveError, SCHEMA_VERSION, Trace};
 
 use crate::paths::{EXTRACT_EXTENSION, EXTRACT_FOLDER, stem};
 
@@ -116,17 +117,14 @@ pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
 
 /// When the trace of an extract was changed last, as the extract tells.
 fn told_time(trace: &Trace) -> Option<i64> {
-    let time = trace.column(Table::Trace, "source_modified_filetime").ok()?;
-    time.i64().ok()?.get(0)
+    trace.values(TraceInfos::source_modified_filetime).ok()?.get(0)
 }
 
 /// An extract with what it says about its layout version and the size of its source.
 pub(super) fn recorded(extract: &Path) -> Result<(Trace, u32, u64), ArchiveError> {
     let trace = Trace::open(extract)?;
-    let version = trace.column(Table::Trace, "schema_version")?;
-    let size = trace.column(Table::Trace, "source_size")?;
-    let version = version.u32().ok().and_then(|column| column.get(0)).unwrap_or_default();
-    let size = size.u64().ok().and_then(|column| column.get(0)).unwrap_or_default();
+    let version = trace.values(TraceInfos::schema_version)?.get(0).unwrap_or_default();
+    let size = trace.values(TraceInfos::source_size)?.get(0).unwrap_or_default();
     Ok((trace, version, size))
 }
 

@@ -10,8 +10,9 @@ use crate::terminal::Messages;
 /// Warns of everything that was counted while a trace was read.
 pub(super) fn warn(input: &Path, summary: &ExtractSummary, messages: &mut Messages<'_>) {
     for warning in &summary.warnings {
+        let times = if warning.count == 1 { "" } else { " x" };
         let (input, count) = (input.display(), HumanCount(warning.count));
-        let mut text = format!("{input}: {}: {count}", warning.kind);
+        let mut text = format!("{input}: {count}{times} {}", warning.kind);
         if let Some(offset) = warning.first_offset {
             let _ = write!(text, ", first at offset 0x{offset:X}");
         }

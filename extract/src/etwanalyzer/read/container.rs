@@ -48,7 +48,7 @@ fn plain_base(input: &Path) -> String {
     stem.split_once(DERIVED).map_or(&*stem, |(base, _)| base).to_owned()
 }
 
-/// Opens an extract. Members of an archive are unpacked into `folder`, where nobody sees them.
+/// Opens an extract. Members of an archive are unpacked into `folder`, without names.
 pub(super) fn open(
     input: &Path,
     folder: &Path,

@@ -25,7 +25,6 @@ const LONGEST_REASON: usize = 200;
 pub(super) struct Document {
     /// The extract it belongs to.
     pub(super) path: PathBuf,
-    /// Its name.
     pub(super) member: String,
     pub(super) file: File,
 }

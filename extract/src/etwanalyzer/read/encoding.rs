@@ -30,7 +30,7 @@ pub(super) fn utf8(mut file: File) -> io::Result<Box<dyn Read>> {
     })
 }
 
-/// Translates UTF-16; what is no character becomes the replacement character.
+/// Translates UTF-16; what is not a character becomes the replacement character.
 struct Utf16<R> {
     inner: R,
     big_endian: bool,

@@ -10,16 +10,10 @@ use handlescope_model::{ArchiveError, Cancelled, ContainerError};
 pub enum ImportError {
     /// The file cannot be opened.
     #[error("{}: cannot open: {source}", .path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// The file is neither of the two forms of an extract.
     #[error("{}: an extract neither of handlescope nor of ETWAnalyzer: {reason}", .path.display())]
     NotAnExtract {
-        /// The file.
         path: PathBuf,
         /// What is wrong.
         reason: &'static str,
@@ -27,12 +21,10 @@ pub enum ImportError {
     /// The archive cannot be unpacked, or is refused.
     #[error(transparent)]
     Container(#[from] ContainerError),
-    /// A member is no JSON, or not the JSON it should be.
+    /// A member is not JSON, or not the JSON it should be.
     #[error("{}: member {member}, line {line}, column {column}: {reason}", .path.display())]
     Json {
-        /// The file.
         path: PathBuf,
-        /// The member.
         member: String,
         /// The line, counted from 1. ETWAnalyzer writes one line only.
         line: usize,
@@ -43,14 +35,7 @@ pub enum ImportError {
     },
     /// A member cannot be read.
     #[error("{}: member {member} cannot be read: {reason}", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The member.
-        member: String,
-        /// Why.
-        reason: String,
-    },
+    Read { path: PathBuf, member: String, reason: String },
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
     /// The converted extract cannot be written.
@@ -59,7 +44,7 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    /// Whether a higher limit is what lets somebody who trusts the file read it.
+    /// Whether a higher limit lets a user who trusts the file read it.
     pub fn is_about_size(&self) -> bool {
         matches!(self, Self::Container(error) if error.is_about_size())
     }

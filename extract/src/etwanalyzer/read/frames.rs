@@ -56,10 +56,10 @@ pub(super) struct FrameTexts {
 
 impl FrameTexts {
     /// The row of the frames table for a text.
-    pub(super) fn row(&mut self, text: &str) -> u32 {
+    pub(super) fn row(&mut self, text: &str) -> FrameIdx {
         let row = self.texts.intern(text.as_bytes());
         self.count = self.count.max(row + 1);
-        row
+        FrameIdx(row)
     }
 
     /// The frames, and the names of those that have one. Modules are added where they are not
@@ -122,7 +122,7 @@ mod tests {
     fn equal_texts_are_one_frame() {
         let (mut texts, mut modules) = (FrameTexts::default(), ModuleTables::default());
         let rows = ["a.dll!F", "a.dll!G", "a.dll!F"].map(|text| texts.row(text));
-        assert_eq!(rows, [0, 1, 0]);
+        assert_eq!(rows, [0, 1, 0].map(FrameIdx));
         let (frames, symbols) = texts.tables(&mut modules);
         assert_eq!(frames.module, [Some(ModuleIdx(0)), Some(ModuleIdx(0))]);
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use handlescope_model::EventKind;
+use handlescope_model::{EventKind, TypeId};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess};
 
 use super::super::lists::List;
@@ -12,7 +12,7 @@ use super::json::{Each, EachPair, EachRow, Fill, Int, Record, Text};
 /// Reads the handle part and hands each object to `each` when it is complete.
 pub(super) struct HandlePart<F> {
     /// Type names by id.
-    pub(super) types: BTreeMap<u32, String>,
+    pub(super) types: BTreeMap<TypeId, String>,
     each: F,
 }
 
@@ -33,7 +33,7 @@ impl<'de, F: FnMut(ObjectRecord)> Record<'de> for HandlePart<F> {
         match name {
             "ObjectTypeMap" => map.next_value_seed(EachPair(|id: String, name| {
                 if let Ok(id) = id.parse() {
-                    self.types.insert(id, name);
+                    self.types.insert(TypeId(id), name);
                 }
             })),
             _ => map.next_value_seed(Each::new(&mut self.each)),
@@ -45,7 +45,7 @@ impl<'de, F: FnMut(ObjectRecord)> Record<'de> for HandlePart<F> {
 #[derive(Debug, Default)]
 pub(super) struct ObjectRecord {
     pub(super) pointer: u64,
-    pub(super) type_id: Option<u32>,
+    pub(super) type_id: Option<TypeId>,
     pub(super) name: Option<String>,
     /// Its events, list by list.
     pub(super) events: Vec<EventRecord>,
@@ -160,7 +160,7 @@ impl<'de> Record<'de> for ObjectRecord {
     ) -> Result<(), A::Error> {
         match name {
             "ObjectPtr" => self.pointer = map.next_value::<Int>()?.u64().unwrap_or_default(),
-            "ObjectType" => self.type_id = map.next_value::<Int>()?.u32(),
+            "ObjectType" => self.type_id = map.next_value::<Int>()?.u32().map(TypeId),
             "Name" => self.name = map.next_value::<Text>()?.0,
             "Existing" => {
                 map.next_value_seed(Each::new(|handle| self.existing.push(handle)))?;
@@ -249,7 +249,7 @@ impl<'de> Record<'de> for ExistingRecord {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (BTreeMap<u32, String>, Vec<ObjectRecord>) {
+    fn read(text: &str) -> (BTreeMap<TypeId, String>, Vec<ObjectRecord>) {
         let mut objects = Vec::new();
         let mut part = HandlePart::new(|object| objects.push(object));
         Fill(&mut part)
@@ -282,7 +282,7 @@ mod tests {
                 EventKind::Map
             ]
         );
-        assert_eq!((object.pointer, object.type_id), (u64::MAX, Some(16)));
+        assert_eq!((object.pointer, object.type_id), (u64::MAX, Some(TypeId(16))));
         let create = &object.events[1];
         assert_eq!((create.handle, create.tid, create.process), (u64::MAX, 7, Some(2)));
         let existing: Vec<_> = object.existing.iter().map(|h| (h.handle, h.process)).collect();
@@ -296,7 +296,7 @@ mod tests {
         );
         assert_eq!(
             types.into_iter().collect::<Vec<_>>(),
-            [(16, "Event".into()), (17, String::new())]
+            [(TypeId(16), "Event".into()), (TypeId(17), String::new())]
         );
         assert_eq!(objects.len(), 2);
         assert!(read("{}").0.is_empty());

@@ -4,7 +4,7 @@
 //! which only knows how the part is written. [`import`] puts the parts together. The large part is
 //! read object by object and written as it comes; nothing holds a document as a whole.
 //!
-//! What the files cannot tell stays unknown: the process that got a duplicated handle, addresses
+//! What the files do not hold stays unknown: the process that got a duplicated handle, addresses
 //! of modules and frames, counts of other events, the clock.
 
 mod container;
@@ -37,7 +37,7 @@ use std::time::Instant;
 
 use handlescope_model::tables::{Name, Names, ObjectType, ObjectTypes, StartHandle, StartHandles};
 use handlescope_model::{
-    ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table,
+    ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, TypeId,
 };
 
 pub use container::import_sources;
@@ -252,7 +252,7 @@ impl Reading<'_> {
 
 /// What the handle part gave besides its tables.
 struct ObjectsWritten {
-    types: BTreeMap<u32, String>,
+    types: BTreeMap<TypeId, String>,
     figures: Figures,
     objects: u64,
     existing: u64,
@@ -287,7 +287,7 @@ fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(),
     writer.append(encoded)
 }
 
-fn object_types(types: BTreeMap<u32, String>) -> ObjectTypes {
+fn object_types(types: BTreeMap<TypeId, String>) -> ObjectTypes {
     let mut table = ObjectTypes::default();
     let has_views = types.contains_key(&FILE_MAPPING_TYPE);
     for (type_id, name) in types {

@@ -198,7 +198,7 @@ impl ModuleTables {
         }
     }
 
-    /// The row of a module that a stack names. Where several have the name, the text does not tell
+    /// The row of a module that a stack names. Where several have the name, the text does not say
     /// which of them is meant, so that it is one of which only the name is known.
     pub(super) fn row(&mut self, name: &str) -> u32 {
         let key = name.to_lowercase();
@@ -227,7 +227,7 @@ impl ModuleTables {
     }
 }
 
-/// `{guid} {age} {name}`; the name may have blanks.
+/// `{guid} {age} {name}`; the name may have spaces.
 #[derive(Clone, Copy)]
 struct Pdb<'a> {
     guid: &'a str,

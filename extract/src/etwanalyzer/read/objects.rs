@@ -5,7 +5,8 @@ use handlescope_model::rules::{
 };
 use handlescope_model::tables::{Event, Events, ExistingHandle, ExistingHandles, Object, Objects};
 use handlescope_model::{
-    EventIdx, EventKind, FILE_MAPPING_TYPE, NameIdx, ObjectIdx, ProcessIdx, StackIdx, sentinel,
+    EventIdx, EventKind, ExistingIdx, FILE_MAPPING_TYPE, NameIdx, ObjectIdx, ProcessIdx, RowCount,
+    StackIdx, TypeId, sentinel,
 };
 
 use super::super::lists::List;
@@ -17,7 +18,7 @@ use super::stream::Stream;
 use crate::intern::ByteInterner;
 
 /// ETWAnalyzer's text between two names of one object. It also writes it where the second name is
-/// empty, which is no name.
+/// empty, which is not a name.
 const NO_OTHER_NAME: &str = " -- Other Name -- ";
 
 /// What comes out of the handle part.
@@ -25,7 +26,7 @@ pub(super) struct ObjectRows<'a, 'scope> {
     pub(super) processes: &'a ProcessRows,
     pub(super) stacks: StackNumbers<'a>,
     /// Whether this program wrote the extract. Then an offset of 0 is one, whereas ETWAnalyzer
-    /// always writes 0, and everything is told that ETWAnalyzer does not know.
+    /// always writes 0, and everything is written that ETWAnalyzer does not know.
     pub(super) is_own: bool,
     pub(super) objects: Stream<'scope, Objects>,
     pub(super) events: Stream<'scope, Events>,
@@ -137,7 +138,7 @@ impl ObjectRows<'_, '_> {
         reorder(&mut record.events, &record.order);
         let object = ObjectIdx(self.objects.rows() as u32);
         let first_event = self.events.rows() as u32;
-        let first_existing = self.existing.rows() as u32;
+        let first_existing = ExistingIdx(self.existing.rows() as u32);
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.owners.clear();
         scratch.owners.extend(record.events.iter().map(|event| self.owners(event)));
@@ -160,12 +161,12 @@ impl ObjectRows<'_, '_> {
             record.events.iter().any(|event| matches!(event.list, List::Map | List::Unmap));
         self.objects.part().push(Object {
             pointer: record.pointer,
-            type_id: record.type_id.unwrap_or(if is_view { FILE_MAPPING_TYPE } else { 0 }),
+            type_id: record.type_id.unwrap_or(if is_view { FILE_MAPPING_TYPE } else { TypeId(0) }),
             name: record.name.as_deref().and_then(|name| self.names.row(name)),
             first_event: EventIdx(first_event),
-            event_count: record.events.len() as u32,
+            event_count: RowCount::new(record.events.len() as u32),
             first_existing,
-            existing_count: record.existing.len() as u32,
+            existing_count: RowCount::new(record.existing.len() as u32),
             create_event: derived.create.map(|at| EventIdx(first_event + at)),
             destroy_event: derived.destroy.map(|at| EventIdx(first_event + at)),
             is_multiprocess: derived.is_multiprocess,
@@ -182,8 +183,8 @@ impl ObjectRows<'_, '_> {
         process
     }
 
-    /// The processes of an event. ETWAnalyzer does not tell whom a duplicated handle went to, so that
-    /// it is that of the caller, as for ETWAnalyzer; we tell the caller where it is another one.
+    /// The processes of an event. ETWAnalyzer does not write which process got a duplicated handle, so that
+    /// it is that of the caller, as for ETWAnalyzer; we write the caller where it is another one.
     fn owners(&self, event: &EventRecord) -> Owners {
         let process = self.process(event.process);
         if event.list != List::HandleDuplicate {
@@ -200,7 +201,7 @@ impl ObjectRows<'_, '_> {
         } else {
             process
                 .filter(|_| is_inherited)
-                .and_then(|parent| self.processes.heir(parent, event.time_ns))
+                .and_then(|parent| self.processes.inheriting_child(parent, event.time_ns))
         };
         Owners { process, caller, source, inherited_by }
     }
@@ -231,7 +232,7 @@ impl ObjectRows<'_, '_> {
         if let Some(count) = self.figures.kinds.get_mut(kind.code() as usize) {
             *count += 1;
         }
-        let byte_offset = event.byte_offset.filter(|_| is_view && self.tells_offset(event));
+        let byte_offset = event.byte_offset.filter(|_| is_view && self.has_offset(event));
         self.events.part().push(Event {
             object,
             kind: kind.code(),
@@ -258,7 +259,7 @@ impl ObjectRows<'_, '_> {
     }
 
     /// ETWAnalyzer writes 0 for both, always; then nothing is known.
-    fn tells_offset(&self, event: &EventRecord) -> bool {
+    fn has_offset(&self, event: &EventRecord) -> bool {
         let is_zero = |value: Option<u64>| value.unwrap_or(0) == 0;
         self.is_own || !is_zero(event.byte_offset) || !is_zero(event.misc_info)
     }

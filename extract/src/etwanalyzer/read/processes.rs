@@ -23,7 +23,7 @@ impl ProcessRows {
             start: since(process.seen_start()),
             end: since(process.seen_end()),
         };
-        // Our own rows tell times to the nanosecond.
+        // Our own rows have times to the nanosecond.
         let own = |process: Process| Lifetime {
             pid: process.pid,
             parent_pid: process.parent_pid,
@@ -52,13 +52,12 @@ impl ProcessRows {
 
     /// The child that inherits a handle which its parent duplicates at some time: the next one that
     /// starts.
-    pub(super) fn heir(&self, parent: ProcessIdx, time_ns: i64) -> Option<ProcessIdx> {
+    pub(super) fn inheriting_child(&self, parent: ProcessIdx, time_ns: i64) -> Option<ProcessIdx> {
         let parent = self.lifetimes.get(parent.row())?;
         let parent_end = parent.end.unwrap_or(i64::MAX);
         self.index.first_child(parent.pid, time_ns, parent_end).map(ProcessIdx)
     }
 
-    /// The table.
     pub(super) fn table(&self, main: &Main) -> Processes {
         let mut table = Processes::default();
         if main.is_own() {

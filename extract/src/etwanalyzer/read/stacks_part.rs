@@ -1,8 +1,10 @@
 //! The stacks part.
 
+use std::collections::HashMap;
+
+use handlescope_model::FrameIdx;
 use handlescope_model::tables::{Frames, Methods, Stack, StackEvents, Stacks, Symbols};
 use serde::de::MapAccess;
-use std::collections::HashMap;
 
 use super::super::own::OWN;
 use super::frames::FrameTexts;
@@ -94,7 +96,7 @@ impl StackTexts {
         }
         let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
         let lines = lines.filter(|line| !line.is_empty());
-        let frames: Vec<u32> = lines.map(|line| self.frames.row(line)).collect();
+        let frames: Vec<FrameIdx> = lines.map(|line| self.frames.row(line)).collect();
         let row = if frames.is_empty() { NONE } else { self.table.len() as u32 };
         self.rows.push(row);
         if row != NONE {
@@ -103,7 +105,7 @@ impl StackTexts {
     }
 
     /// What events take their stacks from. `is_missing` says that the file has no texts; the
-    /// numbers then still tell which events share a stack.
+    /// numbers then still show which events share a stack.
     pub(super) fn numbers(&mut self, is_missing: bool) -> StackNumbers<'_> {
         if let Some(own) = &mut self.own {
             let heights = own.stacks.len() as u32;
@@ -155,7 +157,7 @@ impl StackNumbers<'_> {
         Some(*row).filter(|row| *row != NONE)
     }
 
-    /// The row that our own extract tells by itself.
+    /// The row that our own extract has.
     pub(super) fn own_row(&self, row: Option<u32>) -> Option<u32> {
         row.filter(|row| self.is_own && (*row as usize) < self.table.len())
     }
@@ -188,7 +190,8 @@ mod tests {
         assert_eq!(rows, [None, Some(0), Some(1), Some(2), None, None, None]);
         assert_eq!(numbers.row(None), None);
         let table = stacks.into_tables(&mut ModuleTables::default()).stacks;
-        assert_eq!(table.frames, [vec![0, 1], vec![0, 1], vec![1]]);
+        let (a, b) = (FrameIdx(0), FrameIdx(1));
+        assert_eq!(table.frames, [vec![a, b], vec![a, b], vec![b]]);
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl<'scope, T: Rows + 'scope> Stream<'scope, T> {
 
     fn send(&mut self) {
         self.sent += self.part.count() as u64;
-        // If nobody takes it, encoding has failed; `finish` says why.
+        // If it is not taken, encoding has failed; `finish` says why.
         let _ = self.parts.send(take(&mut self.part));
     }
 

@@ -1,4 +1,4 @@
-//! Whatever the bytes, an import ends with a trace or an error.
+//! With any bytes, an import ends with a trace or an error.
 
 use std::fs;
 use std::path::{Path, PathBuf};

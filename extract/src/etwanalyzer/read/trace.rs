@@ -105,7 +105,7 @@ fn event_name(kind: EventKind) -> &'static str {
     }
 }
 
-/// What was missing or odd, behind what our own extract tells of the trace.
+/// What was missing or odd, after what our own extract says of the trace.
 pub(super) fn warnings(main: &Main, found: &[ExtractWarning]) -> Warnings {
     let mut table = Warnings::default();
     if main.is_own() {

@@ -10,14 +10,7 @@ use handlescope_model::{ArchiveError, Cancelled};
 pub enum SaveError {
     /// A member could not be written.
     #[error("{}: cannot write {member}: {source}", .path.display())]
-    Write {
-        /// The archive.
-        path: PathBuf,
-        /// The member.
-        member: String,
-        /// Why.
-        source: io::Error,
-    },
+    Write { path: PathBuf, member: String, source: io::Error },
     /// A member would be larger than ETWAnalyzer reads.
     #[error(
         "{}: {member} would have {limit} bytes or more, which ETWAnalyzer cannot read; without \
@@ -25,9 +18,7 @@ pub enum SaveError {
         .path.display()
     )]
     TooLarge {
-        /// The archive.
         path: PathBuf,
-        /// The member.
         member: String,
         /// The size from which on it is too large.
         limit: u64,

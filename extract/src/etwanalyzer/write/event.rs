@@ -57,7 +57,7 @@ pub(super) fn index(process: Option<ProcessIdx>) -> i64 {
 
 impl EventJson {
     pub(super) fn new(event: &Event, context: Context<'_>) -> Self {
-        let (stack_idx, stack_row) = context.stacks.number(event.stack.map(|stack| stack.0));
+        let (stack_idx, stack_row) = context.stacks.number(event.stack);
         let common = Self {
             time_ns: event.time_ns,
             stack_idx,
@@ -77,7 +77,7 @@ impl EventJson {
                 source_handle_value: Some(event.source_handle.unwrap_or_default()),
                 source_process_idx: Some(index(event.source_process)),
                 // ETWAnalyzer does not know who got the handle, writes the caller, and takes it for
-                // the owner: in leaks, for inheritance, for sharing. It is told the owner.
+                // the owner: in leaks, for inheritance, for sharing. The owner is written.
                 caller_process_idx: Some(index(event.caller_process))
                     .filter(|caller| *caller != index(Some(event.process))),
                 inherited_by_idx: Some(index(event.inherited_by)),

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use handlescope_model::TableRows;
 use handlescope_model::tables::{Frames, Methods, Modules, Symbols};
+use handlescope_model::{FrameIdx, TableRows};
 
 use super::super::words::{UNKNOWN_METHOD, UNKNOWN_MODULE};
 use crate::intern::ByteInterner;
@@ -31,7 +31,7 @@ impl FrameLines {
     ) -> Self {
         let functions = functions_by_frame(symbols);
         let mut lines = Self::default();
-        for (row, frame) in (0_u32..).zip(frames.rows()) {
+        for (row, frame) in (0..).map(FrameIdx).zip(frames.rows()) {
             let module = frame.module.and_then(|module| modules.name.get(module.row()));
             let method = frame.method.and_then(|method| methods.row(method.row()));
             let native = functions.get(&row).map_or(&[][..], Vec::as_slice);
@@ -56,15 +56,15 @@ impl FrameLines {
     }
 
     fn push(&mut self, text: &str) {
-        // A line is a frame, whatever strangers called their functions.
+        // A line is a frame, also when a function has a line break in its name.
         let text = text.replace(['\r', '\n'], " ");
         let line = self.texts.intern(text.as_bytes());
         self.lines.push(line);
     }
 
     /// The numbers of the lines of a frame; equal texts have equal numbers.
-    pub(super) fn of(&self, frame: u32) -> &[u32] {
-        let frame = frame as usize;
+    pub(super) fn of(&self, frame: FrameIdx) -> &[u32] {
+        let frame = frame.row();
         let start = frame.checked_sub(1).and_then(|before| self.ends.get(before));
         let start = start.copied().unwrap_or_default();
         let end = self.ends.get(frame).copied().unwrap_or(start);
@@ -78,11 +78,11 @@ impl FrameLines {
 }
 
 /// The functions of each frame with their depths, the innermost first.
-fn functions_by_frame(symbols: &Symbols) -> HashMap<u32, Vec<(u32, &str)>> {
-    let mut functions: HashMap<u32, Vec<(u32, &str)>> = HashMap::new();
+fn functions_by_frame(symbols: &Symbols) -> HashMap<FrameIdx, Vec<(u32, &str)>> {
+    let mut functions: HashMap<FrameIdx, Vec<(u32, &str)>> = HashMap::new();
     let rows = symbols.frame.iter().zip(&symbols.depth).zip(&symbols.function);
     for ((frame, depth), function) in rows {
-        functions.entry(frame.0).or_default().push((*depth, function));
+        functions.entry(*frame).or_default().push((*depth, function));
     }
     for functions in functions.values_mut() {
         functions.sort_by_key(|(depth, _)| u32::MAX - depth);
@@ -105,7 +105,7 @@ fn place(module: Option<&String>, rva: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use handlescope_model::tables::{Frame, Method, Module, Symbol};
-    use handlescope_model::{FrameIdx, MethodIdx, ModuleIdx};
+    use handlescope_model::{MethodIdx, ModuleIdx};
 
     use super::*;
 
@@ -132,7 +132,7 @@ mod tests {
         }
         let lines = FrameLines::new(&tables.0, &tables.1, &tables.2, &table);
         let text = |line: &u32| String::from_utf8(lines.text(*line).to_vec()).unwrap();
-        (0..frames.len() as u32).map(|f| lines.of(f).iter().map(text).collect()).collect()
+        (0..frames.len()).map(|f| lines.of(FrameIdx::of(f)).iter().map(text).collect()).collect()
     }
 
     fn at(module: Option<u32>, rva: Option<u64>) -> Frame {

@@ -13,7 +13,6 @@ use super::context::Context;
 use super::event::{EventJson, index};
 use super::json::{Each, TryEach, Window};
 
-/// The part.
 pub(super) struct HandlePart<'a> {
     pub(super) trace: &'a Trace,
     pub(super) types: &'a ObjectTypes,
@@ -38,7 +37,7 @@ impl Serialize for HandlePart<'_> {
     }
 }
 
-/// Names of types by their ids as text. That of mapped views is no kernel type and not written.
+/// Names of types by their ids as text. That of mapped views is not a kernel type and not written.
 pub(super) struct TypeMap<'a>(pub(super) &'a ObjectTypes);
 
 impl Serialize for TypeMap<'_> {
@@ -63,13 +62,13 @@ impl<'a> ObjectRecords<'a> {
         let Some(object) = self.objects.row(self.next)? else { return Ok(None) };
         self.next += 1;
         let rows = |first: u32, count: u32| first as usize..first as usize + count as usize;
-        let mut events = Vec::with_capacity(object.event_count.min(1 << 16) as usize);
-        for row in rows(object.first_event.0, object.event_count) {
+        let mut events = Vec::with_capacity(object.event_count.0.min(1 << 16) as usize);
+        for row in rows(object.first_event.0, object.event_count.0) {
             let Some(event) = self.events.row(row)? else { break };
             events.push(event);
         }
         let mut existing = Vec::new();
-        for row in rows(object.first_existing, object.existing_count) {
+        for row in rows(object.first_existing.0, object.existing_count.0) {
             let Some(handle) = self.existing.row(row)? else { break };
             existing.push(handle);
         }
@@ -121,7 +120,7 @@ impl Serialize for ObjectJson<'_> {
             object.serialize_entry("Name", name)?;
         }
         // It has 16 bits there; an id that has more is none of Windows.
-        let type_id = u16::try_from(self.object.type_id).unwrap_or_default();
+        let type_id = u16::try_from(self.object.type_id.0).unwrap_or_default();
         object.serialize_entry("ObjectType", &type_id)?;
         if !self.existing.is_empty() {
             object.serialize_entry("Existing", &Each(|| self.existing.iter().map(existing)))?;

@@ -23,7 +23,7 @@ pub(super) struct MainPart<'a> {
     pub(super) names: &'a Names,
     /// When the last event happened, ns since session start.
     pub(super) last_event_ns: i64,
-    /// The types, if there is no object: then there is no handle part that tells them.
+    /// The types, if there is no object: then there is no handle part that has them.
     pub(super) types_without_objects: Option<&'a ObjectTypes>,
 }
 
@@ -132,7 +132,7 @@ struct StacksShell {
     stack_list: [(); 0],
 }
 
-/// The tables, of which the part tells less than they hold.
+/// The tables, of which the part has less than they hold.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Own<'a, P, C, W, H> {
@@ -252,7 +252,7 @@ impl Serialize for MainPart<'_> {
     }
 }
 
-/// A process with the clock that its times are told by.
+/// A process with the clock that its times are written by.
 struct ProcessRecord {
     process: Process,
     clock: WallClock,

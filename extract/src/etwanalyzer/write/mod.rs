@@ -20,7 +20,7 @@ use std::fs::{File, FileTimes};
 use std::path::Path;
 
 use handlescope_model::tables::{
-    EventCounts, Frames, Methods, ModuleLoads, Modules, Names, ObjectTypes, Processes,
+    EventCounts, Events, Frames, Methods, ModuleLoads, Modules, Names, ObjectTypes, Processes,
     StartHandles, Symbols, TraceInfo, TraceInfos, Warnings,
 };
 use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, Trace};
@@ -188,6 +188,5 @@ fn info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
 
 /// When the last event happened, ns since session start; 0 without events.
 fn last_event(trace: &Trace) -> Result<i64, ArchiveError> {
-    let times = trace.column(Table::Events, "time_ns")?;
-    Ok(times.i64().ok().and_then(|times| times.iter().flatten().max()).unwrap_or_default())
+    Ok(trace.values(Events::time_ns)?.values().iter().copied().max().unwrap_or_default())
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use handlescope_model::TableRows;
 use handlescope_model::tables::{Frames, Module, ModuleLoads, Modules, Symbols};
+use handlescope_model::{FrameIdx, TableRows};
 use serde::Serialize;
 
 use super::super::words::NO_VERSION;
@@ -12,7 +12,6 @@ use super::json::Each;
 /// What stands for a text that is not known.
 const NO_TEXT: i64 = -2;
 
-/// The part.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct ModulesPart<'a> {
@@ -43,7 +42,7 @@ struct StringsJson {
     strings: Vec<String>,
 }
 
-/// The tables, of which the part tells paths, versions and processes only.
+/// The tables, of which the part has paths, versions and processes only.
 struct Own<'a> {
     modules: &'a Modules,
     loads: &'a ModuleLoads,
@@ -162,11 +161,11 @@ fn processes_by_module(count: usize, loads: &ModuleLoads, system: usize) -> Vec<
 }
 
 /// The modules whose PDBs were not found: those with frames of which none has a name. Without any name
-/// from symbols nobody had some, so that the others lack them, too; else those are taken to be there.
+/// from symbols no module had some, so that the others lack them, too; else those are taken to be there.
 fn unresolved(modules: &Modules, frames: &Frames, symbols: &Symbols) -> BTreeSet<usize> {
     let mut is_named: BTreeMap<usize, bool> = BTreeMap::new();
-    let named: BTreeSet<u32> = symbols.frame.iter().map(|frame| frame.0).collect();
-    for (row, frame) in (0_u32..).zip(frames.rows()) {
+    let named: BTreeSet<FrameIdx> = symbols.frame.iter().copied().collect();
+    for (row, frame) in (0..).map(FrameIdx).zip(frames.rows()) {
         // Managed methods have their names from the runtime.
         if let (Some(module), Some(_), None) = (frame.module, frame.rva, frame.method) {
             *is_named.entry(module.row()).or_default() |= named.contains(&row);

@@ -1,7 +1,7 @@
 //! The stacks part: texts, each once.
 
 use handlescope_model::tables::{Frames, Methods, Modules, StackEvents, Stacks, Symbols};
-use handlescope_model::{ArchiveError, TableRows, Trace};
+use handlescope_model::{ArchiveError, StackIdx, TableRows, Trace};
 use serde::ser::{Serialize, Serializer};
 
 use super::frames::FrameLines;
@@ -15,7 +15,7 @@ const LINE_END: &str = "\n";
 
 /// The texts of the stacks of a trace.
 ///
-/// The format wants each text once. Stacks that differ only in what the text does not tell, as in
+/// The format wants each text once. Stacks that differ only in what the text does not hold, as in
 /// offsets behind named functions, share one.
 pub(super) struct StackTexts {
     lines: FrameLines,
@@ -56,8 +56,8 @@ impl StackTexts {
 
     /// The number of the text of an event's stack, and its row if that is not the first one with
     /// this text.
-    pub(super) fn number(&self, stack: Option<u32>) -> (u32, Option<u32>) {
-        let Some(row) = stack else { return (0, None) };
+    pub(super) fn number(&self, stack: Option<StackIdx>) -> (u32, Option<u32>) {
+        let Some(StackIdx(row)) = stack else { return (0, None) };
         let text = self.of_row.get(row as usize).copied().unwrap_or_default();
         let first = self.first_row.get(text as usize).copied();
         (text, Some(row).filter(|row| Some(*row) != first))
@@ -79,7 +79,6 @@ impl StackTexts {
     }
 }
 
-/// The part.
 pub(super) struct StacksPart<'a> {
     pub(super) trace: &'a Trace,
     pub(super) texts: &'a StackTexts,

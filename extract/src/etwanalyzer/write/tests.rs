@@ -8,8 +8,8 @@ use handlescope_model::tables::{
     Stack, Stacks, StartHandle, Symbol,
 };
 use handlescope_model::{
-    Cancel, EventIdx, EventKind, FrameIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx,
-    SCHEMA_VERSION, StackIdx, sentinel,
+    Cancel, EventIdx, EventKind, FrameIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, RowCount,
+    SCHEMA_VERSION, StackIdx, TypeId, sentinel,
 };
 use serde_json::{Value, json};
 use sevenz_rust::{ArchiveReader, Password};
@@ -56,7 +56,8 @@ impl Tables {
     /// Adds an object with events, which are completed so far as they have to be.
     fn object(&mut self, object: &Object, events: Vec<Event>) {
         let row = ObjectIdx(self.objects.len() as u32);
-        let (first_event, event_count) = (self.events.len() as u32, events.len() as u32);
+        let first_event = self.events.len() as u32;
+        let event_count = RowCount::new(events.len() as u32);
         for event in events {
             self.events.push(Event { object: row, ..event });
         }
@@ -165,7 +166,7 @@ fn event(kind: EventKind, time_ns: i64) -> Event {
 fn an_unnamed_object_without_events_is_little_text() {
     let mut tables = Tables::new();
     tables.object(
-        &Object { pointer: 0xFFFF_C283_AEE8_CD60, type_id: 16, ..Object::default() },
+        &Object { pointer: 0xFFFF_C283_AEE8_CD60, type_id: TypeId(16), ..Object::default() },
         vec![],
     );
     let written = Written::of(tables);
@@ -261,9 +262,9 @@ fn events_keep_their_order_whatever_lists_they_stand_in() {
 }
 
 #[test]
-fn processes_that_nobody_knows_are_minus_one_and_their_ids_survive() {
+fn unknown_processes_are_minus_one_and_their_ids_survive() {
     let mut tables = Tables::new();
-    let nobody = ProcessIdx(sentinel());
+    let unknown = ProcessIdx(sentinel());
     let duplicate = Event {
         handle: Some(8),
         leaked: true,
@@ -271,10 +272,10 @@ fn processes_that_nobody_knows_are_minus_one_and_their_ids_survive() {
         source_pid: Some(77),
         ..event(EventKind::HandleDuplicate, 1)
     };
-    let created = Event { process: nobody, ..create(0, 4) };
+    let created = Event { process: unknown, ..create(0, 4) };
     tables.object(
         &Object {
-            existing_count: 1,
+            existing_count: RowCount::new(1),
             create_event: Some(EventIdx(0)),
             is_multiprocess: true,
             is_overlapped: true,
@@ -283,7 +284,7 @@ fn processes_that_nobody_knows_are_minus_one_and_their_ids_survive() {
         vec![created, duplicate],
     );
     tables.existing.push(ExistingHandle {
-        process: nobody,
+        process: unknown,
         handle: 4,
         ..ExistingHandle::default()
     });
@@ -315,7 +316,8 @@ fn views_have_signed_numbers_and_an_unknown_offset_stays_unknown() {
         ..event(EventKind::Map, 1)
     };
     let unknown = Event { byte_offset: None, ..map.clone() };
-    let object = Object { type_id: 1000, create_event: Some(EventIdx(0)), ..Object::default() };
+    let object =
+        Object { type_id: TypeId(1000), create_event: Some(EventIdx(0)), ..Object::default() };
     tables.object(&object, vec![map, unknown]);
     let written = Written::of(tables);
     let maps = written.objects()[0]["FileMapEvents"].clone();
@@ -348,7 +350,7 @@ fn stacks_of_one_text_share_it_and_stay_apart() {
         tables.frames.push(Frame { module, rva: Some(rva), ..Frame::default() });
         let (frame, function) = (FrameIdx(tables.frames.len() as u32 - 1), "F".to_owned());
         tables.symbols.push(Symbol { frame, function, offset: Some(rva), ..Symbol::default() });
-        let frames = vec![frame.0];
+        let frames = vec![frame];
         tables.stacks.push(Stack { frames });
     }
     tables.stacks.push(Stack::default());

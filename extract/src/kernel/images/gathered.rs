@@ -16,7 +16,6 @@ use crate::raw::{EventFamily, Shared};
 pub struct ImageRow {
     /// Process id; 0 for kernel images.
     pub pid: u32,
-    /// First address.
     pub base: u64,
     /// Size, bytes.
     pub size: u64,
@@ -30,7 +29,7 @@ pub struct ImageRow {
     pub load: Option<i64>,
     /// Unload, if it was seen.
     pub unload: Option<i64>,
-    /// PDB identity, if a record tells it.
+    /// PDB identity, if a record has it.
     pub file: ImageFile,
 }
 
@@ -82,7 +81,6 @@ const MAX_IMAGES_SEARCHED: usize = 256;
 /// Mappings in the order they were first seen, and the versions of files.
 #[derive(Debug, Default)]
 pub struct Images {
-    /// The mappings.
     pub rows: Vec<ImageRow>,
     /// Paths, each once.
     pub paths: Vec<String>,

@@ -16,7 +16,6 @@ pub(super) const FILE_VERSION: EventId = EventId::Classic { guid: IDENTITY_GUID,
 /// Opcode 0: which file an image is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImageId {
-    /// First address.
     pub(crate) base: u64,
     /// Size of the image according to the file, bytes.
     pub(crate) size: u64,
@@ -49,9 +48,7 @@ pub(crate) struct Rsds {
     pub(crate) base: u64,
     /// Process id; 0 for kernel images.
     pub(crate) pid: u32,
-    /// GUID of the PDB.
     pub(crate) guid: Guid,
-    /// Age of the PDB.
     pub(crate) age: u32,
     /// Name of the PDB, sometimes a full path.
     pub(crate) pdb_name: String,
@@ -80,7 +77,6 @@ pub struct FileVersion {
     pub(crate) timestamp: u32,
     /// What the file is.
     pub(crate) description: String,
-    /// File version.
     pub(crate) file_version: String,
     /// Product it belongs to.
     pub(crate) product_name: String,

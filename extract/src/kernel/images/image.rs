@@ -11,9 +11,7 @@ pub(super) const RUNDOWN_END: EventId = EventId::Hook(0x1404);
 /// What happened to an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ImageAction {
-    /// It was mapped.
     Load,
-    /// It was unmapped.
     Unload,
     /// It is there, says a rundown.
     Rundown,
@@ -22,9 +20,7 @@ pub(crate) enum ImageAction {
 /// An image event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Image<'a> {
-    /// What happened.
     pub(crate) action: ImageAction,
-    /// First address.
     pub(crate) base: u64,
     /// Size of the mapping, bytes.
     pub(crate) size: u64,

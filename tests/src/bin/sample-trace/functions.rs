@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeated_calls_are_told_apart_by_their_number() {
+    fn repeated_calls_are_distinguished_by_their_number() {
         let text = "# c\ncall a.exe f g 0x10\ncall a.exe f g 0x20\nfunction a.exe f 0x0 48";
         let functions = Functions::parse(text).unwrap();
         assert_eq!(functions.return_rva("a.exe", "f", "g", 1), Some(0x20));

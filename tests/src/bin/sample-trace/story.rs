@@ -193,7 +193,7 @@ fn run_pair(machine: &mut Machine, ns: i64, pair: u32, events: &mut [u32]) {
     for start in [ns, ns + 120 * US] {
         let object = machine.object(THREAD, "");
         let outer = "leaky::ThreadPool::StartWorker leaky::App::RunWorkers leaky::App::Run Main";
-        // LEAK 3: nobody closes the handle.
+        // LEAK 3: nothing closes the handle.
         create(machine, LEAKY, start, &object, CREATE_THREAD, outer);
     }
     let mut time = ns + 2 * MS;

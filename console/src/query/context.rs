@@ -1,0 +1,54 @@
+//! The tables of a trace that every part of `.dump ObjectRef` needs.
+
+use std::path::Path;
+
+use handlescope_model::Trace;
+
+use super::criteria::ObjectCriteria;
+use super::error::QueryError;
+use super::frame_names::{FrameNames, Frames};
+use super::objects::ObjectTable;
+use super::source::Source;
+use super::tables::{ProcessList, TypeNames};
+use crate::cancel::Cancel;
+
+/// The tables of a trace that every part of a query needs.
+pub(crate) struct FileContext<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) objects: ObjectTable,
+    pub(crate) types: TypeNames,
+    pub(crate) processes: ProcessList,
+    pub(crate) path: &'a Path,
+    pub(super) index: usize,
+    pub(crate) cancel: &'a Cancel,
+    /// Stacks and their frames, if a filter or `-ShowStack` needs them.
+    pub(crate) frames: Option<Frames<'a>>,
+}
+
+impl<'a> FileContext<'a> {
+    pub(super) fn load(
+        source: &'a Source<'a>,
+        args: &ObjectCriteria,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Self, QueryError> {
+        cancel.check()?;
+        let trace = source.trace;
+        let frames = needs_frames(args).then(|| Frames::load(trace, names, source.frames, cancel));
+        Ok(Self {
+            trace,
+            objects: ObjectTable::load(trace)?,
+            types: TypeNames::load(trace)?,
+            processes: ProcessList::load(trace)?,
+            path: source.path,
+            index: source.index,
+            cancel,
+            frames: frames.transpose()?,
+        })
+    }
+}
+
+fn needs_frames(args: &ObjectCriteria) -> bool {
+    let filters = [&args.stack_filter, &args.create_stack, &args.destroy_stack];
+    args.stacks.show || filters.into_iter().any(Option::is_some)
+}

@@ -1,0 +1,115 @@
+//! Carrying out a query.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use handlescope_model::{Table, guard::quietly};
+use polars::{
+    prelude::{DataFrame, LazyFrame},
+    sql::{SQLContext, extract_table_identifiers},
+};
+
+use super::{
+    error::SqlError,
+    functions::Functions,
+    relations::Relation,
+    scan::scan,
+    stack_texts::stack_texts,
+    stop::Stop,
+    tables::{Part, Tables},
+};
+use crate::{cancel::Cancel, query::FrameNames, trace::LoadedTrace};
+
+/// How much stack a query gets, of which only what is used takes memory: the planner recurses into each
+/// operator of a chain.
+const STACK_BYTES: usize = 256 << 20;
+
+/// How long a query may be: the planner takes time and memory with the square of a chain of operators,
+/// gigabytes for ten thousand of them.
+pub(super) const MOST_BYTES: usize = 8 << 10;
+
+/// How many texts a query may put together: the threads of polars recurse into each `||`, and have less
+/// stack.
+const MOST_JOINED: usize = 500;
+
+/// Between two looks at Ctrl-C.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Answers a query over some of the loaded traces, each with its number in the session.
+///
+/// # Errors
+/// When the query is wrong, an archive is damaged, or `cancel` asks to stop.
+pub fn sql(
+    files: &[(usize, &LoadedTrace)],
+    query: &str,
+    names: &dyn FrameNames,
+    cancel: &Cancel,
+) -> Result<DataFrame, SqlError> {
+    check_length(query)?;
+    let text = query.to_owned();
+    let named = apart(move || extract_table_identifiers(&text, false, true), cancel)??;
+    let is_named = |table: Table| named.iter().any(|name| name.eq_ignore_ascii_case(table.name()));
+    let stacks = match is_named(Table::Stacks) {
+        true => {
+            let traces = files.iter().map(|(_, file)| (&*file.trace, &file.frames));
+            Some(stack_texts(traces, names, cancel)?)
+        }
+        false => None,
+    };
+    let part = |&(file, loaded): &(usize, &LoadedTrace)| Part {
+        file: u32::try_from(file).unwrap_or(u32::MAX),
+        trace: Arc::clone(&loaded.trace),
+    };
+    let stop = Stop::default();
+    let parts = files.iter().map(part).collect();
+    let tables = Arc::new(Tables { parts, stacks, stop: stop.clone() });
+    let mut context = context(&tables, &named)?;
+    let text = query.to_owned();
+    let answer = apart(move || context.execute(&text)?.collect(), cancel);
+    stop.stop();
+    Ok(answer??)
+}
+
+/// Refuses what would take all memory or stack before it is carried out.
+fn check_length(query: &str) -> Result<(), SqlError> {
+    let (size, joined) = (query.len(), query.matches("||").count());
+    let problem = match () {
+        () if size > MOST_BYTES => format!("the query has {size} bytes, more than {MOST_BYTES}"),
+        () if joined > MOST_JOINED => format!("the query has {joined} ||, more than {MOST_JOINED}"),
+        () => return Ok(()),
+    };
+    Err(SqlError::failed(problem))
+}
+
+/// What the query can name. Names of tables count in any case.
+fn context(tables: &Arc<Tables>, named: &[String]) -> Result<SQLContext, SqlError> {
+    let context = SQLContext::new().with_function_registry(Arc::new(Functions));
+    for relation in Relation::all() {
+        let frame: LazyFrame = scan(Arc::clone(tables), relation)?;
+        let typed = named.iter().filter(|name| name.eq_ignore_ascii_case(relation.name()));
+        for name in typed {
+            context.register(name, frame.clone());
+        }
+        context.register(relation.name(), frame);
+    }
+    Ok(context)
+}
+
+/// Does a part of a query on a thread of its own, with stack enough, while somebody looks at Ctrl-C.
+fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+    cancel: &Cancel,
+) -> Result<T, SqlError> {
+    cancel.check()?;
+    // A planner that cannot cope with a query must not end the session.
+    let work = move || quietly(work);
+    let thread = thread::Builder::new().name("sql".into()).stack_size(STACK_BYTES).spawn(work);
+    let thread = thread.map_err(|error| SqlError::failed(error.to_string()))?;
+    while !thread.is_finished() {
+        cancel.check()?;
+        thread::sleep(LOOK_EVERY);
+    }
+    match thread.join() {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(_)) | Err(_) => Err(SqlError::failed("polars gave up on this query".to_owned())),
+    }
+}

@@ -1,0 +1,116 @@
+//! The columns of tables as queries see them: those of the archive, and some more that are made when they
+//! are asked for.
+
+use handlescope_model::{Cell, ColumnSpec, ColumnType, Columns, Key, Reference, Table};
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TableColumn {
+    pub(super) table: Table,
+    pub(super) spec: ColumnSpec,
+    pub(super) values: Values,
+}
+
+/// Where the values of a column come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Values {
+    Archive,
+    FileIndex,
+    Row,
+    ObjectId,
+    TypeName,
+    KindName,
+    StackDepth,
+    StackText,
+}
+
+/// The columns that each table has in front of its own.
+static ROWS: &[(Values, ColumnSpec)] = &[FILE_INDEX, ROW];
+
+static OBJECTS: &[(Values, ColumnSpec)] = &[FILE_INDEX, ROW, ID, TYPE];
+
+static EVENTS: &[(Values, ColumnSpec)] = &[FILE_INDEX, ROW, KIND_NAME];
+
+static STACKS: &[(Values, ColumnSpec)] = &[
+    FILE_INDEX,
+    ROW,
+    (
+        Values::StackDepth,
+        column("depth", ColumnType::U32, "Number of frames; functions inlined into others count."),
+    ),
+    (
+        Values::StackText,
+        column("text", ColumnType::Text, "A line for each frame, as in leaky.exe!main."),
+    ),
+];
+
+const FILE_INDEX: (Values, ColumnSpec) = (
+    Values::FileIndex,
+    column("file_index", ColumnType::U32, "Number of the file, as .list shows it."),
+);
+
+const ROW: (Values, ColumnSpec) = (
+    Values::Row,
+    column("row", ColumnType::U32, "What other tables point to; with several files it counts on."),
+);
+
+const ID: (Values, ColumnSpec) = (
+    Values::ObjectId,
+    column("id", ColumnType::U32, "The number of the object as .dump ObjectRef shows it."),
+);
+
+const TYPE: (Values, ColumnSpec) =
+    (Values::TypeName, column("type", ColumnType::Text, "Name of the type, as in Event."));
+
+const KIND_NAME: (Values, ColumnSpec) =
+    (Values::KindName, column("kind_name", ColumnType::Text, "The kind, as in handle_create."));
+
+const fn column(name: &'static str, dtype: ColumnType, doc: &'static str) -> ColumnSpec {
+    ColumnSpec { name, dtype, nullable: false, unit: "", refers_to: None, doc }
+}
+
+/// The columns that a table has in queries only, in front of its own.
+pub(super) fn added(table: Table) -> &'static [(Values, ColumnSpec)] {
+    match table {
+        Table::Objects => OBJECTS,
+        Table::Events => EVENTS,
+        Table::Stacks => STACKS,
+        _ => ROWS,
+    }
+}
+
+impl TableColumn {
+    /// The column of a table that has a name.
+    pub(super) fn named(table: Table, name: &str) -> Option<TableColumn> {
+        let added = added(table).iter().copied();
+        let mut all = added.chain(table.columns().iter().map(|spec| (Values::Archive, *spec)));
+        let (values, spec) = all.find(|(_, spec)| spec.name == name)?;
+        Some(TableColumn { table, spec, values })
+    }
+
+    /// A column of the archive.
+    pub(super) const fn of<C: Columns, T: Cell>(key: Key<C, T>) -> TableColumn {
+        TableColumn { table: C::TABLE, spec: key.spec(), values: Values::Archive }
+    }
+
+    /// The row numbers of a table.
+    pub(super) const fn row(table: Table) -> TableColumn {
+        let (values, spec) = ROW;
+        let refers_to = Some(Reference::Row(table));
+        TableColumn { table, values, spec: ColumnSpec { refers_to, ..spec } }
+    }
+
+    pub(super) const fn file_index(table: Table) -> TableColumn {
+        let (values, spec) = FILE_INDEX;
+        TableColumn { table, spec, values }
+    }
+
+    pub(super) const ID: TableColumn =
+        TableColumn { table: Table::Objects, spec: ID.1, values: ID.0 };
+
+    pub(super) const TYPE: TableColumn =
+        TableColumn { table: Table::Objects, spec: TYPE.1, values: TYPE.0 };
+
+    pub(super) const KIND_NAME: TableColumn =
+        TableColumn { table: Table::Events, spec: KIND_NAME.1, values: KIND_NAME.0 };
+}

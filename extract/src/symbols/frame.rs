@@ -1,0 +1,24 @@
+//! The functions at an address.
+
+use std::sync::Arc;
+
+/// The functions at an address, innermost first: those which the compiler inlined there, and as the
+/// last one that whose machine code it is. Empty where nothing is known.
+pub type FrameChain = Arc<[ResolvedFrame]>;
+
+/// One of the functions at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolvedFrame {
+    /// Demangled name without parameters, shared by all frames of the function.
+    pub function: Arc<str>,
+    /// Distance of the address from the start of the function whose machine code it is, in bytes;
+    /// the same for all functions of a chain, as an inlined one has no start.
+    pub offset: u64,
+    /// Full path of the source file, if the PDB has it.
+    pub file: Option<Arc<str>>,
+    /// Line in that file, counted from 1: that of the instruction in front of the address, which is
+    /// the call in all frames but the innermost one.
+    pub line: Option<u32>,
+    /// Whether the function is inlined into the next one of the chain.
+    pub inlined: bool,
+}

@@ -1,0 +1,158 @@
+//! Rust types that can be the value of a column.
+
+use polars::prelude::{
+    BooleanChunked, ChunkedArray, Column, DataType, IntoColumn, ListBuilderTrait,
+    ListPrimitiveChunkedBuilder, NewChunkedArray, PolarsResult, StringChunked, UInt32Type,
+};
+
+use super::number::Number;
+use super::spec::{ColumnType, Reference};
+use super::values::{Flags, Lists, Numbers, Texts};
+
+/// A Rust type that can be the value of a column.
+pub trait Cell: Sized {
+    /// Type of the column.
+    const TYPE: ColumnType;
+    /// Whether the column may hold nulls.
+    const NULLABLE: bool;
+    /// What the values say about another table.
+    const REFERS_TO: Option<Reference> = None;
+    /// Typed access to a column of these.
+    type Values;
+    /// Moves the values into a column.
+    fn column(name: &str, values: Vec<Self>) -> Column;
+    /// Typed access to a column.
+    ///
+    /// # Errors
+    /// When the column has another type.
+    fn values(column: &Column) -> PolarsResult<Self::Values>;
+    /// Copies the values out of a column.
+    ///
+    /// # Errors
+    /// When the column has another type.
+    fn read(column: &Column) -> PolarsResult<Vec<Self>>;
+}
+
+impl<T: Number> Cell for T {
+    const TYPE: ColumnType = T::TYPE;
+    const NULLABLE: bool = false;
+    const REFERS_TO: Option<Reference> = T::REFERS_TO;
+    type Values = Numbers<T>;
+
+    fn column(name: &str, values: Vec<Self>) -> Column {
+        let natives = values.into_iter().map(T::into_native).collect();
+        T::into_column(ChunkedArray::from_vec(name.into(), natives))
+    }
+
+    fn values(column: &Column) -> PolarsResult<Numbers<T>> {
+        Numbers::of(column)
+    }
+
+    fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+        Ok(Numbers::of(column)?.iter().map(Option::unwrap_or_default).collect())
+    }
+}
+
+impl<T: Number> Cell for Option<T> {
+    const TYPE: ColumnType = T::TYPE;
+    const NULLABLE: bool = true;
+    const REFERS_TO: Option<Reference> = T::REFERS_TO;
+    type Values = Numbers<T>;
+
+    fn column(name: &str, values: Vec<Self>) -> Column {
+        let natives = values.into_iter().map(|value| value.map(T::into_native));
+        T::into_column(ChunkedArray::from_iter_options(name.into(), natives))
+    }
+
+    fn values(column: &Column) -> PolarsResult<Numbers<T>> {
+        Numbers::of(column)
+    }
+
+    fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+        Ok(Numbers::of(column)?.iter().collect())
+    }
+}
+
+impl Cell for String {
+    const TYPE: ColumnType = ColumnType::Text;
+    const NULLABLE: bool = false;
+    type Values = Texts;
+
+    fn column(name: &str, values: Vec<Self>) -> Column {
+        Column::new(name.into(), values)
+    }
+
+    fn values(column: &Column) -> PolarsResult<Texts> {
+        Texts::of(column)
+    }
+
+    fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+        Ok(Texts::of(column)?.iter().map(|text| text.unwrap_or_default().to_owned()).collect())
+    }
+}
+
+impl Cell for Option<String> {
+    const TYPE: ColumnType = ColumnType::Text;
+    const NULLABLE: bool = true;
+    type Values = Texts;
+
+    fn column(name: &str, values: Vec<Self>) -> Column {
+        StringChunked::from_iter_options(name.into(), values.into_iter()).into_column()
+    }
+
+    fn values(column: &Column) -> PolarsResult<Texts> {
+        Texts::of(column)
+    }
+
+    fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+        Ok(Texts::of(column)?.iter().map(|text| text.map(str::to_owned)).collect())
+    }
+}
+
+impl Cell for bool {
+    const TYPE: ColumnType = ColumnType::Bool;
+    const NULLABLE: bool = false;
+    type Values = Flags;
+
+    fn column(name: &str, values: Vec<Self>) -> Column {
+        BooleanChunked::from_slice(name.into(), &values).into_column()
+    }
+
+    fn values(column: &Column) -> PolarsResult<Flags> {
+        Flags::of(column)
+    }
+
+    fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+        Ok(Flags::of(column)?.iter().collect())
+    }
+}
+
+impl<T: Number<Physical = UInt32Type>> Cell for Vec<T> {
+    const TYPE: ColumnType = ColumnType::U32List;
+    const NULLABLE: bool = false;
+    const REFERS_TO: Option<Reference> = T::REFERS_TO;
+    type Values = Lists<T>;
+
+    fn column(name: &str, values: Vec<Self>) -> Column {
+        let total = values.iter().map(Vec::len).sum();
+        let mut builder = ListPrimitiveChunkedBuilder::<UInt32Type>::new(
+            name.into(),
+            values.len(),
+            total,
+            DataType::UInt32,
+        );
+        for list in &values {
+            builder.append_values_iter(list.iter().map(|number| number.into_native()));
+        }
+        builder.finish().into_column()
+    }
+
+    fn values(column: &Column) -> PolarsResult<Lists<T>> {
+        Lists::of(column)
+    }
+
+    fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+        let lists = Lists::of(column)?;
+        Ok((0..lists.len()).map(|row| lists.get(row).collect()).collect())
+    }
+}

@@ -1,0 +1,11 @@
+//! Columns: their types, how vectors of Rust values become columns, and typed access to columns.
+
+mod cell;
+mod number;
+mod spec;
+mod values;
+
+pub use cell::Cell;
+pub use number::Number;
+pub use spec::{ColumnSpec, ColumnType, Reference};
+pub use values::{Flags, Lists, Numbers, Texts};

@@ -1,0 +1,52 @@
+//! Numbers that columns hold, plain or as a type of their own.
+
+use polars::prelude::{
+    ChunkedArray, Column, Int32Type, Int64Type, IntoColumn, PolarsNumericType, UInt32Type,
+    UInt64Type,
+};
+
+use super::spec::{ColumnType, Reference};
+
+/// What polars holds for a number.
+pub(super) type Native<T> = <<T as Number>::Physical as PolarsNumericType>::Native;
+
+/// A number that can be the value of a column.
+pub trait Number: Copy + Default + 'static {
+    /// Type of the column.
+    const TYPE: ColumnType;
+    /// What the number says about another table.
+    const REFERS_TO: Option<Reference> = None;
+    /// How polars stores it.
+    type Physical: PolarsNumericType;
+    /// The number from what polars holds.
+    fn from_native(native: <Self::Physical as PolarsNumericType>::Native) -> Self;
+    /// What polars holds for the number.
+    fn into_native(self) -> <Self::Physical as PolarsNumericType>::Native;
+    /// Numbers as a column.
+    fn into_column(numbers: ChunkedArray<Self::Physical>) -> Column;
+}
+
+macro_rules! number {
+    ($($rust:ty => $variant:ident, $physical:ty;)+) => {$(
+        impl Number for $rust {
+            const TYPE: ColumnType = ColumnType::$variant;
+            type Physical = $physical;
+            fn from_native(native: $rust) -> Self {
+                native
+            }
+            fn into_native(self) -> $rust {
+                self
+            }
+            fn into_column(numbers: ChunkedArray<$physical>) -> Column {
+                numbers.into_column()
+            }
+        }
+    )+};
+}
+
+number! {
+    i32 => I32, Int32Type;
+    i64 => I64, Int64Type;
+    u32 => U32, UInt32Type;
+    u64 => U64, UInt64Type;
+}

@@ -1,0 +1,153 @@
+//! Typed access to the values of a column: one contiguous chunk.
+
+use std::ops::Range;
+
+use polars::prelude::{
+    BooleanChunked, BooleanType, ChunkedArray, Column, ListChunked, PolarsNumericType,
+    PolarsPhysicalType, PolarsResult, StringChunked, StringType, UInt32Type,
+};
+
+use super::number::{Native, Number};
+
+/// A column of numbers; where it is null, there is no number.
+pub struct Numbers<T: Number>(ChunkedArray<T::Physical>);
+
+impl<T: Number> Numbers<T> {
+    pub(super) fn of(column: &Column) -> PolarsResult<Self> {
+        unpacked::<T::Physical>(column).map(Self)
+    }
+
+    /// What polars holds; arbitrary where the column is null.
+    fn natives(&self) -> &[Native<T>] {
+        self.0.downcast_iter().next().map_or(&[], |chunk| chunk.values().as_slice())
+    }
+
+    /// The number of a row; `None` where the column is null or has no such row.
+    pub fn get(&self, row: usize) -> Option<T> {
+        let chunk = self.0.downcast_iter().next()?;
+        let value = *chunk.values().as_slice().get(row)?;
+        match chunk.validity() {
+            Some(valid) if !valid.get_bit(row) => None,
+            _ => Some(T::from_native(value)),
+        }
+    }
+
+    /// The numbers of all rows.
+    pub fn iter(&self) -> impl Iterator<Item = Option<T>> + '_ {
+        self.0.iter().map(|number| number.map(T::from_native))
+    }
+
+    /// The numbers of some rows of a column without nulls; empty when the rows are not there.
+    pub fn range(&self, rows: Range<usize>) -> impl ExactSizeIterator<Item = T> + '_ {
+        self.natives().get(rows).unwrap_or_default().iter().map(|native| T::from_native(*native))
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<T: Number<Physical: PolarsNumericType<Native = T>>> Numbers<T> {
+    /// The plain numbers; arbitrary where the column is null.
+    pub fn values(&self) -> &[T] {
+        self.natives()
+    }
+}
+
+/// A column of truth values.
+pub struct Flags(BooleanChunked);
+
+impl Flags {
+    pub(super) fn of(column: &Column) -> PolarsResult<Self> {
+        unpacked::<BooleanType>(column).map(Self)
+    }
+
+    /// The value of a row; false where there is no such row.
+    pub fn get(&self, row: usize) -> bool {
+        let chunk = self.0.downcast_iter().next();
+        chunk.is_some_and(|chunk| row < chunk.values().len() && chunk.values().get_bit(row))
+    }
+
+    /// The values of all rows.
+    pub fn iter(&self) -> impl Iterator<Item = bool> + '_ {
+        self.0.iter().map(Option::unwrap_or_default)
+    }
+}
+
+/// A column of text.
+pub struct Texts(StringChunked);
+
+impl Texts {
+    pub(super) fn of(column: &Column) -> PolarsResult<Self> {
+        unpacked::<StringType>(column).map(Self)
+    }
+
+    /// The text of a row; `None` where the column is null or has no such row.
+    pub fn get(&self, row: usize) -> Option<&str> {
+        if row < self.len() { self.0.get(row) } else { None }
+    }
+
+    /// The text of a row of a column without nulls.
+    pub fn text(&self, row: usize) -> &str {
+        self.get(row).unwrap_or_default()
+    }
+
+    /// The texts of all rows.
+    pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
+        self.0.iter()
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A column of lists of numbers.
+pub struct Lists<T: Number> {
+    lists: ListChunked,
+    values: Numbers<T>,
+}
+
+impl<T: Number<Physical = UInt32Type>> Lists<T> {
+    pub(super) fn of(column: &Column) -> PolarsResult<Self> {
+        let lists = column.list()?.rechunk().into_owned();
+        let values = lists.get_inner();
+        Ok(Self { values: Numbers(values.unpack::<UInt32Type>()?.clone()), lists })
+    }
+
+    /// The list of a row; empty where there is no such row.
+    pub fn get(&self, row: usize) -> impl ExactSizeIterator<Item = T> + '_ {
+        let chunk = self.lists.downcast_iter().next().filter(|_| row < self.len());
+        let range = chunk.map_or(0..0, |chunk| {
+            let (start, end) = chunk.offsets().start_end(row);
+            start..end
+        });
+        self.values.range(range)
+    }
+
+    /// Number of lists.
+    pub fn len(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// Whether there are no lists.
+    pub fn is_empty(&self) -> bool {
+        self.lists.is_empty()
+    }
+}
+
+fn unpacked<T: PolarsPhysicalType>(column: &Column) -> PolarsResult<ChunkedArray<T>> {
+    Ok(column.as_materialized_series().unpack::<T>()?.rechunk().into_owned())
+}

@@ -1,0 +1,74 @@
+//! Which tables a trace has.
+
+/// Declares the tables: their enumeration, names and meanings, from one list.
+macro_rules! tables {
+    ($( #[doc = $doc:literal] $table:ident = $name:literal; )+) => {
+        /// The tables of a trace.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Table { $( #[doc = $doc] $table, )+ }
+
+        impl Table {
+            /// Every table, in archive order.
+            pub const ALL: [Self; [$( $name, )+].len()] = [ $( Self::$table, )+ ];
+
+            /// The name, as in `module_loads`.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$table => $name, )+ }
+            }
+
+            /// What its rows are.
+            pub fn doc(self) -> &'static str {
+                match self { $( Self::$table => $doc.trim_ascii_start(), )+ }
+            }
+        }
+    };
+}
+
+tables! {
+    /// One row about the trace itself.
+    Trace = "trace";
+    /// Processes, one row per lifetime.
+    Processes = "processes";
+    /// Modules, one row per file identity.
+    Modules = "modules";
+    /// Where and when modules were mapped.
+    ModuleLoads = "module_loads";
+    /// Names of the object types.
+    ObjectTypes = "object_types";
+    /// Object names, each once.
+    Names = "names";
+    /// Kernel objects and mapped views, one row per lifetime.
+    Objects = "objects";
+    /// What happened to the objects.
+    Events = "events";
+    /// Handles open at the end (rundown).
+    ExistingHandles = "existing_handles";
+    /// Handles open at the start (rundown).
+    StartHandles = "start_handles";
+    /// Call stacks, each once.
+    Stacks = "stacks";
+    /// Every stack that was recorded, when all were asked for.
+    StackEvents = "stack_events";
+    /// Frames, each once.
+    Frames = "frames";
+    /// Methods of managed code.
+    Methods = "methods";
+    /// Function names, when they were resolved at extraction.
+    Symbols = "symbols";
+    /// How many events of each kind the source held.
+    EventCounts = "event_counts";
+    /// What was lost, damaged or left out.
+    Warnings = "warnings";
+}
+
+impl Table {
+    /// The archive member that holds the table, as in `module_loads.parquet`.
+    pub fn member(self) -> String {
+        format!("{}.parquet", self.name())
+    }
+
+    /// The table of a name, in any case.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.name().eq_ignore_ascii_case(name))
+    }
+}

@@ -1,0 +1,86 @@
+//! The declaration of a table.
+
+/// Declares a table: its row type, its column builder, its keys and its schema, from one list of columns.
+macro_rules! table {
+    (
+        $(#[$table_doc:meta])+
+        $table:ident => $name:ident,
+        $(#[$row_doc:meta])+
+        $row:ident {
+            $( #[doc = $doc:literal] $([$unit:literal])? $column:ident : $ty:ty, )+
+        }
+    ) => {
+        $(#[$row_doc])+
+        #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(default)]
+        pub struct $row { $( #[doc = $doc] pub $column: $ty, )+ }
+
+        $(#[$table_doc])+
+        #[derive(Debug, Default, Clone)]
+        pub struct $table { $( #[doc = $doc] pub $column: Vec<$ty>, )+ }
+
+        impl $crate::key::Columns for $table {
+            const TABLE: $crate::table::Table = $crate::table::Table::$name;
+        }
+
+        // Keys are spelled as their columns are.
+        #[allow(non_upper_case_globals)]
+        impl $table {
+            $(
+                #[doc = $doc]
+                pub const $column: $crate::key::Key<Self, $ty> =
+                    $crate::key::Key::new(stringify!($column), concat!($($unit)?), $doc);
+            )+
+        }
+
+        impl $table {
+            /// The columns, in their order in the archive.
+            pub const COLUMNS: &'static [$crate::column::ColumnSpec] =
+                &[ $( Self::$column.spec(), )+ ];
+
+            /// Appends one row.
+            pub fn push(&mut self, row: $row) {
+                $( self.$column.push(row.$column); )+
+            }
+
+            /// Number of rows.
+            pub fn len(&self) -> usize {
+                [$( self.$column.len(), )+][0]
+            }
+
+            /// Whether there are no rows.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// The rows as a frame whose columns are [`Self::COLUMNS`].
+            ///
+            /// # Errors
+            /// When columns were filled to different lengths.
+            pub fn into_frame(self) -> polars::prelude::PolarsResult<polars::prelude::DataFrame> {
+                let height = self.len();
+                polars::prelude::DataFrame::new(height, vec![
+                    $( <$ty as $crate::column::Cell>::column(stringify!($column), self.$column), )+
+                ])
+            }
+        }
+
+        impl $crate::tables::rows::TableRows for $table {
+            type Row = $row;
+
+            fn read_rows<S: $crate::tables::rows::Cells>(
+                source: &S,
+                first: usize,
+                count: usize,
+            ) -> Result<Self, S::Error> {
+                Ok(Self { $( $column: source.cells(Self::$column, first, count)?, )+ })
+            }
+
+            fn row(&self, row: usize) -> Option<$row> {
+                Some($row { $( $column: self.$column.get(row)?.clone(), )+ })
+            }
+        }
+    };
+}
+
+pub(super) use table;

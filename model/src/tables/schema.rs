@@ -1,0 +1,110 @@
+//! The schema: the columns of every table.
+
+use super::diagnostics::{EventCounts, Warnings};
+use super::events::Events;
+use super::frames::Frames;
+use super::handles::{ExistingHandles, StartHandles};
+use super::methods::Methods;
+use super::modules::{ModuleLoads, Modules};
+use super::names::Names;
+use super::object_types::ObjectTypes;
+use super::objects::Objects;
+use super::processes::Processes;
+use super::stack_events::StackEvents;
+use super::stacks::Stacks;
+use super::symbols::Symbols;
+use super::trace::TraceInfos;
+use crate::column::ColumnSpec;
+use crate::table::Table;
+
+/// Version of the table layout, stored in the trace table and in the name of no member.
+///
+/// * 1: the first layout.
+/// * 2: product, description and company of modules; managed methods (table `methods`, column
+///   `method` of `frames`), stacks of any event (table `stack_events`).
+pub const SCHEMA_VERSION: u32 = 2;
+
+impl Table {
+    /// The columns, in their order in the archive.
+    pub fn columns(self) -> &'static [ColumnSpec] {
+        match self {
+            Self::Trace => TraceInfos::COLUMNS,
+            Self::Processes => Processes::COLUMNS,
+            Self::Modules => Modules::COLUMNS,
+            Self::ModuleLoads => ModuleLoads::COLUMNS,
+            Self::ObjectTypes => ObjectTypes::COLUMNS,
+            Self::Names => Names::COLUMNS,
+            Self::Objects => Objects::COLUMNS,
+            Self::Events => Events::COLUMNS,
+            Self::ExistingHandles => ExistingHandles::COLUMNS,
+            Self::StartHandles => StartHandles::COLUMNS,
+            Self::Stacks => Stacks::COLUMNS,
+            Self::StackEvents => StackEvents::COLUMNS,
+            Self::Frames => Frames::COLUMNS,
+            Self::Methods => Methods::COLUMNS,
+            Self::Symbols => Symbols::COLUMNS,
+            Self::EventCounts => EventCounts::COLUMNS,
+            Self::Warnings => Warnings::COLUMNS,
+        }
+    }
+
+    /// The column of a name.
+    pub fn column(self, name: &str) -> Option<&'static ColumnSpec> {
+        self.columns().iter().find(|spec| spec.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::Reference;
+    use crate::tables::Process;
+
+    #[test]
+    fn every_table_and_column_has_a_unique_documented_name() {
+        let mut tables = std::collections::HashSet::new();
+        for table in Table::ALL {
+            assert!(tables.insert(table.name()));
+            let mut columns = std::collections::HashSet::new();
+            for column in table.columns() {
+                assert!(columns.insert(column.name), "{}.{}", table.name(), column.name);
+                assert!(!column.doc.trim().is_empty(), "{}.{}", table.name(), column.name);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_name_a_column_without_nulls_of_their_table() {
+        for column in Table::ALL.into_iter().flat_map(Table::columns) {
+            if let Some(Reference::Key(table, name)) = column.refers_to {
+                let named = table.column(name).unwrap();
+                assert!(!named.nullable && named.refers_to.is_none(), "{}", column.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_unit_names_the_table_that_row_numbers_point_into() {
+        let unit = |spec: ColumnSpec| spec.unit_text().into_owned();
+        assert_eq!(unit(Events::stack.spec()), "row of stacks");
+        assert_eq!(unit(Stacks::frames.spec()), "rows of frames");
+        assert_eq!(unit(Objects::type_id.spec()), "object_types.type_id");
+        assert_eq!(unit(ObjectTypes::type_id.spec()), "");
+        assert_eq!(unit(Objects::event_count.spec()), "");
+        assert_eq!(unit(Events::time_ns.spec()), "ns since session start");
+    }
+
+    #[test]
+    fn a_table_becomes_a_frame_with_the_declared_columns() {
+        let mut processes = Processes::default();
+        processes.push(Process { pid: 4, name: "System".into(), ..Process::default() });
+        let frame = processes.into_frame().unwrap();
+        assert_eq!(frame.height(), 1);
+        let names: Vec<_> = frame.get_column_names().into_iter().map(|n| n.to_string()).collect();
+        let declared: Vec<_> = Processes::COLUMNS.iter().map(|c| c.name.to_string()).collect();
+        assert_eq!(names, declared);
+        for spec in Processes::COLUMNS {
+            assert_eq!(frame.column(spec.name).unwrap().dtype(), &spec.dtype.dtype());
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Finds what tests may need. A test that was built where it is there fails where it is not.
+
+use std::env;
+use std::env::consts::EXE_SUFFIX;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    for (name, is_there) in [
+        ("has_data", is_set("HANDLESCOPE_DATA")),
+        ("has_duckdb", is_set("HANDLESCOPE_PYTHON")),
+        ("has_linker", ["clang++", "lld-link"].into_iter().all(is_installed)),
+    ] {
+        println!("cargo::rustc-check-cfg=cfg({name})");
+        if is_there {
+            println!("cargo::rustc-cfg={name}");
+        }
+    }
+}
+
+fn is_set(variable: &str) -> bool {
+    println!("cargo::rerun-if-env-changed={variable}");
+    env::var_os(variable).is_some()
+}
+
+fn is_installed(program: &str) -> bool {
+    println!("cargo::rerun-if-env-changed=PATH");
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).any(|folder| folder.join(format!("{program}{EXE_SUFFIX}")).is_file())
+}

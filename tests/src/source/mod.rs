@@ -1,0 +1,19 @@
+//! The source of a crate as data: its modules, what they import, and how many lines of code it has.
+//!
+//! Everything is about code that ships: items under `#[cfg(test)]`, and files that only such items
+//! declare, are left out.
+
+mod check;
+mod circles;
+mod layers;
+mod lines;
+mod names;
+mod references;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use check::check;
+pub use layers::Layers;
+pub use lines::{Lines, count_lines};
+pub use tree::Crate;

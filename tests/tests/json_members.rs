@@ -1,0 +1,154 @@
+//! `docs/dump-json.md` and `-json` agree: every member that is written is documented, and every
+//! member that is documented is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use handlescope_tests::binary::{Shell, examples, run_over, sample_symbols};
+use handlescope_tests::payload::{MethodEvent, MethodRecord};
+use handlescope_tests::scenario::{TraceBuilder, View};
+use handlescope_tests::symbol_server::{Answer, SymbolServer};
+use serde_json::{Deserializer, Value};
+
+/// Paths of members, as `objects.events.kind`, by command: a kind of `.dump`, or `.sql`.
+type Members = BTreeMap<String, BTreeSet<String>>;
+
+/// The members that the page documents.
+fn documented() -> Members {
+    let page = fs::read_to_string(examples().join("../docs/dump-json.md")).unwrap();
+    let mut members = Members::new();
+    let (mut commands, mut prefixes) = (Vec::new(), Vec::new());
+    for line in page.lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            commands = code(heading);
+            prefixes = vec![""];
+        } else if let Some(heading) = line.strip_prefix("### ") {
+            prefixes = code(heading);
+        } else if let Some(row) = line.strip_prefix("| `") {
+            let first_cell = format!("`{}", row.split(" |").next().unwrap_or_default());
+            for command in &commands {
+                let command = command.trim_start_matches(".dump ").to_owned();
+                let paths = members.entry(command).or_default();
+                for prefix in &prefixes {
+                    paths.extend(code(&first_cell).iter().map(|name| join(prefix, name)));
+                }
+            }
+        }
+    }
+    // Frames are the same wherever there are some.
+    let of_frames = |path: &String| path.strip_prefix("stacks.").map(|m| join("stacks.frames", m));
+    let frames: Vec<String> = members["ObjectRef"].iter().filter_map(of_frames).collect();
+    members.get_mut("Stack").expect("a section on stacks").extend(frames);
+    members
+}
+
+/// What stands between backticks.
+fn code(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+fn join(prefix: &str, name: &str) -> String {
+    if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
+}
+
+/// Adds the members of the documents that a script printed, one for each command.
+fn add(members: &mut Members, commands: &[String], printed: &str) {
+    let mut documents = Deserializer::from_str(printed).into_iter::<Value>();
+    for command in commands {
+        let document = documents.next().expect(command).expect(command);
+        let name = match command.strip_prefix(".dump ") {
+            Some(kind) => kind.split(' ').next().unwrap_or_default(),
+            None => ".sql",
+        };
+        add_paths(members.entry(name.to_owned()).or_default(), "", &document);
+    }
+    assert!(documents.next().is_none(), "a document for each command");
+}
+
+fn add_paths(paths: &mut BTreeSet<String>, prefix: &str, value: &Value) {
+    match value {
+        Value::Array(list) => list.iter().for_each(|value| add_paths(paths, prefix, value)),
+        Value::Object(members) => {
+            for (name, value) in members {
+                // Stacks have numbers for names.
+                let is_number = name.bytes().all(|digit| digit.is_ascii_digit());
+                let path = if is_number { prefix.to_owned() } else { join(prefix, name) };
+                add_paths(paths, &path, value);
+                if !is_number {
+                    paths.insert(path);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A trace with what the sample does not have: references, views, .NET code, a service.
+fn trace() -> TraceBuilder {
+    const MS: i64 = 1_000_000;
+    const OBJECT: u64 = 0xFFFF_8100_0000_1000;
+    const COMPILED: u64 = 0x2000_0000;
+    let caller = (700, 701);
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "svchost.exe").command_line("svchost.exe -k net -s TermService");
+    trace.object_type(16, "Event");
+    let method = MethodRecord {
+        module_id: 9,
+        address: COMPILED,
+        size: 0x40,
+        type_name: "Leaky.Cache".into(),
+        name: "Get".into(),
+        signature: "void  ()".into(),
+    };
+    trace.method(MS, caller, MethodEvent::Load, &method);
+    trace.create_handle(2 * MS, caller, OBJECT, 4, 16).stack(&[], &[COMPILED + 5]);
+    trace.reference(3 * MS, caller, OBJECT, b"Dflt", 1);
+    trace.close_handle(4 * MS, caller, OBJECT + 0x1000, 8, 16, "before the trace");
+    let view = View { base: 0x1_0000, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid: 700 };
+    trace.map(5 * MS, caller, view);
+    trace.handle_rundown_end(700, OBJECT, 4, 16, "");
+    trace
+}
+
+/// The members that are written, of the sample and of the trace above.
+fn written() -> Members {
+    let shell = Shell::new();
+    let mut commands: Vec<String> =
+        shell.kinds().iter().map(|kind| format!(".dump {} -json", kind.name)).collect();
+    commands.push(".dump ObjectRef -ShowStack -ShowRef -json".to_owned());
+    commands.push(".dump ObjectRef -ShowTotal Process -json".to_owned());
+    let mut members = Members::new();
+    add(&mut members, &commands, &run_over(&trace(), &commands.join("\n")).ok().stdout);
+    // The columns of a query are its own.
+    commands.push(".sql SELECT 1 AS rows LIMIT 0 -json".to_owned());
+    let symbols = sample_symbols().display().to_string();
+    let script = commands.join("\n");
+    let run = shell.script(&["--symbol-path", &symbols, "leaky.etl"], &script).ok();
+    add(&mut members, &commands, &run.stdout);
+    for status in [404, 500] {
+        let server = SymbolServer::start(move |_| Answer::Status(status));
+        let command = ".dump Symbols -json";
+        let run = shell.run(&["leaky.etl", "-symServer", &server.url, "-c", command]).ok();
+        add(&mut members, &[command.to_owned()], &run.stdout);
+    }
+    members
+}
+
+#[test]
+fn every_member_is_documented_and_every_documented_member_is_written() {
+    let (documented, written) = (documented(), written());
+    let names = |members: &Members| -> BTreeSet<String> {
+        let of_command = |(command, paths): (&String, &BTreeSet<String>)| -> Vec<String> {
+            paths.iter().map(|path| format!("{command}: {path}")).collect()
+        };
+        members.iter().flat_map(of_command).collect()
+    };
+    let (documented, written) = (names(&documented), names(&written));
+    let undocumented: Vec<_> = written.difference(&documented).collect();
+    let unwritten: Vec<_> = documented.difference(&written).collect();
+    assert!(
+        undocumented.is_empty() && unwritten.is_empty(),
+        "not in docs/dump-json.md: {undocumented:#?}\nnever written: {unwritten:#?}"
+    );
+}
