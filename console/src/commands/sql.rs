@@ -63,7 +63,8 @@ impl Command for Sql {
                   that was opened, with names instead of row numbers; stacks has the text of each \
                   stack. hex(x) writes an address like 0xC0. It is the SQL of polars: joins, \
                   groups, WITH, window functions, LIKE, ~ for regular expressions. Names of columns \
-                  are in lower case. Text shows the first 1000 rows. Several traces count as one; \
+                  are in lower case. Text shows the first 1000 rows. > FILE at the end writes \
+                  a file if it has a folder or an extension like .csv or .txt. Several traces count as one; \
                   their rows count on.",
         examples: &[
             ".sql SELECT process, pid, type, count(*) AS n FROM leaks GROUP BY ALL ORDER BY n DESC",

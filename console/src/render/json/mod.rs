@@ -1,6 +1,7 @@
 //! JSON as `docs/dump-json.md` promises it, streamed: no document is ever in memory as a whole.
 
 mod call_stacks;
+mod file;
 mod lines;
 mod modules;
 mod object;
