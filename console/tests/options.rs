@@ -106,6 +106,9 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-json", "-MinMaxId 89 89", ""),
     ("-json-pretty", "-MinMaxId 89 89", ""),
     ("-csv", "", "a.csv"),
+    ("-SortBy", "", "name"),
+    ("-ndjson", "", ""),
+    ("-parquet", "", "a.parquet"),
     ("-NoCSVSeparator", "-csv FILE", ""),
     ("-NoCmdLine", "-csv FILE", ""),
 ];

@@ -12,13 +12,14 @@ use super::{
     context::{Context, DumpContext, SharedArgs, answer},
     error::CommandError,
     help::TopicSpec,
-    shared::options::SHARED,
+    shared::options::{SHARED, check_output},
 };
 use crate::{
     grammar::{
-        Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Token, join, parse,
-        split,
+        Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Redirect, Token, join,
+        parse, split,
     },
+    paths::with_home,
     suggest,
     values::ValueError,
 };
@@ -226,8 +227,11 @@ impl<K: Kind> AnyKind for K {
 
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
         let topic = K::SIGNATURE.name;
-        let (args, mut shared) = parse::own_and_shared(topic, entered.tokens, K::OPTIONS, SHARED)?;
-        shared.text = entered.line.to_owned();
+        let Redirect { line, tokens, file } = Redirect::of_words(entered.line, entered.tokens);
+        let (args, mut shared) = parse::own_and_shared(topic, tokens, K::OPTIONS, SHARED)?;
+        shared.text = line.to_owned();
+        shared.output.file = file.map(with_home);
+        check_output(&shared.output)?;
         K::check(&args, &shared)?;
         Ok(Box::new(Asked::<K> { args, shared }))
     }

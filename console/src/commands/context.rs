@@ -7,10 +7,10 @@ use crate::{
     cancel::Cancel,
     filter::Filter,
     query::{Source, SymbolReports},
+    render::{OutputOptions, Table},
     settings::{Display, DisplayArgs},
     terminal::{Messages, Screen},
     trace::{LoadedTrace, Session, choose},
-    values::JsonMode,
 };
 
 /// What follows a command.
@@ -40,8 +40,8 @@ pub struct Context<'a, 'm> {
 pub struct SharedArgs {
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub files: Vec<Filter>,
-    /// `-json` and `-json-pretty`.
-    pub json: JsonMode,
+    /// How the answer is written, and where.
+    pub output: OutputOptions,
     /// The command line as typed, without spaces at its ends.
     pub text: String,
 }
@@ -63,7 +63,21 @@ pub struct DumpContext<'a, 'm> {
 impl DumpContext<'_, '_> {
     /// How an answer is printed that has no display options of its own.
     pub(super) fn display(&self) -> Display {
-        self.session.settings.display(&DisplayArgs::default(), self.screen)
+        self.display_as(&DisplayArgs::default())
+    }
+
+    /// How an answer with these options is printed.
+    pub(super) fn display_as(&self, args: &DisplayArgs) -> Display {
+        self.shared.output.display(self.session.settings.display(args, self.screen))
+    }
+
+    /// Writes an answer as the options say.
+    ///
+    /// # Errors
+    /// When the output or file cannot be written, or a column is not there.
+    pub(super) fn write(&mut self, table: Table<'_>) -> Result<(), CommandError> {
+        table.write(&self.shared.output, &self.display(), self.cancel, self.out)?;
+        Ok(())
     }
 }
 

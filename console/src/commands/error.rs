@@ -11,6 +11,7 @@ use crate::{
     grammar::ParseError,
     paths::ExpandError,
     query::QueryError,
+    render::OutputError,
     sql::SqlError,
     trace::{LoadError, NoFile},
 };
@@ -86,17 +87,9 @@ pub enum CommandError {
         /// Why.
         source: io::Error,
     },
-    /// The CSV file cannot be written.
-    #[error(
-        "{}: cannot be written: {source}; close what has it open, or name another file behind -csv",
-        .path.display()
-    )]
-    Csv {
-        /// The file as it was named.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// An answer that cannot be written.
+    #[error(transparent)]
+    Answer(OutputError),
     /// A file of `.export` cannot be written.
     #[error("{}: cannot be written: {source}; choose another folder behind .export", .path.display())]
     Export {
@@ -172,6 +165,16 @@ impl From<QueryError> for CommandError {
             QueryError::Archive(error) => error.into(),
             QueryError::Cancelled(cancelled) => cancelled.into(),
             QueryError::Sums(_) => CommandError::Query(error),
+        }
+    }
+}
+
+impl From<OutputError> for CommandError {
+    fn from(error: OutputError) -> CommandError {
+        match error {
+            OutputError::Output(source) => source.into(),
+            OutputError::Cancelled(cancelled) => cancelled.into(),
+            error => CommandError::Answer(error),
         }
     }
 }

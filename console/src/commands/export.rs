@@ -23,7 +23,7 @@ use crate::{
     filter::Filter,
     grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, parse},
     paths::{with_home, write_whole},
-    render::rows,
+    render::{Format, write_frame},
     terminal::Clean,
     trace::{LoadedTrace, choose},
     values::ExportFormat,
@@ -184,8 +184,8 @@ fn write_table(
 ) -> io::Result<()> {
     match format {
         ExportFormat::Parquet => write_parquet(table, frame.clone(), out).map_err(io::Error::other),
-        ExportFormat::Csv => rows::csv(frame, cancel, out),
-        ExportFormat::NdJson => rows::ndjson(frame, cancel, out),
+        ExportFormat::Csv => write_frame(frame.clone(), Format::Csv, cancel, out),
+        ExportFormat::NdJson => write_frame(frame.clone(), Format::NdJson, cancel, out),
     }
 }
 

@@ -5,22 +5,20 @@ use indicatif::HumanCount;
 use super::{
     AnyCommand, Command, CommandError, Context, Entered, Signature,
     shared::{
-        files::{TakesFiles, files_option},
+        files::TakesFiles,
         groups,
-        options::{TakesJson, json_option, json_pretty_option},
+        options::{TakesOutput, check_output, format_options, row_options},
         watched_symbols::WatchedSymbols,
     },
 };
 use crate::{
-    cancel::Cancelled,
     filter::Filter,
-    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Quotes, Take, Token, parse},
-    paths::write_whole,
-    render::{self, SqlFormat},
+    grammar::{Arguments, OptionGroup, ParseError, Quotes, Redirect, Token, parse},
+    paths::with_home,
+    render::{self, OutputOptions},
     settings::DisplayArgs,
     sql,
     trace::choose,
-    values::{CsvTarget, JsonMode},
 };
 
 /// Words that a query starts with.
@@ -30,10 +28,8 @@ const STARTS: [&str; 7] = ["SELECT", "WITH", "FROM", "SHOW", "EXPLAIN", "VALUES"
 pub(crate) struct SqlArgs {
     /// The query.
     pub(crate) query: String,
-    /// `-json` and `-json-pretty`.
-    pub(crate) json: JsonMode,
-    /// `-csv`
-    pub(crate) csv: Option<CsvTarget>,
+    /// How the answer is written, and where.
+    pub(crate) output: OutputOptions,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub(crate) files: Vec<Filter>,
     /// The command line as typed, without blanks at its ends.
@@ -46,20 +42,9 @@ impl TakesFiles for SqlArgs {
     }
 }
 
-impl TakesJson for SqlArgs {
-    fn json(&mut self) -> &mut JsonMode {
-        &mut self.json
-    }
-}
-
-impl SqlArgs {
-    /// How the answer is written.
-    fn format(&self) -> SqlFormat {
-        match (&self.csv, self.json) {
-            (Some(_), _) => SqlFormat::Csv,
-            (None, JsonMode::Off) => SqlFormat::Text,
-            (None, mode) => SqlFormat::Json(mode),
-        }
+impl TakesOutput for SqlArgs {
+    fn output(&mut self) -> &mut OutputOptions {
+        &mut self.output
     }
 }
 
@@ -78,7 +63,8 @@ impl Command for Sql {
                   that was opened, with names instead of row numbers; stacks has the text of each \
                   stack. hex(x) writes an address like 0xC0. It is the SQL of polars: joins, \
                   groups, WITH, window functions, LIKE, ~ for regular expressions. Names of columns \
-                  are in lower case. Text shows the first 1000 rows. Several traces count as one; \
+                  are in lower case. Text shows the first 1000 rows. > FILE at the end writes \
+                  a file if it has a folder or an extension like .csv or .txt. Several traces count as one; \
                   their rows count on.",
         examples: &[
             ".sql SELECT process, pid, type, count(*) AS n FROM leaks GROUP BY ALL ORDER BY n DESC",
@@ -92,35 +78,23 @@ impl Command for Sql {
              l.module WHERE l.pid = 0 -csv modules.csv",
         ],
     };
-    const OPTIONS: &'static [OptionGroup<SqlArgs>] = &[OptionGroup {
-        title: "Options",
-        options: &[
-            json_option(),
-            json_pretty_option(),
-            Opt {
-                doc: Doc {
-                    names: &["-csv"],
-                    help: "print comma-separated values, or write them into FILE",
-                    details: "With a header; an unknown value is empty, a list is written as in \
-                              JSON.",
-                    example: "-csv leaks.csv",
-                },
-                take: Take::MaybeFile(|args| &mut args.csv),
-            },
-            files_option(),
-        ],
-    }];
+    const OPTIONS: &'static [OptionGroup<SqlArgs>] = &[
+        OptionGroup {
+            title: groups::DISPLAY,
+            options: &row_options("-SortBy pid SELECT name, pid FROM processes"),
+        },
+        OptionGroup { title: groups::SCRIPTS, options: &format_options() },
+    ];
 
     fn parse(entered: &Entered<'_>) -> Result<SqlArgs, ParseError> {
-        let Some(words) = SqlWords::of(entered.tokens) else { return Err(not_a_query(entered)) };
+        let Redirect { line, tokens, file } = Redirect::of_query(entered.line, entered.tokens);
+        let Some(words) = SqlWords::of(tokens) else { return Err(not_a_query(entered)) };
         let options = [words.before, words.behind].concat();
         let mut args: SqlArgs = parse::options(entered.name, &options, Self::OPTIONS)?;
-        if args.csv.is_some() && args.json != JsonMode::Off {
-            let reason = "choose one";
-            return Err(ParseError::Conflict { option: "-csv", other: "-json", reason });
-        }
-        args.query = query(entered.line, words.query);
-        args.text = entered.line.to_owned();
+        args.output.file = file.map(with_home);
+        check_output(&args.output)?;
+        args.query = query(line, words.query);
+        args.text = line.to_owned();
         Ok(args)
     }
 
@@ -131,24 +105,14 @@ impl Command for Sql {
         let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
         let answer = sql::sql(&files, &args.query, &names, cancel)?;
         let display = session.settings.display(&DisplayArgs::default(), *screen);
-        if let Some(CsvTarget::File(path)) = &args.csv {
-            let failed = |source| match cancel.check() {
-                Ok(()) => CommandError::Csv { path: path.clone(), source },
-                Err(Cancelled) => CommandError::Cancelled,
-            };
-            let path = std::path::absolute(path).map_err(failed)?;
-            write_whole(&path, |out| render::rows::csv(&answer, cancel, out)).map_err(failed)?;
-            writeln!(out, "CSV export was successful. File is: {}", path.display())?;
-            session.warn_of_missing_symbols(messages);
-            return Ok(());
-        }
-        let left_out = render::sql(&answer, args.format(), &args.text, &display, cancel, *out)?;
+        let (rows, output) = (answer.height(), &args.output);
+        let table = render::frame(answer, &args.text);
+        let left_out = table.write(output, &output.display(display), cancel, *out)?;
         if left_out > 0 {
-            let (shown, all) = (answer.height() - left_out, answer.height());
             messages.note(format_args!(
                 "note: the first {} of {} rows; -json and -csv write all of them",
-                HumanCount(shown as u64),
-                HumanCount(all as u64)
+                HumanCount((rows - left_out) as u64),
+                HumanCount(rows as u64)
             ));
         }
         session.warn_of_missing_symbols(messages);
@@ -226,6 +190,10 @@ fn query(line: &str, words: &[Token]) -> String {
 mod tests {
     use super::*;
     use crate::registry::tests::{args, args_of_words, error};
+    use crate::{
+        render::Format,
+        values::{CsvTarget, JsonMode},
+    };
 
     #[test]
     fn a_query_is_taken_as_it_stands_there() {
@@ -240,14 +208,21 @@ mod tests {
     fn options_stand_in_front_of_the_query_or_behind_it() {
         for line in [".sql -json SELECT 1", ".sql SELECT 1 -json", ".SQL SELECT 1 -JSON"] {
             let args: SqlArgs = args(line);
-            assert_eq!((args.query.as_str(), args.json), ("SELECT 1", JsonMode::Lines), "{line}");
+            assert_eq!(
+                (args.query.as_str(), args.output.json),
+                ("SELECT 1", JsonMode::Lines),
+                "{line}"
+            );
         }
         let file = |path: &str| Some(CsvTarget::File(path.into()));
-        assert_eq!(args::<SqlArgs>(".sql -csv SELECT 1").csv, Some(CsvTarget::Output));
-        assert_eq!(args::<SqlArgs>(".sql SELECT 1 -csv").csv, Some(CsvTarget::Output));
-        assert_eq!(args::<SqlArgs>(".sql -csv a.csv SELECT 1").csv, file("a.csv"));
-        assert_eq!(args::<SqlArgs>(".sql SELECT 1 -fd *x* -csv \"a b.csv\"").csv, file("a b.csv"));
-        assert_eq!(args::<SqlArgs>(".sql SELECT 1").format(), SqlFormat::Text);
+        assert_eq!(args::<SqlArgs>(".sql -csv SELECT 1").output.csv, Some(CsvTarget::Output));
+        assert_eq!(args::<SqlArgs>(".sql SELECT 1 -csv").output.csv, Some(CsvTarget::Output));
+        assert_eq!(args::<SqlArgs>(".sql -csv a.csv SELECT 1").output.csv, file("a.csv"));
+        assert_eq!(
+            args::<SqlArgs>(".sql SELECT 1 -fd *x* -csv \"a b.csv\"").output.csv,
+            file("a b.csv")
+        );
+        assert_eq!(args::<SqlArgs>(".sql SELECT 1").output.format(), Format::Text);
     }
 
     #[test]
@@ -255,7 +230,7 @@ mod tests {
         let words = [".sql", "SELECT \"a\" FROM t WHERE x = 'y z'", "-json"].map(str::to_owned);
         let args: SqlArgs = args_of_words(&words);
         assert_eq!(args.query, "SELECT \"a\" FROM t WHERE x = 'y z'");
-        assert_eq!(args.json, JsonMode::Lines);
+        assert_eq!(args.output.json, JsonMode::Lines);
     }
 
     #[test]

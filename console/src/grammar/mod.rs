@@ -6,10 +6,12 @@ mod error;
 mod group;
 mod option;
 pub(crate) mod parse;
+mod redirect;
 mod token;
 
 pub use arguments::{Arguments, Example};
 pub use error::ParseError;
 pub use group::{GroupView, OptionGroup};
 pub use option::{Choice, Doc, Opt, OptionSpec, Take, Texts, ValueKind};
+pub(crate) use redirect::Redirect;
 pub use token::{Quotes, Token, join, split};

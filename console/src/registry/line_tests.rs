@@ -122,7 +122,7 @@ fn every_option_of_object_ref_fills_its_field() {
         assert_eq!(object_ref(options), expected, "{options}");
     }
     for (options, mode) in [("-json", JsonMode::Lines), ("-json-pretty", JsonMode::Pretty)] {
-        assert_eq!(shared(&format!(".dump ObjectRef {options}")).json, mode);
+        assert_eq!(shared(&format!(".dump ObjectRef {options}")).output.json, mode);
     }
 }
 
@@ -148,7 +148,7 @@ fn the_kind_may_stand_anywhere_and_the_line_is_kept() {
     }
     let line = " .dump process -pn a -json ";
     assert_eq!(shared(line).text, ".dump process -pn a -json");
-    assert_eq!(shared(line).json, JsonMode::Lines);
+    assert_eq!(shared(line).output.json, JsonMode::Lines);
     assert_eq!(args::<ProcessCriteria>(line).process, processes("a"));
 }
 

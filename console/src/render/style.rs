@@ -1,6 +1,6 @@
 //! How answers are written, as far as that is not the same for all of them.
 
-use crate::{query::ObjectCriteria, values::JsonMode};
+use crate::query::ObjectCriteria;
 
 /// How the answer to `.dump ObjectRef` is written.
 #[derive(Clone, Copy)]
@@ -12,15 +12,4 @@ pub struct ObjectRefStyle<'a> {
     pub no_csv_separator: bool,
     /// `-NoCmdLine`: an empty command line column in the CSV file.
     pub no_command_line: bool,
-}
-
-/// How the answer to `.sql` is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SqlFormat {
-    /// A table for people.
-    Text,
-    /// One JSON document.
-    Json(JsonMode),
-    /// Comma-separated values with a header.
-    Csv,
 }

@@ -149,7 +149,7 @@ fn a_misspelt_option_is_told_with_the_right_one_and_its_help_line() {
 fn an_option_without_its_value_is_told_with_its_help_line() {
     for_each_option(|kind, option| {
         for name in option.doc().names {
-            let line = format!(".dump {} {name} -json", kind.name());
+            let line = format!(".dump {} {name} -fd x", kind.name());
             if option.value().arity().0 == 0 {
                 meaning(&line);
             } else {

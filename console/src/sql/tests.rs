@@ -16,7 +16,7 @@ use crate::{
             APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
         },
     },
-    render::rows,
+    render::{Format, write_frame},
     trace::LoadedTrace,
 };
 
@@ -50,7 +50,7 @@ fn answer(files: &[LoadedTrace], query: &str) -> Result<DataFrame, String> {
 fn rows(files: &[LoadedTrace], query: &str) -> Vec<String> {
     let answer = answer(files, query).expect(query);
     let mut text = Vec::new();
-    rows::csv(&answer, &Cancel::default(), &mut text).expect("written");
+    write_frame(answer, Format::Csv, &Cancel::default(), &mut text).expect("written");
     let text = String::from_utf8(text).expect("text");
     text.lines().skip(1).map(str::to_owned).collect()
 }

@@ -26,7 +26,8 @@ static SIGNATURE: Signature = Signature {
     arguments: Arguments::Kind,
     summary: "print what the loaded traces know",
     details: "KIND says what to print; each kind has its own options, see .help KIND. Names of \
-                  kinds and options may be written in any case.",
+                  kinds and options may be written in any case. > FILE at the end writes what would be \
+                  printed into a file.",
     examples: &[".dump ObjectRef -Leak -ShowStack", ".dump Process"],
 };
 

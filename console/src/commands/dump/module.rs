@@ -24,6 +24,6 @@ impl Kind for Module {
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
-        Ok(render::modules(&answers, dump.shared.json, &dump.display(), dump.out)?)
+        dump.write(render::modules(&answers)?)
     }
 }

@@ -35,6 +35,6 @@ impl Kind for Process {
 
     fn answer(args: &ProcessCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::processes(dump.sources, args, dump.cancel)?;
-        Ok(render::processes(&answers, dump.shared.json, &dump.display(), dump.out)?)
+        dump.write(render::processes(&answers)?)
     }
 }

@@ -3,15 +3,17 @@
 use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature,
-        shared::stack_display::{
-            ShowsStacks, show_address_option, show_line_option, show_stack_option,
+        shared::{
+            groups,
+            stack_display::{
+                ShowsStacks, show_address_option, show_line_option, show_stack_option,
+            },
         },
     },
     grammar::{Doc, Example, Opt, OptionGroup, Take, Texts},
     query::{self, StackCriteria},
-    render,
+    render::{self, Format, OutputOptions},
     settings::StackDisplayArgs,
-    values::JsonMode,
 };
 
 pub(crate) struct Stack;
@@ -29,18 +31,26 @@ impl Kind for Stack {
     const OPTIONS: &'static [OptionGroup<StackCriteria>] = OPTIONS;
 
     fn answer(args: &StackCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        let is_json = dump.shared.json != JsonMode::Off;
-        let criteria = StackCriteria { for_programs: is_json, ..args.clone() };
+        let output = &dump.shared.output;
+        let for_programs = output.format() != Format::Text;
+        // Names are looked up only for the stacks that are shown, if the order tells which.
+        let (top, rest) = match output.sort_by {
+            None => (output.top, None),
+            Some(_) => (None, output.top),
+        };
+        let criteria = StackCriteria { for_programs, top, ..args.clone() };
         let answers = query::call_stacks(dump.sources, &criteria, dump.names, dump.cancel)?;
         // The text says so itself.
-        if is_json && answers.iter().any(|answer| !answer.has_every_stack) {
+        if for_programs && answers.iter().any(|answer| !answer.has_every_stack) {
             dump.messages.note(
                 "note: these are stacks of handle events; for those of every event extract with \
                  -stacks all",
             );
         }
-        let display = dump.display();
-        Ok(render::call_stacks(&answers, &criteria, dump.shared.json, &display, dump.out)?)
+        let (output, display) = (OutputOptions { top: rest, ..output.clone() }, dump.display());
+        let table = render::call_stacks(&answers, args.stacks, output.format(), &display)?;
+        table.write(&output, &display, dump.cancel, dump.out)?;
+        Ok(())
     }
 }
 
@@ -63,7 +73,7 @@ static EXAMPLES: &[Example] = &[
 /// All options, under the headings of the help.
 static OPTIONS: &[OptionGroup<StackCriteria>] = &[
     OptionGroup { title: "Which stacks", options: WHICH },
-    OptionGroup { title: "Change how they are printed", options: DISPLAY },
+    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
 ];
 
 static WHICH: &[Opt<StackCriteria>] = &[
@@ -94,15 +104,6 @@ static WHICH: &[Opt<StackCriteria>] = &[
             example: "-MinMaxTime 0 1.5s",
         },
         take: Take::Seconds(|args| &mut args.time),
-    },
-    Opt {
-        doc: Doc {
-            names: &["-TopN"],
-            help: "only the N most frequent stacks, after skipping some",
-            details: "Of each file. The sums below count all stacks that passed the filters.",
-            example: "-TopN 5",
-        },
-        take: Take::Top(|args| &mut args.top),
     },
 ];
 

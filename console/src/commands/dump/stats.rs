@@ -20,6 +20,6 @@ impl Kind for Stats {
 
     fn answer((): &(), dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::stats(dump.sources, dump.cancel)?;
-        Ok(render::stats(&answers, dump.shared.json, &dump.display(), dump.out)?)
+        dump.write(render::stats(&answers, &dump.display())?)
     }
 }

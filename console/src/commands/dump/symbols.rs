@@ -30,7 +30,7 @@ impl Kind for Symbols {
 
     fn answer(args: &SymbolsCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::symbols(dump.sources, args, dump.names, dump.cancel)?;
-        render::symbols(&answers, dump.shared.json, &dump.display(), dump.out)?;
+        dump.write(render::symbols(&answers)?)?;
         // The answer has said so.
         dump.session.skip_missing_symbols();
         Ok(())

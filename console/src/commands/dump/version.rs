@@ -24,6 +24,6 @@ impl Kind for Version {
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
-        Ok(render::versions(&answers, dump.shared.json, &dump.display(), dump.out)?)
+        dump.write(render::versions(&answers, &dump.display())?)
     }
 }

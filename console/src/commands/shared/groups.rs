@@ -5,5 +5,8 @@ pub(crate) const QUERIES: &str = "Queries";
 pub(crate) const PRINTING: &str = "How it is printed";
 pub(crate) const SESSION: &str = "Session";
 
+/// Options about order, number and form of what is printed.
+pub(crate) const DISPLAY: &str = "Change how it is printed";
+
 /// Options for scripts.
 pub(crate) const SCRIPTS: &str = "Files and documents";

@@ -31,7 +31,10 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
         ["-ShowStack", "-ShowAddress", "-ShowLine", "-ShowTotal", "-ShowRef", "-ShowFullFileName"]
     );
     assert_eq!(offered(".dump ObjectRef -pn"), ["-pn"]);
-    assert_eq!(offered(".dump Stats -"), ["-filedir", "-json", "-json-pretty"]);
+    assert_eq!(
+        offered(".dump Stats -"),
+        ["-TopN", "-SortBy", "-filedir", "-json", "-json-pretty", "-csv", "-ndjson", "-parquet"]
+    );
     assert_eq!(offered(".dump -Lea"), ["-Leak"]);
     assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
     assert_eq!(

@@ -10,14 +10,12 @@ mod row;
 
 use std::collections::HashSet;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 
 use self::columns::COLUMNS;
 use self::row::{FileFacts, ObjectFacts, Row, What};
 use handlescope_model::StackIdx;
 
 use super::text::StackStyle;
-use crate::paths::write_whole;
 use crate::query::{FileAnswer, Listing, ObjectRefAnswer};
 use crate::render::style::ObjectRefStyle;
 use crate::settings::Display;
@@ -28,24 +26,12 @@ const SEPARATOR_LINE: &[u8] = b"sep = ;\n";
 /// What separates values.
 const SEPARATOR: u8 = b';';
 
-/// Writes the answer into a file, which is replaced when all is written. Returns its whole path.
+/// Writes the whole content of the file.
 pub(super) fn write(
     answer: &ObjectRefAnswer<'_>,
     args: &ObjectRefStyle<'_>,
     display: &Display,
-    path: &Path,
-) -> io::Result<PathBuf> {
-    let path = std::path::absolute(path)?;
-    write_whole(&path, |mut out| write_to(answer, args, display, &mut out))?;
-    Ok(path)
-}
-
-/// Writes the whole content of the file.
-pub(super) fn write_to(
-    answer: &ObjectRefAnswer<'_>,
-    args: &ObjectRefStyle<'_>,
-    display: &Display,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
     if !args.no_csv_separator {
         out.write_all(SEPARATOR_LINE)?;
@@ -79,15 +65,10 @@ impl<W: Write> Rows<'_, W> {
         display: &Display,
     ) -> io::Result<()> {
         let facts = &FileFacts::new(file, listing, display);
-        let frames = file.file.frames.as_ref().filter(|_| self.args.criteria.stacks.show);
         let mut stacks = StackTexts {
             first_stack,
             seen: HashSet::new(),
-            style: StackStyle {
-                frames: frames.map(|frames| frames.named()),
-                bases: self.args.criteria.stacks.address.then_some(&file.bases),
-                has_lines: self.args.criteria.stacks.line,
-            },
+            style: StackStyle::of(file, self.args.criteria.stacks),
         };
         for &selected in file.selection.objects() {
             // Nothing is printed meanwhile, so nobody else notices.
@@ -113,7 +94,7 @@ impl<W: Write> Rows<'_, W> {
         what: What,
         stack: String,
     ) -> io::Result<()> {
-        let options = if self.has_written { "" } else { &self.args.text };
+        let options = if self.has_written { "" } else { self.args.text };
         self.has_written = true;
         let has_command_line = !self.args.no_command_line;
         let row = Row { options, file, object, what, stack, has_command_line };

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::Array;
 use super::stack::StackJson;
 use crate::query::{FrameFigures, StackRow, StacksAnswer};
+use crate::render::table::Part;
 use crate::values::JsonMode;
 
 #[derive(Serialize)]
@@ -46,17 +47,17 @@ impl<'a> RowJson<'a> {
 
 pub(in crate::render) fn call_stacks(
     answers: &[StacksAnswer<'_>],
+    parts: &[Part],
     mode: JsonMode,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut figures = FrameFigures::default();
     for answer in answers {
         figures += answer.figures;
     }
     let rows = || {
-        answers
-            .iter()
-            .flat_map(|answer| answer.rows.iter().map(move |&row| RowJson::new(answer, row)))
+        super::rows(answers, parts)
+            .filter_map(|(answer, row)| Some(RowJson::new(answer, *answer.rows.get(row)?)))
     };
     let document = Document {
         frames_total: figures.total,

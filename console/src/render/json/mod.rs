@@ -1,14 +1,14 @@
 //! JSON as `docs/dump-json.md` promises it, streamed: no document is ever in memory as a whole.
 
 mod call_stacks;
-mod frame;
+mod file;
 mod lines;
+mod modules;
 mod object;
 mod object_ref;
 mod stack;
 mod stats;
 mod symbols;
-mod tables;
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -16,19 +16,23 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
 
+use super::table::Part;
 use crate::values::JsonMode;
 
 pub(super) use self::call_stacks::call_stacks;
-pub(super) use self::frame::frame;
+pub(super) use self::modules::modules;
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::stats::stats;
-pub(super) use self::symbols::symbols;
-pub(super) use self::tables::{modules, processes};
+pub(super) use self::symbols::{symbol_status, symbols};
 
 use self::lines::LineFormatter;
 
 /// Writes one document and ends its last line.
-fn write(document: &impl Serialize, mode: JsonMode, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write(
+    document: &impl Serialize,
+    mode: JsonMode,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     match mode {
         JsonMode::Pretty => {
             let formatter = PrettyFormatter::new();
@@ -40,6 +44,12 @@ fn write(document: &impl Serialize, mode: JsonMode, out: &mut impl Write) -> io:
         }
     }?;
     writeln!(out)
+}
+
+/// The rows that are left of some answers, each with its place in its answer.
+fn rows<'a, A>(answers: &'a [A], parts: &'a [Part]) -> impl Iterator<Item = (&'a A, usize)> {
+    let files = answers.iter().zip(parts);
+    files.flat_map(|(answer, part)| part.own_rows().map(move |row| (answer, row)))
 }
 
 /// A number that may exceed 2^53, as text like `"0xC0"`.
@@ -62,7 +72,7 @@ impl<T: Display> Serialize for Shown<T> {
 }
 
 /// An array whose elements are made one by one while they are written.
-struct Array<F>(F);
+pub(super) struct Array<F>(pub(super) F);
 
 impl<F, I> Serialize for Array<F>
 where

@@ -4,7 +4,7 @@ use handlescope_model::{EventIdx, EventKind, ProcessIdx};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::object_ref::FileJson;
+use super::file::FileJson;
 use super::{Array, Hex, seconds};
 use crate::query::{EventRow, Listing, Selected};
 

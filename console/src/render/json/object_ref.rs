@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use handlescope_model::StackIdx;
-
+use super::file::FileJson;
 use super::object::ObjectJson;
 use super::stack::StackJson;
 use super::{Array, Members, Shown};
@@ -19,7 +18,7 @@ pub(in crate::render) fn object_ref(
     answer: &ObjectRefAnswer<'_>,
     args: &ObjectRefStyle<'_>,
     mode: JsonMode,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
     super::write(&Document { files: number_stacks(answer), answer, args }, mode, out)
 }
@@ -29,14 +28,6 @@ struct Document<'a> {
     answer: &'a ObjectRefAnswer<'a>,
     files: Vec<FileJson<'a>>,
     args: &'a ObjectRefStyle<'a>,
-}
-
-/// One trace in the document.
-pub(super) struct FileJson<'a> {
-    pub(super) index: usize,
-    pub(super) answer: &'a FileAnswer<'a>,
-    /// Added to the rows of its stacks, so that stacks of several traces have different numbers.
-    first_stack: u64,
 }
 
 fn number_stacks<'a>(answer: &'a ObjectRefAnswer<'a>) -> Vec<FileJson<'a>> {
@@ -164,10 +155,5 @@ impl<'a> FileJson<'a> {
         let stacks = self.answer.shown_stacks.iter().flat_map(|stacks| stacks.iter());
         let (frames, bases) = (self.answer.file.frames.as_ref(), &self.answer.bases);
         stacks.map(move |stack| (self.stack(stack).to_string(), StackJson { frames, bases, stack }))
-    }
-
-    /// The number of a stack in the document.
-    pub(super) fn stack(&self, stack: StackIdx) -> u64 {
-        self.first_stack + u64::from(stack.0)
     }
 }

@@ -6,19 +6,21 @@ use serde::Serialize;
 
 use super::{Array, Shown};
 use crate::query::StatsAnswer;
+use crate::render::table::Part;
 use crate::render::time::Utc7;
 use crate::values::JsonMode;
 
 pub(in crate::render) fn stats(
     answers: &[StatsAnswer<'_>],
+    parts: &[Part],
     mode: JsonMode,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct Document<T> {
         files: T,
     }
-    let files = || answers.iter().map(FileJson::new);
+    let files = || answers.iter().zip(parts).map(|(answer, part)| FileJson::new(answer, part));
     super::write(&Document { files: Array(files) }, mode, out)
 }
 
@@ -86,14 +88,15 @@ struct Attribution {
 }
 
 impl<'a> FileJson<'a> {
-    fn new(answer: &'a StatsAnswer<'_>) -> Self {
+    fn new(answer: &'a StatsAnswer<'_>, part: &Part) -> Self {
         let info = &answer.info;
         let warnings = answer.warnings.iter().map(|warning| WarningJson {
             kind: &warning.kind,
             count: warning.count,
             first_offset: warning.first_offset,
         });
-        let events = answer.events.iter().map(|event| EventJson {
+        let events = part.own_rows().filter_map(|row| answer.events.get(row));
+        let events = events.map(|event| EventJson {
             kind: &event.kind,
             name: event.name.as_deref(),
             count: event.count,

@@ -7,20 +7,22 @@ use serde::Serialize;
 
 use super::Array;
 use crate::query::{ModuleSymbols, SymbolsAnswer};
+use crate::render::table::Part;
 use crate::values::JsonMode;
 
 pub(in crate::render) fn symbols(
     answers: &[SymbolsAnswer<'_>],
+    parts: &[Part],
     mode: JsonMode,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct Document<T> {
         symbols: T,
     }
     let rows = || {
-        answers.iter().flat_map(|answer| {
-            answer.modules.iter().map(move |module| ModuleJson::new(answer.index, module))
+        super::rows(answers, parts).filter_map(|(answer, row)| {
+            Some(ModuleJson::new(answer.index, answer.modules.get(row)?))
         })
     };
     super::write(&Document { symbols: Array(rows) }, mode, out)
@@ -67,7 +69,7 @@ impl<'a> ModuleJson<'a> {
     fn new(file: usize, symbols: &'a ModuleSymbols) -> Self {
         let ModuleSymbols { frames, named, report } = symbols;
         let pdb = report.module.pdb.as_ref();
-        let (status, symbol_file) = status(report);
+        let (status, symbol_file) = symbol_status(symbols);
         let missing = report.missing.iter();
         let failures = report.failures.iter();
         Self {
@@ -79,7 +81,7 @@ impl<'a> ModuleJson<'a> {
             pdb_age: pdb.map(|pdb| pdb.age),
             frames: *frames,
             frames_named: *named,
-            status: if symbols.is_stored() { "stored" } else { status },
+            status,
             symbol_file,
             found_in: report.origin.as_ref().map(place),
             missing_at: missing
@@ -98,6 +100,11 @@ impl<'a> ModuleJson<'a> {
 }
 
 /// What the search ended in, and the file that names come from.
+pub(in crate::render) fn symbol_status(symbols: &ModuleSymbols) -> (&'static str, Option<String>) {
+    let (status, file) = status(&symbols.report);
+    (if symbols.is_stored() { "stored" } else { status }, file)
+}
+
 fn status(report: &ModuleReport) -> (&'static str, Option<String>) {
     let text = |file: &std::path::Path| Some(file.display().to_string());
     match &report.outcome {

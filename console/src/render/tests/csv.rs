@@ -2,21 +2,14 @@
 
 use super::*;
 use crate::commands::dump::object_ref::ObjectRefArgs;
+use crate::render::OutputOptions;
+use crate::values::CsvTarget;
 
 const SEPARATOR_LINE: &str = "sep = ;\n";
 
 /// What `-csv` writes for some traces.
 fn csv_text(saved: &[&Saved], options: &str) -> String {
-    let sources: Vec<Source<'_>> = saved.iter().map(|saved| saved.source()).collect();
-    let text = format!(".dump ObjectRef -csv x.csv {options}");
-    let args: ObjectRefArgs = crate::registry::tests::args(&text);
-    let cancel = Cancel::default();
-    let answer = query::object_ref(&sources, &args.criteria, saved[0], &cancel).expect("an answer");
-    let display = Settings::default().display(&args.display, Screen::PLAIN);
-    let mut out = Vec::new();
-    let style = args.style(&args.criteria, &text);
-    super::super::csv::write_to(&answer, &style, &display, &mut out).expect("written");
-    String::from_utf8(out).expect("text")
+    printed(saved, &format!(".dump ObjectRef -csv {options}"), Screen::PLAIN)
 }
 
 /// The rows of a CSV file, each with a name for every value.
@@ -190,7 +183,7 @@ fn an_open_handle_knows_its_owner_only() {
 fn the_first_row_says_what_was_asked_and_every_row_of_what() {
     let sheet = Sheet::of(&mixed(), "-MinMaxId 2 2");
     let options = sheet.column("CSVOptions");
-    assert_eq!(options[0], ".dump ObjectRef -csv x.csv -MinMaxId 2 2");
+    assert_eq!(options[0], ".dump ObjectRef -csv -MinMaxId 2 2");
     assert!(options[1..].iter().all(|options| options.is_empty()));
     assert_eq!(sheet.get(5, "FileName"), "demo");
     assert_eq!(sheet.get(5, "TestCase"), "demo");
@@ -246,7 +239,9 @@ fn writing_can_be_cancelled_and_then_there_is_no_file() {
     let answer = query::object_ref(&sources, &args.criteria, &saved, &cancel).expect("an answer");
     cancel.cancel();
     let display = Settings::default().display(&args.display, Screen::PLAIN);
-    super::super::csv(&answer, &args.style(&args.criteria, ""), &display, &path)
+    let (style, mut out) = (args.style(&args.criteria, ""), Vec::new());
+    let output = OutputOptions { csv: Some(CsvTarget::File(path)), ..OutputOptions::default() };
+    crate::render::object_ref(answer, &style, &output, &display, &cancel, &mut out)
         .expect_err("cancelled");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }

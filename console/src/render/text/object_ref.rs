@@ -16,7 +16,7 @@ use crate::render::style::ObjectRefStyle;
 use crate::render::time::{Clock, Seconds};
 use crate::settings::Display;
 use crate::terminal::Clean;
-use crate::terminal::clip::shortened;
+use crate::terminal::clip::{Clip, shortened};
 
 /// Columns that a name gets on however narrow a screen.
 const SHORTEST_NAME: usize = 16;
@@ -25,8 +25,10 @@ pub(in crate::render) fn object_ref(
     answer: &ObjectRefAnswer<'_>,
     args: &ObjectRefStyle<'_>,
     display: &Display,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
+    let mut clip = Clip::new(out, display.screen.width.filter(|_| display.clip));
+    let out = &mut clip;
     let is_by_file = args.criteria.show_total == Some(ShowTotal::File);
     // The summaries of the files say more than a table of their open handles.
     let by = count_by(args.criteria).filter(|_| !is_by_file);
@@ -49,7 +51,7 @@ pub(in crate::render) fn object_ref(
         }
     }
     if answer.files.len() < 2 || !has_totals {
-        return Ok(());
+        return clip.finish();
     }
     if by.is_some() || is_by_file {
         writeln!(out, "{}", display.screen.paint(Color::Cyan, "All files"))?;
@@ -57,7 +59,8 @@ pub(in crate::render) fn object_ref(
     if let (Some(handles), Some(by)) = (&answer.open_handles, by) {
         OpenTable { handles, by, top: args.criteria.top, screen: display.screen }.write(out)?;
     }
-    writeln!(out, "{}", display.screen.paint(Color::Red, summary(answer.totals())))
+    writeln!(out, "{}", display.screen.paint(Color::Red, summary(answer.totals())))?;
+    clip.finish()
 }
 
 /// When the recording began, and the name of the trace.
@@ -81,7 +84,6 @@ fn write_objects(
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let frames = file.file.frames.as_ref().filter(|_| args.criteria.stacks.show);
     let style = &ProcessStyle::new(&file.info, display);
     let events = EventWriter {
         answer: file,
@@ -90,11 +92,7 @@ fn write_objects(
         display,
         clock: Clock::new(&file.info, display.time_format, display.time_digits),
         style,
-        stacks: StackStyle {
-            frames: frames.map(|frames| frames.named()),
-            bases: args.criteria.stacks.address.then_some(&file.bases),
-            has_lines: args.criteria.stacks.line,
-        },
+        stacks: StackStyle::of(file, args.criteria.stacks),
     };
     for &selected in file.selection.objects() {
         ObjectLine { file, listing, display, style, selected }.write(out)?;

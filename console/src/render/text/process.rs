@@ -51,7 +51,7 @@ impl ProcessStyle {
     }
 
     /// `name.exe(pid)` with its start and end.
-    pub(super) fn marked(&self, process: &ProcessInfo) -> String {
+    pub(in crate::render) fn marked(&self, process: &ProcessInfo) -> String {
         format!("{}{}", self.label(process), self.suffix(process))
     }
 

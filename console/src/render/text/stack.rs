@@ -7,7 +7,8 @@ use console::measure_text_width;
 
 use handlescope_model::StackIdx;
 
-use crate::query::{FrameView, ModuleBases, NamedFrames};
+use crate::query::{FileAnswer, FrameView, ModuleBases, NamedFrames};
+use crate::settings::StackDisplayArgs;
 use crate::terminal::Clean;
 
 /// How stacks are shown.
@@ -18,6 +19,18 @@ pub(in crate::render) struct StackStyle<'a> {
     pub(in crate::render) bases: Option<&'a ModuleBases>,
     /// Whether file and line are shown, with `-ShowLine`.
     pub(in crate::render) has_lines: bool,
+}
+
+impl<'a> StackStyle<'a> {
+    /// How the stacks of objects are shown.
+    pub(in crate::render) fn of(file: &'a FileAnswer<'_>, stacks: StackDisplayArgs) -> Self {
+        let frames = file.file.frames.as_ref().filter(|_| stacks.show);
+        Self {
+            frames: frames.map(|frames| frames.named()),
+            bases: stacks.address.then_some(&file.bases),
+            has_lines: stacks.line,
+        }
+    }
 }
 
 impl StackStyle<'_> {

@@ -1,12 +1,14 @@
 //! `.dump ObjectRef` as entered.
 
-use std::path::PathBuf;
-
 use crate::{
-    commands::shared::{notes::TakesNotes, stack_display::ShowsStacks},
+    commands::{
+        SharedArgs,
+        shared::{notes::TakesNotes, stack_display::ShowsStacks},
+    },
     query::ObjectCriteria,
-    render::ObjectRefStyle,
+    render::{ObjectRefStyle, OutputOptions},
     settings::{DisplayArgs, StackDisplayArgs},
+    values::CsvTarget,
 };
 
 /// What was typed behind `.dump ObjectRef`.
@@ -15,8 +17,8 @@ pub(crate) struct ObjectRefArgs {
     pub(crate) criteria: ObjectCriteria,
     /// How it is printed.
     pub(crate) display: DisplayArgs,
-    /// `-csv`: the file to write instead of printing.
-    pub(crate) csv: Option<PathBuf>,
+    /// `-csv`, with ETWAnalyzer's columns.
+    pub(crate) csv: Option<CsvTarget>,
     /// `-NoCSVSeparator`: no `sep = ;` line in front.
     pub(crate) no_csv_separator: bool,
     /// `-NoCmdLine`: an empty command line column in the CSV file.
@@ -26,6 +28,11 @@ pub(crate) struct ObjectRefArgs {
 }
 
 impl ObjectRefArgs {
+    /// How the answer is written, and where.
+    pub(crate) fn output(&self, shared: &SharedArgs) -> OutputOptions {
+        OutputOptions { csv: self.csv.clone(), ..shared.output.clone() }
+    }
+
     /// How the answer to these criteria is written.
     pub(crate) fn style<'a>(
         &self,

@@ -11,15 +11,13 @@ mod stacks;
 pub(crate) use self::args::ObjectRefArgs;
 
 use crate::{
-    cancel::Cancelled,
     commands::{
         CommandError, DumpContext, Kind, KindSignature, SharedArgs,
-        shared::{groups::SCRIPTS, notes::write_notes},
+        shared::{groups, notes::write_notes, options::check_output},
     },
     grammar::{Example, OptionGroup, ParseError},
     query::{self, ObjectCriteria, ShowTotal},
-    render,
-    values::JsonMode,
+    render::{self, Format},
 };
 
 pub(crate) struct ObjectRef;
@@ -35,41 +33,40 @@ impl Kind for ObjectRef {
     };
     const OPTIONS: &'static [OptionGroup<ObjectRefArgs>] = OPTIONS;
 
-    /// A CSV file holds the events of objects, and nothing but them.
+    /// Files of events hold nothing but them, and the totals have an order of their own.
     fn check(args: &ObjectRefArgs, shared: &SharedArgs) -> Result<(), ParseError> {
-        let has_table = !matches!(args.criteria.show_total, None | Some(ShowTotal::None));
-        let (other, reason) = match () {
-            () if args.csv.is_none() => return Ok(()),
-            () if shared.json == JsonMode::Lines => ("-json", "choose one"),
-            () if shared.json == JsonMode::Pretty => ("-json-pretty", "choose one"),
-            () if has_table => {
-                ("-ShowTotal", "the file holds events, not totals; for totals leave out -csv")
-            }
-            () => return Ok(()),
+        let output = args.output(shared);
+        check_output(&output)?;
+        if matches!(args.criteria.show_total, None | Some(ShowTotal::None)) {
+            return Ok(());
+        }
+        let option = match output.format() {
+            _ if output.sort_by.is_some() => "-SortBy",
+            Format::Csv => "-csv",
+            Format::NdJson => "-ndjson",
+            Format::Parquet => "-parquet",
+            Format::Text | Format::Json(_) => return Ok(()),
         };
-        Err(ParseError::Conflict { option: "-csv", other, reason })
+        let reason = match option {
+            "-SortBy" => "it orders objects, not totals",
+            "-csv" => "the file holds events, not totals; for totals leave out -csv",
+            _ => "that format has events, not totals",
+        };
+        Err(ParseError::Conflict { option, other: "-ShowTotal", reason })
     }
 
     fn answer(args: &ObjectRefArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         write_notes(&args.notes, dump.messages);
+        let output = args.output(dump.shared);
         let criteria = ObjectCriteria {
             plain_process_names: args.display.plain_process_names,
-            for_programs: dump.shared.json != JsonMode::Off,
+            for_programs: matches!(output.format(), Format::Json(_)),
             ..args.criteria.clone()
         };
         let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
-        let display = dump.session.settings.display(&args.display, dump.screen);
+        let display = output.display(dump.display_as(&args.display));
         let style = args.style(&criteria, &dump.shared.text);
-        let Some(path) = &args.csv else {
-            return Ok(render::object_ref(&answer, &style, dump.shared.json, &display, dump.out)?);
-        };
-        let failed = |source| match dump.cancel.check() {
-            Ok(()) => CommandError::Csv { path: path.clone(), source },
-            Err(Cancelled) => CommandError::Cancelled,
-        };
-        let written = render::csv(&answer, &style, &display, path).map_err(failed)?;
-        writeln!(dump.out, "CSV export was successful. File is: {}", written.display())?;
-        Ok(())
+        Ok(render::object_ref(answer, &style, &output, &display, dump.cancel, dump.out)?)
     }
 }
 
@@ -81,8 +78,8 @@ static OPTIONS: &[OptionGroup<ObjectRefArgs>] = &[
     OptionGroup { title: "Find what processes or threads share", options: shares::SHARED },
     OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS },
     OptionGroup { title: "Count", options: output::TOTALS },
-    OptionGroup { title: "Change how it is printed", options: display::DISPLAY },
-    OptionGroup { title: SCRIPTS, options: output::SCRIPTS },
+    OptionGroup { title: groups::DISPLAY, options: display::DISPLAY },
+    OptionGroup { title: groups::SCRIPTS, options: output::SCRIPTS },
     OptionGroup {
         title: "Known from ETWAnalyzer, without effect",
         options: etw_analyzer::WITHOUT_EFFECT,

@@ -1,40 +1,59 @@
 //! `.dump Stats` as text: first what speaks against the trace, then what it is, then what it holds.
 
-use std::io::{self, Write};
+use std::fmt::{self, Write};
+use std::io;
 
-use handlescope_model::tables::{TraceInfo, Warning};
+use handlescope_model::tables::{EventCount, TraceInfo, Warning};
 use indicatif::HumanCount;
 use nu_ansi_term::Color;
 
-use super::tables::write_header;
+use super::index;
 use crate::query::StatsAnswer;
+use crate::render::json;
+use crate::render::table::{Columns, Part, Show, Table};
 use crate::render::time::Utc7;
 use crate::settings::Display;
-use crate::terminal::Clean;
-use crate::terminal::Screen;
-use crate::terminal::table;
+use crate::terminal::{Clean, Screen};
 
-pub(in crate::render) fn stats(
-    answers: &[StatsAnswer<'_>],
-    display: &Display,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let screen = display.screen;
-    for answer in answers {
-        write_header(answer.path, screen, out)?;
-        write_losses(&answer.info, screen, out)?;
-        write_warnings(&answer.warnings, screen, out)?;
-        for (name, value) in facts(answer) {
-            writeln!(out, "{name:<26} {}", Clean(&value))?;
-        }
-        write_attribution(&answer.info, out)?;
-        write_events(answer, screen, out)?;
+/// A row for each kind of event, below what is known of the trace; JSON has that, too.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Result<Table<'a>> {
+    let of_file = |answer: &'a StatsAnswer<'_>| {
+        answer.events.iter().map(|event| (index(answer.index), event))
+    };
+    let rows: Vec<(u32, &EventCount)> = answers.iter().flat_map(of_file).collect();
+    let mut columns = Columns::of(&rows);
+    columns.add("file", |(file, _)| *file);
+    columns.add("count", |(_, event)| event.count).title("Count").show(Show::Grouped);
+    columns.add("name", |(_, event)| event.name.as_deref()).title("Event").unknown("");
+    columns.add("kind", |(_, event)| event.kind.as_str()).title("Kind");
+    let parts: Result<Vec<Part>, fmt::Error> = answers
+        .iter()
+        .map(|answer| {
+            let above = about(answer, display.screen)?;
+            Ok(Part::of(answer.path, answer.events.len()).above(above))
+        })
+        .collect();
+    let table = Table::new("files", columns, parts.map_err(io::Error::other)?)?;
+    Ok(table.with_document(|parts, mode, out| json::stats(answers, parts, mode, out)))
+}
+
+/// Everything but the events.
+fn about(answer: &StatsAnswer<'_>, screen: Screen) -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    write_losses(&answer.info, screen, &mut text)?;
+    write_warnings(&answer.warnings, screen, &mut text)?;
+    for (name, value) in facts(answer) {
+        writeln!(text, "{name:<26} {}", Clean(&value))?;
     }
-    Ok(())
+    write_attribution(&answer.info, &mut text)?;
+    Ok(text)
 }
 
 /// Lost events come first: a lost close looks like a leak.
-fn write_losses(info: &TraceInfo, screen: Screen, out: &mut impl Write) -> io::Result<()> {
+fn write_losses(info: &TraceInfo, screen: Screen, out: &mut String) -> fmt::Result {
     if info.events_lost == 0 && info.buffers_lost == 0 {
         return writeln!(out, "No events and no buffers were lost while recording.");
     }
@@ -46,7 +65,7 @@ fn write_losses(info: &TraceInfo, screen: Screen, out: &mut impl Write) -> io::R
     writeln!(out, "{}", screen.paint(Color::Red, text))
 }
 
-fn write_warnings(warnings: &[Warning], screen: Screen, out: &mut impl Write) -> io::Result<()> {
+fn write_warnings(warnings: &[Warning], screen: Screen, out: &mut String) -> fmt::Result {
     if warnings.is_empty() {
         return writeln!(out, "Nothing was damaged or left out.");
     }
@@ -106,7 +125,7 @@ fn unknown() -> String {
 }
 
 /// Where the process of events came from, from the surest source to none.
-fn write_attribution(info: &TraceInfo, out: &mut impl Write) -> io::Result<()> {
+fn write_attribution(info: &TraceInfo, out: &mut String) -> fmt::Result {
     writeln!(out, "Process of object events taken from")?;
     for (name, count) in [
         ("their own header", info.attributed_header),
@@ -119,18 +138,4 @@ fn write_attribution(info: &TraceInfo, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "  {name:<36} {count:>15}")?;
     }
     Ok(())
-}
-
-fn write_events(answer: &StatsAnswer<'_>, screen: Screen, out: &mut impl Write) -> io::Result<()> {
-    let mut table = table::table(screen, &["Count", "Event", "Kind"]);
-    table::align_right(&mut table, &[0]);
-    for event in &answer.events {
-        let name = event.name.as_deref().unwrap_or_default();
-        table.add_row([
-            HumanCount(event.count).to_string(),
-            Clean(name).to_string(),
-            Clean(&event.kind).to_string(),
-        ]);
-    }
-    write!(out, "{}", table::text(&table))
 }

@@ -1,83 +1,28 @@
-//! `.dump Process -json` and `.dump Module -json`.
+//! `.dump Module -json`.
 
 use std::io::{self, Write};
 
-use handlescope_model::tables::{ModuleLoad, Process};
+use handlescope_model::tables::ModuleLoad;
 use serde::Serialize;
 
 use super::{Array, Hex};
-use crate::query::{LoadedModule, ModuleAnswer, ProcessAnswer, pretty_name};
+use crate::query::{LoadedModule, ModuleAnswer};
+use crate::render::table::Part;
 use crate::values::JsonMode;
-
-pub(in crate::render) fn processes(
-    answers: &[ProcessAnswer<'_>],
-    mode: JsonMode,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct Document<T> {
-        processes: T,
-    }
-    let rows = || {
-        answers.iter().flat_map(|answer| {
-            answer.processes.iter().map(move |process| ProcessJson::new(answer.index, process))
-        })
-    };
-    super::write(&Document { processes: Array(rows) }, mode, out)
-}
-
-#[derive(Serialize)]
-struct ProcessJson<'a> {
-    file: usize,
-    pid: u32,
-    parent_pid: u32,
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pretty_name: Option<&'static str>,
-    image_path: Option<&'a str>,
-    command_line: &'a str,
-    session_id: Option<u32>,
-    sid: Option<&'a str>,
-    start_ns: Option<i64>,
-    end_ns: Option<i64>,
-    exit_code: Option<i32>,
-    is_new: bool,
-    has_ended: bool,
-}
-
-impl<'a> ProcessJson<'a> {
-    fn new(file: usize, process: &'a Process) -> Self {
-        Self {
-            file,
-            pid: process.pid,
-            parent_pid: process.parent_pid,
-            name: &process.name,
-            pretty_name: pretty_name(&process.name, &process.command_line),
-            image_path: process.image_path.as_deref(),
-            command_line: &process.command_line,
-            session_id: process.session_id,
-            sid: process.sid.as_deref(),
-            start_ns: process.start_ns,
-            end_ns: process.end_ns,
-            exit_code: process.exit_code,
-            is_new: process.start_ns.is_some(),
-            has_ended: process.end_ns.is_some(),
-        }
-    }
-}
 
 pub(in crate::render) fn modules(
     answers: &[ModuleAnswer<'_>],
+    parts: &[Part],
     mode: JsonMode,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct Document<T> {
         modules: T,
     }
     let rows = || {
-        answers.iter().flat_map(|answer| {
-            answer.modules.iter().map(move |module| ModuleJson::new(answer.index, module))
+        super::rows(answers, parts).filter_map(|(answer, row)| {
+            Some(ModuleJson::new(answer.index, answer.modules.get(row)?))
         })
     };
     super::write(&Document { modules: Array(rows) }, mode, out)

@@ -1,0 +1,103 @@
+//! `> FILE` at the end of a command line.
+
+use super::token::{Quotes, Token};
+
+/// What a file behind a query ends with, unless it lies in a folder; `a > b` is a comparison.
+const EXTENSIONS: [&str; 6] = [".txt", ".csv", ".json", ".ndjson", ".parquet", ".md"];
+
+/// A command line without `> FILE`, and the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Redirect<'a> {
+    pub(crate) line: &'a str,
+    pub(crate) tokens: &'a [Token],
+    pub(crate) file: Option<&'a str>,
+}
+
+impl<'a> Redirect<'a> {
+    /// Of options and words.
+    pub(crate) fn of_words(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
+        Redirect::of(line, tokens, |_| true)
+    }
+
+    /// Of a query, in which `>` compares unless what follows can only be a file.
+    pub(crate) fn of_query(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
+        Redirect::of(line, tokens, |file| {
+            let lower = file.to_lowercase();
+            file.contains(['/', '\\']) || EXTENSIONS.iter().any(|end| lower.ends_with(end))
+        })
+    }
+
+    fn of(line: &'a str, tokens: &'a [Token], is_file: impl Fn(&str) -> bool) -> Redirect<'a> {
+        let found = match tokens {
+            [rest @ .., arrow, file] if is_arrow(arrow) => {
+                Some((rest, arrow, file.text.as_str(), file.span.end))
+            }
+            [rest @ .., word] => joined(word).map(|file| (rest, word, file, word.span.end)),
+            [] => None,
+        };
+        let is_last = |end| line.get(end..).is_none_or(|behind| behind.trim().is_empty());
+        match found.filter(|(_, _, file, end)| is_file(file) && is_last(*end)) {
+            None => Redirect { line, tokens, file: None },
+            Some((tokens, arrow, file, _)) => {
+                let line = line.get(..arrow.span.start).unwrap_or(line).trim_end();
+                Redirect { line, tokens, file: Some(file) }
+            }
+        }
+    }
+}
+
+fn is_arrow(token: &Token) -> bool {
+    token.quotes == Quotes::No && token.text == ">"
+}
+
+/// The file of `>FILE`.
+fn joined(token: &Token) -> Option<&str> {
+    let file = token.text.strip_prefix('>').filter(|_| token.quotes == Quotes::No)?;
+    (!file.is_empty() && !file.starts_with(['>', '=', '"'])).then_some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grammar::split;
+
+    /// The line that is left, the number of its tokens, and the file.
+    fn read(line: &str, is_query: bool) -> (String, usize, Option<String>) {
+        let tokens = split(line);
+        let Redirect { line, tokens, file } = match is_query {
+            true => Redirect::of_query(line, &tokens),
+            false => Redirect::of_words(line, &tokens),
+        };
+        (line.to_owned(), tokens.len(), file.map(str::to_owned))
+    }
+
+    #[test]
+    fn the_file_stands_at_the_end() {
+        let expected = ("Process -json".to_owned(), 2, Some("out".to_owned()));
+        for line in ["Process -json > out", "Process -json >out", "Process -json > \"out\" "] {
+            assert_eq!(read(line, false), expected, "{line}");
+        }
+        assert_eq!(read("Process > \"a b\"", false).2.as_deref(), Some("a b"));
+        for line in ["Process", "Process >", "Process >> x", "Process >>x", "Process \">\" x", ""] {
+            let (rest, _, file) = read(line, false);
+            assert_eq!((rest.as_str(), file), (line, None), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_file_in_the_middle_of_the_line_is_a_word() {
+        let (line, tokens) = (".dump > x Process", split("> x"));
+        assert_eq!(Redirect::of_words(line, &tokens).file, None);
+    }
+
+    #[test]
+    fn in_a_query_it_must_look_like_a_file() {
+        for line in ["SELECT a > b", "SELECT a >b", "SELECT a >= b.csv", "SELECT a >=b.csv"] {
+            assert_eq!(read(line, true).2, None, "{line}");
+        }
+        for file in ["out.csv", "./out", "a\\out", "OUT.TXT"] {
+            let (query, _, found) = read(&format!("SELECT 1 > 0 -csv > {file}"), true);
+            assert_eq!((query.as_str(), found.as_deref()), ("SELECT 1 > 0 -csv", Some(file)));
+        }
+    }
+}

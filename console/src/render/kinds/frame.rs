@@ -1,0 +1,36 @@
+//! `.sql`
+
+use std::io::{self, Write};
+
+use polars::prelude::DataFrame;
+
+use crate::{
+    cancel::Cancel,
+    render::{output::Format, table::Table},
+};
+
+/// More rows than anyone reads on a screen, and a text is in memory as a whole to be aligned.
+const MOST_ROWS: usize = 1000;
+
+/// The answer to a query as it is.
+pub fn frame<'a>(frame: DataFrame, command: &str) -> Table<'a> {
+    let table = Table::of_frame("rows", frame);
+    Table { command: Some(command.to_owned()), most_rows: Some(MOST_ROWS), ..table }
+}
+
+/// All rows of a frame as CSV or one JSON object a line.
+///
+/// # Errors
+/// When `out` cannot be written, or `cancel` asks to stop.
+pub(crate) fn write_frame(
+    frame: DataFrame,
+    format: Format,
+    cancel: &Cancel,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let table = Table::of_frame("rows", frame);
+    match format {
+        Format::Csv => table.csv(cancel, out),
+        _ => table.ndjson(cancel, out),
+    }
+}

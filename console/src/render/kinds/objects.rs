@@ -1,0 +1,79 @@
+//! `.dump ObjectRef`, whose text, document and CSV file are ETWAnalyzer's or nested, and so its own.
+
+use std::io::{self, Write};
+
+use super::events;
+use crate::{
+    cancel::Cancel,
+    query::{FileAnswer, Listing, ObjectRefAnswer, Selected},
+    render::{
+        ObjectRefStyle, csv, json,
+        output::{Format, OutputError, OutputOptions},
+        table::{Columns, Parquet, Part, Table},
+        text,
+    },
+    settings::Display,
+};
+
+/// Sorts the objects as the options say, and writes the answer.
+///
+/// # Errors
+/// When the options name a column that is not there, the output or the file cannot be written, or
+/// `cancel` asks to stop.
+pub fn object_ref(
+    mut answer: ObjectRefAnswer<'_>,
+    style: &ObjectRefStyle<'_>,
+    options: &OutputOptions,
+    display: &Display,
+    cancel: &Cancel,
+    out: &mut dyn Write,
+) -> Result<(), OutputError> {
+    if let Some(column) = &options.sort_by {
+        for file in &mut answer.files {
+            sort(file, column)?;
+        }
+    }
+    options.deliver(cancel, out, |out| match options.format() {
+        Format::Text => text::object_ref(&answer, style, display, out),
+        Format::Json(mode) => json::object_ref(&answer, style, mode, out),
+        Format::Csv => csv::write(&answer, style, display, out),
+        format @ Format::NdJson => events::for_each_batch(&answer, style, cancel, &mut |events| {
+            events.write_as(format, display, cancel, out)
+        }),
+        Format::Parquet => {
+            let mut file = Parquet::new(out);
+            events::for_each_batch(&answer, style, cancel, &mut |events| file.add(events))?;
+            file.finish()
+        }
+    })
+}
+
+/// Puts the objects of a file into the order of a column.
+fn sort(file: &mut FileAnswer<'_>, column: &str) -> Result<(), OutputError> {
+    let Some(listing) = &file.listing else { return Ok(()) };
+    let objects = file.selection.objects();
+    let mut table = object_table(file, listing, objects)?;
+    table.sort_by(column)?;
+    let order: Vec<Selected> = table.rows().filter_map(|row| objects.get(row).copied()).collect();
+    file.selection.objects = order;
+    Ok(())
+}
+
+/// What objects can be sorted by.
+fn object_table<'a>(
+    file: &FileAnswer<'_>,
+    listing: &Listing,
+    objects: &[Selected],
+) -> io::Result<Table<'a>> {
+    let tables = &file.file;
+    let mut columns = Columns::of(objects);
+    columns.add("id", |object| object.id());
+    let kind = |object: &Selected| tables.types.get(tables.objects.type_id(object.object()));
+    columns.add("type", kind);
+    columns.add("name", |object| listing.name(object.object()));
+    columns.add("lifetime", |object| file.lifetime_ns(listing, *object));
+    let created = |object: &Selected| object.create().and_then(|event| listing.time_ns(event));
+    columns.add("created", created);
+    columns.add("events", |object| file.events(*object).count() as u64);
+    Table::new("objects", columns, [Part::of(file.path(), objects.len())])
+}

@@ -1,0 +1,80 @@
+//! `.dump Version`: which process runs which version of what.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+};
+
+use super::{index, module::pids};
+use crate::{
+    query::{LoadedModule, Loader, ModuleAnswer},
+    render::{
+        json,
+        table::{Columns, Part, Table},
+        text::ProcessStyle,
+    },
+    settings::Display,
+};
+
+struct Row<'a> {
+    file: u32,
+    loaded: &'a LoadedModule,
+    /// The rows of a group have the same processes.
+    group: u32,
+    loaded_by: String,
+}
+
+/// A row for each module. Modules that the same processes loaded stand under the names of these, once.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn versions<'a>(answers: &'a [ModuleAnswer<'_>], display: &Display) -> io::Result<Table<'a>> {
+    let rows: Vec<Row<'_>> = answers.iter().flat_map(|answer| rows(answer, display)).collect();
+    let mut columns = Columns::of(&rows);
+    columns.add("file", |row| row.file);
+    columns.add("name", |row| row.loaded.module.name.as_str()).title("Name");
+    let version = columns.add("file_version", |row| row.loaded.module.file_version.as_deref());
+    version.title("Version");
+    let product = columns.add("product_name", |row| row.loaded.module.product_name.as_deref());
+    product.title("Product");
+    let description = columns.add("description", |row| row.loaded.module.description.as_deref());
+    description.title("Description");
+    columns.add("path", |row| row.loaded.module.path.as_str()).title("Path");
+    columns.add_list("pids", |row| pids(row.loaded));
+    columns.add("loaded_by", |row| row.loaded_by.as_str()).title("Loaded by").text_only();
+    let parts = answers.iter().map(|answer| {
+        let (count, total) = (answer.modules.len(), answer.total);
+        Part::of(answer.path, count)
+            .below(format!("Selected {count}/{total} of all loaded modules"))
+    });
+    let groups = rows.iter().map(|row| row.group).collect();
+    let table = Table::new("modules", columns, parts)?.grouped(groups);
+    Ok(table.with_document(|parts, mode, out| json::modules(answers, parts, mode, out)))
+}
+
+/// The modules of a file, each with its group.
+fn rows<'a>(answer: &'a ModuleAnswer<'_>, display: &Display) -> impl Iterator<Item = Row<'a>> {
+    let loaders: BTreeSet<Vec<Loader>> = answer.modules.iter().map(LoadedModule::loaders).collect();
+    let number = |(group, loaders): (usize, Vec<Loader>)| {
+        let names = names(answer, &loaders, display);
+        (loaders, (index(group), names))
+    };
+    let groups: BTreeMap<_, _> = loaders.into_iter().enumerate().map(number).collect();
+    answer.modules.iter().map(move |loaded| {
+        let (group, loaded_by) = groups.get(&loaded.loaders()).cloned().unwrap_or_default();
+        Row { file: index(answer.index), loaded, group, loaded_by }
+    })
+}
+
+fn names(answer: &ModuleAnswer<'_>, loaders: &[Loader], display: &Display) -> String {
+    if loaders.is_empty() {
+        return "not mapped".to_owned();
+    }
+    let style = ProcessStyle::new(&answer.info, display);
+    let names = loaders.iter().map(|loader| match *loader {
+        Loader::Kernel => "kernel".to_owned(),
+        Loader::Process { row, .. } => style.marked(answer.processes.get(row)),
+        Loader::Unknown(pid) => format!("pid {pid}"),
+    });
+    names.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,177 @@
+//! How an answer is written, and where: the same for every kind of `.dump` and for `.sql`.
+
+use std::{
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf, absolute},
+};
+
+use thiserror::Error;
+
+use crate::{
+    cancel::{Cancel, Cancelled},
+    paths::write_whole,
+    settings::Display,
+    terminal::Screen,
+    values::{CsvTarget, JsonMode, TopN},
+};
+
+/// Answers gather here before they go out.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// What was typed about the output of a query.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OutputOptions {
+    /// `-json` and `-json-pretty`
+    pub json: JsonMode,
+    /// `-csv`
+    pub csv: Option<CsvTarget>,
+    /// `-ndjson`
+    pub ndjson: bool,
+    /// `-parquet`: the file to write.
+    pub parquet: Option<PathBuf>,
+    /// `-TopN`: only some rows of each file.
+    pub top: Option<TopN>,
+    /// `-SortBy`: the column that orders the rows.
+    pub sort_by: Option<String>,
+    /// `> FILE`
+    pub file: Option<PathBuf>,
+}
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Text for people.
+    Text,
+    /// One JSON document.
+    Json(JsonMode),
+    /// Comma-separated values with a header.
+    Csv,
+    /// One JSON object a line.
+    NdJson,
+    /// Apache Parquet.
+    Parquet,
+}
+
+/// An answer that cannot be written.
+#[derive(Debug, Error)]
+pub enum OutputError {
+    /// `-SortBy` with a column that the answer does not have.
+    #[error("-SortBy: there is no column '{name}'{hint}; the columns are {columns}")]
+    UnknownColumn {
+        /// What was typed.
+        name: String,
+        /// The nearest column, or nothing.
+        hint: String,
+        /// All columns, joined by commas.
+        columns: String,
+    },
+    /// A file that cannot be written.
+    #[error(
+        "{}: cannot be written: {source}; close what has it open, or name another file behind {option}",
+        .path.display()
+    )]
+    File {
+        /// The file as it was named.
+        path: PathBuf,
+        /// What it was named behind.
+        option: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The output cannot be written.
+    #[error(transparent)]
+    Output(#[from] io::Error),
+    /// The user pressed Ctrl-C.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+/// A file that takes the place of the output.
+struct Target<'a> {
+    path: &'a Path,
+    option: &'static str,
+    /// The format, where the output says that it was written.
+    announced: Option<&'static str>,
+}
+
+impl OutputOptions {
+    /// How the answer is written.
+    pub fn format(&self) -> Format {
+        match self {
+            OutputOptions { parquet: Some(_), .. } => Format::Parquet,
+            OutputOptions { csv: Some(_), .. } => Format::Csv,
+            OutputOptions { ndjson: true, .. } => Format::NdJson,
+            OutputOptions { json: JsonMode::Off, .. } => Format::Text,
+            OutputOptions { json, .. } => Format::Json(*json),
+        }
+    }
+
+    /// Two options that cannot be had together, if there are such.
+    pub fn conflict(&self) -> Option<(&'static str, &'static str)> {
+        let formats = [
+            (self.csv.is_some(), "-csv"),
+            (self.parquet.is_some(), "-parquet"),
+            (self.ndjson, "-ndjson"),
+            (self.json == JsonMode::Lines, "-json"),
+            (self.json == JsonMode::Pretty, "-json-pretty"),
+            (self.file.is_some() && self.named_file().is_some(), "> FILE"),
+        ];
+        let mut chosen = formats.into_iter().filter(|(is, _)| *is).map(|(_, name)| name);
+        chosen.next().zip(chosen.next())
+    }
+
+    /// How it is printed: as usual, but neither coloured nor fitted to a screen in a file.
+    pub fn display(&self, usual: Display) -> Display {
+        match self.format() == Format::Text && self.file.is_none() {
+            true => usual,
+            false => Display { screen: Screen::PLAIN, clip: false, ..usual },
+        }
+    }
+
+    /// The file behind `-csv` or `-parquet`.
+    fn named_file(&self) -> Option<Target<'_>> {
+        match (&self.csv, &self.parquet) {
+            (Some(CsvTarget::File(path)), _) => {
+                Some(Target { path, option: "-csv", announced: Some("CSV") })
+            }
+            (_, Some(path)) => {
+                Some(Target { path, option: "-parquet", announced: Some("Parquet") })
+            }
+            _ => None,
+        }
+    }
+
+    fn target(&self) -> Option<Target<'_>> {
+        let redirected =
+            || Some(Target { path: self.file.as_ref()?, option: ">", announced: None });
+        self.named_file().or_else(redirected)
+    }
+
+    /// Lets `content` write to `out`, or into the file that was named, which appears under its name
+    /// when it is complete.
+    ///
+    /// # Errors
+    /// When the output or the file cannot be written, or `cancel` asks to stop.
+    pub(super) fn deliver(
+        &self,
+        cancel: &Cancel,
+        out: &mut dyn Write,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), OutputError> {
+        let Some(Target { path, option, announced }) = self.target() else {
+            let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
+            content(&mut out)?;
+            return Ok(out.flush()?);
+        };
+        let failed = |source| match cancel.check() {
+            Ok(()) => OutputError::File { path: path.to_owned(), option, source },
+            Err(cancelled) => cancelled.into(),
+        };
+        let whole = absolute(path).map_err(failed)?;
+        write_whole(&whole, content).map_err(failed)?;
+        if let Some(format) = announced {
+            writeln!(out, "{format} export was successful. File is: {}", whole.display())?;
+        }
+        Ok(())
+    }
+}

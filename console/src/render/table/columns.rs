@@ -1,0 +1,251 @@
+//! Columns: name, value, and how text shows it, said in one place.
+
+use indicatif::HumanCount;
+use polars::prelude::{
+    AnyValue, Column, DataFrame, DataType, IntoColumn, ListBuilderTrait,
+    ListPrimitiveChunkedBuilder, NamedFrom, PolarsResult, Series, UInt32Type,
+};
+
+use super::value::{cell, hex};
+use crate::terminal::Clean;
+
+/// What a column is called, and how its values are written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ColumnSpec {
+    title: Option<String>,
+    show: Show,
+    unknown: Option<&'static str>,
+    place: i8,
+    is_text_only: bool,
+    omits_unknown: bool,
+}
+
+/// How text shows a value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// As it is.
+    #[default]
+    Plain,
+    /// As it is, lines as lines.
+    Lines,
+    /// A number with separators between thousands.
+    Grouped,
+    /// Nanoseconds as seconds.
+    Seconds,
+    /// A number like 0xC0, in every format: it may exceed 2^53.
+    Hex,
+    /// Small codes are chosen by programs, the others are NTSTATUS values that people know in hex.
+    ExitCode,
+}
+
+impl ColumnSpec {
+    /// A column that came without a description.
+    pub(super) fn of(column: &Column) -> ColumnSpec {
+        ColumnSpec {
+            title: Some(column.name().to_string()),
+            show: Show::Lines,
+            unknown: Some("null"),
+            ..ColumnSpec::default()
+        }
+    }
+
+    /// Its heading in the text, which shows only columns with one.
+    pub(crate) fn title(&mut self, title: &str) -> &mut ColumnSpec {
+        self.title = Some(title.to_owned());
+        self
+    }
+
+    /// How text shows its values.
+    pub(crate) fn show(&mut self, show: Show) -> &mut ColumnSpec {
+        self.show = show;
+        self
+    }
+
+    /// What text shows for an unknown value instead of `-`.
+    pub(crate) fn unknown(&mut self, unknown: &'static str) -> &mut ColumnSpec {
+        self.unknown = Some(unknown);
+        self
+    }
+
+    /// Where it stands in the text, when not where it was declared: before the others with a
+    /// negative number, behind them with a positive one.
+    pub(crate) fn place(&mut self, place: i8) -> &mut ColumnSpec {
+        self.place = place;
+        self
+    }
+
+    /// Only text has it: it repeats what other columns say.
+    pub(crate) fn text_only(&mut self) -> &mut ColumnSpec {
+        self.is_text_only = true;
+        self
+    }
+
+    /// JSON leaves it out where it is unknown, instead of writing null.
+    pub(crate) fn omit_unknown(&mut self) -> &mut ColumnSpec {
+        self.omits_unknown = true;
+        self
+    }
+
+    pub(super) fn is_text_only(&self) -> bool {
+        self.is_text_only
+    }
+
+    pub(super) fn omits_unknown(&self) -> bool {
+        self.omits_unknown
+    }
+
+    pub(super) fn is_hex(&self) -> bool {
+        self.show == Show::Hex
+    }
+
+    pub(super) fn text_place(&self) -> i8 {
+        self.place
+    }
+
+    /// The heading with the unit of the values.
+    pub(super) fn heading(&self) -> Option<String> {
+        let title = Clean(self.title.as_deref()?);
+        Some(match self.show {
+            Show::Seconds => format!("{title} [s]"),
+            _ => title.to_string(),
+        })
+    }
+
+    /// Whether the text calls it so, in any case and with or without the unit.
+    pub(super) fn is_titled(&self, name: &str) -> bool {
+        let names = [self.title.clone(), self.heading()];
+        names.into_iter().flatten().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    /// A value as text.
+    pub(super) fn shown(&self, value: &AnyValue<'_>) -> String {
+        let number = || value.extract::<i64>().unwrap_or_default();
+        match (self.show, value) {
+            (_, AnyValue::Null) => self.unknown.unwrap_or("-").to_owned(),
+            (Show::Grouped, _) => HumanCount(value.extract().unwrap_or_default()).to_string(),
+            (Show::Seconds, _) => format!("{:.6}", number() as f64 / 1e9),
+            (Show::Hex, _) => hex(value),
+            (Show::ExitCode, AnyValue::Int32(code)) => exit_code(*code),
+            (_, AnyValue::Float64(number)) => rounded(*number),
+            (show, value) => {
+                let mut text = String::new();
+                cell(value, &mut text);
+                if show == Show::Lines { lines(&text) } else { Clean(&text).to_string() }
+            }
+        }
+    }
+}
+
+/// Makes a frame of rows, column by column.
+pub(crate) struct Columns<'r, R> {
+    rows: &'r [R],
+    columns: Vec<Column>,
+    specs: Vec<ColumnSpec>,
+}
+
+impl<'r, R> Columns<'r, R> {
+    /// No columns of some rows.
+    pub(crate) fn of(rows: &'r [R]) -> Columns<'r, R> {
+        Columns { rows, columns: Vec::new(), specs: Vec::new() }
+    }
+
+    /// A column of numbers, texts or flags: its name as in JSON, and the value of a row.
+    pub(crate) fn add<T>(&mut self, name: &str, value: impl FnMut(&'r R) -> T) -> &mut ColumnSpec
+    where
+        Series: NamedFrom<Vec<T>, [T]>,
+    {
+        let values: Vec<T> = self.rows.iter().map(value).collect();
+        self.push(Series::new(name.into(), values))
+    }
+
+    /// A column of lists.
+    pub(crate) fn add_list(
+        &mut self,
+        name: &str,
+        mut values: impl FnMut(&'r R) -> Vec<u32>,
+    ) -> &mut ColumnSpec {
+        let height = self.rows.len();
+        let mut lists = ListPrimitiveChunkedBuilder::<UInt32Type>::new(
+            name.into(),
+            height,
+            height,
+            DataType::UInt32,
+        );
+        self.rows.iter().for_each(|row| lists.append_slice(&values(row)));
+        self.push(lists.finish())
+    }
+
+    fn push(&mut self, column: impl IntoColumn) -> &mut ColumnSpec {
+        self.columns.push(column.into_column());
+        self.specs.push(ColumnSpec::default());
+        let last = self.specs.len() - 1;
+        &mut self.specs[last]
+    }
+
+    pub(super) fn into_frame(self) -> PolarsResult<(DataFrame, Vec<ColumnSpec>)> {
+        Ok((DataFrame::new(self.rows.len(), self.columns)?, self.specs))
+    }
+}
+
+fn exit_code(code: i32) -> String {
+    if (-0x1000..0x1_0000).contains(&code) { code.to_string() } else { format!("0x{code:X}") }
+}
+
+/// Lines of a stack stay lines, with an empty one behind them.
+fn lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| Clean(line).to_string()).collect();
+    let end = if lines.len() > 1 { "\n" } else { "" };
+    lines.join("\n") + end
+}
+
+/// Six digits behind the point are what a nanosecond of a millisecond needs; the last of all digits
+/// are no news.
+fn rounded(number: f64) -> String {
+    const LEAST: f64 = 1e-3;
+    if !number.is_finite() || (number != 0.0 && number.abs() < LEAST) {
+        return number.to_string();
+    }
+    let text = format!("{number:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_mean_something() {
+        for (number, text) in [
+            (1420.6535999999999, "1420.6536"),
+            (0.1 + 0.2, "0.3"),
+            (100.0, "100"),
+            (0.0, "0"),
+            (-2.5, "-2.5"),
+            (0.000_012, "0.000012"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(rounded(number), text);
+        }
+    }
+
+    #[test]
+    fn a_stack_stays_a_stack_and_nothing_talks_to_the_terminal() {
+        assert_eq!(lines("a!b\nc\u{1b}[2J"), "a!b\nc\\u{1b}[2J\n");
+        assert_eq!(lines("one"), "one");
+        assert_eq!(lines(""), "");
+    }
+
+    #[test]
+    fn values_are_shown_as_people_know_them() {
+        let shown = |show: Show, value: AnyValue<'_>| {
+            ColumnSpec { show, ..ColumnSpec::default() }.shown(&value)
+        };
+        assert_eq!(shown(Show::Plain, AnyValue::Null), "-");
+        assert_eq!(shown(Show::Plain, AnyValue::String("a\nb\u{1b}")), "a\\nb\\u{1b}");
+        assert_eq!(shown(Show::Grouped, AnyValue::UInt64(1_234_567)), "1,234,567");
+        assert_eq!(shown(Show::Seconds, AnyValue::Int64(1_500)), "0.000002");
+        assert_eq!(shown(Show::Hex, AnyValue::UInt64(u64::MAX)), "0xFFFFFFFFFFFFFFFF");
+        assert_eq!(shown(Show::ExitCode, AnyValue::Int32(-1_073_741_819)), "0xC0000005");
+        assert_eq!(shown(Show::ExitCode, AnyValue::Int32(-1)), "-1");
+    }
+}

@@ -1,0 +1,35 @@
+//! Comma-separated values as RFC 4180 describes them.
+
+use std::io::{self, Write};
+
+use polars::prelude::AnyValue;
+
+use super::{
+    Table,
+    value::{cell, hex},
+};
+use crate::cancel::{Cancel, Poll};
+
+impl Table<'_> {
+    /// A header and the rows; an unknown value is empty, a list is written as in JSON.
+    pub(in crate::render) fn csv(&self, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(self.data_columns().map(|(at, _)| self.name(at)))?;
+        let columns: Vec<_> = self.data().collect();
+        let (mut poll, mut text) = (Poll::new(cancel), String::new());
+        for row in self.rows() {
+            poll.round().map_err(io::Error::other)?;
+            for (column, spec) in &columns {
+                text.clear();
+                match column.get(row).map_err(io::Error::other)? {
+                    AnyValue::Null => {}
+                    value if spec.is_hex() => text.push_str(&hex(&value)),
+                    value => cell(&value, &mut text),
+                }
+                writer.write_field(&text)?;
+            }
+            writer.write_record(None::<&[u8]>)?;
+        }
+        writer.flush()
+    }
+}

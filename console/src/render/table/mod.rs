@@ -1,0 +1,229 @@
+//! Tables: the columns and rows of an answer, once for all formats.
+//!
+//! A kind of `.dump` makes a [`Table`] of its answer; [`Table::write`] sorts, cuts and writes it.
+
+mod arrange;
+mod columns;
+mod csv;
+mod json;
+mod parquet;
+mod text;
+mod value;
+
+use std::{
+    io::{self, Write},
+    ops::Range,
+    path::Path,
+};
+
+use polars::prelude::DataFrame;
+
+pub(crate) use self::columns::{ColumnSpec, Columns, Show};
+pub(super) use self::parquet::Parquet;
+use super::output::{Format, OutputError, OutputOptions};
+use crate::{cancel::Cancel, settings::Display, values::JsonMode};
+
+/// Writes the JSON document of a kind whose elements are more than flat rows.
+type Document<'a> = Box<dyn Fn(&[Part], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;
+
+/// Writes a row as a text of its own instead of as a line of a grid.
+type RowText<'a> = Box<dyn Fn(usize, &mut dyn Write) -> io::Result<()> + 'a>;
+
+/// Columns and rows, in parts.
+pub struct Table<'a> {
+    /// The member of the JSON document that holds the rows.
+    pub(super) key: &'static str,
+    /// The command, for a document that repeats it and lists the columns.
+    pub(super) command: Option<String>,
+    pub(super) frame: DataFrame,
+    /// One for each column of the frame.
+    pub(super) specs: Vec<ColumnSpec>,
+    pub(super) parts: Vec<Part>,
+    /// The group of each row, as long as no column orders the rows: the value of the last column
+    /// stands above the rows of a group as their heading.
+    pub(super) groups: Option<Vec<u32>>,
+    /// How many rows the text has at most, unless `-TopN` says so.
+    pub(super) most_rows: Option<usize>,
+    pub(super) document: Option<Document<'a>>,
+    pub(super) row_text: Option<RowText<'a>>,
+}
+
+/// The rows of one file.
+#[derive(Default)]
+pub(crate) struct Part {
+    /// The file, which stands above its rows in the text.
+    path: Option<String>,
+    rows: Range<usize>,
+    /// The rows in another order than that of the frame.
+    order: Option<Vec<usize>>,
+    /// The first of its rows in the frame.
+    first: usize,
+    /// How many rows `-TopN` has left out.
+    left_out: usize,
+    /// Text between the path and the rows, lines ended.
+    above: String,
+    /// What follows the number of rows in the line that counts them; without it that line only
+    /// counts those left out.
+    counted: Option<String>,
+    /// Lines of text below the rows.
+    below: Vec<String>,
+}
+
+impl Part {
+    /// The rows of a file that are left, in order, as rows of the frame.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = usize> + '_ {
+        let (rows, order) = match &self.order {
+            None => (self.rows.clone(), &[][..]),
+            Some(order) => (0..0, order.as_slice()),
+        };
+        rows.chain(order.iter().copied())
+    }
+
+    /// The same, counted from the first row of the file.
+    pub(crate) fn own_rows(&self) -> impl Iterator<Item = usize> + '_ {
+        self.rows().map(|row| row - self.first)
+    }
+
+    fn height(&self) -> usize {
+        self.order.as_ref().map_or(self.rows.len(), Vec::len)
+    }
+
+    /// So many rows.
+    pub(crate) fn rows_of(rows: usize) -> Part {
+        Part { rows: 0..rows, ..Part::default() }
+    }
+
+    /// So many rows of a file.
+    pub(crate) fn of(path: &Path, rows: usize) -> Part {
+        Part { path: Some(path.display().to_string()), ..Part::rows_of(rows) }
+    }
+
+    /// With text between the path and the rows, lines ended.
+    pub(crate) fn above(self, above: String) -> Part {
+        Part { above, ..self }
+    }
+
+    /// With a line about the number of rows.
+    pub(crate) fn counted(self, counted: String) -> Part {
+        Part { counted: Some(counted), ..self }
+    }
+
+    /// With a line below the rows.
+    pub(crate) fn below(mut self, line: String) -> Part {
+        self.below.push(line);
+        self
+    }
+}
+
+impl<'a> Table<'a> {
+    /// Rows of several files, one behind the other.
+    pub(crate) fn new<R>(
+        key: &'static str,
+        columns: Columns<'_, R>,
+        parts: impl IntoIterator<Item = Part>,
+    ) -> io::Result<Table<'a>> {
+        let (frame, specs) = columns.into_frame().map_err(io::Error::other)?;
+        let mut first = 0;
+        let mut place = |part: Part| {
+            let rows = first..first + part.rows.len();
+            first = rows.end;
+            Part { first: rows.start, rows, ..part }
+        };
+        let parts = parts.into_iter().map(&mut place).collect();
+        Ok(Table { parts, specs, ..Table::of_frame(key, frame) })
+    }
+
+    /// A frame as it is.
+    pub(crate) fn of_frame(key: &'static str, frame: DataFrame) -> Table<'a> {
+        Table {
+            key,
+            command: None,
+            specs: frame.columns().iter().map(ColumnSpec::of).collect(),
+            parts: vec![Part::rows_of(frame.height())],
+            frame,
+            groups: None,
+            most_rows: None,
+            document: None,
+            row_text: None,
+        }
+    }
+
+    /// With the group of each row, whose headings are the values of the last column.
+    pub(crate) fn grouped(self, groups: Vec<u32>) -> Table<'a> {
+        Table { groups: Some(groups), ..self }
+    }
+
+    /// With a JSON document of its own.
+    pub(crate) fn with_document(
+        self,
+        document: impl Fn(&[Part], JsonMode, &mut dyn Write) -> io::Result<()> + 'a,
+    ) -> Table<'a> {
+        Table { document: Some(Box::new(document)), ..self }
+    }
+
+    /// With a text of its own for each row.
+    pub(crate) fn with_row_text(
+        self,
+        text: impl Fn(usize, &mut dyn Write) -> io::Result<()> + 'a,
+    ) -> Table<'a> {
+        Table { row_text: Some(Box::new(text)), ..self }
+    }
+
+    /// Sorts and cuts the rows as the options say, and writes them. Returns how many rows are left
+    /// out because the text would be too long.
+    ///
+    /// # Errors
+    /// When the options name a column that is not there, the output or the file cannot be written,
+    /// or `cancel` asks to stop.
+    pub fn write(
+        mut self,
+        options: &OutputOptions,
+        display: &Display,
+        cancel: &Cancel,
+        out: &mut dyn Write,
+    ) -> Result<usize, OutputError> {
+        self.arrange(options)?;
+        let format = options.format();
+        let is_limited = format == Format::Text && options.top.is_none();
+        let left_out = self.most_rows.filter(|_| is_limited).map(|most| self.limit(most));
+        options.deliver(cancel, out, |out| self.write_as(format, display, cancel, out))?;
+        Ok(left_out.unwrap_or_default())
+    }
+
+    /// Writes the rows that are left.
+    pub(crate) fn write_as(
+        &self,
+        format: Format,
+        display: &Display,
+        cancel: &Cancel,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        match format {
+            Format::Text => self.text(display, out),
+            Format::Json(mode) => match &self.document {
+                Some(document) => document(&self.parts, mode, out),
+                None => self.json(mode, cancel, out),
+            },
+            Format::Csv => self.csv(cancel, out),
+            Format::NdJson => self.ndjson(cancel, out),
+            Format::Parquet => self.parquet(out),
+        }
+    }
+
+    /// All rows that are left.
+    pub(super) fn rows(&self) -> impl Iterator<Item = usize> + '_ {
+        self.parts.iter().flat_map(Part::rows)
+    }
+
+    /// The columns that files and documents have.
+    fn data_columns(&self) -> impl Iterator<Item = (usize, &ColumnSpec)> {
+        self.specs.iter().enumerate().filter(|(_, spec)| !spec.is_text_only())
+    }
+
+    fn name(&self, column: usize) -> &str {
+        self.frame.columns().get(column).map_or("", |column| column.name().as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests;

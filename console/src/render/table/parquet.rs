@@ -1,0 +1,70 @@
+//! Tables as Parquet.
+
+use std::io::{self, Write};
+
+use polars::{
+    io::parquet::write::BatchedWriter,
+    prelude::{Column, DataFrame, IdxCa, IdxSize, ParquetWriter, PolarsResult},
+};
+
+use super::{ColumnSpec, Table, value::hex};
+
+/// A file that takes tables of the same columns one after the other.
+pub(crate) struct Parquet<W: Write> {
+    out: Option<W>,
+    writer: Option<BatchedWriter<W>>,
+}
+
+impl<W: Write> Parquet<W> {
+    pub(crate) fn new(out: W) -> Parquet<W> {
+        Parquet { out: Some(out), writer: None }
+    }
+
+    /// Adds the rows of a table that are left.
+    pub(crate) fn add(&mut self, table: &Table<'_>) -> io::Result<()> {
+        let frame = table.data_frame().map_err(io::Error::other)?;
+        if let Some(out) = self.out.take() {
+            let writer = ParquetWriter::new(out).batched(frame.schema());
+            self.writer = Some(writer.map_err(io::Error::other)?);
+        }
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.write_batch(&frame).map_err(io::Error::other)
+    }
+
+    /// Completes the file.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        let Some(writer) = self.writer else { return Ok(()) };
+        writer.finish().map(drop).map_err(io::Error::other)
+    }
+}
+
+impl Table<'_> {
+    pub(super) fn parquet(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut file = Parquet::new(out);
+        file.add(self)?;
+        file.finish()
+    }
+
+    /// The columns of files, with the rows that are left.
+    fn data_frame(&self) -> PolarsResult<DataFrame> {
+        let columns = self.data().map(|(column, spec)| data_column(column, spec));
+        let frame =
+            DataFrame::new(self.frame.height(), columns.collect::<PolarsResult<Vec<_>>>()?)?;
+        let rows: Vec<IdxSize> =
+            self.rows().map(|row| IdxSize::try_from(row).unwrap_or(IdxSize::MAX)).collect();
+        frame.take(&IdxCa::from_vec("row".into(), rows))
+    }
+}
+
+/// A column as JSON has it.
+fn data_column(column: &Column, spec: &ColumnSpec) -> PolarsResult<Column> {
+    if !spec.is_hex() {
+        return Ok(column.clone());
+    }
+    let text = |row| {
+        let value = column.get(row)?;
+        Ok((!value.is_null()).then(|| hex(&value)))
+    };
+    let texts = (0..column.len()).map(text).collect::<PolarsResult<Vec<Option<String>>>>()?;
+    Ok(Column::new(column.name().clone(), texts))
+}

@@ -1,0 +1,198 @@
+//! Rows in every format, in every order.
+
+use std::io;
+
+use handlescope_model::FrameIdx;
+use handlescope_model::tables::{Module, Modules, Stack, Stacks};
+use polars::prelude::{ParquetReader, SerReader};
+
+use super::*;
+use crate::{
+    render::write_frame,
+    settings::Settings,
+    terminal::Screen,
+    values::{CsvTarget, TopN},
+};
+
+fn text_of(format: Format, frame: &DataFrame) -> String {
+    let mut bytes = Vec::new();
+    write_frame(frame.clone(), format, &Cancel::default(), &mut bytes).expect("written");
+    String::from_utf8(bytes).expect("text")
+}
+
+#[test]
+fn lists_are_written_as_in_json() {
+    let mut stacks = Stacks::default();
+    stacks.push(Stack { frames: [1, 2, 3].map(FrameIdx).to_vec() });
+    stacks.push(Stack { frames: Vec::new() });
+    let frame = stacks.into_frame().expect("a frame");
+    assert_eq!(text_of(Format::Csv, &frame), "frames\n\"[1,2,3]\"\n[]\n");
+    assert_eq!(text_of(Format::NdJson, &frame), "{\"frames\":[1,2,3]}\n{\"frames\":[]}\n");
+}
+
+#[test]
+fn an_unknown_value_is_empty_or_null_and_text_is_quoted_where_it_must_be() {
+    let mut modules = Modules::default();
+    let name = "a \"b\", c\nd;e".to_owned();
+    modules.push(Module { name, size: u64::MAX, ..Module::default() });
+    let frame = modules.into_frame().expect("a frame");
+    let text = text_of(Format::Csv, &frame);
+    assert!(text.contains("\"a \"\"b\"\", c\nd;e\",,18446744073709551615,,0,"), "{text}");
+    let text = text_of(Format::NdJson, &frame);
+    let row: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(row["name"], "a \"b\", c\nd;e");
+    assert_eq!(row["size"], u64::MAX);
+    assert!(row["timestamp"].is_null());
+}
+
+#[test]
+fn it_stops_when_asked_to() {
+    let mut modules = Modules::default();
+    modules.push(Module::default());
+    let table = Table::of_frame("rows", modules.into_frame().expect("a frame"));
+    let cancel = Cancel::default();
+    cancel.cancel();
+    assert!(table.csv(&cancel, &mut io::sink()).is_err());
+    assert!(table.ndjson(&cancel, &mut io::sink()).is_err());
+    assert!(table.json(JsonMode::Lines, &cancel, &mut io::sink()).is_err());
+}
+
+/// Name, address and count of things in two files.
+const THINGS: [(&str, Option<u64>, i32); 5] = [
+    ("b", Some(u64::MAX), 1),
+    ("A", None, 3),
+    ("c", Some(1), 3),
+    ("=x", Some(2), -7),
+    ("y", None, 0),
+];
+
+fn table() -> Table<'static> {
+    let mut columns = Columns::of(&THINGS);
+    columns.add("name", |(name, ..)| *name).title("Name");
+    columns.add("address", |(_, address, _)| *address).show(Show::Hex);
+    columns.add("count", |(.., count)| *count).title("How many").place(-1);
+    columns.add("label", |(name, ..)| format!("<{name}>")).title("Label").text_only();
+    let parts = [
+        Part::of(Path::new("one"), 3).below("three".into()),
+        Part::of(Path::new("two"), 2).counted("of 2".into()),
+    ];
+    Table::new("things", columns, parts).expect("a table")
+}
+
+/// What is written with some options.
+fn written(options: &OutputOptions) -> Result<String, OutputError> {
+    let display = Settings::default().display(&Default::default(), Screen::PLAIN);
+    let mut out = Vec::new();
+    table().write(options, &display, &Cancel::default(), &mut out)?;
+    Ok(String::from_utf8(out).expect("text"))
+}
+
+fn by(column: &str) -> OutputOptions {
+    OutputOptions { sort_by: Some(column.to_owned()), ..OutputOptions::default() }
+}
+
+#[test]
+fn text_has_the_titled_columns_of_each_file() {
+    insta::assert_snapshot!(written(&OutputOptions::default()).expect("text"), @r"
+    one
+    How many  Name  Label
+           1  b     <b>
+           3  A     <A>
+           3  c     <c>
+    three
+    two
+    How many  Name  Label
+          -7  =x    <=x>
+           0  y     <y>
+    2 of 2
+    ");
+}
+
+#[test]
+fn each_file_is_sorted_and_cut_by_itself() {
+    let top = Some(TopN { take: 1, skip: 1 });
+    insta::assert_snapshot!(written(&OutputOptions { top, ..by("NAME") }).expect("text"), @r"
+    one
+    How many  Name  Label
+           1  b     <b>
+    + 2 more
+    three
+    two
+    How many  Name  Label
+           0  y     <y>
+    1 of 2
+    ");
+    let names = |options: OutputOptions| {
+        let csv = Some(CsvTarget::Output);
+        let text = written(&OutputOptions { csv, ..options }).expect("text");
+        let name = |line: &str| line.split(',').next().unwrap_or_default().to_owned();
+        text.lines().skip(1).map(name).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(OutputOptions::default()), "b A c =x y");
+    assert_eq!(names(by("how many")), "A c b y =x", "equal ones stay in order");
+    assert_eq!(names(by("address")), "b c A =x y", "unknown ones come last");
+    assert_eq!(names(by("Label")), "A b c =x y");
+    let top = Some(TopN { take: 9, skip: 2 });
+    assert_eq!(names(OutputOptions { top, ..OutputOptions::default() }), "c");
+}
+
+#[test]
+fn an_unknown_column_is_an_error_that_names_all() {
+    let error = written(&by("coutn")).expect_err("no such column").to_string();
+    assert_eq!(
+        error,
+        "-SortBy: there is no column 'coutn', did you mean count?; the columns are name, address, \
+         count, label"
+    );
+}
+
+#[test]
+fn programs_get_the_same_rows_in_every_format() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ndjson = written(&OutputOptions { ndjson: true, ..by("name") }).expect("text");
+    assert_eq!(
+        ndjson.lines().next(),
+        Some(r#"{"name":"A","address":null,"count":3}"#),
+        "without what is only for text"
+    );
+    let json = written(&OutputOptions { json: JsonMode::Lines, ..by("name") }).expect("text");
+    let rows: Vec<String> = ndjson.lines().map(str::to_owned).collect();
+    assert_eq!(json, format!("{{\"things\":[\n{}\n]}}\n", rows.join(",\n")));
+    let path = folder.path().join("things.parquet");
+    let options = OutputOptions { parquet: Some(path.clone()), ..by("name") };
+    let said = written(&options).expect("text");
+    assert!(said.starts_with("Parquet export was successful. File is: "), "{said}");
+    let file = std::fs::File::open(path).expect("the file");
+    let frame = ParquetReader::new(file).finish().expect("Parquet");
+    assert_eq!(text_of(Format::NdJson, &frame), ndjson);
+}
+
+#[test]
+fn a_redirected_answer_is_that_of_a_pipe_and_nothing_else_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("out.txt");
+    let redirected = OutputOptions { file: Some(file.clone()), ..by("count") };
+    assert_eq!(written(&redirected).expect("text"), "");
+    assert_eq!(
+        std::fs::read_to_string(file).expect("a file"),
+        written(&by("count")).expect("text")
+    );
+    let nowhere = Some(folder.path().join("none/out.txt"));
+    let error = written(&OutputOptions { file: nowhere, ..by("count") }).expect_err("no folder");
+    assert!(error.to_string().contains("out.txt: cannot be written: "), "{error}");
+    assert!(error.to_string().ends_with("name another file behind >"), "{error}");
+}
+
+#[test]
+fn two_formats_cannot_be_had_together() {
+    let csv = |target| OutputOptions { csv: Some(target), ..OutputOptions::default() };
+    let file = || Some("x".into());
+    use CsvTarget::{File, Output};
+    assert_eq!(csv(Output).conflict(), None);
+    assert_eq!(OutputOptions { file: file(), ..csv(Output) }.conflict(), None);
+    assert_eq!(
+        OutputOptions { file: file(), ..csv(File("y".into())) }.conflict(),
+        Some(("-csv", "> FILE"))
+    );
+    assert_eq!(OutputOptions { ndjson: true, ..csv(Output) }.conflict(), Some(("-csv", "-ndjson")));
+}

@@ -1,0 +1,135 @@
+//! Tables as text for people: drawn on a terminal, aligned columns in a pipe.
+
+use std::io::{self, Write};
+
+use indicatif::HumanCount;
+use nu_ansi_term::Color;
+
+use super::{Part, Table};
+use crate::{
+    settings::Display,
+    terminal::{Clean, clip::Clip, table, wrapped},
+};
+
+/// Columns narrower than this on average are no longer read as columns.
+const LEAST_WIDTH: usize = 9;
+
+impl Table<'_> {
+    pub(super) fn text(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = Clip::new(out, display.screen.width.filter(|_| display.clip));
+        for part in &self.parts {
+            if let Some(path) = &part.path {
+                writeln!(out, "{}", display.screen.paint(Color::Cyan, Clean(path)))?;
+            }
+            out.write_all(part.above.as_bytes())?;
+            self.write_rows(part, display, &mut out)?;
+            part.write_below(&mut out)?;
+        }
+        out.finish()
+    }
+
+    fn write_rows(&self, part: &Part, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(text) = &self.row_text {
+            return part.rows().try_for_each(|row| text(row, out));
+        }
+        let rows: Vec<usize> = part.rows().collect();
+        if let Some(groups) = &self.groups {
+            return self.write_groups(rows, groups, display, out);
+        }
+        let (columns, width) = (self.shown().len(), display.screen.width);
+        match width.is_some_and(|width| columns * LEAST_WIDTH > width) {
+            true => self.write_records(&rows, display, out),
+            false => self.write_grid(&rows, display, out),
+        }
+    }
+
+    /// Headings, and the rows below them.
+    fn write_groups(
+        &self,
+        mut rows: Vec<usize>,
+        groups: &[u32],
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let group = |row: &usize| groups.get(*row);
+        rows.sort_by_key(group);
+        for rows in rows.chunk_by(|one, other| group(one) == group(other)) {
+            let heading = rows.first().map(|&row| self.cell(self.specs.len() - 1, row));
+            let width = display.screen.width.filter(|_| display.clip);
+            let heading = wrapped(&heading.transpose()?.unwrap_or_default(), width);
+            writeln!(out, "{}", display.screen.paint(Color::Purple, heading))?;
+            self.write_grid(rows, display, out)?;
+        }
+        Ok(())
+    }
+
+    /// A line for each row.
+    fn write_grid(&self, rows: &[usize], display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let shown = self.shown();
+        let headings: Vec<&str> = shown.iter().map(|(_, heading)| heading.as_str()).collect();
+        let mut table = table::table(display.screen, &headings);
+        let is_number = |column: usize| {
+            self.frame.columns().get(column).is_some_and(|column| column.dtype().is_numeric())
+        };
+        let numbers = shown.iter().enumerate().filter(|(_, (column, _))| is_number(*column));
+        table::align_right(&mut table, &numbers.map(|(at, _)| at).collect::<Vec<_>>());
+        for &row in rows {
+            let cells = shown.iter().map(|(column, _)| self.cell(*column, row));
+            table.add_row(cells.collect::<io::Result<Vec<String>>>()?);
+        }
+        write!(out, "{}", table::text(&table))
+    }
+
+    /// A line for each value: more columns than fit beside each other.
+    fn write_records(
+        &self,
+        rows: &[usize],
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        for (at, &row) in rows.iter().enumerate() {
+            let gap = if at > 0 { "\n" } else { "" };
+            writeln!(out, "{gap}row {}", at + 1)?;
+            let lines = self
+                .shown()
+                .into_iter()
+                .map(|(column, heading)| Ok([heading, self.cell(column, row)?]));
+            let lines = lines.collect::<io::Result<Vec<[String; 2]>>>()?;
+            write!(out, "{}", table::text(&table::columns(display.screen, lines)))?;
+        }
+        Ok(())
+    }
+
+    /// The columns with a heading, from left to right.
+    fn shown(&self) -> Vec<(usize, String)> {
+        // The last one is the heading of a group.
+        let count = self.specs.len() - usize::from(self.groups.is_some());
+        let columns = self.specs.iter().enumerate().take(count);
+        let titled =
+            columns.filter_map(|(at, spec)| Some((spec.text_place(), at, spec.heading()?)));
+        let mut titled: Vec<(i8, usize, String)> = titled.collect();
+        titled.sort_by_key(|(place, ..)| *place);
+        titled.into_iter().map(|(_, at, heading)| (at, heading)).collect()
+    }
+
+    fn cell(&self, column: usize, row: usize) -> io::Result<String> {
+        let (Some(column), Some(spec)) = (self.frame.columns().get(column), self.specs.get(column))
+        else {
+            return Ok(String::new());
+        };
+        Ok(spec.shown(&column.get(row).map_err(io::Error::other)?))
+    }
+}
+
+impl Part {
+    fn write_below(&self, out: &mut dyn Write) -> io::Result<()> {
+        match &self.counted {
+            Some(counted) => writeln!(out, "{} {counted}", HumanCount(self.height() as u64))?,
+            None if self.left_out > 0 => {
+                writeln!(out, "+ {} more", HumanCount(self.left_out as u64))?;
+            }
+            None => {}
+        }
+        self.below.iter().try_for_each(|line| writeln!(out, "{line}"))
+    }
+}

@@ -1,0 +1,55 @@
+//! Values as text and as JSON.
+
+use std::fmt::Write as _;
+
+use polars::prelude::AnyValue;
+use serde::{Serialize, Serializer};
+
+/// A value as text; nothing when it is unknown.
+pub(super) fn cell(value: &AnyValue<'_>, text: &mut String) {
+    // Writing to a string does not fail.
+    let _ = match value {
+        AnyValue::Null => Ok(()),
+        AnyValue::String(value) => text.write_str(value),
+        AnyValue::StringOwned(value) => text.write_str(value),
+        // Polars would round them.
+        AnyValue::Float32(value) => write!(text, "{value}"),
+        AnyValue::Float64(value) => write!(text, "{value}"),
+        AnyValue::List(_) => match serde_json::to_string(&Value(value.clone())) {
+            Ok(list) => text.write_str(&list),
+            Err(_) => write!(text, "{value}"),
+        },
+        value => write!(text, "{value}"),
+    };
+}
+
+/// A number like 0xC0.
+pub(super) fn hex(value: &AnyValue<'_>) -> String {
+    format!("0x{:X}", value.extract::<u64>().unwrap_or_default())
+}
+
+/// A cell; what JSON has no type for is text.
+pub(super) struct Value<'a>(pub(super) AnyValue<'a>);
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            AnyValue::Null => serializer.serialize_none(),
+            AnyValue::Boolean(value) => serializer.serialize_bool(*value),
+            AnyValue::Int32(value) => serializer.serialize_i32(*value),
+            AnyValue::Int64(value) => serializer.serialize_i64(*value),
+            AnyValue::UInt32(value) => serializer.serialize_u32(*value),
+            AnyValue::UInt64(value) => serializer.serialize_u64(*value),
+            AnyValue::Float32(value) => serializer.serialize_f32(*value),
+            AnyValue::Float64(value) => serializer.serialize_f64(*value),
+            AnyValue::String(value) => serializer.serialize_str(value),
+            AnyValue::StringOwned(value) => serializer.serialize_str(value),
+            AnyValue::List(values) => serializer.collect_seq(values.iter().map(Value)),
+            other if other.is_primitive_numeric() => match other.extract::<i64>() {
+                Some(value) => serializer.serialize_i64(value),
+                None => serializer.collect_str(other),
+            },
+            other => serializer.collect_str(other),
+        }
+    }
+}
