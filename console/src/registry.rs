@@ -34,6 +34,7 @@ pub static REGISTRY: Registry = Registry {
         &dump::object_ref::ObjectRef,
         &dump::process::Process,
         &dump::module::Module,
+        &dump::types::Types,
         &dump::version::Version,
         &dump::stack::Stack,
         &dump::symbols::Symbols,
