@@ -34,7 +34,6 @@ pub static REGISTRY: Registry = Registry {
         &dump::object_ref::ObjectRef,
         &dump::process::Process,
         &dump::module::Module,
-        &dump::types::Types,
         &dump::version::Version,
         &dump::stack::Stack,
         &dump::symbols::Symbols,

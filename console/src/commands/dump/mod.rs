@@ -6,7 +6,6 @@ pub(crate) mod process;
 pub(crate) mod stack;
 pub(crate) mod stats;
 pub(crate) mod symbols;
-pub(crate) mod types;
 pub(crate) mod version;
 mod words;
 
