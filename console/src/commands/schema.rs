@@ -131,7 +131,7 @@ fn markdown(relations: &[Relation], out: &mut dyn Write) -> io::Result<()> {
         for column in own_columns(relation) {
             markdown_row(&column, &format!("`{}`", column.name), out)?;
         }
-        // What all tables have is told above.
+        // What all tables have is said above.
         for column in relation.added().skip(2) {
             markdown_row(column, &format!("*{}*", column.name), out)?;
         }
@@ -149,7 +149,7 @@ fn own_columns(relation: Relation) -> impl Iterator<Item = ColumnSpec> {
     relation.columns().into_iter().skip(relation.added().count())
 }
 
-/// What it is if it is no table.
+/// What it is if it is not a table.
 fn kind(relation: Relation) -> &'static str {
     match relation {
         Relation::Table(_) => "",

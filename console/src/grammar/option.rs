@@ -76,11 +76,11 @@ pub enum Take<A: 'static> {
     Query(fn(&mut A) -> &mut Vec<String>),
     /// Symbol servers, divided by semicolons.
     Servers(fn(&mut A) -> &mut Vec<ServerChoice>),
-    /// Text of so many words at most, joined by blanks; the placeholder stands for it in the help.
+    /// Text of so many words at most, joined by spaces; the placeholder stands for it in the help.
     Text(&'static str, usize, fn(&mut A) -> &mut Option<String>),
     /// So many values at most, none of them any use, because of the reason.
     Refused(usize, &'static str),
-    /// So many values at most, all without effect, and the place for the reason to tell.
+    /// So many values at most, all without effect, and the place for the reason.
     Ignored(usize, &'static str, fn(&mut A) -> &mut Vec<&'static str>),
 }
 
@@ -95,7 +95,7 @@ pub enum Texts {
     Frames,
     /// Paths of loaded files.
     LoadedFiles,
-    /// Something that nobody types by heart: addresses, handle values, command lines.
+    /// Values without completion: addresses, handle values, command lines.
     Other,
 }
 

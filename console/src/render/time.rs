@@ -78,7 +78,7 @@ impl Clock {
     fn wall(&self, filetime: i64) -> Option<DateTime> {
         match self.format {
             TimeFormat::Here | TimeFormat::HereTime => {
-                // Whether summer time counts is decided by the instant, not by the session start.
+                // Whether daylight saving time counts is decided by the instant, not by the session start.
                 Some(self.here.to_datetime(timestamp(filetime)?))
             }
             TimeFormat::Local | TimeFormat::LocalTime => {
@@ -197,7 +197,7 @@ mod tests {
     fn shown(format: &str, digits: &str, time_ns: i64) -> String {
         let format = TimeFormat::from_word(format).expect("a format");
         let digits = TimeDigits::parse(digits).expect("a number of digits");
-        // Central Europe: summer time starts on the last Sunday of March, 2:00.
+        // Central Europe: daylight saving time starts on the last Sunday of March, 2:00.
         let here = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
         Clock::in_zone(&info(), format, digits, here).at(time_ns).to_string()
     }
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn here_knows_summer_time_by_the_instant() {
+    fn here_knows_daylight_saving_time_by_the_instant() {
         let day = 86_400_000_000_000;
         // 2024-03-31 00:59:59 UTC is the last second of winter time, 2:59:59 is skipped.
         let last = -41 * day + 51_205_000_000_000;

@@ -62,7 +62,7 @@ impl Role {
 
 type Roles = Vec<(Range<usize>, Role)>;
 
-/// The words of a line in their order; `cursor` tells which of them is still being typed.
+/// The words of a line in their order; `cursor` says which of them is still being typed.
 fn roles(line: &str, cursor: usize) -> Roles {
     if line.trim_start().starts_with('#') {
         return vec![(0..line.len(), Role::Comment)];
@@ -129,7 +129,7 @@ impl Typing {
         roles
     }
 
-    /// Options with their values; `word` tells the role of what is neither.
+    /// Options with their values; `word` gives the role of what is neither.
     fn options(
         &self,
         options: &[&'static dyn OptionSpec],
@@ -153,7 +153,7 @@ impl Typing {
         roles
     }
 
-    /// A word that is no name; at the cursor it may be the start of one.
+    /// A word that is not a name; at the cursor it may be the start of one.
     fn wrong<'a>(&self, token: &Token, mut names: impl Iterator<Item = &'a str>) -> Role {
         let may_become = self.is_at(token) && names.any(|name| starts_with(name, &token.text));
         if may_become { Role::Unfinished } else { Role::Wrong }

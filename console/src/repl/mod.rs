@@ -22,7 +22,7 @@ pub use highlighter::CommandHighlighter;
 pub use hinter::CommandHinter;
 
 /// Reads commands from the terminal and carries them out, until `.quit` or Ctrl-D. A command that
-/// fails is told. Ctrl-C ends the command that runs; at the prompt it clears the line.
+/// fails is reported. Ctrl-C ends the command that runs; at the prompt it clears the line.
 ///
 /// # Errors
 /// When the terminal cannot be used.
@@ -43,7 +43,7 @@ pub fn run(
         match signal {
             Signal::Success(line) => {
                 // Written at once, so that it survives whatever happens, and so that consoles beside
-                // this one find it. A history that cannot be kept is no reason to stop.
+                // this one find it. A history that cannot be kept does not stop the session.
                 let _ = editor.sync_history();
                 if carry_out(console, &line, out, messages)? == Flow::Quit {
                     return Ok(());
@@ -55,7 +55,7 @@ pub fn run(
     }
 }
 
-/// Carries out one line and tells what went wrong.
+/// Carries out one line and reports what went wrong.
 fn carry_out(
     console: &mut Console,
     line: &str,

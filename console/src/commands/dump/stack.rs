@@ -33,7 +33,7 @@ impl Kind for Stack {
     fn answer(args: &StackCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let output = &dump.shared.output;
         let for_programs = output.format() != Format::Text;
-        // Names are looked up only for the stacks that are shown, if the order tells which.
+        // Names are looked up only for the stacks that are shown, if the order decides which.
         let (top, rest) = match output.sort_by {
             None => (output.top, None),
             Some(_) => (None, output.top),

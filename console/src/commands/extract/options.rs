@@ -93,7 +93,7 @@ static WHAT: &[Opt<ExtractArgs>] = &[
     Opt {
         doc: Doc {
             names: &["-symbols", "--symbols"],
-            help: "store the names of all frames, for whoever has no symbols",
+            help: "store the names of all frames, for readers without symbols",
             details: "Names are looked up on the symbol path, as .symbolize does. Without it an \
                       extract has addresses, which get their names when stacks are shown.",
             example: "-fd examples/leaky.etl -symbols -symFolder examples/symbols",

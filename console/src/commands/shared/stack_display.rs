@@ -45,7 +45,7 @@ pub(crate) const fn show_line_option<A: ShowsStacks>() -> Opt<A> {
         doc: Doc {
             names: &["-ShowLine"],
             help: "print source file and line of each frame",
-            details: "With -ShowStack, where the symbols tell them: those of Microsoft's servers do \
+            details: "With -ShowStack, where the symbols have them: those of Microsoft's servers do \
                       not.",
             example: "-ShowStack -ShowLine",
         },
