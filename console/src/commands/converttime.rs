@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     filter::Filter,
-    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
     query::trace_info,
     render::time::{Clock, Seconds},
     terminal::Clean,
@@ -59,13 +59,11 @@ impl Command for ConvertTime {
         title: "Options",
         options: &[
             Opt {
-                doc: Doc {
-                    names: &["-time"],
-                    help: "2024-05-10 12:46:37.5, 12:46:37, an ISO time, or seconds: 13.123s",
-                    details: "Without a zone, a time is one of the recording machine. A time without a \
-                          date that lies outside of the recording is tried as UTC, too.",
-                    example: "-time 13.123s",
-                },
+                names: &["-time"],
+                help: "2024-05-10 12:46:37.5, 12:46:37, an ISO time, or seconds: 13.123s",
+                details: "Without a zone, a time is one of the recording machine. A time without a \
+                      date that lies outside of the recording is tried as UTC, too.",
+                example: "-time 13.123s",
                 take: Take::Text("TIME", 2, |args| &mut args.time),
             },
             files_option(),

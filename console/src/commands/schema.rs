@@ -8,7 +8,7 @@ use nu_ansi_term::Color;
 
 use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
 use crate::{
-    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, Token, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token, parse},
     sql::{Relation, View},
     suggest,
     terminal::{Screen, table},
@@ -39,12 +39,10 @@ impl Command for Schema {
     const OPTIONS: &'static [OptionGroup<SchemaArgs>] = &[OptionGroup {
         title: "Options",
         options: &[Opt {
-            doc: Doc {
-                names: &["-markdown"],
-                help: "print the document docs/tables.md",
-                details: "The same content with headings and tables of Markdown.",
-                example: "-markdown",
-            },
+            names: &["-markdown"],
+            help: "print the document docs/tables.md",
+            details: "The same content with headings and tables of Markdown.",
+            example: "-markdown",
             take: Take::Switch(|args| &mut args.markdown),
         }],
     }];
