@@ -1,5 +1,6 @@
 //! `.converttime`: from a point in time to seconds since session start, and back.
 
+use handlescope_extract::filetime::UNIX_EPOCH;
 use handlescope_model::tables::TraceInfo;
 use jiff::{
     Timestamp,
@@ -163,7 +164,7 @@ fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
 
 /// The instant of a FILETIME.
 fn instant(filetime: i64) -> Option<Timestamp> {
-    let ticks = filetime.checked_sub(Clock::UNIX_EPOCH)?;
+    let ticks = filetime.checked_sub(UNIX_EPOCH)?;
     Timestamp::from_nanosecond(i128::from(ticks) * 100).ok()
 }
 

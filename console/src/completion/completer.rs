@@ -1,7 +1,6 @@
 //! Completion, from the registry.
 
-use std::sync::PoisonError;
-
+use handlescope_model::guard::lock;
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 
 use super::{
@@ -30,7 +29,7 @@ impl CommandCompleter {
 
 impl Completer for CommandCompleter {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.known);
         CompletionResult::fresh(complete_at(line, pos, &known))
     }
 }

@@ -8,6 +8,7 @@ mod prompt;
 
 use std::{io::Write, sync::Arc};
 
+use handlescope_model::guard::lock;
 use reedline::Signal;
 
 use crate::{
@@ -79,7 +80,7 @@ fn carry_out(
 
 fn refresh(console: &Console, known: &SharedKnown) {
     let files = console.session().files();
-    let mut known = known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut known = lock(known);
     known.loaded = files.iter().map(|file| file.path.display().to_string()).collect();
     known.values = files.iter().map(|file| Arc::clone(&file.values)).collect();
 }

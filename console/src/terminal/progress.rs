@@ -3,7 +3,7 @@
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread::JoinHandle,
@@ -11,6 +11,7 @@ use std::{
 };
 
 use handlescope_extract::ExtractObserver;
+use handlescope_model::guard::lock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::margin::draw_target;
@@ -127,7 +128,7 @@ impl Spinner {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Spinning>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

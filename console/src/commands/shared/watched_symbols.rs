@@ -1,10 +1,11 @@
 //! Names of frames, with signs of life while they are fetched.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use handlescope_extract::symbols::{
     DownloadEnd, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver, Symbolizer,
 };
+use handlescope_model::guard::lock;
 use indicatif::HumanBytes;
 
 use crate::{
@@ -34,7 +35,7 @@ impl<'a> WatchedSymbols<'a> {
     }
 
     fn downloads(&self) -> MutexGuard<'_, Downloads> {
-        self.downloads.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.downloads)
     }
 
     /// Tells about the download of one file of many.
