@@ -8,7 +8,7 @@ use reedline::{Highlighter, StyledText};
 use crate::{
     commands::{dump::DumpWords, sql::SqlWords},
     completion::{KEYWORDS, is_word, starts_with},
-    grammar::{Arguments, OptionSpec, Token, parse, split},
+    grammar::{Arguments, OptionSpec, Redirect, Token, parse, split},
     registry::REGISTRY,
     sql::Relation,
 };
@@ -74,6 +74,12 @@ fn roles(line: &str, cursor: usize) -> Roles {
         let names = REGISTRY.commands.iter().flat_map(|command| command.signature().names).copied();
         return vec![(first.span.clone(), typing.wrong(first, names))];
     };
+    let kept = match command.signature().arguments {
+        Arguments::Kind => Redirect::of_words(line, arguments).tokens.len(),
+        Arguments::Sql => Redirect::of_query(line, arguments).tokens.len(),
+        _ => arguments.len(),
+    };
+    let (arguments, file) = arguments.split_at(kept);
     let mut roles = vec![(first.span.clone(), Role::Command)];
     match command.signature().arguments {
         Arguments::Kind => roles.extend(typing.dump(arguments)),
@@ -87,6 +93,7 @@ fn roles(line: &str, cursor: usize) -> Roles {
             roles.extend(typing.options(&command.options(), arguments, word));
         }
     }
+    roles.extend(file.iter().map(|token| (token.span.clone(), Role::Value)));
     roles
 }
 
@@ -241,6 +248,8 @@ mod tests {
         assert_eq!(of(".dump ObjectRef -ShowTotal Totl ", "Totl"), Role::Wrong);
         assert_eq!(of(".timefmt utv ", "utv"), Role::Wrong);
         assert_eq!(of(".timefmt utc ", "utc"), Role::Value);
+        assert_eq!(of(".dump Process > a.txt", ">"), Role::Value);
+        assert_eq!(of(".dump Process > a.txt b", ">"), Role::Wrong);
         assert_eq!(of(".load -r a ", "-r"), Role::Option);
         assert_eq!(of(".load -rr a ", "-rr"), Role::Wrong);
         assert_eq!(of(".help ObjectRef -Leak ", "-Leak"), Role::Value);

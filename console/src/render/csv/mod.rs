@@ -20,7 +20,7 @@ use crate::query::{FileAnswer, Listing, ObjectRefAnswer};
 use crate::render::style::ObjectRefStyle;
 use crate::settings::Display;
 
-/// Tells Excel, and only Excel, what separates values.
+/// Says to Excel what separates values; other programs take it for data.
 const SEPARATOR_LINE: &[u8] = b"sep = ;\n";
 
 /// What separates values.
