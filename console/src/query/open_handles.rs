@@ -1,15 +1,17 @@
 //! Handles that were open at the end, counted.
 
-use handlescope_model::tables::{ExistingHandles, Objects};
-use handlescope_model::{Cell, ProcessIdx, TypeId};
-use polars::prelude::{DataFrame, IntoLazy, PolarsResult};
+use handlescope_model::{Cell, tables::ExistingHandles};
+use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
 
 use super::context::FileContext;
-use super::counts::{NameCounts, row_counts};
+use super::counts::NameCounts;
 use super::error::QueryError;
 use super::selection::Selection;
 use crate::cancel::Poll;
 use crate::values::TopN;
+
+const VALUE: &str = "value";
+const COUNT: &str = "count";
 
 /// The handles that were still open at the end (rundown) of the objects that passed, whatever the
 /// filters removed of their events.
@@ -39,26 +41,19 @@ impl OpenHandles {
         plain: bool,
     ) -> Result<Self, QueryError> {
         let owner = file.trace.values(ExistingHandles::process)?;
-        let (mut types, mut owners) = (Vec::new(), Vec::new());
+        let (mut types, mut owners) = (Runs::default(), Runs::default());
         let mut poll = Poll::new(file.cancel);
         for selected in selection.objects() {
             poll.round()?;
             let handles = owner.range(file.objects.existing(selected.object()));
-            types.resize(types.len() + handles.len(), file.objects.type_id(selected.object()));
-            owners.extend(handles);
+            types.add(file.objects.type_id(selected.object()), handles.len() as u64);
+            handles.for_each(|owner| owners.add(owner, 1));
         }
         let path = file.path.display().to_string();
-        let by_file = NameCounts::new(vec![path], vec![owners.len() as u64])?;
-        let name_of_type = |id| file.types.get(id).to_owned();
-        let name_of_process = |row| file.processes.get(row).shown_label(plain);
         Ok(Self {
-            by_file,
-            by_type: named::<TypeId>(Objects::type_id.name(), types, name_of_type)?,
-            by_process: named::<ProcessIdx>(
-                ExistingHandles::process.name(),
-                owners,
-                name_of_process,
-            )?,
+            by_file: NameCounts::new(vec![path], vec![types.counts.iter().sum()])?,
+            by_type: types.named(|id| file.types.get(id).to_owned())?,
+            by_process: owners.named(|row| file.processes.get(row).shown_label(plain))?,
         })
     }
 
@@ -87,14 +82,36 @@ impl OpenHandles {
     }
 }
 
-/// How often each value occurs, by name; several values may have one name.
-fn named<T: Cell>(
-    key: &str,
+/// Values with their counts; neighbours of one value count together, as most handles of an object do.
+struct Runs<T> {
     values: Vec<T>,
-    name: impl Fn(T) -> String,
-) -> PolarsResult<NameCounts> {
-    let rows = DataFrame::new_infer_height(vec![T::column(key, values)])?;
-    let (keys, counts) = row_counts(rows.lazy(), &[key])?;
-    let keys: Vec<T> = T::read(keys.column(key)?)?;
-    NameCounts::new(keys.into_iter().map(name).collect(), u64::read(&counts)?)
+    counts: Vec<u64>,
+}
+
+impl<T> Default for Runs<T> {
+    fn default() -> Self {
+        Runs { values: Vec::new(), counts: Vec::new() }
+    }
+}
+
+impl<T: Cell + Copy + PartialEq> Runs<T> {
+    fn add(&mut self, value: T, count: u64) {
+        match self.counts.last_mut() {
+            Some(last) if self.values.last() == Some(&value) => *last += count,
+            _ if count == 0 => {}
+            _ => {
+                self.values.push(value);
+                self.counts.push(count);
+            }
+        }
+    }
+
+    /// The counts by name; several values may have one name.
+    fn named(self, name: impl Fn(T) -> String) -> PolarsResult<NameCounts> {
+        let columns = vec![T::column(VALUE, self.values), u64::column(COUNT, self.counts)];
+        let rows = DataFrame::new_infer_height(columns)?.lazy();
+        let sums = rows.group_by([col(VALUE)]).agg([col(COUNT).sum()]).collect()?;
+        let names = T::read(sums.column(VALUE)?)?.into_iter().map(name).collect();
+        NameCounts::new(names, u64::read(sums.column(COUNT)?)?)
+    }
 }
