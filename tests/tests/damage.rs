@@ -130,7 +130,11 @@ fn damaged_published_traces_are_survived() {
 fn a_sound_fixture_has_no_warnings_of_damage() {
     for compressed in [false, true] {
         let warnings = extract_bytes(&fixture(compressed));
-        assert!(warnings.iter().all(|(kind, _)| kind.contains("without")), "{warnings:?}");
+        // The fixture has closes and references whose objects were there before it.
+        let is_harmless = |kind: &str| {
+            kind.ends_with("opened before the trace") || kind.ends_with("of an unknown object")
+        };
+        assert!(warnings.iter().all(|(kind, _)| is_harmless(kind)), "{warnings:?}");
     }
 }
 
