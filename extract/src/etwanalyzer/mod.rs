@@ -8,6 +8,8 @@ mod lists;
 mod members;
 mod own;
 mod read;
+mod record;
+mod records;
 mod words;
 mod write;
 

@@ -27,14 +27,15 @@ use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, T
 use serde::Serialize;
 
 pub use error::SaveError;
+pub(super) use handle_part::TypeMap;
 
 use self::context::Context;
 use self::handle_part::HandlePart;
 use self::json::{MEMBER_LIMIT, document};
 use self::main_part::{MainPart, system_process};
-use self::modules_part::ModulesPart;
 use self::stacks_part::{StackTexts, StacksPart};
 use super::members::{Part, find};
+use super::records::ModulesPart;
 use crate::filetime::system_time;
 use crate::options::ExtractObserver;
 
@@ -164,7 +165,7 @@ impl Parts<'_> {
             last_event_ns: last_event(trace)?,
             types_without_objects: (!has_objects).then_some(&types),
         };
-        self.part(writer, Part::Main, &part)?;
+        self.part(writer, Part::Main, &part.record())?;
         Ok(info.session_start_filetime)
     }
 
