@@ -141,6 +141,8 @@ macro_rules! members {
                 }
             }
         }
+
+        impl $crate::etwanalyzer::record::Nullable for $name {}
     };
 }
 
@@ -207,11 +209,32 @@ impl Visitor<'_> for Name {
     }
 }
 
-impl<T: Record + Default> Member for Option<T> {
+/// What may be left out as a whole.
+pub(super) trait Nullable: Member + Default {
+    /// What null is.
+    fn of_null() -> Option<Self> {
+        None
+    }
+}
+
+/// Null is a list without any.
+impl<T: Member + Default> Nullable for Vec<T> {
+    fn of_null() -> Option<Self> {
+        Some(Self::new())
+    }
+}
+
+impl<T: DeserializeOwned + Default> Nullable for Rows<T> {}
+
+impl<T: Nullable> Member for Option<T> {
     const EXPECTED: &'static str = T::EXPECTED;
 
     fn null(&mut self) {
-        *self = None;
+        *self = T::of_null();
+    }
+
+    fn list<'de, A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
+        self.get_or_insert_default().list(list)
     }
 
     fn object<'de, A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
@@ -233,23 +256,6 @@ impl<T: Member + Default> Member for Vec<T> {
             self.push(std::mem::take(&mut element));
         }
         Ok(())
-    }
-}
-
-/// A list that may be left out; null is a list without any.
-impl<T: Member + Default> Member for Option<Vec<T>> {
-    const EXPECTED: &'static str = T::LIST;
-
-    fn null(&mut self) {
-        self.get_or_insert_default();
-    }
-
-    fn list<'de, A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
-        self.get_or_insert_default().list(list)
-    }
-
-    fn is_absent(&self) -> bool {
-        self.is_none()
     }
 }
 
@@ -277,19 +283,6 @@ impl<T: DeserializeOwned> Member for Rows<T> {
             self.0.push(row);
         }
         Ok(())
-    }
-}
-
-/// Rows that may be left out; null is no rows.
-impl<T: DeserializeOwned> Member for Option<Rows<T>> {
-    const EXPECTED: &'static str = "a list of rows";
-
-    fn list<'de, A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
-        self.get_or_insert_with(|| Rows(Vec::new())).list(list)
-    }
-
-    fn is_absent(&self) -> bool {
-        self.is_none()
     }
 }
 

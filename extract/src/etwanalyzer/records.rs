@@ -1,12 +1,14 @@
 //! The parts of an extract: each member of ETWAnalyzer's that is read or written, and our own.
 
-use handlescope_model::tables::{EventCount, Module, ModuleLoad, Process, TraceInfo, Warning};
-use serde::Serialize;
+use handlescope_model::FILE_MAPPING_TYPE;
+use handlescope_model::tables::{
+    EventCount, Module, ModuleLoad, ObjectTypes, Process, TraceInfo, Warning,
+};
+use serde::{Serialize, Serializer};
 
 use super::lists::List;
 use super::own::OwnStartHandle;
 use super::record::{Rows, Unread, records};
-use super::write::TypeMap;
 
 records! {
     /// The main part: machine, session and processes.
@@ -180,6 +182,17 @@ pub(super) struct HandleShell {
     pub(super) object_type_map: TypeMap,
     pub(super) object_references: [(); 0],
     pub(super) stacks: StacksShell,
+}
+
+/// Names of types by their ids as text. That of mapped views is not a kernel type and not written.
+#[derive(Debug)]
+pub(super) struct TypeMap(pub(super) ObjectTypes);
+
+impl Serialize for TypeMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let types = self.0.type_id.iter().zip(&self.0.name);
+        serializer.collect_map(types.filter(|(id, _)| **id != FILE_MAPPING_TYPE))
+    }
 }
 
 #[derive(Debug, Default, Serialize)]

@@ -4,7 +4,22 @@ use handlescope_model::tables::Event;
 use handlescope_model::{EventKind, ProcessIdx, sentinel};
 
 use super::super::records::EventRecord;
-use super::context::Context;
+use super::stacks_part::StackTexts;
+
+/// What the records are made with.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) stacks: &'a StackTexts,
+    /// Process ids by row.
+    pub(super) pids: &'a [u32],
+}
+
+impl Context<'_> {
+    /// The process id that the number of the source process means.
+    pub(super) fn source_pid(&self, event: &Event) -> Option<u32> {
+        self.pids.get(event.source_process?.row()).copied()
+    }
+}
 
 /// The number of a process; -1 for none.
 pub(super) fn index(process: Option<ProcessIdx>) -> i64 {

@@ -1,15 +1,14 @@
 //! The handle part: objects with their events, in the order of the objects table.
 
 use handlescope_model::tables::{Events, ExistingHandles, Names, ObjectTypes, Objects};
-use handlescope_model::{ArchiveError, EventKind, FILE_MAPPING_TYPE, Trace};
+use handlescope_model::{ArchiveError, EventKind, Trace};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::super::lists::List;
 use super::super::record::Rows;
-use super::super::records::{ExistingRecord, ObjectRecord};
-use super::context::Context;
-use super::event::{self, index};
+use super::super::records::{ExistingRecord, ObjectRecord, TypeMap};
+use super::event::{self, Context, index};
 use super::json::{TryEach, Window};
 
 pub(super) struct HandlePart<'a> {
@@ -33,17 +32,6 @@ impl Serialize for HandlePart<'_> {
         };
         part.serialize_entry("ObjectReferences", &TryEach::new(|| objects.next()))?;
         part.end()
-    }
-}
-
-/// Names of types by their ids as text. That of mapped views is not a kernel type and not written.
-#[derive(Debug)]
-pub(in super::super) struct TypeMap(pub(super) ObjectTypes);
-
-impl Serialize for TypeMap {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let types = self.0.type_id.iter().zip(&self.0.name);
-        serializer.collect_map(types.filter(|(id, _)| **id != FILE_MAPPING_TYPE))
     }
 }
 

@@ -3,7 +3,6 @@
 //! One file per part of an extract, as for reading. Every part is written as a stream: of objects,
 //! events and stacks only some are in memory beyond the columns of the trace.
 
-mod context;
 mod error;
 mod event;
 mod frames;
@@ -27,9 +26,8 @@ use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, T
 use serde::Serialize;
 
 pub use error::SaveError;
-pub(super) use handle_part::TypeMap;
 
-use self::context::Context;
+use self::event::Context;
 use self::handle_part::HandlePart;
 use self::json::{MEMBER_LIMIT, document};
 use self::main_part::{MainPart, system_process};
