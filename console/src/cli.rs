@@ -201,7 +201,7 @@ fn table_named(name: &str) -> Result<Relation, String> {
     Relation::named(name).ok_or_else(|| format!("the tables and views are {}", names()))
 }
 
-/// Words that are read by somebody else.
+/// Words that are read elsewhere.
 #[derive(Debug, Args)]
 pub struct Words {
     /// Options, files and values.

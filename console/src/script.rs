@@ -77,7 +77,7 @@ pub enum Outcome {
 }
 
 /// Runs a script up to its end, a `.quit`, or the first command that fails; with `keep_going` past
-/// those that fail. Every failure is told with its place. Ctrl-C ends it in any case.
+/// those that fail. Every failure is reported with its place. Ctrl-C ends it in any case.
 pub fn run(
     console: &mut Console,
     steps: impl Iterator<Item = io::Result<Step>>,

@@ -110,13 +110,12 @@ impl Settings {
                 let shown = if self.full_file_name { "whole path" } else { "name" };
                 format!("files are shown by their {shown}")
             }
-            Setting::Clip(None) => {
-                let clip = if self.clip.unwrap_or(true) { "True" } else { "False" };
-                format!("Output clipping is set to {clip}. To Change use .Clip 0/1")
-            }
-            Setting::Clip(Some(clip)) => {
-                self.clip = Some(clip);
-                format!("Set output clipping to {}", if clip { "True" } else { "False" })
+            Setting::Clip(chosen) => {
+                self.clip = chosen.or(self.clip);
+                match self.clip.unwrap_or(true) {
+                    true => "Clipping is on; .clip 0 turns it off".to_owned(),
+                    false => "Clipping is off; .clip 1 turns it on".to_owned(),
+                }
             }
         }
     }
@@ -163,10 +162,10 @@ mod tests {
         let mut settings = Settings::default();
         let digits = TimeDigits::parse("3").expect("digits");
         let seconds = TimeFormat::Seconds;
-        let told = settings.set(Setting::TimeFormat(Some((seconds, Some(digits)))));
-        assert_eq!(told, "time format: s, digits: 3");
-        let told = settings.set(Setting::TimeFormat(Some((TimeFormat::Utc, None))));
-        assert_eq!(told, "time format: UTC, digits: 3");
+        let said = settings.set(Setting::TimeFormat(Some((seconds, Some(digits)))));
+        assert_eq!(said, "time format: s, digits: 3");
+        let said = settings.set(Setting::TimeFormat(Some((TimeFormat::Utc, None))));
+        assert_eq!(said, "time format: UTC, digits: 3");
         assert_eq!(settings.set(Setting::TimeFormat(None)), "time format: Local, digits: 6");
         assert_eq!(settings, Settings::default());
     }
@@ -175,17 +174,18 @@ mod tests {
     fn every_setting_tells_what_counts_now() {
         let mut settings = Settings::default();
         let times = ProcessFormat::Times(TimeFormat::Seconds);
-        for (setting, told) in [
+        for (setting, said) in [
             (Setting::TimeDigits(Some(TimeDigits::NONE)), "time format: Local, digits: 0"),
             (Setting::TimeDigits(None), "time format: Local, digits: 6"),
             (Setting::ProcessFormat(Some(times)), "process format: s"),
             (Setting::ProcessFormat(None), "process format: +-"),
             (Setting::OtherFileNames, "files are shown by their whole path"),
             (Setting::OtherFileNames, "files are shown by their name"),
-            (Setting::Clip(Some(false)), "Set output clipping to False"),
-            (Setting::Clip(None), "Output clipping is set to False. To Change use .Clip 0/1"),
+            (Setting::Clip(Some(false)), "Clipping is off; .clip 1 turns it on"),
+            (Setting::Clip(None), "Clipping is off; .clip 1 turns it on"),
+            (Setting::Clip(Some(true)), "Clipping is on; .clip 0 turns it off"),
         ] {
-            assert_eq!(settings.set(setting), told);
+            assert_eq!(settings.set(setting), said);
         }
     }
 

@@ -72,8 +72,8 @@ fn a_file_that_cannot_be_loaded_is_named_with_the_reason() {
     fs::write(shell.path("noise.json7z"), "this is no extract").unwrap();
     fs::write(shell.path("noise.txt"), "").unwrap();
     for (file, reason) in [
-        ("no.etl", "there is no such file"),
-        ("*.7z", "no trace or extract has such a name"),
+        ("no.etl", "file not found"),
+        ("*.7z", "no trace or extract with such a name found"),
         ("noise.etl", "not an .etl trace"),
         ("noise.json7z", "cannot unpack: it is no 7z archive"),
         ("noise.txt", "neither an extract (.json7z) nor a trace"),
@@ -160,7 +160,7 @@ fn extract_goes_on_behind_a_bad_file_and_never_overwrites_an_extract_of_its_own(
     let ended = shell.run(&["extract", "no.etl", "leaky.etl", "other/leaky.etl", "-o", "out"]);
     assert_eq!(ended.status, Some(1), "{ended:?}");
     assert_eq!(ended.stdout.lines().count(), 1, "{ended:?}");
-    assert!(ended.stderr.contains("no.etl: there is no such file"), "{ended:?}");
+    assert!(ended.stderr.contains("no.etl: file not found"), "{ended:?}");
     assert!(ended.stderr.contains("extract them into different folders"), "{ended:?}");
 }
 

@@ -6,10 +6,10 @@ use jiff::SignedDuration;
 use jiff::civil::{DateTime, date};
 
 /// FILETIME of 1970-01-01.
-const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+pub const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 
 /// FILETIME units per second.
-pub(crate) const PER_SECOND: i64 = 10_000_000;
+pub const PER_SECOND: i64 = 10_000_000;
 
 /// FILETIME 0.
 const START: DateTime = date(1601, 1, 1).at(0, 0, 0, 0);

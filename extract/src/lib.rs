@@ -22,7 +22,7 @@ mod error;
 pub mod etl;
 mod etwanalyzer;
 mod extraction;
-mod filetime;
+pub mod filetime;
 mod input;
 mod intern;
 pub mod kernel;

@@ -153,8 +153,8 @@ fn a_wrong_command_line_is_status_two_and_a_missing_file_status_one() {
         ("-extract ObjectRef -fd leaky.etl -NoCompress", 2, "an extract is one archive"),
         ("-extract ObjectRef -fd leaky.etl -NoOverwrit", 2, "did you mean -NoOverwrite?"),
         ("-converttime -fd leaky.etl", 2, "needs -time"),
-        ("dump ObjectRef -fd no.etl", 1, "no.etl: there is no such file"),
-        ("-extract ObjectRef -fd no.etl", 1, "no.etl: there is no such file"),
+        ("dump ObjectRef -fd no.etl", 1, "no.etl: file not found"),
+        ("-extract ObjectRef -fd no.etl", 1, "no.etl: file not found"),
         ("-converttime -fd leaky.etl -time soon", 1, "'soon' is no time"),
     ] {
         let run = run(&shell, line);

@@ -1,7 +1,7 @@
 //! `.cls`
 
-use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
-use crate::grammar::{Arguments, ParseError};
+use super::{Command, CommandError, Context, Signature, shared::groups};
+use crate::grammar::Arguments;
 
 pub(crate) struct Cls;
 
@@ -16,10 +16,6 @@ impl Command for Cls {
         details: "Also what has scrolled away. Does nothing in a pipe or file.",
         examples: &[".cls"],
     };
-
-    fn parse(entered: &Entered<'_>) -> Result<(), ParseError> {
-        entered.takes_nothing()
-    }
 
     fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         Ok(context.screen.clear(context.out)?)

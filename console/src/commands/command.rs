@@ -48,11 +48,14 @@ pub trait Command: Sync + 'static {
     const SIGNATURE: Signature;
     const OPTIONS: &'static [OptionGroup<Self::Args>] = &[];
 
-    /// Reads what follows the name; without a body, options only.
+    /// Reads what follows the name. As it stands here, that is options only, or nothing.
     ///
     /// # Errors
     /// Names what is wrong and what to type instead.
     fn parse(entered: &Entered<'_>) -> Result<Self::Args, ParseError> {
+        if Self::OPTIONS.is_empty() {
+            entered.takes_nothing()?;
+        }
         parse::options(entered.name, entered.tokens, Self::OPTIONS)
     }
 

@@ -1,5 +1,6 @@
 //! `.converttime`: from a point in time to seconds since session start, and back.
 
+use handlescope_extract::filetime::UNIX_EPOCH;
 use handlescope_model::tables::TraceInfo;
 use jiff::{
     Timestamp,
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::{
     filter::Filter,
-    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
     query::trace_info,
     render::time::{Clock, Seconds},
     terminal::Clean,
@@ -59,13 +60,11 @@ impl Command for ConvertTime {
         title: "Options",
         options: &[
             Opt {
-                doc: Doc {
-                    names: &["-time"],
-                    help: "2024-05-10 12:46:37.5, 12:46:37, an ISO time, or seconds: 13.123s",
-                    details: "Without a zone, a time is one of the recording machine. A time without a \
-                          date that lies outside of the recording is tried as UTC, too.",
-                    example: "-time 13.123s",
-                },
+                names: &["-time"],
+                help: "2024-05-10 12:46:37.5, 12:46:37, an ISO time, or seconds: 13.123s",
+                details: "Without a zone, a time is one of the recording machine. A time without a \
+                      date that lies outside of the recording is tried as UTC, too.",
+                example: "-time 13.123s",
                 take: Take::Text("TIME", 2, |args| &mut args.time),
             },
             files_option(),
@@ -165,7 +164,7 @@ fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
 
 /// The instant of a FILETIME.
 fn instant(filetime: i64) -> Option<Timestamp> {
-    let ticks = filetime.checked_sub(Clock::UNIX_EPOCH)?;
+    let ticks = filetime.checked_sub(UNIX_EPOCH)?;
     Timestamp::from_nanosecond(i128::from(ticks) * 100).ok()
 }
 

@@ -13,7 +13,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
 use crate::{
-    grammar::{Arguments, Doc, Opt, OptionGroup, OptionSpec, ParseError, Take, Token, parse},
+    grammar::{Arguments, Opt, OptionGroup, OptionSpec, ParseError, Take, Token, parse},
     paths::{
         ExpandError, Pattern, Walk, folders_in, is_extract, is_plain_extract, missing, with_home,
     },
@@ -85,21 +85,17 @@ static OPTIONS: &[OptionGroup<DirArgs>] = &[OptionGroup {
     title: "Options",
     options: &[
         Opt {
-            doc: Doc {
-                names: &["-r", "-rec", "-recursive"],
-                help: "look into folders below, too",
-                details: "Files below are listed with their folders.",
-                example: "-r",
-            },
+            names: &["-r", "-rec", "-recursive"],
+            help: "look into folders below, too",
+            details: "Files below are listed with their folders.",
+            example: "-r",
             take: Take::Switch(|args| &mut args.recursive),
         },
         Opt {
-            doc: Doc {
-                names: &["-od"],
-                help: "sort by time instead of by name",
-                details: "The time a file was written last; the newest comes last.",
-                example: "-od",
-            },
+            names: &["-od"],
+            help: "sort by time instead of by name",
+            details: "The time a file was written last; the newest comes last.",
+            example: "-od",
             take: Take::Switch(|args| &mut args.by_time),
         },
     ],

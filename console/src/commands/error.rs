@@ -59,7 +59,7 @@ pub enum CommandError {
         /// What was typed.
         text: String,
     },
-    /// Traces that could not be extracted; each was told by itself.
+    /// Traces that could not be extracted; each was reported by itself.
     #[error("{failed} of {files} traces could not be extracted")]
     NotExtracted {
         /// How many failed.
@@ -200,7 +200,7 @@ impl From<SaveError> for CommandError {
 }
 
 impl CommandError {
-    /// Whether the reader of the output has gone, which is no failure.
+    /// Whether the reader of the output has gone, which is not a failure.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, CommandError::Output { source } if source.kind() == io::ErrorKind::BrokenPipe)
     }

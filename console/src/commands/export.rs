@@ -21,7 +21,7 @@ use super::{
 use crate::{
     cancel::Cancel,
     filter::Filter,
-    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
     paths::{with_home, write_whole},
     render::{Format, write_frame},
     terminal::Clean,
@@ -80,30 +80,24 @@ impl Command for Export {
         title: "Options",
         options: &[
             Opt {
-                doc: Doc {
-                    names: &["-parquet"],
-                    help: "write Parquet files, as usual",
-                    details: "Only needed to have them beside others.",
-                    example: "tables -parquet",
-                },
+                names: &["-parquet"],
+                help: "write Parquet files, as usual",
+                details: "Only needed to have them beside others.",
+                example: "tables -parquet",
                 take: Take::Switch(|args| &mut args.parquet),
             },
             Opt {
-                doc: Doc {
-                    names: &["-csv"],
-                    help: "write comma-separated values",
-                    details: "With a header; an unknown value is empty, a list is written as in JSON.",
-                    example: "tables -csv",
-                },
+                names: &["-csv"],
+                help: "write comma-separated values",
+                details: "With a header; an unknown value is empty, a list is written as in JSON.",
+                example: "tables -csv",
                 take: Take::Switch(|args| &mut args.csv),
             },
             Opt {
-                doc: Doc {
-                    names: &["-ndjson"],
-                    help: "write one JSON object a line",
-                    details: "64-bit integers are plain numbers, also beyond 2^53.",
-                    example: "tables -ndjson",
-                },
+                names: &["-ndjson"],
+                help: "write one JSON object a line",
+                details: "64-bit integers are plain numbers, also beyond 2^53.",
+                example: "tables -ndjson",
                 take: Take::Switch(|args| &mut args.ndjson),
             },
             files_option(),

@@ -2,9 +2,9 @@
 
 use handlescope_model::tables::TraceInfo;
 
-use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
+use super::{Command, CommandError, Context, Signature, shared::groups};
 use crate::{
-    grammar::{Arguments, ParseError},
+    grammar::Arguments,
     query::trace_info,
     render::time::Clock,
     terminal::{Clean, table},
@@ -26,10 +26,6 @@ impl Command for List {
         details: "The number is the file index of the JSON output.",
         examples: &[".list"],
     };
-
-    fn parse(entered: &Entered<'_>) -> Result<(), ParseError> {
-        entered.takes_nothing()
-    }
 
     fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         if context.session.files().is_empty() {

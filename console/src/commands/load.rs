@@ -2,7 +2,7 @@
 
 use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
 use crate::{
-    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
     trace::{LoadArgs, Loading},
 };
 
@@ -101,42 +101,34 @@ static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
     title: "Options",
     options: &[
         Opt {
-            doc: Doc {
-                names: &["-r", "-rec", "-recursive"],
-                help: "look into folders below folders, too",
-                details: "Counts for every QUERY of the line, wherever it stands.",
-                example: "-r examples",
-            },
+            names: &["-r", "-rec", "-recursive"],
+            help: "look into folders below folders, too",
+            details: "Counts for every QUERY of the line, wherever it stands.",
+            example: "-r examples",
             take: Take::Switch(|args| &mut args.recursive),
         },
         Opt {
-            doc: Doc {
-                names: &["-all"],
-                help: "read everything at once",
-                details: "Otherwise a table is read by the first query that needs it.",
-                example: "-all examples",
-            },
+            names: &["-all"],
+            help: "read everything at once",
+            details: "Otherwise a table is read by the first query that needs it.",
+            example: "-all examples",
             take: Take::Switch(|args| &mut args.all),
         },
         Opt {
-            doc: Doc {
-                names: &["-MaxSize"],
-                help: "largest member of an archive that is read",
-                details: "Who made it may want to fill your disk. Unless it is given, 4 GiB for a \
-                          part of an ETWAnalyzer extract, 16 GiB for a table of an extract, 64 GiB \
-                          for a trace in a .zip or .7z; and nothing that is packed more than a \
-                          thousandfold.",
-                example: "-MaxSize 20GB examples",
-            },
+            names: &["-MaxSize"],
+            help: "largest member of an archive that is read",
+            details: "Who made it may want to fill your disk. Unless it is given, 4 GiB for a \
+                      part of an ETWAnalyzer extract, 16 GiB for a table of an extract, 64 GiB \
+                      for a trace in a .zip or .7z; and nothing that is packed more than a \
+                      thousandfold.",
+            example: "-MaxSize 20GB examples",
             take: Take::Size(|args| &mut args.max_size),
         },
         Opt {
-            doc: Doc {
-                names: &["-fd", "-filedir"],
-                help: "may stand in front of a QUERY",
-                details: "ETWAnalyzer has it, so it is accepted; it changes nothing.",
-                example: "-fd examples",
-            },
+            names: &["-fd", "-filedir"],
+            help: "may stand in front of a QUERY",
+            details: "ETWAnalyzer has it, so it is accepted; it changes nothing.",
+            example: "-fd examples",
             take: Take::Set(|_| ()),
         },
     ],

@@ -1,7 +1,7 @@
 //! `.quit`
 
-use super::{Command, CommandError, Context, Entered, Flow, Signature, shared::groups};
-use crate::grammar::{Arguments, ParseError};
+use super::{Command, CommandError, Context, Flow, Signature, shared::groups};
+use crate::grammar::Arguments;
 
 pub(crate) struct Quit;
 
@@ -16,10 +16,6 @@ impl Command for Quit {
         details: "So does Ctrl-D on an empty line, and the end of a script.",
         examples: &[".quit"],
     };
-
-    fn parse(entered: &Entered<'_>) -> Result<(), ParseError> {
-        entered.takes_nothing()
-    }
 
     fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         context.flow = Flow::Quit;

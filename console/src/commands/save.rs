@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     filter::Filter,
-    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
     paths::{EXTRACT_EXTENSION, has_extension, with_home},
     terminal::Clean,
     trace::{choose, extraction::prepare_folder},
@@ -57,14 +57,12 @@ impl Command for Save {
         title: "Options",
         options: &[
             Opt {
-                doc: Doc {
-                    names: &["-etwanalyzer", "--etwanalyzer"],
-                    help: "write what ETWAnalyzer reads, too",
-                    details: "The same archive then opens in both programs. Frames are called as \
-                              .dump ObjectRef -ShowStack calls them; names that were found are \
-                              stored. The archive gets the time of the session.",
-                    example: "leaky.json7z -etwanalyzer",
-                },
+                names: &["-etwanalyzer", "--etwanalyzer"],
+                help: "write what ETWAnalyzer reads, too",
+                details: "The same archive then opens in both programs. Frames are called as \
+                          .dump ObjectRef -ShowStack calls them; names that were found are \
+                          stored. The archive gets the time of the session.",
+                example: "leaky.json7z -etwanalyzer",
                 take: Take::Switch(|args| &mut args.etwanalyzer),
             },
             files_option(),

@@ -8,7 +8,7 @@ use nu_ansi_term::Color;
 
 use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
 use crate::{
-    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, Token, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token, parse},
     sql::{Relation, View},
     suggest,
     terminal::{Screen, table},
@@ -39,12 +39,10 @@ impl Command for Schema {
     const OPTIONS: &'static [OptionGroup<SchemaArgs>] = &[OptionGroup {
         title: "Options",
         options: &[Opt {
-            doc: Doc {
-                names: &["-markdown"],
-                help: "print the document docs/tables.md",
-                details: "The same content with headings and tables of Markdown.",
-                example: "-markdown",
-            },
+            names: &["-markdown"],
+            help: "print the document docs/tables.md",
+            details: "The same content with headings and tables of Markdown.",
+            example: "-markdown",
             take: Take::Switch(|args| &mut args.markdown),
         }],
     }];
@@ -131,7 +129,7 @@ fn markdown(relations: &[Relation], out: &mut dyn Write) -> io::Result<()> {
         for column in own_columns(relation) {
             markdown_row(&column, &format!("`{}`", column.name), out)?;
         }
-        // What all tables have is told above.
+        // What all tables have is said above.
         for column in relation.added().skip(2) {
             markdown_row(column, &format!("*{}*", column.name), out)?;
         }
@@ -149,7 +147,7 @@ fn own_columns(relation: Relation) -> impl Iterator<Item = ColumnSpec> {
     relation.columns().into_iter().skip(relation.added().count())
 }
 
-/// What it is if it is no table.
+/// What it is if it is not a table.
 fn kind(relation: Relation) -> &'static str {
     match relation {
         Relation::Table(_) => "",

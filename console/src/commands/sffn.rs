@@ -1,10 +1,7 @@
 //! `.sffn`
 
-use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
-use crate::{
-    grammar::{Arguments, ParseError},
-    settings::Setting,
-};
+use super::{Command, CommandError, Context, Signature, shared::groups};
+use crate::{grammar::Arguments, settings::Setting};
 
 pub(crate) struct Sffn;
 
@@ -19,10 +16,6 @@ impl Command for Sffn {
         details: "Each use turns it over. -ShowFullFileName is for one query.",
         examples: &[".sffn"],
     };
-
-    fn parse(entered: &Entered<'_>) -> Result<(), ParseError> {
-        entered.takes_nothing()
-    }
 
     fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         context.messages.note(context.session.settings.set(Setting::OtherFileNames));

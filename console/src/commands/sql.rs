@@ -32,7 +32,7 @@ pub(crate) struct SqlArgs {
     pub(crate) output: OutputOptions,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub(crate) files: Vec<Filter>,
-    /// The command line as typed, without blanks at its ends.
+    /// The command line as typed, without spaces at its ends.
     pub(crate) text: String,
 }
 

@@ -8,7 +8,7 @@ use super::{
     },
 };
 use crate::{
-    grammar::{Arguments, Doc, Opt, OptionGroup, ParseError, Take, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
     terminal::Clean,
 };
 
@@ -53,14 +53,12 @@ impl Command for SymPath {
         OptionGroup {
             title: "What was missing",
             options: &[Opt {
-                doc: Doc {
-                    names: &["-retry"],
-                    help: "look again for symbols that were not found",
-                    details: "What a server does not have is remembered for a week, also in other \
-                              sessions, and one that gives no answer or is too slow is not asked \
-                              again in this one. This forgets both.",
-                    example: "-retry",
-                },
+                names: &["-retry"],
+                help: "look again for symbols that were not found",
+                details: "What a server does not have is remembered for a week, also in other \
+                          sessions, and one that gives no answer or is too slow is not asked \
+                          again in this one. This forgets both.",
+                example: "-retry",
                 take: Take::Switch(|args| &mut args.retry),
             }],
         },

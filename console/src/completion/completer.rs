@@ -1,7 +1,6 @@
 //! Completion, from the registry.
 
-use std::sync::PoisonError;
-
+use handlescope_model::guard::lock;
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 
 use super::{
@@ -30,7 +29,7 @@ impl CommandCompleter {
 
 impl Completer for CommandCompleter {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.known);
         CompletionResult::fresh(complete_at(line, pos, &known))
     }
 }
@@ -107,7 +106,7 @@ impl Position<'_> {
         }
     }
 
-    /// Inside of a query, which is not made of words between blanks.
+    /// Inside of a query, which is not made of words between spaces.
     fn query(&self, command: &Token, arguments: &[Token]) -> Vec<Suggestion> {
         // In front of the query there are only options, which have had their turn.
         let start = match SqlWords::of(arguments).and_then(|words| words.query.first()) {
@@ -171,7 +170,7 @@ impl Position<'_> {
 
     fn dump(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
         let words = DumpWords::of(arguments, &REGISTRY);
-        // Before the kind is known, options of any kind tell whether a value is due.
+        // Before the kind is known, options of any kind decide whether a value is due.
         let options = words.options(&REGISTRY);
         let mut suggestions = Vec::new();
         let last = parse::known_items(&options, &words.others).pop();
@@ -248,7 +247,7 @@ impl Position<'_> {
         }
     }
 
-    /// Filters, in quotes where they need them. What is still open stays without blank and quote.
+    /// Filters, in quotes where they need them. What is still open stays without space and quote.
     fn filters(&self, values: Vec<FilterValue>) -> Vec<Suggestion> {
         let suggestion = |value: FilterValue| {
             let needs_quotes = self.is_quoted || value.filter.contains([' ', '\t']);

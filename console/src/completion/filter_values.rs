@@ -9,7 +9,7 @@ use crate::{
     trace::{TraceValues, programs},
 };
 
-/// Values that are offered at most: a longer menu helps nobody, and a trace may have hundred
+/// Values that are offered at most: a longer menu does not help, and a trace may have hundred
 /// thousands of names.
 const MOST: usize = 200;
 

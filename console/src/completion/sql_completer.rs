@@ -101,7 +101,7 @@ pub(crate) fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// The word at the end of a text, blanks behind it aside.
+/// The word at the end of a text, spaces behind it aside.
 fn last_word(text: &str) -> Option<&str> {
     let text = text.trim_end();
     let start = text.rfind(|c| !is_word(c)).map_or(0, |at| at + last_len(text, at));

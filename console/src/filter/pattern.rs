@@ -45,7 +45,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Cuts a filter; blanks belong to their part.
+    /// Cuts a filter; spaces belong to their part.
     pub(super) fn of(filter: &'a str) -> Parts<'a> {
         let mut parts = Parts { included: Vec::new(), excluded: Vec::new() };
         for part in filter.split(';').filter(|part| !part.is_empty()) {

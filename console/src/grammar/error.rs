@@ -7,7 +7,7 @@ use crate::values::ValueError;
 /// A command line that means nothing. Every message names what was typed and what to type instead.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParseError {
-    /// The first word is no command.
+    /// The first word is not a command.
     #[error("unknown command {name}{hint}")]
     UnknownCommand {
         /// The word.
@@ -120,7 +120,7 @@ pub enum ParseError {
         reason: &'static str,
     },
     /// `.help` about something that does not exist.
-    #[error("there is no help on '{topic}'{hint}")]
+    #[error("no help found on '{topic}'{hint}")]
     UnknownTopic {
         /// What was asked for.
         topic: String,

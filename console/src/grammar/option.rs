@@ -30,8 +30,14 @@ pub struct Doc {
 
 /// An option that fills a field of `A`, the arguments of its command.
 pub struct Opt<A: 'static> {
-    /// What is written about it.
-    pub doc: Doc,
+    /// Its names with their `-`; the first is the one that is shown.
+    pub names: &'static [&'static str],
+    /// One line.
+    pub help: &'static str,
+    /// What it means exactly.
+    pub details: &'static str,
+    /// The option with a value, as one would type it.
+    pub example: &'static str,
     /// Its value, and the field it goes to.
     pub take: Take<A>,
 }
@@ -76,11 +82,11 @@ pub enum Take<A: 'static> {
     Query(fn(&mut A) -> &mut Vec<String>),
     /// Symbol servers, divided by semicolons.
     Servers(fn(&mut A) -> &mut Vec<ServerChoice>),
-    /// Text of so many words at most, joined by blanks; the placeholder stands for it in the help.
+    /// Text of so many words at most, joined by spaces; the placeholder stands for it in the help.
     Text(&'static str, usize, fn(&mut A) -> &mut Option<String>),
     /// So many values at most, none of them any use, because of the reason.
     Refused(usize, &'static str),
-    /// So many values at most, all without effect, and the place for the reason to tell.
+    /// So many values at most, all without effect, and the place for the reason.
     Ignored(usize, &'static str, fn(&mut A) -> &mut Vec<&'static str>),
 }
 
@@ -95,7 +101,7 @@ pub enum Texts {
     Frames,
     /// Paths of loaded files.
     LoadedFiles,
-    /// Something that nobody types by heart: addresses, handle values, command lines.
+    /// Values without completion: addresses, handle values, command lines.
     Other,
 }
 
@@ -211,7 +217,7 @@ fn choice_placeholder(words: &[(&'static str, &'static str)]) -> String {
 /// An option whose arguments are of no interest: what help, completion and highlighting see.
 pub trait OptionSpec: Sync {
     /// What is written about it.
-    fn doc(&self) -> &Doc;
+    fn doc(&self) -> Doc;
     /// Its kind of value.
     fn value(&self) -> ValueKind;
     /// Whether it would take these values.
@@ -241,8 +247,9 @@ pub trait OptionSpec: Sync {
 }
 
 impl<A: Default> OptionSpec for Opt<A> {
-    fn doc(&self) -> &Doc {
-        &self.doc
+    fn doc(&self) -> Doc {
+        let Opt { names, help, details, example, .. } = *self;
+        Doc { names, help, details, example }
     }
 
     fn value(&self) -> ValueKind {

@@ -26,16 +26,16 @@ pub enum Quotes {
 
 impl Token {
     /// Whether the token is read as the name of an option rather than as a value: it starts with
-    /// `-` and is no number. A lone `-` is a value, `-5` is a value, `-5ms` is not.
+    /// `-` and is not a number. A lone `-` is a value, `-5` is a value, `-5ms` is not.
     pub fn is_switch(&self) -> bool {
         let Some(rest) = self.text.strip_prefix('-') else { return false };
         !rest.is_empty() && !rest.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ',')
     }
 }
 
-/// Cuts a line at blanks and tabs.
+/// Cuts a line at spaces and tabs.
 ///
-/// A `"` opens a quoted run only at the start of a token and closes it only in front of a blank or
+/// A `"` opens a quoted run only at the start of a token and closes it only in front of a space or
 /// the end of the line; any other `"` is literal. There is no escape character, so `"C:\a b\"` is
 /// `C:\a b\`. An empty `""` disappears, and a quote that is never closed takes the rest of the line.
 pub fn split(line: &str) -> Vec<Token> {

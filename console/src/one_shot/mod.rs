@@ -159,7 +159,7 @@ fn split(arguments: &[String]) -> Split {
             _ if SYMBOL_SWITCHES.iter().any(|own| own.eq_ignore_ascii_case(word)) => {
                 match arguments.next() {
                     Some(value) => split.symbols.extend([word.to_lowercase(), value.clone()]),
-                    // That its value is missing is told by whom it belongs to.
+                    // That its value is missing is reported where it belongs.
                     None => split.symbols.push(word.to_lowercase()),
                 }
             }
@@ -193,7 +193,7 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     Some((form, name.clone(), [own, before, behind].concat()))
 }
 
-/// A console whose name is left out: `-nocolor` or an option about symbols tells that the line is in
+/// A console whose name is left out: `-nocolor` or an option about symbols shows that the line is in
 /// ETWAnalyzer's manner.
 fn plain_console(words: Vec<String>, has_symbols: bool) -> Option<(Form, String, Vec<String>)> {
     let is_ours = !words.first().is_some_and(|first| Cli::is_subcommand(first));

@@ -10,7 +10,7 @@ use crate::filter::FilterError;
 #[derive(Debug, Error)]
 pub enum ExpandError {
     /// There is no such file.
-    #[error("{}: there is no such file{hint}", .path.display())]
+    #[error("{}: file not found{hint}", .path.display())]
     Missing {
         /// The file.
         path: PathBuf,
@@ -26,7 +26,7 @@ pub enum ExpandError {
         hint: &'static str,
     },
     /// The wildcards match nothing.
-    #[error("{}: no trace or extract has such a name", .pattern.display())]
+    #[error("{}: no trace or extract with such a name found", .pattern.display())]
     NothingMatches {
         /// The pattern.
         pattern: PathBuf,

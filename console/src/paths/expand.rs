@@ -17,7 +17,7 @@ use super::{
 pub(crate) struct Expanded {
     /// The files in the order of their names.
     pub(crate) files: Vec<PathBuf>,
-    /// They lie in a folder or match a pattern; nobody named them.
+    /// They lie in a folder or match a pattern; they were not named.
     pub(crate) is_found: bool,
 }
 
@@ -80,7 +80,7 @@ fn found(files: Vec<PathBuf>) -> Option<Expanded> {
     (!files.is_empty()).then_some(Expanded { files, is_found: true })
 }
 
-/// The file of this name, or the extract that is called so by somebody who leaves the extension out
+/// The file of this name, or the extract that is called so without its extension
 /// or is used to ETWAnalyzer's.
 fn existing(path: &Path) -> Option<PathBuf> {
     if path.exists() {

@@ -29,7 +29,7 @@ impl SameTrace {
             folder.pop();
         }
         let stem = stem(path);
-        // Windows does not tell a.etl from A.etl.
+        // Windows takes a.etl and A.etl for one.
         SameTrace { folder, stem: if cfg!(windows) { stem.to_ascii_lowercase() } else { stem } }
     }
 }

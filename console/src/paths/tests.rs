@@ -123,7 +123,7 @@ fn a_mistyped_name_never_stands_for_its_folder() {
     let folder = folder(&["leaky.etl", "other.etl"]);
     let error = problem(folder.path(), "laeky.etl").to_string();
     let nearest = folder.path().join("leaky.etl").display().to_string();
-    let message = format!("there is no such file, did you mean {nearest}?");
+    let message = format!("file not found, did you mean {nearest}?");
     assert!(error.ends_with(&message), "{error}");
 }
 

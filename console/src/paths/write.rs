@@ -39,7 +39,7 @@ fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such folder"));
+        return Err(io::Error::new(io::ErrorKind::NotFound, "folder not found"));
     }
     builder.tempfile_in(folder)
 }

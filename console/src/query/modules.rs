@@ -15,8 +15,8 @@ use crate::cancel::Poll;
 use crate::filter::ProcessFilter;
 use crate::query::ModuleCriteria;
 
-/// Name and pid of the process that kernel modules count as loaded by: they are everybody's, but
-/// who asks for the modules of one program does not want them.
+/// Name and pid of the process that kernel modules count as loaded by: they belong to every process, but
+/// a filter for one program does not mean them.
 const KERNEL: (&str, u32) = ("System", 4);
 
 /// The modules of one trace.

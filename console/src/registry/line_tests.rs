@@ -181,7 +181,7 @@ fn a_bad_value_names_its_option_and_what_that_takes() {
     );
     assert_eq!(
         error(".dump ObjectRef -MinMaxTime 0,5"),
-        "-MinMaxTime: '0,5' is no number (write 0.5 with a point, without separators)\n  \
+        "-MinMaxTime: '0,5' is not a number (write 0.5 with a point, without separators)\n  \
          -MinMaxTime SECONDS [MAX]  only events in this time since the session started"
     );
     assert_eq!(

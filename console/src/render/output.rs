@@ -56,7 +56,7 @@ pub enum Format {
 #[derive(Debug, Error)]
 pub enum OutputError {
     /// `-SortBy` with a column that the answer does not have.
-    #[error("-SortBy: there is no column '{name}'{hint}; the columns are {columns}")]
+    #[error("-SortBy: column '{name}' not found{hint}; the columns are {columns}")]
     UnknownColumn {
         /// What was typed.
         name: String,

@@ -2,16 +2,11 @@
 
 use std::fmt;
 
+use handlescope_extract::filetime::{PER_SECOND, UNIX_EPOCH};
 use handlescope_model::tables::TraceInfo;
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
 use crate::values::{TimeDigits, TimeFormat};
-
-/// 100 ns units per second.
-const TICKS_PER_SECOND: i64 = 10_000_000;
-
-/// Seconds between 1601, where FILETIME starts, and 1970.
-const FILETIME_TO_UNIX_SECONDS: i64 = 11_644_473_600;
 
 /// A FILETIME (100 ns since 1601, UTC), displayed like `2024-05-10T10:46:34.5000000Z`.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +36,6 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// 1970 as a FILETIME.
-    pub(crate) const UNIX_EPOCH: i64 = FILETIME_TO_UNIX_SECONDS * TICKS_PER_SECOND;
-
     pub(crate) fn new(info: &TraceInfo, format: TimeFormat, digits: TimeDigits) -> Self {
         let here = match format {
             TimeFormat::Here | TimeFormat::HereTime => TimeZone::system(),
@@ -55,7 +47,7 @@ impl Clock {
     fn in_zone(info: &TraceInfo, format: TimeFormat, digits: TimeDigits, here: TimeZone) -> Self {
         Self {
             start: info.session_start_filetime,
-            recorded_ahead: i64::from(info.utc_offset_minutes) * 60 * TICKS_PER_SECOND,
+            recorded_ahead: i64::from(info.utc_offset_minutes) * 60 * PER_SECOND,
             format,
             digits,
             here,
@@ -78,7 +70,7 @@ impl Clock {
     fn wall(&self, filetime: i64) -> Option<DateTime> {
         match self.format {
             TimeFormat::Here | TimeFormat::HereTime => {
-                // Whether summer time counts is decided by the instant, not by the session start.
+                // Whether daylight saving time counts is decided by the instant, not by the session start.
                 Some(self.here.to_datetime(timestamp(filetime)?))
             }
             TimeFormat::Local | TimeFormat::LocalTime => {
@@ -139,11 +131,11 @@ impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.ns < 0 { "-" } else { "" };
         let ticks = self.ns.unsigned_abs() / 100;
-        let seconds = ticks / TICKS_PER_SECOND.unsigned_abs();
+        let seconds = ticks / PER_SECOND.unsigned_abs();
         let (minutes, hours) = (seconds / 60, seconds / 3600);
         let (days, hours) = (hours / 24, hours % 24);
         write!(f, "{sign}{days}.{hours:02}:{:02}:{:02}", minutes % 60, seconds % 60)?;
-        write_fraction(f, ticks % TICKS_PER_SECOND.unsigned_abs(), self.digits)
+        write_fraction(f, ticks % PER_SECOND.unsigned_abs(), self.digits)
     }
 }
 
@@ -168,13 +160,12 @@ fn write_fraction(f: &mut fmt::Formatter<'_>, ticks: u64, digits: TimeDigits) ->
 
 /// What a FILETIME has beyond its second, 100 ns units.
 fn fraction(filetime: i64) -> u64 {
-    filetime.rem_euclid(TICKS_PER_SECOND).unsigned_abs()
+    filetime.rem_euclid(PER_SECOND).unsigned_abs()
 }
 
 /// The second of a FILETIME; `None` outside of the calendar.
 fn timestamp(filetime: i64) -> Option<Timestamp> {
-    let seconds = filetime.div_euclid(TICKS_PER_SECOND) - FILETIME_TO_UNIX_SECONDS;
-    Timestamp::from_second(seconds).ok()
+    Timestamp::from_second(filetime.checked_sub(UNIX_EPOCH)?.div_euclid(PER_SECOND)).ok()
 }
 
 fn in_utc(filetime: i64) -> Option<DateTime> {
@@ -197,7 +188,7 @@ mod tests {
     fn shown(format: &str, digits: &str, time_ns: i64) -> String {
         let format = TimeFormat::from_word(format).expect("a format");
         let digits = TimeDigits::parse(digits).expect("a number of digits");
-        // Central Europe: summer time starts on the last Sunday of March, 2:00.
+        // Central Europe: daylight saving time starts on the last Sunday of March, 2:00.
         let here = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
         Clock::in_zone(&info(), format, digits, here).at(time_ns).to_string()
     }
@@ -238,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn here_knows_summer_time_by_the_instant() {
+    fn here_knows_daylight_saving_time_by_the_instant() {
         let day = 86_400_000_000_000;
         // 2024-03-31 00:59:59 UTC is the last second of winter time, 2:59:59 is skipped.
         let last = -41 * day + 51_205_000_000_000;

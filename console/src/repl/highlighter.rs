@@ -8,7 +8,7 @@ use reedline::{Highlighter, StyledText};
 use crate::{
     commands::{dump::DumpWords, sql::SqlWords},
     completion::{KEYWORDS, is_word, starts_with},
-    grammar::{Arguments, OptionSpec, Token, parse, split},
+    grammar::{Arguments, OptionSpec, Redirect, Token, parse, split},
     registry::REGISTRY,
     sql::Relation,
 };
@@ -62,7 +62,7 @@ impl Role {
 
 type Roles = Vec<(Range<usize>, Role)>;
 
-/// The words of a line in their order; `cursor` tells which of them is still being typed.
+/// The words of a line in their order; `cursor` says which of them is still being typed.
 fn roles(line: &str, cursor: usize) -> Roles {
     if line.trim_start().starts_with('#') {
         return vec![(0..line.len(), Role::Comment)];
@@ -74,6 +74,12 @@ fn roles(line: &str, cursor: usize) -> Roles {
         let names = REGISTRY.commands.iter().flat_map(|command| command.signature().names).copied();
         return vec![(first.span.clone(), typing.wrong(first, names))];
     };
+    let kept = match command.signature().arguments {
+        Arguments::Kind => Redirect::of_words(line, arguments).tokens.len(),
+        Arguments::Sql => Redirect::of_query(line, arguments).tokens.len(),
+        _ => arguments.len(),
+    };
+    let (arguments, file) = arguments.split_at(kept);
     let mut roles = vec![(first.span.clone(), Role::Command)];
     match command.signature().arguments {
         Arguments::Kind => roles.extend(typing.dump(arguments)),
@@ -87,6 +93,7 @@ fn roles(line: &str, cursor: usize) -> Roles {
             roles.extend(typing.options(&command.options(), arguments, word));
         }
     }
+    roles.extend(file.iter().map(|token| (token.span.clone(), Role::Value)));
     roles
 }
 
@@ -129,7 +136,7 @@ impl Typing {
         roles
     }
 
-    /// Options with their values; `word` tells the role of what is neither.
+    /// Options with their values; `word` gives the role of what is neither.
     fn options(
         &self,
         options: &[&'static dyn OptionSpec],
@@ -153,7 +160,7 @@ impl Typing {
         roles
     }
 
-    /// A word that is no name; at the cursor it may be the start of one.
+    /// A word that is not a name; at the cursor it may be the start of one.
     fn wrong<'a>(&self, token: &Token, mut names: impl Iterator<Item = &'a str>) -> Role {
         let may_become = self.is_at(token) && names.any(|name| starts_with(name, &token.text));
         if may_become { Role::Unfinished } else { Role::Wrong }
@@ -241,6 +248,8 @@ mod tests {
         assert_eq!(of(".dump ObjectRef -ShowTotal Totl ", "Totl"), Role::Wrong);
         assert_eq!(of(".timefmt utv ", "utv"), Role::Wrong);
         assert_eq!(of(".timefmt utc ", "utc"), Role::Value);
+        assert_eq!(of(".dump Process > a.txt", ">"), Role::Value);
+        assert_eq!(of(".dump Process > a.txt b", ">"), Role::Wrong);
         assert_eq!(of(".load -r a ", "-r"), Role::Option);
         assert_eq!(of(".load -rr a ", "-rr"), Role::Wrong);
         assert_eq!(of(".help ObjectRef -Leak ", "-Leak"), Role::Value);

@@ -9,12 +9,12 @@ use reedline::{
 /// Lines that are remembered.
 const LINES: usize = 10_000;
 
-/// A history in a file that several consoles share. A line that is repeated counts once, a blank one
-/// not at all, and blanks around a line are forgotten.
+/// A history in a file that several consoles share. A line that is repeated counts once, an empty one
+/// not at all, and spaces around a line are dropped.
 pub(super) struct LineHistory(FileBackedHistory);
 
 impl LineHistory {
-    /// The history in the platform's folder for a program's data; none where there is no such folder.
+    /// The history in the platform's folder for a program's data; none where folder not found.
     pub(super) fn open() -> Option<Result<LineHistory>> {
         let file: PathBuf = dirs::data_local_dir()?.join("handlescope").join("history.txt");
         Some(FileBackedHistory::with_file(LINES, file).map(LineHistory))

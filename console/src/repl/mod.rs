@@ -8,6 +8,7 @@ mod prompt;
 
 use std::{io::Write, sync::Arc};
 
+use handlescope_model::guard::lock;
 use reedline::Signal;
 
 use crate::{
@@ -22,7 +23,7 @@ pub use highlighter::CommandHighlighter;
 pub use hinter::CommandHinter;
 
 /// Reads commands from the terminal and carries them out, until `.quit` or Ctrl-D. A command that
-/// fails is told. Ctrl-C ends the command that runs; at the prompt it clears the line.
+/// fails is reported. Ctrl-C ends the command that runs; at the prompt it clears the line.
 ///
 /// # Errors
 /// When the terminal cannot be used.
@@ -43,7 +44,7 @@ pub fn run(
         match signal {
             Signal::Success(line) => {
                 // Written at once, so that it survives whatever happens, and so that consoles beside
-                // this one find it. A history that cannot be kept is no reason to stop.
+                // this one find it. A history that cannot be kept does not stop the session.
                 let _ = editor.sync_history();
                 if carry_out(console, &line, out, messages)? == Flow::Quit {
                     return Ok(());
@@ -55,7 +56,7 @@ pub fn run(
     }
 }
 
-/// Carries out one line and tells what went wrong.
+/// Carries out one line and reports what went wrong.
 fn carry_out(
     console: &mut Console,
     line: &str,
@@ -79,7 +80,7 @@ fn carry_out(
 
 fn refresh(console: &Console, known: &SharedKnown) {
     let files = console.session().files();
-    let mut known = known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut known = lock(known);
     known.loaded = files.iter().map(|file| file.path.display().to_string()).collect();
     known.values = files.iter().map(|file| Arc::clone(&file.values)).collect();
 }

@@ -108,7 +108,7 @@ pub(crate) fn shortened(name: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{CUT}{}", &name[start..]))
 }
 
-/// A line with blanks up to the next tab stop instead of tabs.
+/// A line with spaces up to the next tab stop instead of tabs.
 fn without_tabs(line: &str) -> Cow<'_, str> {
     if !line.contains('\t') {
         return Cow::Borrowed(line);
@@ -125,9 +125,9 @@ fn without_tabs(line: &str) -> Cow<'_, str> {
             text.push_str(visible);
             column += measure_text_width(visible);
             if visible.len() < part.len() {
-                let blanks = TAB - column % TAB;
-                text.extend(std::iter::repeat_n(' ', blanks));
-                column += blanks;
+                let spaces = TAB - column % TAB;
+                text.extend(std::iter::repeat_n(' ', spaces));
+                column += spaces;
             }
         }
     }

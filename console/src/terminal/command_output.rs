@@ -41,7 +41,7 @@ impl<'a> CommandOutput<'a> {
 impl Write for CommandOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.spinner.stop();
-        // Not ErrorKind::Interrupted, after which everybody tries again.
+        // Not ErrorKind::Interrupted, after which writers try again.
         let allowed = self.allowed(bytes).map_err(io::Error::other)?;
         let written = self.out.write(allowed)?;
         if let Some(last) = allowed.get(..written).and_then(<[u8]>::last) {

@@ -1,4 +1,4 @@
-//! Where progress is drawn: standard error, with room for what the terminal writes of its own accord.
+//! Where progress is drawn: standard error, with space for what the terminal itself writes.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use ::console::Term;
 use indicatif::{ProgressDrawTarget, TermLike};
 
 /// The terminal echoes Ctrl-C as `^C` behind the cursor. A line that fills the window would be pushed
-/// up by it, out of reach of whoever wants to clear it.
+/// up by it, where it cannot be cleared.
 const ECHO: u16 = 2;
 
 /// Pictures in a second.

@@ -1,4 +1,4 @@
-//! What is told to the user beside the results: on standard error, so that results can be piped.
+//! Messages beside the results: on standard error, so that results can be piped.
 
 use std::{fmt::Display, io::Write};
 
@@ -6,7 +6,7 @@ use nu_ansi_term::{Color, Style};
 
 use crate::terminal::{ColorChoice, Screen, Spinner, wrapped};
 
-/// Where messages go. A message that cannot be written is lost, and that is no failure.
+/// Where messages go. A message that cannot be written is lost, which is not a failure.
 pub struct Messages<'a> {
     out: &'a mut dyn Write,
     screen: Screen,
@@ -26,7 +26,7 @@ impl<'a> Messages<'a> {
         Messages { follows: Some(color), ..Messages::new(out, screen) }
     }
 
-    /// Shows a spinner from now on, if somebody watches and it takes long.
+    /// Shows a spinner from now on, on a terminal and if it takes long.
     pub(crate) fn wait(&self, message: &'static str) {
         if self.is_watched() {
             self.spinner.start(message);
@@ -38,7 +38,7 @@ impl<'a> Messages<'a> {
         self.spinner.clone()
     }
 
-    /// Whether somebody watches, so that a progress bar makes sense.
+    /// Whether messages go to a terminal, so that a progress bar makes sense.
     pub fn is_watched(&self) -> bool {
         self.screen.is_terminal()
     }

@@ -3,7 +3,7 @@
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread::JoinHandle,
@@ -11,6 +11,7 @@ use std::{
 };
 
 use handlescope_extract::ExtractObserver;
+use handlescope_model::guard::lock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::margin::draw_target;
@@ -27,7 +28,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar for one file, invisible unless somebody watches.
+    /// A bar for one file, invisible unless it is on a terminal.
     pub(crate) fn new(file: &Path, is_watched: bool) -> Progress {
         let target = if is_watched { draw_target() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
@@ -65,10 +66,10 @@ impl Drop for Progress {
     }
 }
 
-/// While nobody knows how long it takes.
+/// While the end is unknown.
 const WAITING: &str = "{spinner} {msg} {elapsed}";
 
-/// How long a command may take before a spinner tells that it still runs.
+/// How long a command may take before a spinner shows that it still runs.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Time between two pictures of the spinner.
@@ -99,12 +100,12 @@ impl Spinner {
         let (stop, stopped) = channel();
         let seen = bar.clone();
         let thread = std::thread::Builder::new().spawn(move || spin(&seen, &stopped));
-        // Without a thread there is no spinner, which is no reason to fail.
+        // Without a thread there is no spinner, which is not a failure.
         *self.lock() = thread.ok().map(|thread| Spinning { bar, stop, thread });
     }
 
     /// Says something else beside the spinner, if there is one.
-    pub(crate) fn tell(&self, message: String) {
+    pub(crate) fn show(&self, message: String) {
         if let Some(spinning) = self.lock().as_ref() {
             spinning.bar.set_message(message);
         }
@@ -127,11 +128,11 @@ impl Spinner {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Spinning>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
-/// Shows a spinner after a while, until there is nobody left who could stop it.
+/// Shows a spinner after a while, until nothing is left that could stop it.
 fn spin(bar: &ProgressBar, stopped: &Receiver<()>) {
     let goes_on = |time| stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
     if !goes_on(PATIENCE) {

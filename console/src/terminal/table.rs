@@ -41,7 +41,7 @@ pub fn align_right(table: &mut Table, columns: &[usize]) {
     }
 }
 
-/// The text of a table, each line ended and without blanks at its end.
+/// The text of a table, each line ended and without spaces at its end.
 pub fn text(table: &Table) -> String {
     let mut text = String::new();
     for line in table.lines() {

@@ -45,7 +45,7 @@ mod tests {
     use crate::query::fixture::{Fixture, Saved};
     use crate::terminal::Screen;
 
-    /// What is chosen among these files, or the error; and what is told.
+    /// What is chosen among these files, or the error; and the messages.
     fn chosen(paths: &[&str], filters: &[&str]) -> (Result<Vec<usize>, String>, String) {
         let saved: Vec<_> = paths.iter().map(|_| Fixture::new().save()).collect();
         let loaded = |(path, saved): (&&str, _)| {

@@ -14,7 +14,7 @@ pub enum LoadError {
     /// Its name stands for no file.
     #[error(transparent)]
     Name(#[from] ExpandError),
-    /// It is no trace.
+    /// It is not a trace.
     #[error(
         "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one)",
         .path.display()

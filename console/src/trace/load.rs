@@ -73,7 +73,7 @@ impl Loading {
             loading.errors.extend(problems.into_iter().map(LoadError::from));
             for path in expanded.files {
                 loading.add(path, expanded.is_found, args, cancel, messages);
-                // A file that was not finished is no failure.
+                // A file that was not finished has not failed.
                 cancel.check()?;
             }
         }
@@ -106,7 +106,7 @@ impl Loading {
                 messages.note(format_args!("{} holds no trace", path.display()));
             }
             Err(LoadError::Import(ImportError::NotAnExtract { path, reason })) if is_found => {
-                messages.note(format_args!("{} is no extract: {reason}", path.display()));
+                messages.note(format_args!("{} is not an extract: {reason}", path.display()));
             }
             Err(error) => self.errors.push(error),
         }

@@ -108,12 +108,12 @@ impl TopN {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ValueError {
     /// No number, or one with a comma.
-    #[error("'{value}' is no number (write 0.5 with a point, without separators)")]
+    #[error("'{value}' is not a number (write 0.5 with a point, without separators)")]
     NoNumber {
         /// The value as typed.
         value: String,
     },
-    /// A number with something behind it that is no unit, or one of another kind.
+    /// A number with something behind it that is not a unit, or one of another kind.
     #[error("'{value}' is not {expected}")]
     NoUnit {
         /// The value as typed.
@@ -146,7 +146,7 @@ pub enum ValueError {
         value: String,
     },
     /// Not a hexadecimal number of 64 bits.
-    #[error("'{value}' is no address (hexadecimal, like 0x1B544000010)")]
+    #[error("'{value}' is not an address (hexadecimal, like 0x1B544000010)")]
     NoAddress {
         /// The value as typed.
         value: String,
@@ -302,14 +302,14 @@ mod tests {
     #[test]
     fn a_bad_time_says_why() {
         for (min, max, message) in [
-            ("0,5", None, "'0,5' is no number (write 0.5 with a point, without separators)"),
+            ("0,5", None, "'0,5' is not a number (write 0.5 with a point, without separators)"),
             ("nan", None, "'nan' is not a time (s, ms, us, ns)"),
-            ("1e3", None, "'1e3' is no number (write 0.5 with a point, without separators)"),
+            ("1e3", None, "'1e3' is not a number (write 0.5 with a point, without separators)"),
             ("10MB", None, "'10MB' is not a time (s, ms, us, ns)"),
             ("ms", None, "'ms' is not a time (s, ms, us, ns)"),
             ("2", Some("1"), "'2 1' ends before it begins"),
             ("1", Some("ObjectRef"), "'ObjectRef' is not a time (s, ms, us, ns)"),
-            ("", None, "'' is no number (write 0.5 with a point, without separators)"),
+            ("", None, "'' is not a number (write 0.5 with a point, without separators)"),
         ] {
             let error = seconds(min, max).expect_err(min);
             assert_eq!(error.to_string(), message);
@@ -352,7 +352,7 @@ mod tests {
             (
                 CountUnit::None,
                 "1KB",
-                "'1KB' is no number (write 0.5 with a point, without separators)",
+                "'1KB' is not a number (write 0.5 with a point, without separators)",
             ),
             (CountUnit::None, "99999999999999999999", "'99999999999999999999' is too large"),
         ] {

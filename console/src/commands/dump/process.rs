@@ -2,7 +2,7 @@
 
 use crate::{
     commands::{CommandError, DumpContext, Kind, KindSignature},
-    grammar::{Doc, Example, Opt, OptionGroup, Take},
+    grammar::{Example, Opt, OptionGroup, Take},
     query::{self, ProcessCriteria},
     render,
 };
@@ -23,12 +23,10 @@ impl Kind for Process {
     const OPTIONS: &'static [OptionGroup<ProcessCriteria>] = &[OptionGroup {
         title: "Which processes",
         options: &[Opt {
-            doc: Doc {
-                names: &["-pn", "-ProcessName"],
-                help: "processes of this name or pid",
-                details: "The name may go without .exe; a number is a pid; ! in front excludes.",
-                example: "-pn leaky;!4",
-            },
+            names: &["-pn", "-ProcessName"],
+            help: "processes of this name or pid",
+            details: "The name may go without .exe; a number is a pid; ! in front excludes.",
+            example: "-pn leaky;!4",
             take: Take::Processes(|args| &mut args.process),
         }],
     }];

@@ -10,7 +10,7 @@ use crate::{
             },
         },
     },
-    grammar::{Doc, Example, Opt, OptionGroup, Take, Texts},
+    grammar::{Example, Opt, OptionGroup, Take, Texts},
     query::{self, StackCriteria},
     render::{self, Format, OutputOptions},
     settings::StackDisplayArgs,
@@ -33,7 +33,7 @@ impl Kind for Stack {
     fn answer(args: &StackCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let output = &dump.shared.output;
         let for_programs = output.format() != Format::Text;
-        // Names are looked up only for the stacks that are shown, if the order tells which.
+        // Names are looked up only for the stacks that are shown, if the order decides which.
         let (top, rest) = match output.sort_by {
             None => (output.top, None),
             Some(_) => (None, output.top),
@@ -78,31 +78,25 @@ static OPTIONS: &[OptionGroup<StackCriteria>] = &[
 
 static WHICH: &[Opt<StackCriteria>] = &[
     Opt {
-        doc: Doc {
-            names: &["-pn", "-ProcessName"],
-            help: "stacks of processes of this name or pid",
-            details: "The name may go without .exe; a number is a pid; ! in front excludes.",
-            example: "-pn leaky;!4",
-        },
+        names: &["-pn", "-ProcessName"],
+        help: "stacks of processes of this name or pid",
+        details: "The name may go without .exe; a number is a pid; ! in front excludes.",
+        example: "-pn leaky;!4",
         take: Take::Processes(|args| &mut args.process),
     },
     Opt {
-        doc: Doc {
-            names: &["-sf", "-StackFilter"],
-            help: "stacks with a matching frame",
-            details: "A filter is compared with each line module!function of the stack; an exclusion \
-                      must match no line.",
-            example: "-StackFilter *Session::Connect*",
-        },
+        names: &["-sf", "-StackFilter"],
+        help: "stacks with a matching frame",
+        details: "A filter is compared with each line module!function of the stack; an exclusion \
+                  must match no line.",
+        example: "-StackFilter *Session::Connect*",
         take: Take::Filter(Texts::Frames, |args| &mut args.stack_filter),
     },
     Opt {
-        doc: Doc {
-            names: &["-MinMaxTime"],
-            help: "stacks of events in this time since session start",
-            details: "In seconds; units as in 10ms work.",
-            example: "-MinMaxTime 0 1.5s",
-        },
+        names: &["-MinMaxTime"],
+        help: "stacks of events in this time since session start",
+        details: "In seconds; units as in 10ms work.",
+        example: "-MinMaxTime 0 1.5s",
         take: Take::Seconds(|args| &mut args.time),
     },
 ];

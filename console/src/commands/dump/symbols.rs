@@ -1,8 +1,8 @@
 //! `.dump Symbols`
 
 use crate::{
-    commands::{CommandError, DumpContext, Kind, KindSignature, shared::modules::DLL},
-    grammar::{Example, Opt, OptionGroup, Take, Texts},
+    commands::{CommandError, DumpContext, Kind, KindSignature, shared::modules::dll_option},
+    grammar::{Example, OptionGroup},
     query::{self, SymbolsCriteria},
     render,
 };
@@ -23,10 +23,8 @@ impl Kind for Symbols {
             Example { goal: "one module", line: ".dump Symbols -Dll leaky.exe" },
         ],
     };
-    const OPTIONS: &'static [OptionGroup<SymbolsCriteria>] = &[OptionGroup {
-        title: "Which modules",
-        options: &[Opt { doc: DLL, take: Take::Filter(Texts::Other, |args| &mut args.name) }],
-    }];
+    const OPTIONS: &'static [OptionGroup<SymbolsCriteria>] =
+        &[OptionGroup { title: "Which modules", options: &[dll_option(|args| &mut args.name)] }];
 
     fn answer(args: &SymbolsCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::symbols(dump.sources, args, dump.names, dump.cancel)?;

@@ -135,7 +135,7 @@ impl Command for Extract {
     }
 }
 
-/// A word that is no extractor is a file, unless it looks like a mistyped extractor.
+/// A word that is not an extractor is a file, unless it looks like a mistyped extractor.
 fn file_or_typo(word: &Token) -> Result<String, ParseError> {
     let is_name = word.text.chars().all(char::is_alphanumeric);
     let names = EXTRACTORS.iter().map(|(name, _)| *name);

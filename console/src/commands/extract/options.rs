@@ -8,7 +8,7 @@ use crate::{
         notes::{DEBUG, NO_COLOR, SELECTION, ignored},
         symbols::symbol_options,
     },
-    grammar::{Choice, Doc, Opt, OptionGroup, Take},
+    grammar::{Choice, Opt, OptionGroup, Take},
 };
 
 /// Options of `.extract`.
@@ -22,61 +22,49 @@ pub(super) static OPTIONS: &[OptionGroup<ExtractArgs>] = &[
 
 static WHICH: &[Opt<ExtractArgs>] = &[
     Opt {
-        doc: Doc {
-            names: &["-fd", "-filedir"],
-            help: "traces: a file, a folder or a pattern",
-            details: "May be given several times, or be left out in front of a file.",
-            example: "-fd examples/leaky.etl",
-        },
+        names: &["-fd", "-filedir"],
+        help: "traces: a file, a folder or a pattern",
+        details: "May be given several times, or be left out in front of a file.",
+        example: "-fd examples/leaky.etl",
         take: Take::Query(|args| &mut args.queries),
     },
     Opt {
-        doc: Doc {
-            names: &["-recursive", "-r", "-rec"],
-            help: "look into folders below folders, too",
-            details: "Counts for every QUERY of the line, wherever it stands.",
-            example: "-fd examples -recursive",
-        },
+        names: &["-recursive", "-r", "-rec"],
+        help: "look into folders below folders, too",
+        details: "Counts for every QUERY of the line, wherever it stands.",
+        example: "-fd examples -recursive",
         take: Take::Switch(|args| &mut args.recursive),
     },
     Opt {
-        doc: Doc {
-            names: &["-NoOverwrite"],
-            help: "leave traces alone that have an extract",
-            details: "Otherwise they are extracted again.",
-            example: "-fd examples -NoOverwrite",
-        },
+        names: &["-NoOverwrite"],
+        help: "leave traces alone that have an extract",
+        details: "Otherwise they are extracted again.",
+        example: "-fd examples -NoOverwrite",
         take: Take::Switch(|args| &mut args.no_overwrite),
     },
     Opt {
-        doc: Doc {
-            names: &["-MaxSize", "--max-size"],
-            help: "largest trace in a .zip or .7z that is unpacked",
-            details: "Who made it may want to fill your disk. Unless it is given, 64 GiB, and \
-                      nothing that is packed more than a thousandfold.",
-            example: "-fd examples -MaxSize 100GB",
-        },
+        names: &["-MaxSize", "--max-size"],
+        help: "largest trace in a .zip or .7z that is unpacked",
+        details: "Who made it may want to fill your disk. Unless it is given, 64 GiB, and \
+                  nothing that is packed more than a thousandfold.",
+        example: "-fd examples -MaxSize 100GB",
         take: Take::Size(|args| &mut args.max_size),
     },
     Opt {
-        doc: Doc {
-            names: &["-DryRun"],
-            help: "only list the traces",
-            details: "Nothing is written.",
-            example: "-fd examples -DryRun",
-        },
+        names: &["-DryRun"],
+        help: "only list the traces",
+        details: "Nothing is written.",
+        example: "-fd examples -DryRun",
         take: Take::Switch(|args| &mut args.dry_run),
     },
 ];
 
 static WHAT: &[Opt<ExtractArgs>] = &[
     Opt {
-        doc: Doc {
-            names: &["-stacks", "--stacks"],
-            help: "which call stacks to keep",
-            details: "For .dump Stack. All stacks can make an extract many times larger.",
-            example: "-fd examples/leaky.etl -stacks all",
-        },
+        names: &["-stacks", "--stacks"],
+        help: "which call stacks to keep",
+        details: "For .dump Stack. All stacks can make an extract many times larger.",
+        example: "-fd examples/leaky.etl -stacks all",
         take: Take::Choice(&[
             Choice {
                 word: "handles",
@@ -91,35 +79,29 @@ static WHAT: &[Opt<ExtractArgs>] = &[
         ]),
     },
     Opt {
-        doc: Doc {
-            names: &["-symbols", "--symbols"],
-            help: "store the names of all frames, for whoever has no symbols",
-            details: "Names are looked up on the symbol path, as .symbolize does. Without it an \
-                      extract has addresses, which get their names when stacks are shown.",
-            example: "-fd examples/leaky.etl -symbols -symFolder examples/symbols",
-        },
+        names: &["-symbols", "--symbols"],
+        help: "store the names of all frames, for readers without symbols",
+        details: "Names are looked up on the symbol path, as .symbolize does. Without it an \
+                  extract has addresses, which get their names when stacks are shown.",
+        example: "-fd examples/leaky.etl -symbols -symFolder examples/symbols",
         take: Take::Switch(|args| &mut args.store_names),
     },
     Opt {
-        doc: Doc {
-            names: &["-etwanalyzer", "--etwanalyzer"],
-            help: "write what ETWAnalyzer reads, too",
-            details: "The same archive then opens in both programs. Frames are called by the names \
-                      that the symbol path gives, and these are stored as by -symbols; else by \
-                      module and offset. The archive gets the time of the session.",
-            example: "-fd examples/leaky.etl -etwanalyzer",
-        },
+        names: &["-etwanalyzer", "--etwanalyzer"],
+        help: "write what ETWAnalyzer reads, too",
+        details: "The same archive then opens in both programs. Frames are called by the names \
+                  that the symbol path gives, and these are stored as by -symbols; else by \
+                  module and offset. The archive gets the time of the session.",
+        example: "-fd examples/leaky.etl -etwanalyzer",
         take: Take::Switch(|args| &mut args.etwanalyzer),
     },
 ];
 
 static WHERE: &[Opt<ExtractArgs>] = &[Opt {
-    doc: Doc {
-        names: &["-outdir", "-o", "--outdir"],
-        help: "folder for the extracts, instead of Extract beside each trace",
-        details: "It is made if it does not exist.",
-        example: "-fd examples/leaky.etl -outdir extracts",
-    },
+    names: &["-outdir", "-o", "--outdir"],
+    help: "folder for the extracts, instead of Extract beside each trace",
+    details: "It is made if it does not exist.",
+    example: "-fd examples/leaky.etl -outdir extracts",
     take: Take::Folder(|args| &mut args.outdir),
 }];
 
@@ -187,12 +169,10 @@ const fn refused(
     reason: &'static str,
 ) -> Opt<ExtractArgs> {
     Opt {
-        doc: Doc {
-            names,
-            help: "refused",
-            details: "ETWAnalyzer has it; to ignore it would give something else than was asked for.",
-            example,
-        },
+        names,
+        help: "refused",
+        details: "ETWAnalyzer has it; to ignore it would give something else than was asked for.",
+        example,
         take: Take::Refused(values, reason),
     }
 }

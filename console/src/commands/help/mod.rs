@@ -72,6 +72,7 @@ impl fmt::Debug for HelpArgs {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Topic {
     Everything,
     Command(&'static dyn AnyCommand),

@@ -68,7 +68,7 @@ fn an_option_is_explained_alone_or_behind_its_kind() {
 #[test]
 fn an_unknown_topic_names_the_nearest() {
     let error = topic(&["objectreff".into()], &REGISTRY).map(drop).expect_err("none");
-    assert_eq!(error.to_string(), "there is no help on 'objectreff', did you mean ObjectRef?");
+    assert_eq!(error.to_string(), "no help found on 'objectreff', did you mean ObjectRef?");
 }
 
 /// Long enough for a sentence, short enough for an eye.

@@ -3,7 +3,7 @@
 use crate::{
     commands::context::SharedArgs,
     filter::Filter,
-    grammar::{Doc, Opt, Take, Texts},
+    grammar::{Opt, Take, Texts},
 };
 
 /// The arguments of a command that only takes `-fd`.
@@ -33,13 +33,11 @@ impl TakesFiles for SharedArgs {
 /// `-fd`
 pub(crate) const fn files_option<A: TakesFiles>() -> Opt<A> {
     Opt {
-        doc: Doc {
-            names: &["-fd", "-filedir"],
-            help: "only loaded files with such a path",
-            details: "Compared with the whole path and with the file name. Given twice, both must \
-                      fit. Outside of the console, it names the files to load.",
-            example: "-fd *leaky*",
-        },
+        names: &["-fd", "-filedir"],
+        help: "only loaded files with such a path",
+        details: "Compared with the whole path and with the file name. Given twice, both must \
+                  fit. Outside of the console, it names the files to load.",
+        example: "-fd *leaky*",
         take: Take::Filters(Texts::LoadedFiles, |args| args.files()),
     }
 }

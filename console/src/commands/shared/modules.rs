@@ -1,32 +1,34 @@
 //! Options that choose modules.
 
 use crate::{
-    grammar::{Doc, Opt, OptionGroup, Take, Texts},
+    filter::Filter,
+    grammar::{Opt, OptionGroup, Take, Texts},
     query::ModuleCriteria,
 };
 
 /// `-Dll`
-pub(crate) const DLL: Doc = Doc {
-    names: &["-Dll", "-md"],
-    help: "modules of this name",
-    details: "The file name with its extension, as in ntdll.dll.",
-    example: "-Dll leaky.exe;kernel*",
-};
+pub(crate) const fn dll_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> Opt<A> {
+    Opt {
+        names: &["-Dll", "-md"],
+        help: "modules of this name",
+        details: "The file name with its extension, as in ntdll.dll.",
+        example: "-Dll leaky.exe;kernel*",
+        take: Take::Filter(Texts::Other, field),
+    }
+}
 
 /// The options of `.dump Module` and `.dump Version`.
 pub(crate) const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
     title: "Which modules",
     options: &[
         Opt {
-            doc: Doc {
-                names: &["-pn", "-ProcessName"],
-                help: "modules that these processes loaded",
-                details: "The name may go without .exe; a number is a pid; ! in front excludes. \
-                          Kernel modules belong to every process.",
-                example: "-pn leaky",
-            },
+            names: &["-pn", "-ProcessName"],
+            help: "modules that these processes loaded",
+            details: "The name may go without .exe; a number is a pid; ! in front excludes. \
+                      Kernel modules belong to every process.",
+            example: "-pn leaky",
             take: Take::Processes(|args| &mut args.process),
         },
-        Opt { doc: DLL, take: Take::Filter(Texts::Other, |args| &mut args.name) },
+        dll_option(|args| &mut args.name),
     ],
 }];

@@ -115,6 +115,6 @@ struct Watch<'a>(&'a Spinner);
 
 impl ExtractObserver for Watch<'_> {
     fn on_phase(&self, name: &str) {
-        self.0.tell(format!("writing {}", Clean(name)));
+        self.0.show(format!("writing {}", Clean(name)));
     }
 }

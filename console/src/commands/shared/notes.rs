@@ -1,7 +1,7 @@
 //! What ETWAnalyzer accepts and nothing here needs: its command lines keep working.
 
 use crate::{
-    grammar::{Doc, Opt, Take},
+    grammar::{Opt, Take},
     terminal::Messages,
 };
 
@@ -29,13 +29,11 @@ pub(crate) const fn ignored<A: TakesNotes>(
     note: &'static str,
 ) -> Opt<A> {
     Opt {
-        doc: Doc {
-            names,
-            help: "accepted without effect",
-            details: "ETWAnalyzer has it, so it is accepted, with a note that says why it does \
-                      nothing.",
-            example,
-        },
+        names,
+        help: "accepted without effect",
+        details: "ETWAnalyzer has it, so it is accepted, with a note that says why it does \
+                  nothing.",
+        example,
         take: Take::Ignored(values, note, |args| args.notes()),
     }
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     commands::context::SharedArgs,
-    grammar::{Doc, Opt, OptionGroup, ParseError, Take},
+    grammar::{Opt, OptionGroup, ParseError, Take},
     render::OutputOptions,
     values::JsonMode,
 };
@@ -40,23 +40,19 @@ pub(crate) fn check_output(output: &OutputOptions) -> Result<(), ParseError> {
 pub(crate) const fn row_options<A: TakesOutput>(sort_example: &'static str) -> [Opt<A>; 2] {
     [
         Opt {
-            doc: Doc {
-                names: &["-TopN"],
-                help: "only N rows of each file, after skipping some",
-                details: "In the order of the table or of -SortBy. Text counts the rows left out.",
-                example: "-TopN 10",
-            },
+            names: &["-TopN"],
+            help: "only N rows of each file, after skipping some",
+            details: "In the order of the table or of -SortBy. Text counts the rows left out.",
+            example: "-TopN 10",
             take: Take::Top(|args| &mut args.output().top),
         },
         Opt {
-            doc: Doc {
-                names: &["-SortBy"],
-                help: "sort by this column",
-                details: "By its name in -csv or its heading in the text, in any case: numbers from \
-                          the largest, text from a to z, unknown values last. The rows of each file \
-                          stay together. An unknown column is an error that lists all of them.",
-                example: sort_example,
-            },
+            names: &["-SortBy"],
+            help: "sort by this column",
+            details: "By its name in -csv or its heading in the text, in any case: numbers from \
+                      the largest, text from a to z, unknown values last. The rows of each file \
+                      stay together. An unknown column is an error that lists all of them.",
+            example: sort_example,
             take: Take::Text("COLUMN", 1, |args| &mut args.output().sort_by),
         },
     ]
@@ -67,50 +63,40 @@ pub(crate) const fn format_options<A: TakesFiles + TakesOutput>() -> [Opt<A>; 6]
     [
         files_option(),
         Opt {
-            doc: Doc {
-                names: &["-json"],
-                help: "print one JSON document, one line per element",
-                details: "The fields are the stable interface for scripts, see docs/dump-json.md.",
-                example: "-json",
-            },
+            names: &["-json"],
+            help: "print one JSON document, one line per element",
+            details: "The fields are the stable interface for scripts, see docs/dump-json.md.",
+            example: "-json",
             take: Take::Set(|args| args.output().json = JsonMode::Lines),
         },
         Opt {
-            doc: Doc {
-                names: &["-json-pretty"],
-                help: "print the same JSON document indented",
-                details: "For reading; the content is that of -json.",
-                example: "-json-pretty",
-            },
+            names: &["-json-pretty"],
+            help: "print the same JSON document indented",
+            details: "For reading; the content is that of -json.",
+            example: "-json-pretty",
             take: Take::Set(|args| args.output().json = JsonMode::Pretty),
         },
         Opt {
-            doc: Doc {
-                names: &["-csv"],
-                help: "print comma-separated values, or write them into FILE",
-                details: "With a header; an unknown value is empty, a list is written as in JSON.",
-                example: "-csv rows.csv",
-            },
+            names: &["-csv"],
+            help: "print comma-separated values, or write them into FILE",
+            details: "With a header; an unknown value is empty, a list is written as in JSON.",
+            example: "-csv rows.csv",
             take: Take::MaybeFile(|args| &mut args.output().csv),
         },
         Opt {
-            doc: Doc {
-                names: &["-ndjson"],
-                help: "print the rows as JSON, one object a line",
-                details: "For programs that read line by line. > FILE at the end of the command \
-                          writes a file, whatever the format.",
-                example: "-ndjson",
-            },
+            names: &["-ndjson"],
+            help: "print the rows as JSON, one object a line",
+            details: "For programs that read line by line. > FILE at the end of the command \
+                      writes a file, whatever the format.",
+            example: "-ndjson",
             take: Take::Switch(|args| &mut args.output().ndjson),
         },
         Opt {
-            doc: Doc {
-                names: &["-parquet"],
-                help: "write the rows into a Parquet file",
-                details: "The columns of -ndjson with their types, for DuckDB, pandas, polars and \
-                          the like. An existing file is replaced when all is written.",
-                example: "-parquet rows.parquet",
-            },
+            names: &["-parquet"],
+            help: "write the rows into a Parquet file",
+            details: "The columns of -ndjson with their types, for DuckDB, pandas, polars and \
+                      the like. An existing file is replaced when all is written.",
+            example: "-parquet rows.parquet",
             take: Take::File(|args| &mut args.output().parquet),
         },
     ]

@@ -1,7 +1,7 @@
 //! Options that say how stacks are printed, for every kind that prints some.
 
 use crate::{
-    grammar::{Doc, Opt, Take},
+    grammar::{Opt, Take},
     settings::StackDisplayArgs,
 };
 
@@ -14,14 +14,12 @@ pub(crate) trait ShowsStacks {
 /// `-ShowStack`
 pub(crate) const fn show_stack_option<A: ShowsStacks>() -> Opt<A> {
     Opt {
-        doc: Doc {
-            names: &["-ss", "-ShowStack"],
-            help: "print stacks with function names",
-            details: "Kernel frames first, then user frames. A function that the compiler put into \
-                      another one is a frame of its own, marked [inlined]. Without symbols a frame \
-                      is module+0xOFFSET; see .sympath.",
-            example: "-ShowStack",
-        },
+        names: &["-ss", "-ShowStack"],
+        help: "print stacks with function names",
+        details: "Kernel frames first, then user frames. A function that the compiler put into \
+                  another one is a frame of its own, marked [inlined]. Without symbols a frame \
+                  is module+0xOFFSET; see .sympath.",
+        example: "-ShowStack",
         take: Take::Switch(|args| &mut args.stacks().show),
     }
 }
@@ -29,12 +27,10 @@ pub(crate) const fn show_stack_option<A: ShowsStacks>() -> Opt<A> {
 /// `-ShowAddress`
 pub(crate) const fn show_address_option<A: ShowsStacks>() -> Opt<A> {
     Opt {
-        doc: Doc {
-            names: &["-ShowAddress"],
-            help: "print offset and address of each frame",
-            details: "With -ShowStack: module!function+0xOFFSET and the address.",
-            example: "-ShowStack -ShowAddress",
-        },
+        names: &["-ShowAddress"],
+        help: "print offset and address of each frame",
+        details: "With -ShowStack: module!function+0xOFFSET and the address.",
+        example: "-ShowStack -ShowAddress",
         take: Take::Switch(|args| &mut args.stacks().address),
     }
 }
@@ -42,13 +38,11 @@ pub(crate) const fn show_address_option<A: ShowsStacks>() -> Opt<A> {
 /// `-ShowLine`
 pub(crate) const fn show_line_option<A: ShowsStacks>() -> Opt<A> {
     Opt {
-        doc: Doc {
-            names: &["-ShowLine"],
-            help: "print source file and line of each frame",
-            details: "With -ShowStack, where the symbols tell them: those of Microsoft's servers do \
-                      not.",
-            example: "-ShowStack -ShowLine",
-        },
+        names: &["-ShowLine"],
+        help: "print source file and line of each frame",
+        details: "With -ShowStack, where the symbols have them: those of Microsoft's servers do \
+                  not.",
+        example: "-ShowStack -ShowLine",
         take: Take::Switch(|args| &mut args.stacks().line),
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError};
 
-use crate::grammar::{Doc, Opt, Take};
+use crate::grammar::{Opt, Take};
 
 /// What `-symServer` knows by name, each with its meaning.
 pub(crate) const SERVERS: &[(&str, &str)] = &[
@@ -58,33 +58,27 @@ impl SymbolArgs {
 pub(crate) const fn symbol_options<A: TakesSymbols>() -> [Opt<A>; 3] {
     [
         Opt {
-            doc: Doc {
-                names: &["-symServer"],
-                help: "symbol servers: ms, google, ntsymbolpath, or https://…, joined by ;",
-                details: "A piece of a symbol path like srv*FOLDER*https://… will do, too. Names of \
-                          functions are looked up when stacks are shown; nothing is downloaded \
-                          unless a server is named.",
-                example: "-symServer ms -fd examples/leaky.etl",
-            },
+            names: &["-symServer"],
+            help: "symbol servers: ms, google, ntsymbolpath, or https://…, joined by ;",
+            details: "A piece of a symbol path like srv*FOLDER*https://… will do, too. Names of \
+                      functions are looked up when stacks are shown; nothing is downloaded \
+                      unless a server is named.",
+            example: "-symServer ms -fd examples/leaky.etl",
             take: Take::Servers(|args| &mut args.symbols().servers),
         },
         Opt {
-            doc: Doc {
-                names: &["-symCache"],
-                help: "a folder for downloaded symbols",
-                details: "Without it they are kept in the folder for caches of the platform. Alone \
-                          it says nothing of servers: those of _NT_SYMBOL_PATH count.",
-                example: "-symCache cache -fd examples/leaky.etl",
-            },
+            names: &["-symCache"],
+            help: "a folder for downloaded symbols",
+            details: "Without it they are kept in the folder for caches of the platform. Alone \
+                      it says nothing of servers: those of _NT_SYMBOL_PATH count.",
+            example: "-symCache cache -fd examples/leaky.etl",
             take: Take::Folder(|args| &mut args.symbols().cache),
         },
         Opt {
-            doc: Doc {
-                names: &["-symFolder"],
-                help: "a folder with symbols",
-                details: "Is searched before servers are asked.",
-                example: "-symFolder examples/symbols -fd examples/leaky.etl",
-            },
+            names: &["-symFolder"],
+            help: "a folder with symbols",
+            details: "Is searched before servers are asked.",
+            example: "-symFolder examples/symbols -fd examples/leaky.etl",
             take: Take::Folder(|args| &mut args.symbols().folder),
         },
     ]

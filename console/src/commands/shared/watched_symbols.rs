@@ -1,10 +1,11 @@
 //! Names of frames, with signs of life while they are fetched.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use handlescope_extract::symbols::{
     DownloadEnd, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver, Symbolizer,
 };
+use handlescope_model::guard::lock;
 use indicatif::HumanBytes;
 
 use crate::{
@@ -34,14 +35,14 @@ impl<'a> WatchedSymbols<'a> {
     }
 
     fn downloads(&self) -> MutexGuard<'_, Downloads> {
-        self.downloads.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.downloads)
     }
 
     /// Tells about the download of one file of many.
-    fn tell(&self, pdb: &PdbIdentity, size: &str) {
+    fn show(&self, pdb: &PdbIdentity, size: &str) {
         let Downloads { planned, ended } = *self.downloads();
         let name = Clean(pdb.file_name());
-        self.spinner.tell(format!("downloading symbols, {ended} of {planned} done: {name}{size}"));
+        self.spinner.show(format!("downloading symbols, {ended} of {planned} done: {name}{size}"));
     }
 }
 
@@ -63,20 +64,20 @@ impl SymbolObserver for WatchedSymbols<'_> {
     }
 
     fn started(&self, pdb: &PdbIdentity) {
-        self.tell(pdb, "");
+        self.show(pdb, "");
     }
 
     fn progress(&self, pdb: &PdbIdentity, bytes: u64, total: Option<u64>) {
         let of = total.map_or_else(String::new, |total| format!(" of {}", HumanBytes(total)));
-        self.tell(pdb, &format!(" {}{of}", HumanBytes(bytes)));
+        self.show(pdb, &format!(" {}{of}", HumanBytes(bytes)));
     }
 
     fn finished(&self, pdb: &PdbIdentity, _end: &DownloadEnd) {
         self.downloads().ended += 1;
-        self.tell(pdb, "");
+        self.show(pdb, "");
     }
 
     fn resolved(&self, _module: &ModuleIdentity, done: usize, of: usize) {
-        self.spinner.tell(format!("reading symbols, {done} of {of} modules done"));
+        self.spinner.show(format!("reading symbols, {done} of {of} modules done"));
     }
 }

@@ -21,7 +21,7 @@ pub(super) static COLUMNS: &[Column] = &[
     ("FileName", |row| row.file.name.as_str().into()),
     ("Date", |row| row.file.date.as_str().into()),
     ("TestCase", |row| row.file.name.as_str().into()),
-    // Nobody knows how long a test took, or which version was tested.
+    // The duration of a test and the tested version are not known.
     ("Test Time in ms", |_| "".into()),
     ("Baseline", |_| "".into()),
     ("Id", |row| row.object.id.to_string().into()),

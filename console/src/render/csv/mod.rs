@@ -20,7 +20,7 @@ use crate::query::{FileAnswer, Listing, ObjectRefAnswer};
 use crate::render::style::ObjectRefStyle;
 use crate::settings::Display;
 
-/// Tells Excel, and only Excel, what separates values.
+/// Says to Excel what separates values; other programs take it for data.
 const SEPARATOR_LINE: &[u8] = b"sep = ;\n";
 
 /// What separates values.
@@ -71,7 +71,7 @@ impl<W: Write> Rows<'_, W> {
             style: StackStyle::of(file, self.args.criteria.stacks),
         };
         for &selected in file.selection.objects() {
-            // Nothing is printed meanwhile, so nobody else notices.
+            // Nothing is printed meanwhile, so no write would notice.
             file.file.cancel.check().map_err(io::Error::other)?;
             let object = &ObjectFacts::new(facts, selected);
             for event in file.events(selected) {

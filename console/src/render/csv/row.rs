@@ -106,7 +106,7 @@ impl<'a> ObjectFacts<'a> {
     }
 }
 
-/// The highest reference count, as far as the trace tells: it starts at 0.
+/// The highest reference count, as far as the trace shows: it starts at 0.
 fn max_ref_count(file: &FileFacts<'_>, object: usize) -> i64 {
     let events = file.answer.file.objects.events(object);
     let deltas = events.filter_map(|event| file.listing.ref_delta(event));

@@ -9,7 +9,7 @@ use crate::query::{FrameView, Frames, ModuleBases, NamedFrames};
 
 /// One stack.
 pub(super) struct StackJson<'a> {
-    /// The frames of the trace; `None` when nobody asked for them.
+    /// The frames of the trace; `None` when they are not wanted.
     pub(super) frames: Option<&'a Frames<'a>>,
     pub(super) bases: &'a ModuleBases,
     pub(super) stack: StackIdx,

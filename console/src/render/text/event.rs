@@ -27,13 +27,13 @@ pub(super) struct EventWriter<'a> {
 }
 
 /// A handle that a child inherited.
-struct Heirloom {
+struct InheritedHandle {
     parent: ProcessIdx,
     child: ProcessIdx,
     handle: Option<u64>,
 }
 
-impl Heirloom {
+impl InheritedHandle {
     /// Whether a close is the child's, of this handle.
     fn ends(&self, close: &EventRow) -> bool {
         self.child == close.process && self.handle == close.handle
@@ -43,10 +43,10 @@ impl Heirloom {
 impl EventWriter<'_> {
     /// Writes the events of an object that are left, in time order.
     pub(super) fn write(&self, out: &mut impl Write, selected: Selected) -> io::Result<()> {
-        let heirlooms = self.heirlooms(selected);
+        let inherited = self.inherited(selected);
         for row in self.answer.events(selected) {
             if let Some(event) = self.listing.event(row).filter(|event| self.is_shown(event)) {
-                self.write_event(out, &heirlooms, row, &event)?;
+                self.write_event(out, &inherited, row, &event)?;
             }
         }
         Ok(())
@@ -60,16 +60,16 @@ impl EventWriter<'_> {
     fn write_event(
         &self,
         out: &mut impl Write,
-        heirlooms: &[Heirloom],
+        inherited: &[InheritedHandle],
         row: usize,
         event: &EventRow,
     ) -> io::Result<()> {
         let Some(width) = self.display.screen.width.filter(|_| self.display.clip) else {
-            self.write_facts(out, heirlooms, row, event)?;
+            self.write_facts(out, inherited, row, event)?;
             return self.stacks.write(out, event.stack, None);
         };
         let mut facts = Vec::new();
-        self.write_facts(&mut facts, heirlooms, row, event)?;
+        self.write_facts(&mut facts, inherited, row, event)?;
         out.write_all(&facts)?;
         // The tab in front counts for nothing when measured.
         let used = TAB + measure_text_width(&String::from_utf8_lossy(&facts));
@@ -80,7 +80,7 @@ impl EventWriter<'_> {
     fn write_facts(
         &self,
         out: &mut impl Write,
-        heirlooms: &[Heirloom],
+        inherited: &[InheritedHandle],
         row: usize,
         event: &EventRow,
     ) -> io::Result<()> {
@@ -94,13 +94,13 @@ impl EventWriter<'_> {
             write!(out, "{:<15} ", self.display.screen.paint(color, label))?;
         }
         if let Some(handle) = event.handle {
-            // Eight columns, or a blank behind a longer one.
+            // Eight columns, or a space behind a longer one.
             let text = format!("0x{handle:X}");
             write!(out, "{:<7} ", self.display.screen.paint(Color::Green, text))?;
         }
         let name = self.display.screen.paint(Color::Magenta, self.style.marked_name(process));
         write!(out, "{name} ")?;
-        self.write_rest(out, heirlooms, row, event)
+        self.write_rest(out, inherited, row, event)
     }
 
     /// What the event is called, in which color.
@@ -124,7 +124,7 @@ impl EventWriter<'_> {
     fn write_rest(
         &self,
         out: &mut impl Write,
-        heirlooms: &[Heirloom],
+        inherited: &[InheritedHandle],
         row: usize,
         event: &EventRow,
     ) -> io::Result<()> {
@@ -132,8 +132,8 @@ impl EventWriter<'_> {
             EventKind::HandleCreate => {}
             EventKind::HandleDuplicate => self.write_duplicate(out, row, event)?,
             EventKind::HandleClose => {
-                if let Some(heirloom) = heirlooms.iter().find(|heirloom| heirloom.ends(event)) {
-                    let parent = self.style.label(self.process(heirloom.parent));
+                if let Some(handle) = inherited.iter().find(|handle| handle.ends(event)) {
+                    let parent = self.style.label(self.process(handle.parent));
                     let parent = self.display.screen.paint(Color::Yellow, parent);
                     write!(out, " Inherited from {parent} ")?;
                 }
@@ -184,14 +184,14 @@ impl EventWriter<'_> {
 
     /// The handles of an object that children inherited, whether a filter removed their events or
     /// not.
-    fn heirlooms(&self, selected: Selected) -> Vec<Heirloom> {
+    fn inherited(&self, selected: Selected) -> Vec<InheritedHandle> {
         let events = self.answer.file.objects.events(selected.object());
-        let heirloom = |row| {
+        let handle = |row| {
             let child = self.listing.inherited_by(row)?;
             let event = self.listing.event(row)?;
-            Some(Heirloom { parent: event.process, child, handle: event.handle })
+            Some(InheritedHandle { parent: event.process, child, handle: event.handle })
         };
-        events.filter_map(heirloom).collect()
+        events.filter_map(handle).collect()
     }
 
     fn process(&self, row: ProcessIdx) -> &ProcessInfo {

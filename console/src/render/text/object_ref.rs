@@ -115,7 +115,7 @@ impl ObjectLine<'_> {
         let object = self.selected.object();
         let (id, pointer) = (self.selected.id(), self.listing.pointer(object));
         let lifetime = Seconds {
-            // ETWAnalyzer's number for a lifetime that nobody knows.
+            // ETWAnalyzer's number for an unknown lifetime.
             ns: self.file.lifetime_ns(self.listing, self.selected).unwrap_or(UNKNOWN_LIFETIME_NS),
             digits: self.display.time_digits,
         };

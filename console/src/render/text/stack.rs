@@ -35,19 +35,19 @@ impl<'a> StackStyle<'a> {
 
 impl StackStyle<'_> {
     /// Writes the stack of an event and ends its line: the number, or one line for each frame and
-    /// an empty one behind them. `room` is what is left of the line on a terminal.
+    /// an empty one behind them. `space` is what is left of the line on a terminal.
     pub(super) fn write(
         &self,
         out: &mut impl Write,
         stack: Option<StackIdx>,
-        room: Option<usize>,
+        space: Option<usize>,
     ) -> io::Result<()> {
         let Some(stack) = stack else { return writeln!(out, "None") };
         let Some(lines) = self.lines(stack) else { return writeln!(out, "{stack}") };
         let mut lines = lines.peekable();
         // The innermost frame says most: it gets a line of its own before it is cut.
-        if let (Some(room), Some(first)) = (room, lines.peek())
-            && measure_text_width(first) > room
+        if let (Some(space), Some(first)) = (space, lines.peek())
+            && measure_text_width(first) > space
         {
             writeln!(out)?;
         }

@@ -35,7 +35,7 @@ impl State {
             let metadata = fs::metadata(&file).ok();
             let size = metadata.as_ref().map_or(0, fs::Metadata::len);
             let mut start = Vec::new();
-            // What cannot be read is told when it is imported.
+            // What cannot be read is reported when it is imported.
             let _ = File::open(&file).map(|file| file.take(START_BYTES).read_to_end(&mut start));
             (file, size, metadata.and_then(|metadata| metadata.modified().ok()), start)
         };

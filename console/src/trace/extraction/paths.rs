@@ -40,7 +40,7 @@ fn cached(kind: &str, trace: &Path) -> PathBuf {
     cache.join("handlescope").join(kind).join(name_of([folder.to_string_lossy().as_bytes()]))
 }
 
-/// `NAME.json7z` in the folder of a trace, where somebody may have put it.
+/// `NAME.json7z` in the folder of a trace, where it may have been moved.
 pub(crate) fn side_by_side(trace: &Path) -> PathBuf {
     trace.with_file_name(file_name(trace))
 }
@@ -80,7 +80,7 @@ pub(crate) fn is_foreign(extract: &Path) -> bool {
     matches!(Trace::open(extract), Err(ArchiveError::NotAnExtract { .. }))
 }
 
-/// Compares an extract with its trace: it must tell the trace's time or be newer, tell its size, have
+/// Compares an extract with its trace: it must hold the trace's time or be newer, hold its size, have
 /// the current layout, and be readable. An extract for ETWAnalyzer has the time of the session, which
 /// is before that of the trace.
 pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
@@ -112,7 +112,7 @@ pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
     }
 }
 
-/// When the trace of an extract was changed last, as the extract tells.
+/// When the trace of an extract was changed last, as the extract says.
 fn told_time(trace: &Trace) -> Option<i64> {
     trace.values(TraceInfos::source_modified_filetime).ok()?.get(0)
 }

@@ -1,91 +1,73 @@
 //! Options about how things are printed.
 
 use super::args::ObjectRefArgs;
-use crate::grammar::{Doc, Opt, Take};
+use crate::grammar::{Opt, Take};
 
 /// What else is printed, and how.
 pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
     Opt {
-        doc: Doc {
-            names: &["-ShowRef"],
-            help: "print changes of the reference count too",
-            details: "Needs a trace with reference tracing.",
-            example: "-ShowRef",
-        },
+        names: &["-ShowRef"],
+        help: "print changes of the reference count too",
+        details: "Needs a trace with reference tracing.",
+        example: "-ShowRef",
         take: Take::Switch(|args| &mut args.criteria.show_ref),
     },
     Opt {
-        doc: Doc {
-            names: &["-TimeFmt"],
-            help: "times as s, Local, LocalTime, UTC, UTCTime, Here or HereTime",
-            details: "Wins over .timefmt.",
-            example: "-TimeFmt s",
-        },
+        names: &["-TimeFmt"],
+        help: "times as s, Local, LocalTime, UTC, UTCTime, Here or HereTime",
+        details: "Wins over .timefmt.",
+        example: "-TimeFmt s",
         take: Take::TimeFormat(|args| &mut args.display.time_format),
     },
     Opt {
-        doc: Doc {
-            names: &["-TimeDigits"],
-            help: "digits behind the second, 0 to 6",
-            details: "For times and lifetimes; 6 unless it is given here or with .timedigits.",
-            example: "-TimeDigits 3",
-        },
+        names: &["-TimeDigits"],
+        help: "digits behind the second, 0 to 6",
+        details: "For times and lifetimes; 6 unless it is given here or with .timedigits.",
+        example: "-TimeDigits 3",
         take: Take::Digits(|args| &mut args.display.time_digits),
     },
     Opt {
-        doc: Doc {
-            names: &["-ProcessFmt"],
-            help: "processes with start, end and duration in such a format, or None",
-            details: "Behind the name of a process: +START if it started in the trace, - END if it \
-                      ended, and the duration if both. Wins over .processfmt.",
-            example: "-ProcessFmt s",
-        },
+        names: &["-ProcessFmt"],
+        help: "processes with start, end and duration in such a format, or None",
+        details: "Behind the name of a process: +START if it started in the trace, - END if it \
+                  ended, and the duration if both. Wins over .processfmt.",
+        example: "-ProcessFmt s",
         take: Take::ProcessFormat(|args| &mut args.display.process_format),
     },
     Opt {
-        doc: Doc {
-            names: &["-ppn", "-PlainProcessNames"],
-            help: "svchost.exe instead of svchost Event Log Service",
-            details: "Some services get a better name from their command line. With this option, \
-                      output and process filters know only the executable's.",
-            example: "-PlainProcessNames",
-        },
+        names: &["-ppn", "-PlainProcessNames"],
+        help: "svchost.exe instead of svchost Event Log Service",
+        details: "Some services get a better name from their command line. With this option, \
+                  output and process filters know only the executable's.",
+        example: "-PlainProcessNames",
         take: Take::Switch(|args| &mut args.display.plain_process_names),
     },
     Opt {
-        doc: Doc {
-            names: &["-NoDigitSep"],
-            help: "print sizes without separators between thousands",
-            details: "Concerns the sizes of mappings.",
-            example: "-Map 1 -NoDigitSep",
-        },
+        names: &["-NoDigitSep"],
+        help: "print sizes without separators between thousands",
+        details: "Concerns the sizes of mappings.",
+        example: "-Map 1 -NoDigitSep",
         take: Take::Switch(|args| &mut args.display.no_digit_separator),
     },
     Opt {
-        doc: Doc {
-            names: &["-Clip"],
-            help: "cut lines at the width of the terminal",
-            details: "So it is on a terminal unless .clip 0 was said. A pipe gets whole lines.",
-            example: "-Clip",
-        },
+        names: &["-Clip"],
+        help: "cut lines at the width of the terminal",
+        details: "So it is on a terminal unless .clip 0 was said. A pipe gets whole lines.",
+        example: "-Clip",
         take: Take::Set(|args| args.display.clip = Some(true)),
     },
     Opt {
-        doc: Doc {
-            names: &["-NoClip"],
-            help: "print whole lines, however long",
-            details: "The terminal wraps them.",
-            example: "-ShowStack -NoClip",
-        },
+        names: &["-NoClip"],
+        help: "print whole lines, however long",
+        details: "The terminal wraps them.",
+        example: "-ShowStack -NoClip",
         take: Take::Set(|args| args.display.clip = Some(false)),
     },
     Opt {
-        doc: Doc {
-            names: &["-sffn", "-ShowFullFileName"],
-            help: "print the whole path of each file",
-            details: "Otherwise a file is shown by its name without extension.",
-            example: "-ShowFullFileName",
-        },
+        names: &["-sffn", "-ShowFullFileName"],
+        help: "print the whole path of each file",
+        details: "Otherwise a file is shown by its name without extension.",
+        example: "-ShowFullFileName",
         take: Take::Switch(|args| &mut args.display.full_file_name),
     },
 ];

@@ -6,7 +6,7 @@ use crate::{
     grammar::Opt,
 };
 
-/// Options without effect, each of which tells why.
+/// Options without effect, each with the reason.
 pub(super) static WITHOUT_EFFECT: &[Opt<ObjectRefArgs>] = &[
     ignored(&["-recursive"], "-recursive", 0, "-recursive does nothing here; it belongs to .load"),
     ignored(&["-nocolor"], "-nocolor", 0, NO_COLOR),

@@ -2,7 +2,7 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
-    grammar::{Choice, Doc, Opt, Take, Texts},
+    grammar::{Choice, Opt, Take, Texts},
     query::NewProcess,
     values::CountUnit,
 };
@@ -10,26 +10,22 @@ use crate::{
 /// Leaks and lifetimes.
 pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[
     Opt {
-        doc: Doc {
-            names: &["-Leak"],
-            help: "only handles that were opened and never closed",
-            details: "A create or duplicate is leaked when no close of the same handle value in the \
-                      same process follows in the trace; a mapping, when it is not unmapped. \
-                      Objects without a leak disappear. Windows closes everything when a process \
-                      ends, so look for the leaks of an ended process with -DestroyStack \
-                      *NtTerminateProcess*.",
-            example: "-Leak",
-        },
+        names: &["-Leak"],
+        help: "only handles that were opened and never closed",
+        details: "A create or duplicate is leaked when no close of the same handle value in the \
+                  same process follows in the trace; a mapping, when it is not unmapped. \
+                  Objects without a leak disappear. Windows closes everything when a process \
+                  ends, so look for the leaks of an ended process with -DestroyStack \
+                  *NtTerminateProcess*.",
+        example: "-Leak",
         take: Take::Switch(|args| &mut args.criteria.leak),
     },
     Opt {
-        doc: Doc {
-            names: &["-MinMaxDuration"],
-            help: "objects that lived this long; 9999 is never closed",
-            details: "The time from creation to end, whatever other options remove. An object \
-                      without a known creation or end counts as 9999 seconds. Units: s, ms, us, ns.",
-            example: "-MinMaxDuration 0 10ms",
-        },
+        names: &["-MinMaxDuration"],
+        help: "objects that lived this long; 9999 is never closed",
+        details: "The time from creation to end, whatever other options remove. An object \
+                  without a known creation or end counts as 9999 seconds. Units: s, ms, us, ns.",
+        example: "-MinMaxDuration 0 10ms",
         take: Take::Seconds(|args| &mut args.criteria.duration),
     },
 ];
@@ -37,33 +33,27 @@ pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[
 /// What an object is, and what happened to it.
 pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
     Opt {
-        doc: Doc {
-            names: &["-pn", "-ProcessName"],
-            help: "objects created by these processes",
-            details: "The process of the creation; for an object that was there before the trace, \
-                      any process that still has a handle at the end. The name may go without .exe; \
-                      a number is a pid; ! in front excludes.",
-            example: "-pn leaky;!4",
-        },
+        names: &["-pn", "-ProcessName"],
+        help: "objects created by these processes",
+        details: "The process of the creation; for an object that was there before the trace, \
+                  any process that still has a handle at the end. The name may go without .exe; \
+                  a number is a pid; ! in front excludes.",
+        example: "-pn leaky;!4",
         take: Take::Processes(|args| &mut args.criteria.process),
     },
     Opt {
-        doc: Doc {
-            names: &["-CmdLine"],
-            help: "objects created by processes with this command line",
-            details: "Compared with the whole command line, so write * around a part of it. A \
-                      process whose command line is not in the trace has the empty one.",
-            example: "-CmdLine *--worker*",
-        },
+        names: &["-CmdLine"],
+        help: "objects created by processes with this command line",
+        details: "Compared with the whole command line, so write * around a part of it. A \
+                  process whose command line is not in the trace has the empty one.",
+        example: "-CmdLine *--worker*",
         take: Take::Filter(Texts::Other, |args| &mut args.criteria.command_line),
     },
     Opt {
-        doc: Doc {
-            names: &["-NewProcess"],
-            help: "objects created by processes that started or ended in the trace",
-            details: "Also -pn, -CmdLine and -NewProcess together: all three must fit the process.",
-            example: "-NewProcess 1",
-        },
+        names: &["-NewProcess"],
+        help: "objects created by processes that started or ended in the trace",
+        details: "Also -pn, -CmdLine and -NewProcess together: all three must fit the process.",
+        example: "-NewProcess 1",
         take: Take::Choice(&[
             Choice {
                 word: "0",
@@ -93,72 +83,58 @@ pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
         ]),
     },
     Opt {
-        doc: Doc {
-            names: &["-RelatedProcess"],
-            help: "objects that any of these processes had to do with",
-            details: "Any process of any event, of a handle that is still open, or that inherited \
-                      one. With an exclusion: objects that some other process had to do with.",
-            example: "-RelatedProcess explorer",
-        },
+        names: &["-RelatedProcess"],
+        help: "objects that any of these processes had to do with",
+        details: "Any process of any event, of a handle that is still open, or that inherited \
+                  one. With an exclusion: objects that some other process had to do with.",
+        example: "-RelatedProcess explorer",
         take: Take::Processes(|args| &mut args.criteria.related_process),
     },
     Opt {
-        doc: Doc {
-            names: &["-ObjectName"],
-            help: "objects of this name; no mappings",
-            details: "* and ? stand for characters, ; separates alternatives, ! in front excludes. \
-                      An object without a name has the empty name.",
-            example: "-ObjectName *Leaky_Signal*",
-        },
+        names: &["-ObjectName"],
+        help: "objects of this name; no mappings",
+        details: "* and ? stand for characters, ; separates alternatives, ! in front excludes. \
+                  An object without a name has the empty name.",
+        example: "-ObjectName *Leaky_Signal*",
         take: Take::Filter(Texts::ObjectNames, |args| &mut args.criteria.object_name),
     },
     Opt {
-        doc: Doc {
-            names: &["-Type"],
-            help: "objects of this type: Event, Thread, File, Section, FileMapping…",
-            details: "Applies to the totals too. A type the trace does not name is UnknownType.",
-            example: "-Type Event;Thread",
-        },
+        names: &["-Type"],
+        help: "objects of this type: Event, Thread, File, Section, FileMapping…",
+        details: "Applies to the totals too. A type the trace does not name is UnknownType.",
+        example: "-Type Event;Thread",
         take: Take::Filter(Texts::ObjectTypes, |args| &mut args.criteria.object_type),
     },
     Opt {
-        doc: Doc {
-            names: &["-Object"],
-            help: "objects at this kernel address",
-            details: "Compared with the address as 0x and upper-case hex digits, in any case.",
-            example: "-Object 0xFFFF810008BE66F0",
-        },
+        names: &["-Object"],
+        help: "objects at this kernel address",
+        details: "Compared with the address as 0x and upper-case hex digits, in any case.",
+        example: "-Object 0xFFFF810008BE66F0",
         take: Take::Filter(Texts::Other, |args| &mut args.criteria.object),
     },
     Opt {
-        doc: Doc {
-            names: &["-MinMaxId"],
-            help: "objects with these ids",
-            details: "The id that each object line starts with. It is the same in every query; with \
-                      several files it counts per file.",
-            example: "-MinMaxId 500 600",
-        },
+        names: &["-MinMaxId"],
+        help: "objects with these ids",
+        details: "The id that each object line starts with. It is the same in every query; with \
+                  several files it counts per file.",
+        example: "-MinMaxId 500 600",
         take: Take::Count(CountUnit::None, |args| &mut args.criteria.ids),
     },
     Opt {
-        doc: Doc {
-            names: &["-MinMaxTime"],
-            help: "only events in this time since the session started",
-            details: "Both ends belong to it. Objects without an event in it disappear, lifetimes \
-                      stay as they are. Units: s, ms, us, ns.",
-            example: "-MinMaxTime 1.5s 2500ms",
-        },
+        names: &["-MinMaxTime"],
+        help: "only events in this time since the session started",
+        details: "Both ends belong to it. Objects without an event in it disappear, lifetimes \
+                  stay as they are. Units: s, ms, us, ns.",
+        example: "-MinMaxTime 1.5s 2500ms",
         take: Take::Seconds(|args| &mut args.criteria.time),
     },
     Opt {
-        doc: Doc {
-            names: &["-Handle"],
-            help: "only events of this handle value; no mappings",
-            details: "Compared with the value as 0x and hex digits, so write 0x in front. Objects \
-                      without such an event disappear; handles that only the rundown at the end \
-                      lists do not count.",
-            example: "-Handle 0xC0;0xC4",
-        },
+        names: &["-Handle"],
+        help: "only events of this handle value; no mappings",
+        details: "Compared with the value as 0x and hex digits, so write 0x in front. Objects \
+                  without such an event disappear; handles that only the rundown at the end \
+                  lists do not count.",
+        example: "-Handle 0xC0;0xC4",
         take: Take::Filter(Texts::Other, |args| &mut args.criteria.handle),
     },
 ];

@@ -2,20 +2,18 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
-    grammar::{Choice, Doc, Opt, Take},
+    grammar::{Choice, Opt, Take},
     query::ShowTotal,
 };
 
 /// Tables instead of objects.
 pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
     Opt {
-        doc: Doc {
-            names: &["-ShowTotal"],
-            help: "count handles open at the end: Total, Process, File or None",
-            details: "Counts the handles that the rundown at the end of the trace lists, of all \
-                      objects that pass the filters.",
-            example: "-ShowTotal Process",
-        },
+        names: &["-ShowTotal"],
+        help: "count handles open at the end: Total, Process, File or None",
+        details: "Counts the handles that the rundown at the end of the trace lists, of all \
+                  objects that pass the filters.",
+        example: "-ShowTotal Process",
         take: Take::Choice(&[
             Choice {
                 word: "Total",
@@ -40,12 +38,10 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
         ]),
     },
     Opt {
-        doc: Doc {
-            names: &["-TopN"],
-            help: "only the N largest rows of -ShowTotal, leaving out the SKIP largest",
-            details: "The largest row comes last.",
-            example: "-ShowTotal Total -TopN 5",
-        },
+        names: &["-TopN"],
+        help: "only the N largest rows of -ShowTotal, leaving out the SKIP largest",
+        details: "The largest row comes last.",
+        example: "-ShowTotal Total -TopN 5",
         take: Take::Top(|args| &mut args.criteria.top),
     },
 ];
@@ -53,33 +49,27 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
 /// Files and documents instead of text.
 pub(super) static SCRIPTS: &[Opt<ObjectRefArgs>] = &[
     Opt {
-        doc: Doc {
-            names: &["-csv"],
-            help: "write the events to a CSV file instead of printing them",
-            details: "The columns are those of ETWAnalyzer, separated by semicolons; times are \
-                      nanoseconds since session start. With -ShowStack, the first event of a stack \
-                      has its text. An existing file is replaced when all is written. \
-                      Without FILE it is printed.",
-            example: "-Leak -ShowStack -csv Leaks.csv",
-        },
+        names: &["-csv"],
+        help: "write the events to a CSV file instead of printing them",
+        details: "The columns are those of ETWAnalyzer, separated by semicolons; times are \
+                  nanoseconds since session start. With -ShowStack, the first event of a stack \
+                  has its text. An existing file is replaced when all is written. \
+                  Without FILE it is printed.",
+        example: "-Leak -ShowStack -csv Leaks.csv",
         take: Take::MaybeFile(|args| &mut args.csv),
     },
     Opt {
-        doc: Doc {
-            names: &["-NoCSVSeparator"],
-            help: "no line `sep = ;` in front of the CSV file",
-            details: "That line is for Excel; other programs take it for data.",
-            example: "-csv Leaks.csv -NoCSVSeparator",
-        },
+        names: &["-NoCSVSeparator"],
+        help: "no line `sep = ;` in front of the CSV file",
+        details: "That line is for Excel; other programs take it for data.",
+        example: "-csv Leaks.csv -NoCSVSeparator",
         take: Take::Switch(|args| &mut args.no_csv_separator),
     },
     Opt {
-        doc: Doc {
-            names: &["-NoCmdLine"],
-            help: "leave the command line column of the CSV file empty",
-            details: "Command lines may be long and may hold secrets.",
-            example: "-csv Leaks.csv -NoCmdLine",
-        },
+        names: &["-NoCmdLine"],
+        help: "leave the command line column of the CSV file empty",
+        details: "Command lines may be long and may hold secrets.",
+        example: "-csv Leaks.csv -NoCmdLine",
         take: Take::Switch(|args| &mut args.no_command_line),
     },
 ];

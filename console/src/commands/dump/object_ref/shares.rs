@@ -2,7 +2,7 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
-    grammar::{Choice, Doc, Opt, Take, Texts},
+    grammar::{Choice, Opt, Take, Texts},
     query::MapMode,
     values::CountUnit,
 };
@@ -10,32 +10,26 @@ use crate::{
 /// Objects that several processes or threads use.
 pub(super) static SHARED: &[Opt<ObjectRefArgs>] = &[
     Opt {
-        doc: Doc {
-            names: &["-MultiProcess"],
-            help: "objects that more than one process used",
-            details: "More than one process among those that created, duplicated (from or to), \
-                      referenced, mapped or unmapped it. Closing does not count.",
-            example: "-MultiProcess",
-        },
+        names: &["-MultiProcess"],
+        help: "objects that more than one process used",
+        details: "More than one process among those that created, duplicated (from or to), \
+                  referenced, mapped or unmapped it. Closing does not count.",
+        example: "-MultiProcess",
         take: Take::Switch(|args| &mut args.criteria.multi_process),
     },
     Opt {
-        doc: Doc {
-            names: &["-Overlapped"],
-            help: "objects that had two open handles at once",
-            details: "The mark of a race: two threads that opened the same thing because neither \
-                      saw that the other had. Looks at the events other options left.",
-            example: "-Overlapped",
-        },
+        names: &["-Overlapped"],
+        help: "objects that had two open handles at once",
+        details: "The mark of a race: two threads that opened the same thing because neither \
+                  saw that the other had. Looks at the events other options left.",
+        example: "-Overlapped",
         take: Take::Switch(|args| &mut args.criteria.overlapped),
     },
     Opt {
-        doc: Doc {
-            names: &["-Inherit"],
-            help: "objects with a handle that a child process inherited",
-            details: "Seen as a duplicate with the same value in parent and child.",
-            example: "-Inherit",
-        },
+        names: &["-Inherit"],
+        help: "objects with a handle that a child process inherited",
+        details: "Seen as a duplicate with the same value in parent and child.",
+        example: "-Inherit",
         take: Take::Switch(|args| &mut args.criteria.inherit),
     },
 ];
@@ -43,13 +37,11 @@ pub(super) static SHARED: &[Opt<ObjectRefArgs>] = &[
 /// Views of files in memory.
 pub(super) static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
     Opt {
-        doc: Doc {
-            names: &["-Map"],
-            help: "0 for objects only, 1 for mappings only",
-            details: "-Handle and -ObjectName imply 0; -PtrInMap, -ViewBase and -MinMaxMapSize \
-                      imply 1, and win.",
-            example: "-Map 1",
-        },
+        names: &["-Map"],
+        help: "0 for objects only, 1 for mappings only",
+        details: "-Handle and -ObjectName imply 0; -PtrInMap, -ViewBase and -MinMaxMapSize \
+                  imply 1, and win.",
+        example: "-Map 1",
         take: Take::Choice(&[
             Choice {
                 word: "0",
@@ -64,30 +56,24 @@ pub(super) static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
         ]),
     },
     Opt {
-        doc: Doc {
-            names: &["-PtrInMap"],
-            help: "mappings whose view holds this address",
-            details: "A hexadecimal address, with or without 0x. The end of the view belongs to it.",
-            example: "-PtrInMap 0x1B544000010",
-        },
+        names: &["-PtrInMap"],
+        help: "mappings whose view holds this address",
+        details: "A hexadecimal address, with or without 0x. The end of the view belongs to it.",
+        example: "-PtrInMap 0x1B544000010",
         take: Take::Address(|args| &mut args.criteria.ptr_in_map),
     },
     Opt {
-        doc: Doc {
-            names: &["-ViewBase"],
-            help: "mappings whose view starts at this address",
-            details: "Compared with the address as 0x and hex digits, so write 0x in front.",
-            example: "-ViewBase 0x1B5*",
-        },
+        names: &["-ViewBase"],
+        help: "mappings whose view starts at this address",
+        details: "Compared with the address as 0x and hex digits, so write 0x in front.",
+        example: "-ViewBase 0x1B5*",
         take: Take::Filter(Texts::Other, |args| &mut args.criteria.view_base),
     },
     Opt {
-        doc: Doc {
-            names: &["-MinMaxMapSize"],
-            help: "mappings of this size",
-            details: "Units: B, KB = 1000, KiB = 1024, MB, MiB, GB, GiB.",
-            example: "-MinMaxMapSize 64KiB 10MB",
-        },
+        names: &["-MinMaxMapSize"],
+        help: "mappings of this size",
+        details: "Units: B, KB = 1000, KiB = 1024, MB, MiB, GB, GiB.",
+        example: "-MinMaxMapSize 64KiB 10MB",
         take: Take::Count(CountUnit::Bytes, |args| &mut args.criteria.map_size),
     },
 ];

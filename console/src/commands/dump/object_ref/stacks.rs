@@ -3,40 +3,34 @@
 use super::args::ObjectRefArgs;
 use crate::{
     commands::shared::stack_display::{show_address_option, show_line_option, show_stack_option},
-    grammar::{Doc, Opt, Take, Texts},
+    grammar::{Opt, Take, Texts},
 };
 
 /// Filters on stacks, and how stacks are shown.
 pub(super) static STACKS: &[Opt<ObjectRefArgs>] = &[
     show_stack_option(),
     Opt {
-        doc: Doc {
-            names: &["-CreateStack"],
-            help: "objects whose creation has a matching stack",
-            details: "All events of the object are kept. A filter is compared with each line \
-                      module!function of the stack.",
-            example: "-CreateStack *EventCache::GetOrCreate*",
-        },
+        names: &["-CreateStack"],
+        help: "objects whose creation has a matching stack",
+        details: "All events of the object are kept. A filter is compared with each line \
+                  module!function of the stack.",
+        example: "-CreateStack *EventCache::GetOrCreate*",
         take: Take::Filter(Texts::Frames, |args| &mut args.criteria.create_stack),
     },
     Opt {
-        doc: Doc {
-            names: &["-DestroyStack"],
-            help: "objects whose end has a matching stack",
-            details: "The end is the delete, the last unmap or the last close. All events of the \
-                      object are kept.",
-            example: "-DestroyStack *NtTerminateProcess*",
-        },
+        names: &["-DestroyStack"],
+        help: "objects whose end has a matching stack",
+        details: "The end is the delete, the last unmap or the last close. All events of the \
+                  object are kept.",
+        example: "-DestroyStack *NtTerminateProcess*",
         take: Take::Filter(Texts::Frames, |args| &mut args.criteria.destroy_stack),
     },
     Opt {
-        doc: Doc {
-            names: &["-sf", "-StackFilter"],
-            help: "only events with a matching stack",
-            details: "Objects without such an event disappear. A filter is compared with each line \
-                      module!function of the stack; an exclusion must match no line.",
-            example: "-StackFilter *Session::Connect*",
-        },
+        names: &["-sf", "-StackFilter"],
+        help: "only events with a matching stack",
+        details: "Objects without such an event disappear. A filter is compared with each line \
+                  module!function of the stack; an exclusion must match no line.",
+        example: "-StackFilter *Session::Connect*",
         take: Take::Filter(Texts::Frames, |args| &mut args.criteria.stack_filter),
     },
     show_address_option(),
