@@ -10,6 +10,7 @@ mod own;
 mod read;
 mod record;
 mod records;
+mod values;
 mod words;
 mod write;
 

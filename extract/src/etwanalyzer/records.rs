@@ -8,7 +8,8 @@ use serde::{Serialize, Serializer};
 
 use super::lists::List;
 use super::own::OwnStartHandle;
-use super::record::{Rows, Unread, records};
+use super::record::records;
+use super::values::{Rows, Unread};
 
 records! {
     /// The main part: machine, session and processes.

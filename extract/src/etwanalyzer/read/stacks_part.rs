@@ -7,7 +7,8 @@ use handlescope_model::tables::{Frames, Methods, Stack, StackEvents, Stacks, Sym
 use serde::de::MapAccess;
 
 use super::super::own::OWN;
-use super::super::record::{Elements, Fill, Member, Record, Rows, members};
+use super::super::record::{Elements, Fill, Member, Record, members};
+use super::super::values::Rows;
 use super::frames::FrameTexts;
 use super::modules_part::ModuleTables;
 use crate::lifecycle::NONE;

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::super::lists::List;
-use super::super::record::Rows;
 use super::super::records::{ExistingRecord, ObjectRecord, TypeMap};
+use super::super::values::Rows;
 use super::event::{self, Context, index};
 use super::json::{TryEach, Window};
 

@@ -7,10 +7,10 @@ use handlescope_model::tables::{
 };
 
 use super::super::own::OwnStartHandle;
-use super::super::record::{Rows, Unread};
 use super::super::records::{
     HandleShell, Header, Main, OwnMain, ProcessRecord, StacksShell, TypeMap,
 };
+use super::super::values::{Rows, Unread};
 use super::super::words::{OWN_OPTIONS, SYSTEM, log_file_mode_names};
 use super::time::{MAXIMUM, MINIMUM, WallClock};
 
