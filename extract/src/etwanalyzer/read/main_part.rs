@@ -49,3 +49,38 @@ impl ProcessRecord {
         Time::of(&self.end).filter(|_| self.has_ended != Some(false))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::record::Fill;
+    use super::*;
+    use serde::de::DeserializeSeed;
+
+    fn main(text: &str) -> Main {
+        let mut main = Main::default();
+        Fill(&mut main)
+            .deserialize(&mut serde_json::Deserializer::from_reader(text.as_bytes()))
+            .unwrap();
+        main
+    }
+
+    #[test]
+    fn the_smallest_file_is_enough() {
+        let main = main(r#"{"SessionStart":"2024-05-10T12:46:34+02:00","Processes":[]}"#);
+        assert!(Time::of(&main.start).is_some() && main.processes.is_some());
+    }
+
+    #[test]
+    fn an_old_process_has_less_and_a_new_one_more() {
+        let main = main(
+            r#"{"Processes":[
+                {"ProcessID":4,"StartTime":"0001-01-01T00:00:00+00:00","StartStopTags":"x"},
+                {"ProcessID":5,"ParentPid":-1,"ReturnCode":-1073741819,"IsNew":true,"HasEnded":true,
+                 "EndTime":"2024-05-10T12:46:34+02:00","CmdLine":null,"Brand":{"New":[1]}}]}"#,
+        );
+        let [old, new] = main.processes() else { panic!("two processes") };
+        assert_eq!((old.pid(), old.seen_start(), old.seen_end()), (4, None, None));
+        assert_eq!((new.parent_pid(), new.exit_code), (u32::MAX, Some(-1_073_741_819)));
+        assert!(new.seen_end().is_some() && new.command_line.is_none());
+    }
+}
