@@ -9,9 +9,7 @@ use handlescope_model::Cancel;
 use crate::assemble::assemble;
 use crate::collect::{Collector, KernelSelector};
 use crate::error::ExtractError;
-use crate::options::{
-    ExtractObserver, ExtractOptions, ExtractSummary, ExtractWarning, StackChoice,
-};
+use crate::options::{ExtractObserver, ExtractOptions, ExtractSummary, StackChoice};
 use crate::recording::OpenRecording;
 use crate::stacks::KeptStacks;
 
@@ -52,22 +50,6 @@ pub fn extract(
         return Err(ExtractError::TooLarge { path: input.to_path_buf(), rows });
     }
     observer.on_phase("writing");
-    let assembled = assemble(&recording, collector, &selector.counter, output, cancel)?;
-    let warnings = assembled.warnings.iter().map(|(kind, finding)| ExtractWarning {
-        kind: kind.text(),
-        count: finding.count,
-        first_offset: finding.first_offset,
-    });
-    Ok(ExtractSummary {
-        objects: assembled.objects,
-        handle_events: assembled.handle_events,
-        leaked_handles: assembled.leaked_handles,
-        stacks_distinct: assembled.stacks_distinct,
-        events_lost: u64::from(recording.header.events_lost),
-        buffers_lost: u64::from(recording.header.buffers_lost),
-        bytes_read,
-        output_bytes: assembled.output_bytes,
-        elapsed: begin.elapsed(),
-        warnings: warnings.collect(),
-    })
+    let summary = assemble(&recording, collector, &selector.counter, output, cancel)?;
+    Ok(ExtractSummary { bytes_read, elapsed: begin.elapsed(), ..summary })
 }

@@ -87,6 +87,14 @@ impl<'a> SevenZipMembers<'a> {
 }
 
 /// A member, or if none is known yet the archive, that cannot be unpacked.
+/// An unnamed file in a folder, for what is unpacked of the archive at `path`.
+pub(crate) fn temporary(path: &Path, folder: &Path) -> Result<File, ContainerError> {
+    tempfile::tempfile_in(folder).map_err(|error| {
+        let reason = format!("no temporary file in {}: {error}", folder.display());
+        ContainerError::Unreadable { path: path.to_path_buf(), reason }
+    })
+}
+
 fn damaged(path: &Path, member: &str, error: &sevenz_rust::Error) -> ContainerError {
     let (path, member) = (path.to_path_buf(), member.to_owned());
     let reason = unpack_reason(error);

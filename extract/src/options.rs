@@ -7,17 +7,11 @@ use handlescope_model::ContainerLimits;
 /// Watches an extraction; every method may be left out.
 pub trait ExtractObserver {
     /// The size of the trace is known: bytes.
-    fn on_started(&self, total_bytes: u64) {
-        let _ = total_bytes;
-    }
+    fn on_started(&self, _total_bytes: u64) {}
     /// So many bytes were read.
-    fn on_progress(&self, bytes: u64) {
-        let _ = bytes;
-    }
+    fn on_progress(&self, _bytes: u64) {}
     /// All bytes were read; what follows is named.
-    fn on_phase(&self, name: &str) {
-        let _ = name;
-    }
+    fn on_phase(&self, _name: &str) {}
 }
 
 /// An observer that looks away.

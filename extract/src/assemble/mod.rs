@@ -11,6 +11,7 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread;
+use std::time::Duration;
 
 use handlescope_model::rules::{DeriveScratch, derive};
 use handlescope_model::tables::{
@@ -24,10 +25,10 @@ use handlescope_model::{
 
 use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
-use crate::etl::Diagnostics;
 use crate::lifecycle::{
     EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, RawEvents, TrackedEvents, track,
 };
+use crate::options::{ExtractSummary, ExtractWarning};
 use crate::raw::RowKind;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, StackResolver, StackTable};
@@ -36,27 +37,15 @@ use self::events::{EventColumns, EventPart, GroupedEvents};
 use self::methods::MethodTable;
 use self::modules::ModuleTables;
 
-/// Figures of an assembled trace.
-#[derive(Debug, Clone)]
-pub(crate) struct Assembled {
-    pub(crate) objects: u64,
-    pub(crate) handle_events: u64,
-    pub(crate) leaked_handles: u64,
-    pub(crate) stacks_distinct: u64,
-    pub(crate) output_bytes: u64,
-    /// Everything worth a warning, from the file and from its events.
-    pub(crate) warnings: Diagnostics,
-}
-
 /// Resolves what one pass gathered and writes the archive, unless asked to stop: then
-/// the unfinished archive goes away with its writer.
+/// the unfinished archive goes away with its writer. Of the summary, bytes read and time are left.
 pub(crate) fn assemble(
     recording: &Recording,
     mut collected: Collector,
     counter: &EventCounter,
     output: &Path,
     cancel: &Cancel,
-) -> Result<Assembled, ExtractError> {
+) -> Result<ExtractSummary, ExtractError> {
     let clock = &recording.clock;
     let mut warnings = recording.diagnostics.clone();
     warnings.merge(&collected.shared.diagnostics);
@@ -127,13 +116,22 @@ pub(crate) fn assemble(
     writer.table(Table::Trace, info.into_frame())?;
     cancel.check()?;
     let output_bytes = writer.finish()?;
-    Ok(Assembled {
+    let warnings = warnings.iter().map(|(kind, finding)| ExtractWarning {
+        kind: kind.text(),
+        count: finding.count,
+        first_offset: finding.first_offset,
+    });
+    Ok(ExtractSummary {
         objects: object_count,
         handle_events: grouped.handle_events(timeline),
         leaked_handles,
         stacks_distinct,
+        events_lost: u64::from(recording.header.events_lost),
+        buffers_lost: u64::from(recording.header.buffers_lost),
+        bytes_read: 0,
         output_bytes,
-        warnings,
+        elapsed: Duration::ZERO,
+        warnings: warnings.collect(),
     })
 }
 

@@ -138,23 +138,15 @@ fn moment(image: &ImageRow) -> i64 {
 fn module(images: &Images, image: &ImageRow) -> Module {
     let path = images.paths.get(image.path as usize).cloned().unwrap_or_default();
     let name = path.rsplit(['\\', '/']).next().unwrap_or_default().to_owned();
-    let (pdb_guid, pdb_age, pdb_name) = match &image.file.pdb {
-        Some((guid, age, name)) => (Some(guid.to_string()), Some(*age), Some(name.clone())),
-        None => (None, None, None),
-    };
+    let pdb = image.file.pdb.as_ref();
     Module {
         name,
         path,
         size: image.size,
-        timestamp: None,
         checksum: image.checksum,
-        pdb_name,
-        pdb_guid,
-        pdb_age,
-        file_version: None,
-        original_name: None,
-        product_name: None,
-        description: None,
-        company: None,
+        pdb_name: pdb.map(|(_, _, name)| name.clone()),
+        pdb_guid: pdb.map(|(guid, _, _)| guid.to_string()),
+        pdb_age: pdb.map(|(_, age, _)| *age),
+        ..Module::default()
     }
 }

@@ -2,37 +2,22 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
 
 /// An opened `.etl` file that is read in pieces, so that its size does not matter.
 #[derive(Debug)]
 pub struct EtlFile {
-    path: PathBuf,
     file: File,
     len: u64,
 }
 
 impl EtlFile {
-    /// Opens a file.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        Self::new(path, File::open(path)?)
-    }
-
-    /// Takes an opened file; `path` is what it is called in messages.
+    /// Takes an opened file.
     ///
     /// # Errors
     /// When its size cannot be read.
-    pub fn new(path: &Path, file: File) -> io::Result<Self> {
+    pub fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
-        Ok(Self { path: path.to_path_buf(), file, len })
-    }
-
-    /// The path it was opened with.
-    pub fn path(&self) -> &Path {
-        &self.path
+        Ok(Self { file, len })
     }
 
     /// Size in bytes.

@@ -162,7 +162,7 @@ mod tests {
     fn scan(bytes: &[u8], session: Session) -> (BufferIndex, Diagnostics) {
         let mut temp = tempfile::NamedTempFile::new().unwrap();
         temp.write_all(bytes).unwrap();
-        let mut file = EtlFile::open(temp.path()).unwrap();
+        let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
         let mut diagnostics = Diagnostics::default();
         let index = BufferIndex::scan(&mut file, session, &mut diagnostics).unwrap();
         (index, diagnostics)

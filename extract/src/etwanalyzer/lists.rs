@@ -3,10 +3,9 @@
 use handlescope_model::EventKind;
 
 /// The lists of events, in the order in which events of one time happen.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum List {
     /// Not a list, but one event or none.
-    #[default]
     ObjectCreate,
     HandleCreate,
     HandleDuplicate,
@@ -19,42 +18,6 @@ pub(super) enum List {
 }
 
 impl List {
-    /// All of them, in the order in which they are written.
-    pub(super) const WRITTEN: [Self; 8] = [
-        Self::ObjectCreate,
-        Self::ObjectDelete,
-        Self::HandleCreate,
-        Self::HandleDuplicate,
-        Self::HandleClose,
-        Self::RefChange,
-        Self::Map,
-        Self::Unmap,
-    ];
-
-    /// The member of an object that holds the list.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::ObjectCreate => "CreateEvent",
-            Self::ObjectDelete => "DestroyEvent",
-            Self::HandleCreate => "HandleCreateEvents",
-            Self::HandleDuplicate => "HandleDuplicateEvents",
-            Self::HandleClose => "HandleCloseEvents",
-            Self::RefChange => "RefChanges",
-            Self::Map => "FileMapEvents",
-            Self::Unmap => "FileUnmapEvents",
-        }
-    }
-
-    /// The list of a member.
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Self::WRITTEN.into_iter().find(|list| list.name() == name)
-    }
-
-    /// Whether it is not a list but one event.
-    pub(super) fn is_single(self) -> bool {
-        matches!(self, Self::ObjectCreate | Self::ObjectDelete)
-    }
-
     /// The list that events of a kind stand in.
     pub(super) fn of(kind: EventKind) -> Self {
         match kind {

@@ -8,6 +8,9 @@ mod lists;
 mod members;
 mod own;
 mod read;
+mod record;
+mod records;
+mod values;
 mod words;
 mod write;
 

@@ -13,10 +13,6 @@ use serde::{Deserialize, Serialize};
 /// The member of a part that holds our tables.
 pub(super) const OWN: &str = "Handlescope";
 
-/// The member of an object that gives the places of its events, when they are not those by time and,
-/// at one time, by the list they stand in.
-pub(super) const EVENT_ORDER: &str = "EventOrder";
-
 /// A handle that was open when the trace began, with its name in place of a row number.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

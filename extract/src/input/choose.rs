@@ -1,19 +1,8 @@
-//! Which member of an archive is the trace, and where it is unpacked to.
+//! Which member of an archive is the trace.
 
-use std::fs::File;
 use std::path::Path;
 
-use handlescope_model::ContainerError;
-
 use crate::error::ExtractError;
-
-/// An unnamed temporary file, which is gone when it is closed.
-pub(super) fn temporary(path: &Path) -> Result<File, ExtractError> {
-    tempfile::tempfile().map_err(|error| {
-        let reason = format!("no temporary file in {}: {error}", std::env::temp_dir().display());
-        ContainerError::Unreadable { path: path.to_path_buf(), reason }.into()
-    })
-}
 
 /// The only `.etl`, or the one that has the archive's name.
 pub(super) fn choose(path: &Path, names: &[String]) -> Result<String, ExtractError> {

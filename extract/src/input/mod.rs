@@ -3,16 +3,17 @@
 mod choose;
 mod zip;
 
+use std::env;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use handlescope_model::{Cancel, Cancelled, Container, ContainerLimits};
 
-use self::choose::{choose, temporary};
+use self::choose::choose;
 use crate::error::ExtractError;
 use crate::etl::EtlFile;
-use crate::members::{SevenZipMembers, Watch};
+use crate::members::{SevenZipMembers, Watch, temporary};
 
 /// A trace ready to be read.
 pub(crate) struct Input {
@@ -55,7 +56,7 @@ impl Input {
             Err(_) if cancel.is_cancelled() => Err(ExtractError::Cancelled(Cancelled)),
             Err(error) => Err(error),
             Ok((file, name)) => {
-                Ok(Self { file: EtlFile::new(path, file).map_err(open)?, name, source_size })
+                Ok(Self { file: EtlFile::new(file).map_err(open)?, name, source_size })
             }
         }
     }
@@ -73,7 +74,7 @@ fn unpack_7z(
     let name = choose(path, &names.collect::<Vec<_>>())?;
     let place = files.iter().position(|entry| entry.name == name);
     let members = SevenZipMembers::choose(path, container, place.into_iter().collect(), limits)?;
-    let target = temporary(path)?;
+    let target = temporary(path, &env::temp_dir())?;
     members.unpack(std::slice::from_ref(&target), watch)?;
     Ok((target, name))
 }

@@ -1,6 +1,7 @@
 //! A trace in a `.zip` archive.
 
 use std::cell::Cell;
+use std::env;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -9,9 +10,9 @@ use std::rc::Rc;
 use handlescope_model::{ContainerError, ContainerLimits, refused_name};
 use zip::ZipArchive;
 
-use super::choose::{choose, temporary};
+use super::choose::choose;
 use crate::error::ExtractError;
-use crate::members::{Watch, copy};
+use crate::members::{Watch, copy, temporary};
 
 /// Bytes that may be read to know what an archive holds. A member takes about 100, and several times
 /// as much in memory.
@@ -50,7 +51,7 @@ pub(super) fn unpack(
     let size = member.size();
     limits.check_size(path, &name, size)?;
     limits.check_content(path, packed, size)?;
-    let mut target = temporary(path)?;
+    let mut target = temporary(path, &env::temp_dir())?;
     copy(&mut member, &mut target, size, watch).map_err(|error| damaged(error.to_string()))?;
     drop(member);
     Ok((target, name))

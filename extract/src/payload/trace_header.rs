@@ -50,38 +50,32 @@ impl TraceHeader {
     /// Decodes the payload of [`Self::EVENT`].
     pub fn decode(event: &Event<'_>) -> Option<Self> {
         let mut p = Payload::of(event);
-        let buffer_size = p.u32()?;
-        let version = [p.u8()?, p.u8()?, p.u8()?, p.u8()?];
-        let os_build = p.u32()?;
-        let cpu_count = p.u32()?;
-        let end_time = p.i64()?;
-        let timer_resolution = p.u32()?;
-        let maximum_file_size = p.u32()?;
-        let log_file_mode = p.u32()?;
-        let buffers_written = p.u32()?;
-        p.skip(4)?; // start buffers
-        let pointer_size = p.u32()?;
-        let events_lost = p.u32()?;
-        let cpu_mhz = p.u32()?;
-        p.skip(2 * event.pointer_size)?; // logger and file name pointers, meaningless on disk
-        let time_zone = TimeZone::decode(&mut p)?;
-        // The time zone ends at 244 (236) and the times are aligned to 8 bytes in both layouts.
-        p.skip(4)?;
         Some(Self {
-            buffer_size,
-            version,
-            os_build,
-            cpu_count,
-            end_time,
-            timer_resolution,
-            maximum_file_size,
-            log_file_mode,
-            buffers_written,
-            pointer_size,
-            events_lost,
-            cpu_mhz,
-            time_zone,
-            boot_time: p.i64()?,
+            buffer_size: p.u32()?,
+            version: [p.u8()?, p.u8()?, p.u8()?, p.u8()?],
+            os_build: p.u32()?,
+            cpu_count: p.u32()?,
+            end_time: p.i64()?,
+            timer_resolution: p.u32()?,
+            maximum_file_size: p.u32()?,
+            log_file_mode: p.u32()?,
+            buffers_written: p.u32()?,
+            pointer_size: {
+                p.skip(4)?; // start buffers
+                p.u32()?
+            },
+            events_lost: p.u32()?,
+            cpu_mhz: p.u32()?,
+            time_zone: {
+                // Logger and file name pointers, meaningless on disk.
+                p.skip(2 * event.pointer_size)?;
+                TimeZone::decode(&mut p)?
+            },
+            boot_time: {
+                // The time zone ends at 244 (236) and the times are aligned to 8 bytes in both layouts.
+                p.skip(4)?;
+                p.i64()?
+            },
             perf_freq: p.i64()?,
             start_time: p.i64()?,
             clock_type: p.u32()?,

@@ -3,8 +3,7 @@
 use hashbrown::HashMap;
 
 use super::fragments::{FragmentRef, Fragments};
-use super::walk::{StackKeyFrames, StackKeyRef, StackWalk};
-use crate::etl::Event;
+use super::walk::{Part, PartFrames};
 
 /// A stack with its parts joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,21 +50,13 @@ impl AllStacks {
         stack.parts.iter().flat_map(|part| self.fragments.addresses(*part)).collect()
     }
 
-    pub(super) fn walk(&mut self, walk: &StackWalk<'_>, event: &Event<'_>) {
-        let part = self.fragments.intern(walk.frames, event.pointer_size, false);
-        self.add(walk.event_time, walk.pid, walk.tid, event.processor, part);
+    pub(super) fn define_key(&mut self, key: u64, frames: &[u8], pointer_size: usize) {
+        self.fragments.define(key, frames, pointer_size);
     }
 
-    pub(super) fn key_reference(&mut self, reference: &StackKeyRef, event: &Event<'_>) {
-        let part = self.fragments.refer(reference.key, false);
-        self.add(reference.event_time, reference.pid, reference.tid, event.processor, part);
-    }
-
-    pub(super) fn key_frames(&mut self, frames: &StackKeyFrames<'_>, event: &Event<'_>) {
-        self.fragments.define(frames.key, frames.frames, event.pointer_size);
-    }
-
-    fn add(&mut self, event_time: i64, pid: u32, tid: u32, processor: u16, part: FragmentRef) {
+    pub(super) fn add(&mut self, part: Part, frames: PartFrames<'_>, pointer_size: usize) {
+        let Part { event_time, pid, tid, processor, .. } = part;
+        let part = self.fragments.add(frames, pointer_size, false);
         // Thread 0 is the idle thread, which runs on every processor at once.
         let group = (event_time, tid, if tid == 0 { processor } else { u16::MAX });
         let row = *self.groups.entry(group).or_insert(self.stacks.len());

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::fragments::{FragmentRef, Fragments};
-use super::walk::{StackKeyFrames, StackKeyRef, StackWalk};
+use super::walk::{Part, PartFrames};
 use crate::etl::Event;
 use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
 
@@ -24,16 +24,6 @@ pub struct EventStacks {
     /// Parts with the time of an event that may still come: their own time is no later.
     waiting: Vec<(Part, FragmentRef)>,
     dropped: u64,
-}
-
-/// A part of a stack and the event it belongs to.
-#[derive(Debug, Clone, Copy)]
-struct Part {
-    event_time: i64,
-    pid: u32,
-    tid: u32,
-    processor: u16,
-    is_user: bool,
 }
 
 impl EventStacks {
@@ -54,47 +44,8 @@ impl EventStacks {
         &self.fragments
     }
 
-    pub(super) fn walk(
-        &mut self,
-        walk: &StackWalk<'_>,
-        event: &Event<'_>,
-        timeline: &mut Timeline,
-    ) {
-        let first = walk.frames.get(..event.pointer_size).unwrap_or_default();
-        // Little-endian: the top bit of the address is in its last byte.
-        let is_user = first.last().is_some_and(|byte| byte & 0x80 == 0);
-        let part = Part {
-            event_time: walk.event_time,
-            pid: walk.pid,
-            tid: walk.tid,
-            processor: event.processor,
-            is_user,
-        };
-        self.offer(part, event.time, timeline, |stacks| {
-            stacks.fragments.intern(walk.frames, event.pointer_size, is_user)
-        });
-    }
-
-    pub(super) fn key_reference(
-        &mut self,
-        reference: &StackKeyRef,
-        event: &Event<'_>,
-        timeline: &mut Timeline,
-    ) {
-        let part = Part {
-            event_time: reference.event_time,
-            pid: reference.pid,
-            tid: reference.tid,
-            processor: event.processor,
-            is_user: !reference.is_kernel,
-        };
-        self.offer(part, event.time, timeline, |stacks| {
-            stacks.fragments.refer(reference.key, !reference.is_kernel)
-        });
-    }
-
-    pub(super) fn key_frames(&mut self, frames: &StackKeyFrames<'_>, event: &Event<'_>) {
-        self.fragments.define(frames.key, frames.frames, event.pointer_size);
+    pub(super) fn define_key(&mut self, key: u64, frames: &[u8], pointer_size: usize) {
+        self.fragments.define(key, frames, pointer_size);
     }
 
     /// Takes the end of the trace; returns how many parts belong to a later event than any in the
@@ -106,21 +57,21 @@ impl EventStacks {
 
     /// Gives a part to its event, or lets it wait for it; parts of events that are not kept are
     /// not even interned.
-    fn offer(
+    pub(super) fn offer(
         &mut self,
         part: Part,
-        now: i64,
+        frames: PartFrames<'_>,
+        event: &Event<'_>,
         timeline: &mut Timeline,
-        intern: impl FnOnce(&mut Self) -> FragmentRef,
     ) {
-        self.retry(now, timeline);
-        if part.event_time < now {
+        self.retry(event.time, timeline);
+        if part.event_time < event.time {
             if let Some(row) = self.owner(&part, timeline) {
-                let fragment = intern(self);
+                let fragment = self.fragments.add(frames, event.pointer_size, part.is_user);
                 self.attach(row, &part, fragment, timeline);
             }
         } else if self.waiting.len() < MAX_WAITING {
-            let fragment = intern(self);
+            let fragment = self.fragments.add(frames, event.pointer_size, part.is_user);
             self.waiting.push((part, fragment));
         } else {
             self.dropped += 1;
@@ -218,8 +169,12 @@ mod tests {
         addresses: &[u64],
     ) {
         let frames: Vec<u8> = addresses.iter().flat_map(|a| a.to_le_bytes()).collect();
-        let event = Event { time: now, processor, id: WALK, ..Event::default() };
-        stacks.walk(&StackWalk { event_time, pid, tid, frames: &frames }, &event, timeline);
+        let mut payload = event_time.to_le_bytes().to_vec();
+        payload.extend([pid, tid].iter().flat_map(|id| id.to_le_bytes()));
+        payload.extend(frames);
+        let event = Event { time: now, processor, id: WALK, payload: &payload, ..Event::default() };
+        let (part, frames) = Part::decode(&event).unwrap();
+        stacks.offer(part, frames, &event, timeline);
     }
 
     fn addresses(stacks: &EventStacks, row: usize) -> Vec<u64> {

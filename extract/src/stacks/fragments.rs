@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use super::walk::PartFrames;
 use crate::intern::ByteInterner;
 
 /// Names a part of a stack: its frames, or the key whose frames are still to come.
@@ -51,6 +52,19 @@ pub struct Fragments {
 }
 
 impl Fragments {
+    /// Takes a part of a stack.
+    pub(super) fn add(
+        &mut self,
+        frames: PartFrames<'_>,
+        pointer_size: usize,
+        is_user: bool,
+    ) -> FragmentRef {
+        match frames {
+            PartFrames::Here(frames) => self.intern(frames, pointer_size, is_user),
+            PartFrames::Key(key) => self.refer(key, is_user),
+        }
+    }
+
     /// The fragment with these addresses, given as they stand in a stack event of a system with
     /// pointers of `pointer_size` bytes. A cut last address is left out.
     pub fn intern(&mut self, frames: &[u8], pointer_size: usize, is_user: bool) -> FragmentRef {

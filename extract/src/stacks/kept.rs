@@ -4,9 +4,7 @@ use handlescope_model::Table;
 
 use super::all::AllStacks;
 use super::events::EventStacks;
-use super::walk::{
-    KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, StackKeyFrames, StackKeyRef, StackWalk, WALK,
-};
+use super::walk::{KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, Part, WALK, key_frames};
 use crate::etl::{Event, EventId, WarningKind};
 use crate::raw::{EventFamily, Shared};
 
@@ -39,25 +37,18 @@ impl EventFamily for KeptStacks {
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         match event.id {
-            WALK => {
-                let walk = StackWalk::decode(event)?;
-                self.events.walk(&walk, event, &mut shared.timeline);
+            WALK | KEY_KERNEL | KEY_USER => {
+                let (part, frames) = Part::decode(event)?;
+                self.events.offer(part, frames, event, &mut shared.timeline);
                 if let Some(all) = &mut self.all {
-                    all.walk(&walk, event);
-                }
-            }
-            KEY_KERNEL | KEY_USER => {
-                let reference = StackKeyRef::decode(event)?;
-                self.events.key_reference(&reference, event, &mut shared.timeline);
-                if let Some(all) = &mut self.all {
-                    all.key_reference(&reference, event);
+                    all.add(part, frames, event.pointer_size);
                 }
             }
             KEY_DELETE | KEY_RUNDOWN => {
-                let frames = StackKeyFrames::decode(event)?;
-                self.events.key_frames(&frames, event);
+                let (key, frames) = key_frames(event)?;
+                self.events.define_key(key, frames, event.pointer_size);
                 if let Some(all) = &mut self.all {
-                    all.key_frames(&frames, event);
+                    all.define_key(key, frames, event.pointer_size);
                 }
             }
             _ => return None,

@@ -9,58 +9,45 @@ pub(super) const KEY_RUNDOWN: EventId = EventId::Hook(0x1824);
 pub(super) const KEY_KERNEL: EventId = EventId::Hook(0x1825);
 pub(super) const KEY_USER: EventId = EventId::Hook(0x1826);
 
-/// Frames of an event: its whole stack, or its kernel or user part.
+/// A part of a stack and the event it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StackWalk<'a> {
-    /// Raw time of the event the stack belongs to.
-    pub(crate) event_time: i64,
+pub(super) struct Part {
+    /// Raw time of the event.
+    pub(super) event_time: i64,
     /// Process id. It comes before the thread id here, unlike in event headers.
-    pub(crate) pid: u32,
-    pub(crate) tid: u32,
-    /// Addresses, innermost first, as wide as the pointers of the system.
-    pub(crate) frames: &'a [u8],
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) processor: u16,
+    pub(super) is_user: bool,
 }
 
-impl<'a> StackWalk<'a> {
-    /// Decodes a stack walk.
-    pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
-        let mut p = Payload::of(event);
-        Some(Self { event_time: p.i64()?, pid: p.u32()?, tid: p.u32()?, frames: p.rest() })
-    }
-}
-
-/// A part of a stack whose frames are written elsewhere, under a key.
+/// The frames of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StackKeyRef {
-    /// Raw time of the event the stack belongs to.
-    pub(crate) event_time: i64,
-    pub(crate) pid: u32,
-    pub(crate) tid: u32,
-    pub(crate) key: u64,
-    pub(crate) is_kernel: bool,
-}
-
-impl StackKeyRef {
-    /// Decodes a reference to a stack key.
-    pub(crate) fn decode(event: &Event<'_>) -> Option<Self> {
-        let mut p = Payload::of(event);
-        let (event_time, pid, tid, key) = (p.i64()?, p.u32()?, p.u32()?, p.pointer()?);
-        Some(Self { event_time, pid, tid, key, is_kernel: event.id == KEY_KERNEL })
-    }
-}
-
-/// The frames of a key. They are written after the references to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StackKeyFrames<'a> {
-    pub(crate) key: u64,
+pub(super) enum PartFrames<'a> {
     /// Addresses, innermost first, as wide as the pointers of the system.
-    pub(crate) frames: &'a [u8],
+    Here(&'a [u8]),
+    /// Written later, under this key.
+    Key(u64),
 }
 
-impl<'a> StackKeyFrames<'a> {
-    /// Decodes the frames of a key.
-    pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
+impl Part {
+    /// Decodes a stack walk, or a reference to one.
+    pub(super) fn decode<'a>(event: &Event<'a>) -> Option<(Self, PartFrames<'a>)> {
         let mut p = Payload::of(event);
-        Some(Self { key: p.pointer()?, frames: p.rest() })
+        let (event_time, pid, tid) = (p.i64()?, p.u32()?, p.u32()?);
+        let (frames, is_user) = if event.id == WALK {
+            let first = p.rest().get(..event.pointer_size).unwrap_or_default();
+            // Little-endian: the top bit of the address is in its last byte.
+            (PartFrames::Here(p.rest()), first.last().is_some_and(|byte| byte & 0x80 == 0))
+        } else {
+            (PartFrames::Key(p.pointer()?), event.id == KEY_USER)
+        };
+        Some((Self { event_time, pid, tid, processor: event.processor, is_user }, frames))
     }
+}
+
+/// A key and its frames, which are written after the references to it.
+pub(super) fn key_frames<'a>(event: &Event<'a>) -> Option<(u64, &'a [u8])> {
+    let mut p = Payload::of(event);
+    Some((p.pointer()?, p.rest()))
 }

@@ -14,20 +14,6 @@ use super::observer::{SymbolObserver, Watch};
 use super::search::Effort;
 use super::symbolizer::Symbolizer;
 
-/// The request at each index, until none is left.
-struct Queue<'a> {
-    indexes: &'a [usize],
-    next: AtomicUsize,
-}
-
-impl Iterator for &Queue<'_> {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
-        self.indexes.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
-    }
-}
-
 /// The requests, and how far they are.
 struct Batch<'a> {
     symbolizer: &'a Symbolizer,
@@ -80,9 +66,9 @@ impl Symbolizer {
 
 impl Batch<'_> {
     fn work(&self, indexes: &[usize], threads: usize, may_download: bool) {
-        let queue = Queue { indexes, next: AtomicUsize::new(0) };
+        let next = AtomicUsize::new(0);
         let run = || {
-            for index in &queue {
+            while let Some(&index) = indexes.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if self.watch.cancel.is_cancelled() {
                     return;
                 }

@@ -68,40 +68,32 @@ pub(super) struct Install {
     pub(super) shown: PathBuf,
 }
 
-/// A file that is checked under its temporary name.
-enum Source {
-    Received(Received),
-    Temporary(NamedTempFile),
-}
-
 impl Install {
     /// Moves a download into the cache if it is the right PDB; otherwise nothing remains of it.
     pub(super) fn received(&self, received: Received) -> Result<PathBuf, SymbolFileError> {
-        let mut source = Source::Received(received);
-        if let Source::Received(received) = &source
-            && received.source.encoding == "gzip"
-        {
-            source = self.unpacked(source, Packing::Gzip)?;
+        let mut file = received;
+        if file.source.encoding == "gzip" {
+            file = self.unpacked(file, Packing::Gzip)?;
         }
         if self.form == Form::Cabinet {
-            source = self.unpacked(source, Packing::Cabinet)?;
+            file = self.unpacked(file, Packing::Cabinet)?;
         }
-        self.finish(source)
+        self.finish(file)
     }
 
     /// Unpacks a file of a store into the cache if it is the right PDB.
     pub(super) fn packed(&self, packed: &Path) -> Result<PathBuf, SymbolFileError> {
         let file = unpack(packed, Packing::Cabinet, &self.folder()?, self.max_bytes, &self.shown)?;
-        self.finish(Source::Temporary(file))
+        self.finish(file.into())
     }
 
-    fn unpacked(&self, packed: Source, packing: Packing) -> Result<Source, SymbolFileError> {
+    fn unpacked(&self, packed: Received, packing: Packing) -> Result<Received, SymbolFileError> {
         let file = unpack(packed.path(), packing, &self.folder()?, self.max_bytes, &self.shown);
         packed.discard();
-        file.map(Source::Temporary)
+        file.map(Received::from)
     }
 
-    fn finish(&self, source: Source) -> Result<PathBuf, SymbolFileError> {
+    fn finish(&self, source: Received) -> Result<PathBuf, SymbolFileError> {
         let checked = PdbFile::open(source.path()).and_then(|file| file.verify(&self.pdb));
         if let Err(error) = checked {
             source.discard();
@@ -139,41 +131,7 @@ fn copy(file: &Path, folder: &Path, name: &str) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut copy = NamedTempFile::new_in(folder)?;
     io::copy(&mut fs::File::open(file)?, &mut copy)?;
-    persist(copy, &target)
-}
-
-/// With the rights of any new file: temporary ones are for their maker only.
-fn persist(file: NamedTempFile, target: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
-    }
-    file.persist(target)?;
-    Ok(())
-}
-
-impl Source {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Received(received) => received.path(),
-            Self::Temporary(file) => file.path(),
-        }
-    }
-
-    fn discard(self) {
-        match self {
-            Self::Received(received) => received.discard(),
-            Self::Temporary(_) => {}
-        }
-    }
-
-    fn persist(self, target: &Path) -> io::Result<()> {
-        match self {
-            Self::Received(received) => received.persist(target),
-            Self::Temporary(file) => persist(file, target),
-        }
-    }
+    Received::from(copy).persist(&target)
 }
 
 #[cfg(test)]

@@ -3,15 +3,14 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use handlescope_model::guard::lock;
 
-use super::downloads::{Downloads, Fetched, Wanted};
+use super::downloads::Downloads;
 use super::folders::{Candidate, LocalFolders};
 use super::identity::{PdbIdentity, StoreKey};
 use super::install::{Form, Install};
-use super::observer::Watch;
 use super::options::SymbolizerOptions;
 use super::path::{self, SymbolPath};
 use super::pointer;
@@ -20,7 +19,7 @@ use super::report::SymbolFileError;
 /// All places of a symbol path.
 pub(super) struct Locator {
     folders: Mutex<LocalFolders>,
-    downloads: Downloads,
+    pub(super) downloads: Downloads,
     /// For what is found compressed in a store.
     cache: Option<PathBuf>,
     max_bytes: u64,
@@ -73,35 +72,9 @@ impl Locator {
         let mut text = Vec::new();
         File::open(path)
             .and_then(|file| file.take(pointer::MAX_BYTES).read_to_end(&mut text))
-            .map_err(|source| SymbolFileError::Io { action: "read", path: path.clone(), source })?;
+            .map_err(SymbolFileError::io("read", path))?;
         pointer::follow(&text, &pointer::Source::Folder)
             .map_err(|reason| SymbolFileError::Pointer { path: path.clone(), reason })
-    }
-
-    /// Whether there is a server for what is in no local place.
-    pub(super) fn has_servers(&self) -> bool {
-        !self.downloads.is_offline()
-    }
-
-    /// What the servers on the path have, each asked once in a session. `None` if cancelled.
-    pub(super) fn download(
-        &self,
-        key: &StoreKey,
-        pdb: &PdbIdentity,
-        watch: Watch<'_>,
-    ) -> Option<Arc<Fetched>> {
-        self.download_all(&[(key.clone(), pdb.clone())], watch);
-        self.fetched(pdb)
-    }
-
-    /// What came of an earlier download of this session.
-    pub(super) fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<Fetched>> {
-        self.downloads.fetched(pdb)
-    }
-
-    /// Asks for many PDBs at once.
-    pub(super) fn download_all(&self, wanted: &[Wanted], watch: Watch<'_>) {
-        self.downloads.fetch(wanted, watch);
     }
 
     /// Looks everywhere again.

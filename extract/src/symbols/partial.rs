@@ -37,7 +37,7 @@ enum Place {
     Temporary(TempPath),
 }
 
-/// The bytes in full.
+/// A file in full, under its temporary name until it is checked.
 pub(super) struct Received {
     pub(super) source: Source,
     place: Place,
@@ -112,6 +112,12 @@ impl Partial {
     }
 }
 
+impl From<NamedTempFile> for Received {
+    fn from(file: NamedTempFile) -> Self {
+        Self { source: Source::default(), place: Place::Temporary(file.into_temp_path()) }
+    }
+}
+
 impl Received {
     pub(super) fn path(&self) -> &Path {
         match &self.place {
@@ -135,7 +141,15 @@ impl Received {
                 let _ = fs::remove_file(source_path(&path));
                 Ok(())
             }
-            Place::Temporary(path) => Ok(path.persist(target)?),
+            Place::Temporary(path) => {
+                // With the rights of any new file: temporary ones are for their maker only.
+                #[cfg(unix)]
+                {
+                    use std::os::unix::fs::PermissionsExt;
+                    fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
+                }
+                Ok(path.persist(target)?)
+            }
         }
     }
 }

@@ -25,11 +25,7 @@ type ParseError = Box<dyn std::error::Error + Send + Sync>;
 
 impl PdbFile {
     pub(super) fn open(path: &Path) -> Result<Self, SymbolFileError> {
-        let bytes = ByteView::open(path).map_err(|source| SymbolFileError::Io {
-            action: "read",
-            path: path.to_owned(),
-            source,
-        })?;
+        let bytes = ByteView::open(path).map_err(SymbolFileError::io("read", path))?;
         Ok(Self { path: path.to_owned(), bytes })
     }
 

@@ -90,11 +90,7 @@ impl Range {
 impl ExportTable {
     /// Reads an image, if it is the one that was asked for.
     pub(super) fn open(path: &Path, expected: &ImageIdentity) -> Result<Self, SymbolFileError> {
-        let bytes = ByteView::open(path).map_err(|source| SymbolFileError::Io {
-            action: "read",
-            path: path.to_owned(),
-            source,
-        })?;
+        let bytes = ByteView::open(path).map_err(SymbolFileError::io("read", path))?;
         Self::read(&bytes, path, expected)
     }
 

@@ -18,7 +18,7 @@ impl Search {
         modules: impl IntoIterator<Item = &'a ModuleIdentity>,
         watch: Watch<'_>,
     ) {
-        if !self.locator.has_servers() {
+        if self.locator.downloads.is_offline() {
             return;
         }
         let mut seen = FxHashSet::default();
@@ -34,7 +34,7 @@ impl Search {
                 wanted.push((key, pdb.clone()));
             }
         }
-        self.locator.download_all(&wanted, watch);
+        self.locator.downloads.fetch(&wanted, watch);
     }
 
     /// Looks again for what was not found.

@@ -195,6 +195,12 @@ pub enum SymbolFileError {
 }
 
 impl SymbolFileError {
+    /// What the operating system says about a file that could not be read or written.
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+
     /// The file the error is about.
     pub fn path(&self) -> &Path {
         match self {

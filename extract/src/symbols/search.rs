@@ -158,7 +158,7 @@ impl Search {
         {
             found.succeed(stored.bytes, stored.path, true);
             found.origin = Some(Origin::Symcache);
-        } else if self.locator.has_servers() {
+        } else if !self.locator.downloads.is_offline() {
             return Some(Progress::OnlyServersLeft(found));
         }
         Some(Progress::Done(found))
@@ -166,7 +166,7 @@ impl Search {
 
     /// What is in a cache may be there since this session asked for it.
     fn note_download(&self, pdb: &PdbIdentity, found: &mut Found) {
-        let Some(fetched) = self.locator.fetched(pdb) else { return };
+        let Some(fetched) = self.locator.downloads.fetched(pdb) else { return };
         found.notes.extend(&fetched.notes);
         if let (Some((path, address)), Outcome::Resolved { file, .. }) =
             (&fetched.file, &found.outcome)
@@ -179,7 +179,9 @@ impl Search {
     /// Asks the servers; `None` if cancelled.
     fn download(&self, wanted: &Wanted<'_>, mut found: Found) -> Option<Progress> {
         let Wanted { key, pdb, effort } = *wanted;
-        let fetched = self.locator.download(key, pdb, effort.watch)?;
+        let downloads = &self.locator.downloads;
+        downloads.fetch(&[(key.clone(), pdb.clone())], effort.watch);
+        let fetched = downloads.fetched(pdb)?;
         found.notes.extend(&fetched.notes);
         if let Some((path, address)) = fetched.file.clone() {
             let origin = Origin::Server(address);
@@ -215,11 +217,7 @@ impl Search {
         found: &mut Found,
     ) -> Result<(), SymbolFileError> {
         let Wanted { key, pdb, effort } = *wanted;
-        let stamp = FileStamp::of(file).map_err(|source| SymbolFileError::Io {
-            action: "read",
-            path: file.to_owned(),
-            source,
-        })?;
+        let stamp = FileStamp::of(file).map_err(SymbolFileError::io("read", file))?;
         let stored = self.store.open(key, pdb).filter(|stored| stored.source.size == stamp.size);
         if let Some(stored) = stored {
             // A copy of the same PDB will do, but another file in its place has to show its identity.

@@ -33,15 +33,11 @@ pub(super) fn unpack(
     max_bytes: u64,
     shown: &Path,
 ) -> Result<NamedTempFile, SymbolFileError> {
-    let at = |action: &'static str, path: &Path| {
-        let path = path.to_owned();
-        move |source| SymbolFileError::Io { action, path, source }
-    };
-    let input = File::open(packed).map_err(at("read", shown))?;
-    let size = input.metadata().map_err(at("read", shown))?.len();
+    let input = File::open(packed).map_err(SymbolFileError::io("read", shown))?;
+    let size = input.metadata().map_err(SymbolFileError::io("read", shown))?.len();
     let limit = max_bytes.min((size.saturating_mul(MAX_RATIO)).max(SMALL));
-    fs::create_dir_all(folder).map_err(at("write", folder))?;
-    let mut output = NamedTempFile::new_in(folder).map_err(at("write", folder))?;
+    fs::create_dir_all(folder).map_err(SymbolFileError::io("write", folder))?;
+    let mut output = NamedTempFile::new_in(folder).map_err(SymbolFileError::io("write", folder))?;
     let input = BufReader::new(input);
     // The cab crate indexes into what a damaged cabinet says.
     let result = quietly(|| match packing {
@@ -51,7 +47,7 @@ pub(super) fn unpack(
     match result {
         Ok(Ok(())) => Ok(output),
         Ok(Err(Failure::TooLarge)) => Err(SymbolFileError::TooLarge { path: shown.into(), limit }),
-        Ok(Err(Failure::Write(source))) => Err(at("write", folder)(source)),
+        Ok(Err(Failure::Write(source))) => Err(SymbolFileError::io("write", folder)(source)),
         Ok(Err(Failure::Read(source))) => Err(damaged(shown, source)),
         Err(_) => Err(damaged(shown, "the cabinet can not be read")),
     }

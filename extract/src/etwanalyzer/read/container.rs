@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use handlescope_model::{Container, ContainerError, ContainerLimits};
+use handlescope_model::{Container, ContainerLimits};
 use sevenz_rust::ArchiveEntry;
 
 use super::super::members::{DERIVED, Part, find};
 use super::document::Document;
 use super::error::ImportError;
 use super::progress::Progress;
-use crate::members::SevenZipMembers;
+use crate::members::{SevenZipMembers, temporary};
 use crate::options::ExtractObserver;
 
 /// The parts of an extract; those it lacks are missing.
@@ -130,13 +130,6 @@ fn choose(path: &Path, container: &Container) -> Vec<(Part, usize)> {
         Some((part, entries.iter().position(|entry| entry.name == name)?))
     };
     Part::ALL.into_iter().filter_map(place).collect()
-}
-
-fn temporary(path: &Path, folder: &Path) -> Result<File, ImportError> {
-    tempfile::tempfile_in(folder).map_err(|error| {
-        let reason = format!("no temporary file in {}: {error}", folder.display());
-        ContainerError::Unreadable { path: path.to_path_buf(), reason }.into()
-    })
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use std::rc::Rc;
 use serde::de::DeserializeSeed;
 use serde_json::error::Category;
 
+use super::super::record::{Fill, Record};
 use super::encoding::utf8;
 use super::error::ImportError;
 use super::guard::Guard;
-use super::json::{Fill, Record};
 use super::limits::ImportLimits;
 use super::progress::Progress;
 
@@ -33,7 +33,7 @@ impl Document {
     /// Fills a record from the document; a document that is `null` leaves it as it is.
     pub(super) fn read(
         self,
-        record: &mut impl for<'de> Record<'de>,
+        record: &mut impl Record,
         limits: ImportLimits,
         progress: &Rc<Progress<'_>>,
     ) -> Result<(), ImportError> {
@@ -46,7 +46,7 @@ impl Document {
         let guard = Guard::new(text, limits, Rc::clone(progress));
         let mut json =
             serde_json::Deserializer::from_reader(BufReader::with_capacity(BUFFER, guard));
-        let result = Fill(record).deserialize(&mut json).and_then(|_| json.end());
+        let result = Fill(record).deserialize(&mut json).and_then(|()| json.end());
         result.map_err(|error| {
             progress.cancel.check().err().map_or_else(|| said(&path, member, &error), Into::into)
         })

@@ -15,7 +15,6 @@ mod findings;
 mod frames;
 mod guard;
 mod handle_part;
-mod json;
 mod limits;
 mod main_part;
 mod modules_part;
@@ -47,15 +46,16 @@ pub use limits::ImportLimits;
 use self::container::Parts;
 use self::findings::{Finding, Findings};
 use self::handle_part::HandlePart;
-use self::main_part::Main;
-use self::modules_part::{ModuleTables, ModulesPart};
+use self::modules_part::ModuleTables;
 use self::objects::{Figures, ObjectRows};
 use self::processes::ProcessRows;
 use self::progress::Progress;
 use self::stacks_part::StackTexts;
 use self::stream::Stream;
+use self::time::Time;
 use self::trace::TraceFigures;
 use super::members::Part;
+use super::records::{Main, ModulesPart};
 use super::words::OWN_OPTIONS;
 use crate::options::{ExtractObserver, ExtractSummary};
 
@@ -113,22 +113,24 @@ impl Reading<'_> {
         let document = document.ok_or_else(|| not_an_extract("it has no main member NAME.json"))?;
         let mut main = Main::default();
         document.read(&mut main, self.limits, &self.progress)?;
-        if main.start.is_none() && !main.has_processes {
+        let start = Time::of(&main.start);
+        if start.is_none() && main.processes.is_none() {
             return Err(not_an_extract("its main member has neither SessionStart nor Processes"));
         }
-        if main.start.is_none() && !main.is_own() {
+        if start.is_none() && !main.is_own() {
             self.findings.count(Finding::NoStart);
         }
         if main.is_newer() {
             self.findings.count(Finding::Newer);
         }
-        let processes = ProcessRows::new(&main, main.start);
+        let processes = ProcessRows::new(&main, start);
         let mut modules = ModulesPart::default();
         if let Some(document) = parts.take(Part::Modules) {
             document.read(&mut modules, self.limits, &self.progress)?;
         }
-        let names = main.processes.iter();
-        let names = names.map(|process| (process.pid, process.name.as_deref().unwrap_or_default()));
+        let names = main.processes().iter();
+        let names =
+            names.map(|process| (process.pid(), process.name.as_deref().unwrap_or_default()));
         let modules = ModuleTables::new(&mut modules, &names.collect::<Vec<_>>(), main.is_own());
         let mut stacks = StackTexts::new(modules.is_own());
         let document = parts.take(Part::HandleStacks);
@@ -262,7 +264,7 @@ struct ObjectsWritten {
 /// The handles that were open when the trace began, if this program has written the extract.
 fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
     let mut table = StartHandles::default();
-    for handle in main.own.start_handles.iter().filter(|_| main.is_own()) {
+    for handle in main.own.start_handles.0.iter().filter(|_| main.is_own()) {
         table.push(StartHandle {
             pointer: handle.pointer,
             process: handle.process,

@@ -4,108 +4,9 @@ use std::collections::HashMap;
 
 use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules};
 use handlescope_model::{ModuleIdx, ProcessIdx};
-use serde::de::MapAccess;
 
-use super::super::own::OWN;
+use super::super::records::{ModuleRecord, ModulesPart, OwnModules, PdbRecord};
 use super::super::words::{NO_VERSION, SYSTEM};
-use super::json::{Each, EachRow, EachText, Fill, Int, Record, Text};
-
-/// What is read of the modules part.
-#[derive(Debug, Default)]
-pub(super) struct ModulesPart {
-    modules: Vec<ModuleRecord>,
-    pdbs: Vec<PdbRecord>,
-    strings: Strings,
-    own: Option<OwnModules>,
-}
-
-/// The tables as this program wrote them.
-#[derive(Debug, Default)]
-struct OwnModules {
-    modules: Modules,
-    loads: ModuleLoads,
-}
-
-#[derive(Debug, Default)]
-struct ModuleRecord {
-    module_and_pid: String,
-    pdb: Option<usize>,
-}
-
-#[derive(Debug, Default)]
-struct PdbRecord(Option<String>);
-
-#[derive(Debug, Default)]
-struct Strings(Vec<String>);
-
-impl<'de> Record<'de> for ModulesPart {
-    const MEMBERS: &'static [&'static str] = &["Modules", "UnresolvedPdbs", "SharedStrings", OWN];
-
-    fn member<A: MapAccess<'de>>(
-        &mut self,
-        name: &'static str,
-        map: &mut A,
-    ) -> Result<(), A::Error> {
-        match name {
-            "Modules" => map.next_value_seed(Each::new(|module| self.modules.push(module))),
-            "UnresolvedPdbs" => map.next_value_seed(Each::new(|pdb| self.pdbs.push(pdb))),
-            OWN => {
-                let mut own = OwnModules::default();
-                self.own = map.next_value_seed(Fill(&mut own))?.then_some(own);
-                Ok(())
-            }
-            _ => map.next_value_seed(Fill(&mut self.strings)).map(drop),
-        }
-    }
-}
-
-impl<'de> Record<'de> for OwnModules {
-    const MEMBERS: &'static [&'static str] = &["Modules", "ModuleLoads"];
-
-    fn member<A: MapAccess<'de>>(
-        &mut self,
-        name: &'static str,
-        map: &mut A,
-    ) -> Result<(), A::Error> {
-        match name {
-            "Modules" => map.next_value_seed(EachRow::new(|module| self.modules.push(module))),
-            _ => map.next_value_seed(EachRow::new(|load| self.loads.push(load))),
-        }
-    }
-}
-
-impl<'de> Record<'de> for ModuleRecord {
-    const MEMBERS: &'static [&'static str] = &["ModuleAndPid", "PdbIdx"];
-
-    fn member<A: MapAccess<'de>>(
-        &mut self,
-        name: &'static str,
-        map: &mut A,
-    ) -> Result<(), A::Error> {
-        match name {
-            "ModuleAndPid" => self.module_and_pid = map.next_value::<Text>()?.0.unwrap_or_default(),
-            _ => self.pdb = map.next_value::<Int>()?.0.and_then(|row| usize::try_from(row).ok()),
-        }
-        Ok(())
-    }
-}
-
-impl<'de> Record<'de> for PdbRecord {
-    const MEMBERS: &'static [&'static str] = &["Pdb"];
-
-    fn member<A: MapAccess<'de>>(&mut self, _: &'static str, map: &mut A) -> Result<(), A::Error> {
-        self.0 = map.next_value::<Text>()?.0;
-        Ok(())
-    }
-}
-
-impl<'de> Record<'de> for Strings {
-    const MEMBERS: &'static [&'static str] = &["Strings"];
-
-    fn member<A: MapAccess<'de>>(&mut self, _: &'static str, map: &mut A) -> Result<(), A::Error> {
-        map.next_value_seed(EachText(|text: &str| self.0.push(text.to_owned())))
-    }
-}
 
 /// The modules tables, to which stacks may add modules.
 #[derive(Debug, Default)]
@@ -139,10 +40,12 @@ impl ModuleTables {
     }
 
     fn of(OwnModules { modules, loads }: OwnModules) -> Self {
-        let mut tables = Self { modules, loads, is_own: true, ..Self::default() };
-        for (row, name) in (0..).zip(&tables.modules.name) {
-            note_name(&mut tables.by_name, name, row);
+        let mut tables = Self { is_own: true, ..Self::default() };
+        for (row, module) in (0..).zip(modules.0) {
+            note_name(&mut tables.by_name, &module.name, row);
+            tables.modules.push(module);
         }
+        loads.0.into_iter().for_each(|load| tables.loads.push(load));
         tables
     }
 
@@ -153,10 +56,10 @@ impl ModuleTables {
 
     /// A record that makes no sense is left out.
     fn add(&mut self, part: &ModulesPart, record: &ModuleRecord, processes: &[(u32, &str)]) {
-        let mut words = record.module_and_pid.split(' ');
+        let mut words = record.module_and_pid.as_deref().unwrap_or_default().split(' ');
         let mut text = || {
             let index: usize = words.next()?.parse().ok()?;
-            part.strings.0.get(index).cloned()
+            part.strings.texts.get(index).cloned()
         };
         let (folder, name, version_text) = (text(), text(), text());
         let (_product_version, product, version, description) = (text(), text(), text(), text());
@@ -237,7 +140,7 @@ struct Pdb<'a> {
 
 impl<'a> Pdb<'a> {
     fn parse(record: &'a PdbRecord) -> Option<Self> {
-        let (guid, rest) = record.0.as_deref()?.split_once(' ')?;
+        let (guid, rest) = record.pdb.as_deref()?.split_once(' ')?;
         let (age, name) = rest.split_once(' ')?;
         Some(Self { guid, age: age.parse().ok()?, name })
     }
@@ -245,6 +148,7 @@ impl<'a> Pdb<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::record::Fill;
     use super::*;
     use serde::de::DeserializeSeed;
 

@@ -10,8 +10,9 @@ use handlescope_model::{
 };
 
 use super::super::lists::List;
+use super::super::records::{EventRecord, ObjectRecord};
 use super::findings::{Finding, Findings};
-use super::handle_part::{EventRecord, ObjectRecord};
+use super::handle_part::kind;
 use super::processes::ProcessRows;
 use super::stacks_part::StackNumbers;
 use super::stream::Stream;
@@ -93,7 +94,7 @@ struct Owners {
 
 /// The events of one object in time order, with their processes.
 struct OneObject<'a> {
-    events: &'a [EventRecord],
+    events: &'a [(List, EventRecord)],
     owners: &'a [Owners],
 }
 
@@ -105,7 +106,7 @@ impl OneObject<'_> {
 
 impl ObjectEvents for OneObject<'_> {
     fn kind(&self, row: u32) -> EventKind {
-        self.events.get(row as usize).map_or(EventKind::Reference, EventRecord::kind)
+        self.events.get(row as usize).map_or(EventKind::Reference, kind)
     }
 
     fn process(&self, row: u32) -> Option<ProcessIdx> {
@@ -113,7 +114,7 @@ impl ObjectEvents for OneObject<'_> {
     }
 
     fn handle(&self, row: u32) -> u64 {
-        self.events.get(row as usize).map_or(0, |event| event.handle)
+        self.events.get(row as usize).and_then(|(_, event)| event.handle).unwrap_or_default()
     }
 
     fn source_process(&self, row: u32) -> Option<ProcessIdx> {
@@ -128,45 +129,48 @@ impl ObjectEvents for OneObject<'_> {
 impl ObjectRows<'_, '_> {
     /// Takes the next object; its id is its place in the file, as ETWAnalyzer counts.
     pub(super) fn add(&mut self, mut record: ObjectRecord) {
-        let rows = self.events.rows() + record.events.len() as u64;
-        let existing = self.existing.rows() + record.existing.len() as u64;
-        if rows.max(existing) >= u64::from(sentinel()) {
+        let mut events = record.take_events();
+        let existing = record.existing.unwrap_or_default();
+        let rows = self.events.rows() + events.len() as u64;
+        let existing_rows = self.existing.rows() + existing.len() as u64;
+        if rows.max(existing_rows) >= u64::from(sentinel()) {
             self.findings.count(Finding::TooMany);
             return;
         }
-        record.events.sort_by_key(|event| (event.time_ns, event.list));
-        reorder(&mut record.events, &record.order);
+        events.sort_by_key(|(list, event)| (event.time_ns.unwrap_or_default(), *list));
+        reorder(&mut events, record.order.map_or(Vec::new(), |order| order.0));
         let object = ObjectIdx(self.objects.rows() as u32);
         let first_event = self.events.rows() as u32;
         let first_existing = ExistingIdx(self.existing.rows() as u32);
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.owners.clear();
-        scratch.owners.extend(record.events.iter().map(|event| self.owners(event)));
+        scratch.owners.extend(events.iter().map(|(list, event)| self.owners(*list, event)));
         scratch.rows.clear();
-        scratch.rows.extend(0..record.events.len() as u32);
-        let one = OneObject { events: &record.events, owners: &scratch.owners };
+        scratch.rows.extend(0..events.len() as u32);
+        let one = OneObject { events: &events, owners: &scratch.owners };
         let derived = derive(&one, &scratch.rows, &mut scratch.derive);
-        let events = record.events.iter().zip(&scratch.owners).zip(&scratch.derive.closing);
-        for ((event, owners), closing) in events {
+        let rows = events.iter().zip(&scratch.owners).zip(&scratch.derive.closing);
+        for ((event, owners), closing) in rows {
             let closing = Some(*closing).filter(|at| *at != sentinel()).map(|at| first_event + at);
             self.event(object, event, *owners, closing);
         }
         self.scratch = scratch;
-        for handle in &record.existing {
+        for handle in &existing {
             let process = stored(self.process(handle.process));
-            let handle = ExistingHandle { object, process, handle: handle.handle };
+            let handle = handle.handle.unwrap_or_default();
+            let handle = ExistingHandle { object, process, handle };
             self.existing.part().push(handle);
         }
-        let is_view =
-            record.events.iter().any(|event| matches!(event.list, List::Map | List::Unmap));
+        let is_view = events.iter().any(|(list, _)| matches!(list, List::Map | List::Unmap));
+        let type_id = record.type_id.map(TypeId);
         self.objects.part().push(Object {
-            pointer: record.pointer,
-            type_id: record.type_id.unwrap_or(if is_view { FILE_MAPPING_TYPE } else { TypeId(0) }),
+            pointer: record.pointer.unwrap_or_default() as u64,
+            type_id: type_id.unwrap_or(if is_view { FILE_MAPPING_TYPE } else { TypeId(0) }),
             name: record.name.as_deref().and_then(|name| self.names.row(name)),
             first_event: EventIdx(first_event),
-            event_count: RowCount::new(record.events.len() as u32),
+            event_count: RowCount::new(events.len() as u32),
             first_existing,
-            existing_count: RowCount::new(record.existing.len() as u32),
+            existing_count: RowCount::new(existing.len() as u32),
             create_event: derived.create.map(|at| EventIdx(first_event + at)),
             destroy_event: derived.destroy.map(|at| EventIdx(first_event + at)),
             is_multiprocess: derived.is_multiprocess,
@@ -185,9 +189,9 @@ impl ObjectRows<'_, '_> {
 
     /// The processes of an event. ETWAnalyzer does not write which process got a duplicated handle, so that
     /// it is that of the caller, as for ETWAnalyzer; we write the caller where it is another one.
-    fn owners(&self, event: &EventRecord) -> Owners {
+    fn owners(&self, list: List, event: &EventRecord) -> Owners {
         let process = self.process(event.process);
-        if event.list != List::HandleDuplicate {
+        if list != List::HandleDuplicate {
             return Owners { process, ..Owners::default() };
         }
         let caller = match event.caller_process {
@@ -195,13 +199,14 @@ impl ObjectRows<'_, '_> {
             None => process,
         };
         let source = self.processes.row(event.source_process);
-        let is_inherited = event.source_handle == Some(event.handle) && source == process;
+        let is_inherited =
+            event.source_handle == Some(event.handle.unwrap_or_default()) && source == process;
         let inherited_by = if event.inherited_by.is_some() {
             self.processes.row(event.inherited_by)
         } else {
-            process
-                .filter(|_| is_inherited)
-                .and_then(|parent| self.processes.inheriting_child(parent, event.time_ns))
+            process.filter(|_| is_inherited).and_then(|parent| {
+                self.processes.inheriting_child(parent, event.time_ns.unwrap_or_default())
+            })
         };
         Owners { process, caller, source, inherited_by }
     }
@@ -209,11 +214,11 @@ impl ObjectRows<'_, '_> {
     fn event(
         &mut self,
         object: ObjectIdx,
-        event: &EventRecord,
+        listed: &(List, EventRecord),
         owners: Owners,
         closing: Option<u32>,
     ) {
-        let kind = event.kind();
+        let (kind, (_, event)) = (kind(listed), listed);
         let is_duplicate = kind == EventKind::HandleDuplicate;
         let is_view = VIEWS.contains(kind);
         let is_handle = WITH_HANDLE.contains(kind);
@@ -232,18 +237,21 @@ impl ObjectRows<'_, '_> {
         if let Some(count) = self.figures.kinds.get_mut(kind.code() as usize) {
             *count += 1;
         }
-        let byte_offset = event.byte_offset.filter(|_| is_view && self.has_offset(event));
+        let view = Some(event).filter(|_| is_view);
+        let byte_offset =
+            view.filter(|view| self.has_offset(view)).and_then(|view| view.byte_offset);
+        let unsigned = |value: Option<i64>| value.map(|value| value as u64);
         self.events.part().push(Event {
             object,
             kind: kind.code(),
-            time_ns: event.time_ns,
+            time_ns: event.time_ns.unwrap_or_default(),
             process: stored(owners.process),
-            tid: event.tid,
-            handle: is_handle.then_some(event.handle),
+            tid: event.tid.unwrap_or_default(),
+            handle: is_handle.then(|| event.handle.unwrap_or_default()),
             leaked,
             closing_event: closing.map(EventIdx),
             stack,
-            ref_delta: is_reference.then(|| saturated(event.ref_change)),
+            ref_delta: is_reference.then(|| saturated(event.ref_change.unwrap_or_default())),
             source_process: owners.source,
             source_pid: event
                 .source_pid
@@ -251,30 +259,29 @@ impl ObjectRows<'_, '_> {
             source_handle: event.source_handle.filter(|_| is_duplicate),
             caller_process: owners.caller,
             inherited_by: owners.inherited_by,
-            view_base: is_view.then_some(event.view_base),
-            view_size: event.view_size.filter(|_| is_view),
-            byte_offset,
-            file_object: event.file_object.filter(|_| is_view),
+            view_base: view.map(|view| view.view_base.unwrap_or_default() as u64),
+            view_size: unsigned(view.and_then(|view| view.view_size)),
+            byte_offset: unsigned(byte_offset),
+            file_object: unsigned(view.and_then(|view| view.file_object)),
         });
     }
 
     /// ETWAnalyzer writes 0 for both, always; then nothing is known.
     fn has_offset(&self, event: &EventRecord) -> bool {
-        let is_zero = |value: Option<u64>| value.unwrap_or(0) == 0;
+        let is_zero = |value: Option<i64>| value.unwrap_or(0) == 0;
         self.is_own || !is_zero(event.byte_offset) || !is_zero(event.misc_info)
     }
 }
 
 /// Puts events into an order of our own: the places of the events as they are. One that does not fit
 /// them is none.
-fn reorder(events: &mut Vec<EventRecord>, places: &[usize]) {
-    let mut ordered: Vec<usize> = places.to_vec();
+fn reorder<T>(events: &mut Vec<T>, places: Vec<usize>) {
+    let mut ordered = places.clone();
     ordered.sort_unstable();
     if places.is_empty() || !ordered.into_iter().eq(0..events.len()) {
         return;
     }
-    let mut placed: Vec<(usize, EventRecord)> =
-        places.iter().copied().zip(std::mem::take(events)).collect();
+    let mut placed: Vec<(usize, T)> = places.into_iter().zip(std::mem::take(events)).collect();
     placed.sort_by_key(|(place, _)| *place);
     events.extend(placed.into_iter().map(|(_, event)| event));
 }

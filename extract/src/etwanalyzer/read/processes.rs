@@ -1,9 +1,9 @@
 //! Processes by their numbers in the file.
 
+use handlescope_model::ProcessIdx;
 use handlescope_model::tables::{Process, Processes};
-use handlescope_model::{ProcessIdx, TableRows};
 
-use super::main_part::Main;
+use super::super::records::{Main, ProcessRecord};
 use super::time::Time;
 use crate::lifecycle::{Lifetime, ProcessIndex};
 
@@ -17,23 +17,23 @@ impl ProcessRows {
     pub(super) fn new(main: &Main, session: Option<Time>) -> Self {
         let since =
             |time: Option<Time>| time.zip(session).and_then(|(time, start)| time.since(start));
-        let lifetime = |process: &super::main_part::ProcessRecord| Lifetime {
-            pid: process.pid,
-            parent_pid: process.parent_pid,
+        let lifetime = |process: &ProcessRecord| Lifetime {
+            pid: process.pid(),
+            parent_pid: process.parent_pid(),
             start: since(process.seen_start()),
             end: since(process.seen_end()),
         };
         // Our own rows have times to the nanosecond.
-        let own = |process: Process| Lifetime {
+        let own = |process: &Process| Lifetime {
             pid: process.pid,
             parent_pid: process.parent_pid,
             start: process.start_ns,
             end: process.end_ns,
         };
         let lifetimes: Vec<Lifetime> = if main.is_own() {
-            main.own.processes.rows().map(own).collect()
+            main.own.processes.0.iter().map(own).collect()
         } else {
-            main.processes.iter().map(lifetime).collect()
+            main.processes().iter().map(lifetime).collect()
         };
         let index = ProcessIndex::of(lifetimes.iter().copied());
         Self { lifetimes, index }
@@ -61,20 +61,20 @@ impl ProcessRows {
     pub(super) fn table(&self, main: &Main) -> Processes {
         let mut table = Processes::default();
         if main.is_own() {
-            main.own.processes.rows().for_each(|process| table.push(process));
+            main.own.processes.0.iter().for_each(|process| table.push(process.clone()));
             return table;
         }
-        for (record, lifetime) in main.processes.iter().zip(&self.lifetimes) {
+        for (record, lifetime) in main.processes().iter().zip(&self.lifetimes) {
             table.push(Process {
-                pid: record.pid,
-                parent_pid: record.parent_pid,
+                pid: record.pid(),
+                parent_pid: record.parent_pid(),
                 name: record.name.clone().unwrap_or_default(),
                 command_line: record.command_line.clone().unwrap_or_default(),
-                session_id: record.session_id,
-                sid: record.identity.clone(),
+                session_id: record.session_id.and_then(|id| u32::try_from(id).ok()),
+                sid: record.identity.clone().filter(|sid| !sid.is_empty()),
                 start_ns: lifetime.start,
                 end_ns: lifetime.end,
-                exit_code: record.exit_code,
+                exit_code: record.exit_code.map(|code| code as i32),
                 ..Process::default()
             });
         }

@@ -7,8 +7,9 @@ use handlescope_model::tables::{Frames, Methods, Stack, StackEvents, Stacks, Sym
 use serde::de::MapAccess;
 
 use super::super::own::OWN;
+use super::super::record::{Elements, Fill, Member, Record, members};
+use super::super::values::Rows;
 use super::frames::FrameTexts;
-use super::json::{EachRow, EachText, Fill, Record};
 use super::modules_part::ModuleTables;
 use crate::lifecycle::NONE;
 
@@ -20,23 +21,14 @@ pub(super) struct StackTexts {
     table: Stacks,
     frames: FrameTexts,
     believes_own: bool,
-    own: Option<OwnStacks>,
+    own: Option<StackTables>,
 }
 
-/// The tables as this program wrote them.
+/// The tables that come of the stacks, or as this program wrote them.
 #[derive(Default)]
-struct OwnStacks {
-    /// For each number the row of the stacks table.
-    rows: Vec<Option<u32>>,
-    stacks: Stacks,
-    frames: Frames,
-    methods: Methods,
-    symbols: Symbols,
-    stack_events: StackEvents,
-}
-
-/// The tables that come of the stacks.
 pub(super) struct StackTables {
+    /// For each number in the file the row of the stacks table, in tables of our own.
+    rows: Rows<Option<u32>>,
     pub(super) stacks: Stacks,
     pub(super) frames: Frames,
     pub(super) methods: Methods,
@@ -44,42 +36,47 @@ pub(super) struct StackTables {
     pub(super) stack_events: StackEvents,
 }
 
-impl<'de> Record<'de> for StackTexts {
+impl Record for StackTexts {
     const MEMBERS: &'static [&'static str] = &["StackList", OWN];
 
-    fn member<A: MapAccess<'de>>(
+    fn member<'de, A: MapAccess<'de>>(
         &mut self,
         name: &'static str,
         map: &mut A,
     ) -> Result<(), A::Error> {
-        if name == OWN {
-            let mut own = OwnStacks::default();
-            if map.next_value_seed(Fill(&mut own))? && self.believes_own {
-                self.own = Some(own);
-            }
-            return Ok(());
+        if name != OWN {
+            return map.next_value_seed(Fill(&mut Elements(EachText(self))));
         }
-        map.next_value_seed(EachText(|text: &str| self.add(text)))
+        let mut own = None;
+        map.next_value_seed(Fill(&mut own))?;
+        self.own = own.filter(|_| self.believes_own).or(self.own.take());
+        Ok(())
     }
 }
 
-impl<'de> Record<'de> for OwnStacks {
-    const MEMBERS: &'static [&'static str] =
-        &["Rows", "Stacks", "Frames", "Methods", "Symbols", "StackEvents"];
+members! { StackTables {
+    "Rows" => rows,
+    "Stacks" => stacks,
+    "Frames" => frames,
+    "Methods" => methods,
+    "Symbols" => symbols,
+    "StackEvents" => stack_events,
+} }
 
-    fn member<A: MapAccess<'de>>(
-        &mut self,
-        name: &'static str,
-        map: &mut A,
-    ) -> Result<(), A::Error> {
-        match name {
-            "Rows" => map.next_value_seed(EachRow::new(|row| self.rows.push(row))),
-            "Stacks" => map.next_value_seed(EachRow::new(|row| self.stacks.push(row))),
-            "Frames" => map.next_value_seed(EachRow::new(|row| self.frames.push(row))),
-            "Methods" => map.next_value_seed(EachRow::new(|row| self.methods.push(row))),
-            "Symbols" => map.next_value_seed(EachRow::new(|row| self.symbols.push(row))),
-            _ => map.next_value_seed(EachRow::new(|row| self.stack_events.push(row))),
-        }
+/// Takes the texts of the stacks one by one; null is the empty text.
+struct EachText<'a>(&'a mut StackTexts);
+
+impl Member for EachText<'_> {
+    const EXPECTED: &'static str = String::EXPECTED;
+    const LIST: &'static str = String::LIST;
+
+    fn null(&mut self) {
+        self.0.add("");
+    }
+
+    fn text(&mut self, value: &str) -> bool {
+        self.0.add(value);
+        true
     }
 }
 
@@ -110,7 +107,7 @@ impl StackTexts {
         if let Some(own) = &mut self.own {
             let heights = own.stacks.len() as u32;
             let known = |row: &Option<u32>| row.filter(|row| *row < heights).unwrap_or(NONE);
-            self.rows = own.rows.iter().map(known).collect();
+            self.rows = own.rows.0.iter().map(known).collect();
         }
         let is_own = self.own.is_some();
         let table = self.own.as_mut().map_or(&mut self.table, |own| &mut own.stacks);
@@ -120,17 +117,11 @@ impl StackTexts {
 
     /// The tables. Modules that only stacks name are added to those that are known.
     pub(super) fn into_tables(self, modules: &mut ModuleTables) -> StackTables {
-        if let Some(OwnStacks { stacks, frames, methods, symbols, stack_events, .. }) = self.own {
-            return StackTables { stacks, frames, methods, symbols, stack_events };
+        if let Some(own) = self.own {
+            return own;
         }
         let (frames, symbols) = self.frames.tables(modules);
-        StackTables {
-            stacks: self.table,
-            frames,
-            methods: Methods::default(),
-            symbols,
-            stack_events: StackEvents::default(),
-        }
+        StackTables { stacks: self.table, frames, symbols, ..StackTables::default() }
     }
 }
 

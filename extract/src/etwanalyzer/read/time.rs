@@ -20,8 +20,13 @@ pub(super) struct Time {
 }
 
 impl Time {
+    /// A time that was written; one that cannot be read is unknown.
+    pub(super) fn of(text: &Option<String>) -> Option<Time> {
+        text.as_deref().and_then(Time::parse)
+    }
+
     /// Reads a time; the minimum and maximum that stand for "unknown" are none.
-    pub(super) fn parse(text: &str) -> Option<Time> {
+    fn parse(text: &str) -> Option<Time> {
         let pieces = Pieces::parse(text).ok()?;
         let offset = pieces.to_numeric_offset().map(|offset| offset.seconds() / 60);
         let written = of_date_time(pieces.date().to_datetime(pieces.time()?))?;

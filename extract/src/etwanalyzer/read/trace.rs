@@ -5,11 +5,12 @@ use std::path::Path;
 use handlescope_model::tables::{
     EventCount, EventCounts, TraceInfo, TraceInfos, Warning, Warnings,
 };
-use handlescope_model::{EventKind, SCHEMA_VERSION, TableRows};
+use handlescope_model::{EventKind, SCHEMA_VERSION};
 
+use super::super::records::Main;
 use super::super::words::log_file_mode;
-use super::main_part::Main;
 use super::objects::Figures;
+use super::time::Time;
 use crate::options::ExtractWarning;
 
 /// What is in the trace table besides what the main part says.
@@ -25,9 +26,9 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
     let header = &main.header;
     let version: Vec<&str> = main.version.as_deref().unwrap_or_default().split('.').collect();
     let build = version.get(2).and_then(|build| build.parse().ok()).or(header.build);
-    let utc =
-        |time: Option<super::time::Time>| time.zip(main.start).map(|(time, start)| time.utc(start));
-    let offset = main.start.map_or(0, super::time::Time::offset);
+    let start = Time::of(&main.start);
+    let utc = |time| Time::of(time).zip(start).map(|(time, start)| time.utc(start));
+    let offset = start.map_or(0, Time::offset);
     let name = main.source.as_deref().and_then(|path| path.rsplit(['/', '\\']).next());
     let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
     let own_name = || input.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -56,9 +57,9 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
         maximum_file_size: header.maximum_file_size,
         buffer_size: header.buffer_size.unwrap_or_default(),
         log_file_mode: header.log_file_mode.as_deref().map_or(0, log_file_mode),
-        session_start_filetime: utc(main.start).unwrap_or_default(),
-        session_end_filetime: utc(main.end),
-        boot_filetime: utc(main.boot),
+        session_start_filetime: utc(&main.start).unwrap_or_default(),
+        session_end_filetime: utc(&main.end),
+        boot_filetime: utc(&main.boot),
         tz_bias_minutes: -offset,
         utc_offset_minutes: offset,
         buffers: header.buffers_written.unwrap_or_default(),
@@ -76,7 +77,7 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
 pub(super) fn event_counts(main: &Main, figures: &Figures, existing: u64) -> EventCounts {
     let mut table = EventCounts::default();
     if main.is_own() {
-        main.own.event_counts.rows().for_each(|count| table.push(count));
+        main.own.event_counts.0.iter().for_each(|count| table.push(count.clone()));
         return table;
     }
     let kinds = EventKind::ALL.iter().zip(figures.kinds);
@@ -109,7 +110,7 @@ fn event_name(kind: EventKind) -> &'static str {
 pub(super) fn warnings(main: &Main, found: &[ExtractWarning]) -> Warnings {
     let mut table = Warnings::default();
     if main.is_own() {
-        main.own.warnings.rows().for_each(|warning| table.push(warning));
+        main.own.warnings.0.iter().for_each(|warning| table.push(warning.clone()));
     }
     for warning in found {
         table.push(Warning {

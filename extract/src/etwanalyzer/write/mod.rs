@@ -3,7 +3,6 @@
 //! One file per part of an extract, as for reading. Every part is written as a stream: of objects,
 //! events and stacks only some are in memory beyond the columns of the trace.
 
-mod context;
 mod error;
 mod event;
 mod frames;
@@ -28,13 +27,13 @@ use serde::Serialize;
 
 pub use error::SaveError;
 
-use self::context::Context;
+use self::event::Context;
 use self::handle_part::HandlePart;
 use self::json::{MEMBER_LIMIT, document};
 use self::main_part::{MainPart, system_process};
-use self::modules_part::ModulesPart;
 use self::stacks_part::{StackTexts, StacksPart};
 use super::members::{Part, find};
+use super::records::ModulesPart;
 use crate::filetime::system_time;
 use crate::options::ExtractObserver;
 
@@ -164,7 +163,7 @@ impl Parts<'_> {
             last_event_ns: last_event(trace)?,
             types_without_objects: (!has_objects).then_some(&types),
         };
-        self.part(writer, Part::Main, &part)?;
+        self.part(writer, Part::Main, &part.record())?;
         Ok(info.session_start_filetime)
     }
 

@@ -4,74 +4,25 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use handlescope_model::tables::{Frames, Module, ModuleLoads, Modules, Symbols};
 use handlescope_model::{FrameIdx, TableRows};
-use serde::Serialize;
 
+use super::super::records::{ModuleRecord, ModulesPart, OwnModules, PdbRecord, Strings};
+use super::super::values::{Rows, Unread};
 use super::super::words::NO_VERSION;
-use super::json::Each;
 
 /// What stands for a text that is not known.
 const NO_TEXT: i64 = -2;
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(super) struct ModulesPart<'a> {
-    modules: Vec<ModuleJson>,
-    unresolved_pdbs: Vec<PdbJson>,
-    total_pdb_count: usize,
-    shared_strings: StringsJson,
-    handlescope: Own<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct ModuleJson {
-    module_and_pid: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pdb_idx: Option<usize>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct PdbJson {
-    pdb: String,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct StringsJson {
-    strings: Vec<String>,
-}
-
-/// The tables, of which the part has paths, versions and processes only.
-struct Own<'a> {
-    modules: &'a Modules,
-    loads: &'a ModuleLoads,
-}
-
-impl Serialize for Own<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        #[serde(rename_all = "PascalCase")]
-        struct Tables<M, L> {
-            modules: M,
-            module_loads: L,
-        }
-        let modules = Each(|| self.modules.rows());
-        Tables { modules, module_loads: Each(|| self.loads.rows()) }.serialize(serializer)
-    }
-}
 
 /// Name, age and GUID of a PDB; in this order they are sorted.
 type Pdb<'a> = (&'a str, u32, &'a str);
 
 /// Texts, each once.
 #[derive(Default)]
-struct Strings {
+struct Texts {
     numbers: HashMap<String, i64>,
     texts: Vec<String>,
 }
 
-impl Strings {
+impl Texts {
     fn number(&mut self, text: Option<&str>) -> i64 {
         let Some(text) = text else { return NO_TEXT };
         if let Some(known) = self.numbers.get(text) {
@@ -84,11 +35,11 @@ impl Strings {
     }
 }
 
-impl<'a> ModulesPart<'a> {
+impl ModulesPart {
     /// Makes the part. `system` is the process that modules of the kernel are listed under.
     pub(super) fn new(
-        modules: &'a Modules,
-        loads: &'a ModuleLoads,
+        modules: &Modules,
+        loads: &ModuleLoads,
         frames: &Frames,
         symbols: &Symbols,
         system: usize,
@@ -99,7 +50,7 @@ impl<'a> ModulesPart<'a> {
             unresolved.iter().filter_map(|row| pdb(modules, *row)).collect();
         let number_of_pdb: HashMap<Pdb<'_>, usize> =
             pdbs.iter().enumerate().map(|(number, pdb)| (*pdb, number)).collect();
-        let mut strings = Strings::default();
+        let mut strings = Texts::default();
         let mut records: Vec<(Option<usize>, BTreeSet<usize>)> = Vec::new();
         let mut texts: Vec<[i64; 7]> = Vec::new();
         let mut seen: HashMap<[i64; 7], usize> = HashMap::new();
@@ -120,23 +71,25 @@ impl<'a> ModulesPart<'a> {
                 in_processes.extend(processes);
             }
         }
-        let record =
-            |(numbers, (pdb_idx, processes)): ([i64; 7], (Option<usize>, BTreeSet<usize>))| {
-                let numbers = numbers.iter().map(i64::to_string);
-                let words: Vec<String> =
-                    numbers.chain(processes.iter().map(|process| format!("#{process}"))).collect();
-                ModuleJson { module_and_pid: words.join(" "), pdb_idx }
-            };
+        let record = |(numbers, (pdb, processes)): ([i64; 7], (Option<usize>, BTreeSet<usize>))| {
+            let numbers = numbers.iter().map(i64::to_string);
+            let words: Vec<String> =
+                numbers.chain(processes.iter().map(|process| format!("#{process}"))).collect();
+            ModuleRecord { module_and_pid: Some(words.join(" ")), pdb }
+        };
         let all: BTreeSet<Pdb<'_>> =
             (0..modules.len()).filter_map(|row| pdb(modules, row)).collect();
         let unresolved_pdb =
-            |(name, age, guid): &Pdb<'_>| PdbJson { pdb: format!("{guid} {age} {name}") };
+            |(name, age, guid): &Pdb<'_>| PdbRecord { pdb: Some(format!("{guid} {age} {name}")) };
         Self {
             modules: texts.into_iter().zip(records).map(record).collect(),
-            unresolved_pdbs: pdbs.iter().map(unresolved_pdb).collect(),
-            total_pdb_count: all.len(),
-            shared_strings: StringsJson { strings: strings.texts },
-            handlescope: Own { modules, loads },
+            pdbs: pdbs.iter().map(unresolved_pdb).collect(),
+            pdb_count: Unread(all.len()),
+            strings: Strings { texts: strings.texts },
+            own: Some(OwnModules {
+                modules: Rows(modules.rows().collect()),
+                loads: Rows(loads.rows().collect()),
+            }),
         }
     }
 }
@@ -178,7 +131,7 @@ fn unresolved(modules: &Modules, frames: &Frames, symbols: &Symbols) -> BTreeSet
 }
 
 /// Folder, file, text of the file version, product version, product, file version, description.
-fn module_texts(module: &Module, strings: &mut Strings) -> [i64; 7] {
+fn module_texts(module: &Module, strings: &mut Texts) -> [i64; 7] {
     let (folder, file) = match module.path.rfind(['\\', '/']) {
         Some(at) => (module.path.get(..at), module.path.get(at + 1..)),
         None => (Some(""), Some(module.path.as_str())),

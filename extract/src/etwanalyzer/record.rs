@@ -1,0 +1,313 @@
+//! Objects of JSON whose members are declared once, for reading and for writing.
+//!
+//! The rules for reading are those of ETWAnalyzer's reader: names in any case, unknown members are
+//! skipped, missing ones and nulls keep their default. There is no tree in between.
+
+use std::fmt;
+
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor,
+};
+
+/// What the value of a member is read into: it takes the kinds of JSON that it expects.
+pub(super) trait Member {
+    const EXPECTED: &'static str;
+    /// What a list of them is.
+    const LIST: &'static str = "a list of objects";
+
+    fn read<'de, D: Deserializer<'de>>(&mut self, value: D) -> Result<(), D::Error>
+    where
+        Self: Sized,
+    {
+        value.deserialize_any(Fill(self))
+    }
+
+    fn null(&mut self) {}
+
+    /// Says whether a truth value is taken; so do the next two.
+    fn flag(&mut self, _: bool) -> bool {
+        false
+    }
+
+    /// Integers have up to 64 bits, signed or not; the same 64 bits either way.
+    fn integer(&mut self, _: i64) -> bool {
+        false
+    }
+
+    fn text(&mut self, _: &str) -> bool {
+        false
+    }
+
+    fn list<'de, A: SeqAccess<'de>>(&mut self, _: A) -> Result<(), A::Error> {
+        Err(A::Error::invalid_type(Unexpected::Seq, &Self::EXPECTED))
+    }
+
+    fn object<'de, A: MapAccess<'de>>(&mut self, _: A) -> Result<(), A::Error> {
+        Err(A::Error::invalid_type(Unexpected::Map, &Self::EXPECTED))
+    }
+
+    /// Whether it is left out in writing.
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+/// Reads a value into what is there.
+pub(super) struct Fill<'a, T>(pub(super) &'a mut T);
+
+impl<'de, T: Member> DeserializeSeed<'de> for Fill<'_, T> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        self.0.read(deserializer)
+    }
+}
+
+impl<'de, T: Member> Visitor<'de> for Fill<'_, T> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.0.null();
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        taken::<T, E>(self.0.flag(value), Unexpected::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
+        taken::<T, E>(self.0.integer(value), Unexpected::Signed(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
+        taken::<T, E>(self.0.integer(value as i64), Unexpected::Unsigned(value))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
+        taken::<T, E>(self.0.text(value), Unexpected::Str(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<(), A::Error> {
+        self.0.list(list)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        self.0.object(map)
+    }
+}
+
+fn taken<T: Member, E: Error>(is_taken: bool, value: Unexpected<'_>) -> Result<(), E> {
+    if is_taken { Ok(()) } else { Err(E::invalid_type(value, &T::EXPECTED)) }
+}
+
+/// An object some of whose members are read.
+pub(super) trait Record {
+    /// Names of the members that are read.
+    const MEMBERS: &'static [&'static str];
+
+    /// Takes the value of one of them.
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        name: &'static str,
+        map: &mut A,
+    ) -> Result<(), A::Error>;
+}
+
+/// The members that a record is read from, and the fields that take them.
+macro_rules! members {
+    ($name:ident { $($member:literal => $field:ident,)+ }) => {
+        impl $crate::etwanalyzer::record::Record for $name {
+            const MEMBERS: &'static [&'static str] = &[$($member),+];
+
+            fn member<'de, A: serde::de::MapAccess<'de>>(
+                &mut self,
+                name: &'static str,
+                map: &mut A,
+            ) -> Result<(), A::Error> {
+                match name {
+                    $($member => {
+                        map.next_value_seed($crate::etwanalyzer::record::Fill(&mut self.$field))
+                    })+
+                    _ => Ok(()),
+                }
+            }
+        }
+
+        impl $crate::etwanalyzer::record::Nullable for $name {}
+    };
+}
+
+/// Records with the names, fields and types of their members, in the order in which they are written.
+macro_rules! records {
+    ($($(#[$meta:meta])* $name:ident {
+        $($(#[$doc:meta])* $member:literal => $field:ident: $type:ty,)+
+    })+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Default, serde::Serialize)]
+        pub(super) struct $name {
+            $(
+                $(#[$doc])*
+                #[serde(
+                    rename = $member,
+                    skip_serializing_if = "crate::etwanalyzer::record::Member::is_absent"
+                )]
+                pub(super) $field: $type,
+            )+
+        }
+
+        $crate::etwanalyzer::record::members! { $name { $($member => $field,)+ } }
+    )+};
+}
+
+pub(super) use {members, records};
+
+impl<T: Record> Member for T {
+    const EXPECTED: &'static str = "an object";
+
+    fn object<'de, A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key_seed(Name(T::MEMBERS))? {
+            match name {
+                Some(name) => self.member(name, &mut map)?,
+                None => map.next_value::<IgnoredAny>().map(drop)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of a member as it is written in the list, or nothing for one that is not read.
+struct Name(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Option<&'static str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for Name {
+    type Value = Option<&'static str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member name")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        let mut names = self.0.iter().copied();
+        let exact = names.clone().find(|name| *name == text);
+        Ok(exact.or_else(|| names.find(|name| name.eq_ignore_ascii_case(text))))
+    }
+}
+
+/// What may be left out as a whole.
+pub(super) trait Nullable: Member + Default {
+    /// What null is.
+    fn of_null() -> Option<Self> {
+        None
+    }
+}
+
+/// Null is a list without any.
+impl<T: Member + Default> Nullable for Vec<T> {
+    fn of_null() -> Option<Self> {
+        Some(Self::new())
+    }
+}
+
+impl<T: Nullable> Member for Option<T> {
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn null(&mut self) {
+        *self = T::of_null();
+    }
+
+    fn list<'de, A: SeqAccess<'de>>(&mut self, list: A) -> Result<(), A::Error> {
+        self.get_or_insert_default().list(list)
+    }
+
+    fn object<'de, A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        self.insert(T::default()).object(map)
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+}
+
+/// A null in a list is an element with nothing but defaults, so that the others keep their numbers.
+impl<T: Member + Default> Member for Vec<T> {
+    const EXPECTED: &'static str = T::LIST;
+
+    fn list<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
+        let mut element = T::default();
+        while list.next_element_seed(Fill(&mut element))?.is_some() {
+            self.push(std::mem::take(&mut element));
+        }
+        Ok(())
+    }
+}
+
+/// A list whose elements are handed out one by one, all through the same member.
+pub(super) struct Elements<T>(pub(super) T);
+
+impl<T: Member> Member for Elements<T> {
+    const EXPECTED: &'static str = T::LIST;
+
+    fn list<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(Fill(&mut self.0))?.is_some() {}
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    records! {
+        #[derive(PartialEq)]
+        Sample {
+            "Number" => number: Option<i64>,
+            "Text" => text: Option<String>,
+        }
+    }
+
+    fn samples(text: &str) -> Result<Vec<Sample>, serde_json::Error> {
+        let mut found = Vec::new();
+        Fill(&mut found)
+            .deserialize(&mut serde_json::Deserializer::from_reader(text.as_bytes()))?;
+        Ok(found)
+    }
+
+    #[test]
+    fn names_in_any_case_are_known_and_unknown_members_are_skipped() {
+        let text = r#"[{"number":1,"x":[{"Number":[[{}]]}],"TEXT":"a"}]"#;
+        let expected = Sample { number: Some(1), text: Some("a".into()) };
+        assert_eq!(samples(text).unwrap(), [expected]);
+    }
+
+    #[test]
+    fn nulls_and_missing_members_keep_the_default() {
+        let found = samples(r#"[{"Number":null,"Text":null},{},null]"#).unwrap();
+        assert_eq!(found, [Sample::default(), Sample::default(), Sample::default()]);
+        assert_eq!(samples("null").unwrap(), []);
+    }
+
+    #[test]
+    fn all_64_bits_survive_with_and_without_sign() {
+        let text = r#"[{"Number":-67604145713824},{"Number":18446744073709551615}]"#;
+        let numbers: Vec<_> = samples(text).unwrap().into_iter().map(|s| s.number).collect();
+        assert_eq!(numbers, [Some(-67604145713824), Some(-1)]);
+    }
+
+    #[test]
+    fn what_is_of_another_kind_is_an_error() {
+        for text in ["{}", "[1]", r#"[{"Number":"x"}]"#, r#"[{"Number":1.5}]"#, "[{]", "[{}"] {
+            assert!(samples(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The parts of an extract: each member of ETWAnalyzer's that is read or written, and our own.
+
+use handlescope_model::FILE_MAPPING_TYPE;
+use handlescope_model::tables::{
+    EventCount, Module, ModuleLoad, ObjectTypes, Process, TraceInfo, Warning,
+};
+use serde::{Serialize, Serializer};
+
+use super::lists::List;
+use super::own::OwnStartHandle;
+use super::record::records;
+use super::values::{Rows, Unread};
+
+records! {
+    /// The main part: machine, session and processes.
+    Main {
+        "SourceETLFileName" => source: Option<String>,
+        "UsedExtractOptions" => options: Option<String>,
+        "ComputerName" => computer: Option<String>,
+        "OSName" => product: Option<String>,
+        "OSBuild" => build: Option<String>,
+        "OSVersion" => version: Option<String>,
+        "MemorySizeMB" => memory_mb: Option<u32>,
+        "NumberOfProcessors" => cpus: Option<u32>,
+        "CPUSpeedMHz" => cpu_mhz: Option<u32>,
+        "CPUProcessorGroups" => cpu_groups: Unread<u32>,
+        "SessionStart" => start: Option<String>,
+        "SessionEnd" => end: Option<String>,
+        "BootTime" => boot: Option<String>,
+        "TraceHeader" => header: Header,
+        "ETWMarks" => marks: Unread<[(); 0]>,
+        "Model" => model: Unread<&'static str>,
+        "AdDomain" => domain: Unread<&'static str>,
+        "IsDomainJoined" => is_domain_joined: Unread<bool>,
+        "Displays" => displays: Unread<[(); 0]>,
+        "PowerConfiguration" => power_configuration: Unread<[(); 0]>,
+        "Processes" => processes: Option<Vec<ProcessRecord>>,
+        "Disk" => disk: Unread<Disk>,
+        "ModuleVersions" => module_versions: Unread<[(); 0]>,
+        "NetworkInterfaces" => network_interfaces: Unread<[(); 0]>,
+        "HandleData" => handle_data: Option<Unread<HandleShell>>,
+        "Handlescope" => own: OwnMain,
+    }
+
+    /// The tables, of which the main part has less than they hold.
+    OwnMain {
+        "Trace" => trace: Option<TraceInfo>,
+        "Processes" => processes: Rows<Process>,
+        "EventCounts" => event_counts: Rows<EventCount>,
+        "Warnings" => warnings: Rows<Warning>,
+        "StartHandles" => start_handles: Rows<OwnStartHandle>,
+    }
+
+    Header {
+        "BufferSize" => buffer_size: Option<u32>,
+        "MajorVersion" => major_version: Unread<u8>,
+        "MinorVersion" => minor_version: Unread<u8>,
+        /// The version of the log file format.
+        "SubVersion" => sub_version: Option<u32>,
+        "SubMinorVersion" => sub_minor_version: Option<u32>,
+        /// The build of Windows.
+        "ProviderVersion" => build: Option<u32>,
+        "TimerResolution" => timer_resolution: Option<u32>,
+        "MaximumFileSizeMB" => maximum_file_size: Option<u32>,
+        "LogFileMode" => log_file_mode: Option<String>,
+        "BuffersWritten" => buffers_written: Option<u64>,
+        "EventsLost" => events_lost: Option<u64>,
+        "BuffersLost" => buffers_lost: Option<u64>,
+    }
+
+    /// A process. Its ids are signed numbers of 32 bits or unsigned ones, the same bits either way.
+    ProcessRecord {
+        "ProcessID" => pid: Option<i64>,
+        "ProcessName" => name: Option<String>,
+        "CmdLine" => command_line: Option<String>,
+        "StartTime" => start: Option<String>,
+        "EndTime" => end: Option<String>,
+        "Identity" => identity: Option<String>,
+        "SessionId" => session_id: Option<i64>,
+        "HasEnded" => has_ended: Option<bool>,
+        "IsNew" => is_new: Option<bool>,
+        "ReturnCode" => exit_code: Option<i64>,
+        "ParentPid" => parent_pid: Option<i64>,
+    }
+
+    /// The modules part.
+    ModulesPart {
+        "Modules" => modules: Vec<ModuleRecord>,
+        "UnresolvedPdbs" => pdbs: Vec<PdbRecord>,
+        "TotalPdbCount" => pdb_count: Unread<usize>,
+        "SharedStrings" => strings: Strings,
+        "Handlescope" => own: Option<OwnModules>,
+    }
+
+    /// The tables, of which the modules part has paths, versions and processes only.
+    OwnModules {
+        "Modules" => modules: Rows<Module>,
+        "ModuleLoads" => loads: Rows<ModuleLoad>,
+    }
+
+    ModuleRecord {
+        "ModuleAndPid" => module_and_pid: Option<String>,
+        "PdbIdx" => pdb: Option<usize>,
+    }
+
+    PdbRecord {
+        "Pdb" => pdb: Option<String>,
+    }
+
+    Strings {
+        "Strings" => texts: Vec<String>,
+    }
+
+    /// An object of the handle part, with its events list by list.
+    ObjectRecord {
+        /// Addresses are signed numbers for ETWAnalyzer.
+        "ObjectPtr" => pointer: Option<i64>,
+        "CreateEvent" => create: Option<EventRecord>,
+        "DestroyEvent" => delete: Option<EventRecord>,
+        "Name" => name: Option<String>,
+        "ObjectType" => type_id: Option<u32>,
+        /// The handles that were open at the end.
+        "Existing" => existing: Option<Vec<ExistingRecord>>,
+        "HandleCreateEvents" => handle_creates: Option<Vec<EventRecord>>,
+        "HandleDuplicateEvents" => duplicates: Option<Vec<EventRecord>>,
+        "HandleCloseEvents" => closes: Option<Vec<EventRecord>>,
+        "RefChanges" => references: Option<Vec<EventRecord>>,
+        "FileMapEvents" => maps: Option<Vec<EventRecord>>,
+        "FileUnmapEvents" => unmaps: Option<Vec<EventRecord>>,
+        /// Not ETWAnalyzer's: the places of the events, when they are not those by time and, at one
+        /// time, by the list they stand in.
+        "EventOrder" => order: Option<Rows<usize>>,
+    }
+
+    /// A handle of the rundown.
+    ExistingRecord {
+        "Handle" => handle: Option<u64>,
+        "Process" => process: Option<i64>,
+    }
+
+    /// One event. The members that a kind does not have are left out.
+    ///
+    /// ETWAnalyzer always writes an offset of 0 into views; an offset that is not known is left out,
+    /// which it reads as 0.
+    EventRecord {
+        "RefCountChange" => ref_change: Option<i64>,
+        "HandleValue" => handle: Option<u64>,
+        "SourceHandleValue" => source_handle: Option<u64>,
+        "SourceProcessIdx" => source_process: Option<i64>,
+        // The kernel's addresses and sizes are signed numbers there.
+        "ViewBase" => view_base: Option<i64>,
+        "FileObject" => file_object: Option<i64>,
+        "MiscInfo" => misc_info: Option<i64>,
+        "ViewSize" => view_size: Option<i64>,
+        "ByteOffset" => byte_offset: Option<i64>,
+        "TimeNs" => time_ns: Option<i64>,
+        "StackIdx" => stack: Option<i64>,
+        "ProcessIdx" => process: Option<i64>,
+        "ThreadId" => tid: Option<u32>,
+        // What follows is not ETWAnalyzer's.
+        /// The process that called for a duplicate, where it is not the one that got the handle.
+        "CallerProcessIdx" => caller_process: Option<i64>,
+        /// The child that inherited the handle of a duplicate, -1 for none.
+        "InheritedByIdx" => inherited_by: Option<i64>,
+        /// The process id of the source, where no process has it.
+        "SourcePid" => source_pid: Option<u32>,
+        /// The row of the stack, where it is not the first one with this text.
+        "StackRow" => stack_row: Option<u32>,
+    }
+}
+
+/// ETWAnalyzer always writes one, and `-dump Stats` fails without.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Disk {
+    disk_information: [(); 0],
+}
+
+/// What stands for the handle part in a trace without objects.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct HandleShell {
+    pub(super) object_type_map: TypeMap,
+    pub(super) object_references: [(); 0],
+    pub(super) stacks: StacksShell,
+}
+
+/// Names of types by their ids as text. That of mapped views is not a kernel type and not written.
+#[derive(Debug)]
+pub(super) struct TypeMap(pub(super) ObjectTypes);
+
+impl Serialize for TypeMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let types = self.0.type_id.iter().zip(&self.0.name);
+        serializer.collect_map(types.filter(|(id, _)| **id != FILE_MAPPING_TYPE))
+    }
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct StacksShell {
+    stack_list: [(); 0],
+}
+
+impl ObjectRecord {
+    /// Adds an event to its list. Only the first creation and the first deletion have a place.
+    pub(super) fn add(&mut self, list: List, event: EventRecord) {
+        let events = match list {
+            List::ObjectCreate => {
+                self.create.get_or_insert(event);
+                return;
+            }
+            List::ObjectDelete => {
+                self.delete.get_or_insert(event);
+                return;
+            }
+            List::HandleCreate => &mut self.handle_creates,
+            List::HandleDuplicate => &mut self.duplicates,
+            List::HandleClose => &mut self.closes,
+            List::RefChange => &mut self.references,
+            List::Map => &mut self.maps,
+            List::Unmap => &mut self.unmaps,
+        };
+        events.get_or_insert_default().push(event);
+    }
+
+    /// Takes the events out of their lists.
+    pub(super) fn take_events(&mut self) -> Vec<(List, EventRecord)> {
+        let single = [
+            (List::ObjectCreate, self.create.take().map(|event| vec![event])),
+            (List::ObjectDelete, self.delete.take().map(|event| vec![event])),
+        ];
+        let lists = [
+            (List::HandleCreate, self.handle_creates.take()),
+            (List::HandleDuplicate, self.duplicates.take()),
+            (List::HandleClose, self.closes.take()),
+            (List::RefChange, self.references.take()),
+            (List::Map, self.maps.take()),
+            (List::Unmap, self.unmaps.take()),
+        ];
+        let all = single.into_iter().chain(lists);
+        all.flat_map(|(list, events)| events.into_iter().flatten().map(move |event| (list, event)))
+            .collect()
+    }
+}
