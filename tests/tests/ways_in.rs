@@ -155,7 +155,7 @@ fn a_wrong_command_line_is_status_two_and_a_missing_file_status_one() {
         ("-converttime -fd leaky.etl", 2, "needs -time"),
         ("dump ObjectRef -fd no.etl", 1, "no.etl: file not found"),
         ("-extract ObjectRef -fd no.etl", 1, "no.etl: file not found"),
-        ("-converttime -fd leaky.etl -time soon", 1, "'soon' is no time"),
+        ("-converttime -fd leaky.etl -time soon", 1, "'soon' is not a valid time"),
     ] {
         let run = run(&shell, line);
         assert_eq!((run.status, run.stdout.as_str()), (Some(status), ""), "{line}: {run:?}");
