@@ -43,7 +43,7 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
 
 fn commands() -> Roff {
     let mut roff = Roff::new();
-    roff.control("SH", ["REGISTRY.commands OF THE CONSOLE"]);
+    roff.control("SH", ["COMMANDS OF THE CONSOLE"]);
     for command in REGISTRY.commands {
         let signature = command.signature();
         roff.control("TP", []);
