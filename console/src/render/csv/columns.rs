@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use handlescope_model::EventKind;
+use handlescope_model::{
+    EventKind,
+    rules::{Kinds, REFERENCE_CHANGES, VIEWS},
+};
 
 use super::row::{Row, What};
 use crate::query::UNKNOWN_LIFETIME_NS;
@@ -10,10 +13,8 @@ use crate::query::UNKNOWN_LIFETIME_NS;
 /// A header, and the value of a row below it.
 type Column = (&'static str, for<'r> fn(&'r Row<'_>) -> Cow<'r, str>);
 
-const VIEWS: &[EventKind] = &[EventKind::Map, EventKind::Unmap];
-const DUPLICATES: &[EventKind] = &[EventKind::HandleDuplicate];
-const REFERENCES: &[EventKind] = &[EventKind::Reference, EventKind::Dereference];
-const INHERITABLE: &[EventKind] = &[EventKind::HandleDuplicate, EventKind::HandleClose];
+const DUPLICATES: Kinds = Kinds::of(&[EventKind::HandleDuplicate]);
+const INHERITABLE: Kinds = Kinds::of(&[EventKind::HandleDuplicate, EventKind::HandleClose]);
 
 /// All columns. The headers are ETWAnalyzer's, slips included, because scripts know them.
 pub(super) static COLUMNS: &[Column] = &[
@@ -54,7 +55,7 @@ pub(super) static COLUMNS: &[Column] = &[
         number(row.event_of(VIEWS).and_then(|event| row.file.listing.view(event).offset))
     }),
     ("RefChange", |row| {
-        number(row.event_of(REFERENCES).and_then(|event| row.file.listing.ref_delta(event)))
+        number(row.event_of(REFERENCE_CHANGES).and_then(|event| row.file.listing.ref_delta(event)))
     }),
     ("Lifetime in s (9999 is not closed)", |row| {
         of_event(row, |row| seconds(row.object.lifetime_ns.unwrap_or(UNKNOWN_LIFETIME_NS)))

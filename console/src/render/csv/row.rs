@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use handlescope_model::{EventKind, ProcessIdx};
+use handlescope_model::rules::Kinds;
+use handlescope_model::ProcessIdx;
 
 use crate::query::{EventRow, FileAnswer, Listing, ProcessInfo, Selected};
 use crate::render::text::ProcessStyle;
@@ -137,9 +138,9 @@ impl Row<'_> {
     }
 
     /// The row of an event of some kinds.
-    pub(super) fn event_of(&self, kinds: &[EventKind]) -> Option<usize> {
+    pub(super) fn event_of(&self, kinds: Kinds) -> Option<usize> {
         match &self.what {
-            What::Event(row, event) if kinds.contains(&event.kind) => Some(*row),
+            What::Event(row, event) if kinds.contains(event.kind) => Some(*row),
             _ => None,
         }
     }

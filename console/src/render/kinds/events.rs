@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, io};
 
+use handlescope_model::rules::{Kinds, OPENING, REFERENCE_CHANGES, VIEWS};
 use handlescope_model::{EventKind, ProcessIdx, StackIdx};
 
 use super::index;
@@ -147,9 +148,9 @@ impl Row<'_> {
     }
 
     /// The row of an event of some kinds.
-    fn event_of(&self, kinds: &[EventKind]) -> Option<usize> {
+    fn event_of(&self, kinds: Kinds) -> Option<usize> {
         match &self.what {
-            What::Event(row, event) if kinds.contains(&event.kind) => Some(*row),
+            What::Event(row, event) if kinds.contains(event.kind) => Some(*row),
             _ => None,
         }
     }
@@ -180,13 +181,12 @@ impl Row<'_> {
     }
 
     fn leaked(&self) -> Option<bool> {
-        let opens = [EventKind::HandleCreate, EventKind::HandleDuplicate, EventKind::Map];
-        self.event_of(&opens)?;
+        self.event_of(OPENING)?;
         Some(self.event()?.leaked)
     }
 
     fn duplicate(&self) -> Option<DuplicateRow> {
-        Some(self.listing.duplicate(self.event_of(&[EventKind::HandleDuplicate])?))
+        Some(self.listing.duplicate(self.event_of(Kinds::of(&[EventKind::HandleDuplicate]))?))
     }
 
     fn pid_of(&self, process: impl Fn(DuplicateRow) -> Option<ProcessIdx>) -> Option<u32> {
@@ -194,10 +194,10 @@ impl Row<'_> {
     }
 
     fn view(&self) -> Option<ViewRow> {
-        Some(self.listing.view(self.event_of(&[EventKind::Map, EventKind::Unmap])?))
+        Some(self.listing.view(self.event_of(VIEWS)?))
     }
 
     fn ref_delta(&self) -> Option<i32> {
-        self.listing.ref_delta(self.event_of(&[EventKind::Reference, EventKind::Dereference])?)
+        self.listing.ref_delta(self.event_of(REFERENCE_CHANGES)?)
     }
 }

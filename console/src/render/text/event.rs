@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use console::measure_text_width;
+use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS};
 use handlescope_model::{EventKind, ProcessIdx};
 use nu_ansi_term::Color;
 
@@ -53,7 +54,7 @@ impl EventWriter<'_> {
     }
 
     fn is_shown(&self, event: &EventRow) -> bool {
-        let is_ref_change = matches!(event.kind, EventKind::Reference | EventKind::Dereference);
+        let is_ref_change = REFERENCE_CHANGES.contains(event.kind);
         self.args.criteria.show_ref || !is_ref_change
     }
 
@@ -88,7 +89,7 @@ impl EventWriter<'_> {
         let pid = self.display.screen.paint(Color::Magenta, process.pid);
         write!(out, "\t{} {pid:>5}/{:<5} ", self.clock.at(event.time_ns), event.tid)?;
         let (color, label) = self.label(row, event);
-        if matches!(event.kind, EventKind::Map | EventKind::Unmap) {
+        if VIEWS.contains(event.kind) {
             write!(out, "{label} ")?;
         } else {
             write!(out, "{:<15} ", self.display.screen.paint(color, label))?;
