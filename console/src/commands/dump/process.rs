@@ -1,8 +1,8 @@
 //! `.dump Process`
 
 use crate::{
-    commands::{CommandError, DumpContext, Kind, KindSignature},
-    grammar::{Example, Opt, OptionGroup, Take},
+    commands::{CommandError, DumpContext, Kind, KindSignature, shared::choice::process_option},
+    grammar::{Example, OptionGroup},
     query::{self, ProcessCriteria},
     render,
 };
@@ -22,13 +22,11 @@ impl Kind for Process {
     };
     const OPTIONS: &'static [OptionGroup<ProcessCriteria>] = &[OptionGroup {
         title: "Which processes",
-        options: &[Opt {
-            names: &["-pn", "-ProcessName"],
-            help: "processes of this name or pid",
-            details: "The name may go without .exe; a number is a pid; ! in front excludes.",
-            example: "-pn leaky;!4",
-            take: Take::Processes(|args| &mut args.process),
-        }],
+        options: &[process_option(
+            "processes of this name or pid",
+            "The name may go without .exe; a number is a pid; ! in front excludes.",
+            |args| &mut args.process,
+        )],
     }];
 
     fn answer(args: &ProcessCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {

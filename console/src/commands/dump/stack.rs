@@ -4,13 +4,14 @@ use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature,
         shared::{
+            choice::{process_option, stack_filter_option, time_option},
             groups,
             stack_display::{
                 ShowsStacks, show_address_option, show_line_option, show_stack_option,
             },
         },
     },
-    grammar::{Example, Opt, OptionGroup, Take, Texts},
+    grammar::{Example, Opt, OptionGroup},
     query::{self, StackCriteria},
     render::{self, Format, OutputOptions},
     settings::StackDisplayArgs,
@@ -77,28 +78,22 @@ static OPTIONS: &[OptionGroup<StackCriteria>] = &[
 ];
 
 static WHICH: &[Opt<StackCriteria>] = &[
-    Opt {
-        names: &["-pn", "-ProcessName"],
-        help: "stacks of processes of this name or pid",
-        details: "The name may go without .exe; a number is a pid; ! in front excludes.",
-        example: "-pn leaky;!4",
-        take: Take::Processes(|args| &mut args.process),
-    },
-    Opt {
-        names: &["-sf", "-StackFilter"],
-        help: "stacks with a matching frame",
-        details: "A filter is compared with each line module!function of the stack; an exclusion \
+    process_option(
+        "stacks of processes of this name or pid",
+        "The name may go without .exe; a number is a pid; ! in front excludes.",
+        |args| &mut args.process,
+    ),
+    stack_filter_option(
+        "stacks with a matching frame",
+        "A filter is compared with each line module!function of the stack; an exclusion \
                   must match no line.",
-        example: "-StackFilter *Session::Connect*",
-        take: Take::Filter(Texts::Frames, |args| &mut args.stack_filter),
-    },
-    Opt {
-        names: &["-MinMaxTime"],
-        help: "stacks of events in this time since session start",
-        details: "In seconds; units as in 10ms work.",
-        example: "-MinMaxTime 0 1.5s",
-        take: Take::Seconds(|args| &mut args.time),
-    },
+        |args| &mut args.stack_filter,
+    ),
+    time_option(
+        "stacks of events in this time since session start",
+        "In seconds; units as in 10ms work.",
+        |args| &mut args.time,
+    ),
 ];
 
 static DISPLAY: &[Opt<StackCriteria>] =

@@ -1,5 +1,6 @@
 //! What several commands share: options that are declared once, and the search for names of frames.
 
+pub(crate) mod choice;
 pub(crate) mod files;
 pub(crate) mod groups;
 pub(crate) mod modules;

@@ -1,5 +1,6 @@
 //! Options that choose modules.
 
+use super::choice::process_option;
 use crate::{
     filter::Filter,
     grammar::{Opt, OptionGroup, Take, Texts},
@@ -21,14 +22,12 @@ pub(crate) const fn dll_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> O
 pub(crate) const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
     title: "Which modules",
     options: &[
-        Opt {
-            names: &["-pn", "-ProcessName"],
-            help: "modules that these processes loaded",
-            details: "The name may go without .exe; a number is a pid; ! in front excludes. \
+        process_option(
+            "modules that these processes loaded",
+            "The name may go without .exe; a number is a pid; ! in front excludes. \
                       Kernel modules belong to every process.",
-            example: "-pn leaky",
-            take: Take::Processes(|args| &mut args.process),
-        },
+            |args| &mut args.process,
+        ),
         dll_option(|args| &mut args.name),
     ],
 }];

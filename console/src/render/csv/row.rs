@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use handlescope_model::rules::Kinds;
 use handlescope_model::ProcessIdx;
+use handlescope_model::rules::Kinds;
 
 use crate::query::{EventRow, FileAnswer, Listing, ProcessInfo, Selected};
 use crate::render::text::ProcessStyle;

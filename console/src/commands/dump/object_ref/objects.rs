@@ -2,6 +2,7 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
+    commands::shared::choice::{process_option, time_option},
     grammar::{Choice, Opt, Take, Texts},
     query::NewProcess,
     values::CountUnit,
@@ -32,15 +33,13 @@ pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[
 
 /// What an object is, and what happened to it.
 pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
-    Opt {
-        names: &["-pn", "-ProcessName"],
-        help: "objects created by these processes",
-        details: "The process of the creation; for an object that was there before the trace, \
+    process_option(
+        "objects created by these processes",
+        "The process of the creation; for an object that was there before the trace, \
                   any process that still has a handle at the end. The name may go without .exe; \
                   a number is a pid; ! in front excludes.",
-        example: "-pn leaky;!4",
-        take: Take::Processes(|args| &mut args.criteria.process),
-    },
+        |args| &mut args.criteria.process,
+    ),
     Opt {
         names: &["-CmdLine"],
         help: "objects created by processes with this command line",
@@ -120,14 +119,12 @@ pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
         example: "-MinMaxId 500 600",
         take: Take::Count(CountUnit::None, |args| &mut args.criteria.ids),
     },
-    Opt {
-        names: &["-MinMaxTime"],
-        help: "only events in this time since the session started",
-        details: "Both ends belong to it. Objects without an event in it disappear, lifetimes \
+    time_option(
+        "only events in this time since the session started",
+        "Both ends belong to it. Objects without an event in it disappear, lifetimes \
                   stay as they are. Units: s, ms, us, ns.",
-        example: "-MinMaxTime 1.5s 2500ms",
-        take: Take::Seconds(|args| &mut args.criteria.time),
-    },
+        |args| &mut args.criteria.time,
+    ),
     Opt {
         names: &["-Handle"],
         help: "only events of this handle value; no mappings",

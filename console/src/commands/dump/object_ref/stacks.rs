@@ -2,7 +2,10 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
-    commands::shared::stack_display::{show_address_option, show_line_option, show_stack_option},
+    commands::shared::{
+        choice::stack_filter_option,
+        stack_display::{show_address_option, show_line_option, show_stack_option},
+    },
     grammar::{Opt, Take, Texts},
 };
 
@@ -25,14 +28,12 @@ pub(super) static STACKS: &[Opt<ObjectRefArgs>] = &[
         example: "-DestroyStack *NtTerminateProcess*",
         take: Take::Filter(Texts::Frames, |args| &mut args.criteria.destroy_stack),
     },
-    Opt {
-        names: &["-sf", "-StackFilter"],
-        help: "only events with a matching stack",
-        details: "Objects without such an event disappear. A filter is compared with each line \
+    stack_filter_option(
+        "only events with a matching stack",
+        "Objects without such an event disappear. A filter is compared with each line \
                   module!function of the stack; an exclusion must match no line.",
-        example: "-StackFilter *Session::Connect*",
-        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.stack_filter),
-    },
+        |args| &mut args.criteria.stack_filter,
+    ),
     show_address_option(),
     show_line_option(),
 ];
