@@ -46,8 +46,11 @@ impl OpenHandles {
         for selected in selection.objects() {
             poll.round()?;
             let handles = owner.range(file.objects.existing(selected.object()));
-            types.add(file.objects.type_id(selected.object()), handles.len() as u64);
-            handles.for_each(|owner| owners.add(owner, 1));
+            // Most objects have none.
+            if handles.len() > 0 {
+                types.add(file.objects.type_id(selected.object()), handles.len() as u64);
+                handles.for_each(|owner| owners.add(owner, 1));
+            }
         }
         let path = file.path.display().to_string();
         Ok(Self {
@@ -98,7 +101,6 @@ impl<T: Cell + Copy + PartialEq> Runs<T> {
     fn add(&mut self, value: T, count: u64) {
         match self.counts.last_mut() {
             Some(last) if self.values.last() == Some(&value) => *last += count,
-            _ if count == 0 => {}
             _ => {
                 self.values.push(value);
                 self.counts.push(count);
