@@ -102,9 +102,14 @@ fn elements(kind: &str, document: &Value) -> usize {
     match kind {
         "ObjectRef" => members("objects", &["events", "existing_handles"]),
         "Stats" => members("files", &["events"]),
-        _ => {
-            document.as_object().unwrap().values().filter_map(Value::as_array).last().unwrap().len()
-        }
+        _ => document
+            .as_object()
+            .unwrap()
+            .values()
+            .filter_map(Value::as_array)
+            .next_back()
+            .unwrap()
+            .len(),
     }
 }
 

@@ -97,7 +97,7 @@ fn a_module_is_asked_once_with_ascending_addresses_and_never_again() {
 fn only_stacks_of_objects_that_passed_the_other_filters_are_resolved() {
     let saved = trace(&[(OPEN, CLOSE), (EXIT, &["far.dll!Away"])]);
     assert_eq!(saved.ids("-MinMaxId 1 1 -StackFilter *NtClose"), [1]);
-    assert_eq!(saved.ids("-pn nobody -StackFilter *NtClose"), [0_u64; 0]);
+    assert_eq!(saved.ids("-pn absent -StackFilter *NtClose"), [0_u64; 0]);
     let asked = saved.asked.take();
     assert!(asked.iter().all(|(module, _)| module != "far.dll"), "{asked:?}");
 }

@@ -74,7 +74,7 @@ impl<'a> Messages<'a> {
 mod tests {
     use super::*;
 
-    fn told(width: Option<usize>, text: &str) -> String {
+    fn printed(width: Option<usize>, text: &str) -> String {
         let mut out = Vec::new();
         Messages::new(&mut out, Screen { width, color: false }).error(text);
         String::from_utf8(out).expect("text")
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn messages_are_wrapped_on_a_terminal_and_whole_in_a_pipe() {
-        assert_eq!(told(Some(20), "one two three four"), "error: one two three\n  four\n");
-        assert_eq!(told(None, "one two three four"), "error: one two three four\n");
+        assert_eq!(printed(Some(20), "one two three four"), "error: one two three\n  four\n");
+        assert_eq!(printed(None, "one two three four"), "error: one two three four\n");
     }
 }

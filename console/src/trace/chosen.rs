@@ -54,11 +54,11 @@ mod tests {
         };
         let files: Vec<LoadedTrace> = paths.iter().zip(saved).map(loaded).collect();
         let filters: Vec<_> = filters.iter().map(|f| Filter::new(f).expect("a filter")).collect();
-        let mut told = Vec::new();
-        let mut messages = Messages::new(&mut told, Screen::PLAIN);
+        let mut written = Vec::new();
+        let mut messages = Messages::new(&mut written, Screen::PLAIN);
         let chosen = choose(&files, &filters, &mut messages);
         let indexes = chosen.map(|files| files.into_iter().map(|(index, _)| index).collect());
-        (indexes.map_err(|error| error.to_string()), String::from_utf8(told).expect("text"))
+        (indexes.map_err(|error| error.to_string()), String::from_utf8(written).expect("text"))
     }
 
     #[test]
@@ -72,8 +72,8 @@ mod tests {
     #[test]
     fn a_filter_that_leaves_nothing_or_everything_is_told() {
         let (error, _) = chosen(&["one.json7z"], &["three*", "!x"]);
-        let told = "-fd three* -fd !x leaves no file; .list shows what is loaded";
-        assert_eq!(error, Err(told.to_owned()));
+        let written = "-fd three* -fd !x leaves no file; .list shows what is loaded";
+        assert_eq!(error, Err(written.to_owned()));
         let (all, note) = chosen(&["one.json7z", "two.json7z"], &["*.json7z"]);
         assert_eq!(all, Ok(vec![0, 1]));
         assert_eq!(note, "note: -fd *.json7z did not leave out any file\n");

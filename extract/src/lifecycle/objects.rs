@@ -45,7 +45,7 @@ pub struct Objects {
 /// Which object each event belongs to.
 pub struct TrackedEvents {
     pub objects: Objects,
-    /// For each event its object, a row of [`Objects::rows`], or [`NONE`].
+    /// For each event its object, a row of `rows`, or [`NONE`].
     pub object: Vec<u32>,
 }
 

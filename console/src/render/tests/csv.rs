@@ -248,6 +248,6 @@ fn writing_can_be_cancelled_and_then_there_is_no_file() {
 
 #[test]
 fn nothing_found_leaves_the_headers() {
-    let text = csv_text(&[&mixed()], "-pn nobody");
+    let text = csv_text(&[&mixed()], "-pn absent");
     assert_eq!(text.lines().count(), 2, "{text}");
 }
