@@ -10,7 +10,10 @@ use jiff::{
 
 use super::{
     Command, CommandError, Context, Entered, Signature,
-    shared::{files::files_option, groups},
+    shared::{
+        files::{TakesFiles, files_option},
+        groups,
+    },
 };
 use crate::{
     filter::Filter,
@@ -28,6 +31,12 @@ pub(crate) struct ConvertTimeArgs {
     pub(crate) time: Option<String>,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub(crate) files: Vec<Filter>,
+}
+
+impl TakesFiles for ConvertTimeArgs {
+    fn files(&mut self) -> &mut Vec<Filter> {
+        &mut self.files
+    }
 }
 
 pub(crate) struct ConvertTime;
@@ -58,7 +67,7 @@ impl Command for ConvertTime {
                 example: "-time 13.123s",
                 take: Take::Text("TIME", 2, |args| &mut args.time),
             },
-            files_option(|args| &mut args.files),
+            files_option(),
         ],
     }];
 

@@ -28,7 +28,10 @@ pub enum CommandError {
     NoFile(#[from] NoFile),
     /// Files that could not be loaded.
     #[error("{}", lines(.errors))]
-    Load { errors: Vec<LoadError> },
+    Load {
+        /// What happened to each of them.
+        errors: Vec<LoadError>,
+    },
     /// Something about symbols that makes no symbol path.
     #[error(transparent)]
     Symbols(#[from] SymbolSourcesError),
@@ -43,58 +46,100 @@ pub enum CommandError {
     Cancelled,
     /// `.unload` of something that is not loaded.
     #[error("'{name}' is not loaded; .list shows what is")]
-    NotLoaded { name: String },
+    NotLoaded {
+        /// What was to be unloaded.
+        name: String,
+    },
     /// `.converttime` of something that is not a time.
     #[error(
         "'{text}' is not a valid time; write 2024-05-10 12:46:37.5, 12:46:37, an ISO time, or \
          seconds like 13.123s"
     )]
-    NoTime { text: String },
+    NoTime {
+        /// What was typed.
+        text: String,
+    },
     /// Traces that could not be extracted; each was reported by itself.
     #[error("{failed} of {files} traces could not be extracted")]
-    NotExtracted { failed: usize, files: usize },
+    NotExtracted {
+        /// How many failed.
+        failed: usize,
+        /// Of how many.
+        files: usize,
+    },
     /// A query that cannot be carried out.
     #[error(transparent)]
     Query(QueryError),
     /// A folder that cannot become the current one.
     #[error("{}: cannot change to this folder: {source}", .folder.display())]
-    Folder { folder: PathBuf, source: io::Error },
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A folder that cannot be listed.
     #[error(transparent)]
     List(#[from] ExpandError),
     /// The terminal cannot be used for typing.
     #[error("cannot read from the terminal: {source}; use -c COMMAND, or pipe commands in")]
-    Terminal { source: io::Error },
+    Terminal {
+        /// Why.
+        source: io::Error,
+    },
     /// An answer that cannot be written.
     #[error(transparent)]
     Answer(OutputError),
     /// A file of `.export` cannot be written.
     #[error("{}: cannot be written: {source}; choose another folder behind .export", .path.display())]
-    Export { path: PathBuf, source: io::Error },
+    Export {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// `.save` that would have to write several traces into one archive.
     #[error("{files} traces are loaded and an archive holds one; choose it with -fd")]
-    SaveSeveral { files: usize },
+    SaveSeveral {
+        /// How many.
+        files: usize,
+    },
     /// `.save` to a name that no archive has.
     #[error("{}: an archive is found by its name; write one that ends with .json7z", .path.display())]
-    SaveName { path: PathBuf },
+    SaveName {
+        /// The name.
+        path: PathBuf,
+    },
     /// `.save` over a file that this program has not made.
     #[error(
         "{}: is another program's file, or a damaged one, and is not overwritten; choose another name \
          or delete it",
         .path.display()
     )]
-    SaveForeign { path: PathBuf },
+    SaveForeign {
+        /// The file.
+        path: PathBuf,
+    },
     /// `.save` into a folder that takes no file.
     #[error("{}: cannot be written: {source}; choose another folder", .path.display())]
-    SavePlace { path: PathBuf, source: io::Error },
+    SavePlace {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// An archive that cannot be written.
     #[error(transparent)]
-    Save { source: SaveError },
+    Save {
+        /// Why.
+        source: SaveError,
+    },
     /// A command that panicked. The session goes on.
     #[error(
         "this is a bug in handlescope ({place}: {message}); please report it with the command line"
     )]
     Panicked {
+        /// What the panic said.
         message: String,
         /// `file:line:column`
         place: String,
@@ -102,6 +147,7 @@ pub enum CommandError {
     /// The output cannot be written.
     #[error("cannot write the output: {source}")]
     Output {
+        /// Why.
         #[from]
         source: io::Error,
     },

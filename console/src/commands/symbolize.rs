@@ -3,13 +3,12 @@
 use super::{
     Command, CommandError, Context, Signature,
     shared::{
-        files::files_option,
+        files::{FilesArgs, files_option},
         groups,
         names::{NameSearch, store_names},
     },
 };
 use crate::{
-    filter::Filter,
     grammar::{Arguments, OptionGroup},
     trace::choose,
 };
@@ -17,7 +16,7 @@ use crate::{
 pub(crate) struct Symbolize;
 
 impl Command for Symbolize {
-    type Args = Vec<Filter>;
+    type Args = FilesArgs;
     const SIGNATURE: Signature = Signature {
         names: &[".symbolize"],
         group: groups::FILES,
@@ -30,12 +29,12 @@ impl Command for Symbolize {
                   old one, which it replaces when it is complete.",
         examples: &[".symbolize", ".symbolize -fd *leaky*"],
     };
-    const OPTIONS: &'static [OptionGroup<Vec<Filter>>] =
-        &[OptionGroup { title: "Which files", options: &[files_option(|files| files)] }];
+    const OPTIONS: &'static [OptionGroup<FilesArgs>] =
+        &[OptionGroup { title: "Which files", options: &[files_option()] }];
 
-    fn run(files: Vec<Filter>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    fn run(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
-        let wanted = choose(session.files(), &files, messages)?;
+        let wanted = choose(session.files(), &args.files, messages)?;
         let wanted: Vec<usize> = wanted.into_iter().map(|(index, _)| index).collect();
         for index in wanted {
             let Some(file) = session.files().get(index) else { continue };

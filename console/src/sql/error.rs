@@ -12,7 +12,12 @@ use crate::{query::QueryError, suggest};
 pub enum SqlError {
     /// It means nothing, or cannot be carried out.
     #[error("{reason}{hint}; .help sql lists the tables and has examples")]
-    Query { reason: String, hint: String },
+    Query {
+        /// What polars says.
+        reason: String,
+        /// What may have been meant.
+        hint: String,
+    },
     /// An archive is damaged.
     #[error(transparent)]
     Archive(#[from] ArchiveError),

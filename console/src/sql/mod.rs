@@ -12,6 +12,7 @@ mod opened;
 mod relations;
 mod scan;
 mod stack_texts;
+mod stop;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,10 @@ pub enum LoadError {
         "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one)",
         .path.display()
     )]
-    UnknownFormat { path: PathBuf },
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+    },
     /// It is an extract that cannot be read.
     #[error("{}{}", .0, remedy(.0.is_about_size()))]
     Archive(#[from] ArchiveError),
@@ -37,6 +40,7 @@ pub enum LoadError {
     NoCache {
         /// The converted extract.
         path: PathBuf,
+        /// Why.
         source: io::Error,
     },
     /// Two traces have the same extract.
@@ -57,10 +61,18 @@ pub enum LoadError {
         "{}: is another program's extract and is not overwritten; choose a folder with --outdir",
         .path.display()
     )]
-    Foreign { path: PathBuf },
+    Foreign {
+        /// The extract.
+        path: PathBuf,
+    },
     /// The extract cannot be written.
     #[error("{}: cannot be written: {source}; choose a folder with --outdir", .path.display())]
-    NoPlace { path: PathBuf, source: io::Error },
+    NoPlace {
+        /// The extract.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 /// Why no loaded file is asked.
@@ -70,7 +82,10 @@ pub enum NoFile {
     NothingLoaded,
     /// `-fd` that leaves no file.
     #[error("-fd {filters} leaves no file; .list shows what is loaded")]
-    NoFileLeft { filters: String },
+    NoFileLeft {
+        /// The filters as typed.
+        filters: String,
+    },
 }
 
 /// What to do about a file that is not read, or not for its size.

@@ -109,32 +109,52 @@ impl TopN {
 pub enum ValueError {
     /// No number, or one with a comma.
     #[error("'{value}' is not a number (write 0.5 with a point, without separators)")]
-    NoNumber { value: String },
+    NoNumber {
+        /// The value as typed.
+        value: String,
+    },
     /// A number with something behind it that is not a unit, or one of another kind.
     #[error("'{value}' is not {expected}")]
     NoUnit {
+        /// The value as typed.
         value: String,
         /// The kind of value with its units.
         expected: &'static str,
     },
     /// A fraction or a sign where neither makes sense.
     #[error("'{value}' is not a whole number")]
-    NotWhole { value: String },
+    NotWhole {
+        /// The value as typed.
+        value: String,
+    },
     /// More than the machine can count.
     #[error("'{value}' is too large")]
-    TooLarge { value: String },
+    TooLarge {
+        /// The value as typed.
+        value: String,
+    },
     /// The minimum is larger than the maximum.
     #[error("'{value}' ends before it begins")]
-    Backwards { value: String },
+    Backwards {
+        /// Both values as typed.
+        value: String,
+    },
     /// Not a number of digits.
     #[error("'{value}' is not a number of digits from 0 to 6")]
-    NoDigits { value: String },
+    NoDigits {
+        /// The value as typed.
+        value: String,
+    },
     /// Not a hexadecimal number of 64 bits.
     #[error("'{value}' is not an address (hexadecimal, like 0x1B544000010)")]
-    NoAddress { value: String },
+    NoAddress {
+        /// The value as typed.
+        value: String,
+    },
     /// None of the words the option knows.
     #[error("'{value}' is not one of {choices}{hint}")]
     NoChoice {
+        /// The value as typed.
         value: String,
         /// The words, joined by commas.
         choices: String,
@@ -143,7 +163,10 @@ pub enum ValueError {
     },
     /// A filter that cannot be compiled.
     #[error("{reason}")]
-    Filter { reason: String },
+    Filter {
+        /// What the filter's own error says.
+        reason: String,
+    },
     /// A word that stands for no symbol server.
     #[error("{reason}")]
     Server {
@@ -152,7 +175,10 @@ pub enum ValueError {
     },
     /// An option that cannot be followed here.
     #[error("{reason}")]
-    Refused { reason: &'static str },
+    Refused {
+        /// Why, and what to use instead.
+        reason: &'static str,
+    },
 }
 
 /// Units of time in the order they are tried, with their seconds.
