@@ -10,10 +10,7 @@ use jiff::{
 
 use super::{
     Command, CommandError, Context, Entered, Signature,
-    shared::{
-        files::{TakesFiles, files_option},
-        groups,
-    },
+    shared::{files::files_option, groups},
 };
 use crate::{
     filter::Filter,
@@ -31,12 +28,6 @@ pub(crate) struct ConvertTimeArgs {
     pub(crate) time: Option<String>,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub(crate) files: Vec<Filter>,
-}
-
-impl TakesFiles for ConvertTimeArgs {
-    fn files(&mut self) -> &mut Vec<Filter> {
-        &mut self.files
-    }
 }
 
 pub(crate) struct ConvertTime;
@@ -67,7 +58,7 @@ impl Command for ConvertTime {
                 example: "-time 13.123s",
                 take: Take::Text("TIME", 2, |args| &mut args.time),
             },
-            files_option(),
+            files_option(|args| &mut args.files),
         ],
     }];
 

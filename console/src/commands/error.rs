@@ -28,10 +28,7 @@ pub enum CommandError {
     NoFile(#[from] NoFile),
     /// Files that could not be loaded.
     #[error("{}", lines(.errors))]
-    Load {
-        /// What happened to each of them.
-        errors: Vec<LoadError>,
-    },
+    Load { errors: Vec<LoadError> },
     /// Something about symbols that makes no symbol path.
     #[error(transparent)]
     Symbols(#[from] SymbolSourcesError),
@@ -46,100 +43,58 @@ pub enum CommandError {
     Cancelled,
     /// `.unload` of something that is not loaded.
     #[error("'{name}' is not loaded; .list shows what is")]
-    NotLoaded {
-        /// What was to be unloaded.
-        name: String,
-    },
+    NotLoaded { name: String },
     /// `.converttime` of something that is not a time.
     #[error(
         "'{text}' is not a valid time; write 2024-05-10 12:46:37.5, 12:46:37, an ISO time, or \
          seconds like 13.123s"
     )]
-    NoTime {
-        /// What was typed.
-        text: String,
-    },
+    NoTime { text: String },
     /// Traces that could not be extracted; each was reported by itself.
     #[error("{failed} of {files} traces could not be extracted")]
-    NotExtracted {
-        /// How many failed.
-        failed: usize,
-        /// Of how many.
-        files: usize,
-    },
+    NotExtracted { failed: usize, files: usize },
     /// A query that cannot be carried out.
     #[error(transparent)]
     Query(QueryError),
     /// A folder that cannot become the current one.
     #[error("{}: cannot change to this folder: {source}", .folder.display())]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Folder { folder: PathBuf, source: io::Error },
     /// A folder that cannot be listed.
     #[error(transparent)]
     List(#[from] ExpandError),
     /// The terminal cannot be used for typing.
     #[error("cannot read from the terminal: {source}; use -c COMMAND, or pipe commands in")]
-    Terminal {
-        /// Why.
-        source: io::Error,
-    },
+    Terminal { source: io::Error },
     /// An answer that cannot be written.
     #[error(transparent)]
     Answer(OutputError),
     /// A file of `.export` cannot be written.
     #[error("{}: cannot be written: {source}; choose another folder behind .export", .path.display())]
-    Export {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Export { path: PathBuf, source: io::Error },
     /// `.save` that would have to write several traces into one archive.
     #[error("{files} traces are loaded and an archive holds one; choose it with -fd")]
-    SaveSeveral {
-        /// How many.
-        files: usize,
-    },
+    SaveSeveral { files: usize },
     /// `.save` to a name that no archive has.
     #[error("{}: an archive is found by its name; write one that ends with .json7z", .path.display())]
-    SaveName {
-        /// The name.
-        path: PathBuf,
-    },
+    SaveName { path: PathBuf },
     /// `.save` over a file that this program has not made.
     #[error(
         "{}: is another program's file, or a damaged one, and is not overwritten; choose another name \
          or delete it",
         .path.display()
     )]
-    SaveForeign {
-        /// The file.
-        path: PathBuf,
-    },
+    SaveForeign { path: PathBuf },
     /// `.save` into a folder that takes no file.
     #[error("{}: cannot be written: {source}; choose another folder", .path.display())]
-    SavePlace {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    SavePlace { path: PathBuf, source: io::Error },
     /// An archive that cannot be written.
     #[error(transparent)]
-    Save {
-        /// Why.
-        source: SaveError,
-    },
+    Save { source: SaveError },
     /// A command that panicked. The session goes on.
     #[error(
         "this is a bug in handlescope ({place}: {message}); please report it with the command line"
     )]
     Panicked {
-        /// What the panic said.
         message: String,
         /// `file:line:column`
         place: String,
@@ -147,7 +102,6 @@ pub enum CommandError {
     /// The output cannot be written.
     #[error("cannot write the output: {source}")]
     Output {
-        /// Why.
         #[from]
         source: io::Error,
     },

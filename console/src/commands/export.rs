@@ -13,10 +13,7 @@ use polars::prelude::DataFrame;
 
 use super::{
     Command, CommandError, Context, Entered, Signature,
-    shared::{
-        files::{TakesFiles, files_option},
-        groups,
-    },
+    shared::{files::files_option, groups},
 };
 use crate::{
     cancel::Cancel,
@@ -53,12 +50,6 @@ impl ExportArgs {
         ];
         let formats: Vec<_> = asked.into_iter().filter(|(is, _)| *is).map(|(_, f)| f).collect();
         if formats.is_empty() { vec![ExportFormat::Parquet] } else { formats }
-    }
-}
-
-impl TakesFiles for ExportArgs {
-    fn files(&mut self) -> &mut Vec<Filter> {
-        &mut self.files
     }
 }
 
@@ -100,7 +91,7 @@ impl Command for Export {
                 example: "tables -ndjson",
                 take: Take::Switch(|args| &mut args.ndjson),
             },
-            files_option(),
+            files_option(|args| &mut args.files),
         ],
     }];
 

@@ -9,7 +9,7 @@ use indicatif::DecimalBytes;
 use super::{
     Command, CommandError, Context, Entered, Signature,
     shared::{
-        files::{TakesFiles, files_option},
+        files::files_option,
         groups,
         names::{NameSearch, save_for_etwanalyzer, write_archive},
     },
@@ -30,12 +30,6 @@ pub(crate) struct SaveArgs {
     pub(crate) etwanalyzer: bool,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub(crate) files: Vec<Filter>,
-}
-
-impl TakesFiles for SaveArgs {
-    fn files(&mut self) -> &mut Vec<Filter> {
-        &mut self.files
-    }
 }
 
 pub(crate) struct Save;
@@ -65,7 +59,7 @@ impl Command for Save {
                 example: "leaky.json7z -etwanalyzer",
                 take: Take::Switch(|args| &mut args.etwanalyzer),
             },
-            files_option(),
+            files_option(|args| &mut args.files),
         ],
     }];
 

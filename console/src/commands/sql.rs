@@ -3,19 +3,17 @@
 use indicatif::HumanCount;
 
 use super::{
-    AnyCommand, Command, CommandError, Context, Entered, Signature,
+    AnyCommand, Command, CommandError, Context, Entered, SharedArgs, Signature,
     shared::{
-        files::TakesFiles,
         groups,
-        options::{TakesOutput, check_output, format_options, row_options},
+        options::{check_output, format_options, row_options},
         watched_symbols::WatchedSymbols,
     },
 };
 use crate::{
-    filter::Filter,
     grammar::{Arguments, OptionGroup, ParseError, Quotes, Redirect, Token, parse},
     paths::with_home,
-    render::{self, OutputOptions},
+    render,
     settings::DisplayArgs,
     sql,
     trace::choose,
@@ -28,23 +26,13 @@ const STARTS: [&str; 7] = ["SELECT", "WITH", "FROM", "SHOW", "EXPLAIN", "VALUES"
 pub(crate) struct SqlArgs {
     /// The query.
     pub(crate) query: String,
-    /// How the answer is written, and where.
-    pub(crate) output: OutputOptions,
-    /// `-fd`: only loaded files with such a path; all of the filters must match.
-    pub(crate) files: Vec<Filter>,
-    /// The command line as typed, without spaces at its ends.
-    pub(crate) text: String,
+    /// Which files are asked, and how the answer is written.
+    pub(crate) shared: SharedArgs,
 }
 
-impl TakesFiles for SqlArgs {
-    fn files(&mut self) -> &mut Vec<Filter> {
-        &mut self.files
-    }
-}
-
-impl TakesOutput for SqlArgs {
-    fn output(&mut self) -> &mut OutputOptions {
-        &mut self.output
+impl AsMut<SharedArgs> for SqlArgs {
+    fn as_mut(&mut self) -> &mut SharedArgs {
+        &mut self.shared
     }
 }
 
@@ -91,23 +79,24 @@ impl Command for Sql {
         let Some(words) = SqlWords::of(tokens) else { return Err(not_a_query(entered)) };
         let options = [words.before, words.behind].concat();
         let mut args: SqlArgs = parse::options(entered.name, &options, Self::OPTIONS)?;
-        args.output.file = file.map(with_home);
-        check_output(&args.output)?;
+        args.shared.output.file = file.map(with_home);
+        check_output(&args.shared.output)?;
+        args.shared.text = line.to_owned();
         args.query = query(line, words.query);
-        args.text = line.to_owned();
         Ok(args)
     }
 
     fn run(args: SqlArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, screen, out, messages, .. } = context;
-        let files = choose(session.files(), &args.files, messages)?;
+        let SqlArgs { query, shared: SharedArgs { files, output, text } } = args;
+        let files = choose(session.files(), &files, messages)?;
         messages.wait("searching");
         let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
-        let answer = sql::sql(&files, &args.query, &names, cancel)?;
+        let answer = sql::sql(&files, &query, &names, cancel)?;
         let display = session.settings.display(&DisplayArgs::default(), *screen);
-        let (rows, output) = (answer.height(), &args.output);
-        let table = render::frame(answer, &args.text);
-        let left_out = table.write(output, &output.display(display), cancel, *out)?;
+        let rows = answer.height();
+        let table = render::frame(answer, &text);
+        let left_out = table.write(&output, &output.display(display), cancel, *out)?;
         if left_out > 0 {
             messages.note(format_args!(
                 "note: the first {} of {} rows; -json and -csv write all of them",
@@ -209,20 +198,26 @@ mod tests {
         for line in [".sql -json SELECT 1", ".sql SELECT 1 -json", ".SQL SELECT 1 -JSON"] {
             let args: SqlArgs = args(line);
             assert_eq!(
-                (args.query.as_str(), args.output.json),
+                (args.query.as_str(), args.shared.output.json),
                 ("SELECT 1", JsonMode::Lines),
                 "{line}"
             );
         }
         let file = |path: &str| Some(CsvTarget::File(path.into()));
-        assert_eq!(args::<SqlArgs>(".sql -csv SELECT 1").output.csv, Some(CsvTarget::Output));
-        assert_eq!(args::<SqlArgs>(".sql SELECT 1 -csv").output.csv, Some(CsvTarget::Output));
-        assert_eq!(args::<SqlArgs>(".sql -csv a.csv SELECT 1").output.csv, file("a.csv"));
         assert_eq!(
-            args::<SqlArgs>(".sql SELECT 1 -fd *x* -csv \"a b.csv\"").output.csv,
+            args::<SqlArgs>(".sql -csv SELECT 1").shared.output.csv,
+            Some(CsvTarget::Output)
+        );
+        assert_eq!(
+            args::<SqlArgs>(".sql SELECT 1 -csv").shared.output.csv,
+            Some(CsvTarget::Output)
+        );
+        assert_eq!(args::<SqlArgs>(".sql -csv a.csv SELECT 1").shared.output.csv, file("a.csv"));
+        assert_eq!(
+            args::<SqlArgs>(".sql SELECT 1 -fd *x* -csv \"a b.csv\"").shared.output.csv,
             file("a b.csv")
         );
-        assert_eq!(args::<SqlArgs>(".sql SELECT 1").output.format(), Format::Text);
+        assert_eq!(args::<SqlArgs>(".sql SELECT 1").shared.output.format(), Format::Text);
     }
 
     #[test]
@@ -230,7 +225,7 @@ mod tests {
         let words = [".sql", "SELECT \"a\" FROM t WHERE x = 'y z'", "-json"].map(str::to_owned);
         let args: SqlArgs = args_of_words(&words);
         assert_eq!(args.query, "SELECT \"a\" FROM t WHERE x = 'y z'");
-        assert_eq!(args.output.json, JsonMode::Lines);
+        assert_eq!(args.shared.output.json, JsonMode::Lines);
     }
 
     #[test]

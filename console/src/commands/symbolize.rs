@@ -3,12 +3,13 @@
 use super::{
     Command, CommandError, Context, Signature,
     shared::{
-        files::{FilesArgs, files_option},
+        files::files_option,
         groups,
         names::{NameSearch, store_names},
     },
 };
 use crate::{
+    filter::Filter,
     grammar::{Arguments, OptionGroup},
     trace::choose,
 };
@@ -16,7 +17,7 @@ use crate::{
 pub(crate) struct Symbolize;
 
 impl Command for Symbolize {
-    type Args = FilesArgs;
+    type Args = Vec<Filter>;
     const SIGNATURE: Signature = Signature {
         names: &[".symbolize"],
         group: groups::FILES,
@@ -29,12 +30,12 @@ impl Command for Symbolize {
                   old one, which it replaces when it is complete.",
         examples: &[".symbolize", ".symbolize -fd *leaky*"],
     };
-    const OPTIONS: &'static [OptionGroup<FilesArgs>] =
-        &[OptionGroup { title: "Which files", options: &[files_option()] }];
+    const OPTIONS: &'static [OptionGroup<Vec<Filter>>] =
+        &[OptionGroup { title: "Which files", options: &[files_option(|files| files)] }];
 
-    fn run(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    fn run(files: Vec<Filter>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
-        let wanted = choose(session.files(), &args.files, messages)?;
+        let wanted = choose(session.files(), &files, messages)?;
         let wanted: Vec<usize> = wanted.into_iter().map(|(index, _)| index).collect();
         for index in wanted {
             let Some(file) = session.files().get(index) else { continue };

@@ -9,4 +9,4 @@ mod sql_completer;
 pub use completer::{CommandCompleter, complete};
 pub use known::{Known, SharedKnown};
 pub(crate) use paths::starts_with;
-pub(crate) use sql_completer::{KEYWORDS, is_word};
+pub(crate) use sql_completer::{is_keyword, is_word, keywords};

@@ -7,62 +7,20 @@ use super::paths::starts_with;
 use crate::sql::{HEX, Relation};
 
 /// Words that are worth a key; the first of a pair of words stands for both.
-pub(crate) const KEYWORDS: &[&str] = &[
-    "SELECT",
-    "DISTINCT",
-    "FROM",
-    "JOIN",
-    "LEFT",
-    "ON",
-    "USING",
-    "WHERE",
-    "AND",
-    "OR",
-    "NOT",
-    "IN",
-    "IS",
-    "NULL",
-    "LIKE",
-    "ILIKE",
-    "BETWEEN",
-    "CASE",
-    "WHEN",
-    "THEN",
-    "ELSE",
-    "END",
-    "AS",
-    "GROUP",
-    "BY",
-    "ALL",
-    "HAVING",
-    "ORDER",
-    "ASC",
-    "DESC",
-    "LIMIT",
-    "OFFSET",
-    "UNION",
-    "EXCEPT",
-    "INTERSECT",
-    "WITH",
-    "OVER",
-    "PARTITION",
-    "CAST",
-    "COUNT",
-    "SUM",
-    "MIN",
-    "MAX",
-    "AVG",
-    "MEDIAN",
-    "COALESCE",
-    "UNNEST",
-    "EXPLAIN",
-    "INNER",
-    "CROSS",
-    "FULL",
-    "RIGHT",
-    "SEMI",
-    "ANTI",
-];
+const KEYWORDS: &str = "\
+    SELECT DISTINCT FROM JOIN LEFT ON USING WHERE AND OR NOT IN IS NULL LIKE ILIKE BETWEEN \
+    CASE WHEN THEN ELSE END AS GROUP BY ALL HAVING ORDER ASC DESC LIMIT OFFSET UNION EXCEPT \
+    INTERSECT WITH OVER PARTITION CAST COUNT SUM MIN MAX AVG MEDIAN COALESCE UNNEST EXPLAIN \
+    INNER CROSS FULL RIGHT SEMI ANTI";
+
+/// The words of SQL that completion and colors know.
+pub(crate) fn keywords() -> impl Iterator<Item = &'static str> {
+    KEYWORDS.split(' ')
+}
+
+pub(crate) fn is_keyword(word: &str) -> bool {
+    keywords().any(|known| known.eq_ignore_ascii_case(word))
+}
 
 /// Behind these a table is named.
 const TABLE_FOLLOWS: [&str; 2] = ["FROM", "JOIN"];
@@ -86,8 +44,8 @@ pub(super) fn candidates(query: &str, cursor: usize) -> (Range<usize>, Vec<SqlCa
         (None, Some(last)) if TABLE_FOLLOWS.iter().any(|word| word.eq_ignore_ascii_case(last)) => {
             relations()
         }
-        _ if word.is_empty() && last_word(before).is_none() => keywords(),
-        _ => [names.columns(), relations(), keywords()].into_iter().flatten().collect(),
+        _ if word.is_empty() && last_word(before).is_none() => keyword_candidates(),
+        _ => [names.columns(), relations(), keyword_candidates()].into_iter().flatten().collect(),
     };
     found.retain(fits);
     (start..head.len(), found)
@@ -116,10 +74,10 @@ fn relations() -> Vec<SqlCandidate> {
     Relation::all().map(candidate).collect()
 }
 
-fn keywords() -> Vec<SqlCandidate> {
-    let keyword = |word: &&str| SqlCandidate { text: (*word).into(), description: "SQL".into() };
+fn keyword_candidates() -> Vec<SqlCandidate> {
+    let keyword = |word: &str| SqlCandidate { text: word.into(), description: "SQL".into() };
     let hex = SqlCandidate { text: HEX.into(), description: "a number like 0xC0".into() };
-    KEYWORDS.iter().map(keyword).chain([hex]).collect()
+    keywords().map(keyword).chain([hex]).collect()
 }
 
 /// The relations of a query, each with the name it goes by.
@@ -139,8 +97,6 @@ impl<'q> Names<'q> {
                 [alias, ..] => Some(alias),
                 [] => None,
             };
-            let is_keyword =
-                |word: &str| KEYWORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
             if let Some(alias) = alias.filter(|alias| !is_keyword(alias)) {
                 names.push((alias, relation));
             }

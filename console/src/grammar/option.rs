@@ -1,6 +1,6 @@
 //! One option of a command: its names, its documentation, and what its value sets.
 
-use std::path::PathBuf;
+use std::{borrow::Cow, path::PathBuf};
 
 use handlescope_extract::symbols::ServerChoice;
 
@@ -156,51 +156,40 @@ pub enum ValueKind {
 
 impl ValueKind {
     /// What stands for the value in the help; empty when there is none.
-    pub fn placeholder(&self) -> String {
-        match self {
-            ValueKind::None => String::new(),
-            ValueKind::Filter(Texts::LoadedFiles) => "FILES".into(),
-            ValueKind::Filter(_) => "FILTER".into(),
-            ValueKind::Processes => "PROCESSES".into(),
-            ValueKind::Seconds => "SECONDS [MAX]".into(),
-            ValueKind::Count(CountUnit::None) => "MIN [MAX]".into(),
-            ValueKind::Count(CountUnit::Bytes) => "BYTES [MAX]".into(),
-            ValueKind::Top => "N [SKIP]".into(),
-            ValueKind::Address => "ADDRESS".into(),
-            ValueKind::Size => "BYTES".into(),
-            ValueKind::Choice(words) => choice_placeholder(words),
-            ValueKind::Digits => "DIGITS".into(),
-            ValueKind::File => "FILE".into(),
-            ValueKind::MaybeFile => "[FILE]".into(),
-            ValueKind::Folder => "FOLDER".into(),
-            ValueKind::Query => "QUERY".into(),
-            ValueKind::Servers => "SERVER".into(),
-            ValueKind::Text(placeholder, _) => (*placeholder).into(),
-            ValueKind::Ignored(0) => String::new(),
-            ValueKind::Ignored(_) => "…".into(),
-        }
+    pub fn placeholder(&self) -> Cow<'static, str> {
+        self.shape().0
     }
 
     /// How many values it takes at least and at most. A value that may be missing takes the next
     /// token whenever that does not look like an option.
     pub fn arity(&self) -> (usize, usize) {
-        match self {
-            ValueKind::None => (0, 0),
-            ValueKind::Filter(_)
-            | ValueKind::Processes
-            | ValueKind::Address
-            | ValueKind::Size
-            | ValueKind::Choice(_)
-            | ValueKind::Digits
-            | ValueKind::File
-            | ValueKind::Folder
-            | ValueKind::Query
-            | ValueKind::Servers => (1, 1),
-            ValueKind::Text(_, most) => (1, *most),
-            ValueKind::Ignored(most) => (0, *most),
-            ValueKind::MaybeFile => (0, 1),
-            ValueKind::Seconds | ValueKind::Count(_) | ValueKind::Top => (1, 2),
-        }
+        let (_, least, most) = self.shape();
+        (least, most)
+    }
+
+    fn shape(&self) -> (Cow<'static, str>, usize, usize) {
+        let (placeholder, least, most) = match self {
+            ValueKind::None | ValueKind::Ignored(0) => ("", 0, 0),
+            ValueKind::Filter(Texts::LoadedFiles) => ("FILES", 1, 1),
+            ValueKind::Filter(_) => ("FILTER", 1, 1),
+            ValueKind::Processes => ("PROCESSES", 1, 1),
+            ValueKind::Seconds => ("SECONDS [MAX]", 1, 2),
+            ValueKind::Count(CountUnit::None) => ("MIN [MAX]", 1, 2),
+            ValueKind::Count(CountUnit::Bytes) => ("BYTES [MAX]", 1, 2),
+            ValueKind::Top => ("N [SKIP]", 1, 2),
+            ValueKind::Address => ("ADDRESS", 1, 1),
+            ValueKind::Size => ("BYTES", 1, 1),
+            ValueKind::Choice(words) => return (choice_placeholder(words).into(), 1, 1),
+            ValueKind::Digits => ("DIGITS", 1, 1),
+            ValueKind::File => ("FILE", 1, 1),
+            ValueKind::MaybeFile => ("[FILE]", 0, 1),
+            ValueKind::Folder => ("FOLDER", 1, 1),
+            ValueKind::Query => ("QUERY", 1, 1),
+            ValueKind::Servers => ("SERVER", 1, 1),
+            ValueKind::Text(placeholder, most) => (*placeholder, 1, *most),
+            ValueKind::Ignored(most) => ("…", 0, *most),
+        };
+        (placeholder.into(), least, most)
     }
 }
 

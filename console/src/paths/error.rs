@@ -12,7 +12,6 @@ pub enum ExpandError {
     /// There is no such file.
     #[error("{}: file not found{hint}", .path.display())]
     Missing {
-        /// The file.
         path: PathBuf,
         /// The nearest name that exists, or nothing.
         hint: String,
@@ -20,31 +19,19 @@ pub enum ExpandError {
     /// A folder without traces.
     #[error("{}: no trace or extract lies in this folder{hint}", .folder.display())]
     NothingIn {
-        /// The folder.
         folder: PathBuf,
         /// How to look below it, unless that was done.
         hint: &'static str,
     },
     /// The wildcards match nothing.
     #[error("{}: no trace or extract with such a name found", .pattern.display())]
-    NothingMatches {
-        /// The pattern.
-        pattern: PathBuf,
-    },
+    NothingMatches { pattern: PathBuf },
     /// A wildcard in the folder part.
     #[error("{}: wildcards stand only in the file name, not in the folder", .pattern.display())]
-    WildcardInFolder {
-        /// The pattern.
-        pattern: PathBuf,
-    },
+    WildcardInFolder { pattern: PathBuf },
     /// A folder that cannot be read.
     #[error("{}: cannot list the folder: {source}", .folder.display())]
-    Unreadable {
-        /// The folder.
-        folder: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Unreadable { folder: PathBuf, source: io::Error },
     /// A pattern that cannot be used.
     #[error(transparent)]
     Pattern(#[from] FilterError),

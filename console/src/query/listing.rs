@@ -20,9 +20,24 @@ pub struct Listing {
     names: Texts,
     is_multiprocess: Flags,
     is_overlapped: Flags,
-    owner: Numbers<ProcessIdx>,
+    existing_owner: Numbers<ProcessIdx>,
+    existing_handle: Numbers<u64>,
+    kind: Numbers<u32>,
+    time_ns: Numbers<i64>,
+    process: Numbers<ProcessIdx>,
+    tid: Numbers<u32>,
+    stack: Numbers<StackIdx>,
+    leaked: Flags,
     handle: Numbers<u64>,
-    events: EventColumns,
+    ref_delta: Numbers<i32>,
+    source_process: Numbers<ProcessIdx>,
+    source_handle: Numbers<u64>,
+    caller_process: Numbers<ProcessIdx>,
+    inherited_by: Numbers<ProcessIdx>,
+    view_base: Numbers<u64>,
+    view_size: Numbers<u64>,
+    byte_offset: Numbers<u64>,
+    file_object: Numbers<u64>,
 }
 
 /// One event.
@@ -78,9 +93,24 @@ impl Listing {
             names: trace.values(Names::name)?,
             is_multiprocess: trace.values(Objects::is_multiprocess)?,
             is_overlapped: trace.values(Objects::is_overlapped)?,
-            owner: trace.values(ExistingHandles::process)?,
-            handle: trace.values(ExistingHandles::handle)?,
-            events: EventColumns::load(trace)?,
+            existing_owner: trace.values(ExistingHandles::process)?,
+            existing_handle: trace.values(ExistingHandles::handle)?,
+            kind: trace.values(Events::kind)?,
+            time_ns: trace.values(Events::time_ns)?,
+            process: trace.values(Events::process)?,
+            tid: trace.values(Events::tid)?,
+            stack: trace.values(Events::stack)?,
+            leaked: trace.values(Events::leaked)?,
+            handle: trace.values(Events::handle)?,
+            ref_delta: trace.values(Events::ref_delta)?,
+            source_process: trace.values(Events::source_process)?,
+            source_handle: trace.values(Events::source_handle)?,
+            caller_process: trace.values(Events::caller_process)?,
+            inherited_by: trace.values(Events::inherited_by)?,
+            view_base: trace.values(Events::view_base)?,
+            view_size: trace.values(Events::view_size)?,
+            byte_offset: trace.values(Events::byte_offset)?,
+            file_object: trace.values(Events::file_object)?,
         })
     }
 
@@ -109,68 +139,65 @@ impl Listing {
         &self,
         handles: Range<usize>,
     ) -> impl ExactSizeIterator<Item = (ProcessIdx, u64)> {
-        self.owner.range(handles.clone()).zip(self.handle.range(handles))
+        self.existing_owner.range(handles.clone()).zip(self.existing_handle.range(handles))
     }
 
     /// An event; `None` for a kind that this version does not know.
     pub fn event(&self, event: usize) -> Option<EventRow> {
-        let columns = &self.events;
         Some(EventRow {
-            kind: EventKind::from_code(columns.kind.get(event)?)?,
-            time_ns: columns.time_ns.get(event)?,
-            process: columns.process.get(event)?,
-            tid: columns.tid.get(event)?,
-            stack: columns.stack.get(event),
-            leaked: columns.leaked.get(event),
-            handle: columns.handle.get(event),
+            kind: EventKind::from_code(self.kind.get(event)?)?,
+            time_ns: self.time_ns.get(event)?,
+            process: self.process.get(event)?,
+            tid: self.tid.get(event)?,
+            stack: self.stack.get(event),
+            leaked: self.leaked.get(event),
+            handle: self.handle.get(event),
         })
     }
 
     /// What an event did.
     pub fn kind(&self, event: usize) -> Option<EventKind> {
-        EventKind::from_code(self.events.kind.get(event)?)
+        EventKind::from_code(self.kind.get(event)?)
     }
 
     /// Row of the child that inherited the handle of a duplicate.
     pub fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
-        self.events.inherited_by.get(event)
+        self.inherited_by.get(event)
     }
 
     /// What a duplicate has besides.
     pub fn duplicate(&self, event: usize) -> DuplicateRow {
-        let columns = &self.events;
         DuplicateRow {
-            source_process: columns.source_process.get(event),
-            source_handle: columns.source_handle.get(event),
-            caller_process: columns.caller_process.get(event),
-            inherited_by: columns.inherited_by.get(event),
+            source_process: self.source_process.get(event),
+            source_handle: self.source_handle.get(event),
+            caller_process: self.caller_process.get(event),
+            inherited_by: self.inherited_by.get(event),
         }
     }
 
     /// What a map or unmap has besides.
     pub fn view(&self, event: usize) -> ViewRow {
-        let columns = &self.events;
         ViewRow {
-            base: columns.view_base.get(event),
-            size: columns.view_size.get(event),
-            offset: columns.byte_offset.get(event),
-            file_object: columns.file_object.get(event),
+            base: self.view_base.get(event),
+            size: self.view_size.get(event),
+            offset: self.byte_offset.get(event),
+            file_object: self.file_object.get(event),
         }
     }
 
     /// Change of the reference count.
     pub fn ref_delta(&self, event: usize) -> Option<i32> {
-        self.events.ref_delta.get(event)
+        self.ref_delta.get(event)
     }
 
     /// Time of an event.
     pub fn time_ns(&self, event: usize) -> Option<i64> {
-        self.events.time_ns.get(event)
+        self.time_ns.get(event)
     }
 
     /// Puts objects into the order of the console: by creation, without one first; then by id.
     pub(crate) fn sort(&self, selection: &mut Selection) {
-        let times = self.events.time_ns.values();
+        let times = self.time_ns.values();
         let created =
             |selected: &Selected| selected.create().and_then(|event| times.get(event).copied());
         selection.objects.sort_by_key(created);
@@ -189,51 +216,9 @@ impl Listing {
             poll.round()?;
             let events = file.objects.events(selected.object());
             for event in events.filter(|&event| selection.events.contains(event)) {
-                stacks.add(self.events.stack.get(event));
+                stacks.add(self.stack.get(event));
             }
         }
         Ok(stacks)
-    }
-}
-
-struct EventColumns {
-    kind: Numbers<u32>,
-    time_ns: Numbers<i64>,
-    process: Numbers<ProcessIdx>,
-    tid: Numbers<u32>,
-    stack: Numbers<StackIdx>,
-    leaked: Flags,
-    handle: Numbers<u64>,
-    ref_delta: Numbers<i32>,
-    source_process: Numbers<ProcessIdx>,
-    source_handle: Numbers<u64>,
-    caller_process: Numbers<ProcessIdx>,
-    inherited_by: Numbers<ProcessIdx>,
-    view_base: Numbers<u64>,
-    view_size: Numbers<u64>,
-    byte_offset: Numbers<u64>,
-    file_object: Numbers<u64>,
-}
-
-impl EventColumns {
-    fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        Ok(Self {
-            kind: trace.values(Events::kind)?,
-            time_ns: trace.values(Events::time_ns)?,
-            process: trace.values(Events::process)?,
-            tid: trace.values(Events::tid)?,
-            stack: trace.values(Events::stack)?,
-            leaked: trace.values(Events::leaked)?,
-            handle: trace.values(Events::handle)?,
-            ref_delta: trace.values(Events::ref_delta)?,
-            source_process: trace.values(Events::source_process)?,
-            source_handle: trace.values(Events::source_handle)?,
-            caller_process: trace.values(Events::caller_process)?,
-            inherited_by: trace.values(Events::inherited_by)?,
-            view_base: trace.values(Events::view_base)?,
-            view_size: trace.values(Events::view_size)?,
-            byte_offset: trace.values(Events::byte_offset)?,
-            file_object: trace.values(Events::file_object)?,
-        })
     }
 }

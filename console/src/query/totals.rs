@@ -5,14 +5,15 @@ use std::ops::AddAssign;
 use handlescope_model::rules::{OPENING, VIEWS};
 use handlescope_model::tables::Events;
 use handlescope_model::{ArchiveError, EventKind, Trace};
+use serde::Serialize;
 
 use super::context::FileContext;
 use super::error::QueryError;
 use super::selection::Selection;
 use crate::cancel::Poll;
 
-/// The summary of the objects and events that passed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The summary of the objects and events that passed, its fields named as in JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Objects with a creation.
     pub objects_created: u64,

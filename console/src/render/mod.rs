@@ -5,6 +5,7 @@
 //! of their own (`text/`, `csv/`), and nested documents their serializers (`json/`).
 
 mod csv;
+mod event_item;
 mod json;
 mod kinds;
 pub(crate) mod output;

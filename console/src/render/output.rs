@@ -58,7 +58,6 @@ pub enum OutputError {
     /// `-SortBy` with a column that the answer does not have.
     #[error("-SortBy: column '{name}' not found{hint}; the columns are {columns}")]
     UnknownColumn {
-        /// What was typed.
         name: String,
         /// The nearest column, or nothing.
         hint: String,
@@ -70,14 +69,7 @@ pub enum OutputError {
         "{}: cannot be written: {source}; close what has it open, or name another file behind {option}",
         .path.display()
     )]
-    File {
-        /// The file as it was named.
-        path: PathBuf,
-        /// What it was named behind.
-        option: &'static str,
-        /// Why.
-        source: io::Error,
-    },
+    File { path: PathBuf, option: &'static str, source: io::Error },
     /// The output cannot be written.
     #[error(transparent)]
     Output(#[from] io::Error),

@@ -7,7 +7,7 @@ use reedline::{Highlighter, StyledText};
 
 use crate::{
     commands::{dump::DumpWords, sql::SqlWords},
-    completion::{KEYWORDS, is_word, starts_with},
+    completion::{is_keyword, is_word, keywords, starts_with},
     grammar::{Arguments, OptionSpec, Redirect, Token, parse, split},
     registry::REGISTRY,
     sql::Relation,
@@ -122,7 +122,7 @@ impl Typing {
     /// Options around a query, whose own words are coloured where SQL knows them.
     fn sql(&self, line: &str, arguments: &[Token], options: &[&'static dyn OptionSpec]) -> Roles {
         let names = || options.iter().flat_map(|option| option.doc().names).copied();
-        let starts = || names().chain(KEYWORDS.iter().copied());
+        let starts = || names().chain(keywords());
         let Some(words) = SqlWords::of(arguments) else {
             return self.options(options, arguments, |word| self.wrong(word, starts()));
         };
@@ -192,8 +192,7 @@ fn query_roles(line: &str, span: Range<usize>) -> Roles {
         } else if is_word(first) {
             let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             let word = rest.get(..length).unwrap_or_default();
-            let is_keyword = KEYWORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
-            let role = match is_keyword {
+            let role = match is_keyword(word) {
                 true => Some(Role::Option),
                 false => Relation::named(word).map(|_| Role::Kind),
             };

@@ -68,7 +68,7 @@ fn placeholder(line: &str) -> Option<String> {
     }
     let words = DumpWords::of(arguments, &REGISTRY);
     parse::waiting(&words.options(&REGISTRY), &words.others)
-        .map(|option| option.value().placeholder())
+        .map(|option| option.value().placeholder().into_owned())
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use super::{
     relations::Relation,
     scan::scan,
     stack_texts::stack_texts,
-    stop::Stop,
     tables::{Part, Tables},
 };
 use crate::{cancel::Cancel, query::FrameNames, trace::LoadedTrace};
@@ -59,13 +58,14 @@ pub fn sql(
         file: u32::try_from(file).unwrap_or(u32::MAX),
         trace: Arc::clone(&loaded.trace),
     };
-    let stop = Stop::default();
+    // The session's own is reset for the next command, while this query may still look for its end.
+    let stop = Cancel::default();
     let parts = files.iter().map(part).collect();
     let tables = Arc::new(Tables { parts, stacks, stop: stop.clone() });
     let mut context = context(&tables, &named)?;
     let text = query.to_owned();
     let answer = apart(move || context.execute(&text)?.collect(), cancel);
-    stop.stop();
+    stop.cancel();
     Ok(answer??)
 }
 

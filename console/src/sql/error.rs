@@ -12,12 +12,7 @@ use crate::{query::QueryError, suggest};
 pub enum SqlError {
     /// It means nothing, or cannot be carried out.
     #[error("{reason}{hint}; .help sql lists the tables and has examples")]
-    Query {
-        /// What polars says.
-        reason: String,
-        /// What may have been meant.
-        hint: String,
-    },
+    Query { reason: String, hint: String },
     /// An archive is damaged.
     #[error(transparent)]
     Archive(#[from] ArchiveError),

@@ -12,7 +12,6 @@ mod opened;
 mod relations;
 mod scan;
 mod stack_texts;
-mod stop;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -54,66 +54,70 @@ const CLOSED_AT: Path = path(&[CLOSE, TIME]);
 
 use Origin::{Between, Hex, Value};
 
+const fn value(columns: &'static [TableColumn]) -> Origin {
+    Value(path(columns))
+}
+
+const fn hex(columns: &'static [TableColumn]) -> Origin {
+    Hex(path(columns))
+}
+
 /// The columns of both views.
 pub(super) static OPENED: &[ViewColumn] = &[
     view(
         "file_index",
         "Number of the file, as .list shows it.",
-        Value(path(&[TableColumn::file_index(Table::Events)])),
+        value(&[TableColumn::file_index(Table::Events)]),
     ),
     view(
         "id",
         "Number of the object, as .dump ObjectRef shows it.",
-        Value(path(&[OBJECT, TableColumn::ID])),
+        value(&[OBJECT, TableColumn::ID]),
     ),
-    view("type", "Type of the object, as in Event.", Value(path(&[OBJECT, TableColumn::TYPE]))),
+    view("type", "Type of the object, as in Event.", value(&[OBJECT, TableColumn::TYPE])),
     maybe(
         "name",
         "Name of the object.",
-        Value(path(&[OBJECT, TableColumn::of(Objects::name), TableColumn::of(Names::name)])),
+        value(&[OBJECT, TableColumn::of(Objects::name), TableColumn::of(Names::name)]),
     ),
-    view("kind", "handle_create, handle_duplicate or map.", Value(path(&[TableColumn::KIND_NAME]))),
+    view("kind", "handle_create, handle_duplicate or map.", value(&[TableColumn::KIND_NAME])),
     maybe(
         "handle",
         "Handle value like 0xC0; null for a mapped view.",
-        Hex(path(&[TableColumn::of(Events::handle)])),
+        hex(&[TableColumn::of(Events::handle)]),
     ),
-    maybe("process", "Executable that owns the handle.", Value(path(&[PROCESS, PROCESS_NAME]))),
-    maybe("pid", "Its process id.", Value(path(&[PROCESS, TableColumn::of(Processes::pid)]))),
-    view("tid", "Thread that opened it.", Value(path(&[TableColumn::of(Events::tid)]))),
+    maybe("process", "Executable that owns the handle.", value(&[PROCESS, PROCESS_NAME])),
+    maybe("pid", "Its process id.", value(&[PROCESS, TableColumn::of(Processes::pid)])),
+    view("tid", "Thread that opened it.", value(&[TableColumn::of(Events::tid)])),
     view("open_ns", "When it was opened.", Value(OPENED_AT)),
     maybe("close_ns", "When it was closed.", Value(CLOSED_AT)),
     maybe("lifetime_ns", "How long it was open.", Between(OPENED_AT, CLOSED_AT)),
     view(
         "leaked",
         "Whether nothing in the trace closes it.",
-        Value(path(&[TableColumn::of(Events::leaked)])),
+        value(&[TableColumn::of(Events::leaked)]),
     ),
-    maybe("stack", "Stack that opened it.", Value(path(&[STACK]))),
-    maybe("close_stack", "Stack that closed it.", Value(path(&[CLOSE, STACK]))),
-    maybe(
-        "close_process",
-        "Executable that closed it.",
-        Value(path(&[CLOSE, PROCESS, PROCESS_NAME])),
-    ),
+    maybe("stack", "Stack that opened it.", value(&[STACK])),
+    maybe("close_stack", "Stack that closed it.", value(&[CLOSE, STACK])),
+    maybe("close_process", "Executable that closed it.", value(&[CLOSE, PROCESS, PROCESS_NAME])),
     maybe(
         "source_process",
         "Executable it was duplicated from.",
-        Value(path(&[TableColumn::of(Events::source_process), PROCESS_NAME])),
+        value(&[TableColumn::of(Events::source_process), PROCESS_NAME]),
     ),
     maybe(
         "inherited_by",
         "Child that inherited it.",
-        Value(path(&[TableColumn::of(Events::inherited_by), PROCESS_NAME])),
+        value(&[TableColumn::of(Events::inherited_by), PROCESS_NAME]),
     ),
     view(
         "pointer",
         "Kernel address of the object.",
-        Hex(path(&[OBJECT, TableColumn::of(Objects::pointer)])),
+        hex(&[OBJECT, TableColumn::of(Objects::pointer)]),
     ),
-    view("object", "The object.", Value(path(&[OBJECT]))),
-    view("event", "The event that opened it.", Value(path(&[TableColumn::row(Table::Events)]))),
-    view("process_row", "The process.", Value(path(&[PROCESS]))),
+    view("object", "The object.", value(&[OBJECT])),
+    view("event", "The event that opened it.", value(&[TableColumn::row(Table::Events)])),
+    view("process_row", "The process.", value(&[PROCESS])),
 ];
 
 /// A column whose type and unit are those of its origin.

@@ -47,7 +47,7 @@ fn frame(
     relation: Relation,
     names: Option<&[impl AsRef<str>]>,
 ) -> PolarsResult<DataFrame> {
-    tables.stop.check()?;
+    tables.check_stop()?;
     let names: Vec<&str> = match names {
         Some(names) => names.iter().map(AsRef::as_ref).collect(),
         None => relation.columns().iter().map(|spec| spec.name).collect(),

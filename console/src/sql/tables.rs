@@ -11,8 +11,7 @@ use polars::prelude::{
 };
 
 use super::columns::{TableColumn, Values};
-use super::stop::Stop;
-use crate::query::TypeNames;
+use crate::{cancel::Cancel, query::TypeNames};
 
 /// A trace that is queried.
 pub(super) struct Part {
@@ -26,10 +25,15 @@ pub(super) struct Tables {
     pub(super) parts: Vec<Part>,
     /// `depth` and `text` of the stacks of all parts, where the query names the stacks.
     pub(super) stacks: Option<DataFrame>,
-    pub(super) stop: Stop,
+    pub(super) stop: Cancel,
 }
 
 impl Tables {
+    /// Ends a query that is not wanted any more.
+    pub(super) fn check_stop(&self) -> PolarsResult<()> {
+        self.stop.check().map_err(failed)
+    }
+
     /// Number of rows of a table.
     pub(super) fn height(&self, table: Table) -> PolarsResult<usize> {
         self.parts.iter().try_fold(0, |sum, part| Ok(sum + height(part, table)?))
@@ -37,7 +41,7 @@ impl Tables {
 
     /// The values of a column.
     pub(super) fn column(&self, column: TableColumn) -> PolarsResult<Column> {
-        self.stop.check()?;
+        self.check_stop()?;
         if let Some(stacks) = &self.stacks
             && matches!(column.values, Values::StackDepth | Values::StackText)
         {

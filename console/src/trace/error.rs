@@ -19,10 +19,7 @@ pub enum LoadError {
         "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one)",
         .path.display()
     )]
-    UnknownFormat {
-        /// The file.
-        path: PathBuf,
-    },
+    UnknownFormat { path: PathBuf },
     /// It is an extract that cannot be read.
     #[error("{}{}", .0, remedy(.0.is_about_size()))]
     Archive(#[from] ArchiveError),
@@ -40,7 +37,6 @@ pub enum LoadError {
     NoCache {
         /// The converted extract.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// Two traces have the same extract.
@@ -61,18 +57,10 @@ pub enum LoadError {
         "{}: is another program's extract and is not overwritten; choose a folder with --outdir",
         .path.display()
     )]
-    Foreign {
-        /// The extract.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// The extract cannot be written.
     #[error("{}: cannot be written: {source}; choose a folder with --outdir", .path.display())]
-    NoPlace {
-        /// The extract.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    NoPlace { path: PathBuf, source: io::Error },
 }
 
 /// Why no loaded file is asked.
@@ -82,10 +70,7 @@ pub enum NoFile {
     NothingLoaded,
     /// `-fd` that leaves no file.
     #[error("-fd {filters} leaves no file; .list shows what is loaded")]
-    NoFileLeft {
-        /// The filters as typed.
-        filters: String,
-    },
+    NoFileLeft { filters: String },
 }
 
 /// What to do about a file that is not read, or not for its size.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use handlescope_extract::{ExtractError, ImportError, StackChoice};
-use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace};
+use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace, tables::TraceInfos};
 
 use crate::{
     cancel::{Cancel, Cancelled},
@@ -194,18 +194,12 @@ fn extracted(
 /// What an extract may not exceed, if its user trusts it with members of some size.
 fn archive_limits(max_size: Option<u64>) -> ArchiveLimits {
     let usual = ArchiveLimits::default();
-    match max_size {
-        None => usual,
-        Some(size) => usual.trusted_with(size),
-    }
+    max_size.map_or(usual, |size| usual.trusted_with(size))
 }
 
 /// Events and buffers lost while recording.
 fn losses(trace: &Trace) -> Result<(u64, u64), ArchiveError> {
-    let first = |name| {
-        let column = trace.column(Table::Trace, name)?;
-        let first = column.u64().ok().and_then(|column| column.get(0));
-        Ok::<u64, ArchiveError>(first.unwrap_or_default())
-    };
-    Ok((first("events_lost")?, first("buffers_lost")?))
+    let (events, buffers) =
+        (trace.values(TraceInfos::events_lost)?, trace.values(TraceInfos::buffers_lost)?);
+    Ok((events.get(0).unwrap_or_default(), buffers.get(0).unwrap_or_default()))
 }

@@ -109,52 +109,32 @@ impl TopN {
 pub enum ValueError {
     /// No number, or one with a comma.
     #[error("'{value}' is not a number (write 0.5 with a point, without separators)")]
-    NoNumber {
-        /// The value as typed.
-        value: String,
-    },
+    NoNumber { value: String },
     /// A number with something behind it that is not a unit, or one of another kind.
     #[error("'{value}' is not {expected}")]
     NoUnit {
-        /// The value as typed.
         value: String,
         /// The kind of value with its units.
         expected: &'static str,
     },
     /// A fraction or a sign where neither makes sense.
     #[error("'{value}' is not a whole number")]
-    NotWhole {
-        /// The value as typed.
-        value: String,
-    },
+    NotWhole { value: String },
     /// More than the machine can count.
     #[error("'{value}' is too large")]
-    TooLarge {
-        /// The value as typed.
-        value: String,
-    },
+    TooLarge { value: String },
     /// The minimum is larger than the maximum.
     #[error("'{value}' ends before it begins")]
-    Backwards {
-        /// Both values as typed.
-        value: String,
-    },
+    Backwards { value: String },
     /// Not a number of digits.
     #[error("'{value}' is not a number of digits from 0 to 6")]
-    NoDigits {
-        /// The value as typed.
-        value: String,
-    },
+    NoDigits { value: String },
     /// Not a hexadecimal number of 64 bits.
     #[error("'{value}' is not an address (hexadecimal, like 0x1B544000010)")]
-    NoAddress {
-        /// The value as typed.
-        value: String,
-    },
+    NoAddress { value: String },
     /// None of the words the option knows.
     #[error("'{value}' is not one of {choices}{hint}")]
     NoChoice {
-        /// The value as typed.
         value: String,
         /// The words, joined by commas.
         choices: String,
@@ -163,10 +143,7 @@ pub enum ValueError {
     },
     /// A filter that cannot be compiled.
     #[error("{reason}")]
-    Filter {
-        /// What the filter's own error says.
-        reason: String,
-    },
+    Filter { reason: String },
     /// A word that stands for no symbol server.
     #[error("{reason}")]
     Server {
@@ -175,10 +152,7 @@ pub enum ValueError {
     },
     /// An option that cannot be followed here.
     #[error("{reason}")]
-    Refused {
-        /// Why, and what to use instead.
-        reason: &'static str,
-    },
+    Refused { reason: &'static str },
 }
 
 /// Units of time in the order they are tried, with their seconds.

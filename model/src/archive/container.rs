@@ -14,72 +14,31 @@ use super::header;
 pub enum ContainerError {
     /// The file cannot be opened.
     #[error("{}: cannot open: {source}", .path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// The file is not an archive, or is damaged.
     #[error("{}: cannot unpack: {reason}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
+    Unreadable { path: PathBuf, reason: String },
     /// A member has a name that leads out of the archive, or one that another has too.
     #[error("{}: member {member:?} {reason}; the archive is refused", .path.display())]
-    Name {
-        /// The file.
-        path: PathBuf,
-        /// The member.
-        member: String,
-        /// What is wrong with its name.
-        reason: &'static str,
-    },
+    Name { path: PathBuf, member: String, reason: &'static str },
     /// A member is, or claims to be, larger than is read.
     #[error("{}: member {member} has {size} bytes, more than the limit of {limit}", .path.display())]
     TooLarge {
-        /// The file.
         path: PathBuf,
-        /// The member.
         member: String,
         /// Its size, bytes; at least.
         size: u64,
-        /// The limit, bytes.
         limit: u64,
     },
     /// More has to be unpacked than is.
     #[error("{}: {size} bytes have to be unpacked, more than the limit of {limit}", .path.display())]
-    TooMuch {
-        /// The file.
-        path: PathBuf,
-        /// How much it is, bytes.
-        size: u64,
-        /// The limit, bytes.
-        limit: u64,
-    },
+    TooMuch { path: PathBuf, size: u64, limit: u64 },
     /// The content claims to be packed better than any trace or extract can be.
     #[error("{}: {packed} bytes claim to hold {content}, which no trace or extract does", .path.display())]
-    Ratio {
-        /// The file.
-        path: PathBuf,
-        /// Size of the file, bytes.
-        packed: u64,
-        /// Size of what is to be unpacked, bytes.
-        content: u64,
-    },
+    Ratio { path: PathBuf, packed: u64, content: u64 },
     /// A member cannot be unpacked: cut off, damaged, or not what the archive says.
     #[error("{}: member {member} cannot be unpacked: {reason}", .path.display())]
-    Member {
-        /// The file.
-        path: PathBuf,
-        /// The member.
-        member: String,
-        /// What is wrong.
-        reason: String,
-    },
+    Member { path: PathBuf, member: String, reason: String },
 }
 
 impl ContainerError {

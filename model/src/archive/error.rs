@@ -12,59 +12,25 @@ use super::container::ContainerError;
 pub enum ArchiveError {
     /// The file cannot be created or renamed.
     #[error("{}: cannot {action}: {source}", .path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What was tried.
-        action: &'static str,
-        /// Why it failed.
-        source: io::Error,
-    },
+    Io { path: PathBuf, action: &'static str, source: io::Error },
     /// The file cannot be unpacked, or is refused.
     #[error(transparent)]
     Container(#[from] ContainerError),
     /// The file cannot be packed.
     #[error("{}: cannot pack: {reason}", .path.display())]
-    Pack {
-        /// The file.
-        path: PathBuf,
-        /// What the 7z writer said.
-        reason: String,
-    },
+    Pack { path: PathBuf, reason: String },
     /// A member is damaged or is not what its table needs.
     #[error("{}: member {member} is damaged: {reason}; extract the trace again", .path.display())]
-    Member {
-        /// The file.
-        path: PathBuf,
-        /// The member.
-        member: String,
-        /// What the Parquet reader said.
-        reason: String,
-    },
+    Member { path: PathBuf, member: String, reason: String },
     /// The archive holds no trace table, so it is not one of ours.
     #[error("{}: no member trace.parquet, so this is not a handlescope extract", .path.display())]
-    NotAnExtract {
-        /// The file.
-        path: PathBuf,
-    },
+    NotAnExtract { path: PathBuf },
     /// The archive was made by a newer version.
     #[error("{}: layout version {found}, this program reads up to {supported}; use a newer handlescope", .path.display())]
-    NewerSchema {
-        /// The file.
-        path: PathBuf,
-        /// Version in the file.
-        found: u32,
-        /// Newest version this program reads.
-        supported: u32,
-    },
+    NewerSchema { path: PathBuf, found: u32, supported: u32 },
     /// A table could not be encoded.
     #[error("table {table}: cannot be written: {source}")]
-    Encode {
-        /// The table.
-        table: &'static str,
-        /// What the Parquet writer said.
-        source: PolarsError,
-    },
+    Encode { table: &'static str, source: PolarsError },
 }
 
 impl ArchiveError {

@@ -1,19 +1,10 @@
 //! The schema: the columns of every table.
 
-use super::diagnostics::{EventCounts, Warnings};
-use super::events::Events;
-use super::frames::Frames;
-use super::handles::{ExistingHandles, StartHandles};
-use super::methods::Methods;
-use super::modules::{ModuleLoads, Modules};
-use super::names::Names;
-use super::object_types::ObjectTypes;
-use super::objects::Objects;
-use super::processes::Processes;
-use super::stack_events::StackEvents;
-use super::stacks::Stacks;
-use super::symbols::Symbols;
-use super::trace::TraceInfos;
+use super::{
+    EventCounts, Events, ExistingHandles, Frames, Methods, ModuleLoads, Modules, Names,
+    ObjectTypes, Objects, Processes, StackEvents, Stacks, StartHandles, Symbols, TraceInfos,
+    Warnings,
+};
 use crate::column::ColumnSpec;
 use crate::table::Table;
 

@@ -27,29 +27,18 @@ use crate::{
     trace::FrameNameCache,
 };
 
-/// What ETWAnalyzer extracts by name, and whether it is extracted here: always, then.
-static EXTRACTORS: &[(&str, bool)] = &[
-    ("All", true),
-    ("Default", true),
-    ("ObjectRef", true),
-    ("Module", true),
-    ("CPU", false),
-    ("Disk", false),
-    ("DNS", false),
-    ("Exception", false),
-    ("File", false),
-    ("Frequency", false),
-    ("LBR", false),
-    ("Memory", false),
-    ("PMC", false),
-    ("Power", false),
-    ("Stacktag", false),
-    ("TCP", false),
-    ("ThreadPool", false),
-    ("TraceLog", false),
-    ("VirtualAlloc", false),
-    ("Window", false),
-];
+/// What ETWAnalyzer extracts by name and is always extracted here.
+const ALWAYS: &str = "All Default ObjectRef Module";
+
+/// What it extracts by name besides, which is not extracted here.
+const NEVER: &str = "CPU Disk DNS Exception File Frequency LBR Memory PMC Power Stacktag TCP ThreadPool \
+                     TraceLog VirtualAlloc Window";
+
+/// The names of extractors, each with whether it is extracted here.
+fn extractors() -> impl Iterator<Item = (&'static str, bool)> {
+    let always = ALWAYS.split(' ').map(|name| (name, true));
+    always.chain(NEVER.split(' ').map(|name| (name, false)))
+}
 
 /// What is said of the others.
 const EXTRACTED: &str = "not extracted; an extract has objects, handles, mappings, \
@@ -78,11 +67,11 @@ impl Command for Extract {
             parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;
         let (mut named, mut is_one_known) = (Vec::new(), false);
         for word in words {
-            let is_word = |(name, _): &&(&str, bool)| name.eq_ignore_ascii_case(&word.text);
-            match EXTRACTORS.iter().find(is_word) {
+            let is_word = |(name, _): &(&str, bool)| name.eq_ignore_ascii_case(&word.text);
+            match extractors().find(is_word) {
                 Some(_) if with_home(&word.text).exists() => named.push(word.text.clone()),
                 Some((_, true)) => is_one_known = true,
-                Some((name, false)) => args.unknown_extractors.push((*name).to_owned()),
+                Some((name, false)) => args.unknown_extractors.push(name.to_owned()),
                 None => named.push(file_or_typo(word)?),
             }
         }
@@ -138,7 +127,7 @@ impl Command for Extract {
 /// A word that is not an extractor is a file, unless it looks like a mistyped extractor.
 fn file_or_typo(word: &Token) -> Result<String, ParseError> {
     let is_name = word.text.chars().all(char::is_alphanumeric);
-    let names = EXTRACTORS.iter().map(|(name, _)| *name);
+    let names = extractors().map(|(name, _)| name);
     match suggest::nearest(&word.text, names) {
         Some(name) if is_name && !with_home(&word.text).exists() => {
             Err(ParseError::UnexpectedWord {

@@ -1,7 +1,7 @@
 //! The options that every kind of `.dump` has, and `.sql`.
 
 use super::{
-    files::{TakesFiles, files_option},
+    files::files_option,
     groups::{DISPLAY, SCRIPTS},
 };
 use crate::{
@@ -17,14 +17,9 @@ pub(crate) const SHARED: &[OptionGroup<SharedArgs>] = &[
     OptionGroup { title: SCRIPTS, options: &format_options() },
 ];
 
-/// Arguments that say how the answer is written.
-pub(crate) trait TakesOutput {
-    fn output(&mut self) -> &mut OutputOptions;
-}
-
-impl TakesOutput for SharedArgs {
-    fn output(&mut self) -> &mut OutputOptions {
-        &mut self.output
+impl AsMut<SharedArgs> for SharedArgs {
+    fn as_mut(&mut self) -> &mut SharedArgs {
+        self
     }
 }
 
@@ -37,14 +32,14 @@ pub(crate) fn check_output(output: &OutputOptions) -> Result<(), ParseError> {
 }
 
 /// The options that order and cut the rows of a table.
-pub(crate) const fn row_options<A: TakesOutput>(sort_example: &'static str) -> [Opt<A>; 2] {
+pub(crate) const fn row_options<A: AsMut<SharedArgs>>(sort_example: &'static str) -> [Opt<A>; 2] {
     [
         Opt {
             names: &["-TopN"],
             help: "only N rows of each file, after skipping some",
             details: "In the order of the table or of -SortBy. Text counts the rows left out.",
             example: "-TopN 10",
-            take: Take::Top(|args| &mut args.output().top),
+            take: Take::Top(|args| &mut args.as_mut().output.top),
         },
         Opt {
             names: &["-SortBy"],
@@ -53,35 +48,35 @@ pub(crate) const fn row_options<A: TakesOutput>(sort_example: &'static str) -> [
                       the largest, text from a to z, unknown values last. The rows of each file \
                       stay together. An unknown column is an error that lists all of them.",
             example: sort_example,
-            take: Take::Text("COLUMN", 1, |args| &mut args.output().sort_by),
+            take: Take::Text("COLUMN", 1, |args| &mut args.as_mut().output.sort_by),
         },
     ]
 }
 
 /// The files and formats of a table.
-pub(crate) const fn format_options<A: TakesFiles + TakesOutput>() -> [Opt<A>; 6] {
+pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; 6] {
     [
-        files_option(),
+        files_option(|args| &mut args.as_mut().files),
         Opt {
             names: &["-json"],
             help: "print one JSON document, one line per element",
             details: "The fields are the stable interface for scripts, see docs/dump-json.md.",
             example: "-json",
-            take: Take::Set(|args| args.output().json = JsonMode::Lines),
+            take: Take::Set(|args| args.as_mut().output.json = JsonMode::Lines),
         },
         Opt {
             names: &["-json-pretty"],
             help: "print the same JSON document indented",
             details: "For reading; the content is that of -json.",
             example: "-json-pretty",
-            take: Take::Set(|args| args.output().json = JsonMode::Pretty),
+            take: Take::Set(|args| args.as_mut().output.json = JsonMode::Pretty),
         },
         Opt {
             names: &["-csv"],
             help: "print comma-separated values, or write them into FILE",
             details: "With a header; an unknown value is empty, a list is written as in JSON.",
             example: "-csv rows.csv",
-            take: Take::MaybeFile(|args| &mut args.output().csv),
+            take: Take::MaybeFile(|args| &mut args.as_mut().output.csv),
         },
         Opt {
             names: &["-ndjson"],
@@ -89,7 +84,7 @@ pub(crate) const fn format_options<A: TakesFiles + TakesOutput>() -> [Opt<A>; 6]
             details: "For programs that read line by line. > FILE at the end of the command \
                       writes a file, whatever the format.",
             example: "-ndjson",
-            take: Take::Switch(|args| &mut args.output().ndjson),
+            take: Take::Switch(|args| &mut args.as_mut().output.ndjson),
         },
         Opt {
             names: &["-parquet"],
@@ -97,7 +92,7 @@ pub(crate) const fn format_options<A: TakesFiles + TakesOutput>() -> [Opt<A>; 6]
             details: "The columns of -ndjson with their types, for DuckDB, pandas, polars and \
                       the like. An existing file is replaced when all is written.",
             example: "-parquet rows.parquet",
-            take: Take::File(|args| &mut args.output().parquet),
+            take: Take::File(|args| &mut args.as_mut().output.parquet),
         },
     ]
 }

@@ -2,18 +2,14 @@
 
 use std::borrow::Cow;
 
-use handlescope_model::{
-    EventKind,
-    rules::{Kinds, REFERENCE_CHANGES, VIEWS},
-};
+use handlescope_model::{EventKind, rules::Kinds};
 
-use super::row::{Row, What};
-use crate::query::UNKNOWN_LIFETIME_NS;
+use super::row::Row;
+use crate::{query::UNKNOWN_LIFETIME_NS, render::event_item::EventItem};
 
 /// A header, and the value of a row below it.
 type Column = (&'static str, for<'r> fn(&'r Row<'_>) -> Cow<'r, str>);
 
-const DUPLICATES: Kinds = Kinds::of(&[EventKind::HandleDuplicate]);
 const INHERITABLE: Kinds = Kinds::of(&[EventKind::HandleDuplicate, EventKind::HandleClose]);
 
 /// All columns. The headers are ETWAnalyzer's, slips included, because scripts know them.
@@ -27,36 +23,22 @@ pub(super) static COLUMNS: &[Column] = &[
     ("Baseline", |_| "".into()),
     ("Id", |row| row.object.id.to_string().into()),
     ("Stack", |row| row.stack.as_str().into()),
-    ("EventName", |row| event_name(&row.what).into()),
-    ("Time", |row| number(row.event().map(|event| event.time_ns))),
-    ("Thread Id", |row| number(row.event().map(|event| event.tid))),
-    ("Handle Value", |row| match row.what {
-        What::Event(_, event) => hex(event.handle),
-        What::Existing { handle, .. } => hex(Some(handle)),
-    }),
+    ("EventName", |row| event_name(&row.item).into()),
+    ("Time", |row| number(row.item.event().map(|event| event.time_ns))),
+    ("Thread Id", |row| number(row.item.event().map(|event| event.tid))),
+    ("Handle Value", |row| hex(row.item.handle())),
     ("Type", |row| row.object.kind.into()),
     ("Object Name", |row| row.object.name.into()),
     ("Object Ptr", |row| hex(Some(row.object.pointer))),
     ("SourceProces", source_process),
     ("SourceHandleValue", |row| {
-        let duplicate = row.event_of(DUPLICATES);
-        hex(duplicate.and_then(|event| row.file.listing.duplicate(event).source_handle))
+        hex(row.item.duplicate().and_then(|duplicate| duplicate.source_handle))
     }),
-    ("ViewBase", |row| {
-        hex(row.event_of(VIEWS).and_then(|event| row.file.listing.view(event).base))
-    }),
-    ("ViewSize", |row| {
-        number(row.event_of(VIEWS).and_then(|event| row.file.listing.view(event).size))
-    }),
-    ("File Object", |row| {
-        hex(row.event_of(VIEWS).and_then(|event| row.file.listing.view(event).file_object))
-    }),
-    ("File Offset", |row| {
-        number(row.event_of(VIEWS).and_then(|event| row.file.listing.view(event).offset))
-    }),
-    ("RefChange", |row| {
-        number(row.event_of(REFERENCE_CHANGES).and_then(|event| row.file.listing.ref_delta(event)))
-    }),
+    ("ViewBase", |row| hex(row.item.view().and_then(|view| view.base))),
+    ("ViewSize", |row| number(row.item.view().and_then(|view| view.size))),
+    ("File Object", |row| hex(row.item.view().and_then(|view| view.file_object))),
+    ("File Offset", |row| number(row.item.view().and_then(|view| view.offset))),
+    ("RefChange", |row| number(row.item.ref_delta())),
     ("Lifetime in s (9999 is not closed)", |row| {
         of_event(row, |row| seconds(row.object.lifetime_ns.unwrap_or(UNKNOWN_LIFETIME_NS)))
     }),
@@ -65,20 +47,20 @@ pub(super) static COLUMNS: &[Column] = &[
     ("Overlapped (Opened multiple times)", |row| {
         of_event(row, |row| yes_or_no(row.object.is_overlapped))
     }),
-    ("Inherited by Process", |row| match row.event_of(INHERITABLE) {
+    ("Inherited by Process", |row| match row.item.event_of(INHERITABLE) {
         Some(_) => row.object.inherited_by.as_str().into(),
         None => "".into(),
     }),
-    ("Process", |row| row.file.marked(row.process()).into()),
-    ("ProcessName", |row| row.file.process_name(row.process()).into()),
+    ("Process", |row| row.file.marked(row.item.process()).into()),
+    ("ProcessName", |row| row.file.process_name(row.item.process()).into()),
     ("Start Time", |row| {
-        number(row.process().start_ns.map(|start_ns| row.file.clock.at(start_ns)))
+        number(row.item.process().start_ns.map(|start_ns| row.file.clock.at(start_ns)))
     }),
     ("CommandLine", |row| row.arguments().into()),
 ];
 
-fn event_name(what: &What) -> &'static str {
-    let What::Event(_, event) = what else { return "Existing Handle" };
+fn event_name(item: &EventItem<'_>) -> &'static str {
+    let Some(event) = item.event() else { return "Existing Handle" };
     match event.kind {
         EventKind::HandleCreate => "HandleCreateEvent",
         EventKind::HandleDuplicate => "HandleDuplicateEvent",
@@ -93,14 +75,14 @@ fn event_name(what: &What) -> &'static str {
 }
 
 fn source_process<'r>(row: &'r Row<'_>) -> Cow<'r, str> {
-    let Some(event) = row.event_of(DUPLICATES) else { return "".into() };
-    let source = row.file.listing.duplicate(event).source_process;
-    row.file.marked(row.file.answer.file.processes.known_or_invalid(source)).into()
+    let Some(duplicate) = row.item.duplicate() else { return "".into() };
+    let processes = &row.file.answer.file.processes;
+    row.file.marked(processes.known_or_invalid(duplicate.source_process)).into()
 }
 
 /// A fact about the object, which ETWAnalyzer leaves out behind handles that were open at the end.
 fn of_event<'r>(row: &'r Row<'_>, fact: impl Fn(&Row<'_>) -> String) -> Cow<'r, str> {
-    match row.event() {
+    match row.item.event() {
         Some(_) => fact(row).into(),
         None => "".into(),
     }

@@ -8,14 +8,12 @@
 mod columns;
 mod row;
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 
 use self::columns::COLUMNS;
-use self::row::{FileFacts, ObjectFacts, Row, What};
-use handlescope_model::StackIdx;
+use self::row::{FileFacts, ObjectFacts, Row};
 
-use super::text::StackStyle;
+use super::event_item::{EventItem, StackTexts};
 use crate::query::{FileAnswer, Listing, ObjectRefAnswer};
 use crate::render::style::ObjectRefStyle;
 use crate::settings::Display;
@@ -65,23 +63,18 @@ impl<W: Write> Rows<'_, W> {
         display: &Display,
     ) -> io::Result<()> {
         let facts = &FileFacts::new(file, listing, display);
-        let mut stacks = StackTexts {
-            first_stack,
-            seen: HashSet::new(),
-            style: StackStyle::of(file, self.args.criteria.stacks),
-        };
+        let mut stacks = StackTexts::new(file, first_stack, self.args.criteria.stacks);
         for &selected in file.selection.objects() {
             // Nothing is printed meanwhile, so no write would notice.
             file.file.cancel.check().map_err(io::Error::other)?;
             let object = &ObjectFacts::new(facts, selected);
-            for event in file.events(selected) {
-                let Some(known) = listing.event(event) else { continue };
-                let stack = stacks.text(known.stack);
-                self.write_row(facts, object, What::Event(event, known), stack)?;
-            }
-            let existing = file.file.objects.existing(selected.object());
-            for (owner, handle) in listing.existing(existing) {
-                self.write_row(facts, object, What::Existing { owner, handle }, String::new())?;
+            for item in EventItem::of_object(file, listing, selected) {
+                let stack = match stacks.show(&item) {
+                    (None, _) => String::new(),
+                    (Some(number), None) => number.to_string(),
+                    (Some(number), Some(text)) => format!("StackId: {number} {text}"),
+                };
+                self.write_row(facts, object, item, stack)?;
             }
         }
         Ok(())
@@ -91,39 +84,16 @@ impl<W: Write> Rows<'_, W> {
         &mut self,
         file: &FileFacts<'_>,
         object: &ObjectFacts<'_>,
-        what: What,
+        item: EventItem<'_>,
         stack: String,
     ) -> io::Result<()> {
         let options = if self.has_written { "" } else { self.args.text };
         self.has_written = true;
         let has_command_line = !self.args.no_command_line;
-        let row = Row { options, file, object, what, stack, has_command_line };
+        let row = Row { options, file, object, item, stack, has_command_line };
         for (_, value) in COLUMNS {
             self.writer.write_field(value(&row).as_bytes())?;
         }
         Ok(self.writer.write_record(None::<&[u8]>)?)
-    }
-}
-
-/// The texts of the stacks of one trace.
-struct StackTexts<'a> {
-    /// Added to the rows of stacks, so that stacks of several traces have different numbers, which
-    /// are those of `-json`.
-    first_stack: u64,
-    seen: HashSet<StackIdx>,
-    style: StackStyle<'a>,
-}
-
-impl StackTexts<'_> {
-    /// The number of a stack; in front of its first use also its frames, if they are to be shown.
-    fn text(&mut self, stack: Option<StackIdx>) -> String {
-        let Some(stack) = stack else { return String::new() };
-        let number = self.first_stack + u64::from(stack.0);
-        match self.style.lines(stack) {
-            Some(lines) if self.seen.insert(stack) => {
-                format!("StackId: {number} {}", lines.collect::<Vec<_>>().join("\n"))
-            }
-            _ => number.to_string(),
-        }
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use handlescope_model::ProcessIdx;
-use handlescope_model::rules::Kinds;
 
-use crate::query::{EventRow, FileAnswer, Listing, ProcessInfo, Selected};
+use crate::query::{FileAnswer, Listing, ProcessInfo, Selected};
+use crate::render::event_item::EventItem;
 use crate::render::text::ProcessStyle;
 use crate::render::time::Clock;
 use crate::settings::Display;
@@ -16,22 +16,9 @@ pub(super) struct Row<'a> {
     pub(super) options: &'a str,
     pub(super) file: &'a FileFacts<'a>,
     pub(super) object: &'a ObjectFacts<'a>,
-    pub(super) what: What,
+    pub(super) item: EventItem<'a>,
     pub(super) stack: String,
     pub(super) has_command_line: bool,
-}
-
-/// What the row is about.
-pub(super) enum What {
-    /// An event, and the number of its row.
-    Event(usize, EventRow),
-    /// A handle that was open at the end.
-    Existing {
-        /// Row of the process that has it.
-        owner: ProcessIdx,
-        /// Its value.
-        handle: u64,
-    },
 }
 
 /// What the rows of a trace have in common.
@@ -129,33 +116,9 @@ fn inherited_by(file: &FileFacts<'_>, object: usize) -> String {
 }
 
 impl Row<'_> {
-    /// The event, unless the row is about a handle.
-    pub(super) fn event(&self) -> Option<&EventRow> {
-        match &self.what {
-            What::Event(_, event) => Some(event),
-            What::Existing { .. } => None,
-        }
-    }
-
-    /// The row of an event of some kinds.
-    pub(super) fn event_of(&self, kinds: Kinds) -> Option<usize> {
-        match &self.what {
-            What::Event(row, event) if kinds.contains(event.kind) => Some(*row),
-            _ => None,
-        }
-    }
-
-    /// The process that acted, or that has the handle.
-    pub(super) fn process(&self) -> &ProcessInfo {
-        match &self.what {
-            What::Event(_, event) => self.file.process(event.process),
-            What::Existing { owner, .. } => self.file.process(*owner),
-        }
-    }
-
     /// What stands behind the program in the command line of the process.
     pub(super) fn arguments(&self) -> &str {
-        if self.has_command_line { behind_program(&self.process().command_line) } else { "" }
+        if self.has_command_line { behind_program(&self.item.process().command_line) } else { "" }
     }
 }
 

@@ -46,6 +46,16 @@ pub(super) fn write(
     writeln!(out)
 }
 
+/// Writes a document that has one list.
+fn write_list<I: IntoIterator<Item: Serialize>>(
+    name: &str,
+    items: impl Fn() -> I,
+    mode: JsonMode,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write(&Members(|| [(name, Array(&items))]), mode, out)
+}
+
 /// The rows that are left of some answers, each with its place in its answer.
 fn rows<'a, A>(answers: &'a [A], parts: &'a [Part]) -> impl Iterator<Item = (&'a A, usize)> {
     let files = answers.iter().zip(parts);

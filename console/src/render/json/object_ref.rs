@@ -45,7 +45,7 @@ impl Serialize for Document<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("command", &self.args.text)?;
         map.serialize_entry("files", &Array(|| self.files.iter().map(FileJson::header)))?;
-        map.serialize_entry("totals", &TotalsJson::from(self.answer.totals()))?;
+        map.serialize_entry("totals", &self.answer.totals())?;
         let by = count_by(self.args.criteria);
         if let (Some(by), Some(handles)) = (by, &self.answer.open_handles) {
             map.serialize_entry("not_closed", &NotClosed::new(handles, by, self.args))?;
@@ -69,40 +69,7 @@ struct FileHeader {
     session_end_utc: Option<Shown<Utc7>>,
     events_lost: u64,
     buffers_lost: u64,
-    totals: TotalsJson,
-}
-
-#[derive(Serialize)]
-struct TotalsJson {
-    objects_created: u64,
-    objects_destroyed: u64,
-    handles_created: u64,
-    handles_closed: u64,
-    handles_duplicated: u64,
-    ref_changes: u64,
-    map_count: u64,
-    unmap_count: u64,
-    map_size: u64,
-    unmap_size: u64,
-    leaked_handles: u64,
-}
-
-impl From<Totals> for TotalsJson {
-    fn from(totals: Totals) -> Self {
-        Self {
-            objects_created: totals.objects_created,
-            objects_destroyed: totals.objects_destroyed,
-            handles_created: totals.handles_created,
-            handles_closed: totals.handles_closed,
-            handles_duplicated: totals.handles_duplicated,
-            ref_changes: totals.ref_changes,
-            map_count: totals.map_count,
-            unmap_count: totals.unmap_count,
-            map_size: totals.map_size,
-            unmap_size: totals.unmap_size,
-            leaked_handles: totals.leaked_handles,
-        }
-    }
+    totals: Totals,
 }
 
 #[derive(Serialize)]
@@ -139,7 +106,7 @@ impl<'a> FileJson<'a> {
             session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
             events_lost: info.events_lost,
             buffers_lost: info.buffers_lost,
-            totals: self.answer.totals.into(),
+            totals: self.answer.totals,
         }
     }
 

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use handlescope_extract::symbols::{ModuleReport, Origin, Outcome};
 use serde::Serialize;
 
-use super::Array;
 use crate::query::{ModuleSymbols, SymbolsAnswer};
 use crate::render::table::Part;
 use crate::values::JsonMode;
@@ -16,16 +15,12 @@ pub(in crate::render) fn symbols(
     mode: JsonMode,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct Document<T> {
-        symbols: T,
-    }
     let rows = || {
         super::rows(answers, parts).filter_map(|(answer, row)| {
             Some(ModuleJson::new(answer.index, answer.modules.get(row)?))
         })
     };
-    super::write(&Document { symbols: Array(rows) }, mode, out)
+    super::write_list("symbols", rows, mode, out)
 }
 
 #[derive(Serialize)]

@@ -15,9 +15,9 @@ pub(crate) struct ColumnSpec {
     title: Option<String>,
     show: Show,
     unknown: Option<&'static str>,
-    place: i8,
-    is_text_only: bool,
-    omits_unknown: bool,
+    pub(super) place: i8,
+    pub(super) is_text_only: bool,
+    pub(super) omits_unknown: bool,
 }
 
 /// How text shows a value.
@@ -86,20 +86,8 @@ impl ColumnSpec {
         self
     }
 
-    pub(super) fn is_text_only(&self) -> bool {
-        self.is_text_only
-    }
-
-    pub(super) fn omits_unknown(&self) -> bool {
-        self.omits_unknown
-    }
-
     pub(super) fn is_hex(&self) -> bool {
         self.show == Show::Hex
-    }
-
-    pub(super) fn text_place(&self) -> i8 {
-        self.place
     }
 
     /// The heading with the unit of the values.

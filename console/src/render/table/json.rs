@@ -77,7 +77,7 @@ impl Serialize for Row<'_> {
         for (column, spec) in self.columns {
             let name = column.name().as_str();
             match column.get(self.row).map_err(S::Error::custom)? {
-                AnyValue::Null if spec.omits_unknown() => {}
+                AnyValue::Null if spec.omits_unknown => {}
                 AnyValue::Null => map.serialize_entry(name, &())?,
                 value if spec.is_hex() => map.serialize_entry(name, &hex(&value))?,
                 value => map.serialize_entry(name, &Value(value))?,

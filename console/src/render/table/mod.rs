@@ -217,7 +217,7 @@ impl<'a> Table<'a> {
 
     /// The columns that files and documents have.
     fn data_columns(&self) -> impl Iterator<Item = (usize, &ColumnSpec)> {
-        self.specs.iter().enumerate().filter(|(_, spec)| !spec.is_text_only())
+        self.specs.iter().enumerate().filter(|(_, spec)| !spec.is_text_only)
     }
 
     fn name(&self, column: usize) -> &str {

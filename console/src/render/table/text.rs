@@ -105,8 +105,7 @@ impl Table<'_> {
         // The last one is the heading of a group.
         let count = self.specs.len() - usize::from(self.groups.is_some());
         let columns = self.specs.iter().enumerate().take(count);
-        let titled =
-            columns.filter_map(|(at, spec)| Some((spec.text_place(), at, spec.heading()?)));
+        let titled = columns.filter_map(|(at, spec)| Some((spec.place, at, spec.heading()?)));
         let mut titled: Vec<(i8, usize, String)> = titled.collect();
         titled.sort_by_key(|(place, ..)| *place);
         titled.into_iter().map(|(_, at, heading)| (at, heading)).collect()

@@ -22,11 +22,8 @@ use crate::{
 
 /// What to extract of a trace, of any size that is usual or of one its user trusts it with.
 pub(crate) fn options(stacks: StackChoice, max_size: Option<u64>) -> ExtractOptions {
-    let usual = ExtractOptions { stacks, ..ExtractOptions::default() };
-    match max_size {
-        None => usual,
-        Some(size) => ExtractOptions { limits: usual.limits.trusted_with(size), ..usual },
-    }
+    let usual = ExtractOptions::default().limits;
+    ExtractOptions { stacks, limits: max_size.map_or(usual, |size| usual.trusted_with(size)) }
 }
 
 /// Extracts one trace, with a progress bar, and warns of what was counted while reading.

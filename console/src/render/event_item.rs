@@ -1,0 +1,109 @@
+//! Events one by one, as the rows for programs and those of ETWAnalyzer's CSV have them.
+
+use std::collections::HashSet;
+
+use handlescope_model::rules::{Kinds, REFERENCE_CHANGES, VIEWS};
+use handlescope_model::{EventKind, ProcessIdx, StackIdx};
+
+use super::text::StackStyle;
+use crate::query::{DuplicateRow, EventRow, FileAnswer, Listing, ProcessInfo, Selected, ViewRow};
+use crate::settings::StackDisplayArgs;
+
+const DUPLICATES: Kinds = Kinds::of(&[EventKind::HandleDuplicate]);
+
+/// An event of an object, or a handle to it that was open at the end.
+pub(super) struct EventItem<'a> {
+    answer: &'a FileAnswer<'a>,
+    listing: &'a Listing,
+    what: What,
+}
+
+enum What {
+    /// An event, and the number of its row.
+    Event(usize, EventRow),
+    Existing {
+        owner: ProcessIdx,
+        handle: u64,
+    },
+}
+
+impl<'a> EventItem<'a> {
+    /// The events of an object that are left, and behind them its handles that were open at the end.
+    pub(super) fn of_object(
+        answer: &'a FileAnswer<'a>,
+        listing: &'a Listing,
+        object: Selected,
+    ) -> impl Iterator<Item = EventItem<'a>> {
+        let events = answer.events(object);
+        let events = events.filter_map(|row| Some(What::Event(row, listing.event(row)?)));
+        let handles = listing.existing(answer.file.objects.existing(object.object()));
+        let handles = handles.map(|(owner, handle)| What::Existing { owner, handle });
+        events.chain(handles).map(move |what| EventItem { answer, listing, what })
+    }
+
+    /// The event, unless this is a handle.
+    pub(super) fn event(&self) -> Option<&EventRow> {
+        match &self.what {
+            What::Event(_, event) => Some(event),
+            What::Existing { .. } => None,
+        }
+    }
+
+    /// The row of an event of some kinds.
+    pub(super) fn event_of(&self, kinds: Kinds) -> Option<usize> {
+        match &self.what {
+            What::Event(row, event) if kinds.contains(event.kind) => Some(*row),
+            _ => None,
+        }
+    }
+
+    /// The process that acted, or that has the handle.
+    pub(super) fn process(&self) -> &ProcessInfo {
+        self.answer.file.processes.get(match &self.what {
+            What::Event(_, event) => event.process,
+            What::Existing { owner, .. } => *owner,
+        })
+    }
+
+    pub(super) fn handle(&self) -> Option<u64> {
+        match &self.what {
+            What::Event(_, event) => event.handle,
+            What::Existing { handle, .. } => Some(*handle),
+        }
+    }
+
+    pub(super) fn duplicate(&self) -> Option<DuplicateRow> {
+        Some(self.listing.duplicate(self.event_of(DUPLICATES)?))
+    }
+
+    pub(super) fn view(&self) -> Option<ViewRow> {
+        Some(self.listing.view(self.event_of(VIEWS)?))
+    }
+
+    pub(super) fn ref_delta(&self) -> Option<i32> {
+        self.listing.ref_delta(self.event_of(REFERENCE_CHANGES)?)
+    }
+}
+
+/// The stacks of one trace.
+pub(super) struct StackTexts<'a> {
+    /// Added to the rows of stacks, so that stacks of several traces have different numbers, which
+    /// are those of `-json`.
+    first: u64,
+    seen: HashSet<StackIdx>,
+    style: StackStyle<'a>,
+}
+
+impl<'a> StackTexts<'a> {
+    pub(super) fn new(file: &'a FileAnswer<'_>, first: u64, stacks: StackDisplayArgs) -> Self {
+        Self { first, seen: HashSet::new(), style: StackStyle::of(file, stacks) }
+    }
+
+    /// The number of an event's stack; at its first use also its frames, if they are to be shown.
+    pub(super) fn show(&mut self, item: &EventItem<'_>) -> (Option<u64>, Option<String>) {
+        let Some(stack) = item.event().and_then(|event| event.stack) else { return (None, None) };
+        let lines = self.style.lines(stack).filter(|_| self.seen.insert(stack));
+        let text = lines.map(|lines| lines.collect::<Vec<_>>().join("\n"));
+        (Some(self.first + u64::from(stack.0)), text)
+    }
+}
