@@ -87,3 +87,5 @@ fn refresh(console: &Console, known: &SharedKnown) {
 
 #[cfg(test)]
 mod option_tests;
+#[cfg(all(test, unix))]
+mod panic_tests;

@@ -44,6 +44,12 @@ impl<'a> View<'a> {
         columns.filter_map(move |column| self.screen.cell(row, column))
     }
 
+    /// Whether the program has hidden the cursor.
+    #[must_use]
+    pub fn is_cursor_hidden(&self) -> bool {
+        self.screen.hide_cursor()
+    }
+
     /// The line of the cursor up to the cursor.
     #[must_use]
     pub fn before_cursor(&self) -> String {
