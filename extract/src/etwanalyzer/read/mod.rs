@@ -280,10 +280,10 @@ fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
 fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(), ArchiveError> {
     let mut next = 0;
     let encoded = writer.encoder().encode_in_parts(Table::Names, || {
-        let rows = next..names.count.min(next + NAMES_PER_PART);
+        let rows = next..names.0.len().min(next + NAMES_PER_PART);
         next = rows.end;
         let mut part = Names::default();
-        rows.for_each(|row| part.push(Name { name: names.get(row) }));
+        rows.for_each(|row| part.push(Name { name: names.0.text(row) }));
         (!part.is_empty()).then(|| part.into_frame())
     })?;
     writer.append(encoded)

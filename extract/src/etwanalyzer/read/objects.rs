@@ -40,10 +40,7 @@ pub(super) struct ObjectRows<'a, 'scope> {
 
 /// Object names, each once.
 #[derive(Default)]
-pub(super) struct Names {
-    texts: ByteInterner,
-    pub(super) count: u32,
-}
+pub(super) struct Names(pub(super) ByteInterner);
 
 impl Names {
     pub(super) fn row(&mut self, name: &str) -> Option<NameIdx> {
@@ -54,14 +51,7 @@ impl Names {
         if name.is_empty() {
             return None;
         }
-        let row = self.texts.intern(name.as_bytes());
-        self.count = self.count.max(row + 1);
-        Some(NameIdx(row))
-    }
-
-    /// The name of a row.
-    pub(super) fn get(&self, row: u32) -> String {
-        String::from_utf8_lossy(self.texts.get(row)).into_owned()
+        Some(NameIdx(self.0.intern(name.as_bytes())))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Images: where files are mapped, and which files they are.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use handlescope_model::Table;
 
 use super::identity::{FILE_VERSION, FileVersion, IMAGE_ID, ImageId, RSDS, Rsds};
 use super::image::{Image, ImageAction, LOAD, RUNDOWN_END, RUNDOWN_START, UNLOAD};
 use crate::etl::{Event, EventId, Guid, WarningKind};
+use crate::intern::ByteInterner;
 use crate::payload::utf16_text;
 use crate::raw::{EventFamily, Shared};
 
@@ -79,14 +79,14 @@ impl Identity {
 const MAX_IMAGES_SEARCHED: usize = 256;
 
 /// Mappings in the order they were first seen, and the versions of files.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Images {
     pub rows: Vec<ImageRow>,
     /// Paths, each once.
     pub paths: Vec<String>,
     /// Version resources by size and time stamp.
     pub versions: HashMap<(u32, u32), FileVersion>,
-    path_ids: HashMap<Vec<u8>, u32>,
+    path_ids: ByteInterner,
     live: HashMap<(u32, u64), usize>,
     /// All mappings that start at a place, in the order they were first seen.
     places: HashMap<(u32, u64), Vec<usize>>,
@@ -243,13 +243,10 @@ impl Images {
     }
 
     fn add(&mut self, image: &Image<'_>, load: Option<i64>) -> usize {
-        let path = match self.path_ids.entry(image.path.to_vec()) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(new) => {
-                self.paths.push(utf16_text(image.path));
-                *new.insert(self.paths.len() as u32 - 1)
-            }
-        };
+        let path = self.path_ids.intern(image.path);
+        if path as usize == self.paths.len() {
+            self.paths.push(utf16_text(image.path));
+        }
         self.rows.push(ImageRow {
             pid: image.pid,
             base: image.base,
