@@ -28,7 +28,7 @@ use crate::error::ExtractError;
 use crate::lifecycle::{
     EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, RawEvents, TrackedEvents, track,
 };
-use crate::options::{ExtractSummary, ExtractWarning};
+use crate::options::ExtractSummary;
 use crate::raw::RowKind;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, StackResolver, StackTable};
@@ -105,6 +105,7 @@ pub(crate) fn assemble(
     writer.table(Table::Modules, module_table.into_frame())?;
     writer.table(Table::ModuleLoads, loads.into_frame())?;
     writer.table(Table::EventCounts, trace::event_counts(counter).into_frame())?;
+    let warnings = warnings.warnings();
     writer.table(Table::Warnings, trace::warnings(&warnings).into_frame())?;
     let info = trace::info(
         recording,
@@ -116,11 +117,6 @@ pub(crate) fn assemble(
     writer.table(Table::Trace, info.into_frame())?;
     cancel.check()?;
     let output_bytes = writer.finish()?;
-    let warnings = warnings.iter().map(|(kind, finding)| ExtractWarning {
-        kind: kind.text(),
-        count: finding.count,
-        first_offset: finding.first_offset,
-    });
     Ok(ExtractSummary {
         objects: object_count,
         handle_events: grouped.handle_events(timeline),
@@ -131,7 +127,7 @@ pub(crate) fn assemble(
         bytes_read: 0,
         output_bytes,
         elapsed: Duration::ZERO,
-        warnings: warnings.collect(),
+        warnings,
     })
 }
 

@@ -6,7 +6,6 @@ use handlescope_model::tables::{
 };
 
 use crate::collect::{Collector, EventCounter, event_name};
-use crate::etl::Diagnostics;
 use crate::filetime::filetime;
 use crate::lifecycle::Attribution;
 use crate::recording::Recording;
@@ -26,15 +25,9 @@ pub(super) fn event_counts(counter: &EventCounter) -> EventCounts {
     table
 }
 
-pub(super) fn warnings(diagnostics: &Diagnostics) -> Warnings {
+pub(super) fn warnings(found: &[Warning]) -> Warnings {
     let mut table = Warnings::default();
-    for (kind, finding) in diagnostics.iter() {
-        table.push(Warning {
-            kind: kind.text().to_owned(),
-            count: finding.count,
-            first_offset: finding.first_offset,
-        });
-    }
+    found.iter().for_each(|warning| table.push(warning.clone()));
     table
 }
 

@@ -11,7 +11,6 @@ mod container;
 mod document;
 mod encoding;
 mod error;
-mod findings;
 mod frames;
 mod guard;
 mod handle_part;
@@ -28,6 +27,7 @@ mod tests;
 mod time;
 mod trace;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
@@ -44,7 +44,6 @@ pub use error::ImportError;
 pub use limits::ImportLimits;
 
 use self::container::Parts;
-use self::findings::{Finding, Findings};
 use self::handle_part::HandlePart;
 use self::modules_part::ModuleTables;
 use self::objects::{Figures, ObjectRows};
@@ -57,6 +56,7 @@ use self::trace::TraceFigures;
 use super::members::Part;
 use super::records::{Main, ModulesPart};
 use super::words::OWN_OPTIONS;
+use crate::etl::{Diagnostics, WarningKind};
 use crate::options::{ExtractObserver, ExtractSummary};
 
 /// Names per part of their table.
@@ -81,7 +81,7 @@ pub fn import(
     let folder = folder.unwrap_or(Path::new("."));
     let progress = Rc::new(Progress::new(observer, cancel));
     let mut parts = container::open(input, folder, &limits.container, observer, &progress)?;
-    let reading = Reading { input, limits, progress, findings: Findings::default() };
+    let reading = Reading { input, limits, progress, findings: RefCell::default() };
     let read = reading.small_parts(&mut parts)?;
     let writer = ArchiveWriter::create(output)?;
     let summary = reading.convert(read, &mut parts, writer, observer)?;
@@ -93,7 +93,7 @@ struct Reading<'a> {
     input: &'a Path,
     limits: ImportLimits,
     progress: Rc<Progress<'a>>,
-    findings: Findings,
+    findings: RefCell<Diagnostics>,
 }
 
 /// Everything but the objects.
@@ -106,6 +106,10 @@ struct SmallParts {
 }
 
 impl Reading<'_> {
+    fn count(&self, kind: WarningKind) {
+        self.findings.borrow_mut().count(kind, None);
+    }
+
     fn small_parts(&self, parts: &mut Parts) -> Result<SmallParts, ImportError> {
         let not_an_extract =
             |reason| ImportError::NotAnExtract { path: self.input.to_path_buf(), reason };
@@ -118,10 +122,10 @@ impl Reading<'_> {
             return Err(not_an_extract("its main member has neither SessionStart nor Processes"));
         }
         if start.is_none() && !main.is_own() {
-            self.findings.count(Finding::NoStart);
+            self.count(WarningKind::NoStart);
         }
         if main.is_newer() {
-            self.findings.count(Finding::Newer);
+            self.count(WarningKind::Newer);
         }
         let processes = ProcessRows::new(&main, start);
         let mut modules = ModulesPart::default();
@@ -169,7 +173,7 @@ impl Reading<'_> {
         let figures = objects.figures;
         let counts = trace::event_counts(&main, &figures, objects.existing);
         writer.table(Table::EventCounts, counts.into_frame())?;
-        let warnings = self.findings.warnings();
+        let warnings = self.findings.borrow().warnings();
         writer.table(Table::Warnings, trace::warnings(&main, &warnings).into_frame())?;
         let sizes = import_sources(self.input).into_iter();
         let source_size = sizes.map(|path| path.metadata().map_or(0, |data| data.len())).sum();
@@ -208,8 +212,8 @@ impl Reading<'_> {
         let document = parts.take(Part::Handle);
         match &document {
             None if main.is_own() => {}
-            None => self.findings.count(Finding::NoHandles),
-            Some(_) if !has_stacks => self.findings.count(Finding::NoStacks),
+            None => self.count(WarningKind::NoHandles),
+            Some(_) if !has_stacks => self.count(WarningKind::NoStacks),
             Some(_) => {}
         }
         let encoder = writer.encoder();

@@ -1,5 +1,7 @@
 //! From objects as they are written to rows of the tables.
 
+use std::cell::RefCell;
+
 use handlescope_model::rules::{
     DeriveScratch, ObjectEvents, REFERENCE_CHANGES, VIEWS, WITH_HANDLE, derive, is_leak,
 };
@@ -11,11 +13,11 @@ use handlescope_model::{
 
 use super::super::lists::List;
 use super::super::records::{EventRecord, ObjectRecord};
-use super::findings::{Finding, Findings};
 use super::handle_part::kind;
 use super::processes::ProcessRows;
 use super::stacks_part::StackNumbers;
 use super::stream::Stream;
+use crate::etl::{Diagnostics, WarningKind};
 use crate::intern::ByteInterner;
 
 /// ETWAnalyzer's text between two names of one object. It also writes it where the second name is
@@ -34,7 +36,7 @@ pub(super) struct ObjectRows<'a, 'scope> {
     pub(super) existing: Stream<'scope, ExistingHandles>,
     pub(super) names: Names,
     pub(super) figures: Figures,
-    pub(super) findings: &'a Findings,
+    pub(super) findings: &'a RefCell<Diagnostics>,
     pub(super) scratch: Scratch,
 }
 
@@ -124,7 +126,7 @@ impl ObjectRows<'_, '_> {
         let rows = self.events.rows() + events.len() as u64;
         let existing_rows = self.existing.rows() + existing.len() as u64;
         if rows.max(existing_rows) >= u64::from(sentinel()) {
-            self.findings.count(Finding::TooMany);
+            self.findings.borrow_mut().count(WarningKind::TooMany, None);
             return;
         }
         events.sort_by_key(|(list, event)| (event.time_ns.unwrap_or_default(), *list));
@@ -172,7 +174,7 @@ impl ObjectRows<'_, '_> {
     fn process(&self, number: Option<i64>) -> Option<ProcessIdx> {
         let process = self.processes.row(number);
         if process.is_none() && !(self.is_own && number == Some(-1)) {
-            self.findings.count(Finding::UnknownProcess);
+            self.findings.borrow_mut().count(WarningKind::UnknownProcess, None);
         }
         process
     }
@@ -219,7 +221,7 @@ impl ObjectRows<'_, '_> {
         if stack.is_none()
             && event.stack.is_some_and(|number| number != -1 && !self.stacks.has(number))
         {
-            self.findings.count(Finding::UnknownStack);
+            self.findings.borrow_mut().count(WarningKind::UnknownStack, None);
         }
         self.figures.handle_events += u64::from(is_handle);
         self.figures.leaked_handles += u64::from(leaked && is_handle);

@@ -11,7 +11,6 @@ use super::super::records::Main;
 use super::super::words::log_file_mode;
 use super::objects::Figures;
 use super::time::Time;
-use crate::options::ExtractWarning;
 
 /// What is in the trace table besides what the main part says.
 pub(super) struct TraceFigures {
@@ -107,17 +106,9 @@ fn event_name(kind: EventKind) -> &'static str {
 }
 
 /// What was missing or odd, after what our own extract says of the trace.
-pub(super) fn warnings(main: &Main, found: &[ExtractWarning]) -> Warnings {
+pub(super) fn warnings(main: &Main, found: &[Warning]) -> Warnings {
     let mut table = Warnings::default();
-    if main.is_own() {
-        main.own.warnings.0.iter().for_each(|warning| table.push(warning.clone()));
-    }
-    for warning in found {
-        table.push(Warning {
-            kind: warning.kind.to_owned(),
-            count: warning.count,
-            first_offset: warning.first_offset,
-        });
-    }
+    let own = main.own.warnings.0.iter().filter(|_| main.is_own());
+    own.chain(found).for_each(|warning| table.push(warning.clone()));
     table
 }
