@@ -16,7 +16,7 @@ use std::time::Duration;
 use handlescope_model::rules::{DeriveScratch, derive};
 use handlescope_model::tables::{
     ExistingHandle, ExistingHandles, Name, Names, Object, ObjectType, ObjectTypes, Objects, Stacks,
-    StartHandle, StartHandles, Symbols,
+    StartHandle, StartHandles, Symbols, Warnings,
 };
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, EventIdx, ExistingIdx, FILE_MAPPING_NAME,
@@ -106,7 +106,8 @@ pub(crate) fn assemble(
     writer.table(Table::ModuleLoads, loads.into_frame())?;
     writer.table(Table::EventCounts, trace::event_counts(counter).into_frame())?;
     let warnings = warnings.warnings();
-    writer.table(Table::Warnings, trace::warnings(&warnings).into_frame())?;
+    let warning_table: Warnings = warnings.iter().cloned().collect();
+    writer.table(Table::Warnings, warning_table.into_frame())?;
     let info = trace::info(
         recording,
         &collected,

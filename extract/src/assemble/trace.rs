@@ -1,9 +1,7 @@
 //! The trace table and what was counted.
 
 use handlescope_model::SCHEMA_VERSION;
-use handlescope_model::tables::{
-    EventCount, EventCounts, TraceInfo, TraceInfos, Warning, Warnings,
-};
+use handlescope_model::tables::{EventCount, EventCounts, TraceInfo, TraceInfos};
 
 use crate::collect::{Collector, EventCounter, event_name};
 use crate::filetime::filetime;
@@ -22,12 +20,6 @@ pub(super) fn event_counts(counter: &EventCounter) -> EventCounts {
         let name = event_name(id).map(str::to_owned);
         table.push(EventCount { kind: id.to_string(), name, count });
     }
-    table
-}
-
-pub(super) fn warnings(found: &[Warning]) -> Warnings {
-    let mut table = Warnings::default();
-    found.iter().for_each(|warning| table.push(warning.clone()));
     table
 }
 

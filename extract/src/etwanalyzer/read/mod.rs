@@ -34,7 +34,10 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Instant;
 
-use handlescope_model::tables::{Name, Names, ObjectType, ObjectTypes, StartHandle, StartHandles};
+use handlescope_model::tables::{
+    Events, ExistingHandles, Name, Names, ObjectType, ObjectTypes, Objects, StartHandle,
+    StartHandles, TraceInfos,
+};
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, TypeId,
 };
@@ -54,6 +57,7 @@ use self::stream::Stream;
 use self::time::Time;
 use self::trace::TraceFigures;
 use super::members::Part;
+use super::own::OwnStartHandle;
 use super::records::{Main, ModulesPart};
 use super::words::OWN_OPTIONS;
 use crate::etl::{Diagnostics, WarningKind};
@@ -183,7 +187,8 @@ impl Reading<'_> {
             frames_in_modules: in_modules,
             events: figures.kinds.iter().sum::<u64>() + objects.existing,
         };
-        writer.table(Table::Trace, trace::info(self.input, &main, &in_trace).into_frame())?;
+        let info = TraceInfos::from_iter([trace::info(self.input, &main, &in_trace)]);
+        writer.table(Table::Trace, info.into_frame())?;
         self.progress.cancel.check()?;
         Ok(ExtractSummary {
             objects: objects.objects,
@@ -225,9 +230,9 @@ impl Reading<'_> {
                     .options
                     .as_deref()
                     .is_some_and(|options| options.starts_with(OWN_OPTIONS)),
-                objects: Stream::start(scope, encoder.clone()),
-                events: Stream::start(scope, encoder.clone()),
-                existing: Stream::start(scope, encoder.clone()),
+                objects: Stream::start(scope, encoder.clone(), Objects::into_frame),
+                events: Stream::start(scope, encoder.clone(), Events::into_frame),
+                existing: Stream::start(scope, encoder.clone(), ExistingHandles::into_frame),
                 names: objects::Names::default(),
                 figures: Figures::default(),
                 findings: &self.findings,
@@ -267,18 +272,15 @@ struct ObjectsWritten {
 
 /// The handles that were open when the trace began, if this program has written the extract.
 fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
-    let mut table = StartHandles::default();
-    for handle in main.own.start_handles.0.iter().filter(|_| main.is_own()) {
-        table.push(StartHandle {
-            pointer: handle.pointer,
-            process: handle.process,
-            pid: handle.pid,
-            handle: handle.handle,
-            type_id: handle.type_id,
-            name: handle.name.as_deref().and_then(|name| names.row(name)),
-        });
-    }
-    table
+    let row = |handle: &OwnStartHandle| StartHandle {
+        pointer: handle.pointer,
+        process: handle.process,
+        pid: handle.pid,
+        handle: handle.handle,
+        type_id: handle.type_id,
+        name: handle.name.as_deref().and_then(|name| names.row(name)),
+    };
+    main.own.start_handles.0.iter().filter(|_| main.is_own()).map(row).collect()
 }
 
 fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(), ArchiveError> {
@@ -286,22 +288,13 @@ fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(),
     let encoded = writer.encoder().encode_in_parts(Table::Names, || {
         let rows = next..names.0.len().min(next + NAMES_PER_PART);
         next = rows.end;
-        let mut part = Names::default();
-        rows.for_each(|row| part.push(Name { name: names.0.text(row) }));
+        let part: Names = rows.map(|row| Name { name: names.0.text(row) }).collect();
         (!part.is_empty()).then(|| part.into_frame())
     })?;
     writer.append(encoded)
 }
 
-fn object_types(types: BTreeMap<TypeId, String>) -> ObjectTypes {
-    let mut table = ObjectTypes::default();
-    let has_views = types.contains_key(&FILE_MAPPING_TYPE);
-    for (type_id, name) in types {
-        table.push(ObjectType { type_id, name });
-    }
-    if !has_views {
-        let name = FILE_MAPPING_NAME.to_owned();
-        table.push(ObjectType { type_id: FILE_MAPPING_TYPE, name });
-    }
-    table
+fn object_types(mut types: BTreeMap<TypeId, String>) -> ObjectTypes {
+    types.entry(FILE_MAPPING_TYPE).or_insert_with(|| FILE_MAPPING_NAME.to_owned());
+    types.into_iter().map(|(type_id, name)| ObjectType { type_id, name }).collect()
 }

@@ -151,11 +151,11 @@ impl ObjectRows<'_, '_> {
             let process = stored(self.process(handle.process));
             let handle = handle.handle.unwrap_or_default();
             let handle = ExistingHandle { object, process, handle };
-            self.existing.part().push(handle);
+            self.existing.push(handle);
         }
         let is_view = events.iter().any(|(list, _)| matches!(list, List::Map | List::Unmap));
         let type_id = record.type_id.map(TypeId);
-        self.objects.part().push(Object {
+        self.objects.push(Object {
             pointer: record.pointer.unwrap_or_default() as u64,
             type_id: type_id.unwrap_or(if is_view { FILE_MAPPING_TYPE } else { TypeId(0) }),
             name: record.name.as_deref().and_then(|name| self.names.row(name)),
@@ -233,7 +233,7 @@ impl ObjectRows<'_, '_> {
         let byte_offset =
             view.filter(|view| self.has_offset(view)).and_then(|view| view.byte_offset);
         let unsigned = |value: Option<i64>| value.map(|value| value as u64);
-        self.events.part().push(Event {
+        self.events.push(Event {
             object,
             kind: kind.code(),
             time_ns: event.time_ns.unwrap_or_default(),
