@@ -11,9 +11,7 @@ use handlescope_model::{
     StackIdx, TypeId, sentinel,
 };
 
-use super::super::lists::List;
-use super::super::records::{EventRecord, ObjectRecord};
-use super::handle_part::kind;
+use super::super::records::{EventRecord, ObjectRecord, rank};
 use super::processes::ProcessRows;
 use super::stacks_part::StackNumbers;
 use super::stream::Stream;
@@ -86,7 +84,7 @@ struct Owners {
 
 /// The events of one object in time order, with their processes.
 struct OneObject<'a> {
-    events: &'a [(List, EventRecord)],
+    events: &'a [(EventKind, EventRecord)],
     owners: &'a [Owners],
 }
 
@@ -98,7 +96,7 @@ impl OneObject<'_> {
 
 impl ObjectEvents for OneObject<'_> {
     fn kind(&self, row: u32) -> EventKind {
-        self.events.get(row as usize).map_or(EventKind::Reference, kind)
+        self.events.get(row as usize).map_or(EventKind::Reference, |(kind, _)| *kind)
     }
 
     fn process(&self, row: u32) -> Option<ProcessIdx> {
@@ -129,14 +127,14 @@ impl ObjectRows<'_, '_> {
             self.findings.borrow_mut().count(WarningKind::TooMany, None);
             return;
         }
-        events.sort_by_key(|(list, event)| (event.time_ns.unwrap_or_default(), *list));
+        events.sort_by_key(|(kind, event)| (event.time_ns.unwrap_or_default(), rank(*kind)));
         reorder(&mut events, record.order.map_or(Vec::new(), |order| order.0));
         let object = ObjectIdx(self.objects.rows() as u32);
         let first_event = self.events.rows() as u32;
         let first_existing = ExistingIdx(self.existing.rows() as u32);
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.owners.clear();
-        scratch.owners.extend(events.iter().map(|(list, event)| self.owners(*list, event)));
+        scratch.owners.extend(events.iter().map(|(kind, event)| self.owners(*kind, event)));
         scratch.rows.clear();
         scratch.rows.extend(0..events.len() as u32);
         let one = OneObject { events: &events, owners: &scratch.owners };
@@ -153,7 +151,7 @@ impl ObjectRows<'_, '_> {
             let handle = ExistingHandle { object, process, handle };
             self.existing.push(handle);
         }
-        let is_view = events.iter().any(|(list, _)| matches!(list, List::Map | List::Unmap));
+        let is_view = events.iter().any(|(kind, _)| VIEWS.contains(*kind));
         let type_id = record.type_id.map(TypeId);
         self.objects.push(Object {
             pointer: record.pointer.unwrap_or_default() as u64,
@@ -181,9 +179,9 @@ impl ObjectRows<'_, '_> {
 
     /// The processes of an event. ETWAnalyzer does not write which process got a duplicated handle, so that
     /// it is that of the caller, as for ETWAnalyzer; we write the caller where it is another one.
-    fn owners(&self, list: List, event: &EventRecord) -> Owners {
+    fn owners(&self, kind: EventKind, event: &EventRecord) -> Owners {
         let process = self.process(event.process);
-        if list != List::HandleDuplicate {
+        if kind != EventKind::HandleDuplicate {
             return Owners { process, ..Owners::default() };
         }
         let caller = match event.caller_process {
@@ -206,11 +204,11 @@ impl ObjectRows<'_, '_> {
     fn event(
         &mut self,
         object: ObjectIdx,
-        listed: &(List, EventRecord),
+        (kind, event): &(EventKind, EventRecord),
         owners: Owners,
         closing: Option<u32>,
     ) {
-        let (kind, (_, event)) = (kind(listed), listed);
+        let kind = *kind;
         let is_duplicate = kind == EventKind::HandleDuplicate;
         let is_view = VIEWS.contains(kind);
         let is_handle = WITH_HANDLE.contains(kind);
