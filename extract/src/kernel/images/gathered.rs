@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use handlescope_model::Table;
 
 use super::identity::{FILE_VERSION, FileVersion, IMAGE_ID, ImageId, RSDS, Rsds};
-use super::image::{Image, ImageAction, LOAD, RUNDOWN_END, RUNDOWN_START, UNLOAD};
+use super::image::{Image, LOAD, RUNDOWN_END, RUNDOWN_START, UNLOAD};
 use crate::etl::{Event, EventId, Guid, WarningKind};
 use crate::intern::ByteInterner;
 use crate::payload::utf16_text;
-use crate::raw::{EventFamily, Shared};
+use crate::raw::{Action, EventFamily, Shared};
 
 /// One mapping of one image, times raw.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,11 +142,11 @@ impl Images {
         let place = (image.pid, image.base);
         let same_time = self.take_early(place, time);
         let row = match (image.action, self.live.get(&place)) {
-            (ImageAction::Load, _) => self.add(image, Some(time)),
+            (Action::Begin, _) => self.add(image, Some(time)),
             (_, Some(row)) => *row,
             (_, None) => self.add(image, None),
         };
-        if image.action == ImageAction::Unload {
+        if image.action == Action::End {
             self.live.remove(&place);
             if let Some(row) = self.rows.get_mut(row) {
                 row.unload = Some(time);
@@ -268,17 +268,17 @@ impl Images {
 mod tests {
     use super::*;
 
-    fn image(action: ImageAction) -> Image<'static> {
+    fn image(action: Action) -> Image<'static> {
         Image { action, base: 0x1000, size: 0x100, pid: 4, checksum: 1, timestamp: 0, path: b"a\0" }
     }
 
     #[test]
     fn an_image_loaded_again_is_another_mapping() {
         let mut images = Images::default();
-        images.event(&image(ImageAction::Rundown), 1);
-        images.event(&image(ImageAction::Unload), 2);
-        images.event(&image(ImageAction::Load), 3);
-        images.event(&image(ImageAction::Rundown), 4);
+        images.event(&image(Action::Rundown), 1);
+        images.event(&image(Action::End), 2);
+        images.event(&image(Action::Begin), 3);
+        images.event(&image(Action::Rundown), 4);
         let times: Vec<_> = images.rows.iter().map(|row| (row.load, row.unload)).collect();
         assert_eq!(times, [(None, Some(2)), (Some(3), None)]);
         assert_eq!(images.paths, ["a"]);
@@ -289,7 +289,7 @@ mod tests {
         let rsds =
             |age| Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age, pdb_name: "a.pdb".into() };
         let mut images = Images::default();
-        images.event(&image(ImageAction::Rundown), 1);
+        images.event(&image(Action::Rundown), 1);
         images.rsds(rsds(1), 5);
         images.rsds(rsds(2), 6);
         images.finish(&mut Shared::default());
@@ -300,11 +300,11 @@ mod tests {
     fn a_record_before_its_image_event_is_not_given_to_an_earlier_image_of_the_place() {
         let rsds = Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age: 1, pdb_name: "a".into() };
         let mut images = Images::default();
-        images.event(&image(ImageAction::Load), 1);
-        images.event(&image(ImageAction::Unload), 2);
-        images.event(&image(ImageAction::Load), 3);
+        images.event(&image(Action::Begin), 1);
+        images.event(&image(Action::End), 2);
+        images.event(&image(Action::Begin), 3);
         images.rsds(rsds, 9);
-        images.event(&image(ImageAction::Rundown), 9);
+        images.event(&image(Action::Rundown), 9);
         images.finish(&mut Shared::default());
         let known: Vec<_> = images.rows.iter().map(|row| row.file.pdb.is_some()).collect();
         assert_eq!(known, [false, true]);
@@ -320,12 +320,12 @@ mod tests {
             original_name: "a.dll".into(),
         };
         let mut images = Images::default();
-        images.event(&image(ImageAction::Rundown), 1);
+        images.event(&image(Action::Rundown), 1);
         images.image_id(id(77), 1);
         assert_eq!(images.rows[0].timestamp, 77);
         let mut images = Images::default();
         images.image_id(id(77), 1);
-        images.event(&image(ImageAction::Rundown), 1);
+        images.event(&image(Action::Rundown), 1);
         assert_eq!(images.rows[0].timestamp, 77);
         images.image_id(id(99), 2);
         assert_eq!(images.rows[0].timestamp, 77);
