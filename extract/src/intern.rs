@@ -1,48 +1,68 @@
-//! Byte strings, each once.
+//! Byte strings and other lists, each once.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// Numbers byte strings in the order they are first seen, from 0.
+/// Numbers lists in the order they are first seen, from 0.
 ///
-/// Strings are compared by content: the hash only finds candidates. They lie in one piece of
-/// memory, and interning a known one copies nothing.
+/// Lists are compared by content: the hash only finds candidates. They lie in one piece of memory,
+/// and interning a known one copies nothing.
 #[derive(Default)]
-pub(crate) struct ByteInterner {
-    bytes: Vec<u8>,
-    /// Where each string ends, which is where the next one starts.
+pub(crate) struct Interner<T> {
+    items: Vec<T>,
+    /// Where each list ends, which is where the next one starts.
     ends: Vec<usize>,
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
 
-impl ByteInterner {
-    /// The number of a string.
-    pub(crate) fn intern(&mut self, string: &[u8]) -> u32 {
-        let Self { bytes, ends, table, hasher } = self;
-        let hash = hasher.hash_one(string);
-        if let Some(id) = table.find(hash, |id| slice(bytes, ends, *id) == string) {
+/// Numbers byte strings.
+pub(crate) type ByteInterner = Interner<u8>;
+
+impl<T: Copy + Eq + Hash> Interner<T> {
+    /// The number of a list.
+    pub(crate) fn intern(&mut self, list: &[T]) -> u32 {
+        let Self { items, ends, table, hasher } = self;
+        let hash = hasher.hash_one(list);
+        if let Some(id) = table.find(hash, |id| slice(items, ends, *id) == list) {
             return *id;
         }
         let id = ends.len() as u32;
-        bytes.extend_from_slice(string);
-        ends.push(bytes.len());
-        table.insert_unique(hash, id, |id| hasher.hash_one(slice(bytes, ends, *id)));
+        items.extend_from_slice(list);
+        ends.push(items.len());
+        table.insert_unique(hash, id, |id| hasher.hash_one(slice(items, ends, *id)));
         id
     }
 
-    /// The string with a number; empty for a number never given.
-    pub(crate) fn get(&self, id: u32) -> &[u8] {
-        slice(&self.bytes, &self.ends, id)
+    /// The list with a number; empty for a number never given.
+    pub(crate) fn get(&self, id: u32) -> &[T] {
+        slice(&self.items, &self.ends, id)
+    }
+
+    /// How many distinct lists there are.
+    pub(crate) fn len(&self) -> u32 {
+        self.ends.len() as u32
+    }
+
+    /// The lists by their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[T]> {
+        (0..self.len()).map(|id| self.get(id))
     }
 }
 
-fn slice<'a>(bytes: &'a [u8], ends: &[usize], id: u32) -> &'a [u8] {
+impl ByteInterner {
+    /// The text with a number.
+    pub(crate) fn text(&self, id: u32) -> String {
+        String::from_utf8_lossy(self.get(id)).into_owned()
+    }
+}
+
+fn slice<'a, T>(items: &'a [T], ends: &[usize], id: u32) -> &'a [T] {
     let id = id as usize;
     let start = id.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
     let end = ends.get(id).copied().unwrap_or(start);
-    &bytes[start..end]
+    &items[start..end]
 }
 
 #[cfg(test)]

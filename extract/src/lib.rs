@@ -43,7 +43,5 @@ pub use etwanalyzer::{
 };
 pub use extraction::extract;
 pub use filetime::filetime;
-pub use options::{
-    ExtractObserver, ExtractOptions, ExtractSummary, ExtractWarning, NoObserver, StackChoice,
-};
+pub use options::{ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice};
 pub use recording::{OpenRecording, Recording};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use handlescope_model::ContainerLimits;
+use handlescope_model::tables::Warning;
 
 /// Watches an extraction; every method may be left out.
 pub trait ExtractObserver {
@@ -18,17 +19,6 @@ pub trait ExtractObserver {
 pub struct NoObserver;
 
 impl ExtractObserver for NoObserver {}
-
-/// One kind of damage, loss or omission.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExtractWarning {
-    /// What happened, in words.
-    pub kind: &'static str,
-    /// How often.
-    pub count: u64,
-    /// File offset of the first, where it has one.
-    pub first_offset: Option<u64>,
-}
 
 /// What an extraction found.
 #[derive(Debug, Clone)]
@@ -47,7 +37,7 @@ pub struct ExtractSummary {
     pub output_bytes: u64,
     pub elapsed: Duration,
     /// What else a reader should know.
-    pub warnings: Vec<ExtractWarning>,
+    pub warnings: Vec<Warning>,
 }
 
 /// What an extract is to hold.

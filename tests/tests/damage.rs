@@ -99,7 +99,7 @@ fn extract_bytes(bytes: &[u8]) -> Vec<(String, u64)> {
         &Cancel::default(),
     )
     .unwrap();
-    summary.warnings.iter().map(|w| (w.kind.to_owned(), w.count)).collect()
+    summary.warnings.iter().map(|w| (w.kind.clone(), w.count)).collect()
 }
 
 fn count(warnings: &[(String, u64)], kind: &str) -> u64 {

@@ -277,7 +277,7 @@ fn a_circular_file_that_wrapped_around_is_read_in_time_order() {
             .unwrap();
     assert!(summary.objects > 50, "{summary:?}");
     // The oldest creates are overwritten, so some closes have lost their object; nothing else.
-    let kinds: Vec<_> = summary.warnings.iter().map(|warning| warning.kind).collect();
+    let kinds: Vec<_> = summary.warnings.iter().map(|warning| warning.kind.as_str()).collect();
     assert!(
         kinds.iter().all(|kind| *kind == "close of a handle opened before the trace"),
         "{kinds:?}"

@@ -16,7 +16,7 @@ use std::time::Duration;
 use handlescope_model::rules::{DeriveScratch, derive};
 use handlescope_model::tables::{
     ExistingHandle, ExistingHandles, Name, Names, Object, ObjectType, ObjectTypes, Objects, Stacks,
-    StartHandle, StartHandles, Symbols,
+    StartHandle, StartHandles, Symbols, Warnings,
 };
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, EventIdx, ExistingIdx, FILE_MAPPING_NAME,
@@ -28,7 +28,7 @@ use crate::error::ExtractError;
 use crate::lifecycle::{
     EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, RawEvents, TrackedEvents, track,
 };
-use crate::options::{ExtractSummary, ExtractWarning};
+use crate::options::ExtractSummary;
 use crate::raw::RowKind;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, StackResolver, StackTable};
@@ -105,7 +105,9 @@ pub(crate) fn assemble(
     writer.table(Table::Modules, module_table.into_frame())?;
     writer.table(Table::ModuleLoads, loads.into_frame())?;
     writer.table(Table::EventCounts, trace::event_counts(counter).into_frame())?;
-    writer.table(Table::Warnings, trace::warnings(&warnings).into_frame())?;
+    let warnings = warnings.warnings();
+    let warning_table: Warnings = warnings.iter().cloned().collect();
+    writer.table(Table::Warnings, warning_table.into_frame())?;
     let info = trace::info(
         recording,
         &collected,
@@ -116,11 +118,6 @@ pub(crate) fn assemble(
     writer.table(Table::Trace, info.into_frame())?;
     cancel.check()?;
     let output_bytes = writer.finish()?;
-    let warnings = warnings.iter().map(|(kind, finding)| ExtractWarning {
-        kind: kind.text(),
-        count: finding.count,
-        first_offset: finding.first_offset,
-    });
     Ok(ExtractSummary {
         objects: object_count,
         handle_events: grouped.handle_events(timeline),
@@ -131,7 +128,7 @@ pub(crate) fn assemble(
         bytes_read: 0,
         output_bytes,
         elapsed: Duration::ZERO,
-        warnings: warnings.collect(),
+        warnings,
     })
 }
 

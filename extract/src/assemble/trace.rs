@@ -1,12 +1,9 @@
 //! The trace table and what was counted.
 
 use handlescope_model::SCHEMA_VERSION;
-use handlescope_model::tables::{
-    EventCount, EventCounts, TraceInfo, TraceInfos, Warning, Warnings,
-};
+use handlescope_model::tables::{EventCount, EventCounts, TraceInfo, TraceInfos};
 
 use crate::collect::{Collector, EventCounter, event_name};
-use crate::etl::Diagnostics;
 use crate::filetime::filetime;
 use crate::lifecycle::Attribution;
 use crate::recording::Recording;
@@ -22,18 +19,6 @@ pub(super) fn event_counts(counter: &EventCounter) -> EventCounts {
     for (id, count) in counter.kinds() {
         let name = event_name(id).map(str::to_owned);
         table.push(EventCount { kind: id.to_string(), name, count });
-    }
-    table
-}
-
-pub(super) fn warnings(diagnostics: &Diagnostics) -> Warnings {
-    let mut table = Warnings::default();
-    for (kind, finding) in diagnostics.iter() {
-        table.push(Warning {
-            kind: kind.text().to_owned(),
-            count: finding.count,
-            first_offset: finding.first_offset,
-        });
     }
     table
 }

@@ -2,95 +2,93 @@
 
 use std::collections::BTreeMap;
 
-/// Kinds of damage, loss and omission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WarningKind {
-    /// The last buffer is cut; its complete events were read.
-    TruncatedBuffer,
-    /// A buffer header that makes no sense; the reader went on at the next buffer.
-    BadBuffer,
-    /// The rest of a compressed file after a buffer header that makes no sense.
-    UnreadableRest,
-    /// A buffer of zeros in a file that was not preallocated.
-    EmptyBuffer,
-    /// A buffer type that holds no events this program reads.
-    UnknownBufferType,
-    /// A compressed buffer that does not expand as it should; its complete events were read.
-    BadCompression,
-    /// An event that cannot be framed; the rest of its buffer was left out.
-    BadEvent,
-    /// An event older than one that was read before it.
-    OutOfOrder,
-    /// Buffers overlap in time so widely that they could not all be merged.
-    MergeOverflow,
-    /// Fewer buffers in the file than the session wrote.
-    MissingBuffers,
-    /// The session was never closed, so its end is unknown.
-    NotClosed,
-    /// A payload shorter than its event needs.
-    ShortPayload,
-    /// A buffer marked as having lost events.
-    LossFlag,
-    /// A record of lost events.
-    LossRecord,
-    /// Stacks of a key whose frames were never written.
-    UnresolvedStackKey,
-    /// A stack that belongs to a later event than any in the file.
-    StackFromFuture,
-    /// Events of pid 0.
-    PidZero,
-    /// Events of a process that is not known, with no System process to take them.
-    UnknownProcess,
-    /// A close whose object was never seen.
-    CloseWithoutObject,
-    /// A delete whose object was never seen or already complete.
-    DeleteWithoutObject,
-    /// A reference change whose object was never seen or already complete.
-    ReferenceWithoutObject,
-    /// An unmap without its map.
-    UnmapWithoutMap,
-    /// Image identity records without their image event.
-    IdentityWithoutImage,
+use handlescope_model::tables::Warning;
+
+macro_rules! warning_kinds {
+    ($($(#[$doc:meta])* $kind:ident => $text:literal,)+) => {
+        /// Kinds of damage, loss and omission.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum WarningKind {
+            $($(#[$doc])* $kind,)+
+        }
+
+        impl WarningKind {
+            /// The kind in words, as it is stored and printed.
+            pub fn text(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $text,)+
+                }
+            }
+        }
+    };
 }
 
-impl WarningKind {
-    /// The kind in words, as it is stored and printed.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::TruncatedBuffer => "truncated buffer",
-            Self::BadBuffer => "bad buffer",
-            Self::UnreadableRest => "unreadable rest of file",
-            Self::EmptyBuffer => "empty buffer",
-            Self::UnknownBufferType => "buffer of unknown type",
-            Self::BadCompression => "badly compressed buffer",
-            Self::BadEvent => "bad event, rest of buffer left out",
-            Self::OutOfOrder => "event out of order",
-            Self::MergeOverflow => "too many overlapping buffers",
-            Self::MissingBuffers => "missing buffers",
-            Self::NotClosed => "session was not closed",
-            Self::ShortPayload => "undecodable event",
-            Self::LossFlag => "buffer marked with loss",
-            Self::LossRecord => "record of lost events",
-            Self::UnresolvedStackKey => "stack key without frames",
-            Self::StackFromFuture => "stack of an unknown event",
-            Self::PidZero => "handle event of pid 0",
-            Self::UnknownProcess => "handle event of an unknown process",
-            Self::CloseWithoutObject => "close of a handle opened before the trace",
-            Self::DeleteWithoutObject => "delete of an unknown object",
-            Self::ReferenceWithoutObject => "reference change of an unknown object",
-            Self::UnmapWithoutMap => "unmap of a view mapped before the trace",
-            Self::IdentityWithoutImage => "image identity without image",
-        }
-    }
+warning_kinds! {
+    /// The last buffer is cut; its complete events were read.
+    TruncatedBuffer => "truncated buffer",
+    /// A buffer header that makes no sense; the reader went on at the next buffer.
+    BadBuffer => "bad buffer",
+    /// The rest of a compressed file after a buffer header that makes no sense.
+    UnreadableRest => "unreadable rest of file",
+    /// A buffer of zeros in a file that was not preallocated.
+    EmptyBuffer => "empty buffer",
+    /// A buffer type that holds no events this program reads.
+    UnknownBufferType => "buffer of unknown type",
+    /// A compressed buffer that does not expand as it should; its complete events were read.
+    BadCompression => "badly compressed buffer",
+    /// An event that cannot be framed; the rest of its buffer was left out.
+    BadEvent => "bad event, rest of buffer left out",
+    /// An event older than one that was read before it.
+    OutOfOrder => "event out of order",
+    /// Buffers overlap in time so widely that they could not all be merged.
+    MergeOverflow => "too many overlapping buffers",
+    /// Fewer buffers in the file than the session wrote.
+    MissingBuffers => "missing buffers",
+    /// The session was never closed, so its end is unknown.
+    NotClosed => "session was not closed",
+    /// A payload shorter than its event needs.
+    ShortPayload => "undecodable event",
+    /// A buffer marked as having lost events.
+    LossFlag => "buffer marked with loss",
+    /// A record of lost events.
+    LossRecord => "record of lost events",
+    /// Stacks of a key whose frames were never written.
+    UnresolvedStackKey => "stack key without frames",
+    /// A stack that belongs to a later event than any in the file.
+    StackFromFuture => "stack of an unknown event",
+    /// Events of pid 0.
+    PidZero => "handle event of pid 0",
+    /// An extract of ETWAnalyzer without the handle part.
+    NoHandles => "no handle data in this extract",
+    /// One without the stacks part, though there are handles.
+    NoStacks => "no stacks in this extract",
+    /// One without the start of the session.
+    NoStart => "no session start in this extract, so that absolute times are unknown",
+    /// Events of a process that is not known, with no System process to take them.
+    UnknownProcess => "handle event of an unknown process",
+    /// Events with a stack number that is not in the extract.
+    UnknownStack => "handle event with an unknown stack",
+    /// Objects that were left out because row numbers end.
+    TooMany => "object left out because there are too many events",
+    /// An extract that a newer version of this program wrote.
+    Newer => "written by a newer handlescope; what ETWAnalyzer would not know is left out",
+    /// A close whose object was never seen.
+    CloseWithoutObject => "close of a handle opened before the trace",
+    /// A delete whose object was never seen or already complete.
+    DeleteWithoutObject => "delete of an unknown object",
+    /// A reference change whose object was never seen or already complete.
+    ReferenceWithoutObject => "reference change of an unknown object",
+    /// An unmap without its map.
+    UnmapWithoutMap => "unmap of a view mapped before the trace",
+    /// Image identity records without their image event.
+    IdentityWithoutImage => "image identity without image",
 }
 
 /// How often something happened, and where first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finding {
-    /// How often.
-    pub count: u64,
-    /// File offset of the first, where it has one.
-    pub first_offset: Option<u64>,
+#[derive(Debug, Clone, Copy)]
+struct Finding {
+    count: u64,
+    first_offset: Option<u64>,
 }
 
 /// Everything worth a warning in one trace.
@@ -121,14 +119,19 @@ impl Diagnostics {
 
     /// Takes over what another collection found.
     pub fn merge(&mut self, other: &Self) {
-        for (kind, finding) in other.iter() {
-            self.add(kind, finding.count, finding.first_offset);
+        for (kind, finding) in &other.findings {
+            self.add(*kind, finding.count, finding.first_offset);
         }
     }
 
-    /// The findings, in a fixed order of kinds.
-    pub fn iter(&self) -> impl Iterator<Item = (WarningKind, Finding)> + '_ {
-        self.findings.iter().map(|(kind, finding)| (*kind, *finding))
+    /// The findings as rows of their table, in a fixed order of kinds.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let warning = |(kind, finding): (&WarningKind, &Finding)| Warning {
+            kind: kind.text().to_owned(),
+            count: finding.count,
+            first_offset: finding.first_offset,
+        };
+        self.findings.iter().map(warning).collect()
     }
 
     /// How often a kind was found.

@@ -199,8 +199,8 @@ fn sized(bytes: &[u8], size: usize, header: usize) -> Result<&[u8], FrameError> 
     bytes.get(..size).ok_or(FrameError::BadSize)
 }
 
-fn stride(size: usize) -> usize {
-    size.next_multiple_of(8)
+fn framed(size: usize, event: Event<'_>) -> Framed<'_> {
+    Framed { event, stride: size.next_multiple_of(8) }
 }
 
 /// System (32), compact (24) and perfinfo (16) headers.
@@ -214,19 +214,17 @@ fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>
     // bit 15 one more (PERFINFO_TRACE_HEADER, EVENT_HEADER_EXTENDED).
     let extra = usize::from(version >> 8 & 7) + usize::from(version >> 15);
     let payload = bytes.get(header + extra * 8..).ok_or(FrameError::BadSize)?;
-    Ok(Framed {
-        event: Event {
-            id: EventId::Hook(fields.u16(6)),
-            version: version as u8,
-            time: fields.i64(if has_ids { 16 } else { 8 }),
-            pid: if has_ids { fields.id(12) } else { None },
-            tid: if has_ids { fields.id(8) } else { None },
-            pointer_size,
-            payload,
-            ..Event::default()
-        },
-        stride: stride(size),
-    })
+    let event = Event {
+        id: EventId::Hook(fields.u16(6)),
+        version: version as u8,
+        time: fields.i64(if has_ids { 16 } else { 8 }),
+        pid: if has_ids { fields.id(12) } else { None },
+        tid: if has_ids { fields.id(8) } else { None },
+        pointer_size,
+        payload,
+        ..Event::default()
+    };
+    Ok(framed(size, event))
 }
 
 /// Classic (48) and instance (72) headers; both have the event class at 24.
@@ -234,19 +232,17 @@ fn classic(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_
     let fields = Fields(bytes);
     let size = usize::from(fields.u16(0));
     let bytes = sized(bytes, size, header)?;
-    Ok(Framed {
-        event: Event {
-            id: EventId::Classic { guid: fields.guid(24), opcode: fields.u8(4) },
-            version: fields.u16(6) as u8,
-            time: fields.i64(16),
-            pid: fields.id(12),
-            tid: fields.id(8),
-            pointer_size,
-            payload: &bytes[header..],
-            ..Event::default()
-        },
-        stride: stride(size),
-    })
+    let event = Event {
+        id: EventId::Classic { guid: fields.guid(24), opcode: fields.u8(4) },
+        version: fields.u16(6) as u8,
+        time: fields.i64(16),
+        pid: fields.id(12),
+        tid: fields.id(8),
+        pointer_size,
+        payload: &bytes[header..],
+        ..Event::default()
+    };
+    Ok(framed(size, event))
 }
 
 const MANIFEST_HEADER: usize = 80;
@@ -256,20 +252,18 @@ fn manifest(bytes: &[u8], pointer_size: usize) -> Result<Framed<'_>, FrameError>
     let size = usize::from(fields.u16(0));
     let bytes = sized(bytes, size, MANIFEST_HEADER)?;
     let payload_at = if fields.u16(4) & 1 != 0 { end_of_extended(bytes)? } else { MANIFEST_HEADER };
-    Ok(Framed {
-        event: Event {
-            id: EventId::Manifest { guid: fields.guid(24), id: fields.u16(40) },
-            version: fields.u8(42),
-            time: fields.i64(16),
-            pid: fields.id(12),
-            tid: fields.id(8),
-            pointer_size,
-            payload: &bytes[payload_at..],
-            extended: &bytes[MANIFEST_HEADER..payload_at],
-            ..Event::default()
-        },
-        stride: stride(size),
-    })
+    let event = Event {
+        id: EventId::Manifest { guid: fields.guid(24), id: fields.u16(40) },
+        version: fields.u8(42),
+        time: fields.i64(16),
+        pid: fields.id(12),
+        tid: fields.id(8),
+        pointer_size,
+        payload: &bytes[payload_at..],
+        extended: &bytes[MANIFEST_HEADER..payload_at],
+        ..Event::default()
+    };
+    Ok(framed(size, event))
 }
 
 /// Walks the chain of extended items; bit 0 of an item's third field says that another follows.
@@ -292,10 +286,7 @@ fn end_of_extended(bytes: &[u8]) -> Result<usize, FrameError> {
 fn message(bytes: &[u8], time: i64) -> Result<Framed<'_>, FrameError> {
     let size = usize::from(Fields(bytes).u16(0));
     let bytes = sized(bytes, size, 8)?;
-    Ok(Framed {
-        event: Event { time, payload: &bytes[8..], ..Event::default() },
-        stride: stride(size),
-    })
+    Ok(framed(size, Event { time, payload: &bytes[8..], ..Event::default() }))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! Both directions know the same names of members and the same fixed texts. What the format has no
 //! place for is written as members of our own (`own`), which ETWAnalyzer passes over.
 
-mod lists;
 mod members;
 mod own;
 mod read;

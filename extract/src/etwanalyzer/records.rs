@@ -1,12 +1,11 @@
 //! The parts of an extract: each member of ETWAnalyzer's that is read or written, and our own.
 
-use handlescope_model::FILE_MAPPING_TYPE;
 use handlescope_model::tables::{
     EventCount, Module, ModuleLoad, ObjectTypes, Process, TraceInfo, Warning,
 };
+use handlescope_model::{EventKind, FILE_MAPPING_TYPE};
 use serde::{Serialize, Serializer};
 
-use super::lists::List;
 use super::own::OwnStartHandle;
 use super::record::records;
 use super::values::{Rows, Unread};
@@ -202,44 +201,62 @@ pub(super) struct StacksShell {
     stack_list: [(); 0],
 }
 
+/// The place of a kind in the order in which events of one time happen; the same for kinds that stand
+/// in one list.
+pub(super) fn rank(kind: EventKind) -> u8 {
+    match kind {
+        EventKind::ObjectCreate => 0,
+        EventKind::HandleCreate => 1,
+        EventKind::HandleDuplicate => 2,
+        EventKind::Map => 3,
+        EventKind::Reference | EventKind::Dereference => 4,
+        EventKind::HandleClose => 5,
+        EventKind::Unmap => 6,
+        EventKind::ObjectDelete => 7,
+    }
+}
+
 impl ObjectRecord {
     /// Adds an event to its list. Only the first creation and the first deletion have a place.
-    pub(super) fn add(&mut self, list: List, event: EventRecord) {
-        let events = match list {
-            List::ObjectCreate => {
+    pub(super) fn add(&mut self, kind: EventKind, event: EventRecord) {
+        let list = match kind {
+            EventKind::ObjectCreate => {
                 self.create.get_or_insert(event);
                 return;
             }
-            List::ObjectDelete => {
+            EventKind::ObjectDelete => {
                 self.delete.get_or_insert(event);
                 return;
             }
-            List::HandleCreate => &mut self.handle_creates,
-            List::HandleDuplicate => &mut self.duplicates,
-            List::HandleClose => &mut self.closes,
-            List::RefChange => &mut self.references,
-            List::Map => &mut self.maps,
-            List::Unmap => &mut self.unmaps,
+            EventKind::HandleCreate => &mut self.handle_creates,
+            EventKind::HandleDuplicate => &mut self.duplicates,
+            EventKind::HandleClose => &mut self.closes,
+            EventKind::Reference | EventKind::Dereference => &mut self.references,
+            EventKind::Map => &mut self.maps,
+            EventKind::Unmap => &mut self.unmaps,
         };
-        events.get_or_insert_default().push(event);
+        list.get_or_insert_default().push(event);
     }
 
     /// Takes the events out of their lists.
-    pub(super) fn take_events(&mut self) -> Vec<(List, EventRecord)> {
-        let single = [
-            (List::ObjectCreate, self.create.take().map(|event| vec![event])),
-            (List::ObjectDelete, self.delete.take().map(|event| vec![event])),
-        ];
+    pub(super) fn take_events(&mut self) -> Vec<(EventKind, EventRecord)> {
         let lists = [
-            (List::HandleCreate, self.handle_creates.take()),
-            (List::HandleDuplicate, self.duplicates.take()),
-            (List::HandleClose, self.closes.take()),
-            (List::RefChange, self.references.take()),
-            (List::Map, self.maps.take()),
-            (List::Unmap, self.unmaps.take()),
+            (EventKind::ObjectCreate, self.create.take().map(|event| vec![event])),
+            (EventKind::ObjectDelete, self.delete.take().map(|event| vec![event])),
+            (EventKind::HandleCreate, self.handle_creates.take()),
+            (EventKind::HandleDuplicate, self.duplicates.take()),
+            (EventKind::HandleClose, self.closes.take()),
+            (EventKind::Reference, self.references.take()),
+            (EventKind::Map, self.maps.take()),
+            (EventKind::Unmap, self.unmaps.take()),
         ];
-        let all = single.into_iter().chain(lists);
-        all.flat_map(|(list, events)| events.into_iter().flatten().map(move |event| (list, event)))
-            .collect()
+        let event = |list, event: EventRecord| match list {
+            EventKind::Reference if event.ref_change.is_some_and(i64::is_negative) => {
+                (EventKind::Dereference, event)
+            }
+            kind => (kind, event),
+        };
+        let all = lists.into_iter().map(|(list, events)| (list, events.unwrap_or_default()));
+        all.flat_map(|(list, events)| events.into_iter().map(move |of| event(list, of))).collect()
     }
 }

@@ -14,13 +14,13 @@ mod views;
 
 pub use duplicates::{DuplicateRow, Duplicates};
 pub use handles::{Handles, StartHandle};
-pub use images::{FileVersion, IDENTITY_GUID, ImageRow, Images};
 #[cfg(test)]
-pub(crate) use images::{Image, ImageAction};
+pub(crate) use images::Image;
+pub use images::{FileVersion, IDENTITY_GUID, ImageRow, Images};
 pub use losses::Losses;
 pub use object_types::ObjectTypes;
 pub use objects::Objects;
-pub use processes::{Process, ProcessAction, ProcessRow, Processes};
+pub use processes::{Process, ProcessRow, Processes};
 pub use references::References;
 pub use system::{FACTS_GUID, System};
 pub use threads::Threads;

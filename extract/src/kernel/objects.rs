@@ -24,11 +24,7 @@ impl EventFamily for Objects {
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         let mut p = Payload::of(event);
         let (object, type_id) = (p.pointer()?, p.u16()?);
-        let kind = match event.id {
-            CREATE => RowKind::ObjectCreate,
-            DELETE => RowKind::ObjectDelete,
-            _ => return None,
-        };
+        let kind = if event.id == CREATE { RowKind::ObjectCreate } else { RowKind::ObjectDelete };
         shared.timeline.push(kind, self.object.len(), event);
         self.object.push(object);
         self.type_id.push(type_id);

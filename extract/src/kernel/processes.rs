@@ -6,26 +6,17 @@ use handlescope_model::Table;
 
 use crate::etl::{Event, EventId};
 use crate::payload::Payload;
-use crate::raw::{EventFamily, Shared};
+use crate::raw::{Action, EventFamily, Shared};
 
 const START: EventId = EventId::Hook(0x0301);
 const END: EventId = EventId::Hook(0x0302);
 const RUNDOWN_START: EventId = EventId::Hook(0x0303);
 const RUNDOWN_END: EventId = EventId::Hook(0x0304);
 
-/// What happened to a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProcessAction {
-    Start,
-    End,
-    /// It is there, says a rundown.
-    Rundown,
-}
-
 /// A process event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    pub action: ProcessAction,
+    pub action: Action,
     /// Unique process key; 0 where the version has none.
     pub key: u64,
     pub pid: u32,
@@ -83,11 +74,11 @@ impl Processes {
     fn add_event(&mut self, process: Process, time: i64) {
         let pid = process.pid;
         match process.action {
-            ProcessAction::Start => {
+            Action::Begin => {
                 let row = self.add(process, Some(time));
                 self.live.insert(pid, row);
             }
-            ProcessAction::End => {
+            Action::End => {
                 let row = match self.live.remove(&pid) {
                     Some(row) => row,
                     None => self.add(process.clone(), None),
@@ -98,7 +89,7 @@ impl Processes {
                     complete(&mut row.process, &process);
                 }
             }
-            ProcessAction::Rundown => {
+            Action::Rundown => {
                 let known = self.live.get(&pid).and_then(|row| self.rows.get_mut(*row));
                 match known {
                     Some(row) => complete(&mut row.process, &process),
@@ -134,33 +125,19 @@ impl Process {
     /// Decodes versions 0 to 5 of the event.
     fn decode(event: &Event<'_>) -> Option<Self> {
         let action = match event.id {
-            START => ProcessAction::Start,
-            END => ProcessAction::End,
-            RUNDOWN_START | RUNDOWN_END => ProcessAction::Rundown,
+            START => Action::Begin,
+            END => Action::End,
+            RUNDOWN_START | RUNDOWN_END => Action::Rundown,
             _ => return None,
         };
         let mut p = Payload::of(event);
-        if event.version == 0 {
-            let (pid, parent_pid) = (p.pointer()? as u32, p.pointer()? as u32);
-            let sid = sid(&mut p)?;
-            let name = p.ansi().into_owned();
-            return Some(Self {
-                action,
-                key: 0,
-                pid,
-                parent_pid,
-                session_id: u32::MAX,
-                exit_status: 0,
-                sid,
-                name,
-                command_line: String::new(),
-            });
-        }
         // Version 1 starts with the page directory base where later ones have the key.
-        let first = p.pointer()?;
+        let first = if event.version >= 1 { p.pointer()? } else { 0 };
         let key = if event.version >= 2 { first } else { 0 };
-        let (pid, parent_pid, session_id) = (p.u32()?, p.u32()?, p.u32()?);
-        let exit_status = p.u32()? as i32;
+        let (pid, parent_pid, session_id, exit_status) = match event.version {
+            0 => (p.pointer()? as u32, p.pointer()? as u32, u32::MAX, 0),
+            _ => (p.u32()?, p.u32()?, p.u32()?, p.u32()? as i32),
+        };
         if event.version >= 3 {
             p.pointer()?;
         }
@@ -259,7 +236,7 @@ mod tests {
         }
     }
 
-    fn process(action: ProcessAction, pid: u32) -> Process {
+    fn process(action: Action, pid: u32) -> Process {
         Process {
             action,
             key: 0,
@@ -276,10 +253,10 @@ mod tests {
     #[test]
     fn a_reused_pid_is_another_process() {
         let mut processes = Processes::default();
-        processes.add_event(process(ProcessAction::Rundown, 7), 10);
-        processes.add_event(process(ProcessAction::End, 7), 20);
-        processes.add_event(process(ProcessAction::Start, 7), 30);
-        processes.add_event(process(ProcessAction::Rundown, 7), 40);
+        processes.add_event(process(Action::Rundown, 7), 10);
+        processes.add_event(process(Action::End, 7), 20);
+        processes.add_event(process(Action::Begin, 7), 30);
+        processes.add_event(process(Action::Rundown, 7), 40);
         let times: Vec<_> = processes.rows.iter().map(|row| (row.start, row.end)).collect();
         assert_eq!(times, [(None, Some(20)), (Some(30), None)]);
     }
@@ -287,7 +264,7 @@ mod tests {
     #[test]
     fn an_end_without_start_is_a_process_from_before_the_trace() {
         let mut processes = Processes::default();
-        processes.add_event(process(ProcessAction::End, 7), 20);
+        processes.add_event(process(Action::End, 7), 20);
         assert_eq!((processes.rows[0].start, processes.rows[0].end), (None, Some(20)));
     }
 }

@@ -25,11 +25,7 @@ impl EventFamily for References {
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         let mut p = Payload::of(event);
         let (object, _pool_tag, count) = (p.pointer()?, p.u32()?, p.u32()?);
-        let kind = match event.id {
-            REFERENCE => RowKind::Reference,
-            DEREFERENCE => RowKind::Dereference,
-            _ => return None,
-        };
+        let kind = if event.id == REFERENCE { RowKind::Reference } else { RowKind::Dereference };
         shared.timeline.push(kind, self.object.len(), event);
         self.object.push(object);
         self.count.push(count);

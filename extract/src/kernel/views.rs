@@ -39,11 +39,7 @@ impl EventFamily for Views {
         p.u64()?; // miscellaneous information: section type and protection
         let size = p.pointer()?;
         let (byte_offset, pid) = (p.u64(), p.u32());
-        let kind = match event.id {
-            MAP => RowKind::Map,
-            UNMAP => RowKind::Unmap,
-            _ => return None,
-        };
+        let kind = if event.id == MAP { RowKind::Map } else { RowKind::Unmap };
         shared.timeline.push(kind, self.rows.len(), event);
         self.rows.push(ViewRow { base, file, size, byte_offset, pid });
         Some(())

@@ -146,7 +146,8 @@ impl Attribution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Process, ProcessAction};
+    use crate::kernel::Process;
+    use crate::raw::Action;
 
     pub(crate) fn process(
         pid: u32,
@@ -156,7 +157,7 @@ mod tests {
     ) -> ProcessRow {
         ProcessRow {
             process: Process {
-                action: ProcessAction::Rundown,
+                action: Action::Rundown,
                 key: 0,
                 pid,
                 parent_pid,

@@ -7,6 +7,7 @@
 
 use crate::etl::{Event, EventId, Guid};
 use crate::payload::{Payload, utf16_bytes};
+use crate::raw::Action;
 
 /// Microsoft-Windows-DotNETRuntime.
 const RUNTIME: Guid =
@@ -24,21 +25,10 @@ pub(super) const MODULE_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 1
 pub(super) const MODULE_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 153 };
 pub(super) const MODULE_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 154 };
 
-/// What happened to a method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MethodAction {
-    /// Its code came into memory.
-    Load,
-    /// Its code went.
-    Unload,
-    /// It is there.
-    Rundown,
-}
-
 /// A method with its name; texts are UTF-16 as they stand in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MethodEvent<'a> {
-    pub(crate) action: MethodAction,
+    pub(crate) action: Action,
     /// The runtime's number of its module, unique in the process.
     pub(crate) module_id: u64,
     /// First address of its code.
@@ -57,9 +47,9 @@ impl<'a> MethodEvent<'a> {
     /// Decodes an event; `None` when it is another one, or too short.
     pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
         let action = match event.id {
-            METHOD_LOAD => MethodAction::Load,
-            METHOD_UNLOAD => MethodAction::Unload,
-            METHOD_DC_START | METHOD_DC_END => MethodAction::Rundown,
+            METHOD_LOAD => Action::Begin,
+            METHOD_UNLOAD => Action::End,
+            METHOD_DC_START | METHOD_DC_END => Action::Rundown,
             _ => return None,
         };
         let mut p = Payload::of(event);
@@ -160,10 +150,10 @@ mod tests {
     fn a_method_has_its_address_and_its_three_texts() {
         let payload = method_payload();
         for (id, action) in [
-            (METHOD_LOAD, MethodAction::Load),
-            (METHOD_UNLOAD, MethodAction::Unload),
-            (METHOD_DC_START, MethodAction::Rundown),
-            (METHOD_DC_END, MethodAction::Rundown),
+            (METHOD_LOAD, Action::Begin),
+            (METHOD_UNLOAD, Action::End),
+            (METHOD_DC_START, Action::Rundown),
+            (METHOD_DC_END, Action::Rundown),
         ] {
             let event = event(id, &payload);
             let method = MethodEvent::decode(&event).expect("a method");

@@ -6,12 +6,12 @@ use handlescope_model::Table;
 
 use super::clr::{
     METHOD_DC_END, METHOD_DC_START, METHOD_LOAD, METHOD_UNLOAD, MODULE_DC_END, MODULE_DC_START,
-    MODULE_LOAD, MethodAction, MethodEvent, ModuleEvent,
+    MODULE_LOAD, MethodEvent, ModuleEvent,
 };
 use super::native_images::NativeImages;
 use crate::etl::{Event, EventId};
 use crate::payload::utf16_text;
-use crate::raw::{EventFamily, NameInterner, Shared};
+use crate::raw::{Action, EventFamily, NameInterner, Shared};
 
 /// A method whose code was in memory for some time; times are raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,10 +78,10 @@ impl Methods {
         let row = live.and_then(|row| self.rows.get(row as usize)).copied();
         let is_same = row.is_some_and(|row| self.is_same(&row, method));
         match method.action {
-            MethodAction::Rundown if is_same => {}
-            MethodAction::Load => self.add(method, pid, time, Some(time)),
-            MethodAction::Rundown => self.add(method, pid, time, None),
-            MethodAction::Unload => {
+            Action::Rundown if is_same => {}
+            Action::Begin => self.add(method, pid, time, Some(time)),
+            Action::Rundown => self.add(method, pid, time, None),
+            Action::End => {
                 if !is_same {
                     self.add(method, pid, time, None);
                 }
@@ -147,7 +147,7 @@ impl Methods {
 mod tests {
     use super::*;
 
-    fn method(action: MethodAction, address: u64, name: &[u8]) -> MethodEvent<'_> {
+    fn method(action: Action, address: u64, name: &[u8]) -> MethodEvent<'_> {
         let (type_name, signature) = (&b"T\0"[..], &b""[..]);
         MethodEvent { action, module_id: 9, address, size: 16, type_name, name, signature }
     }
@@ -159,10 +159,10 @@ mod tests {
     #[test]
     fn a_rundown_adds_nothing_to_a_method_that_is_known() {
         let mut methods = Methods::default();
-        methods.event(&method(MethodAction::Load, 0x100, b"a\0"), 7, 10);
-        methods.event(&method(MethodAction::Rundown, 0x100, b"a\0"), 7, 90);
-        methods.event(&method(MethodAction::Rundown, 0x200, b"b\0"), 7, 91);
-        methods.event(&method(MethodAction::Rundown, 0x100, b"a\0"), 8, 92);
+        methods.event(&method(Action::Begin, 0x100, b"a\0"), 7, 10);
+        methods.event(&method(Action::Rundown, 0x100, b"a\0"), 7, 90);
+        methods.event(&method(Action::Rundown, 0x200, b"b\0"), 7, 91);
+        methods.event(&method(Action::Rundown, 0x100, b"a\0"), 8, 92);
         assert_eq!(
             times(&methods),
             [(0x100, Some(10), None), (0x200, None, None), (0x100, None, None)]
@@ -172,10 +172,10 @@ mod tests {
     #[test]
     fn an_address_that_is_used_again_is_another_method() {
         let mut methods = Methods::default();
-        methods.event(&method(MethodAction::Load, 0x100, b"a\0"), 7, 10);
-        methods.event(&method(MethodAction::Unload, 0x100, b"a\0"), 7, 20);
-        methods.event(&method(MethodAction::Load, 0x100, b"b\0"), 7, 30);
-        methods.event(&method(MethodAction::Load, 0x100, b"c\0"), 7, 40);
+        methods.event(&method(Action::Begin, 0x100, b"a\0"), 7, 10);
+        methods.event(&method(Action::End, 0x100, b"a\0"), 7, 20);
+        methods.event(&method(Action::Begin, 0x100, b"b\0"), 7, 30);
+        methods.event(&method(Action::Begin, 0x100, b"c\0"), 7, 40);
         assert_eq!(
             times(&methods),
             [(0x100, Some(10), Some(20)), (0x100, Some(30), Some(40)), (0x100, Some(40), None)]
@@ -185,15 +185,15 @@ mod tests {
     #[test]
     fn an_unload_without_a_load_is_of_a_method_that_was_there_before() {
         let mut methods = Methods::default();
-        methods.event(&method(MethodAction::Unload, 0x100, b"a\0"), 7, 20);
+        methods.event(&method(Action::End, 0x100, b"a\0"), 7, 20);
         assert_eq!(times(&methods), [(0x100, None, Some(20))]);
     }
 
     #[test]
     fn a_module_is_known_by_its_file_name_in_its_own_process() {
         let mut methods = Methods::default();
-        methods.event(&method(MethodAction::Load, 0x100, b"a\0"), 7, 10);
-        methods.event(&method(MethodAction::Load, 0x100, b"a\0"), 8, 10);
+        methods.event(&method(Action::Begin, 0x100, b"a\0"), 7, 10);
+        methods.event(&method(Action::Begin, 0x100, b"a\0"), 8, 10);
         let path: Vec<u8> = r"C:\x\Leaky.dll".encode_utf16().flat_map(u16::to_le_bytes).collect();
         methods.module(&ModuleEvent { module_id: 9, path: &path, native: None }, 7);
         let names: Vec<_> = methods.rows.iter().map(|row| methods.module_name(row)).collect();

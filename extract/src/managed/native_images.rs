@@ -48,7 +48,8 @@ fn on_volume(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Image, ImageAction};
+    use crate::kernel::Image;
+    use crate::raw::Action;
 
     fn utf16(text: &str) -> Vec<u8> {
         text.encode_utf16().flat_map(u16::to_le_bytes).collect()
@@ -73,7 +74,7 @@ mod tests {
         let path = utf16(r"\Device\HarddiskVolume3\x\leaky.ni.dll");
         for (pid, base) in [(7, 0x1000), (7, 0x2000), (8, 0x1000)] {
             let image = Image {
-                action: ImageAction::Load,
+                action: Action::Begin,
                 base,
                 size: 0x100,
                 pid,

@@ -21,6 +21,16 @@ pub trait EventFamily: Default {
     fn finish(&mut self, _shared: &mut Shared) {}
 }
 
+/// What an event says of a process, an image or a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It began: it started, it was loaded.
+    Begin,
+    End,
+    /// It is there, says a rundown.
+    Rundown,
+}
+
 /// What the families have in common.
 #[derive(Default)]
 pub struct Shared {

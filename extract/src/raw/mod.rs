@@ -10,7 +10,7 @@ mod list;
 mod names;
 mod timeline;
 
-pub use family::{EventFamily, Shared};
+pub use family::{Action, EventFamily, Shared};
 pub use kind::RowKind;
 pub(crate) use list::event_families;
 pub use names::NameInterner;

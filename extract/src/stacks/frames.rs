@@ -28,11 +28,9 @@ pub struct FrameInterner {
 }
 
 impl FrameInterner {
-    /// The number of a location in a module, with the managed method that is there.
-    pub fn intern_managed(&mut self, key: FrameKey, method: u32) -> u32 {
-        let id = self.intern(key);
+    /// Notes the managed method at a location in a module.
+    pub fn note_method(&mut self, id: u32, method: u32) {
         self.methods.entry(id).or_insert(method);
-        id
     }
 
     /// The number of a location.

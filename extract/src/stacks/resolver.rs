@@ -1,14 +1,13 @@
 //! Parts of stacks to rows of the stacks table.
 
-use std::hash::BuildHasher;
-
 use handlescope_model::FrameIdx;
 use handlescope_model::tables::Stacks;
-use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use hashbrown::HashMap;
 
 use super::fragments::{FragmentRef, Fragments};
 use super::frames::{FrameInterner, FrameKey};
 use super::modules::AddressSpaces;
+use crate::intern::Interner;
 
 /// Turns the parts of a stack into frames and numbers the distinct stacks.
 ///
@@ -33,7 +32,7 @@ const ANY_PROCESS: u32 = u32::MAX;
 struct Answer {
     from: i64,
     to: i64,
-    /// A frame list, or nothing when there are no frames.
+    /// The number of the part or stack, or nothing when a stack has no frames.
     list: Option<u32>,
 }
 
@@ -117,9 +116,9 @@ impl<'a> StackResolver<'a> {
             let answer = self.part(*part, pid, time);
             joined.from = joined.from.max(answer.from);
             joined.to = joined.to.min(answer.to);
-            frames.extend_from_slice(answer.list.map_or(&[], |list| self.table.lists.get(list)));
+            frames.extend_from_slice(answer.list.map_or(&[], |list| self.table.parts.get(list)));
         }
-        joined.list = (!frames.is_empty()).then(|| self.table.lists.stack(&frames));
+        joined.list = (!frames.is_empty()).then(|| self.table.stacks.intern(&frames));
         self.scratch = frames;
         if more.is_empty() {
             self.stacks.put(key, joined);
@@ -136,7 +135,7 @@ impl<'a> StackResolver<'a> {
             return answer;
         }
         let (mut from, mut to) = (i64::MIN, i64::MAX);
-        let start = self.table.lists.begin();
+        let mut frames = Vec::new();
         for address in addresses {
             let located = self.spaces.locate(pid, address, time);
             let managed = self.methods.locate(pid, address, time);
@@ -144,20 +143,18 @@ impl<'a> StackResolver<'a> {
             to = to.min(located.to).min(managed.to);
             // Code compiled at run time may lie where an image was before.
             let module = located.place.filter(|_| located.is_live || managed.place.is_none());
-            self.table.lists.frames.push(match (module, managed.place) {
-                (Some((module, rva)), None) => {
-                    self.table.frames.intern(FrameKey::InModule(module, rva))
-                }
-                (Some((module, rva)), Some((method, _))) => {
-                    self.table.frames.intern_managed(FrameKey::InModule(module, rva), method)
-                }
-                (None, Some((method, _))) => {
-                    self.table.frames.intern(FrameKey::InMethod(method, address))
-                }
-                (None, None) => self.table.frames.intern(FrameKey::Address(address)),
+            let method = managed.place.map(|(method, _)| method);
+            let frame = self.table.frames.intern(match (module, method) {
+                (Some((module, rva)), _) => FrameKey::InModule(module, rva),
+                (None, Some(method)) => FrameKey::InMethod(method, address),
+                (None, None) => FrameKey::Address(address),
             });
+            if let (Some(_), Some(method)) = (module, method) {
+                self.table.frames.note_method(frame, method);
+            }
+            frames.push(frame);
         }
-        let answer = Answer { from, to, list: Some(self.table.lists.end(start)) };
+        let answer = Answer { from, to, list: Some(self.table.parts.intern(&frames)) };
         self.parts.put(key, answer);
         answer
     }
@@ -167,7 +164,10 @@ impl<'a> StackResolver<'a> {
 #[derive(Default)]
 pub struct StackTable {
     frames: FrameInterner,
-    lists: FrameLists,
+    /// Frames of parts.
+    parts: Interner<u32>,
+    /// Frames of stacks; the number is the row of the stacks table.
+    stacks: Interner<u32>,
 }
 
 impl StackTable {
@@ -176,56 +176,8 @@ impl StackTable {
     }
 
     pub fn into_table(self) -> Stacks {
-        let lists = &self.lists;
-        let stack = |list: &u32| lists.get(*list).iter().copied().map(FrameIdx).collect();
-        Stacks { frames: lists.stacks.iter().map(stack).collect() }
-    }
-}
-
-/// Lists of frames in one piece of memory; some of them are stacks.
-#[derive(Default)]
-struct FrameLists {
-    frames: Vec<u32>,
-    bounds: Vec<(usize, usize)>,
-    /// Lists that are stacks; the position is the row of the stacks table.
-    stacks: Vec<u32>,
-    /// Stacks by content: the hash only finds candidates.
-    table: HashTable<u32>,
-    hasher: DefaultHashBuilder,
-}
-
-impl FrameLists {
-    fn begin(&self) -> usize {
-        self.frames.len()
-    }
-
-    fn end(&mut self, start: usize) -> u32 {
-        self.bounds.push((start, self.frames.len()));
-        self.bounds.len() as u32 - 1
-    }
-
-    fn get(&self, list: u32) -> &[u32] {
-        self.bounds.get(list as usize).map_or(&[], |(start, end)| &self.frames[*start..*end])
-    }
-
-    /// The row of the stack with these frames.
-    fn stack(&mut self, frames: &[u32]) -> u32 {
-        let hash = self.hasher.hash_one(frames);
-        let is_same = |row: &u32| self.get(self.stacks[*row as usize]) == frames;
-        if let Some(row) = self.table.find(hash, is_same) {
-            return *row;
-        }
-        let start = self.begin();
-        self.frames.extend_from_slice(frames);
-        let list = self.end(start);
-        let row = self.stacks.len() as u32;
-        self.stacks.push(list);
-        let Self { frames, bounds, stacks, table, hasher } = self;
-        table.insert_unique(hash, row, |row| {
-            let (start, end) = bounds[stacks[*row as usize] as usize];
-            hasher.hash_one(&frames[start..end])
-        });
-        row
+        let stack = |frames: &[u32]| frames.iter().copied().map(FrameIdx).collect();
+        Stacks { frames: self.stacks.iter().map(stack).collect() }
     }
 }
 

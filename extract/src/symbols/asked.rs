@@ -1,11 +1,10 @@
 //! What was asked for so far, for the report.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use handlescope_model::guard::lock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::frame::FrameChain;
 use super::identity::ModuleIdentity;
 
 /// Modules in the order they were first asked for.
@@ -14,54 +13,36 @@ pub(super) struct AskedModules(Mutex<Modules>);
 
 #[derive(Default)]
 struct Modules {
-    order: Vec<Arc<AskedModule>>,
+    order: Vec<AskedModule>,
     rows: FxHashMap<ModuleIdentity, usize>,
 }
 
-pub(super) struct AskedModule {
-    pub(super) module: ModuleIdentity,
-    frames: Mutex<AskedFrames>,
-}
-
-#[derive(Default)]
-struct AskedFrames {
+struct AskedModule {
+    module: ModuleIdentity,
     rvas: FxHashSet<u64>,
     named: usize,
 }
 
 impl AskedModules {
-    /// Notes the module.
-    pub(super) fn module(&self, module: &ModuleIdentity) -> Arc<AskedModule> {
+    /// Notes a module, and of frames in it whether they got a name.
+    pub(super) fn note(&self, module: &ModuleIdentity, frames: impl Iterator<Item = (u64, bool)>) {
         let mut guard = lock(&self.0);
         let Modules { order, rows } = &mut *guard;
-        if let Some(known) = rows.get(module).and_then(|&row| order.get(row)) {
-            return known.clone();
-        }
-        let asked = Arc::new(AskedModule { module: module.clone(), frames: Mutex::default() });
-        rows.insert(module.clone(), order.len());
-        order.push(asked.clone());
-        asked
-    }
-
-    pub(super) fn all(&self) -> Vec<Arc<AskedModule>> {
-        lock(&self.0).order.clone()
-    }
-}
-
-impl AskedModule {
-    /// Notes frames and whether they got a name.
-    pub(super) fn count(&self, rvas: &[u64], chains: &[FrameChain]) {
-        let mut frames = lock(&self.frames);
-        for (rva, chain) in rvas.iter().zip(chains) {
-            if frames.rvas.insert(*rva) && !chain.is_empty() {
-                frames.named += 1;
-            }
+        let row = *rows.entry(module.clone()).or_insert_with(|| {
+            let (module, rvas) = (module.clone(), FxHashSet::default());
+            order.push(AskedModule { module, rvas, named: 0 });
+            order.len() - 1
+        });
+        let Some(asked) = order.get_mut(row) else { return };
+        for (rva, is_named) in frames {
+            asked.named += usize::from(asked.rvas.insert(rva) && is_named);
         }
     }
 
-    /// Distinct frames that were wanted, and those that were named.
-    pub(super) fn counts(&self) -> (usize, usize) {
-        let frames = lock(&self.frames);
-        (frames.rvas.len(), frames.named)
+    /// The modules, how many distinct frames of each were wanted, and how many of these were named.
+    pub(super) fn all(&self) -> Vec<(ModuleIdentity, usize, usize)> {
+        let modules = lock(&self.0);
+        let counts = |asked: &AskedModule| (asked.module.clone(), asked.rvas.len(), asked.named);
+        modules.order.iter().map(counts).collect()
     }
 }

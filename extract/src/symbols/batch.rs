@@ -1,12 +1,11 @@
 //! Names for the frames of many modules, side by side.
 
 use std::num::NonZero;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use handlescope_model::Cancel;
-use handlescope_model::guard::lock;
 
 use super::frame::FrameChain;
 use super::identity::ModuleIdentity;
@@ -19,7 +18,7 @@ struct Batch<'a> {
     symbolizer: &'a Symbolizer,
     requests: &'a [(ModuleIdentity, Vec<u64>)],
     watch: Watch<'a>,
-    answers: Vec<Mutex<Option<Vec<FrameChain>>>>,
+    answers: Vec<OnceLock<Vec<FrameChain>>>,
     done: AtomicUsize,
 }
 
@@ -40,7 +39,7 @@ impl Symbolizer {
             symbolizer: self,
             requests,
             watch,
-            answers: requests.iter().map(|_| Mutex::default()).collect(),
+            answers: requests.iter().map(|_| OnceLock::new()).collect(),
             done: AtomicUsize::new(0),
         };
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
@@ -57,8 +56,7 @@ impl Symbolizer {
         let answers = batch.answers.into_iter().zip(requests);
         answers
             .map(|(answer, (_, rvas))| {
-                let answer = answer.into_inner().unwrap_or_else(PoisonError::into_inner);
-                answer.unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
+                answer.into_inner().unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
             })
             .collect()
     }
@@ -84,7 +82,7 @@ impl Batch<'_> {
     }
 
     fn is_open(&self, index: usize) -> bool {
-        self.answers.get(index).is_some_and(|answer| lock(answer).is_none())
+        self.answers.get(index).is_some_and(|answer| answer.get().is_none())
     }
 
     fn resolve(&self, index: usize, may_download: bool) {
@@ -95,7 +93,8 @@ impl Batch<'_> {
         };
         let effort = Effort { may_download, watch: self.watch };
         if let Some(chains) = self.symbolizer.resolve_one(module, rvas, effort) {
-            *lock(slot) = Some(chains);
+            // An index is handed out once only.
+            let _ = slot.set(chains);
             let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
             self.watch.observer.resolved(module, done, self.requests.len());
         }

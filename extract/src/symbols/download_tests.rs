@@ -175,7 +175,7 @@ struct Witness {
     planned: Mutex<usize>,
     started: Mutex<Vec<String>>,
     bytes: Mutex<u64>,
-    ends: Mutex<Vec<DownloadEnd>>,
+    finished: Mutex<usize>,
     cancels_on_progress: bool,
     cancel: Cancel,
 }
@@ -197,8 +197,8 @@ impl SymbolObserver for Witness {
         }
     }
 
-    fn finished(&self, _pdb: &PdbIdentity, end: &DownloadEnd) {
-        self.ends.lock().expect("whole").push(end.clone());
+    fn finished(&self, _pdb: &PdbIdentity) {
+        *self.finished.lock().expect("whole") += 1;
     }
 }
 
@@ -237,15 +237,17 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
     assert_eq!(*witness.planned.lock().expect("whole"), 24);
     assert_eq!(witness.started.lock().expect("whole").len(), 24);
     assert_eq!(*witness.bytes.lock().expect("whole"), pdb().bytes().len() as u64);
-    let is_stored = |end: &&DownloadEnd| matches!(end, DownloadEnd::Stored(_));
-    // 7.pdb and 17.pdb are missing.
-    assert_eq!(witness.ends.lock().expect("whole").iter().filter(is_stored).count(), 22);
-    assert!(witness.ends.lock().expect("whole").contains(&DownloadEnd::Missing));
+    assert_eq!(*witness.finished.lock().expect("whole"), 24);
 
     let requests = server.requests();
     for name in &names {
         assert_eq!(is_named(&symbolizer, name), !name.contains('7'), "{name}");
     }
+    let reports = symbolizer.report();
+    let is_stored = |report: &&ModuleReport| matches!(report.origin, Some(Origin::Server(_)));
+    // 7.pdb and 17.pdb are missing.
+    assert_eq!(reports.iter().filter(is_stored).count(), 22);
+    assert_eq!(reports.iter().filter(|report| !report.missing.is_empty()).count(), 2);
     symbolizer.prepare(&modules(&names), &witness, &witness.cancel);
     let next = cache.session(&[&server]);
     next.prepare(&modules(&names), &NoSymbolObserver, &Cancel::default());
@@ -284,7 +286,7 @@ fn a_cancelled_download_goes_on_later() {
     let symbolizer = cache.session(&[&server]);
     let witness = Witness { cancels_on_progress: true, ..Witness::default() };
     symbolizer.prepare(&modules(&names(30)), &witness, &witness.cancel);
-    assert!(witness.ends.lock().expect("whole").is_empty());
+    assert_eq!(*witness.finished.lock().expect("whole"), 0);
     assert!(server.requests() <= 8);
 
     assert!(is_named(&symbolizer, "0.pdb"), "{:?}", symbolizer.report());

@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::identity::{PdbIdentity, StoreKey};
 use super::install::{self, Form, Install};
 use super::missing::MissingFiles;
-use super::observer::{DownloadEnd, Watch};
+use super::observer::Watch;
 use super::options::SymbolizerOptions;
 use super::path::{Server, SymbolPath};
 use super::pointer;
@@ -151,7 +151,7 @@ impl Downloads {
                 break;
             }
         }
-        watch.observer.finished(pdb, &fetched.end());
+        watch.observer.finished(pdb);
         lock(&self.session).fetched.insert(pdb.clone(), Arc::new(fetched));
     }
 
@@ -304,16 +304,6 @@ impl Downloads {
         let runtime = runtime.map_err(|error| error.to_string())?;
         let transfer = Transfer::new(&self.options)?;
         Ok(Client { transfer, runtime: Some(runtime) })
-    }
-}
-
-impl Fetched {
-    fn end(&self) -> DownloadEnd {
-        match &self.file {
-            Some((file, _)) => DownloadEnd::Stored(file.clone()),
-            None if self.notes.is_only_missing() => DownloadEnd::Missing,
-            None => DownloadEnd::Failed,
-        }
     }
 }
 

@@ -94,10 +94,10 @@ impl Install {
     }
 
     fn finish(&self, source: Received) -> Result<PathBuf, SymbolFileError> {
-        let checked = PdbFile::open(source.path()).and_then(|file| file.verify(&self.pdb));
-        if let Err(error) = checked {
+        let opened = PdbFile::open_as(source.path(), &self.shown);
+        if let Err(error) = opened.and_then(|file| file.verify(&self.pdb)) {
             source.discard();
-            return Err(error.at(self.shown.clone()));
+            return Err(error);
         }
         let file = self.folder()?.join(&self.key.name);
         if let Err(error) = source.persist(&file)

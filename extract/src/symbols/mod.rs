@@ -89,7 +89,7 @@ mod unpack;
 
 pub use self::frame::{FrameChain, ResolvedFrame};
 pub use self::identity::{ModuleIdentity, PdbIdentity};
-pub use self::observer::{DownloadEnd, NoSymbolObserver, SymbolObserver};
+pub use self::observer::{NoSymbolObserver, SymbolObserver};
 pub use self::options::SymbolizerOptions;
 pub use self::pace::MinSpeed;
 pub use self::path::SymbolPath;

@@ -1,7 +1,5 @@
 //! Following the search for symbols.
 
-use std::path::PathBuf;
-
 use handlescope_model::Cancel;
 
 use super::identity::{ModuleIdentity, PdbIdentity};
@@ -21,22 +19,11 @@ pub trait SymbolObserver: Sync {
     /// had to start again.
     fn progress(&self, _pdb: &PdbIdentity, _bytes: u64, _total: Option<u64>) {}
 
-    /// The search for a PDB ended.
-    fn finished(&self, _pdb: &PdbIdentity, _end: &DownloadEnd) {}
+    /// The search for a PDB ended; the report says how.
+    fn finished(&self, _pdb: &PdbIdentity) {}
 
     /// The frames of a module are resolved, as far as they can be; so many modules of all are done.
     fn resolved(&self, _module: &ModuleIdentity, _done: usize, _of: usize) {}
-}
-
-/// How the search for a PDB on the servers ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DownloadEnd {
-    /// It is there.
-    Stored(PathBuf),
-    /// No server has it.
-    Missing,
-    /// A server failed, or what it sent was refused; the report says why.
-    Failed,
 }
 
 /// Sees nothing.

@@ -70,21 +70,9 @@ impl Partial {
             let (file, path) = NamedTempFile::new_in(folder)?.into_parts();
             return Ok(Self { file, place: Place::Temporary(path), source, len: 0 });
         }
-        let mut partial = Self { file, place: Place::Kept(path), source, len: 0 };
-        partial.restart(partial.source.clone())?;
-        Ok(partial)
-    }
-
-    /// Drops all bytes.
-    pub(super) fn restart(&mut self, source: Source) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.rewind()?;
-        self.len = 0;
-        if let Place::Kept(path) = &self.place {
-            fs::write(source_path(path), source.to_text())?;
-        }
-        self.source = source;
-        Ok(())
+        file.set_len(0)?;
+        fs::write(source_path(&path), source.to_text())?;
+        Ok(Self { file, place: Place::Kept(path), source, len: 0 })
     }
 
     pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -25,8 +25,13 @@ type ParseError = Box<dyn std::error::Error + Send + Sync>;
 
 impl PdbFile {
     pub(super) fn open(path: &Path) -> Result<Self, SymbolFileError> {
-        let bytes = ByteView::open(path).map_err(SymbolFileError::io("read", path))?;
-        Ok(Self { path: path.to_owned(), bytes })
+        Self::open_as(path, path)
+    }
+
+    /// Opens a file that is better known under another name, for messages.
+    pub(super) fn open_as(path: &Path, shown: &Path) -> Result<Self, SymbolFileError> {
+        let bytes = ByteView::open(path).map_err(SymbolFileError::io("read", shown))?;
+        Ok(Self { path: shown.to_owned(), bytes })
     }
 
     /// Succeeds if GUID and age of the PDB are those of `expected`.

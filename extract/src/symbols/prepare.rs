@@ -18,7 +18,7 @@ impl Search {
         modules: impl IntoIterator<Item = &'a ModuleIdentity>,
         watch: Watch<'_>,
     ) {
-        if self.locator.downloads.is_offline() {
+        if self.downloads.is_offline() {
             return;
         }
         let mut seen = FxHashSet::default();
@@ -34,14 +34,15 @@ impl Search {
                 wanted.push((key, pdb.clone()));
             }
         }
-        self.locator.downloads.fetch(&wanted, watch);
+        self.downloads.fetch(&wanted, watch);
     }
 
     /// Looks again for what was not found.
     pub(super) fn forget_missing(&self) {
         self.pdbs.forget_missing();
         self.images.forget_missing();
-        self.locator.forget_missing();
+        lock(&self.folders).forget();
+        self.downloads.forget_missing();
     }
 
     fn needs_server(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
@@ -63,9 +64,9 @@ impl Search {
             let was_converted = stamp.is_some() && stamp == stored;
             was_converted || PdbFile::open(file).and_then(|file| file.verify(pdb)).is_ok()
         };
-        let candidates = self.locator.find(key);
-        candidates.iter().any(|candidate| {
-            self.locator.file_of(candidate, key, pdb).is_ok_and(|file| is_right(&file))
-        })
+        let candidates = self.local(key);
+        candidates
+            .iter()
+            .any(|candidate| self.file_of(candidate, key, pdb).is_ok_and(|file| is_right(&file)))
     }
 }

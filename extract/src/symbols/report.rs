@@ -108,10 +108,6 @@ pub(super) struct SearchNotes {
 }
 
 impl SearchNotes {
-    pub(super) fn is_only_missing(&self) -> bool {
-        self.refused.is_empty() && self.failures.is_empty() && self.skipped.is_empty()
-    }
-
     pub(super) fn extend(&mut self, other: &Self) {
         self.refused.extend_from_slice(&other.refused);
         self.failures.extend_from_slice(&other.failures);
@@ -199,31 +195,6 @@ impl SymbolFileError {
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
-    }
-
-    /// The file the error is about.
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::WrongIdentity { path, .. }
-            | Self::WrongImage { path, .. }
-            | Self::Malformed { path, .. }
-            | Self::TooLarge { path, .. }
-            | Self::Pointer { path, .. }
-            | Self::Io { path, .. } => path,
-        }
-    }
-
-    /// The same error about a file that is better known under this name.
-    pub(super) fn at(mut self, name: PathBuf) -> Self {
-        match &mut self {
-            Self::WrongIdentity { path, .. }
-            | Self::WrongImage { path, .. }
-            | Self::Malformed { path, .. }
-            | Self::TooLarge { path, .. }
-            | Self::Pointer { path, .. }
-            | Self::Io { path, .. } => *path = name,
-        }
-        self
     }
 }
 

@@ -8,11 +8,11 @@ use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
 use symbolic::common::ByteView;
 
-use super::folders::Candidate;
+use super::downloads::Downloads;
+use super::folders::{Candidate, LocalFolders};
 use super::gate::Gate;
 use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
 use super::install::Form;
-use super::locate::Locator;
 use super::module::{ModuleSymbols, SymcacheNames};
 use super::observer::Watch;
 use super::options::SymbolizerOptions;
@@ -31,7 +31,11 @@ const CONVERTED_AT_ONCE: u64 = 512 << 20;
 /// Calls from several threads go on side by side; only those for the same file wait for each other.
 pub(super) struct Search {
     is_empty: bool,
-    pub(super) locator: Locator,
+    pub(super) folders: Mutex<LocalFolders>,
+    pub(super) downloads: Downloads,
+    /// For what is found compressed in a store.
+    pub(super) cache: Option<PathBuf>,
+    pub(super) max_bytes: u64,
     pub(super) store: SymcacheStore,
     /// The symcaches lie in a cache folder of the path and so are on the path themselves.
     pub(super) store_is_on_path: bool,
@@ -76,11 +80,14 @@ impl Search {
     pub(super) fn new(path: &SymbolPath, options: SymbolizerOptions) -> Self {
         let own_cache = path.first_cache().filter(|_| options.symcache_folder.is_none());
         let store_is_on_path = own_cache.is_some();
-        let locator = Locator::new(path, &options);
+        let downloads = Downloads::new(path, &options);
         let folder = options.symcache_folder.or(own_cache).or_else(path::platform_cache);
         Self {
             is_empty: path.is_empty(),
-            locator,
+            folders: Mutex::new(LocalFolders::new(path.folders())),
+            downloads,
+            cache: path.first_cache().or_else(path::default_store),
+            max_bytes: options.max_file_bytes,
             store: SymcacheStore::new(folder),
             store_is_on_path,
             conversions: Gate::new(CONVERTED_AT_ONCE),
@@ -147,7 +154,7 @@ impl Search {
     /// Searches the local places; `None` if cancelled.
     fn find(&self, wanted: &Wanted<'_>) -> Option<Progress> {
         let mut found = Found::nothing(Outcome::NotFound);
-        for candidate in self.locator.find(wanted.key) {
+        for candidate in self.local(wanted.key) {
             if self.take(&candidate, wanted, &mut found)? {
                 self.note_download(wanted.pdb, &mut found);
                 return Some(Progress::Done(found));
@@ -158,7 +165,7 @@ impl Search {
         {
             found.succeed(stored.bytes, stored.path, true);
             found.origin = Some(Origin::Symcache);
-        } else if !self.locator.downloads.is_offline() {
+        } else if !self.downloads.is_offline() {
             return Some(Progress::OnlyServersLeft(found));
         }
         Some(Progress::Done(found))
@@ -166,7 +173,7 @@ impl Search {
 
     /// What is in a cache may be there since this session asked for it.
     fn note_download(&self, pdb: &PdbIdentity, found: &mut Found) {
-        let Some(fetched) = self.locator.downloads.fetched(pdb) else { return };
+        let Some(fetched) = self.downloads.fetched(pdb) else { return };
         found.notes.extend(&fetched.notes);
         if let (Some((path, address)), Outcome::Resolved { file, .. }) =
             (&fetched.file, &found.outcome)
@@ -179,7 +186,7 @@ impl Search {
     /// Asks the servers; `None` if cancelled.
     fn download(&self, wanted: &Wanted<'_>, mut found: Found) -> Option<Progress> {
         let Wanted { key, pdb, effort } = *wanted;
-        let downloads = &self.locator.downloads;
+        let downloads = &self.downloads;
         downloads.fetch(&[(key.clone(), pdb.clone())], effort.watch);
         let fetched = downloads.fetched(pdb)?;
         found.notes.extend(&fetched.notes);
@@ -196,7 +203,7 @@ impl Search {
         if effort.watch.cancel.is_cancelled() {
             return None;
         }
-        let file = self.locator.file_of(candidate, key, pdb);
+        let file = self.file_of(candidate, key, pdb);
         match file.and_then(|file| self.load(&file, wanted, found)) {
             Ok(()) => {
                 found.origin = Some(candidate.origin.clone());
@@ -247,7 +254,7 @@ impl Search {
             return found.clone();
         }
         let mut found = Found::nothing(Outcome::NotFound);
-        let files = StoreKey::of_image(image).map(|key| self.locator.find(&key));
+        let files = StoreKey::of_image(image).map(|key| self.local(&key));
         for Candidate { path, form, origin } in files.unwrap_or_default() {
             if form != Form::Plain {
                 continue;

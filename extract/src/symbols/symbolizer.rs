@@ -1,6 +1,6 @@
 //! The symbolizer: what it was asked and what it found.
 
-use std::fmt;
+use std::{fmt, iter};
 
 use handlescope_model::Cancel;
 
@@ -64,13 +64,12 @@ impl Symbolizer {
 
     /// What happened to every module asked for so far, in the order of asking.
     pub fn report(&self) -> Vec<ModuleReport> {
-        let all = self.asked.all();
-        all.iter()
-            .map(|asked| {
-                let (wanted, named) = asked.counts();
-                ModuleReport { wanted, named, ..self.search.report(&asked.module) }
-            })
-            .collect()
+        let report = |(module, wanted, named): (ModuleIdentity, usize, usize)| ModuleReport {
+            wanted,
+            named,
+            ..self.search.report(&module)
+        };
+        self.asked.all().into_iter().map(report).collect()
     }
 
     /// `None` if the effort did not suffice.
@@ -80,13 +79,14 @@ impl Symbolizer {
         rvas: &[u64],
         effort: Effort<'_>,
     ) -> Option<Vec<FrameChain>> {
-        let asked = self.asked.module(module);
+        self.asked.note(module, iter::empty());
         let found = self.search.symbols(module, effort)?;
         let chains = match &found.symbols {
             Some(symbols) => in_order(rvas, |sorted| symbols.resolve(sorted, module.size)),
             None => vec![FrameChain::default(); rvas.len()],
         };
-        asked.count(rvas, &chains);
+        let is_named = chains.iter().map(|chain| !chain.is_empty());
+        self.asked.note(module, rvas.iter().copied().zip(is_named));
         Some(chains)
     }
 }

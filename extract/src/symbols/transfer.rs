@@ -1,6 +1,5 @@
 //! One file from one address into a partial file, going on where an earlier attempt broke off.
 
-use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -70,12 +69,6 @@ pub(super) struct Request<'a> {
     pub(super) is_given_up: &'a dyn Fn() -> bool,
 }
 
-/// How the body of a response ended.
-enum Body {
-    Complete,
-    BrokeOff(String),
-}
-
 impl Transfer {
     pub(super) fn new(options: &SymbolizerOptions) -> Result<Self, String> {
         let patience = options.download_timeout;
@@ -113,8 +106,8 @@ impl Transfer {
             };
             let pace = pace.get_or_insert_with(|| Pace::new(self.min_speed, self.patience));
             match self.body(response, request, &mut open, pace, progress).await {
-                Ok(Body::Complete) => return Ok(open.finish()),
-                Ok(Body::BrokeOff(cause)) => {
+                Ok(None) => return Ok(open.finish()),
+                Ok(Some(cause)) => {
                     reason = cause;
                     pace.check()?;
                 }
@@ -225,6 +218,7 @@ impl Transfer {
         Ok(Some((partial, 0)))
     }
 
+    /// Takes the body of a response; says why it broke off, if it did.
     async fn body(
         &self,
         mut response: Response,
@@ -232,7 +226,7 @@ impl Transfer {
         partial: &mut Partial,
         pace: &mut Pace,
         progress: &dyn Fn(u64, Option<u64>),
-    ) -> Result<Body, Failure> {
+    ) -> Result<Option<String>, Failure> {
         let total = partial.source().total;
         let magic: &[u8] =
             if partial.source().encoding.is_empty() { request.magic } else { &[0x1f, 0x8b] };
@@ -246,7 +240,7 @@ impl Transfer {
                     continue;
                 }
                 Ok(Err(error)) => {
-                    return Ok(Body::BrokeOff(Chain(&error.without_url()).to_string()));
+                    return Ok(Some(Chain(&error.without_url()).to_string()));
                 }
                 Ok(Ok(None)) => break,
                 Ok(Ok(Some(chunk))) => chunk,
@@ -254,7 +248,9 @@ impl Transfer {
             if partial.len() == start.len() as u64 && start.len() < magic.len() {
                 start.extend(chunk.iter().take(magic.len() - start.len()));
                 if !magic.starts_with(&start) {
-                    return Err(Failure::File(not_what_was_asked_for(request)));
+                    let source = "it is not a symbol file".into();
+                    let path = PathBuf::from(request.url);
+                    return Err(Failure::File(SymbolFileError::Malformed { path, source }));
                 }
             }
             if partial.len() + chunk.len() as u64 > self.max_bytes {
@@ -264,12 +260,8 @@ impl Transfer {
             pace.came(chunk.len());
             progress(partial.len(), total);
         }
-        Ok(match total {
-            Some(total) if total != partial.len() => {
-                Body::BrokeOff(format!("{} of {total} bytes were sent", partial.len()))
-            }
-            _ => Body::Complete,
-        })
+        let missing = total.filter(|total| *total != partial.len());
+        Ok(missing.map(|total| format!("{} of {total} bytes were sent", partial.len())))
     }
 
     fn too_large(&self, request: &Request<'_>) -> Failure {
@@ -342,9 +334,4 @@ fn unsent(error: reqwest::Error) -> Failure {
 fn unwritten(request: &Request<'_>) -> impl Fn(io::Error) -> Failure {
     let path = request.target.to_owned();
     move |source| Failure::File(SymbolFileError::Io { action: "write", path: path.clone(), source })
-}
-
-fn not_what_was_asked_for(request: &Request<'_>) -> SymbolFileError {
-    let source: Box<dyn Error + Send + Sync> = "it is not a symbol file".into();
-    SymbolFileError::Malformed { path: PathBuf::from(request.url), source }
 }

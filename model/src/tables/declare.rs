@@ -65,6 +65,20 @@ macro_rules! table {
             }
         }
 
+        impl Extend<$row> for $table {
+            fn extend<I: IntoIterator<Item = $row>>(&mut self, rows: I) {
+                rows.into_iter().for_each(|row| self.push(row));
+            }
+        }
+
+        impl FromIterator<$row> for $table {
+            fn from_iter<I: IntoIterator<Item = $row>>(rows: I) -> Self {
+                let mut table = Self::default();
+                table.extend(rows);
+                table
+            }
+        }
+
         impl $crate::tables::rows::TableRows for $table {
             type Row = $row;
 

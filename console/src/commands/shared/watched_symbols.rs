@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use handlescope_extract::symbols::{
-    DownloadEnd, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver, Symbolizer,
+    FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver, Symbolizer,
 };
 use handlescope_model::guard::lock;
 use indicatif::HumanBytes;
@@ -72,7 +72,7 @@ impl SymbolObserver for WatchedSymbols<'_> {
         self.show(pdb, &format!(" {}{of}", HumanBytes(bytes)));
     }
 
-    fn finished(&self, pdb: &PdbIdentity, _end: &DownloadEnd) {
+    fn finished(&self, pdb: &PdbIdentity) {
         self.downloads().ended += 1;
         self.show(pdb, "");
     }

@@ -49,25 +49,20 @@ impl<'a> Place<'a> {
 
 /// Distinct frame texts.
 #[derive(Default)]
-pub(super) struct FrameTexts {
-    texts: ByteInterner,
-    count: u32,
-}
+pub(super) struct FrameTexts(ByteInterner);
 
 impl FrameTexts {
     /// The row of the frames table for a text.
     pub(super) fn row(&mut self, text: &str) -> FrameIdx {
-        let row = self.texts.intern(text.as_bytes());
-        self.count = self.count.max(row + 1);
-        FrameIdx(row)
+        FrameIdx(self.0.intern(text.as_bytes()))
     }
 
     /// The frames, and the names of those that have one. Modules are added where they are not
     /// known yet.
     pub(super) fn tables(&self, modules: &mut ModuleTables) -> (Frames, Symbols) {
         let (mut frames, mut symbols) = (Frames::default(), Symbols::default());
-        for row in 0..self.count {
-            let text = String::from_utf8_lossy(self.texts.get(row));
+        for row in 0..self.0.len() {
+            let text = self.0.text(row);
             let place = Place::parse(&text, |name| modules.has(name));
             let module = place.module.map(|name| ModuleIdx(modules.row(name)));
             frames.push(Frame { module, rva: place.rva, ..Frame::default() });

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use handlescope_model::{EventKind, TypeId};
+use handlescope_model::TypeId;
 use serde::de::MapAccess;
 
-use super::super::lists::List;
 use super::super::record::{Elements, Fill, Member, Record};
-use super::super::records::{EventRecord, ObjectRecord};
+use super::super::records::ObjectRecord;
 
 /// Reads the handle part and hands each object out when it is complete.
 pub(super) struct HandlePart<F> {
@@ -54,23 +53,9 @@ impl<F: FnMut(ObjectRecord)> Member for EachObject<F> {
     }
 }
 
-/// What an event in a list is.
-pub(super) fn kind((list, event): &(List, EventRecord)) -> EventKind {
-    match list {
-        List::ObjectCreate => EventKind::ObjectCreate,
-        List::HandleCreate => EventKind::HandleCreate,
-        List::HandleDuplicate => EventKind::HandleDuplicate,
-        List::Map => EventKind::Map,
-        List::RefChange if event.ref_change.is_some_and(i64::is_negative) => EventKind::Dereference,
-        List::RefChange => EventKind::Reference,
-        List::HandleClose => EventKind::HandleClose,
-        List::Unmap => EventKind::Unmap,
-        List::ObjectDelete => EventKind::ObjectDelete,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use handlescope_model::EventKind;
     use serde::de::DeserializeSeed;
 
     use super::*;
@@ -97,7 +82,7 @@ mod tests {
         );
         let object = &mut objects[0];
         let events = object.take_events();
-        let kinds: Vec<EventKind> = events.iter().map(kind).collect();
+        let kinds: Vec<EventKind> = events.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(
             kinds,
             [

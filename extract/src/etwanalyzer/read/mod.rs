@@ -11,7 +11,6 @@ mod container;
 mod document;
 mod encoding;
 mod error;
-mod findings;
 mod frames;
 mod guard;
 mod handle_part;
@@ -28,13 +27,17 @@ mod tests;
 mod time;
 mod trace;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::thread;
 use std::time::Instant;
 
-use handlescope_model::tables::{Name, Names, ObjectType, ObjectTypes, StartHandle, StartHandles};
+use handlescope_model::tables::{
+    Events, ExistingHandles, Name, Names, ObjectType, ObjectTypes, Objects, StartHandle,
+    StartHandles, TraceInfos,
+};
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, TypeId,
 };
@@ -44,7 +47,6 @@ pub use error::ImportError;
 pub use limits::ImportLimits;
 
 use self::container::Parts;
-use self::findings::{Finding, Findings};
 use self::handle_part::HandlePart;
 use self::modules_part::ModuleTables;
 use self::objects::{Figures, ObjectRows};
@@ -55,8 +57,10 @@ use self::stream::Stream;
 use self::time::Time;
 use self::trace::TraceFigures;
 use super::members::Part;
+use super::own::OwnStartHandle;
 use super::records::{Main, ModulesPart};
 use super::words::OWN_OPTIONS;
+use crate::etl::{Diagnostics, WarningKind};
 use crate::options::{ExtractObserver, ExtractSummary};
 
 /// Names per part of their table.
@@ -81,7 +85,7 @@ pub fn import(
     let folder = folder.unwrap_or(Path::new("."));
     let progress = Rc::new(Progress::new(observer, cancel));
     let mut parts = container::open(input, folder, &limits.container, observer, &progress)?;
-    let reading = Reading { input, limits, progress, findings: Findings::default() };
+    let reading = Reading { input, limits, progress, findings: RefCell::default() };
     let read = reading.small_parts(&mut parts)?;
     let writer = ArchiveWriter::create(output)?;
     let summary = reading.convert(read, &mut parts, writer, observer)?;
@@ -93,7 +97,7 @@ struct Reading<'a> {
     input: &'a Path,
     limits: ImportLimits,
     progress: Rc<Progress<'a>>,
-    findings: Findings,
+    findings: RefCell<Diagnostics>,
 }
 
 /// Everything but the objects.
@@ -106,6 +110,10 @@ struct SmallParts {
 }
 
 impl Reading<'_> {
+    fn count(&self, kind: WarningKind) {
+        self.findings.borrow_mut().count(kind, None);
+    }
+
     fn small_parts(&self, parts: &mut Parts) -> Result<SmallParts, ImportError> {
         let not_an_extract =
             |reason| ImportError::NotAnExtract { path: self.input.to_path_buf(), reason };
@@ -118,10 +126,10 @@ impl Reading<'_> {
             return Err(not_an_extract("its main member has neither SessionStart nor Processes"));
         }
         if start.is_none() && !main.is_own() {
-            self.findings.count(Finding::NoStart);
+            self.count(WarningKind::NoStart);
         }
         if main.is_newer() {
-            self.findings.count(Finding::Newer);
+            self.count(WarningKind::Newer);
         }
         let processes = ProcessRows::new(&main, start);
         let mut modules = ModulesPart::default();
@@ -169,7 +177,7 @@ impl Reading<'_> {
         let figures = objects.figures;
         let counts = trace::event_counts(&main, &figures, objects.existing);
         writer.table(Table::EventCounts, counts.into_frame())?;
-        let warnings = self.findings.warnings();
+        let warnings = self.findings.borrow().warnings();
         writer.table(Table::Warnings, trace::warnings(&main, &warnings).into_frame())?;
         let sizes = import_sources(self.input).into_iter();
         let source_size = sizes.map(|path| path.metadata().map_or(0, |data| data.len())).sum();
@@ -179,7 +187,8 @@ impl Reading<'_> {
             frames_in_modules: in_modules,
             events: figures.kinds.iter().sum::<u64>() + objects.existing,
         };
-        writer.table(Table::Trace, trace::info(self.input, &main, &in_trace).into_frame())?;
+        let info = TraceInfos::from_iter([trace::info(self.input, &main, &in_trace)]);
+        writer.table(Table::Trace, info.into_frame())?;
         self.progress.cancel.check()?;
         Ok(ExtractSummary {
             objects: objects.objects,
@@ -208,8 +217,8 @@ impl Reading<'_> {
         let document = parts.take(Part::Handle);
         match &document {
             None if main.is_own() => {}
-            None => self.findings.count(Finding::NoHandles),
-            Some(_) if !has_stacks => self.findings.count(Finding::NoStacks),
+            None => self.count(WarningKind::NoHandles),
+            Some(_) if !has_stacks => self.count(WarningKind::NoStacks),
             Some(_) => {}
         }
         let encoder = writer.encoder();
@@ -221,9 +230,9 @@ impl Reading<'_> {
                     .options
                     .as_deref()
                     .is_some_and(|options| options.starts_with(OWN_OPTIONS)),
-                objects: Stream::start(scope, encoder.clone()),
-                events: Stream::start(scope, encoder.clone()),
-                existing: Stream::start(scope, encoder.clone()),
+                objects: Stream::start(scope, encoder.clone(), Objects::into_frame),
+                events: Stream::start(scope, encoder.clone(), Events::into_frame),
+                existing: Stream::start(scope, encoder.clone(), ExistingHandles::into_frame),
                 names: objects::Names::default(),
                 figures: Figures::default(),
                 findings: &self.findings,
@@ -263,41 +272,29 @@ struct ObjectsWritten {
 
 /// The handles that were open when the trace began, if this program has written the extract.
 fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
-    let mut table = StartHandles::default();
-    for handle in main.own.start_handles.0.iter().filter(|_| main.is_own()) {
-        table.push(StartHandle {
-            pointer: handle.pointer,
-            process: handle.process,
-            pid: handle.pid,
-            handle: handle.handle,
-            type_id: handle.type_id,
-            name: handle.name.as_deref().and_then(|name| names.row(name)),
-        });
-    }
-    table
+    let row = |handle: &OwnStartHandle| StartHandle {
+        pointer: handle.pointer,
+        process: handle.process,
+        pid: handle.pid,
+        handle: handle.handle,
+        type_id: handle.type_id,
+        name: handle.name.as_deref().and_then(|name| names.row(name)),
+    };
+    main.own.start_handles.0.iter().filter(|_| main.is_own()).map(row).collect()
 }
 
 fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(), ArchiveError> {
     let mut next = 0;
     let encoded = writer.encoder().encode_in_parts(Table::Names, || {
-        let rows = next..names.count.min(next + NAMES_PER_PART);
+        let rows = next..names.0.len().min(next + NAMES_PER_PART);
         next = rows.end;
-        let mut part = Names::default();
-        rows.for_each(|row| part.push(Name { name: names.get(row) }));
+        let part: Names = rows.map(|row| Name { name: names.0.text(row) }).collect();
         (!part.is_empty()).then(|| part.into_frame())
     })?;
     writer.append(encoded)
 }
 
-fn object_types(types: BTreeMap<TypeId, String>) -> ObjectTypes {
-    let mut table = ObjectTypes::default();
-    let has_views = types.contains_key(&FILE_MAPPING_TYPE);
-    for (type_id, name) in types {
-        table.push(ObjectType { type_id, name });
-    }
-    if !has_views {
-        let name = FILE_MAPPING_NAME.to_owned();
-        table.push(ObjectType { type_id: FILE_MAPPING_TYPE, name });
-    }
-    table
+fn object_types(mut types: BTreeMap<TypeId, String>) -> ObjectTypes {
+    types.entry(FILE_MAPPING_TYPE).or_insert_with(|| FILE_MAPPING_NAME.to_owned());
+    types.into_iter().map(|(type_id, name)| ObjectType { type_id, name }).collect()
 }

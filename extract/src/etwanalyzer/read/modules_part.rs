@@ -40,13 +40,12 @@ impl ModuleTables {
     }
 
     fn of(OwnModules { modules, loads }: OwnModules) -> Self {
-        let mut tables = Self { is_own: true, ..Self::default() };
-        for (row, module) in (0..).zip(modules.0) {
-            note_name(&mut tables.by_name, &module.name, row);
-            tables.modules.push(module);
+        let mut by_name = HashMap::new();
+        for (row, module) in (0..).zip(&modules.0) {
+            note_name(&mut by_name, &module.name, row);
         }
-        loads.0.into_iter().for_each(|load| tables.loads.push(load));
-        tables
+        let (modules, loads) = (modules.0.into_iter().collect(), loads.0.into_iter().collect());
+        Self { modules, loads, by_name, is_own: true, ..Self::default() }
     }
 
     /// Whether the rows are those of this program, to which frames of our own refer.

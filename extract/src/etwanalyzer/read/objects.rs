@@ -1,5 +1,7 @@
 //! From objects as they are written to rows of the tables.
 
+use std::cell::RefCell;
+
 use handlescope_model::rules::{
     DeriveScratch, ObjectEvents, REFERENCE_CHANGES, VIEWS, WITH_HANDLE, derive, is_leak,
 };
@@ -9,13 +11,11 @@ use handlescope_model::{
     StackIdx, TypeId, sentinel,
 };
 
-use super::super::lists::List;
-use super::super::records::{EventRecord, ObjectRecord};
-use super::findings::{Finding, Findings};
-use super::handle_part::kind;
+use super::super::records::{EventRecord, ObjectRecord, rank};
 use super::processes::ProcessRows;
 use super::stacks_part::StackNumbers;
 use super::stream::Stream;
+use crate::etl::{Diagnostics, WarningKind};
 use crate::intern::ByteInterner;
 
 /// ETWAnalyzer's text between two names of one object. It also writes it where the second name is
@@ -34,16 +34,13 @@ pub(super) struct ObjectRows<'a, 'scope> {
     pub(super) existing: Stream<'scope, ExistingHandles>,
     pub(super) names: Names,
     pub(super) figures: Figures,
-    pub(super) findings: &'a Findings,
+    pub(super) findings: &'a RefCell<Diagnostics>,
     pub(super) scratch: Scratch,
 }
 
 /// Object names, each once.
 #[derive(Default)]
-pub(super) struct Names {
-    texts: ByteInterner,
-    pub(super) count: u32,
-}
+pub(super) struct Names(pub(super) ByteInterner);
 
 impl Names {
     pub(super) fn row(&mut self, name: &str) -> Option<NameIdx> {
@@ -54,14 +51,7 @@ impl Names {
         if name.is_empty() {
             return None;
         }
-        let row = self.texts.intern(name.as_bytes());
-        self.count = self.count.max(row + 1);
-        Some(NameIdx(row))
-    }
-
-    /// The name of a row.
-    pub(super) fn get(&self, row: u32) -> String {
-        String::from_utf8_lossy(self.texts.get(row)).into_owned()
+        Some(NameIdx(self.0.intern(name.as_bytes())))
     }
 }
 
@@ -94,7 +84,7 @@ struct Owners {
 
 /// The events of one object in time order, with their processes.
 struct OneObject<'a> {
-    events: &'a [(List, EventRecord)],
+    events: &'a [(EventKind, EventRecord)],
     owners: &'a [Owners],
 }
 
@@ -106,7 +96,7 @@ impl OneObject<'_> {
 
 impl ObjectEvents for OneObject<'_> {
     fn kind(&self, row: u32) -> EventKind {
-        self.events.get(row as usize).map_or(EventKind::Reference, kind)
+        self.events.get(row as usize).map_or(EventKind::Reference, |(kind, _)| *kind)
     }
 
     fn process(&self, row: u32) -> Option<ProcessIdx> {
@@ -134,17 +124,17 @@ impl ObjectRows<'_, '_> {
         let rows = self.events.rows() + events.len() as u64;
         let existing_rows = self.existing.rows() + existing.len() as u64;
         if rows.max(existing_rows) >= u64::from(sentinel()) {
-            self.findings.count(Finding::TooMany);
+            self.findings.borrow_mut().count(WarningKind::TooMany, None);
             return;
         }
-        events.sort_by_key(|(list, event)| (event.time_ns.unwrap_or_default(), *list));
+        events.sort_by_key(|(kind, event)| (event.time_ns.unwrap_or_default(), rank(*kind)));
         reorder(&mut events, record.order.map_or(Vec::new(), |order| order.0));
         let object = ObjectIdx(self.objects.rows() as u32);
         let first_event = self.events.rows() as u32;
         let first_existing = ExistingIdx(self.existing.rows() as u32);
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.owners.clear();
-        scratch.owners.extend(events.iter().map(|(list, event)| self.owners(*list, event)));
+        scratch.owners.extend(events.iter().map(|(kind, event)| self.owners(*kind, event)));
         scratch.rows.clear();
         scratch.rows.extend(0..events.len() as u32);
         let one = OneObject { events: &events, owners: &scratch.owners };
@@ -159,11 +149,11 @@ impl ObjectRows<'_, '_> {
             let process = stored(self.process(handle.process));
             let handle = handle.handle.unwrap_or_default();
             let handle = ExistingHandle { object, process, handle };
-            self.existing.part().push(handle);
+            self.existing.push(handle);
         }
-        let is_view = events.iter().any(|(list, _)| matches!(list, List::Map | List::Unmap));
+        let is_view = events.iter().any(|(kind, _)| VIEWS.contains(*kind));
         let type_id = record.type_id.map(TypeId);
-        self.objects.part().push(Object {
+        self.objects.push(Object {
             pointer: record.pointer.unwrap_or_default() as u64,
             type_id: type_id.unwrap_or(if is_view { FILE_MAPPING_TYPE } else { TypeId(0) }),
             name: record.name.as_deref().and_then(|name| self.names.row(name)),
@@ -182,16 +172,16 @@ impl ObjectRows<'_, '_> {
     fn process(&self, number: Option<i64>) -> Option<ProcessIdx> {
         let process = self.processes.row(number);
         if process.is_none() && !(self.is_own && number == Some(-1)) {
-            self.findings.count(Finding::UnknownProcess);
+            self.findings.borrow_mut().count(WarningKind::UnknownProcess, None);
         }
         process
     }
 
     /// The processes of an event. ETWAnalyzer does not write which process got a duplicated handle, so that
     /// it is that of the caller, as for ETWAnalyzer; we write the caller where it is another one.
-    fn owners(&self, list: List, event: &EventRecord) -> Owners {
+    fn owners(&self, kind: EventKind, event: &EventRecord) -> Owners {
         let process = self.process(event.process);
-        if list != List::HandleDuplicate {
+        if kind != EventKind::HandleDuplicate {
             return Owners { process, ..Owners::default() };
         }
         let caller = match event.caller_process {
@@ -214,11 +204,11 @@ impl ObjectRows<'_, '_> {
     fn event(
         &mut self,
         object: ObjectIdx,
-        listed: &(List, EventRecord),
+        (kind, event): &(EventKind, EventRecord),
         owners: Owners,
         closing: Option<u32>,
     ) {
-        let (kind, (_, event)) = (kind(listed), listed);
+        let kind = *kind;
         let is_duplicate = kind == EventKind::HandleDuplicate;
         let is_view = VIEWS.contains(kind);
         let is_handle = WITH_HANDLE.contains(kind);
@@ -229,7 +219,7 @@ impl ObjectRows<'_, '_> {
         if stack.is_none()
             && event.stack.is_some_and(|number| number != -1 && !self.stacks.has(number))
         {
-            self.findings.count(Finding::UnknownStack);
+            self.findings.borrow_mut().count(WarningKind::UnknownStack, None);
         }
         self.figures.handle_events += u64::from(is_handle);
         self.figures.leaked_handles += u64::from(leaked && is_handle);
@@ -241,7 +231,7 @@ impl ObjectRows<'_, '_> {
         let byte_offset =
             view.filter(|view| self.has_offset(view)).and_then(|view| view.byte_offset);
         let unsigned = |value: Option<i64>| value.map(|value| value as u64);
-        self.events.part().push(Event {
+        self.events.push(Event {
             object,
             kind: kind.code(),
             time_ns: event.time_ns.unwrap_or_default(),

@@ -59,25 +59,21 @@ impl ProcessRows {
     }
 
     pub(super) fn table(&self, main: &Main) -> Processes {
-        let mut table = Processes::default();
         if main.is_own() {
-            main.own.processes.0.iter().for_each(|process| table.push(process.clone()));
-            return table;
+            return main.own.processes.0.iter().cloned().collect();
         }
-        for (record, lifetime) in main.processes().iter().zip(&self.lifetimes) {
-            table.push(Process {
-                pid: record.pid(),
-                parent_pid: record.parent_pid(),
-                name: record.name.clone().unwrap_or_default(),
-                command_line: record.command_line.clone().unwrap_or_default(),
-                session_id: record.session_id.and_then(|id| u32::try_from(id).ok()),
-                sid: record.identity.clone().filter(|sid| !sid.is_empty()),
-                start_ns: lifetime.start,
-                end_ns: lifetime.end,
-                exit_code: record.exit_code.map(|code| code as i32),
-                ..Process::default()
-            });
-        }
-        table
+        let row = |(record, lifetime): (&ProcessRecord, &Lifetime)| Process {
+            pid: record.pid(),
+            parent_pid: record.parent_pid(),
+            name: record.name.clone().unwrap_or_default(),
+            command_line: record.command_line.clone().unwrap_or_default(),
+            session_id: record.session_id.and_then(|id| u32::try_from(id).ok()),
+            sid: record.identity.clone().filter(|sid| !sid.is_empty()),
+            start_ns: lifetime.start,
+            end_ns: lifetime.end,
+            exit_code: record.exit_code.map(|code| code as i32),
+            ..Process::default()
+        };
+        main.processes().iter().zip(&self.lifetimes).map(row).collect()
     }
 }

@@ -2,16 +2,13 @@
 
 use std::path::Path;
 
-use handlescope_model::tables::{
-    EventCount, EventCounts, TraceInfo, TraceInfos, Warning, Warnings,
-};
+use handlescope_model::tables::{EventCount, EventCounts, TraceInfo, Warning, Warnings};
 use handlescope_model::{EventKind, SCHEMA_VERSION};
 
 use super::super::records::Main;
 use super::super::words::log_file_mode;
 use super::objects::Figures;
 use super::time::Time;
-use crate::options::ExtractWarning;
 
 /// What is in the trace table besides what the main part says.
 pub(super) struct TraceFigures {
@@ -21,8 +18,8 @@ pub(super) struct TraceFigures {
     pub(super) events: u64,
 }
 
-/// The trace table.
-pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceInfos {
+/// The row of the trace table.
+pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceInfo {
     let header = &main.header;
     let version: Vec<&str> = main.version.as_deref().unwrap_or_default().split('.').collect();
     let build = version.get(2).and_then(|build| build.parse().ok()).or(header.build);
@@ -32,12 +29,10 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
     let name = main.source.as_deref().and_then(|path| path.rsplit(['/', '\\']).next());
     let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
     let own_name = || input.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut table = TraceInfos::default();
     if let Some(own) = main.own.trace.as_ref().filter(|_| main.is_own()) {
-        table.push(TraceInfo { schema_version: SCHEMA_VERSION, ..own.clone() });
-        return table;
+        return TraceInfo { schema_version: SCHEMA_VERSION, ..own.clone() };
     }
-    table.push(TraceInfo {
+    TraceInfo {
         schema_version: SCHEMA_VERSION,
         extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
         source_path: input.display().to_string(),
@@ -69,26 +64,23 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
         stacks_total: figures.stacks_total,
         frames_in_modules: figures.frames_in_modules,
         ..TraceInfo::default()
-    });
-    table
+    }
 }
 
 /// How often each kind of event is in the file.
 pub(super) fn event_counts(main: &Main, figures: &Figures, existing: u64) -> EventCounts {
-    let mut table = EventCounts::default();
     if main.is_own() {
-        main.own.event_counts.0.iter().for_each(|count| table.push(count.clone()));
-        return table;
+        return main.own.event_counts.0.iter().cloned().collect();
     }
     let kinds = EventKind::ALL.iter().zip(figures.kinds);
     let kinds = kinds.map(|(kind, count)| (kind.name(), event_name(*kind), count));
-    for (kind, name, count) in kinds.chain([("existing", "HandleDCEnd", existing)]) {
-        if count > 0 {
+    let all = kinds.chain([("existing", "HandleDCEnd", existing)]);
+    all.filter(|(.., count)| *count > 0)
+        .map(|(kind, name, count)| {
             let (kind, name) = (format!("etwanalyzer:{kind}"), Some(name.to_owned()));
-            table.push(EventCount { kind, name, count });
-        }
-    }
-    table
+            EventCount { kind, name, count }
+        })
+        .collect()
 }
 
 /// The event of a trace that became an event of a kind.
@@ -107,17 +99,7 @@ fn event_name(kind: EventKind) -> &'static str {
 }
 
 /// What was missing or odd, after what our own extract says of the trace.
-pub(super) fn warnings(main: &Main, found: &[ExtractWarning]) -> Warnings {
-    let mut table = Warnings::default();
-    if main.is_own() {
-        main.own.warnings.0.iter().for_each(|warning| table.push(warning.clone()));
-    }
-    for warning in found {
-        table.push(Warning {
-            kind: warning.kind.to_owned(),
-            count: warning.count,
-            first_offset: warning.first_offset,
-        });
-    }
-    table
+pub(super) fn warnings(main: &Main, found: &[Warning]) -> Warnings {
+    let own = main.own.warnings.0.iter().filter(|_| main.is_own());
+    own.chain(found).cloned().collect()
 }

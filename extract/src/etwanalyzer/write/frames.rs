@@ -7,7 +7,7 @@ use handlescope_model::tables::{Frames, Methods, Modules, Symbols};
 use handlescope_model::{FrameIdx, TableRows};
 
 use super::super::words::{UNKNOWN_METHOD, UNKNOWN_MODULE};
-use crate::intern::ByteInterner;
+use crate::intern::{ByteInterner, Interner};
 
 /// Endings of module names behind which ETWAnalyzer writes an offset; only in lower case.
 const WITH_OFFSET: [&str; 3] = [".dll", ".exe", ".sys"];
@@ -16,10 +16,10 @@ const WITH_OFFSET: [&str; 3] = [".dll", ".exe", ".sys"];
 #[derive(Default)]
 pub(super) struct FrameLines {
     texts: ByteInterner,
-    /// Numbers of lines, frame by frame.
-    lines: Vec<u32>,
-    /// For each frame where its lines end, which is where those of the next one start.
-    ends: Vec<usize>,
+    /// Numbers of lines that belong together.
+    lists: Interner<u32>,
+    /// For each frame its list.
+    of_frame: Vec<u32>,
 }
 
 impl FrameLines {
@@ -31,44 +31,42 @@ impl FrameLines {
     ) -> Self {
         let functions = functions_by_frame(symbols);
         let mut lines = Self::default();
+        let mut list = Vec::new();
         for (row, frame) in (0..).map(FrameIdx).zip(frames.rows()) {
             let module = frame.module.and_then(|module| modules.name.get(module.row()));
             let method = frame.method.and_then(|method| methods.row(method.row()));
             let native = functions.get(&row).map_or(&[][..], Vec::as_slice);
+            list.clear();
             match method {
                 Some(method) => {
                     let assembly = method.module.as_deref().unwrap_or(UNKNOWN_MODULE);
                     let dot = if method.type_name.is_empty() { "" } else { "." };
                     let (of_type, name) = (&method.type_name, &method.name);
-                    lines.push(&format!("{assembly}!{of_type}{dot}{name}"));
+                    list.push(lines.line(&format!("{assembly}!{of_type}{dot}{name}")));
                 }
-                None if native.is_empty() => lines.push(&place(module, frame.rva)),
+                None if native.is_empty() => list.push(lines.line(&place(module, frame.rva))),
                 None => {
                     let module = module.map_or(UNKNOWN_MODULE, String::as_str);
                     for (_, function) in native {
-                        lines.push(&format!("{module}!{function}"));
+                        list.push(lines.line(&format!("{module}!{function}")));
                     }
                 }
             }
-            lines.ends.push(lines.lines.len());
+            let list = lines.lists.intern(&list);
+            lines.of_frame.push(list);
         }
         lines
     }
 
-    fn push(&mut self, text: &str) {
+    /// The number of a line.
+    fn line(&mut self, text: &str) -> u32 {
         // A line is a frame, also when a function has a line break in its name.
-        let text = text.replace(['\r', '\n'], " ");
-        let line = self.texts.intern(text.as_bytes());
-        self.lines.push(line);
+        self.texts.intern(text.replace(['\r', '\n'], " ").as_bytes())
     }
 
     /// The numbers of the lines of a frame; equal texts have equal numbers.
     pub(super) fn of(&self, frame: FrameIdx) -> &[u32] {
-        let frame = frame.row();
-        let start = frame.checked_sub(1).and_then(|before| self.ends.get(before));
-        let start = start.copied().unwrap_or_default();
-        let end = self.ends.get(frame).copied().unwrap_or(start);
-        self.lines.get(start..end).unwrap_or_default()
+        self.of_frame.get(frame.row()).map_or(&[], |list| self.lists.get(*list))
     }
 
     /// The text of a line.

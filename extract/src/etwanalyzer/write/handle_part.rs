@@ -5,8 +5,7 @@ use handlescope_model::{ArchiveError, EventKind, Trace};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::super::lists::List;
-use super::super::records::{ExistingRecord, ObjectRecord, TypeMap};
+use super::super::records::{ExistingRecord, ObjectRecord, TypeMap, rank};
 use super::super::values::Rows;
 use super::event::{self, Context, index};
 use super::json::{TryEach, Window};
@@ -63,10 +62,10 @@ impl ObjectRecords<'_> {
         for row in rows(object.first_event.0, object.event_count.0) {
             let Some(event) = self.events.row(row)? else { break };
             // None for a kind of a later version.
-            let list = EventKind::from_code(event.kind).map(List::of);
-            places.push((event.time_ns, list));
-            if let Some(list) = list {
-                record.add(list, event::record(&event, self.context));
+            let kind = EventKind::from_code(event.kind);
+            places.push((event.time_ns, kind.map(rank)));
+            if let Some(kind) = kind {
+                record.add(kind, event::record(&event, self.context));
             }
         }
         record.order = order_of_lists(&places).map(Rows);
@@ -84,7 +83,7 @@ impl ObjectRecords<'_> {
 
 /// The places of the events in the order in which a reader puts them, by time, and at one time by
 /// the list they stand in; nothing if they are in this order.
-fn order_of_lists(places: &[(i64, Option<List>)]) -> Option<Vec<usize>> {
+fn order_of_lists(places: &[(i64, Option<u8>)]) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by_key(|at| places.get(*at));
     (!order.is_sorted()).then_some(order)

@@ -8,6 +8,7 @@ use handlescope_model::{FrameIdx, TableRows};
 use super::super::records::{ModuleRecord, ModulesPart, OwnModules, PdbRecord, Strings};
 use super::super::values::{Rows, Unread};
 use super::super::words::NO_VERSION;
+use crate::intern::{ByteInterner, Interner};
 
 /// What stands for a text that is not known.
 const NO_TEXT: i64 = -2;
@@ -17,21 +18,11 @@ type Pdb<'a> = (&'a str, u32, &'a str);
 
 /// Texts, each once.
 #[derive(Default)]
-struct Texts {
-    numbers: HashMap<String, i64>,
-    texts: Vec<String>,
-}
+struct Texts(ByteInterner);
 
 impl Texts {
     fn number(&mut self, text: Option<&str>) -> i64 {
-        let Some(text) = text else { return NO_TEXT };
-        if let Some(known) = self.numbers.get(text) {
-            return *known;
-        }
-        let number = self.texts.len() as i64;
-        self.numbers.insert(text.to_owned(), number);
-        self.texts.push(text.to_owned());
-        number
+        text.map_or(NO_TEXT, |text| self.0.intern(text.as_bytes()).into())
     }
 }
 
@@ -52,26 +43,24 @@ impl ModulesPart {
             pdbs.iter().enumerate().map(|(number, pdb)| (*pdb, number)).collect();
         let mut strings = Texts::default();
         let mut records: Vec<(Option<usize>, BTreeSet<usize>)> = Vec::new();
-        let mut texts: Vec<[i64; 7]> = Vec::new();
-        let mut seen: HashMap<[i64; 7], usize> = HashMap::new();
+        let mut texts = Interner::default();
         for (row, (module, processes)) in modules.rows().zip(processes).enumerate() {
             // Only a stack has named it: no process is known to have it.
             if processes.is_empty() && module.path == module.name {
                 continue;
             }
             let numbers = module_texts(&module, &mut strings);
-            let record = *seen.entry(numbers).or_insert_with(|| {
-                texts.push(numbers);
+            let record = texts.intern(&numbers) as usize;
+            if record == records.len() {
                 records.push((None, BTreeSet::new()));
-                records.len() - 1
-            });
+            }
             let number = pdb(modules, row).and_then(|pdb| number_of_pdb.get(&pdb).copied());
             if let Some((known, in_processes)) = records.get_mut(record) {
                 *known = known.or(number.filter(|_| unresolved.contains(&row)));
                 in_processes.extend(processes);
             }
         }
-        let record = |(numbers, (pdb, processes)): ([i64; 7], (Option<usize>, BTreeSet<usize>))| {
+        let record = |(numbers, (pdb, processes)): (&[i64], (Option<usize>, BTreeSet<usize>))| {
             let numbers = numbers.iter().map(i64::to_string);
             let words: Vec<String> =
                 numbers.chain(processes.iter().map(|process| format!("#{process}"))).collect();
@@ -82,10 +71,10 @@ impl ModulesPart {
         let unresolved_pdb =
             |(name, age, guid): &Pdb<'_>| PdbRecord { pdb: Some(format!("{guid} {age} {name}")) };
         Self {
-            modules: texts.into_iter().zip(records).map(record).collect(),
+            modules: texts.iter().zip(records).map(record).collect(),
             pdbs: pdbs.iter().map(unresolved_pdb).collect(),
             pdb_count: Unread(all.len()),
-            strings: Strings { texts: strings.texts },
+            strings: Strings { texts: (0..strings.0.len()).map(|id| strings.0.text(id)).collect() },
             own: Some(OwnModules {
                 modules: Rows(modules.rows().collect()),
                 loads: Rows(loads.rows().collect()),

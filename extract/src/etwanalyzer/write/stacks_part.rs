@@ -6,7 +6,7 @@ use serde::ser::{Serialize, Serializer};
 
 use super::frames::FrameLines;
 use super::json::{Each, Window, rows_of};
-use crate::intern::ByteInterner;
+use crate::intern::Interner;
 use crate::lifecycle::NONE;
 
 /// What ends a line. ETWAnalyzer on Windows ends them with CR LF, which its own filters then find at
@@ -19,8 +19,8 @@ const LINE_END: &str = "\n";
 /// offsets behind named functions, share one.
 pub(super) struct StackTexts {
     lines: FrameLines,
-    /// Numbers of lines as bytes, for each text; the first one is empty, for events without stack.
-    texts: ByteInterner,
+    /// Numbers of lines, for each text; the first one is empty, for events without stack.
+    texts: Interner<u32>,
     /// For each row of the stacks table the number of its text.
     of_row: Vec<u32>,
     /// For each text the first row that has it, or [`NONE`].
@@ -36,16 +36,14 @@ impl StackTexts {
         symbols: &Symbols,
     ) -> Result<Self, ArchiveError> {
         let lines = FrameLines::new(frames, modules, methods, symbols);
-        let mut texts = ByteInterner::default();
-        texts.intern(b"");
-        let (mut of_row, mut first_row, mut bytes) = (Vec::new(), vec![NONE], Vec::new());
+        let mut texts = Interner::default();
+        texts.intern(&[]);
+        let (mut of_row, mut first_row, mut numbers) = (Vec::new(), vec![NONE], Vec::new());
         let mut stacks = Window::<Stacks>::new(trace);
         while let Some(stack) = stacks.row(of_row.len())? {
-            bytes.clear();
-            for line in stack.frames.iter().flat_map(|frame| lines.of(*frame)) {
-                bytes.extend_from_slice(&line.to_le_bytes());
-            }
-            let text = texts.intern(&bytes);
+            numbers.clear();
+            numbers.extend(stack.frames.iter().flat_map(|frame| lines.of(*frame)));
+            let text = texts.intern(&numbers);
             if text as usize == first_row.len() {
                 first_row.push(of_row.len() as u32);
             }
@@ -65,9 +63,8 @@ impl StackTexts {
 
     fn text(&self, number: usize) -> String {
         let mut text = Vec::new();
-        for line in self.texts.get(number as u32).chunks_exact(4) {
-            let line = line.try_into().map_or(NONE, u32::from_le_bytes);
-            text.extend_from_slice(self.lines.text(line));
+        for line in self.texts.get(number as u32) {
+            text.extend_from_slice(self.lines.text(*line));
             text.extend_from_slice(LINE_END.as_bytes());
         }
         String::from_utf8_lossy(&text).into_owned()

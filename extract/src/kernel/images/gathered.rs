@@ -1,15 +1,15 @@
 //! Images: where files are mapped, and which files they are.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use handlescope_model::Table;
 
 use super::identity::{FILE_VERSION, FileVersion, IMAGE_ID, ImageId, RSDS, Rsds};
-use super::image::{Image, ImageAction, LOAD, RUNDOWN_END, RUNDOWN_START, UNLOAD};
+use super::image::{Image, LOAD, RUNDOWN_END, RUNDOWN_START, UNLOAD};
 use crate::etl::{Event, EventId, Guid, WarningKind};
+use crate::intern::ByteInterner;
 use crate::payload::utf16_text;
-use crate::raw::{EventFamily, Shared};
+use crate::raw::{Action, EventFamily, Shared};
 
 /// One mapping of one image, times raw.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,14 +79,14 @@ impl Identity {
 const MAX_IMAGES_SEARCHED: usize = 256;
 
 /// Mappings in the order they were first seen, and the versions of files.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Images {
     pub rows: Vec<ImageRow>,
     /// Paths, each once.
     pub paths: Vec<String>,
     /// Version resources by size and time stamp.
     pub versions: HashMap<(u32, u32), FileVersion>,
-    path_ids: HashMap<Vec<u8>, u32>,
+    path_ids: ByteInterner,
     live: HashMap<(u32, u64), usize>,
     /// All mappings that start at a place, in the order they were first seen.
     places: HashMap<(u32, u64), Vec<usize>>,
@@ -142,11 +142,11 @@ impl Images {
         let place = (image.pid, image.base);
         let same_time = self.take_early(place, time);
         let row = match (image.action, self.live.get(&place)) {
-            (ImageAction::Load, _) => self.add(image, Some(time)),
+            (Action::Begin, _) => self.add(image, Some(time)),
             (_, Some(row)) => *row,
             (_, None) => self.add(image, None),
         };
-        if image.action == ImageAction::Unload {
+        if image.action == Action::End {
             self.live.remove(&place);
             if let Some(row) = self.rows.get_mut(row) {
                 row.unload = Some(time);
@@ -243,13 +243,10 @@ impl Images {
     }
 
     fn add(&mut self, image: &Image<'_>, load: Option<i64>) -> usize {
-        let path = match self.path_ids.entry(image.path.to_vec()) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(new) => {
-                self.paths.push(utf16_text(image.path));
-                *new.insert(self.paths.len() as u32 - 1)
-            }
-        };
+        let path = self.path_ids.intern(image.path);
+        if path as usize == self.paths.len() {
+            self.paths.push(utf16_text(image.path));
+        }
         self.rows.push(ImageRow {
             pid: image.pid,
             base: image.base,
@@ -271,17 +268,17 @@ impl Images {
 mod tests {
     use super::*;
 
-    fn image(action: ImageAction) -> Image<'static> {
+    fn image(action: Action) -> Image<'static> {
         Image { action, base: 0x1000, size: 0x100, pid: 4, checksum: 1, timestamp: 0, path: b"a\0" }
     }
 
     #[test]
     fn an_image_loaded_again_is_another_mapping() {
         let mut images = Images::default();
-        images.event(&image(ImageAction::Rundown), 1);
-        images.event(&image(ImageAction::Unload), 2);
-        images.event(&image(ImageAction::Load), 3);
-        images.event(&image(ImageAction::Rundown), 4);
+        images.event(&image(Action::Rundown), 1);
+        images.event(&image(Action::End), 2);
+        images.event(&image(Action::Begin), 3);
+        images.event(&image(Action::Rundown), 4);
         let times: Vec<_> = images.rows.iter().map(|row| (row.load, row.unload)).collect();
         assert_eq!(times, [(None, Some(2)), (Some(3), None)]);
         assert_eq!(images.paths, ["a"]);
@@ -292,7 +289,7 @@ mod tests {
         let rsds =
             |age| Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age, pdb_name: "a.pdb".into() };
         let mut images = Images::default();
-        images.event(&image(ImageAction::Rundown), 1);
+        images.event(&image(Action::Rundown), 1);
         images.rsds(rsds(1), 5);
         images.rsds(rsds(2), 6);
         images.finish(&mut Shared::default());
@@ -303,11 +300,11 @@ mod tests {
     fn a_record_before_its_image_event_is_not_given_to_an_earlier_image_of_the_place() {
         let rsds = Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age: 1, pdb_name: "a".into() };
         let mut images = Images::default();
-        images.event(&image(ImageAction::Load), 1);
-        images.event(&image(ImageAction::Unload), 2);
-        images.event(&image(ImageAction::Load), 3);
+        images.event(&image(Action::Begin), 1);
+        images.event(&image(Action::End), 2);
+        images.event(&image(Action::Begin), 3);
         images.rsds(rsds, 9);
-        images.event(&image(ImageAction::Rundown), 9);
+        images.event(&image(Action::Rundown), 9);
         images.finish(&mut Shared::default());
         let known: Vec<_> = images.rows.iter().map(|row| row.file.pdb.is_some()).collect();
         assert_eq!(known, [false, true]);
@@ -323,12 +320,12 @@ mod tests {
             original_name: "a.dll".into(),
         };
         let mut images = Images::default();
-        images.event(&image(ImageAction::Rundown), 1);
+        images.event(&image(Action::Rundown), 1);
         images.image_id(id(77), 1);
         assert_eq!(images.rows[0].timestamp, 77);
         let mut images = Images::default();
         images.image_id(id(77), 1);
-        images.event(&image(ImageAction::Rundown), 1);
+        images.event(&image(Action::Rundown), 1);
         assert_eq!(images.rows[0].timestamp, 77);
         images.image_id(id(99), 2);
         assert_eq!(images.rows[0].timestamp, 77);

@@ -2,25 +2,17 @@
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Payload, utf16_bytes};
+use crate::raw::Action;
 
 pub(super) const LOAD: EventId = EventId::Hook(0x030a);
 pub(super) const UNLOAD: EventId = EventId::Hook(0x1402);
 pub(super) const RUNDOWN_START: EventId = EventId::Hook(0x1403);
 pub(super) const RUNDOWN_END: EventId = EventId::Hook(0x1404);
 
-/// What happened to an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ImageAction {
-    Load,
-    Unload,
-    /// It is there, says a rundown.
-    Rundown,
-}
-
 /// An image event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Image<'a> {
-    pub(crate) action: ImageAction,
+    pub(crate) action: Action,
     pub(crate) base: u64,
     /// Size of the mapping, bytes.
     pub(crate) size: u64,
@@ -39,9 +31,9 @@ impl<'a> Image<'a> {
     /// also the process id (MOF classes Image_V0_Load, Image_V1_Load).
     pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
         let action = match event.id {
-            LOAD => ImageAction::Load,
-            UNLOAD => ImageAction::Unload,
-            RUNDOWN_START | RUNDOWN_END => ImageAction::Rundown,
+            LOAD => Action::Begin,
+            UNLOAD => Action::End,
+            RUNDOWN_START | RUNDOWN_END => Action::Rundown,
             _ => return None,
         };
         let mut p = Payload::of(event);

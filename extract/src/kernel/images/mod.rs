@@ -7,4 +7,4 @@ mod image;
 pub use gathered::{ImageRow, Images};
 pub use identity::{FileVersion, IDENTITY_GUID};
 #[cfg(test)]
-pub(crate) use image::{Image, ImageAction};
+pub(crate) use image::Image;
