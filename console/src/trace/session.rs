@@ -6,13 +6,13 @@ use handlescope_extract::symbols::{ModuleIdentity, SymbolPath, Symbolizer, Symbo
 use handlescope_model::{ArchiveError, Trace};
 
 use super::{frame_name_cache::FrameNameCache, loaded::LoadedTrace, symbol_notes::SymbolNotes};
-use crate::{settings::Settings, terminal::Messages};
+use crate::{settings::DisplayArgs, terminal::Messages};
 
 /// The state between two commands.
 #[derive(Default)]
 pub struct Session {
     /// How it prints.
-    pub settings: Settings,
+    pub settings: DisplayArgs,
     files: Vec<LoadedTrace>,
     symbol_path: SymbolPath,
     symbolizer: OnceLock<Symbolizer>,

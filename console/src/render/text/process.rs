@@ -93,13 +93,12 @@ impl fmt::Display for Suffix<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Settings;
     use crate::terminal::Screen;
     use crate::{settings::DisplayArgs, values::TimeFormat};
 
     fn shown(format: Option<ProcessFormat>, start_ns: Option<i64>, end_ns: Option<i64>) -> String {
         let args = DisplayArgs { process_format: format, ..Default::default() };
-        let display = Settings::default().display(&args, Screen::PLAIN);
+        let display = DisplayArgs::default().display(&args, Screen::PLAIN);
         let name = "EventLeak.exe".to_owned();
         let process = ProcessInfo { pid: 7, name, start_ns, end_ns, ..Default::default() };
         ProcessStyle::new(&TraceInfo::default(), &display).marked(&process)
