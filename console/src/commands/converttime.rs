@@ -1,6 +1,5 @@
 //! `.converttime`: from a point in time to seconds since session start, and back.
 
-use handlescope_extract::filetime::UNIX_EPOCH;
 use handlescope_model::tables::TraceInfo;
 use jiff::{
     Timestamp,
@@ -16,7 +15,7 @@ use crate::{
     filter::Filter,
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
     query::trace_info,
-    render::time::{Clock, Seconds},
+    render::time::{Clock, Seconds, instant},
     terminal::Clean,
     trace::choose,
     values::{SecondsRange, TimeDigits, TimeFormat},
@@ -151,12 +150,6 @@ fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
             from_start(inside.or_else(|| candidates.next())?)
         }
     }
-}
-
-/// The instant of a FILETIME.
-fn instant(filetime: i64) -> Option<Timestamp> {
-    let ticks = filetime.checked_sub(UNIX_EPOCH)?;
-    Timestamp::from_nanosecond(i128::from(ticks) * 100).ok()
 }
 
 #[cfg(test)]
