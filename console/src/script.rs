@@ -2,12 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use crate::{
-    cancel::Cancelled,
-    commands::{CommandError, Flow},
-    console::Console,
-    terminal::Messages,
-};
+use crate::{cancel::Cancelled, commands::Flow, console::Console, terminal::Messages};
 
 /// One command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +62,7 @@ pub fn run(
     let mut outcome = Outcome::Worked;
     for step in steps {
         // Between two commands, or while waiting for the next one.
-        if console.cancel().is_cancelled() {
+        if console.cancel.is_cancelled() {
             return cancelled(messages);
         }
         let Step { place, line } = match step {
@@ -81,7 +76,7 @@ pub fn run(
             Ok(Flow::Continue) => {}
             Ok(Flow::Quit) => break,
             Err(error) if error.is_broken_pipe() => break,
-            Err(CommandError::Cancelled) => {
+            Err(error) if error.is_cancelled() => {
                 let _ = out.flush();
                 return cancelled(messages);
             }
@@ -95,7 +90,7 @@ pub fn run(
             }
         }
     }
-    if console.cancel().is_cancelled() { cancelled(messages) } else { outcome }
+    if console.cancel.is_cancelled() { cancelled(messages) } else { outcome }
 }
 
 fn cancelled(messages: &mut Messages<'_>) -> Outcome {

@@ -77,7 +77,7 @@ impl Command for ConvertTime {
         let text = args.time.as_deref().unwrap_or_default();
         let not_a_time = || CommandError::NoTime { text: text.to_owned() };
         let time = When::parse(text).ok_or_else(not_a_time)?;
-        for (_, file) in choose(session.files(), &args.files, messages)? {
+        for (_, file) in choose(&session.files, &args.files, messages)? {
             let info = trace_info(&file.trace)?;
             let name = file.path.file_name().unwrap_or_default().to_string_lossy();
             let digits = TimeDigits::MOST;
