@@ -2,11 +2,7 @@
 
 use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
 
-use handlescope_extract::symbols::ServerChoice;
-
-use crate::{
-    commands::shared::symbols::SymbolArgs, paths::with_home, sql::Relation, terminal::ColorChoice,
-};
+use crate::{commands::shared::symbols::SymbolArgs, sql::Relation, terminal::ColorChoice};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +39,7 @@ pub struct Cli {
 
     /// Where symbols come from.
     #[command(flatten)]
-    pub symbols: SymbolOptions,
+    pub symbols: SymbolArgs,
 
     /// Run on after a command that fails; the exit status is 1 nevertheless.
     #[arg(long)]
@@ -77,7 +73,7 @@ impl Cli {
     /// When there are some.
     pub fn check_beside(&self, commands: bool, names: bool) -> Result<(), clap::Error> {
         let refused = |text| Err(Cli::command().error(ErrorKind::ArgumentConflict, text));
-        let about_symbols = self.symbols.args() != SymbolArgs::default();
+        let about_symbols = self.symbols != SymbolArgs::default();
         if !names && (!self.commands.is_empty() || about_symbols || self.keep_going) {
             return refused("-c, --keep-going and options about symbols cannot be used here");
         }
@@ -90,41 +86,6 @@ impl Cli {
     /// Whether a word is the name of one of the actions.
     pub fn is_subcommand(word: &str) -> bool {
         Cli::command().get_subcommands().any(|action| action.get_name() == word)
-    }
-}
-
-/// Symbol servers in the order they are asked.
-type Servers = Vec<ServerChoice>;
-
-/// Options that say where symbols come from; without any, _NT_SYMBOL_PATH does.
-#[derive(Debug, Args)]
-pub struct SymbolOptions {
-    /// Where to look for symbols, in the syntax of _NT_SYMBOL_PATH, which counts otherwise.
-    #[arg(long, value_name = "PATH")]
-    pub symbol_path: Option<String>,
-
-    /// Symbol servers: ms, google, ntsymbolpath, or https://…, joined by semicolons.
-    #[arg(long, value_name = "SERVER", value_parser = ServerChoice::parse_list)]
-    pub symserver: Option<Servers>,
-
-    /// Where to keep downloaded symbols, instead of the platform's folder for caches.
-    #[arg(long, value_name = "FOLDER")]
-    pub symcache: Option<String>,
-
-    /// A folder with symbols, searched before servers are asked.
-    #[arg(long, value_name = "FOLDER")]
-    pub symfolder: Option<String>,
-}
-
-impl SymbolOptions {
-    /// What they say.
-    pub fn args(&self) -> SymbolArgs {
-        SymbolArgs {
-            path: self.symbol_path.clone(),
-            servers: self.symserver.clone().unwrap_or_default(),
-            cache: self.symcache.as_deref().map(with_home),
-            folder: self.symfolder.as_deref().map(with_home),
-        }
     }
 }
 
@@ -240,7 +201,7 @@ mod tests {
         ]);
         assert_eq!(cli.files, ["a.etl", "b.json7z"]);
         assert_eq!(cli.commands, [".list", ".quit"]);
-        assert_eq!(cli.symbols.symbol_path.as_deref(), Some("x"));
+        assert_eq!(cli.symbols.path.as_deref(), Some("x"));
         assert!(cli.keep_going && cli.action.is_none());
         assert_eq!(cli.color, ColorChoice::Never);
     }

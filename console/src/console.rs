@@ -6,7 +6,7 @@ use handlescope_extract::symbols::SymbolPath;
 use handlescope_model::guard::{Panicked, quietly};
 
 use crate::{
-    cancel::Cancel,
+    cancel::{Cancel, Cancelled},
     commands::{CommandError, Context, Flow, Invocation, load::load},
     registry::REGISTRY,
     terminal::{ColorChoice, CommandOutput, Messages, Screen},
@@ -15,25 +15,17 @@ use crate::{
 
 /// A session that takes commands.
 pub struct Console {
-    session: Session,
+    /// What is loaded.
+    pub session: Session,
     color: ColorChoice,
-    cancel: Cancel,
+    /// What asks commands to end.
+    pub cancel: Cancel,
 }
 
 impl Console {
     /// A console without traces, whose commands end when `cancel` asks them to.
     pub fn new(symbol_path: Option<SymbolPath>, color: ColorChoice, cancel: Cancel) -> Console {
         Console { session: Session::new(symbol_path), color, cancel }
-    }
-
-    /// What is loaded.
-    pub fn session(&self) -> &Session {
-        &self.session
-    }
-
-    /// What asks commands to end.
-    pub fn cancel(&self) -> &Cancel {
-        &self.cancel
     }
 
     /// Carries out one line. Results go to `out` (standard output, for its width and colours),
@@ -109,9 +101,7 @@ impl Console {
         let flow = context.flow;
         spinner.stop();
         match result {
-            Err(CommandError::Output { .. }) if cancel.is_cancelled() => {
-                Err(CommandError::Cancelled)
-            }
+            Err(CommandError::Output { .. }) if cancel.is_cancelled() => Err(Cancelled.into()),
             result => result.map(|()| flow),
         }
     }

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Worked) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::FAILURE,
         Ok(Outcome::Cancelled) => ExitCode::from(cancel::STATUS),
-        Err(CommandError::Cancelled) => {
+        Err(error) if error.is_cancelled() => {
             messages.note(Cancelled);
             ExitCode::from(cancel::STATUS)
         }
@@ -111,13 +111,13 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
         messages.note(format_args!("Ctrl-C ends the program, not the command: {error}"));
         cancel::Cancel::default()
     });
-    let symbol_path = cli.symbols.args().symbol_path()?;
+    let symbol_path = cli.symbols.symbol_path()?;
     let mut console = Console::new(symbol_path, cli.color, cancel);
     let mut loaded = Outcome::Worked;
     if let Some(load) = load
         && let Err(error) = console.load(&load, messages)
     {
-        if !cli.keep_going || matches!(error, CommandError::Cancelled) {
+        if !cli.keep_going || error.is_cancelled() {
             return Err(error);
         }
         messages.error(error);

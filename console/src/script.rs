@@ -1,48 +1,22 @@
 //! Commands from `-c` or from a pipe.
 
-use std::{
-    fmt,
-    io::{self, BufRead, Write},
-};
+use std::io::{self, BufRead, Write};
 
-use crate::{
-    cancel::Cancelled,
-    commands::{CommandError, Flow},
-    console::Console,
-    terminal::Messages,
-};
+use crate::{cancel::Cancelled, commands::Flow, console::Console, terminal::Messages};
 
 /// One command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Where it stands.
-    pub place: Place,
+    /// Where it stands, as in `line 1` of a script or `command 1` of the command line.
+    pub place: String,
     /// The command.
     pub line: String,
-}
-
-/// The place of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// A line of a script, from 1.
-    Line(usize),
-    /// A `-c` on the command line, from 1.
-    Command(usize),
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Line(number) => write!(formatter, "line {number}"),
-            Place::Command(number) => write!(formatter, "command {number}"),
-        }
-    }
 }
 
 /// The commands behind `-c`.
 pub fn commands(lines: &[String]) -> impl Iterator<Item = io::Result<Step>> {
     let step = |(index, line): (usize, &String)| {
-        Ok(Step { place: Place::Command(index + 1), line: line.clone() })
+        Ok(Step { place: format!("command {}", index + 1), line: line.clone() })
     };
     lines.iter().enumerate().map(step)
 }
@@ -61,7 +35,7 @@ pub fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> 
         let line = String::from_utf8_lossy(&bytes);
         let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line);
         let line = line.trim_end_matches(['\r', '\n']).to_owned();
-        Some(Ok(Step { place: Place::Line(number), line }))
+        Some(Ok(Step { place: format!("line {number}"), line }))
     })
 }
 
@@ -88,7 +62,7 @@ pub fn run(
     let mut outcome = Outcome::Worked;
     for step in steps {
         // Between two commands, or while waiting for the next one.
-        if console.cancel().is_cancelled() {
+        if console.cancel.is_cancelled() {
             return cancelled(messages);
         }
         let Step { place, line } = match step {
@@ -102,13 +76,13 @@ pub fn run(
             Ok(Flow::Continue) => {}
             Ok(Flow::Quit) => break,
             Err(error) if error.is_broken_pipe() => break,
-            Err(CommandError::Cancelled) => {
+            Err(error) if error.is_cancelled() => {
                 let _ = out.flush();
                 return cancelled(messages);
             }
             Err(error) => {
                 let _ = out.flush();
-                messages.error(failure(place, &line, &error));
+                messages.error(format_args!("{place}: {}: {error}", line.trim()));
                 outcome = Outcome::Failed;
                 if !keep_going {
                     break;
@@ -116,16 +90,12 @@ pub fn run(
             }
         }
     }
-    if console.cancel().is_cancelled() { cancelled(messages) } else { outcome }
+    if console.cancel.is_cancelled() { cancelled(messages) } else { outcome }
 }
 
 fn cancelled(messages: &mut Messages<'_>) -> Outcome {
     messages.note(Cancelled);
     Outcome::Cancelled
-}
-
-fn failure(place: Place, line: &str, error: &CommandError) -> String {
-    format!("{place}: {}: {error}", line.trim())
 }
 
 #[cfg(test)]
@@ -189,8 +159,8 @@ mod tests {
         assert_eq!(
             steps,
             [
-                Step { place: Place::Line(1), line: ".list".into() },
-                Step { place: Place::Line(2), line: ".quit".into() },
+                Step { place: "line 1".into(), line: ".list".into() },
+                Step { place: "line 2".into(), line: ".quit".into() },
             ]
         );
     }
@@ -221,7 +191,7 @@ mod tests {
         let mut console = Console::new(None, ColorChoice::Never, cancel.clone());
         let mut messages = Messages::new(&mut err, Screen::PLAIN);
         let steps = lines(".list\n.list\n".as_bytes()).inspect(|step| {
-            if matches!(step, Ok(Step { place: Place::Line(2), .. })) {
+            if step.as_ref().is_ok_and(|step| step.place == "line 2") {
                 cancel.cancel();
             }
         });

@@ -5,8 +5,9 @@ use crate::{
     values::{ProcessFormat, TimeDigits, TimeFormat},
 };
 
-/// What was typed about the output. What was not typed is `None`: then the session decides.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What was chosen about the output, by the options of a command or for the session. An option behind a
+/// `.dump` wins over the session; what neither chose is as usual.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DisplayArgs {
     /// `-TimeFmt`: how points in time are written.
     pub time_format: Option<TimeFormat>,
@@ -51,22 +52,6 @@ pub enum Setting {
     Clip(Option<bool>),
 }
 
-/// What `.timefmt`, `.timedigits`, `.processfmt`, `.clip` and `.sffn` have set. An option behind a
-/// `.dump` wins.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// `.timefmt`
-    pub time_format: Option<TimeFormat>,
-    /// `.timedigits`
-    pub time_digits: Option<TimeDigits>,
-    /// `.processfmt`
-    pub process_format: Option<ProcessFormat>,
-    /// `.clip`; until it is used, lines are cut on a terminal.
-    pub clip: Option<bool>,
-    /// `.sffn`
-    pub full_file_name: bool,
-}
-
 /// How one command prints: its options, else the session's settings, else what is usual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Display {
@@ -88,7 +73,7 @@ pub struct Display {
     pub plain_process_names: bool,
 }
 
-impl Settings {
+impl DisplayArgs {
     /// Changes something, and says what counts from now on.
     pub fn set(&mut self, setting: Setting) -> String {
         match setting {
@@ -133,10 +118,10 @@ impl Settings {
             time_format: args.time_format.or(self.time_format).unwrap_or_default(),
             time_digits: args.time_digits.or(self.time_digits).unwrap_or_default(),
             process_format: args.process_format.or(self.process_format).unwrap_or_default(),
-            digit_separator: !args.no_digit_separator,
+            digit_separator: !args.no_digit_separator && !self.no_digit_separator,
             clip: screen.is_terminal() && args.clip.or(self.clip).unwrap_or(true),
             full_file_name: args.full_file_name || self.full_file_name,
-            plain_process_names: args.plain_process_names,
+            plain_process_names: args.plain_process_names || self.plain_process_names,
         }
     }
 }
@@ -147,19 +132,19 @@ mod tests {
 
     #[test]
     fn an_option_wins_over_the_session_which_wins_over_the_usual() {
-        let settings = Settings { time_format: Some(TimeFormat::Utc), ..Settings::default() };
+        let settings = DisplayArgs { time_format: Some(TimeFormat::Utc), ..DisplayArgs::default() };
         let shown = |args: &DisplayArgs| settings.display(args, Screen::PLAIN).time_format;
         assert_eq!(shown(&DisplayArgs::default()), TimeFormat::Utc);
         let args = DisplayArgs { time_format: Some(TimeFormat::Seconds), ..Default::default() };
         assert_eq!(shown(&args), TimeFormat::Seconds);
-        let usual = Settings::default().display(&DisplayArgs::default(), Screen::PLAIN);
+        let usual = DisplayArgs::default().display(&DisplayArgs::default(), Screen::PLAIN);
         assert_eq!(usual.time_format, TimeFormat::Local);
         assert_eq!(usual.time_digits.get(), 6);
     }
 
     #[test]
     fn a_format_alone_keeps_the_digits_and_nothing_clears_both() {
-        let mut settings = Settings::default();
+        let mut settings = DisplayArgs::default();
         let digits = TimeDigits::parse("3").expect("digits");
         let seconds = TimeFormat::Seconds;
         let said = settings.set(Setting::TimeFormat(Some((seconds, Some(digits)))));
@@ -167,12 +152,12 @@ mod tests {
         let said = settings.set(Setting::TimeFormat(Some((TimeFormat::Utc, None))));
         assert_eq!(said, "time format: UTC, digits: 3");
         assert_eq!(settings.set(Setting::TimeFormat(None)), "time format: Local, digits: 6");
-        assert_eq!(settings, Settings::default());
+        assert_eq!(settings, DisplayArgs::default());
     }
 
     #[test]
     fn every_setting_tells_what_counts_now() {
-        let mut settings = Settings::default();
+        let mut settings = DisplayArgs::default();
         let times = ProcessFormat::Times(TimeFormat::Seconds);
         for (setting, said) in [
             (Setting::TimeDigits(Some(TimeDigits::NONE)), "time format: Local, digits: 0"),
@@ -192,13 +177,13 @@ mod tests {
     #[test]
     fn lines_are_cut_on_a_terminal_unless_told_otherwise_and_never_in_a_pipe() {
         let terminal = Screen { width: Some(80), color: false };
-        let clips = |settings: Settings, clip, screen| {
+        let clips = |settings: DisplayArgs, clip, screen| {
             settings.display(&DisplayArgs { clip, ..Default::default() }, screen).clip
         };
-        let off = Settings { clip: Some(false), ..Settings::default() };
-        assert!(clips(Settings::default(), None, terminal));
+        let off = DisplayArgs { clip: Some(false), ..DisplayArgs::default() };
+        assert!(clips(DisplayArgs::default(), None, terminal));
         assert!(!clips(off, None, terminal));
         assert!(clips(off, Some(true), terminal));
-        assert!(!clips(Settings::default(), Some(true), Screen::PLAIN));
+        assert!(!clips(DisplayArgs::default(), Some(true), Screen::PLAIN));
     }
 }

@@ -25,6 +25,11 @@ pub(crate) fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
+/// The end of a message that names the nearest; nothing if there is none.
+pub(crate) fn hint<'a>(unknown: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(unknown, names).map_or_else(String::new, did_you_mean)
+}
+
 /// The end of a message that names the nearest.
 pub(crate) fn did_you_mean(name: &str) -> String {
     format!(", did you mean {name}?")

@@ -91,7 +91,7 @@ pub(super) fn answer(
     ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     let Context { session, cancel, screen, out, messages, .. } = context;
-    let wanted = choose(session.files(), &shared.files, messages)?;
+    let wanted = choose(&session.files, &shared.files, messages)?;
     let source = |(index, file)| {
         let LoadedTrace { path, trace, frames, .. }: &LoadedTrace = file;
         Source { path, index, trace, frames }

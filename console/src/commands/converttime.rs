@@ -1,6 +1,5 @@
 //! `.converttime`: from a point in time to seconds since session start, and back.
 
-use handlescope_extract::filetime::UNIX_EPOCH;
 use handlescope_model::tables::TraceInfo;
 use jiff::{
     Timestamp,
@@ -16,7 +15,7 @@ use crate::{
     filter::Filter,
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
     query::trace_info,
-    render::time::{Clock, Seconds},
+    render::time::{Clock, Seconds, instant},
     terminal::Clean,
     trace::choose,
     values::{SecondsRange, TimeDigits, TimeFormat},
@@ -78,7 +77,7 @@ impl Command for ConvertTime {
         let text = args.time.as_deref().unwrap_or_default();
         let not_a_time = || CommandError::NoTime { text: text.to_owned() };
         let time = When::parse(text).ok_or_else(not_a_time)?;
-        for (_, file) in choose(session.files(), &args.files, messages)? {
+        for (_, file) in choose(&session.files, &args.files, messages)? {
             let info = trace_info(&file.trace)?;
             let name = file.path.file_name().unwrap_or_default().to_string_lossy();
             let digits = TimeDigits::MOST;
@@ -151,12 +150,6 @@ fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
             from_start(inside.or_else(|| candidates.next())?)
         }
     }
-}
-
-/// The instant of a FILETIME.
-fn instant(filetime: i64) -> Option<Timestamp> {
-    let ticks = filetime.checked_sub(UNIX_EPOCH)?;
-    Timestamp::from_nanosecond(i128::from(ticks) * 100).ok()
 }
 
 #[cfg(test)]

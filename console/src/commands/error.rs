@@ -37,10 +37,10 @@ pub enum CommandError {
     Archive(#[from] ArchiveError),
     /// A query of `.sql` that has no answer.
     #[error(transparent)]
-    Sql(SqlError),
+    Sql(#[from] SqlError),
     /// The user pressed Ctrl-C.
-    #[error("cancelled")]
-    Cancelled,
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
     /// `.unload` of something that is not loaded.
     #[error("'{name}' is not loaded; .list shows what is")]
     NotLoaded { name: String },
@@ -55,7 +55,7 @@ pub enum CommandError {
     NotExtracted { failed: usize, files: usize },
     /// A query that cannot be carried out.
     #[error(transparent)]
-    Query(QueryError),
+    Query(#[from] QueryError),
     /// A folder that cannot become the current one.
     #[error("{}: cannot change to this folder: {source}", .folder.display())]
     Folder { folder: PathBuf, source: io::Error },
@@ -89,7 +89,7 @@ pub enum CommandError {
     SavePlace { path: PathBuf, source: io::Error },
     /// An archive that cannot be written.
     #[error(transparent)]
-    Save { source: SaveError },
+    Save(#[from] SaveError),
     /// A command that panicked. The session goes on.
     #[error(
         "this is a bug in handlescope ({place}: {message}); please report it with the command line"
@@ -107,22 +107,6 @@ pub enum CommandError {
     },
 }
 
-impl From<Cancelled> for CommandError {
-    fn from(Cancelled: Cancelled) -> CommandError {
-        CommandError::Cancelled
-    }
-}
-
-impl From<QueryError> for CommandError {
-    fn from(error: QueryError) -> CommandError {
-        match error {
-            QueryError::Archive(error) => error.into(),
-            QueryError::Cancelled(cancelled) => cancelled.into(),
-            QueryError::Sums(_) => CommandError::Query(error),
-        }
-    }
-}
-
 impl From<OutputError> for CommandError {
     fn from(error: OutputError) -> CommandError {
         match error {
@@ -133,27 +117,18 @@ impl From<OutputError> for CommandError {
     }
 }
 
-impl From<SqlError> for CommandError {
-    fn from(error: SqlError) -> CommandError {
-        match error {
-            SqlError::Archive(error) => error.into(),
-            SqlError::Cancelled(cancelled) => cancelled.into(),
-            error @ SqlError::Query { .. } => CommandError::Sql(error),
-        }
-    }
-}
-
-impl From<SaveError> for CommandError {
-    fn from(error: SaveError) -> CommandError {
-        match error {
-            SaveError::Cancelled(_) => CommandError::Cancelled,
-            SaveError::Archive(error) => error.into(),
-            error => CommandError::Save { source: error },
-        }
-    }
-}
-
 impl CommandError {
+    /// Whether the user pressed Ctrl-C, wherever that was noticed.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(
+            self,
+            CommandError::Cancelled(_)
+                | CommandError::Query(QueryError::Cancelled(_))
+                | CommandError::Sql(SqlError::Cancelled(_))
+                | CommandError::Save(SaveError::Cancelled(_))
+        )
+    }
+
     /// Whether the reader of the output has gone, which is not a failure.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, CommandError::Output { source } if source.kind() == io::ErrorKind::BrokenPipe)

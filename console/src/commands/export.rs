@@ -23,7 +23,6 @@ use crate::{
     render::{Format, write_frame},
     terminal::Clean,
     trace::{LoadedTrace, choose},
-    values::ExportFormat,
 };
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -41,15 +40,14 @@ pub(crate) struct ExportArgs {
 }
 
 impl ExportArgs {
-    /// The formats that were asked for; Parquet when none was.
-    fn formats(&self) -> Vec<ExportFormat> {
+    /// The formats that were asked for, each with the extension of its files; Parquet when none was.
+    fn formats(&self) -> Vec<(Format, &'static str)> {
         let asked = [
-            (self.parquet, ExportFormat::Parquet),
-            (self.csv, ExportFormat::Csv),
-            (self.ndjson, ExportFormat::NdJson),
+            (self.parquet || !(self.csv || self.ndjson), (Format::Parquet, "parquet")),
+            (self.csv, (Format::Csv, "csv")),
+            (self.ndjson, (Format::NdJson, "ndjson")),
         ];
-        let formats: Vec<_> = asked.into_iter().filter(|(is, _)| *is).map(|(_, f)| f).collect();
-        if formats.is_empty() { vec![ExportFormat::Parquet] } else { formats }
+        asked.into_iter().filter(|(is, _)| *is).map(|(_, format)| format).collect()
     }
 }
 
@@ -106,7 +104,7 @@ impl Command for Export {
     /// each. A file appears under its name when it is complete.
     fn run(args: ExportArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
-        let chosen = choose(session.files(), &args.files, messages)?;
+        let chosen = choose(&session.files, &args.files, messages)?;
         messages.wait("exporting");
         let mut taken = HashSet::new();
         for (index, file) in &chosen {
@@ -147,8 +145,8 @@ fn export_trace(
         cancel.check()?;
         let frame = trace.frame(table)?;
         rows += frame.height() as u64;
-        for format in args.formats() {
-            let path = folder.join(format!("{}.{}", table.name(), format.extension()));
+        for (format, extension) in args.formats() {
+            let path = folder.join(format!("{}.{}", table.name(), extension));
             write_whole(&path, |out| write_table(table, &frame, format, cancel, out)).map_err(
                 |source| match cancel.check() {
                     Ok(()) => failed(&path, source),
@@ -163,14 +161,13 @@ fn export_trace(
 fn write_table(
     table: Table,
     frame: &DataFrame,
-    format: ExportFormat,
+    format: Format,
     cancel: &Cancel,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        ExportFormat::Parquet => write_parquet(table, frame.clone(), out).map_err(io::Error::other),
-        ExportFormat::Csv => write_frame(frame.clone(), Format::Csv, cancel, out),
-        ExportFormat::NdJson => write_frame(frame.clone(), Format::NdJson, cancel, out),
+        Format::Parquet => write_parquet(table, frame.clone(), out).map_err(io::Error::other),
+        format => write_frame(frame.clone(), format, cancel, out),
     }
 }
 

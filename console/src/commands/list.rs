@@ -28,13 +28,13 @@ impl Command for List {
     };
 
     fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        if context.session.files().is_empty() {
+        if context.session.files.is_empty() {
             writeln!(context.out, "No traces are loaded.")?;
             return Ok(());
         }
         let header = ["#", "File", "Recorded", "Seconds", "Machine", "Windows", "Events", "Lost"];
         let mut table = table::table(context.screen, &header);
-        for (index, file) in context.session.files().iter().enumerate() {
+        for (index, file) in context.session.files.iter().enumerate() {
             let info = trace_info(&file.trace)?;
             let machine = info.computer.as_deref().unwrap_or(UNKNOWN);
             let windows = format!("{} ({})", info.os_version, info.os_build);

@@ -84,15 +84,15 @@ fn load_args(entered: &Entered<'_>) -> Result<LoadArgs, ParseError> {
 /// were.
 pub(crate) fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let Context { session, cancel, messages, .. } = context;
-    let loaded = if args.append { session.files() } else { &[] };
+    let loaded = if args.append { &session.files[..] } else { &[] };
     let Loading { files, errors, .. } = Loading::run(args, loaded, cancel, messages)?;
     if files.len() > 1 {
         messages.note(format_args!("loaded {} files", files.len()));
     }
     if args.append {
-        session.add(files);
+        session.files.extend(files);
     } else if !files.is_empty() {
-        session.load(files);
+        session.files = files;
     }
     if errors.is_empty() { Ok(()) } else { Err(CommandError::Load { errors }) }
 }

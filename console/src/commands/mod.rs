@@ -2,7 +2,6 @@
 //! examples, and what it does. [`crate::registry`] lists them.
 
 pub(crate) mod cd;
-pub(crate) mod clip;
 pub(crate) mod cls;
 mod command;
 mod context;
@@ -15,17 +14,14 @@ pub(crate) mod extract;
 pub mod help;
 pub(crate) mod list;
 pub(crate) mod load;
-pub(crate) mod processfmt;
 pub(crate) mod quit;
 pub(crate) mod save;
 pub mod schema;
-pub(crate) mod sffn;
+pub(crate) mod settings;
 pub(crate) mod shared;
 pub(crate) mod sql;
 pub(crate) mod symbolize;
 pub(crate) mod sympath;
-pub(crate) mod timedigits;
-pub(crate) mod timefmt;
 pub(crate) mod unload;
 
 pub use command::{

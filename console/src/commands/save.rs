@@ -72,7 +72,7 @@ impl Command for Save {
 
     fn run(args: SaveArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
-        let chosen = choose(session.files(), &args.files, messages)?;
+        let chosen = choose(&session.files, &args.files, messages)?;
         let [(index, file)] = chosen.as_slice() else {
             return Err(CommandError::SaveSeveral { files: chosen.len() });
         };

@@ -68,8 +68,7 @@ fn relation(word: &Token) -> Result<Relation, ParseError> {
         let names = Relation::all().map(Relation::name);
         ParseError::UnexpectedWord {
             word: word.text.clone(),
-            hint: suggest::nearest(&word.text, names)
-                .map_or_else(String::new, suggest::did_you_mean),
+            hint: suggest::hint(&word.text, names),
             help: String::new(),
         }
     })

@@ -89,7 +89,7 @@ impl Command for Sql {
     fn run(args: SqlArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, screen, out, messages, .. } = context;
         let SqlArgs { query, shared: SharedArgs { files, output, text } } = args;
-        let files = choose(session.files(), &files, messages)?;
+        let files = choose(&session.files, &files, messages)?;
         messages.wait("searching");
         let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
         let answer = sql::sql(&files, &query, &names, cancel)?;

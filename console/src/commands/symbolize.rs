@@ -35,10 +35,10 @@ impl Command for Symbolize {
 
     fn run(files: Vec<Filter>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
-        let wanted = choose(session.files(), &files, messages)?;
+        let wanted = choose(&session.files, &files, messages)?;
         let wanted: Vec<usize> = wanted.into_iter().map(|(index, _)| index).collect();
         for index in wanted {
-            let Some(file) = session.files().get(index) else { continue };
+            let Some(file) = session.files.get(index) else { continue };
             let symbolizer = session.symbolizer();
             let search = NameSearch { frames: &file.frames, symbolizer, cancel };
             let line = store_names(&file.trace, search, messages)?;

@@ -32,16 +32,16 @@ impl Command for Unload {
     fn run(names: Vec<String>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let session = &mut context.session;
         if names.is_empty() {
-            session.load(Vec::new());
+            session.files.clear();
             return Ok(());
         }
         let names: Vec<Unloaded> = names.iter().map(|name| Unloaded::new(name)).collect();
         for name in &names {
-            if !session.files().iter().any(|file| name.is(file)) {
+            if !session.files.iter().any(|file| name.is(file)) {
                 return Err(CommandError::NotLoaded { name: name.typed.to_owned() });
             }
         }
-        session.retain(|file| !names.iter().any(|name| name.is(file)));
+        session.files.retain(|file| !names.iter().any(|name| name.is(file)));
         Ok(())
     }
 }

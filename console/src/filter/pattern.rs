@@ -21,14 +21,9 @@ pub struct FilterError {
 pub struct Wildcard(Alternatives);
 
 impl Wildcard {
-    /// Whether `text` has to be expanded, that is, has a `*` or a `?`.
-    pub fn is_pattern(text: &str) -> bool {
-        text.contains(['*', '?'])
-    }
-
     /// Compiles one pattern.
     pub fn new(pattern: &str) -> Result<Wildcard, FilterError> {
-        Alternatives::new(&[pattern], "", pattern).map(Wildcard)
+        Alternatives::new(&[pattern], |pattern| expression(pattern, ""), pattern).map(Wildcard)
     }
 
     /// Whether the pattern covers all of `text`.
@@ -70,11 +65,10 @@ pub(super) enum Alternatives {
 }
 
 impl Alternatives {
-    /// Compiles patterns that each cover a whole text, up to a `suffix` (itself a regular
-    /// expression). `filter` is only quoted in the error.
+    /// Compiles patterns into regular expressions. `filter` is only quoted in the error.
     pub(super) fn new(
         patterns: &[&str],
-        suffix: &str,
+        expression: fn(&str) -> String,
         filter: &str,
     ) -> Result<Alternatives, FilterError> {
         if patterns.is_empty() {
@@ -83,7 +77,7 @@ impl Alternatives {
         if patterns.contains(&"*") {
             return Ok(Alternatives::Everything);
         }
-        let any: Vec<String> = patterns.iter().map(|pattern| expression(pattern, suffix)).collect();
+        let any: Vec<String> = patterns.iter().map(|pattern| expression(pattern)).collect();
         RegexBuilder::new(&any.join("|"))
             .case_insensitive(true)
             .dot_matches_new_line(true)
@@ -102,9 +96,10 @@ impl Alternatives {
     }
 }
 
-/// One pattern as a regular expression. A leading or trailing `*` becomes a missing anchor instead
+/// One pattern as a regular expression that covers a whole text up to a `suffix`, itself a regular
+/// expression. A leading or trailing `*` becomes a missing anchor instead
 /// of `.*`, because the regex crate finds a literal many times faster than it walks `.*`.
-fn expression(pattern: &str, suffix: &str) -> String {
+pub(super) fn expression(pattern: &str, suffix: &str) -> String {
     let from_start = !pattern.starts_with('*');
     let to_end = !suffix.is_empty() || !pattern.ends_with('*');
     let mut middle = pattern.trim_start_matches('*');
@@ -154,7 +149,6 @@ mod tests {
     fn a_wildcard_knows_neither_lists_nor_exclusions() -> Result<(), FilterError> {
         assert!(Wildcard::new("!a;?.etl")?.matches("!A;b.ETL"));
         assert!(!Wildcard::new("a*.etl")?.matches("ba.etl"));
-        assert!(Wildcard::is_pattern("a?") && !Wildcard::is_pattern("a.etl"));
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The filter for names, types, pointers and stacks.
 
-use super::pattern::{Alternatives, FilterError, Parts};
+use super::pattern::{Alternatives, FilterError, Parts, expression};
 
 /// A filter that tests text line by line: object names, type names, pointers, handle values, stacks.
 ///
@@ -45,12 +45,20 @@ impl LineMatch {
 impl Filter {
     /// Compiles a filter. Fails only for one that is absurdly large.
     pub fn new(text: &str) -> Result<Filter, FilterError> {
+        Filter::of_parts(text, |part| expression(part, ""))
+    }
+
+    /// Compiles a filter whose parts stand for such regular expressions.
+    pub(super) fn of_parts(
+        text: &str,
+        expression: fn(&str) -> String,
+    ) -> Result<Filter, FilterError> {
         let parts = Parts::of(text);
         Ok(Filter {
             text: text.to_owned(),
             has_included: !parts.included.is_empty(),
-            included: Alternatives::new(&parts.included, "", text)?,
-            excluded: Alternatives::new(&parts.excluded, "", text)?,
+            included: Alternatives::new(&parts.included, expression, text)?,
+            excluded: Alternatives::new(&parts.excluded, expression, text)?,
         })
     }
 

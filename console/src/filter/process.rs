@@ -1,6 +1,9 @@
 //! The filter for processes.
 
-use super::pattern::{Alternatives, FilterError, Parts};
+use super::{
+    pattern::{self, FilterError},
+    plain::{Filter, LineMatch},
+};
 
 /// What may follow a name: the extension (any character before `exe`, as in ETWAnalyzer) and a pid.
 const SUFFIX: &str = r"(?:.exe)?(?:\([0-9]+\))?";
@@ -18,85 +21,35 @@ const SUFFIX: &str = r"(?:.exe)?(?:\([0-9]+\))?";
 /// assert!(!filter.matches("svchost.exe", 1234));
 /// # Ok::<(), handlescope_console::filter::FilterError>(())
 /// ```
-#[derive(Debug, Clone)]
-pub struct ProcessFilter {
-    text: String,
-    has_included: bool,
-    included: ProcessParts,
-    excluded: ProcessParts,
-}
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProcessFilter(Filter);
 
 impl ProcessFilter {
     /// Compiles a filter. Fails only for one that is absurdly large.
     pub fn new(text: &str) -> Result<ProcessFilter, FilterError> {
-        let parts = Parts::of(text);
-        Ok(ProcessFilter {
-            text: text.to_owned(),
-            has_included: !parts.included.is_empty(),
-            included: ProcessParts::new(&parts.included, text)?,
-            excluded: ProcessParts::new(&parts.excluded, text)?,
-        })
-    }
-
-    /// The filter as typed.
-    pub fn text(&self) -> &str {
-        &self.text
+        Filter::of_parts(text, expression).map(ProcessFilter)
     }
 
     /// Whether a process passes; `name` as in the trace, with its `.exe`.
     pub fn matches(&self, name: &str, pid: u32) -> bool {
-        self.matches_text(&format!("{name}({pid})"))
+        self.matches_any([name], pid)
     }
 
     /// Whether a process passes that goes by several names: a part that is wanted may match any of
     /// them, an exclusion none.
     pub fn matches_any<'a>(&self, names: impl IntoIterator<Item = &'a str>, pid: u32) -> bool {
-        let mut is_included = !self.has_included;
-        for name in names {
-            let text = format!("{name}({pid})");
-            if self.excluded.matches(&text) {
-                return false;
-            }
-            is_included |= self.included.matches(&text);
-        }
-        is_included
-    }
-
-    /// Whether a process passes that is already written `name.exe(pid)`.
-    pub fn matches_text(&self, text: &str) -> bool {
-        !self.excluded.matches(text) && (!self.has_included || self.included.matches(text))
+        let verdicts = names.into_iter().map(|name| self.0.line(&format!("{name}({pid})")));
+        self.0.accepts(verdicts.fold(LineMatch::default(), LineMatch::or))
     }
 }
 
-/// Filters are equal when they were typed alike.
-impl PartialEq for ProcessFilter {
-    fn eq(&self, other: &ProcessFilter) -> bool {
-        self.text == other.text
-    }
-}
-
-/// The parts of one side of the filter.
-#[derive(Debug, Clone)]
-struct ProcessParts {
-    /// Pids as the end of the text they match, `(77)`.
-    pids: Vec<String>,
-    names: Alternatives,
-}
-
-impl ProcessParts {
-    fn new(parts: &[&str], filter: &str) -> Result<ProcessParts, FilterError> {
-        // Blanks and a sign count as part of the number, so ` 77` is a pid that no process has
-        // rather than a name.
-        let (pids, names): (Vec<&str>, Vec<&str>) =
-            parts.iter().copied().partition(|part| part.trim().parse::<i32>().is_ok());
-        Ok(ProcessParts {
-            pids: pids.iter().map(|pid| format!("({pid})")).collect(),
-            names: Alternatives::new(&names, SUFFIX, filter)?,
-        })
-    }
-
-    fn matches(&self, text: &str) -> bool {
-        self.pids.iter().any(|pid| text.ends_with(pid.as_str())) || self.names.matches(text)
+/// A part as a regular expression.
+fn expression(part: &str) -> String {
+    // Spaces and a sign count as part of the number, so ` 77` is a pid that no process has rather
+    // than a name.
+    match part.trim().parse::<i32>() {
+        Ok(_) => format!(r"\({}\)\z", regex::escape(part)),
+        Err(_) => pattern::expression(part, SUFFIX),
     }
 }
 
@@ -105,7 +58,8 @@ mod tests {
     use super::*;
 
     fn matches(filter: &str, text: &str) -> bool {
-        ProcessFilter::new(filter).expect("a valid filter").matches_text(text)
+        let filter = ProcessFilter::new(filter).expect("a valid filter").0;
+        filter.accepts(filter.line(text))
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub enum Take<A: 'static> {
     /// Files to read: a name, folder or pattern. May be given several times.
     Query(fn(&mut A) -> &mut Vec<String>),
     /// Symbol servers, divided by semicolons.
-    Servers(fn(&mut A) -> &mut Vec<ServerChoice>),
+    Servers(fn(&mut A) -> &mut Option<Vec<ServerChoice>>),
     /// Text of so many words at most, joined by spaces; the placeholder stands for it in the help.
     Text(&'static str, usize, fn(&mut A) -> &mut Option<String>),
     /// So many values at most, none of them any use, because of the reason.
@@ -303,8 +303,9 @@ impl<A> Opt<A> {
             }
             Take::Query(field) => field(args).push(first.to_owned()),
             Take::Servers(field) => {
-                *field(args) = ServerChoice::parse_list(first)
+                let servers = ServerChoice::parse_list(first)
                     .map_err(|error| ValueError::Server { reason: error.to_string() })?;
+                *field(args) = Some(servers);
             }
             Take::Text(_, _, field) => {
                 let words: Vec<&str> = values.iter().map(|token| token.text.as_str()).collect();

@@ -42,7 +42,7 @@ impl From<ParseError> for Refusal {
 
 /// What a command line does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(crate) enum Form {
     Dump,
     Extract,
     ConvertTime,
@@ -52,32 +52,28 @@ enum Form {
     Refused(&'static str),
 }
 
-/// ETWAnalyzer's commands, which stand anywhere on the line.
-pub(crate) const SWITCHES: &[(&str, &str)] = &[
-    ("-dump", "print what traces know"),
-    ("-extract", "extract traces"),
-    ("-converttime", "convert a time"),
-    ("-loadsymbol", "store names of functions in extracts"),
-    ("-console", "load files and ask for commands"),
+/// ETWAnalyzer's commands, which stand anywhere on the line, each with what it does.
+pub(crate) const SWITCHES: &[(&str, Form, &str)] = &[
+    ("-dump", Form::Dump, "print what traces know"),
+    ("-extract", Form::Extract, "extract traces"),
+    ("-converttime", Form::ConvertTime, "convert a time"),
+    ("-loadsymbol", Form::Symbolize, "store names of functions in extracts"),
+    ("-console", Form::Console, "load files and ask for commands"),
+];
+
+/// Its commands that are not here, each with the reason.
+const REFUSED: &[(&str, &str)] = &[
+    ("-mcp", "there is no MCP server; scripts get JSON from dump KIND -json"),
+    ("-convert", "other formats come from dump: -csv FILE, and -json for scripts"),
 ];
 
 impl Form {
     /// Of one of ETWAnalyzer's commands.
     fn of_switch(word: &str) -> Option<Form> {
-        Some(match word.to_ascii_lowercase().as_str() {
-            "-dump" => Form::Dump,
-            "-extract" => Form::Extract,
-            "-converttime" => Form::ConvertTime,
-            "-console" => Form::Console,
-            "-mcp" => {
-                Form::Refused("there is no MCP server; scripts get JSON from dump KIND -json")
-            }
-            "-loadsymbol" => Form::Symbolize,
-            "-convert" => {
-                Form::Refused("other formats come from dump: -csv FILE, and -json for scripts")
-            }
-            _ => return None,
-        })
+        let known = SWITCHES.iter().map(|(name, form, _)| (name, *form));
+        let refused = REFUSED.iter().map(|(name, reason)| (name, Form::Refused(reason)));
+        let mut all = known.chain(refused);
+        all.find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, form)| form)
     }
 
     /// Of a subcommand.

@@ -104,13 +104,13 @@ fn options_about_symbols_are_those_of_the_session_or_of_an_extraction() {
         &["-symcache", "c d", "a.etl", "-symserver", "MS", "-c", ".list"],
         &["dump", "ObjectRef", "-fd", "a.etl", "--symserver", "ms", "--symcache=c d"],
     ] {
-        let symbols = shot(line).globals.symbols.args();
-        assert_eq!(symbols.servers, [ServerChoice::Microsoft], "{line:?}");
+        let symbols = shot(line).globals.symbols;
+        assert_eq!(symbols.servers.as_deref(), Some(&[ServerChoice::Microsoft][..]), "{line:?}");
         assert_eq!(symbols.cache.as_deref(), Some(Path::new("c d")), "{line:?}");
     }
     let line = ["extract", "a.etl", "-symServer", "google", "-symFolder", "f"];
     let args = extraction(&line);
-    assert_eq!(args.symbols.servers, [ServerChoice::Google]);
+    assert_eq!(args.symbols.servers.as_deref(), Some(&[ServerChoice::Google][..]));
     assert_eq!(args.symbols.folder.as_deref(), Some(Path::new("f")));
     for (line, message) in [
         (&["-dump", "ObjectRef", "-symserver"][..], "a value is required for '--symserver"),

@@ -68,13 +68,6 @@ pub struct ObjectCriteria {
     pub for_programs: bool,
 }
 
-/// What `.dump Process` is about.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ProcessCriteria {
-    /// `-ProcessName`: the processes to list.
-    pub process: Option<ProcessFilter>,
-}
-
 /// What `.dump Module` is about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModuleCriteria {
@@ -99,13 +92,6 @@ pub struct StackCriteria {
     pub stacks: StackDisplayArgs,
     /// The answer is for programs: all names, addresses of modules.
     pub for_programs: bool,
-}
-
-/// What `.dump Symbols` is about.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct SymbolsCriteria {
-    /// `-Dll`: modules with such a file name.
-    pub name: Option<Filter>,
 }
 
 /// `-Map`: which kind of object is wanted.

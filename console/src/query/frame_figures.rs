@@ -2,24 +2,27 @@
 
 use std::ops::AddAssign;
 
-/// How many frames are what, each counted as often as its stack was recorded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+use serde::Serialize;
+
+/// How many frames are what, each counted as often as its stack was recorded; its fields
+/// are named as in JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct FrameFigures {
     /// All frames.
-    pub total: u64,
+    pub frames_total: u64,
     /// Those in an image.
-    pub in_modules: u64,
+    pub frames_in_modules: u64,
     /// Those in no image, but in a managed method.
-    pub managed: u64,
+    pub frames_managed: u64,
     /// The others.
-    pub unknown: u64,
+    pub frames_unknown: u64,
 }
 
 impl AddAssign for FrameFigures {
     fn add_assign(&mut self, other: Self) {
-        self.total += other.total;
-        self.in_modules += other.in_modules;
-        self.managed += other.managed;
-        self.unknown += other.unknown;
+        self.frames_total += other.frames_total;
+        self.frames_in_modules += other.frames_in_modules;
+        self.frames_managed += other.frames_managed;
+        self.frames_unknown += other.frames_unknown;
     }
 }

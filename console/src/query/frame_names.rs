@@ -153,7 +153,7 @@ impl<'a> Frames<'a> {
                 if chain.is_empty() && cancelled.is_err() {
                     continue;
                 }
-                let stored = self.stored.get(frame);
+                let stored = self.stored.get(&frame);
                 if let Some(stored) = stored.filter(|stored| is_better(stored, &chain)) {
                     chain = stored.clone();
                     self.memory.note_served(module);
@@ -168,13 +168,13 @@ impl<'a> Frames<'a> {
     pub(crate) fn figures(&self, stack: StackIdx, count: u64) -> FrameFigures {
         let mut figures = FrameFigures::default();
         for row in self.stacks.get(stack.row()).map(FrameIdx::row) {
-            figures.total += count;
+            figures.frames_total += count;
             if self.module.get(row).is_some() {
-                figures.in_modules += count;
+                figures.frames_in_modules += count;
             } else if self.method.get(row).is_some() {
-                figures.managed += count;
+                figures.frames_managed += count;
             } else {
-                figures.unknown += count;
+                figures.frames_unknown += count;
             }
         }
         figures
@@ -224,7 +224,8 @@ impl NamedFrames<'_> {
             |frame: FrameIdx| self.memory.get(&frame).is_some_and(|chain| !chain.is_empty());
         let named = self.memory.iter().filter(|(_, chain)| !chain.is_empty());
         let mut all: Vec<_> = named.map(|(&frame, chain)| (frame, chain)).collect();
-        all.extend(self.frames.stored.iter().filter(|&(frame, _)| !is_named(frame)));
+        let stored = self.frames.stored.iter().map(|(&frame, chain)| (frame, chain));
+        all.extend(stored.filter(|&(frame, _)| !is_named(frame)));
         all.sort_unstable_by_key(|&(frame, _)| frame);
         all
     }
@@ -245,7 +246,7 @@ impl NamedFrames<'_> {
         };
         let chain = self.memory.get(&frame).filter(|chain| module.is_some() && !chain.is_empty());
         // A frame without offset has no other name than that of the extract.
-        let chain = chain.or_else(|| self.frames.stored.get(frame));
+        let chain = chain.or_else(|| self.frames.stored.get(&frame));
         let chain = chain.map_or(&[][..], |chain| chain);
         let named = chain.iter().map(move |name| FrameView { name: Some(name), ..plain });
         named.chain(chain.is_empty().then_some(plain))

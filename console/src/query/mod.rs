@@ -38,8 +38,7 @@ mod totals;
 pub use self::all_names::{AllNames, all_names};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::criteria::{
-    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ShowTotal, StackCriteria,
-    SymbolsCriteria,
+    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ShowTotal, StackCriteria,
 };
 pub use self::error::QueryError;
 pub use self::frame_figures::FrameFigures;

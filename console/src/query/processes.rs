@@ -10,7 +10,6 @@ use super::pretty_names::pretty_name;
 use super::source::Source;
 use crate::cancel::Cancel;
 use crate::filter::ProcessFilter;
-use crate::query::ProcessCriteria;
 
 /// The processes of one trace.
 pub struct ProcessAnswer<'a> {
@@ -28,13 +27,13 @@ pub struct ProcessAnswer<'a> {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn processes<'a>(
     sources: &[Source<'a>],
-    args: &ProcessCriteria,
+    filter: Option<&ProcessFilter>,
     cancel: &Cancel,
 ) -> Result<Vec<ProcessAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {
         cancel.check()?;
         let mut processes: Vec<Process> = Processes::read(source.trace)?.rows().collect();
-        if let Some(filter) = &args.process {
+        if let Some(filter) = filter {
             processes.retain(|process| is_meant(process, filter));
         }
         processes.sort_by_key(|process| (process.pid, process.start_ns));

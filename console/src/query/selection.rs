@@ -106,11 +106,6 @@ impl Selection {
     pub fn objects(&self) -> &[Selected] {
         &self.objects
     }
-
-    /// The events that are left.
-    pub fn events(&self) -> &EventMask {
-        &self.events
-    }
 }
 
 /// Which events are left.

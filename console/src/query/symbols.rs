@@ -10,7 +10,7 @@ use super::error::QueryError;
 use super::frame_names::{Frames, ModuleFrames, SymbolReports};
 use super::source::Source;
 use crate::cancel::Cancel;
-use crate::query::criteria::SymbolsCriteria;
+use crate::filter::Filter;
 
 /// The modules of one trace that frames lie in.
 pub struct SymbolsAnswer<'a> {
@@ -45,13 +45,12 @@ impl ModuleSymbols {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn symbols<'a>(
     sources: &[Source<'a>],
-    args: &SymbolsCriteria,
+    filter: Option<&Filter>,
     names: &dyn SymbolReports,
     cancel: &Cancel,
 ) -> Result<Vec<SymbolsAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {
         let frames = Frames::load(source.trace, names, source.frames, cancel)?;
-        let filter = args.name.as_ref();
         let counted = frames
             .resolve_modules(|module| filter.is_none_or(|filter| filter.matches(&module.name)))?;
         let reports: HashMap<ModuleIdentity, ModuleReport> =

@@ -32,11 +32,6 @@ pub struct ProcessInfo {
 }
 
 impl ProcessInfo {
-    /// `name.exe(pid)`, the text that scripts know a process by.
-    pub fn label(&self) -> String {
-        format!("{}({})", self.name, self.pid)
-    }
-
     /// The name for people: the better one, if there is one and `plain` names are not wanted.
     pub fn shown_name(&self, plain: bool) -> &str {
         self.pretty_name.filter(|_| !plain).unwrap_or(&self.name)

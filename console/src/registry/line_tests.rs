@@ -9,7 +9,7 @@ use crate::{
         dump::object_ref::ObjectRefArgs, shared::symbols::SymbolArgs, sympath::SymbolPathArgs,
     },
     filter::{Filter, ProcessFilter},
-    query::{MapMode, ObjectCriteria, ProcessCriteria, ShowTotal},
+    query::{MapMode, ObjectCriteria, ShowTotal},
     settings::StackDisplayArgs,
     trace::LoadArgs,
     values::{CountRange, JsonMode, SecondsRange, TopN},
@@ -149,7 +149,7 @@ fn the_kind_may_stand_anywhere_and_the_line_is_kept() {
     let line = " .dump process -pn a -json ";
     assert_eq!(shared(line).text, ".dump process -pn a -json");
     assert_eq!(shared(line).output.json, JsonMode::Lines);
-    assert_eq!(args::<ProcessCriteria>(line).process, processes("a"));
+    assert_eq!(args::<Option<ProcessFilter>>(line), processes("a"));
 }
 
 #[test]

@@ -4,7 +4,11 @@ use std::fmt;
 
 use handlescope_extract::filetime::{PER_SECOND, UNIX_EPOCH};
 use handlescope_model::tables::TraceInfo;
-use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+use jiff::{
+    SignedDuration, Timestamp,
+    civil::{DateTime, Time},
+    tz::TimeZone,
+};
 
 use crate::values::{TimeDigits, TimeFormat};
 
@@ -14,11 +18,10 @@ pub(crate) struct Utc7(pub(crate) i64);
 
 impl fmt::Display for Utc7 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(time) = in_utc(self.0) else { return write!(f, "{}", self.0) };
-        write_date(f, time)?;
-        f.write_str("T")?;
-        write_clock(f, time)?;
-        write!(f, ".{:07}Z", fraction(self.0))
+        match instant(self.0) {
+            Some(time) => write!(f, "{time:.7}"),
+            None => write!(f, "{}", self.0),
+        }
     }
 }
 
@@ -71,7 +74,7 @@ impl Clock {
         match self.format {
             TimeFormat::Here | TimeFormat::HereTime => {
                 // Whether daylight saving time counts is decided by the instant, not by the session start.
-                Some(self.here.to_datetime(timestamp(filetime)?))
+                Some(self.here.to_datetime(instant(filetime)?))
             }
             TimeFormat::Local | TimeFormat::LocalTime => {
                 in_utc(filetime.saturating_add(self.recorded_ahead))
@@ -99,11 +102,9 @@ impl fmt::Display for At<'_> {
         let filetime = self.clock.start.saturating_add(self.time_ns.div_euclid(100));
         let Some(time) = self.clock.wall(filetime) else { return write!(f, "{filetime}") };
         if matches!(format, TimeFormat::Local | TimeFormat::Utc | TimeFormat::Here) {
-            write_date(f, time)?;
-            f.write_str(" ")?;
+            write!(f, "{} ", time.date())?;
         }
-        write_clock(f, time)?;
-        write_fraction(f, fraction(filetime), digits)
+        write!(f, "{:.*}", digits.get(), time.time())
     }
 }
 
@@ -130,46 +131,20 @@ pub(crate) struct Duration {
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.ns < 0 { "-" } else { "" };
-        let ticks = self.ns.unsigned_abs() / 100;
-        let seconds = ticks / PER_SECOND.unsigned_abs();
-        let (minutes, hours) = (seconds / 60, seconds / 3600);
-        let (days, hours) = (hours / 24, hours % 24);
-        write!(f, "{sign}{days}.{hours:02}:{:02}:{:02}", minutes % 60, seconds % 60)?;
-        write_fraction(f, ticks % PER_SECOND.unsigned_abs(), self.digits)
+        let span = SignedDuration::from_nanos(self.ns).abs();
+        let (days, time) = (span.as_hours() / 24, Time::midnight().wrapping_add(span));
+        write!(f, "{sign}{days}.{time:.*}", self.digits.get())
     }
 }
 
-fn write_date(f: &mut fmt::Formatter<'_>, time: DateTime) -> fmt::Result {
-    write!(f, "{:04}-{:02}-{:02}", time.year(), time.month(), time.day())
-}
-
-fn write_clock(f: &mut fmt::Formatter<'_>, time: DateTime) -> fmt::Result {
-    write!(f, "{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second())
-}
-
-/// Writes the first digits of a fraction of a second, 100 ns units, behind a point.
-fn write_fraction(f: &mut fmt::Formatter<'_>, ticks: u64, digits: TimeDigits) -> fmt::Result {
-    match digits.get() {
-        0 => Ok(()),
-        shown => {
-            let all = format!("{ticks:07}");
-            write!(f, ".{}", all.get(..shown).unwrap_or(&all))
-        }
-    }
-}
-
-/// What a FILETIME has beyond its second, 100 ns units.
-fn fraction(filetime: i64) -> u64 {
-    filetime.rem_euclid(PER_SECOND).unsigned_abs()
-}
-
-/// The second of a FILETIME; `None` outside of the calendar.
-fn timestamp(filetime: i64) -> Option<Timestamp> {
-    Timestamp::from_second(filetime.checked_sub(UNIX_EPOCH)?.div_euclid(PER_SECOND)).ok()
+/// The instant of a FILETIME; `None` outside of the calendar.
+pub(crate) fn instant(filetime: i64) -> Option<Timestamp> {
+    let ticks = filetime.checked_sub(UNIX_EPOCH)?;
+    Timestamp::from_nanosecond(i128::from(ticks) * 100).ok()
 }
 
 fn in_utc(filetime: i64) -> Option<DateTime> {
-    Some(TimeZone::UTC.to_datetime(timestamp(filetime)?))
+    Some(TimeZone::UTC.to_datetime(instant(filetime)?))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub fn run(
     messages.note(".help lists the commands, Tab completes, Ctrl-D leaves");
     loop {
         refresh(console, &known);
-        let prompt = prompt::FilePrompt::new(console.session());
+        let prompt = prompt::FilePrompt::new(&console.session);
         let signal =
             editor.read_line(&prompt).map_err(|source| CommandError::Terminal { source })?;
         match signal {
@@ -63,15 +63,15 @@ fn carry_out(
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Result<Flow, CommandError> {
-    console.cancel().reset();
+    console.cancel.reset();
     match console.run(line, out, messages) {
         Ok(flow) => Ok(flow),
         Err(error) if error.is_broken_pipe() => Ok(Flow::Quit),
         Err(error) => {
             out.flush()?;
-            match error {
-                CommandError::Cancelled => messages.note(Cancelled),
-                error => messages.error(error),
+            match error.is_cancelled() {
+                true => messages.note(Cancelled),
+                false => messages.error(error),
             }
             Ok(Flow::Continue)
         }
@@ -79,7 +79,7 @@ fn carry_out(
 }
 
 fn refresh(console: &Console, known: &SharedKnown) {
-    let files = console.session().files();
+    let files = &console.session.files;
     let mut known = lock(known);
     known.loaded = files.iter().map(|file| file.path.display().to_string()).collect();
     known.values = files.iter().map(|file| Arc::clone(&file.values)).collect();

@@ -17,7 +17,7 @@ pub(super) struct FilePrompt {
 impl FilePrompt {
     pub(super) fn new(session: &Session) -> FilePrompt {
         let names = session
-            .files()
+            .files
             .iter()
             .map(|file| file.path.file_name().unwrap_or_default().to_string_lossy().into_owned());
         FilePrompt { title: title(&names.collect::<Vec<_>>()) }

@@ -36,8 +36,8 @@ pub fn candidates(words: &[String]) -> Vec<Candidate> {
     };
     if before.is_empty() {
         let switches =
-            SWITCHES.iter().filter(|(name, _)| last.len() > 1 && starts_with(name, last));
-        found.extend(switches.map(|(name, about)| Candidate {
+            SWITCHES.iter().filter(|(name, ..)| last.len() > 1 && starts_with(name, last));
+        found.extend(switches.map(|(name, _, about)| Candidate {
             value: (*name).to_owned(),
             description: (*about).to_owned(),
         }));

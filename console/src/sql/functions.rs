@@ -2,13 +2,11 @@
 
 use polars::{
     prelude::{
-        BaseColumnUdf, Column, DataType, Field, PolarsResult, Schema, UserDefinedFunction,
-        polars_bail, polars_ensure,
+        BaseColumnUdf, Column, DataType, Field, IntoColumn, NewChunkedArray, PolarsResult, Schema,
+        StringChunked, UserDefinedFunction, polars_bail, polars_ensure,
     },
     sql::FunctionRegistry,
 };
-
-use super::hex;
 
 /// The function that writes addresses as they are written everywhere else.
 pub(crate) const HEX: &str = "hex";
@@ -35,7 +33,7 @@ impl FunctionRegistry for Functions {
 
 fn hex(arguments: &mut [Column]) -> PolarsResult<Column> {
     match arguments {
-        [number] => hex::hex(number),
+        [number] => hex_of(number),
         _ => polars_bail!(SQLInterface: "{HEX} takes one number"),
     }
 }
@@ -50,4 +48,11 @@ fn hex_field(_: &Schema, arguments: &[Field]) -> PolarsResult<Field> {
         SQLInterface: "{HEX} takes a number, and {name} is {dtype}"
     );
     Ok(Field::new(name.clone(), DataType::String))
+}
+
+/// Numbers as text like `0xC0`.
+pub(super) fn hex_of(numbers: &Column) -> PolarsResult<Column> {
+    let numbers = numbers.cast(&DataType::UInt64)?;
+    let texts = numbers.u64()?.iter().map(|number| number.map(|number| format!("0x{number:X}")));
+    Ok(StringChunked::from_iter_options(numbers.name().clone(), texts).into_column())
 }

@@ -7,7 +7,6 @@ mod answer;
 mod columns;
 mod error;
 mod functions;
-mod hex;
 mod opened;
 mod relations;
 mod scan;

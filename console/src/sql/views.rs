@@ -4,7 +4,7 @@ use handlescope_model::{rules::OPENING, tables::Events};
 use polars::prelude::{Column, DataFrame, IdxCa, NewChunkedArray, PolarsResult, polars_bail};
 
 use super::columns::TableColumn;
-use super::hex::hex;
+use super::functions::hex_of;
 use super::opened::{OPENED, Origin, Path};
 use super::relations::View;
 use super::tables::Tables;
@@ -19,7 +19,7 @@ pub(super) fn frame(tables: &Tables, view: View, names: &[&str]) -> PolarsResult
         let follow = |path| follow(tables, &rows, path);
         let values = match column.origin {
             Origin::Value(path) => follow(path)?,
-            Origin::Hex(path) => hex(&follow(path)?)?,
+            Origin::Hex(path) => hex_of(&follow(path)?)?,
             Origin::Between(from, to) => (&follow(to)? - &follow(from)?)?,
         };
         Ok(values.with_name((*name).into()))

@@ -7,7 +7,7 @@ use handlescope_extract::symbols::{FrameChain, ModuleIdentity};
 use handlescope_model::guard::lock;
 use handlescope_model::{ArchiveError, FrameIdx, Trace};
 
-use super::stored_names::StoredNames;
+use super::stored_names::{StoredNames, stored_names};
 
 /// The names of frames that were asked for, by row of the frames table; an empty chain has none.
 ///
@@ -30,7 +30,7 @@ impl FrameNameCache {
         match self.stored.get() {
             Some(stored) => Ok(stored),
             None => {
-                let stored = StoredNames::load(trace)?;
+                let stored = stored_names(trace)?;
                 Ok(self.stored.get_or_init(|| stored))
             }
         }

@@ -6,14 +6,15 @@ use handlescope_extract::symbols::{ModuleIdentity, SymbolPath, Symbolizer, Symbo
 use handlescope_model::{ArchiveError, Trace};
 
 use super::{frame_name_cache::FrameNameCache, loaded::LoadedTrace, symbol_notes::SymbolNotes};
-use crate::{settings::Settings, terminal::Messages};
+use crate::{settings::DisplayArgs, terminal::Messages};
 
 /// The state between two commands.
 #[derive(Default)]
 pub struct Session {
     /// How it prints.
-    pub settings: Settings,
-    files: Vec<LoadedTrace>,
+    pub settings: DisplayArgs,
+    /// The loaded traces, in the order they were named. The index is the file number of the output.
+    pub files: Vec<LoadedTrace>,
     symbol_path: SymbolPath,
     symbolizer: OnceLock<Symbolizer>,
     symbol_notes: SymbolNotes,
@@ -24,21 +25,6 @@ impl Session {
     pub fn new(symbol_path: Option<SymbolPath>) -> Session {
         let path = symbol_path.or_else(SymbolPath::from_environment).unwrap_or_default();
         Session { symbol_path: settled(&path), ..Session::default() }
-    }
-
-    /// The loaded traces, in the order they were named. The index is the file number of the output.
-    pub fn files(&self) -> &[LoadedTrace] {
-        &self.files
-    }
-
-    /// Replaces the loaded traces.
-    pub fn load(&mut self, files: Vec<LoadedTrace>) {
-        self.files = files;
-    }
-
-    /// Adds traces behind those that are loaded.
-    pub fn add(&mut self, mut files: Vec<LoadedTrace>) {
-        self.files.append(&mut files);
     }
 
     /// Reads an extract again that has changed on disk.
@@ -60,11 +46,6 @@ impl Session {
                 file.path = absolute;
             }
         }
-    }
-
-    /// Forgets the traces for which `wanted` is false.
-    pub fn retain(&mut self, wanted: impl FnMut(&LoadedTrace) -> bool) {
-        self.files.retain(wanted);
     }
 
     /// Where symbols are looked for: what was set here, else `_NT_SYMBOL_PATH`, else nowhere.

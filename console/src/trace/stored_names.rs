@@ -7,43 +7,33 @@ use handlescope_model::tables::Symbols;
 use handlescope_model::{ArchiveError, FrameIdx, Trace};
 
 /// Names by row of the frames table.
-#[derive(Debug, Default)]
-pub(crate) struct StoredNames(HashMap<FrameIdx, FrameChain>);
+pub(crate) type StoredNames = HashMap<FrameIdx, FrameChain>;
 
-impl StoredNames {
-    pub(crate) fn load(trace: &Trace) -> Result<StoredNames, ArchiveError> {
-        let frame = trace.values(Symbols::frame)?;
-        let (depth, line) = (trace.values(Symbols::depth)?, trace.values(Symbols::line)?);
-        let (function, file) = (trace.values(Symbols::function)?, trace.values(Symbols::file)?);
-        let offset = trace.values(Symbols::offset)?;
-        let mut shared = SharedTexts::default();
-        let mut chains: HashMap<FrameIdx, Vec<(u32, ResolvedFrame)>> = HashMap::new();
-        for (row, owner) in frame.range(0..frame.len()).enumerate() {
-            let depth = depth.get(row).unwrap_or_default();
-            let named = ResolvedFrame {
-                function: shared.get(function.text(row)),
-                offset: offset.get(row).unwrap_or_default(),
-                file: file.get(row).map(|file| shared.get(file)),
-                line: line.get(row),
-                inlined: depth > 0,
-            };
-            chains.entry(owner).or_default().push((depth, named));
-        }
-        let innermost_first = |mut chain: Vec<(u32, ResolvedFrame)>| -> FrameChain {
-            chain.sort_by_key(|(depth, _)| u32::MAX - depth);
-            chain.into_iter().map(|(_, named)| named).collect()
+/// Reads them.
+pub(super) fn stored_names(trace: &Trace) -> Result<StoredNames, ArchiveError> {
+    let frame = trace.values(Symbols::frame)?;
+    let (depth, line) = (trace.values(Symbols::depth)?, trace.values(Symbols::line)?);
+    let (function, file) = (trace.values(Symbols::function)?, trace.values(Symbols::file)?);
+    let offset = trace.values(Symbols::offset)?;
+    let mut shared = SharedTexts::default();
+    let mut chains: HashMap<FrameIdx, Vec<(u32, ResolvedFrame)>> = HashMap::new();
+    for (row, owner) in frame.range(0..frame.len()).enumerate() {
+        let depth = depth.get(row).unwrap_or_default();
+        let named = ResolvedFrame {
+            function: shared.get(function.text(row)),
+            offset: offset.get(row).unwrap_or_default(),
+            file: file.get(row).map(|file| shared.get(file)),
+            line: line.get(row),
+            inlined: depth > 0,
         };
-        let chains = chains.into_iter().map(|(frame, chain)| (frame, innermost_first(chain)));
-        Ok(StoredNames(chains.collect()))
+        chains.entry(owner).or_default().push((depth, named));
     }
-
-    pub(crate) fn get(&self, frame: FrameIdx) -> Option<&FrameChain> {
-        self.0.get(&frame)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (FrameIdx, &FrameChain)> {
-        self.0.iter().map(|(&frame, chain)| (frame, chain))
-    }
+    let innermost_first = |mut chain: Vec<(u32, ResolvedFrame)>| -> FrameChain {
+        chain.sort_by_key(|(depth, _)| u32::MAX - depth);
+        chain.into_iter().map(|(_, named)| named).collect()
+    };
+    let chains = chains.into_iter().map(|(frame, chain)| (frame, innermost_first(chain)));
+    Ok(chains.collect())
 }
 
 /// Texts that many rows have.

@@ -21,25 +21,3 @@ pub enum CsvTarget {
     Output,
     File(PathBuf),
 }
-
-/// What a table is written as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExportFormat {
-    /// Apache Parquet.
-    Parquet,
-    /// Comma-separated values with a header.
-    Csv,
-    /// One JSON object a line.
-    NdJson,
-}
-
-impl ExportFormat {
-    /// The file name extension.
-    pub fn extension(self) -> &'static str {
-        match self {
-            ExportFormat::Parquet => "parquet",
-            ExportFormat::Csv => "csv",
-            ExportFormat::NdJson => "ndjson",
-        }
-    }
-}

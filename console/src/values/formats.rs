@@ -139,6 +139,6 @@ pub(crate) fn no_choice<'a, I: Iterator<Item = &'a str>>(
     ValueError::NoChoice {
         value: word.to_owned(),
         choices: words().collect::<Vec<_>>().join(", "),
-        hint: suggest::nearest(word, words()).map_or_else(String::new, suggest::did_you_mean),
+        hint: suggest::hint(word, words()),
     }
 }

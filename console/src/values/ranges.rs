@@ -16,11 +16,6 @@ pub struct SecondsRange {
 }
 
 impl SecondsRange {
-    /// Whether a number of seconds is in the range.
-    pub fn contains(&self, seconds: f64) -> bool {
-        self.min <= seconds && seconds <= self.max
-    }
-
     /// The range in whole nanoseconds, so that times of events compare exactly with what was typed.
     pub fn nanoseconds(&self) -> RangeInclusive<i64> {
         // A float too large for the integer becomes the largest integer, which is what is meant.

@@ -54,8 +54,7 @@ impl AnyCommand for Dump {
                 command,
                 kind: word.text.clone(),
                 kinds: kinds(registry),
-                hint: suggest::nearest(&word.text, names)
-                    .map_or_else(String::new, suggest::did_you_mean),
+                hint: suggest::hint(&word.text, names),
             });
         };
         kind.parse(&Entered { tokens: &words.others, ..*entered })

@@ -2,15 +2,16 @@
 
 use crate::{
     commands::{CommandError, DumpContext, Kind, KindSignature, shared::choice::process_option},
+    filter::ProcessFilter,
     grammar::{Example, OptionGroup},
-    query::{self, ProcessCriteria},
-    render,
+    query, render,
 };
 
 pub(crate) struct Process;
 
 impl Kind for Process {
-    type Args = ProcessCriteria;
+    /// `-ProcessName`: the processes to list.
+    type Args = Option<ProcessFilter>;
     const SIGNATURE: KindSignature = KindSignature {
         name: "Process",
         summary: "processes with their start, end and command line",
@@ -20,17 +21,17 @@ impl Kind for Process {
             Example { goal: "one program", line: ".dump Process -pn leaky" },
         ],
     };
-    const OPTIONS: &'static [OptionGroup<ProcessCriteria>] = &[OptionGroup {
+    const OPTIONS: &'static [OptionGroup<Option<ProcessFilter>>] = &[OptionGroup {
         title: "Which processes",
         options: &[process_option(
             "processes of this name or pid",
             "The name may go without .exe; a number is a pid; ! in front excludes.",
-            |args| &mut args.process,
+            |process| process,
         )],
     }];
 
-    fn answer(args: &ProcessCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        let answers = query::processes(dump.sources, args, dump.cancel)?;
+    fn answer(process: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let answers = query::processes(dump.sources, process.as_ref(), dump.cancel)?;
         dump.write(render::processes(&answers)?)
     }
 }

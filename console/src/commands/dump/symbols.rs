@@ -2,15 +2,16 @@
 
 use crate::{
     commands::{CommandError, DumpContext, Kind, KindSignature, shared::modules::dll_option},
+    filter::Filter,
     grammar::{Example, OptionGroup},
-    query::{self, SymbolsCriteria},
-    render,
+    query, render,
 };
 
 pub(crate) struct Symbols;
 
 impl Kind for Symbols {
-    type Args = SymbolsCriteria;
+    /// `-Dll`: modules with such a file name.
+    type Args = Option<Filter>;
     const SIGNATURE: KindSignature = KindSignature {
         name: "Symbols",
         summary: "what became of the search for the symbols of each module, and why",
@@ -23,11 +24,11 @@ impl Kind for Symbols {
             Example { goal: "one module", line: ".dump Symbols -Dll leaky.exe" },
         ],
     };
-    const OPTIONS: &'static [OptionGroup<SymbolsCriteria>] =
-        &[OptionGroup { title: "Which modules", options: &[dll_option(|args| &mut args.name)] }];
+    const OPTIONS: &'static [OptionGroup<Option<Filter>>] =
+        &[OptionGroup { title: "Which modules", options: &[dll_option(|name| name)] }];
 
-    fn answer(args: &SymbolsCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        let answers = query::symbols(dump.sources, args, dump.names, dump.cancel)?;
+    fn answer(name: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let answers = query::symbols(dump.sources, name.as_ref(), dump.names, dump.cancel)?;
         dump.write(render::symbols(&answers)?)?;
         // The answer has said so.
         dump.session.skip_missing_symbols();

@@ -10,7 +10,7 @@ use handlescope_extract::ExtractOptions;
 
 use super::args::ExtractArgs;
 use crate::{
-    cancel::Cancel,
+    cancel::{Cancel, Cancelled},
     commands::error::CommandError,
     paths::{TRACE_EXTENSIONS, expand, has_extension},
     terminal::Messages,
@@ -77,14 +77,14 @@ pub(super) fn extract_files(
                 match finish.map(|finish| finish(&output, messages)) {
                     None => {}
                     Some(Ok(line)) => writeln!(out, "{line}")?,
-                    Some(Err(_)) if cancel.is_cancelled() => return Err(CommandError::Cancelled),
+                    Some(Err(_)) if cancel.is_cancelled() => return Err(Cancelled.into()),
                     Some(Err(error)) => {
                         messages.error(error);
                         tally.failed += 1;
                     }
                 }
             }
-            Err(_) if cancel.is_cancelled() => return Err(CommandError::Cancelled),
+            Err(_) if cancel.is_cancelled() => return Err(Cancelled.into()),
             Err(error) => {
                 messages.error(error);
                 tally.failed += 1;

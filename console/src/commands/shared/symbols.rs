@@ -1,10 +1,13 @@
 //! Where symbols come from, in the words of a command line or of `.sympath`.
 
-use std::path::PathBuf;
+use std::{convert::Infallible, path::PathBuf};
 
 use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError};
 
-use crate::grammar::{Opt, Take};
+use crate::{
+    grammar::{Opt, Take},
+    paths::with_home,
+};
 
 /// What `-symServer` knows by name, each with its meaning.
 pub(crate) const SERVERS: &[(&str, &str)] = &[
@@ -13,17 +16,28 @@ pub(crate) const SERVERS: &[(&str, &str)] = &[
     ("ntsymbolpath", "the servers and folders of _NT_SYMBOL_PATH"),
 ];
 
-/// What was said about symbols, in the words of a command line or of `.sympath`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Symbol servers in the order they are asked.
+pub(crate) type Servers = Vec<ServerChoice>;
+
+/// Options that say where symbols come from; without any, _NT_SYMBOL_PATH does.
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct SymbolArgs {
-    /// A whole symbol path.
+    /// Where to look for symbols, in the syntax of _NT_SYMBOL_PATH, which counts otherwise.
+    #[arg(long = "symbol-path", value_name = "PATH")]
     pub path: Option<String>,
-    /// `-symServer`: whom to ask for what is in no folder.
-    pub servers: Vec<ServerChoice>,
-    /// `-symCache`: the folder for downloaded symbols.
+    /// Symbol servers: ms, google, ntsymbolpath, or https://…, joined by semicolons.
+    #[arg(long = "symserver", value_name = "SERVER", value_parser = ServerChoice::parse_list)]
+    pub servers: Option<Servers>,
+    /// Where to keep downloaded symbols, instead of the platform's folder for caches.
+    #[arg(long = "symcache", value_name = "FOLDER", value_parser = folder)]
     pub cache: Option<PathBuf>,
-    /// `-symFolder`: a folder with symbols.
+    /// A folder with symbols, searched before servers are asked.
+    #[arg(long = "symfolder", value_name = "FOLDER", value_parser = folder)]
     pub folder: Option<PathBuf>,
+}
+
+fn folder(name: &str) -> Result<PathBuf, Infallible> {
+    Ok(with_home(name))
 }
 
 /// Arguments that say where symbols come from.
@@ -43,7 +57,7 @@ impl SymbolArgs {
         if *self == SymbolArgs::default() {
             return Ok(None);
         }
-        let mut servers = self.servers.clone();
+        let mut servers = self.servers.clone().unwrap_or_default();
         servers.extend(self.path.clone().map(ServerChoice::Path));
         if servers.is_empty() && self.folder.is_none() {
             let path = SymbolPath::from_environment().map(|path| path.to_string());
@@ -93,7 +107,7 @@ mod tests {
         let path = |server: Option<&str>, folder: Option<&str>, cache: Option<&str>| {
             let servers = server.map(|server| ServerChoice::parse_list(server).expect(server));
             let args = SymbolArgs {
-                servers: servers.unwrap_or_default(),
+                servers,
                 folder: folder.map(PathBuf::from),
                 cache: cache.map(PathBuf::from),
                 ..SymbolArgs::default()

@@ -1,11 +1,10 @@
 //! Names of frames, with signs of life while they are fetched.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use handlescope_extract::symbols::{
     FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver, Symbolizer,
 };
-use handlescope_model::guard::lock;
 use indicatif::HumanBytes;
 
 use crate::{
@@ -19,28 +18,20 @@ pub(crate) struct WatchedSymbols<'a> {
     symbolizer: &'a Symbolizer,
     spinner: Spinner,
     cancel: &'a Cancel,
-    downloads: Mutex<Downloads>,
-}
-
-/// How far the downloads are.
-#[derive(Default)]
-struct Downloads {
-    planned: usize,
-    ended: usize,
+    /// Downloads so far.
+    planned: AtomicUsize,
+    ended: AtomicUsize,
 }
 
 impl<'a> WatchedSymbols<'a> {
     pub(crate) fn new(symbolizer: &'a Symbolizer, spinner: Spinner, cancel: &'a Cancel) -> Self {
-        WatchedSymbols { symbolizer, spinner, cancel, downloads: Mutex::default() }
-    }
-
-    fn downloads(&self) -> MutexGuard<'_, Downloads> {
-        lock(&self.downloads)
+        let (planned, ended) = Default::default();
+        WatchedSymbols { symbolizer, spinner, cancel, planned, ended }
     }
 
     /// Tells about the download of one file of many.
     fn show(&self, pdb: &PdbIdentity, size: &str) {
-        let Downloads { planned, ended } = *self.downloads();
+        let (planned, ended) = (self.planned.load(Relaxed), self.ended.load(Relaxed));
         let name = Clean(pdb.file_name());
         self.spinner.show(format!("downloading symbols, {ended} of {planned} done: {name}{size}"));
     }
@@ -60,7 +51,7 @@ impl SymbolReports for WatchedSymbols<'_> {
 
 impl SymbolObserver for WatchedSymbols<'_> {
     fn planned(&self, files: usize) {
-        self.downloads().planned += files;
+        self.planned.fetch_add(files, Relaxed);
     }
 
     fn started(&self, pdb: &PdbIdentity) {
@@ -73,7 +64,7 @@ impl SymbolObserver for WatchedSymbols<'_> {
     }
 
     fn finished(&self, pdb: &PdbIdentity) {
-        self.downloads().ended += 1;
+        self.ended.fetch_add(1, Relaxed);
         self.show(pdb, "");
     }
 

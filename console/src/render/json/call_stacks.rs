@@ -12,10 +12,8 @@ use crate::values::JsonMode;
 
 #[derive(Serialize)]
 struct Document<T> {
-    frames_total: u64,
-    frames_in_modules: u64,
-    frames_managed: u64,
-    frames_unknown: u64,
+    #[serde(flatten)]
+    figures: FrameFigures,
     has_every_stack: bool,
     stacks: T,
 }
@@ -60,10 +58,7 @@ pub(in crate::render) fn call_stacks(
             .filter_map(|(answer, row)| Some(RowJson::new(answer, *answer.rows.get(row)?)))
     };
     let document = Document {
-        frames_total: figures.total,
-        frames_in_modules: figures.in_modules,
-        frames_managed: figures.managed,
-        frames_unknown: figures.unknown,
+        figures,
         has_every_stack: answers.iter().all(|answer| answer.has_every_stack),
         stacks: Array(rows),
     };

@@ -7,7 +7,7 @@ use nu_ansi_term::Color;
 
 use super::index;
 use crate::{
-    query::{StackRow, StacksAnswer},
+    query::{FrameFigures, StackRow, StacksAnswer},
     render::{
         json,
         output::Format,
@@ -128,9 +128,10 @@ impl Row<'_> {
 
 fn part(answer: &StacksAnswer<'_>) -> Part {
     let (passed, recorded) = (HumanCount(answer.passed), HumanCount(answer.recorded));
-    let figures = answer.figures;
+    let FrameFigures { frames_total, frames_in_modules, frames_managed, frames_unknown } =
+        answer.figures;
     let [total, modules, managed, unknown] =
-        [figures.total, figures.in_modules, figures.managed, figures.unknown].map(HumanCount);
+        [frames_total, frames_in_modules, frames_managed, frames_unknown].map(HumanCount);
     let part = Part::of(answer.path, answer.rows.len())
         .counted(format!("of {passed} stacks, recorded {recorded} times"))
         .below(format!(

@@ -65,7 +65,7 @@ impl Table<'_> {
         let names = || self.sortable().map(|(_, column)| column.name().as_str());
         OutputError::UnknownColumn {
             name: name.to_owned(),
-            hint: suggest::nearest(name, names()).map_or_else(String::new, suggest::did_you_mean),
+            hint: suggest::hint(name, names()),
             columns: names().collect::<Vec<_>>().join(", "),
         }
     }

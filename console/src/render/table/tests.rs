@@ -9,7 +9,7 @@ use polars::prelude::{ParquetReader, SerReader};
 use super::*;
 use crate::{
     render::write_frame,
-    settings::Settings,
+    settings::DisplayArgs,
     terminal::Screen,
     values::{CsvTarget, TopN},
 };
@@ -81,7 +81,7 @@ fn table() -> Table<'static> {
 
 /// What is written with some options.
 fn written(options: &OutputOptions) -> Result<String, OutputError> {
-    let display = Settings::default().display(&Default::default(), Screen::PLAIN);
+    let display = DisplayArgs::default().display(&Default::default(), Screen::PLAIN);
     let mut out = Vec::new();
     table().write(options, &display, &Cancel::default(), &mut out)?;
     Ok(String::from_utf8(out).expect("text"))

@@ -238,7 +238,7 @@ fn writing_can_be_cancelled_and_then_there_is_no_file() {
     let cancel = Cancel::default();
     let answer = query::object_ref(&sources, &args.criteria, &saved, &cancel).expect("an answer");
     cancel.cancel();
-    let display = Settings::default().display(&args.display, Screen::PLAIN);
+    let display = DisplayArgs::default().display(&args.display, Screen::PLAIN);
     let (style, mut out) = (args.style(&args.criteria, ""), Vec::new());
     let output = OutputOptions { csv: Some(CsvTarget::File(path)), ..OutputOptions::default() };
     crate::render::object_ref(answer, &style, &output, &display, &cancel, &mut out)

@@ -21,7 +21,7 @@ use crate::query::{self, Source};
 use crate::{
     commands::DumpContext,
     registry::REGISTRY,
-    settings::Settings,
+    settings::DisplayArgs,
     terminal::{Messages, Screen},
     trace::Session,
 };

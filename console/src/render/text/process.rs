@@ -1,7 +1,5 @@
 //! Processes, with what is known of their start and end.
 
-use std::fmt;
-
 use handlescope_model::tables::TraceInfo;
 
 use crate::query::ProcessInfo;
@@ -55,51 +53,31 @@ impl ProcessStyle {
         format!("{}{}", self.label(process), self.suffix(process))
     }
 
-    /// What stands behind the name.
-    pub(in crate::render) fn suffix<'a>(&'a self, process: &'a ProcessInfo) -> Suffix<'a> {
-        Suffix { style: &self.suffix, process }
-    }
-}
-
-/// Start and end of a process, behind its name; nothing when it was there all the time.
-pub(in crate::render) struct Suffix<'a> {
-    style: &'a SuffixStyle,
-    process: &'a ProcessInfo,
-}
-
-impl fmt::Display for Suffix<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (clock, digits) = match self.style {
-            SuffixStyle::None => return Ok(()),
-            SuffixStyle::Marks => return f.write_str(self.process.marks()),
+    /// Start and end of a process, behind its name; nothing when it was there all the time.
+    pub(in crate::render) fn suffix(&self, process: &ProcessInfo) -> String {
+        let (clock, digits) = match &self.suffix {
+            SuffixStyle::None => return String::new(),
+            SuffixStyle::Marks => return process.marks().to_owned(),
             SuffixStyle::Times(clock, digits) => (clock, *digits),
         };
-        let ProcessInfo { start_ns, end_ns, .. } = *self.process;
-        if let Some(start) = start_ns {
-            write!(f, " +{}", clock.at(start))?;
-        }
-        if let Some(end) = end_ns {
-            write!(f, " - {}", clock.at(end))?;
-        }
-        match start_ns.zip(end_ns) {
-            None => Ok(()),
-            Some((start, end)) => {
-                write!(f, " {}", Duration { ns: end.saturating_sub(start), digits })
-            }
-        }
+        let ProcessInfo { start_ns, end_ns, .. } = *process;
+        let duration = start_ns.zip(end_ns).map(|(start, end)| end.saturating_sub(start));
+        let start = start_ns.map(|start| format!(" +{}", clock.at(start)));
+        let end = end_ns.map(|end| format!(" - {}", clock.at(end)));
+        let duration = duration.map(|ns| format!(" {}", Duration { ns, digits }));
+        [start, end, duration].into_iter().flatten().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Settings;
     use crate::terminal::Screen;
     use crate::{settings::DisplayArgs, values::TimeFormat};
 
     fn shown(format: Option<ProcessFormat>, start_ns: Option<i64>, end_ns: Option<i64>) -> String {
         let args = DisplayArgs { process_format: format, ..Default::default() };
-        let display = Settings::default().display(&args, Screen::PLAIN);
+        let display = DisplayArgs::default().display(&args, Screen::PLAIN);
         let name = "EventLeak.exe".to_owned();
         let process = ProcessInfo { pid: 7, name, start_ns, end_ns, ..Default::default() };
         ProcessStyle::new(&TraceInfo::default(), &display).marked(&process)

@@ -1,0 +1,214 @@
+//! `.timefmt`, `.timedigits`, `.processfmt`, `.sffn` and `.clip`: how the session prints.
+
+use std::any::Any;
+
+use super::{AnyCommand, CommandError, Context, Entered, Invocation, Signature, shared::groups};
+use crate::grammar::{Arguments, GroupView, ParseError};
+use crate::settings::Setting;
+use crate::values::{
+    TimeDigits, ValueError, no_choice, process_format, process_words, time_format, time_words,
+};
+
+/// A command that changes one setting of the session and says what counts from now on.
+pub(crate) struct SettingCommand {
+    signature: &'static Signature,
+    parse: fn(&Entered<'_>) -> Result<Setting, ParseError>,
+}
+
+impl AnyCommand for SettingCommand {
+    fn signature(&self) -> &'static Signature {
+        self.signature
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        Vec::new()
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+        Ok(Box::new((self.parse)(entered)?))
+    }
+}
+
+impl Invocation for Setting {
+    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let said = context.session.settings.set(*self);
+        match *self {
+            // ETWAnalyzer writes this to standard output, too.
+            Setting::Clip(_) => writeln!(context.out, "{said}")?,
+            _ => context.messages.note(said),
+        }
+        Ok(())
+    }
+
+    fn args(&self) -> &dyn Any {
+        self
+    }
+}
+
+pub(crate) static TIME_FORMAT: SettingCommand = SettingCommand {
+    signature: &Signature {
+        names: &[".timefmt"],
+        group: groups::PRINTING,
+        usage: "[FORMAT [DIGITS]]",
+        arguments: Arguments::Word(|| time_words().collect()),
+        summary: "how points in time are written",
+        details: "FORMAT and DIGITS are those of -TimeFmt and -TimeDigits, which win where they are \
+                  given. One argument leaves the digits as they are; none goes back to Local with \
+                  6 digits.",
+        examples: &[".timefmt s", ".timefmt LocalTime 3", ".timefmt"],
+    },
+    parse: |entered| {
+        let [format, digits] = entered.at_most("a format and a number of digits")?;
+        let Some(format) = format else { return Ok(Setting::TimeFormat(None)) };
+        let format = entered.value(format, time_format)?;
+        let digits = digits.map(|digits| entered.value(digits, TimeDigits::parse)).transpose()?;
+        Ok(Setting::TimeFormat(Some((format, digits))))
+    },
+};
+
+pub(crate) static TIME_DIGITS: SettingCommand = SettingCommand {
+    signature: &Signature {
+        names: &[".timedigits"],
+        group: groups::PRINTING,
+        usage: "[DIGITS]",
+        arguments: Arguments::Word(Vec::new),
+        summary: "digits behind the second, 0 to 6",
+        details: "For times and lifetimes. Without an argument there are 6 again.",
+        examples: &[".timedigits 3", ".timedigits"],
+    },
+    parse: |entered| {
+        one(entered, "one number of digits", TimeDigits::parse).map(Setting::TimeDigits)
+    },
+};
+
+pub(crate) static PROCESS_FORMAT: SettingCommand = SettingCommand {
+    signature: &Signature {
+        names: &[".processfmt"],
+        group: groups::PRINTING,
+        usage: "[FORMAT]",
+        arguments: Arguments::Word(|| process_words().collect()),
+        summary: "what stands behind the name of a process",
+        details: "FORMAT is that of -ProcessFmt: start, end and duration in a time format, or None. \
+                  Without an argument there are + and - again.",
+        examples: &[".processfmt s", ".processfmt None", ".processfmt"],
+    },
+    parse: |entered| one(entered, "one format", process_format).map(Setting::ProcessFormat),
+};
+
+pub(crate) static FILE_NAMES: SettingCommand = SettingCommand {
+    signature: &Signature {
+        names: &[".sffn"],
+        group: groups::PRINTING,
+        usage: "",
+        arguments: Arguments::None,
+        summary: "print whole paths of files, or names again",
+        details: "Each use turns it over. -ShowFullFileName is for one query.",
+        examples: &[".sffn"],
+    },
+    parse: |entered| entered.takes_nothing().map(|()| Setting::OtherFileNames),
+};
+
+pub(crate) static CLIP: SettingCommand = SettingCommand {
+    signature: &Signature {
+        names: &[".clip"],
+        group: groups::PRINTING,
+        usage: "[0|1]",
+        arguments: Arguments::Word(|| vec![("1", "on"), ("0", "off")]),
+        summary: "cut lines at the width of the terminal, or do not",
+        details: "Lines are cut unless it is switched off; a pipe or file always gets whole lines. \
+                  Without an argument it says how it is. -Clip and -NoClip are for one query.",
+        examples: &[".clip 0", ".clip"],
+    },
+    parse: |entered| one(entered, "0 or 1", on_or_off).map(Setting::Clip),
+};
+
+/// What the argument stands for, if there is one.
+fn one<T>(
+    entered: &Entered<'_>,
+    takes: &'static str,
+    parse: fn(&str) -> Result<T, ValueError>,
+) -> Result<Option<T>, ParseError> {
+    let [word] = entered.at_most(takes)?;
+    word.map(|word| entered.value(word, parse)).transpose()
+}
+
+/// Words for on and off.
+const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("true", true), ("false", false)];
+
+fn on_or_off(word: &str) -> Result<bool, ValueError> {
+    let found = SWITCH.iter().find(|(own, _)| own.eq_ignore_ascii_case(word));
+    let words = || SWITCH.iter().map(|(word, _)| *word);
+    found.map(|&(_, on)| on).ok_or_else(|| no_choice(word, words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::tests::{args, error};
+    use crate::values::{ProcessFormat, TimeFormat};
+
+    #[test]
+    fn one_argument_chooses_the_format_and_leaves_the_digits() {
+        let digits = TimeDigits::parse("3").expect("digits");
+        let seconds = Some((TimeFormat::Seconds, Some(digits)));
+        for (line, expected) in [
+            (".timefmt utc", Some((TimeFormat::Utc, None))),
+            (".timefmt s 3", seconds),
+            (".timefmt", None),
+        ] {
+            assert_eq!(args::<Setting>(line), Setting::TimeFormat(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_bad_value_is_an_error_at_once_and_says_what_there_is() {
+        for (line, expected) in [
+            (".timefmt lokal", "did you mean Local?"),
+            (".timefmt None", "'None' is not one of s, Local, LocalTime, UTC"),
+            (".timefmt s 7", "'7' is not a number of digits from 0 to 6"),
+            (".timefmt s 3 4", "'4' is too much"),
+        ] {
+            let error = error(line);
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+        let error = error(".TimeFmt x");
+        assert!(error.ends_with("\n  .timefmt [FORMAT [DIGITS]]  how points in time are written"));
+    }
+
+    #[test]
+    fn digits_can_be_chosen_and_given_back() {
+        let none = Some(TimeDigits::NONE);
+        assert_eq!(args::<Setting>(".timedigits 0"), Setting::TimeDigits(none));
+        assert_eq!(args::<Setting>(".timedigits"), Setting::TimeDigits(None));
+        assert!(error(".timedigits x").contains("'x' is not a number of digits from 0 to 6"));
+        assert!(error(".timedigits 3 4").contains("'4' is too much"));
+    }
+
+    #[test]
+    fn a_format_can_be_chosen_and_given_back() {
+        let times = ProcessFormat::Times(TimeFormat::Seconds);
+        for (line, expected) in [
+            (".processfmt second", Some(times)),
+            (".processfmt none", Some(ProcessFormat::None)),
+            (".processfmt", None),
+        ] {
+            assert_eq!(args::<Setting>(line), Setting::ProcessFormat(expected), "{line}");
+        }
+        assert!(error(".processfmt x").contains("'x' is not one of None, s, Local"));
+    }
+
+    #[test]
+    fn file_names_take_no_argument() {
+        assert_eq!(args::<Setting>(".sffn"), Setting::OtherFileNames);
+        assert!(error(".sffn 1").contains("'1' is too much"));
+    }
+
+    #[test]
+    fn clipping_can_be_switched_and_asked() {
+        for (word, on) in SWITCH {
+            assert_eq!(args::<Setting>(&format!(".clip {word}")), Setting::Clip(Some(on)));
+        }
+        assert_eq!(args::<Setting>(".clip"), Setting::Clip(None));
+        assert!(error(".clip maybe").contains("'maybe' is not one of 1, 0, true, false"));
+    }
+}
