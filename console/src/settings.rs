@@ -36,20 +36,41 @@ pub struct StackDisplayArgs {
     pub line: bool,
 }
 
-/// What one command chooses for the session. `None` goes back to the default.
+/// What one command chooses for the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setting {
     /// `.timefmt`: how points in time are written, and with how many digits unless those stay as
     /// they are.
-    TimeFormat(Option<(TimeFormat, Option<TimeDigits>)>),
+    TimeFormat(Change<(TimeFormat, Option<TimeDigits>)>),
     /// `.timedigits`: digits behind the second.
-    TimeDigits(Option<TimeDigits>),
+    TimeDigits(Change<TimeDigits>),
     /// `.processfmt`: what stands behind the names of processes.
-    ProcessFormat(Option<ProcessFormat>),
-    /// `.sffn`: whole paths above objects, or names only; each use turns it over.
-    OtherFileNames,
-    /// `.clip`: whether lines are cut at the width of the terminal; `None` asks.
-    Clip(Option<bool>),
+    ProcessFormat(Change<ProcessFormat>),
+    /// `.sffn`: whole paths above objects, or names only.
+    FullFileNames(Change<bool>),
+    /// `.clip`: whether lines are cut at the width of the terminal.
+    Clip(Change<bool>),
+}
+
+/// What becomes of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change<T> {
+    /// Nothing: without an argument a command only says how it is.
+    None,
+    /// What is usual again.
+    Usual,
+    /// This.
+    To(T),
+}
+
+impl<T> Change<T> {
+    fn apply(self, setting: &mut Option<T>) {
+        match self {
+            Change::None => {}
+            Change::Usual => *setting = None,
+            Change::To(value) => *setting = Some(value),
+        }
+    }
 }
 
 /// How one command prints: its options, else the session's settings, else what is usual.
@@ -77,26 +98,34 @@ impl DisplayArgs {
     /// Changes something, and says what counts from now on.
     pub fn set(&mut self, setting: Setting) -> String {
         match setting {
-            Setting::TimeFormat(chosen) => {
-                self.time_format = chosen.map(|(format, _)| format);
-                self.time_digits = chosen.and_then(|(_, digits)| digits.or(self.time_digits));
+            Setting::TimeFormat(change) => {
+                match change {
+                    Change::None => {}
+                    Change::Usual => (self.time_format, self.time_digits) = (None, None),
+                    Change::To((format, digits)) => {
+                        self.time_format = Some(format);
+                        self.time_digits = digits.or(self.time_digits);
+                    }
+                }
                 self.times()
             }
-            Setting::TimeDigits(digits) => {
-                self.time_digits = digits;
+            Setting::TimeDigits(change) => {
+                change.apply(&mut self.time_digits);
                 self.times()
             }
-            Setting::ProcessFormat(format) => {
-                self.process_format = format;
-                format!("process format: {}", format.unwrap_or_default())
+            Setting::ProcessFormat(change) => {
+                change.apply(&mut self.process_format);
+                format!("process format: {}", self.process_format.unwrap_or_default())
             }
-            Setting::OtherFileNames => {
-                self.full_file_name = !self.full_file_name;
+            Setting::FullFileNames(change) => {
+                let mut full = Some(self.full_file_name);
+                change.apply(&mut full);
+                self.full_file_name = full.unwrap_or_default();
                 let shown = if self.full_file_name { "whole path" } else { "name" };
                 format!("files are shown by their {shown}")
             }
-            Setting::Clip(chosen) => {
-                self.clip = chosen.or(self.clip);
+            Setting::Clip(change) => {
+                change.apply(&mut self.clip);
                 match self.clip.unwrap_or(true) {
                     true => "Clipping is on; .clip 0 turns it off".to_owned(),
                     false => "Clipping is off; .clip 1 turns it on".to_owned(),
@@ -143,32 +172,37 @@ mod tests {
     }
 
     #[test]
-    fn a_format_alone_keeps_the_digits_and_nothing_clears_both() {
+    fn a_format_alone_keeps_the_digits_and_the_usual_one_clears_both() {
         let mut settings = DisplayArgs::default();
         let digits = TimeDigits::parse("3").expect("digits");
         let seconds = TimeFormat::Seconds;
-        let said = settings.set(Setting::TimeFormat(Some((seconds, Some(digits)))));
+        let said = settings.set(Setting::TimeFormat(Change::To((seconds, Some(digits)))));
         assert_eq!(said, "time format: s, digits: 3");
-        let said = settings.set(Setting::TimeFormat(Some((TimeFormat::Utc, None))));
+        let said = settings.set(Setting::TimeFormat(Change::To((TimeFormat::Utc, None))));
         assert_eq!(said, "time format: UTC, digits: 3");
-        assert_eq!(settings.set(Setting::TimeFormat(None)), "time format: Local, digits: 6");
+        assert_eq!(settings.set(Setting::TimeFormat(Change::None)), "time format: UTC, digits: 3");
+        let said = settings.set(Setting::TimeFormat(Change::Usual));
+        assert_eq!(said, "time format: Local, digits: 6");
         assert_eq!(settings, DisplayArgs::default());
     }
 
     #[test]
-    fn every_setting_tells_what_counts_now() {
+    fn every_setting_says_what_counts_now() {
         let mut settings = DisplayArgs::default();
         let times = ProcessFormat::Times(TimeFormat::Seconds);
         for (setting, said) in [
-            (Setting::TimeDigits(Some(TimeDigits::NONE)), "time format: Local, digits: 0"),
-            (Setting::TimeDigits(None), "time format: Local, digits: 6"),
-            (Setting::ProcessFormat(Some(times)), "process format: s"),
-            (Setting::ProcessFormat(None), "process format: +-"),
-            (Setting::OtherFileNames, "files are shown by their whole path"),
-            (Setting::OtherFileNames, "files are shown by their name"),
-            (Setting::Clip(Some(false)), "Clipping is off; .clip 1 turns it on"),
-            (Setting::Clip(None), "Clipping is off; .clip 1 turns it on"),
-            (Setting::Clip(Some(true)), "Clipping is on; .clip 0 turns it off"),
+            (Setting::TimeDigits(Change::To(TimeDigits::NONE)), "time format: Local, digits: 0"),
+            (Setting::TimeDigits(Change::None), "time format: Local, digits: 0"),
+            (Setting::TimeDigits(Change::Usual), "time format: Local, digits: 6"),
+            (Setting::ProcessFormat(Change::To(times)), "process format: s"),
+            (Setting::ProcessFormat(Change::None), "process format: s"),
+            (Setting::ProcessFormat(Change::Usual), "process format: +-"),
+            (Setting::FullFileNames(Change::To(true)), "files are shown by their whole path"),
+            (Setting::FullFileNames(Change::None), "files are shown by their whole path"),
+            (Setting::FullFileNames(Change::Usual), "files are shown by their name"),
+            (Setting::Clip(Change::To(false)), "Clipping is off; .clip 1 turns it on"),
+            (Setting::Clip(Change::None), "Clipping is off; .clip 1 turns it on"),
+            (Setting::Clip(Change::To(true)), "Clipping is on; .clip 0 turns it off"),
         ] {
             assert_eq!(settings.set(setting), said);
         }

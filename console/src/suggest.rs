@@ -41,7 +41,7 @@ fn bare(name: &str) -> String {
 
 fn likeness(wanted: &str, name: &str) -> f64 {
     let contained = wanted.len() > 2 && name.contains(wanted);
-    let slipped = wanted.len() > 2 && strsim::osa_distance(wanted, name) == 1;
+    let slipped = wanted.len() > 1 && strsim::osa_distance(wanted, name) == 1;
     let least = match (contained, slipped) {
         (true, _) => CONTAINED,
         (false, true) => SLIPPED,

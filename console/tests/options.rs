@@ -69,6 +69,7 @@ fn the_example_of_every_option_runs() {
 /// Option, what else is typed, and a value that makes a difference in the two traces.
 const EFFECTS: &[(&str, &str, &str)] = &[
     ("-Leak", "", ""),
+    ("-LeakAtExit", "", ""),
     ("-MinMaxDuration", "", "0 10ms"),
     ("-pn", "", "leaky"),
     ("-CmdLine", "", "*Schedule*"),

@@ -147,7 +147,7 @@ fn extract_expands_wildcards_and_tells_a_line_for_each_file() {
     assert!(shell.path("out/new/leaky.json7z").exists());
     assert!(shell.path("out/new/leaky two.json7z").exists());
     assert_eq!(ended.stdout.lines().count(), 2, "{ended:?}");
-    for part in ["objects", "handle events", "leaked handles", "stacks", "lost events", "MB/s"] {
+    for part in ["objects", "handle events", "leaked handles", "stacks", "lost events", "B/s"] {
         assert!(ended.stdout.lines().all(|line| line.contains(part)), "{part}: {ended:?}");
     }
 }

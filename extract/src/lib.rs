@@ -37,6 +37,7 @@ pub mod stacks;
 pub mod symbols;
 
 pub use error::ExtractError;
+pub use etl::is_loss;
 pub use etwanalyzer::{
     ImportError, ImportLimits, SaveError, SaveOptions, import, import_sources, is_for_etwanalyzer,
     save,

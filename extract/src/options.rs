@@ -28,6 +28,8 @@ pub struct ExtractSummary {
     pub handle_events: u64,
     /// Creates and duplicates without close.
     pub leaked_handles: u64,
+    /// Creates and duplicates that only the end of their process closed.
+    pub closed_at_exit: u64,
     pub stacks_distinct: u64,
     /// Events the session lost.
     pub events_lost: u64,

@@ -24,8 +24,15 @@ const TRACES: [&str; 6] =
     ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
 
 /// Members that are ours; ETWAnalyzer passes over them.
-const OWN: [&str; 6] =
-    ["Handlescope", "CallerProcessIdx", "InheritedByIdx", "SourcePid", "StackRow", "EventOrder"];
+const OWN: [&str; 7] = [
+    "Handlescope",
+    "CallerProcessIdx",
+    "InheritedByIdx",
+    "SourcePid",
+    "StackRow",
+    "IsByExit",
+    "EventOrder",
+];
 
 /// The four parts of an extract.
 struct Extract {

@@ -118,6 +118,8 @@ fn written() -> Members {
         shell.kinds().iter().map(|kind| format!(".dump {} -json", kind.name)).collect();
     commands.push(".dump ObjectRef -ShowStack -ShowRef -json".to_owned());
     commands.push(".dump ObjectRef -ShowTotal Process -json".to_owned());
+    commands.push(".dump ObjectRef -TopN 1 -json".to_owned());
+    commands.push(".dump ObjectRef -Type Evnt -json".to_owned());
     let mut members = Members::new();
     add(&mut members, &commands, &run_over(&trace(), &commands.join("\n")).ok().stdout);
     // The columns of a query are its own.

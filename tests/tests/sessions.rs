@@ -86,9 +86,9 @@ impl Session {
         for symbols in &self.symbols {
             line = line.replace(symbols, "[symbols]");
         }
-        // `…, 0 lost events, 38.27 kB in 0.02 s, 1 MB/s`
+        // `…, 0 lost events, 37.37 KiB in 0.02 s, 12.40 MiB/s`
         match line.split_once(" lost events, ") {
-            Some((counts, speed)) if speed.ends_with("MB/s") => {
+            Some((counts, speed)) if speed.ends_with("B/s") => {
                 format!("{counts} lost events, [size and time]")
             }
             _ => line,
@@ -250,10 +250,12 @@ fn a_session_keeps_how_it_prints_and_an_option_wins() {
 .timefmt LocalTime
 .timedigits 1
 .processfmt s
-.sffn
+.sffn 1
 .dump ObjectRef -MinMaxId 91 91 -ShowTotal None
 .timedigits
-.processfmt
+.timedigits usual
+.processfmt usual
+.timefmt usual
 .timefmt
 .clip
 .clip 0

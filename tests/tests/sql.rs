@@ -71,8 +71,8 @@ fn rows(document: &Value) -> BTreeSet<String> {
 const QUESTIONS: &str = "\
 .dump ObjectRef -ShowStack -json
 .sql SELECT h.*, s.text FROM handles h LEFT JOIN stacks s ON s.row = h.stack -json
-.sql SELECT l.*, s.text FROM leaks l LEFT JOIN stacks s ON s.row = l.stack -json
-.sql SELECT count(*) AS n FROM leaks -json
+.sql SELECT l.*, s.text FROM leaks l LEFT JOIN stacks s ON s.row = l.stack WHERE l.class = 'never_closed' -json
+.sql SELECT class, count(*) AS n FROM leaks GROUP BY class -json
 ";
 
 #[needs_data]
@@ -91,8 +91,14 @@ fn handles_and_leaks_are_those_of_dump_object_ref() {
         };
         assert_eq!(rows(handles), opened(dumped, false), "{name}");
         assert_eq!(rows(leaks), opened(dumped, true), "{name}");
-        let leaked = &dumped["totals"]["leaked_handles"];
-        assert_eq!(&count["rows"][0]["n"], leaked, "{name}");
+        for (class, member) in
+            [("never_closed", "leaked_handles"), ("closed_at_exit", "closed_at_exit")]
+        {
+            let mut rows = count["rows"].as_array().unwrap().iter();
+            let row = rows.find(|row| row["class"] == class);
+            let counted = row.map_or(Value::from(0), |row| row["n"].clone());
+            assert_eq!(counted, dumped["totals"][member], "{name}: {class}");
+        }
     }
 }
 
@@ -180,5 +186,34 @@ fn several_traces_are_asked_as_one_or_by_their_names() {
     let joined = ".sql SELECT count(*) AS n FROM leaks l JOIN stacks s ON s.row = l.stack JOIN processes p ON p.row = l.process_row WHERE p.pid = l.pid AND p.file_index = l.file_index AND s.file_index = l.file_index -csv";
     let script = format!(".load leaky.etl second.etl\n{count}\n{count} -fd *second*\n{joined}\n");
     let run = shell.script(&[], &script).ok();
-    assert_eq!(run.stdout, "file_index,n\n0,19\n1,19\nfile_index,n\n1,19\nn\n38\n");
+    assert_eq!(run.stdout, "file_index,n\n0,20\n1,20\nfile_index,n\n1,20\nn\n40\n");
+}
+
+#[test]
+fn tables_and_their_columns_can_be_asked_for() {
+    let shell = Shell::new();
+    let asked = |query: &str| {
+        let run = shell.run(&["leaky.etl", "-c", &format!(".sql {query} -csv")]).ok();
+        run.stdout
+    };
+    assert!(asked("SHOW TABLES").contains("\nleaks\n"));
+    let columns = asked("DESCRIBE leaks");
+    assert!(columns.starts_with("column,type,unit,meaning\n"), "{columns}");
+    assert!(
+        columns.contains("\nopen_ns,i64,ns since session start,When it was opened.\n"),
+        "{columns}"
+    );
+    let unknown = shell.run(&["leaky.etl", "-c", ".sql DESCRIBE leeks"]);
+    assert_eq!(unknown.status, Some(1));
+    assert!(unknown.stderr.contains("no table 'leeks', did you mean leaks?"), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_count_without_a_name_is_called_count() {
+    let shell = Shell::new();
+    let asked =
+        |query: &str| shell.run(&["leaky.etl", "-c", &format!(".sql {query} -csv")]).ok().stdout;
+    let by_type = asked("SELECT type, count(*) FROM leaks GROUP BY type ORDER BY type");
+    assert!(by_type.starts_with("type,count\n"), "{by_type}");
+    assert!(asked("SELECT count(*) AS len FROM leaks").starts_with("len\n"));
 }

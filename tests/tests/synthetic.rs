@@ -15,6 +15,10 @@ use tempfile::TempDir;
 const TRACES: [&str; 6] =
     ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
 
+/// And a large one, of which not every object is known.
+const WITH_GROWTH: [&str; 7] =
+    ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates", "growth"];
+
 /// What the questions are asked of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
@@ -89,7 +93,11 @@ impl Case {
 }
 
 fn for_each_case(check: impl Fn(&str, &Case, Asked)) {
-    for name in TRACES {
+    for_each_case_of(&TRACES, check);
+}
+
+fn for_each_case_of(names: &[&str], check: impl Fn(&str, &Case, Asked)) {
+    for name in names {
         let case = Case::open(name);
         for asked in [Asked::Trace, Asked::Extract, Asked::Written, Asked::Bare] {
             check(&format!("{name} {}", asked.file()), &case, asked);
@@ -195,10 +203,11 @@ fn check_rows(what: &str, query: &Value, rows: &Value, found: &Value) {
 #[needs_data]
 #[test]
 fn every_query_has_its_known_answer() {
-    for_each_case(|name, case, asked| {
-        let queries = list(&case.expected, "queries");
+    for_each_case_of(&WITH_GROWTH, |name, case, asked| {
+        let queries = [list(&case.expected, "queries"), list(&case.expected, "leak_totals")];
+        let queries = queries.concat();
         let mut script = ".dump ObjectRef -json\n".to_owned();
-        for query in queries {
+        for query in &queries {
             script += &format!(".dump ObjectRef {} -json\n", query["args"].as_str().unwrap());
         }
         let documents = case.documents(asked, &script);
@@ -208,6 +217,37 @@ fn every_query_has_its_known_answer() {
             check_query(&format!("{name}: {}", query["args"]), query, document, &texts);
         }
     });
+}
+
+#[needs_data]
+#[test]
+fn handles_closed_only_at_process_exit_are_those_of_the_script() {
+    for_each_case_of(&WITH_GROWTH, |name, case, asked| {
+        let known = &case.expected["closed_at_exit"];
+        let script = ".dump ObjectRef -LeakAtExit -json\n\
+                      .dump ObjectRef -LeakAtExit -ShowTotal Process -json\n\
+                      .dump ObjectRef -Leak -json\n";
+        let documents = case.documents(asked, script);
+        let [printed, by_process, leaks] = documents.as_slice() else { panic!("{name}") };
+        for document in &documents {
+            assert_eq!(document["totals"]["closed_at_exit"], known["count"], "{name}");
+        }
+        let mut ids: Vec<_> = list(printed, "objects").iter().map(|o| o["id"].clone()).collect();
+        ids.sort_by_key(Value::as_u64);
+        assert_eq!(Value::from(ids), known["object_ids"], "{name}");
+        let rows = list(&by_process["not_closed"], "rows").iter();
+        let rows = rows.map(|row| (row[0].as_str().unwrap().to_owned(), row[1].clone()));
+        let rows = Value::Object(rows.collect());
+        assert_eq!(rows, known["by_process"], "{name}");
+        assert_eq!(leaks["totals"]["leaked_handles"], leaked_count(&case.expected), "{name}");
+    });
+}
+
+/// The leaks of the query without other filters.
+fn leaked_count(expected: &Value) -> Value {
+    let totals = list(expected, "leak_totals").iter();
+    let query = totals.map(|query| query["leaked_count"].clone()).next();
+    query.expect("a query for all leaks")
 }
 
 #[needs_data]

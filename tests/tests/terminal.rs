@@ -137,10 +137,10 @@ fn tab_completes_a_command_an_option_and_a_path() {
     terminal.wait_for_line("leaky.etl> .du");
     terminal.press(Key::Tab);
     terminal.wait_for_line("leaky.etl> .dump ");
-    terminal.send("ObjectRef -Lea");
-    terminal.wait_for_line("leaky.etl> .dump ObjectRef -Lea");
+    terminal.send("ObjectRef -Over");
+    terminal.wait_for_line("leaky.etl> .dump ObjectRef -Over");
     terminal.press(Key::Tab);
-    terminal.wait_for_line("leaky.etl> .dump ObjectRef -Leak ");
+    terminal.wait_for_line("leaky.etl> .dump ObjectRef -Overlapped ");
     terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
     terminal.send(".load sec");
     terminal.wait_for_line("leaky.etl> .load sec");

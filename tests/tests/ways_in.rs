@@ -300,7 +300,7 @@ fn bash_completes_options_kinds_and_values() {
     assert_eq!(completed(&["dump", "obj"]), "ObjectRef");
     assert_eq!(completed(&["-dump", "Obj"]), "ObjectRef");
     assert_eq!(completed(&["dump", "ObjectRef", "-fd", "a b.etl", "-Over"]), "-Overlapped");
-    assert_eq!(completed(&["-dump", "ObjectRef", "-Lea"]), "-Leak");
+    assert_eq!(completed(&["-dump", "ObjectRef", "-Lea"]), "-Leak -LeakAtExit");
     assert_eq!(completed(&["dump", "ObjectRef", "-ShowTotal", "T"]), "Total");
     assert_eq!(completed(&["dump", "ObjectRef", "-ShowTotal", "P"]), "Process");
     assert_eq!(completed(&["dump", "ObjectRef", "-fd", ""]), "", "files are left to bash");

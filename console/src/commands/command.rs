@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     grammar::{
-        Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Redirect, Token, join,
-        parse, split,
+        Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect,
+        Token, join, parse, split,
     },
     paths::with_home,
     suggest,
@@ -269,6 +269,9 @@ impl<K: Kind> Invocation for Asked<K> {
     }
 }
 
+/// What asks for the page of a command when it stands behind it.
+const HELP: &str = "-help";
+
 /// The commands, the kinds of `.dump` and the further topics of the help.
 pub struct Registry {
     /// In the order of the help.
@@ -327,7 +330,32 @@ impl Registry {
         let Some(command) = self.command(&first.text) else {
             return Err(self.unknown_command(&first.text));
         };
+        if let Some(page) = self.help_of(command, tokens) {
+            return page.map(Some);
+        }
         command.parse(&Entered { line, name: &first.text, tokens: rest, registry: self }).map(Some)
+    }
+
+    /// The page of a command, or of its kind of `.dump`, if `-help` stands behind it.
+    fn help_of(
+        &'static self,
+        command: &dyn AnyCommand,
+        tokens: &[Token],
+    ) -> Option<Result<Box<dyn Invocation>, ParseError>> {
+        let is_asked =
+            |token: &Token| token.quotes == Quotes::No && token.text.eq_ignore_ascii_case(HELP);
+        let (first, rest) = tokens.split_first()?;
+        rest.iter().find(|token| is_asked(token))?;
+        let help = self.command(".help").filter(|help| help.name() != command.name())?;
+        let kind = rest.first().filter(|token| self.kind(&token.text).is_some());
+        let topic: Vec<Token> = [first].into_iter().chain(kind).cloned().collect();
+        let line = topic.iter().map(|token| token.text.as_str()).collect::<Vec<_>>().join(" ");
+        Some(help.parse(&Entered {
+            line: &line,
+            name: help.name(),
+            tokens: &topic,
+            registry: self,
+        }))
     }
 
     fn unknown_command(&self, name: &str) -> ParseError {
@@ -357,6 +385,7 @@ impl<'a> Entered<'a> {
         &self,
         takes: &'static str,
     ) -> Result<[Option<&'a Token>; N], ParseError> {
+        parse::check_quotes(self.tokens)?;
         match self.tokens.get(N) {
             Some(word) => Err(self.too_many(takes, word)),
             None => Ok(std::array::from_fn(|index| self.tokens.get(index))),

@@ -8,7 +8,7 @@ use std::{
     time::SystemTime,
 };
 
-use indicatif::DecimalBytes;
+use indicatif::HumanBytes;
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
@@ -72,7 +72,7 @@ fn text(rows: &[Row], screen: Screen) -> String {
         let name = row.path.to_string_lossy();
         table.add_row([
             row.written.map_or_else(|| "unknown".to_owned(), local),
-            row.size.map_or_else(|| "<DIR>".to_owned(), |size| DecimalBytes(size).to_string()),
+            row.size.map_or_else(|| "<DIR>".to_owned(), |size| HumanBytes(size).to_string()),
             row.state.to_owned(),
             Clean(&name).to_string(),
         ]);

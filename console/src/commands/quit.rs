@@ -8,7 +8,7 @@ pub(crate) struct Quit;
 impl Command for Quit {
     type Args = ();
     const SIGNATURE: Signature = Signature {
-        names: &[".quit", ".q", ".exit", "q"],
+        names: &[".quit", ".q", ".exit", "quit", "exit", "q"],
         group: groups::SESSION,
         usage: "",
         arguments: Arguments::None,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use handlescope_extract::SaveOptions;
 use handlescope_model::Trace;
-use indicatif::DecimalBytes;
+use indicatif::HumanBytes;
 
 use super::{
     Command, CommandError, Context, Entered, Signature,
@@ -84,7 +84,7 @@ impl Command for Save {
             save_for_etwanalyzer(trace, output, search, messages)?
         } else {
             let size = write_archive(trace, output, SaveOptions::default(), cancel, messages)?;
-            format!("{}: {}", output.display(), DecimalBytes(size))
+            format!("{}: {}", output.display(), HumanBytes(size))
         };
         writeln!(out, "{}", Clean(&line))?;
         let is_loaded = is_same(output, trace.path());

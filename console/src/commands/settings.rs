@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use super::{AnyCommand, CommandError, Context, Entered, Invocation, Signature, shared::groups};
-use crate::grammar::{Arguments, GroupView, ParseError};
-use crate::settings::Setting;
+use crate::grammar::{Arguments, GroupView, ParseError, Token};
+use crate::settings::{Change, Setting};
 use crate::values::{
     TimeDigits, ValueError, no_choice, process_format, process_words, time_format, time_words,
 };
@@ -53,16 +53,19 @@ pub(crate) static TIME_FORMAT: SettingCommand = SettingCommand {
         arguments: Arguments::Word(|| time_words().collect()),
         summary: "how points in time are written",
         details: "FORMAT and DIGITS are those of -TimeFmt and -TimeDigits, which win where they are \
-                  given. One argument leaves the digits as they are; none goes back to Local with \
-                  6 digits.",
-        examples: &[".timefmt s", ".timefmt LocalTime 3", ".timefmt"],
+                  given. One argument leaves the digits as they are; usual goes back to Local with \
+                  6 digits; without an argument it says how it is.",
+        examples: &[".timefmt s", ".timefmt LocalTime 3", ".timefmt usual", ".timefmt"],
     },
     parse: |entered| {
         let [format, digits] = entered.at_most("a format and a number of digits")?;
-        let Some(format) = format else { return Ok(Setting::TimeFormat(None)) };
-        let format = entered.value(format, time_format)?;
+        let format = change(entered, format, time_format)?;
         let digits = digits.map(|digits| entered.value(digits, TimeDigits::parse)).transpose()?;
-        Ok(Setting::TimeFormat(Some((format, digits))))
+        Ok(Setting::TimeFormat(match format {
+            Change::None => Change::None,
+            Change::Usual => Change::Usual,
+            Change::To(format) => Change::To((format, digits)),
+        }))
     },
 };
 
@@ -73,8 +76,8 @@ pub(crate) static TIME_DIGITS: SettingCommand = SettingCommand {
         usage: "[DIGITS]",
         arguments: Arguments::Word(Vec::new),
         summary: "digits behind the second, 0 to 6",
-        details: "For times and lifetimes. Without an argument there are 6 again.",
-        examples: &[".timedigits 3", ".timedigits"],
+        details: "For times and lifetimes; usual is 6. Without an argument it says how it is.",
+        examples: &[".timedigits 3", ".timedigits usual", ".timedigits"],
     },
     parse: |entered| {
         one(entered, "one number of digits", TimeDigits::parse).map(Setting::TimeDigits)
@@ -89,8 +92,8 @@ pub(crate) static PROCESS_FORMAT: SettingCommand = SettingCommand {
         arguments: Arguments::Word(|| process_words().collect()),
         summary: "what stands behind the name of a process",
         details: "FORMAT is that of -ProcessFmt: start, end and duration in a time format, or None. \
-                  Without an argument there are + and - again.",
-        examples: &[".processfmt s", ".processfmt None", ".processfmt"],
+                  usual is + and -. Without an argument it says how it is.",
+        examples: &[".processfmt s", ".processfmt None", ".processfmt usual", ".processfmt"],
     },
     parse: |entered| one(entered, "one format", process_format).map(Setting::ProcessFormat),
 };
@@ -99,13 +102,14 @@ pub(crate) static FILE_NAMES: SettingCommand = SettingCommand {
     signature: &Signature {
         names: &[".sffn"],
         group: groups::PRINTING,
-        usage: "",
-        arguments: Arguments::None,
-        summary: "print whole paths of files, or names again",
-        details: "Each use turns it over. -ShowFullFileName is for one query.",
-        examples: &[".sffn"],
+        usage: "[0|1]",
+        arguments: Arguments::Word(|| vec![("1", "whole paths"), ("0", "names")]),
+        summary: "print whole paths of files, or names",
+        details: "Names unless it is switched on. Without an argument it says how it is. \
+                  -ShowFullFileName is for one query.",
+        examples: &[".sffn 1", ".sffn 0", ".sffn"],
     },
-    parse: |entered| entered.takes_nothing().map(|()| Setting::OtherFileNames),
+    parse: |entered| one(entered, "0 or 1", on_or_off).map(Setting::FullFileNames),
 };
 
 pub(crate) static CLIP: SettingCommand = SettingCommand {
@@ -122,14 +126,29 @@ pub(crate) static CLIP: SettingCommand = SettingCommand {
     parse: |entered| one(entered, "0 or 1", on_or_off).map(Setting::Clip),
 };
 
-/// What the argument stands for, if there is one.
+/// The word for what a setting is unless it was changed.
+const USUAL: &str = "usual";
+
+/// What the one argument changes, if there is one.
 fn one<T>(
     entered: &Entered<'_>,
     takes: &'static str,
     parse: fn(&str) -> Result<T, ValueError>,
-) -> Result<Option<T>, ParseError> {
+) -> Result<Change<T>, ParseError> {
     let [word] = entered.at_most(takes)?;
-    word.map(|word| entered.value(word, parse)).transpose()
+    change(entered, word, parse)
+}
+
+fn change<T>(
+    entered: &Entered<'_>,
+    word: Option<&Token>,
+    parse: fn(&str) -> Result<T, ValueError>,
+) -> Result<Change<T>, ParseError> {
+    match word {
+        None => Ok(Change::None),
+        Some(word) if word.text.eq_ignore_ascii_case(USUAL) => Ok(Change::Usual),
+        Some(word) => entered.value(word, parse).map(Change::To),
+    }
 }
 
 /// Words for on and off.
@@ -150,11 +169,11 @@ mod tests {
     #[test]
     fn one_argument_chooses_the_format_and_leaves_the_digits() {
         let digits = TimeDigits::parse("3").expect("digits");
-        let seconds = Some((TimeFormat::Seconds, Some(digits)));
         for (line, expected) in [
-            (".timefmt utc", Some((TimeFormat::Utc, None))),
-            (".timefmt s 3", seconds),
-            (".timefmt", None),
+            (".timefmt utc", Change::To((TimeFormat::Utc, None))),
+            (".timefmt s 3", Change::To((TimeFormat::Seconds, Some(digits)))),
+            (".timefmt usual", Change::Usual),
+            (".timefmt", Change::None),
         ] {
             assert_eq!(args::<Setting>(line), Setting::TimeFormat(expected), "{line}");
         }
@@ -177,9 +196,10 @@ mod tests {
 
     #[test]
     fn digits_can_be_chosen_and_given_back() {
-        let none = Some(TimeDigits::NONE);
+        let none = Change::To(TimeDigits::NONE);
         assert_eq!(args::<Setting>(".timedigits 0"), Setting::TimeDigits(none));
-        assert_eq!(args::<Setting>(".timedigits"), Setting::TimeDigits(None));
+        assert_eq!(args::<Setting>(".timedigits Usual"), Setting::TimeDigits(Change::Usual));
+        assert_eq!(args::<Setting>(".timedigits"), Setting::TimeDigits(Change::None));
         assert!(error(".timedigits x").contains("'x' is not a number of digits from 0 to 6"));
         assert!(error(".timedigits 3 4").contains("'4' is too much"));
     }
@@ -188,9 +208,10 @@ mod tests {
     fn a_format_can_be_chosen_and_given_back() {
         let times = ProcessFormat::Times(TimeFormat::Seconds);
         for (line, expected) in [
-            (".processfmt second", Some(times)),
-            (".processfmt none", Some(ProcessFormat::None)),
-            (".processfmt", None),
+            (".processfmt second", Change::To(times)),
+            (".processfmt none", Change::To(ProcessFormat::None)),
+            (".processfmt usual", Change::Usual),
+            (".processfmt", Change::None),
         ] {
             assert_eq!(args::<Setting>(line), Setting::ProcessFormat(expected), "{line}");
         }
@@ -198,17 +219,18 @@ mod tests {
     }
 
     #[test]
-    fn file_names_take_no_argument() {
-        assert_eq!(args::<Setting>(".sffn"), Setting::OtherFileNames);
-        assert!(error(".sffn 1").contains("'1' is too much"));
+    fn whole_paths_can_be_switched_and_asked() {
+        assert_eq!(args::<Setting>(".sffn 1"), Setting::FullFileNames(Change::To(true)));
+        assert_eq!(args::<Setting>(".sffn"), Setting::FullFileNames(Change::None));
+        assert!(error(".sffn 1 0").contains("'0' is too much"));
     }
 
     #[test]
     fn clipping_can_be_switched_and_asked() {
         for (word, on) in SWITCH {
-            assert_eq!(args::<Setting>(&format!(".clip {word}")), Setting::Clip(Some(on)));
+            assert_eq!(args::<Setting>(&format!(".clip {word}")), Setting::Clip(Change::To(on)));
         }
-        assert_eq!(args::<Setting>(".clip"), Setting::Clip(None));
+        assert_eq!(args::<Setting>(".clip"), Setting::Clip(Change::None));
         assert!(error(".clip maybe").contains("'maybe' is not one of 1, 0, true, false"));
     }
 }

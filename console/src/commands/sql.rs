@@ -20,7 +20,8 @@ use crate::{
 };
 
 /// Words that a query starts with.
-const STARTS: [&str; 7] = ["SELECT", "WITH", "FROM", "SHOW", "EXPLAIN", "VALUES", "TABLE"];
+const STARTS: [&str; 9] =
+    ["SELECT", "WITH", "FROM", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "VALUES", "TABLE"];
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SqlArgs {

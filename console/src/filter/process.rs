@@ -25,6 +25,11 @@ const SUFFIX: &str = r"(?:.exe)?(?:\([0-9]+\))?";
 pub struct ProcessFilter(Filter);
 
 impl ProcessFilter {
+    /// The filter as typed.
+    pub fn text(&self) -> &str {
+        self.0.text()
+    }
+
     /// Compiles a filter. Fails only for one that is absurdly large.
     pub fn new(text: &str) -> Result<ProcessFilter, FilterError> {
         Filter::of_parts(text, expression).map(ProcessFilter)

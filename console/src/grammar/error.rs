@@ -55,6 +55,12 @@ pub enum ParseError {
     /// An option with a value it cannot take.
     #[error("{option}: {source}\n  {help}")]
     BadValue { option: String, help: String, source: ValueError },
+    /// An option with a value that is given twice.
+    #[error("{option} is given twice; a filter takes several values divided by ;\n  {help}")]
+    Repeated { option: String, help: String },
+    /// A quote that is never closed.
+    #[error("the quote in front of '{text}' is never closed")]
+    OpenQuote { text: String },
     /// Two options that cannot be had together.
     #[error("{option} and {other} cannot be had together: {reason}")]
     Conflict { option: &'static str, other: &'static str, reason: &'static str },

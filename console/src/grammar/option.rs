@@ -167,6 +167,16 @@ impl ValueKind {
         (least, most)
     }
 
+    /// Whether the option may be given several times: all count, or the last one. Of two filters it
+    /// would not be plain which.
+    pub fn is_repeatable(&self) -> bool {
+        match self {
+            ValueKind::Filter(texts) => *texts == Texts::LoadedFiles,
+            ValueKind::Processes => false,
+            _ => true,
+        }
+    }
+
     fn shape(&self) -> (Cow<'static, str>, usize, usize) {
         let (placeholder, least, most) = match self {
             ValueKind::None | ValueKind::Ignored(0) => ("", 0, 0),

@@ -1,6 +1,11 @@
 //! From tokens to options and words, by the table of options.
 
-use super::{error::ParseError, group::OptionGroup, option::OptionSpec, token::Token};
+use super::{
+    error::ParseError,
+    group::OptionGroup,
+    option::OptionSpec,
+    token::{Quotes, Token},
+};
 use crate::{suggest, values::ValueError};
 
 /// A piece of a command line behind the command.
@@ -124,15 +129,25 @@ fn read<'t>(
     known: &[&'static dyn OptionSpec],
     mut set: impl FnMut(&str, &[Token]) -> Result<(), ValueError>,
 ) -> Result<Vec<&'t Token>, ParseError> {
+    check_quotes(tokens)?;
     let mut words = Vec::new();
+    let mut given: Vec<&'static str> = Vec::new();
     for item in known_items(known, tokens) {
         match item {
             Item::Word(token) => words.push(token),
             Item::Unknown(token) => return Err(unknown(topic, token, known)),
             Item::Option { spec, name, values } => {
                 let (option, help) = (name.text.clone(), spec.help_line());
-                if values.len() < spec.value().arity().0 {
+                let value = spec.value();
+                if values.len() < value.arity().0 {
                     return Err(ParseError::MissingValue { option, help });
+                }
+                // One of them would be passed over silently.
+                if let Some(&first) = spec.doc().names.first().filter(|_| !value.is_repeatable()) {
+                    if given.contains(&first) {
+                        return Err(ParseError::Repeated { option, help });
+                    }
+                    given.push(first);
                 }
                 set(&name.text, values).map_err(|source| ParseError::BadValue {
                     option,
@@ -143,6 +158,17 @@ fn read<'t>(
         }
     }
     Ok(words)
+}
+
+/// Refuses a quote that is never closed: it would take the rest of the line.
+///
+/// # Errors
+/// Shows what follows the quote.
+pub(crate) fn check_quotes(tokens: &[Token]) -> Result<(), ParseError> {
+    match tokens.iter().find(|token| token.quotes == Quotes::Open) {
+        None => Ok(()),
+        Some(open) => Err(ParseError::OpenQuote { text: open.text.clone() }),
+    }
 }
 
 /// Sets the field of the option of this name, if there is one.

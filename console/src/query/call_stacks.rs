@@ -17,6 +17,7 @@ use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
 use crate::query::StackCriteria;
+use crate::values::CountRange;
 
 /// The stacks of one trace.
 pub struct StacksAnswer<'a> {
@@ -81,6 +82,10 @@ impl<'a> StacksAnswer<'a> {
         let processes = ProcessList::load(trace)?;
         let frames = Frames::load(trace, names, source.frames, cancel)?;
         let mut rows = counted(recorded, &processes, args, cancel)?;
+        if let Some(ids) = args.ids {
+            let ids = if ids.max == u64::MAX { CountRange { max: ids.min, ..ids } } else { ids };
+            rows.retain(|row| ids.contains(u64::from(row.stack.0)));
+        }
         if let Some(filter) = &args.stack_filter {
             let mut stacks = StackSet::new(frames.stacks.len());
             rows.iter().for_each(|row| stacks.add(Some(row.stack)));

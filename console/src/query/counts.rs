@@ -11,6 +11,7 @@ use crate::values::TopN;
 
 const NAME: &str = "name";
 const COUNT: &str = "count";
+const FILE: &str = "file";
 
 /// Whether the kind of an event is one of some.
 pub(super) fn is_one_of(kinds: Kinds) -> Expr {
@@ -27,31 +28,79 @@ pub(super) fn row_counts(rows: LazyFrame, keys: &[&str]) -> PolarsResult<(DataFr
     Ok((counted, counts))
 }
 
-/// Names with their counts, the largest first; among equal counts the names decide, so that the same
-/// query has the same answer.
+/// Names with their counts, each in a trace, the largest first; among equal counts the names decide, so
+/// that the same query has the same answer.
 #[derive(Debug, Clone)]
 pub(super) struct NameCounts(DataFrame);
 
+/// Rows of a table of counts, and what is left out of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CountRows<'a> {
+    /// The largest last.
+    pub rows: Vec<CountRow<'a>>,
+    /// Number of rows left out.
+    pub left_out: usize,
+    /// What these rows count.
+    pub left_out_sum: u64,
+}
+
+/// A row of a table of counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountRow<'a> {
+    /// What is counted by.
+    pub name: &'a str,
+    /// Number of the file in the session; of several that count together, the first.
+    pub file: usize,
+    pub count: u64,
+}
+
+impl CountRows<'_> {
+    /// The sum of the rows that are there.
+    pub fn sum(&self) -> u64 {
+        self.rows.iter().map(|row| row.count).sum()
+    }
+}
+
 impl NameCounts {
-    /// Sums up counts; several may have one name.
-    pub(super) fn new(names: Vec<String>, counts: Vec<u64>) -> PolarsResult<Self> {
-        let columns = vec![Column::new(NAME.into(), names), Column::new(COUNT.into(), counts)];
-        Self::summed(DataFrame::new_infer_height(columns)?)
+    /// Sums up counts in the trace of a number; several may have one name.
+    pub(super) fn new(names: Vec<String>, counts: Vec<u64>, file: usize) -> PolarsResult<Self> {
+        let files = vec![file as u64; names.len()];
+        let columns = vec![
+            Column::new(NAME.into(), names),
+            Column::new(COUNT.into(), counts),
+            Column::new(FILE.into(), files),
+        ];
+        Self::summed(DataFrame::new_infer_height(columns)?, &[NAME, FILE])
     }
 
-    /// Sums up the counts of several traces.
+    /// Sums up the counts of several traces by name.
     pub(super) fn of_all<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<Self> {
-        let mut all = Self::new(Vec::new(), Vec::new())?.0;
+        Self::summed(Self::stacked(parts)?, &[NAME])
+    }
+
+    /// The counts of several traces, each by itself.
+    pub(super) fn of_each<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<Self> {
+        Self::summed(Self::stacked(parts)?, &[NAME, FILE])
+    }
+
+    fn stacked<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<DataFrame> {
+        let mut all = Self::new(Vec::new(), Vec::new(), 0)?.0;
         for NameCounts(part) in parts {
             all.vstack_mut(part)?;
         }
-        Self::summed(all)
+        Ok(all)
     }
 
-    fn summed(frame: DataFrame) -> PolarsResult<Self> {
-        let order = SortMultipleOptions::default().with_order_descending_multi([true, false]);
-        let sums = frame.lazy().group_by([col(NAME)]).agg([col(COUNT).sum()]);
-        sums.sort([COUNT, NAME], order).collect().map(Self)
+    fn summed(frame: DataFrame, keys: &[&str]) -> PolarsResult<Self> {
+        let order =
+            SortMultipleOptions::default().with_order_descending_multi([true, false, false]);
+        let by: Vec<Expr> = keys.iter().map(|key| col(*key)).collect();
+        let mut sums = vec![col(COUNT).sum()];
+        if !keys.contains(&FILE) {
+            sums.push(col(FILE).min());
+        }
+        let sums = frame.lazy().group_by(by).agg(sums).select([col(NAME), col(COUNT), col(FILE)]);
+        sums.sort([COUNT, NAME, FILE], order).collect().map(Self)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -59,16 +108,28 @@ impl NameCounts {
     }
 
     /// The `take` largest after the `skip` largest, the largest last.
-    pub(super) fn rows(&self, top: Option<TopN>) -> Vec<(&str, u64)> {
-        let (Ok(names), Ok(counts)) = (self.0.column(NAME), self.0.column(COUNT)) else {
-            return Vec::new();
+    pub(super) fn rows(&self, top: Option<TopN>) -> CountRows<'_> {
+        let (Ok(names), Ok(counts), Ok(files)) =
+            (self.0.column(NAME), self.0.column(COUNT), self.0.column(FILE))
+        else {
+            return CountRows::default();
         };
-        let (Ok(names), Ok(counts)) = (names.str(), counts.u64()) else { return Vec::new() };
+        let (Ok(names), Ok(counts), Ok(files)) = (names.str(), counts.u64(), files.u64()) else {
+            return CountRows::default();
+        };
         let TopN { take, skip } = top.unwrap_or(TopN { take: usize::MAX, skip: 0 });
-        let rows = names.iter().flatten().zip(counts.iter().flatten());
-        let mut rows: Vec<_> = rows.skip(skip).take(take).collect();
-        rows.reverse();
-        rows
+        let all = names.iter().flatten().zip(counts.iter().flatten()).zip(files.iter().flatten());
+        let mut kept = CountRows::default();
+        for (at, ((name, count), file)) in all.enumerate() {
+            if at < skip || at - skip >= take {
+                kept.left_out += 1;
+                kept.left_out_sum += count;
+            } else {
+                kept.rows.push(CountRow { name, file: file as usize, count });
+            }
+        }
+        kept.rows.reverse();
+        kept
     }
 }
 
@@ -78,20 +139,24 @@ mod tests {
 
     fn counts() -> NameCounts {
         let names = ["Event", "File", "Key", "Thread", "Job"].map(str::to_owned).to_vec();
-        NameCounts::new(names, vec![7, 3, 3, 9, 1]).expect("counts")
+        NameCounts::new(names, vec![7, 3, 3, 9, 1], 0).expect("counts")
+    }
+
+    fn pairs<'a>(rows: &CountRows<'a>) -> Vec<(&'a str, u64)> {
+        rows.rows.iter().map(|row| (row.name, row.count)).collect()
     }
 
     #[test]
     fn rows_ascend_to_the_largest_and_equal_counts_go_by_name() {
         let counts = counts();
-        let names: Vec<_> = counts.rows(None).iter().map(|row| row.0).collect();
+        let names: Vec<_> = counts.rows(None).rows.iter().map(|row| row.name).collect();
         assert_eq!(names, ["Job", "Key", "File", "Event", "Thread"]);
     }
 
     #[test]
     fn top_n_with_skip_leaves_the_largest_out() {
         let counts = counts();
-        let top = |take, skip| counts.rows(Some(TopN { take, skip }));
+        let top = |take, skip| pairs(&counts.rows(Some(TopN { take, skip })));
         assert_eq!(top(2, 0), [("Event", 7), ("Thread", 9)]);
         assert_eq!(top(2, 1), [("File", 3), ("Event", 7)]);
         assert_eq!(top(10, 4), [("Job", 1)]);
@@ -99,8 +164,23 @@ mod tests {
     }
 
     #[test]
-    fn several_traces_add_up_by_name() {
-        let all = NameCounts::of_all([&counts(), &counts()].into_iter()).expect("counts");
-        assert_eq!(all.rows(Some(TopN { take: 1, skip: 0 })), [("Thread", 18)]);
+    fn rows_left_out_are_counted() {
+        let counts = counts();
+        let rows = counts.rows(Some(TopN { take: 2, skip: 1 }));
+        assert_eq!((rows.sum(), rows.left_out, rows.left_out_sum), (10, 3, 13));
+        assert_eq!(counts.rows(None).left_out, 0);
+    }
+
+    #[test]
+    fn several_traces_add_up_by_name_or_stay_apart() {
+        let other = NameCounts::new(vec!["Thread".to_owned()], vec![1], 1).expect("counts");
+        let parts = [&counts(), &other];
+        let all = NameCounts::of_all(parts.into_iter()).expect("counts");
+        assert_eq!(pairs(&all.rows(Some(TopN { take: 1, skip: 0 }))), [("Thread", 10)]);
+        let each = NameCounts::of_each(parts.into_iter()).expect("counts");
+        let threads: Vec<_> = each.rows(None).rows;
+        let threads: Vec<_> = threads.iter().filter(|row| row.name == "Thread").collect();
+        let threads: Vec<_> = threads.iter().map(|row| (row.file, row.count)).collect();
+        assert_eq!(threads, [(1, 1), (0, 9)]);
     }
 }

@@ -28,6 +28,8 @@ pub struct ObjectCriteria {
     pub object: Option<Filter>,
     /// `-Leak`: only handles that were opened and not closed, and views not unmapped.
     pub leak: bool,
+    /// `-LeakAtExit`: only handles that nothing but the end of their process closed.
+    pub leak_at_exit: bool,
     /// Whether and how stacks are printed, instead of their numbers.
     pub stacks: StackDisplayArgs,
     /// `-CreateStack`: the stack that created the object.
@@ -60,7 +62,7 @@ pub struct ObjectCriteria {
     pub show_ref: bool,
     /// `-ShowTotal`: tables or no totals instead of objects and totals.
     pub show_total: Option<ShowTotal>,
-    /// `-TopN`: rows of the `-ShowTotal` tables.
+    /// `-TopN`: rows of the `-ShowTotal` tables, or objects of each file.
     pub top: Option<TopN>,
     /// `-PlainProcessNames`: processes go by the names of their executables.
     pub plain_process_names: bool,
@@ -82,6 +84,8 @@ pub struct ModuleCriteria {
 pub struct StackCriteria {
     /// `-ProcessName`: stacks of these processes.
     pub process: Option<ProcessFilter>,
+    /// `-Id`: stacks of these numbers; of one when there is no maximum.
+    pub ids: Option<CountRange>,
     /// `-StackFilter`: stacks with a matching frame.
     pub stack_filter: Option<Filter>,
     /// `-MinMaxTime`: stacks of events in this time since session start.
@@ -134,9 +138,9 @@ impl NewProcess {
 /// `-ShowTotal`: what is printed beside or instead of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShowTotal {
-    /// No objects, but handles still open at the end of the trace by object type.
+    /// No objects, but handles by object type.
     Total,
-    /// No objects, but handles still open at the end of the trace by process.
+    /// No objects, but handles by process.
     Process,
     /// No objects, but the totals of each file.
     File,

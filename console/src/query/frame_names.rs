@@ -218,6 +218,28 @@ impl NamedFrames<'_> {
         frames.flat_map(|frame| self.frames_at(frame))
     }
 
+    /// The modules of some stacks in which no frame of these stacks has a name, those of the innermost
+    /// frames first.
+    pub(crate) fn without_names(&self, stacks: impl Iterator<Item = StackIdx>) -> Vec<String> {
+        let mut named: HashMap<ModuleIdx, bool> = HashMap::new();
+        let mut order = Vec::new();
+        let mut seen: HashSet<FrameIdx> = HashSet::new();
+        for frame in stacks.flat_map(|stack| self.frames.stacks.get(stack.row())) {
+            let Some((module, _)) = self.frames.place(frame).filter(|_| seen.insert(frame)) else {
+                continue;
+            };
+            let has_name = named.entry(module).or_insert_with(|| {
+                order.push(module);
+                false
+            });
+            *has_name |= self.memory.get(&frame).is_some_and(|chain| !chain.is_empty())
+                || self.frames.stored.get(&frame).is_some();
+        }
+        let unnamed = order.into_iter().filter(|module| !named.get(module).is_some_and(|&has| has));
+        let name = |module: ModuleIdx| Some(self.frames.modules.get(module.row())?.name.clone());
+        unnamed.filter_map(name).collect()
+    }
+
     /// All frames with names from symbols or from the extract, by row of the frames table.
     pub(crate) fn all(&self) -> Vec<(FrameIdx, &FrameChain)> {
         let is_named =

@@ -28,6 +28,7 @@ pub struct Listing {
     tid: Numbers<u32>,
     stack: Numbers<StackIdx>,
     leaked: Flags,
+    closed_at_exit: Flags,
     handle: Numbers<u64>,
     ref_delta: Numbers<i32>,
     source_process: Numbers<ProcessIdx>,
@@ -55,6 +56,9 @@ pub struct EventRow {
     pub stack: Option<StackIdx>,
     /// Whether nothing closes what it opened.
     pub leaked: bool,
+    /// Whether the end of the process made this close, or nothing else closes what it opened; `None`
+    /// when the extract does not say.
+    pub closed_at_exit: Option<bool>,
     /// Handle value.
     pub handle: Option<u64>,
 }
@@ -101,6 +105,7 @@ impl Listing {
             tid: trace.values(Events::tid)?,
             stack: trace.values(Events::stack)?,
             leaked: trace.values(Events::leaked)?,
+            closed_at_exit: trace.values(Events::closed_at_exit)?,
             handle: trace.values(Events::handle)?,
             ref_delta: trace.values(Events::ref_delta)?,
             source_process: trace.values(Events::source_process)?,
@@ -151,6 +156,7 @@ impl Listing {
             tid: self.tid.get(event)?,
             stack: self.stack.get(event),
             leaked: self.leaked.get(event),
+            closed_at_exit: self.closed_at_exit.known(event),
             handle: self.handle.get(event),
         })
     }

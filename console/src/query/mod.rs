@@ -16,13 +16,14 @@ mod filters;
 pub(crate) mod fixture;
 mod frame_figures;
 mod frame_names;
+mod handle_counts;
 mod info;
 mod listing;
 mod managed;
 mod modules;
+mod no_match;
 mod object_ref;
 mod objects;
-mod open_handles;
 mod pretty_names;
 mod processes;
 mod selection;
@@ -37,16 +38,18 @@ mod totals;
 
 pub use self::all_names::{AllNames, all_names};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
+pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
     MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ShowTotal, StackCriteria,
 };
 pub use self::error::QueryError;
 pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};
+pub use self::handle_counts::{CountBy, Counted, HandleCounts};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
-pub use self::object_ref::{FileAnswer, ObjectRefAnswer, count_by, object_ref};
-pub use self::open_handles::{CountBy, OpenHandles};
+pub use self::no_match::NoMatch;
+pub use self::object_ref::{FileAnswer, LeftOut, ObjectRefAnswer, object_ref};
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ProcessAnswer, processes};
 pub use self::selection::{EventMask, Selected, Selection};

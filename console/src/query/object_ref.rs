@@ -1,31 +1,35 @@
 //! `.dump ObjectRef`: from loaded traces and arguments to what is to be printed.
 
+use std::ops::AddAssign;
 use std::path::Path;
 
-use handlescope_model::rules;
-use handlescope_model::tables::TraceInfo;
+use handlescope_model::rules::{self, OPENING};
+use handlescope_model::tables::{Events, TraceInfo};
 use handlescope_model::{EventIdx, Table};
 
 use super::context::FileContext;
 use super::error::QueryError;
 use super::filters;
 use super::frame_names::{FrameNames, ModuleBases};
+use super::handle_counts::{CountBy, Counted, HandleCounts};
 use super::info::trace_info;
 use super::listing::Listing;
-use super::open_handles::{CountBy, OpenHandles};
+use super::no_match::NoMatch;
 use super::selection::{Selected, Selection};
 use super::source::Source;
 use super::stacks::StackSet;
 use super::totals::Totals;
 use crate::cancel::Cancel;
-use crate::query::criteria::{ObjectCriteria, ShowTotal};
+use crate::query::criteria::ObjectCriteria;
+use crate::trace::Caveat;
+use crate::values::TopN;
 
 /// The answer for all traces, in the order they are loaded.
 pub struct ObjectRefAnswer<'a> {
     /// One answer for each trace.
     pub files: Vec<FileAnswer<'a>>,
-    /// Open handles of all traces, if they were asked for.
-    pub open_handles: Option<OpenHandles>,
+    /// Handles of all traces, counted, if that was asked for.
+    pub handle_counts: Option<HandleCounts>,
 }
 
 /// The answer for one trace.
@@ -36,8 +40,8 @@ pub struct FileAnswer<'a> {
     pub selection: Selection,
     /// Sums over them.
     pub totals: Totals,
-    /// Handles that were open at the end, if they were asked for.
-    pub open_handles: Option<OpenHandles>,
+    /// Handles counted, if that was asked for.
+    pub handle_counts: Option<HandleCounts>,
     /// What is needed to print objects; `None` when only sums were asked for.
     pub listing: Option<Listing>,
     /// Number of stacks of the trace.
@@ -46,7 +50,27 @@ pub struct FileAnswer<'a> {
     pub(crate) shown_stacks: Option<StackSet>,
     /// Addresses of modules, if they were asked for.
     pub(crate) bases: ModuleBases,
+    /// What makes this answer wrong or incomplete.
+    pub caveats: Vec<Caveat>,
+    /// Why nothing matches; `None` when something does, in this file or another.
+    pub no_match: Option<NoMatch>,
+    /// What `-TopN` leaves out of what is printed.
+    pub left_out: LeftOut,
     pub(crate) file: FileContext<'a>,
+}
+
+/// Objects that are not printed, and the handles and views that their events opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    pub objects: usize,
+    pub opened: usize,
+}
+
+impl AddAssign for LeftOut {
+    fn add_assign(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.opened += other.opened;
+    }
 }
 
 /// Answers `.dump ObjectRef` over loaded traces.
@@ -59,23 +83,52 @@ pub fn object_ref<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<ObjectRefAnswer<'a>, QueryError> {
-    let files: Vec<FileAnswer<'a>> = sources
+    let mut files: Vec<FileAnswer<'a>> = sources
         .iter()
         .map(|source| FileAnswer::new(source, args, names, cancel))
         .collect::<Result<_, _>>()?;
-    let counted = files.iter().filter_map(|file| file.open_handles.as_ref());
-    let open_handles = count_by(args).map(|_| OpenHandles::of_all(counted)).transpose()?;
-    Ok(ObjectRefAnswer { files, open_handles })
+    if files.iter().all(FileAnswer::is_without_match) {
+        for file in &mut files {
+            file.no_match = NoMatch::find(&file.file, args)?;
+        }
+    }
+    let parts = files.iter().filter_map(|file| file.handle_counts.as_ref());
+    let counts = CountBy::of(args).map(|_| HandleCounts::of_all(Counted::of(args), parts));
+    Ok(ObjectRefAnswer { handle_counts: counts.transpose()?, files })
 }
 
-/// What `-ShowTotal` counts open handles by; `None` when it asks for no table.
-pub fn count_by(args: &ObjectCriteria) -> Option<CountBy> {
-    match args.show_total {
-        Some(ShowTotal::Total) => Some(CountBy::Type),
-        Some(ShowTotal::Process) => Some(CountBy::Process),
-        Some(ShowTotal::File) => Some(CountBy::File),
-        Some(ShowTotal::None) | None => None,
+/// What makes the answer for a trace wrong or incomplete.
+fn caveats(
+    file: &FileContext<'_>,
+    args: &ObjectCriteria,
+    selection: &Selection,
+) -> Result<Vec<Caveat>, QueryError> {
+    let mut caveats = Caveat::of_trace(file.trace)?;
+    if args.leak || args.leak_at_exit {
+        caveats.extend(Caveat::of_unknown_exits(file.trace)?);
     }
+    if file.frames.is_some() {
+        let kind = file.trace.values(Events::kind)?;
+        let stack = file.trace.values(Events::stack)?;
+        let opening = |row: &usize| kind.get(*row).is_some_and(|kind| OPENING.contains_code(kind));
+        let opened = || (0..kind.len()).filter(opening);
+        let without = opened().filter(|&row| stack.get(row).is_none()).count();
+        caveats.extend(Caveat::of_missing_stacks(without as u64, opened().count() as u64));
+    }
+    caveats.extend(Caveat::of_missing_symbols(&selection.needs_symbols));
+    Ok(caveats)
+}
+
+/// How many handles `-LeakAtExit` would keep in place of `-Leak`, which leaves them out.
+fn at_exit_beside_leaks(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<u64, QueryError> {
+    if !args.leak || args.leak_at_exit {
+        return Ok(0);
+    }
+    if !file.trace.values(Events::closed_at_exit)?.iter().any(|at_exit| at_exit) {
+        return Ok(0);
+    }
+    let args = ObjectCriteria { leak: false, leak_at_exit: true, ..args.clone() };
+    Ok(Totals::of(file, &filters::select(file, &args)?)?.closed_at_exit)
 }
 
 impl ObjectRefAnswer<'_> {
@@ -98,12 +151,11 @@ impl<'a> FileAnswer<'a> {
     ) -> Result<Self, QueryError> {
         let file = FileContext::load(source, args, names, cancel)?;
         let mut selection = filters::select(&file, args)?;
-        let totals = Totals::of(&file, &selection)?;
-        let counted = count_by(args).is_some();
-        // Scripts know a process by its executable.
-        let plain = args.plain_process_names || args.for_programs;
-        let open_handles =
-            counted.then(|| OpenHandles::of(&file, &selection, plain)).transpose()?;
+        let mut totals = Totals::of(&file, &selection)?;
+        totals.closed_at_exit += at_exit_beside_leaks(&file, args)?;
+        let counted = CountBy::of(args).is_some();
+        let count = || HandleCounts::of(&file, &selection, args);
+        let handle_counts = counted.then(count).transpose()?;
         let listing = (!counted).then(|| Listing::load(file.trace)).transpose()?;
         let mut bases = ModuleBases::default();
         let mut shown_stacks = None;
@@ -120,15 +172,38 @@ impl<'a> FileAnswer<'a> {
         }
         Ok(Self {
             info: trace_info(file.trace)?,
+            caveats: caveats(&file, args, &selection)?,
+            no_match: None,
+            left_out: LeftOut::default(),
             selection,
             totals,
-            open_handles,
+            handle_counts,
             listing,
             stack_count: file.trace.height(Table::Stacks)?,
             shown_stacks,
             bases,
             file,
         })
+    }
+
+    /// Keeps the objects that `-TopN` wants, in the order they are in, and counts the others.
+    pub fn cut(&mut self, TopN { take, skip }: TopN) {
+        let Some(listing) = &self.listing else { return };
+        let objects = self.selection.objects();
+        let end = skip.saturating_add(take).min(objects.len());
+        let kept = skip.min(end)..end;
+        let others = objects[..kept.start].iter().chain(&objects[kept.end..]);
+        let is_opening =
+            |row: &usize| listing.kind(*row).is_some_and(|kind| OPENING.contains(kind));
+        let opened = others.map(|object| self.events(*object).filter(is_opening).count()).sum();
+        self.left_out = LeftOut { objects: objects.len() - kept.len(), opened };
+        self.selection.objects = objects[kept].to_vec();
+    }
+
+    /// Whether no object and no handle passed.
+    pub fn is_without_match(&self) -> bool {
+        self.selection.objects().is_empty()
+            && self.handle_counts.as_ref().is_none_or(|counts| counts.process_count() == 0)
     }
 
     /// The file as it was named.

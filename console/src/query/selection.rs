@@ -62,6 +62,8 @@ fn row(event: Option<usize>) -> u32 {
 pub struct Selection {
     pub(crate) objects: Vec<Selected>,
     pub(crate) events: EventMask,
+    /// Modules whose symbols a filter on stacks needs and does not have.
+    pub(crate) needs_symbols: Vec<String>,
 }
 
 impl Selection {
@@ -83,7 +85,7 @@ impl Selection {
                 });
             }
         }
-        Ok(Self { objects: selected, events: EventMask::All })
+        Ok(Self { objects: selected, events: EventMask::All, needs_symbols: Vec::new() })
     }
 
     /// Keeps the objects that pass. The predicate may remove events of its object.
@@ -92,7 +94,7 @@ impl Selection {
         cancel: &Cancel,
         mut passes: impl FnMut(&mut Selected, &mut EventMask) -> bool,
     ) -> Result<(), Cancelled> {
-        let Self { objects, events } = self;
+        let Self { objects, events, .. } = self;
         let mut poll = Poll::new(cancel);
         let mut result = Ok(());
         objects.retain_mut(|selected| {
@@ -100,6 +102,15 @@ impl Selection {
             result.is_ok() && passes(selected, events)
         });
         result
+    }
+
+    /// Notes that a filter needs the symbols of some modules.
+    pub(crate) fn note_symbols(&mut self, modules: &[String]) {
+        for module in modules {
+            if !self.needs_symbols.contains(module) {
+                self.needs_symbols.push(module.clone());
+            }
+        }
     }
 
     /// The objects.

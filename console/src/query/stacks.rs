@@ -37,6 +37,8 @@ impl StackSet {
 pub(crate) struct StackVerdicts {
     by_stack: Vec<bool>,
     without_stack: bool,
+    /// Modules whose functions have no names, so that no filter can match them.
+    pub(crate) needs_symbols: Vec<String>,
 }
 
 impl StackVerdicts {
@@ -49,10 +51,12 @@ impl StackVerdicts {
         // An event without stack has no line of text, which is the empty text to a filter.
         let without_stack = filter.matches("");
         if filter.passes_everything() {
-            return Ok(Self { by_stack: vec![true; stacks.0.len()], without_stack });
+            let by_stack = vec![true; stacks.0.len()];
+            return Ok(Self { by_stack, without_stack, needs_symbols: Vec::new() });
         }
         frames.resolve(stacks.iter())?;
         let named = frames.named();
+        let needs_symbols = named.without_names(stacks.iter());
         let mut lines = Lines { filter, frames: &named, seen: HashMap::new(), text: String::new() };
         let mut by_stack = vec![false; stacks.0.len()];
         for stack in stacks.iter() {
@@ -62,7 +66,7 @@ impl StackVerdicts {
                 *verdict = line.map_or(without_stack, |line| filter.accepts(line));
             }
         }
-        Ok(Self { by_stack, without_stack })
+        Ok(Self { by_stack, without_stack, needs_symbols })
     }
 
     /// Whether an event with this stack passes.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use handlescope_model::rules::WITH_HANDLE;
+use handlescope_model::rules::{OPENING_HANDLES, WITH_HANDLE};
 use handlescope_model::tables::{EventCount, EventCounts, Events, TraceInfo, Warning, Warnings};
-use handlescope_model::{EventKind, Table, TableRows};
+use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace};
 
 use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col, lit};
 
@@ -36,6 +36,9 @@ pub struct StatsAnswer<'a> {
     pub handle_events: usize,
     /// Creates and duplicates that nothing in the trace closes.
     pub leaked_handles: usize,
+    /// Creates and duplicates that only the end of their process closed; `None` when the extract does
+    /// not say.
+    pub closed_at_exit: Option<u64>,
 }
 
 /// Answers `.dump Stats`, one answer for each trace.
@@ -74,6 +77,18 @@ impl<'a> StatsAnswer<'a> {
             objects: trace.height(Table::Objects)?,
             handle_events: sum("handle_events")?,
             leaked_handles: sum("leaked_handles")?,
+            closed_at_exit: closed_at_exit(trace)?,
         })
     }
+}
+
+/// Creates and duplicates that only the end of their process closed.
+fn closed_at_exit(trace: &Trace) -> Result<Option<u64>, ArchiveError> {
+    let at_exit = trace.values(Events::closed_at_exit)?;
+    let kind = trace.values(Events::kind)?;
+    let is_unknown = !kind.is_empty() && at_exit.known(0).is_none();
+    let is_opening =
+        |&(at_exit, kind): &(bool, &u32)| at_exit && OPENING_HANDLES.contains_code(*kind);
+    let opened = at_exit.iter().zip(kind.values()).filter(is_opening).count();
+    Ok((!is_unknown).then_some(opened as u64))
 }

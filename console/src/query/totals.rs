@@ -37,12 +37,16 @@ pub struct Totals {
     pub unmap_size: u64,
     /// Creates, duplicates and maps that nothing in the trace closes.
     pub leaked_handles: u64,
+    /// Creates and duplicates that nothing but the end of their process closed. Under `-Leak`, which
+    /// leaves their events out, those that `-LeakAtExit` would keep.
+    pub closed_at_exit: u64,
 }
 
 impl Totals {
     pub(crate) fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
         let trace = file.trace;
         let (kind, leaked) = (trace.values(Events::kind)?, trace.values(Events::leaked)?);
+        let at_exit = trace.values(Events::closed_at_exit)?;
         let kinds = kind.values();
         let mut by_kind = [0_u64; EventKind::ALL.len()];
         let mut totals = Self::default();
@@ -58,8 +62,10 @@ impl Totals {
                 if let Some(count) = by_kind.get_mut(kind as usize) {
                     *count += 1;
                 }
-                totals.leaked_handles +=
-                    u64::from(OPENING.contains_code(kind) && leaked.get(event));
+                if OPENING.contains_code(kind) {
+                    totals.leaked_handles += u64::from(leaked.get(event));
+                    totals.closed_at_exit += u64::from(at_exit.get(event));
+                }
                 if VIEWS.contains_code(kind) {
                     views.push(event);
                 }
@@ -109,5 +115,6 @@ impl AddAssign for Totals {
         self.map_size = self.map_size.saturating_add(other.map_size);
         self.unmap_size = self.unmap_size.saturating_add(other.unmap_size);
         self.leaked_handles += other.leaked_handles;
+        self.closed_at_exit += other.closed_at_exit;
     }
 }

@@ -177,7 +177,7 @@ fn a_bad_value_names_its_option_and_what_that_takes() {
     assert_eq!(
         error(".dump ObjectRef -ShowTotal Totl"),
         "-ShowTotal: 'Totl' is not one of Total, Process, File, None, did you mean Total?\n  \
-         -ShowTotal Total|…  count handles open at the end: Total, Process, File or None"
+         -ShowTotal Total|…  count open or leaked handles: Total, Process, File or None"
     );
     assert_eq!(
         error(".dump ObjectRef -MinMaxTime 0,5"),
@@ -218,5 +218,21 @@ fn an_unknown_command_or_kind_names_the_nearest() {
         (".quit now", ".quit takes no argument; 'now' is too much"),
     ] {
         assert_eq!(error(line), expected);
+    }
+}
+
+#[test]
+fn help_behind_a_command_is_its_page() {
+    for (line, topic) in [
+        (".load -help", ".load"),
+        (".load a.etl -HELP", ".load"),
+        (".dump ObjectRef -Leak -help", "ObjectRef"),
+        (".dump -help", ".dump"),
+        (".sql -help", ".sql"),
+        (".clip -help", ".clip"),
+    ] {
+        let command = REGISTRY.parse(line).expect("a page").expect("a command");
+        let page = REGISTRY.parse(&format!(".help {topic}")).expect("a page").expect("a command");
+        assert_eq!(format!("{command:?}"), format!("{page:?}"), "{line}");
     }
 }

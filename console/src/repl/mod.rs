@@ -87,5 +87,6 @@ fn refresh(console: &Console, known: &SharedKnown) {
 
 #[cfg(test)]
 mod option_tests;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod panic_tests;

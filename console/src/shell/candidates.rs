@@ -160,7 +160,7 @@ mod tests {
     fn behind_dump_the_console_completes() {
         for dump in ["dump", "-dump"] {
             assert_eq!(of(&[dump, "obj"]), ["ObjectRef"]);
-            assert_eq!(of(&[dump, "ObjectRef", "-Lea"]), ["-Leak"]);
+            assert_eq!(of(&[dump, "ObjectRef", "-Lea"]), ["-Leak", "-LeakAtExit"]);
             assert_eq!(of(&[dump, "ObjectRef", "-ShowTotal", "p"]), ["Process"]);
             assert_eq!(of(&[dump, "ObjectRef", "-fd", "a"]), Vec::<String>::new());
         }

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, thread, time::Duration};
 
-use handlescope_model::{Table, guard::quietly};
+use handlescope_model::{ColumnSpec, Table, guard::quietly};
 use polars::{
-    prelude::{DataFrame, LazyFrame},
+    prelude::{Column, DataFrame, LazyFrame, PolarsResult},
     sql::{SQLContext, extract_table_identifiers},
 };
 
@@ -16,7 +16,7 @@ use super::{
     stack_texts::stack_texts,
     tables::{Part, Tables},
 };
-use crate::{cancel::Cancel, query::FrameNames, trace::LoadedTrace};
+use crate::{cancel::Cancel, query::FrameNames, suggest, trace::LoadedTrace};
 
 /// How much stack a query gets, of which only what is used takes memory: the planner recurses into each
 /// operator of a chain.
@@ -29,6 +29,10 @@ pub(super) const MOST_BYTES: usize = 8 << 10;
 /// How many texts a query may put together: the threads of polars recurse into each `||`, and have less
 /// stack.
 const MOST_JOINED: usize = 500;
+
+/// What polars calls `count(*)`, and what everybody else does.
+const POLARS_COUNT: &str = "len";
+const COUNT: &str = "count";
 
 /// Between two looks at Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -44,6 +48,9 @@ pub fn sql(
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
     check_length(query)?;
+    if let Some(name) = described(query) {
+        return describe(name);
+    }
     let text = query.to_owned();
     let named = apart(move || extract_table_identifiers(&text, false, true), cancel)??;
     let is_named = |table: Table| named.iter().any(|name| name.eq_ignore_ascii_case(table.name()));
@@ -66,7 +73,49 @@ pub fn sql(
     let text = query.to_owned();
     let answer = apart(move || context.execute(&text)?.collect(), cancel);
     stop.cancel();
-    Ok(answer??)
+    Ok(named_count(answer??, query)?)
+}
+
+/// What `DESCRIBE` names.
+fn described(query: &str) -> Option<&str> {
+    let mut words = query.trim().trim_end_matches(';').split_whitespace();
+    let is_describe =
+        |word: &str| ["describe", "desc"].iter().any(|w| w.eq_ignore_ascii_case(word));
+    words.next().filter(|word| is_describe(word))?;
+    let name = words.next()?;
+    words.next().is_none().then(|| name.trim_matches('"'))
+}
+
+/// The columns of a table or view, a row each.
+fn describe(name: &str) -> Result<DataFrame, SqlError> {
+    let Some(relation) = Relation::named(name) else {
+        let names: Vec<&str> = Relation::all().map(Relation::name).collect();
+        let hint = suggest::nearest(name, names.iter().copied()).map(suggest::did_you_mean);
+        let hint = hint.unwrap_or_else(|| format!("; there are {}", names.join(", ")));
+        return Err(SqlError::failed(format!("no table '{name}'{hint}")));
+    };
+    let columns = relation.columns();
+    let texts = |title: &'static str, text: fn(&ColumnSpec) -> String| {
+        Column::new(title.into(), columns.iter().map(text).collect::<Vec<String>>())
+    };
+    let frame = DataFrame::new_infer_height(vec![
+        texts("column", |column| column.name.to_owned()),
+        texts("type", |column| column.dtype.to_string()),
+        texts("unit", |column| column.unit_text().into_owned()),
+        texts("meaning", |column| column.doc.trim().to_owned()),
+    ]);
+    Ok(frame?)
+}
+
+/// Polars calls a column `len` that is a `count(*)` without a name of its own.
+fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
+    let mut words = query.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let has = |answer: &DataFrame, name: &str| answer.column(name).is_ok();
+    if has(&answer, POLARS_COUNT) && !has(&answer, COUNT) && words.all(|word| word != POLARS_COUNT)
+    {
+        answer.rename(POLARS_COUNT, COUNT.into())?;
+    }
+    Ok(answer)
 }
 
 /// Refuses what would take all memory or stack before it is carried out.

@@ -20,6 +20,7 @@ pub(super) enum Values {
     ObjectId,
     TypeName,
     KindName,
+    LeakClass,
     StackDepth,
     StackText,
 }
@@ -69,6 +70,19 @@ const fn column(name: &'static str, dtype: ColumnType, doc: &'static str) -> Col
     ColumnSpec { name, dtype, nullable: false, unit: "", refers_to: None, doc }
 }
 
+/// Of views only.
+const LEAK_CLASS: (Values, ColumnSpec) = (
+    Values::LeakClass,
+    ColumnSpec {
+        nullable: true,
+        ..column(
+            "class",
+            ColumnType::Text,
+            "never_closed, closed_at_exit (nothing else closed it), or null for what was closed.",
+        )
+    },
+);
+
 /// The columns that a table has in queries only, in front of its own.
 pub(super) fn added(table: Table) -> &'static [(Values, ColumnSpec)] {
     match table {
@@ -110,6 +124,9 @@ impl TableColumn {
 
     pub(super) const TYPE: TableColumn =
         TableColumn { table: Table::Objects, spec: TYPE.1, values: TYPE.0 };
+
+    pub(super) const LEAK_CLASS: TableColumn =
+        TableColumn { table: Table::Events, spec: LEAK_CLASS.1, values: LEAK_CLASS.0 };
 
     pub(super) const KIND_NAME: TableColumn =
         TableColumn { table: Table::Events, spec: KIND_NAME.1, values: KIND_NAME.0 };

@@ -97,6 +97,11 @@ pub(super) static OPENED: &[ViewColumn] = &[
         "Whether nothing in the trace closes it.",
         value(&[TableColumn::of(Events::leaked)]),
     ),
+    maybe(
+        "class",
+        "never_closed; closed_at_exit, when only the exit of its process closed it; else null.",
+        value(&[TableColumn::LEAK_CLASS]),
+    ),
     maybe("stack", "Stack that opened it.", value(&[STACK])),
     maybe("close_stack", "Stack that closed it.", value(&[CLOSE, STACK])),
     maybe("close_process", "Executable that closed it.", value(&[CLOSE, PROCESS, PROCESS_NAME])),

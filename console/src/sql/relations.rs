@@ -20,7 +20,7 @@ pub enum Relation {
 pub enum View {
     /// Everything that was opened.
     Handles,
-    /// What nothing in the trace closes.
+    /// What nothing in the trace closes, or only the end of the process.
     Leaks,
 }
 
@@ -40,7 +40,9 @@ impl View {
     pub fn doc(self) -> &'static str {
         match self {
             View::Handles => "Every handle that was opened and every view that was mapped.",
-            View::Leaks => "Those of handles that nothing in the trace closes.",
+            View::Leaks => {
+                "Those of handles that nothing in the trace closes, or only the exit of their process: see class."
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use handlescope_model::rules::OPENING;
 use handlescope_model::tables::{Events, Objects};
 use handlescope_model::{ColumnType, EventKind, Table, Trace};
 use polars::prelude::{
@@ -77,6 +78,7 @@ impl Tables {
             }
             Values::TypeName => type_names(&part.trace, name)?,
             Values::KindName => kind_names(&part.trace, name)?,
+            Values::LeakClass => leak_classes(&part.trace, name)?,
             Values::Archive => {
                 let column = part.trace.column(table, spec.name).map_err(failed)?;
                 match spec.rows_of() {
@@ -133,6 +135,20 @@ fn type_names(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
     let types = trace.values(Objects::type_id).map_err(failed)?;
     let texts = types.range(0..types.len()).map(|id| names.get(id));
     Ok(StringChunked::from_iter_values(name, texts).into_column())
+}
+
+/// How what an event opened leaks; null for what was closed, and for what opens nothing.
+fn leak_classes(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
+    let kinds = trace.values(Events::kind).map_err(failed)?;
+    let leaked = trace.values(Events::leaked).map_err(failed)?;
+    let at_exit = trace.values(Events::closed_at_exit).map_err(failed)?;
+    let class = |(event, kind): (usize, &u32)| match OPENING.contains_code(*kind) {
+        true if leaked.get(event) => Some("never_closed"),
+        true if at_exit.get(event) => Some("closed_at_exit"),
+        _ => None,
+    };
+    let classes = kinds.values().iter().enumerate().map(class);
+    Ok(StringChunked::from_iter_options(name, classes).into_column())
 }
 
 /// The name of each event's kind; null for one that this program does not know.

@@ -32,10 +32,12 @@ pub(super) fn frame(tables: &Tables, view: View, names: &[&str]) -> PolarsResult
 fn opening_events(tables: &Tables, view: View) -> PolarsResult<IdxCa> {
     let kinds = tables.column(TableColumn::of(Events::kind))?;
     let leaked = tables.column(TableColumn::of(Events::leaked))?;
-    let is_shown = |leaked: bool| view == View::Handles || leaked;
-    let events = (0..).zip(kinds.u32()?.into_no_null_iter()).zip(leaked.bool()?.iter());
-    let shown = events.filter(|&((_, kind), leaked)| {
-        OPENING.contains_code(kind) && is_shown(leaked == Some(true))
+    let at_exit = tables.column(TableColumn::of(Events::closed_at_exit))?;
+    let leaks = leaked.bool()?.iter().zip(at_exit.bool()?.iter());
+    let leaks = leaks.map(|(leaked, at_exit)| leaked == Some(true) || at_exit == Some(true));
+    let events = (0..).zip(kinds.u32()?.into_no_null_iter()).zip(leaks);
+    let shown = events.filter(|&((_, kind), is_leak)| {
+        OPENING.contains_code(kind) && (view == View::Handles || is_leak)
     });
     let rows: Vec<u32> = shown.map(|((row, _), _)| row).collect();
     Ok(IdxCa::from_vec("row".into(), rows))

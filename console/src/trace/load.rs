@@ -6,13 +6,14 @@ use std::{
 };
 
 use handlescope_extract::{ExtractError, ImportError, StackChoice};
-use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace, tables::TraceInfos};
+use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace};
 
 use crate::{
     cancel::{Cancel, Cancelled},
     paths::{PLAIN_EXTENSION, SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract},
     terminal::Messages,
     trace::{
+        caveats::Caveat,
         error::LoadError,
         extraction::{
             self, Freshness, beside, freshness, imported, in_cache, prepare_folder, side_by_side,
@@ -143,9 +144,8 @@ fn open(
     } else {
         return Err(LoadError::UnknownFormat { path });
     };
-    let (events, buffers) = losses(&trace)?;
-    if let Some(lost) = extraction::lost(events, buffers) {
-        messages.warning(format_args!("{}: {lost}", path.display()));
+    for Caveat { text, .. } in Caveat::of_trace(&trace)? {
+        messages.warning(format_args!("{}: {text}", path.display()));
     }
     Ok(LoadedTrace::new(path, trace))
 }
@@ -195,11 +195,4 @@ fn extracted(
 fn archive_limits(max_size: Option<u64>) -> ArchiveLimits {
     let usual = ArchiveLimits::default();
     max_size.map_or(usual, |size| usual.trusted_with(size))
-}
-
-/// Events and buffers lost while recording.
-fn losses(trace: &Trace) -> Result<(u64, u64), ArchiveError> {
-    let (events, buffers) =
-        (trace.values(TraceInfos::events_lost)?, trace.values(TraceInfos::buffers_lost)?);
-    Ok((events.get(0).unwrap_or_default(), buffers.get(0).unwrap_or_default()))
 }

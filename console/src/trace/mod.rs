@@ -1,23 +1,27 @@
 //! What is loaded: the session with its traces, how they are found and opened, and typed access to
 //! their columns.
 
+mod caveats;
 mod chosen;
 mod error;
 pub(crate) mod extraction;
 mod frame_name_cache;
 mod load;
 mod loaded;
+mod rundown;
 mod session;
 mod stored_names;
 mod symbol_notes;
 mod values;
 
+pub use caveats::{Caveat, CaveatKind};
 pub(crate) use chosen::choose;
 pub use error::{LoadError, NoFile};
 pub use frame_name_cache::FrameNameCache;
 pub use load::LoadArgs;
 pub(crate) use load::Loading;
 pub use loaded::LoadedTrace;
+pub use rundown::has_end_rundown;
 pub use session::Session;
 pub(crate) use stored_names::StoredNames;
 pub use values::TraceValues;

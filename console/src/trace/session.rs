@@ -3,6 +3,7 @@
 use std::{env, path::absolute, sync::OnceLock};
 
 use handlescope_extract::symbols::{ModuleIdentity, SymbolPath, Symbolizer, SymbolizerOptions};
+use handlescope_model::tables::TraceInfos;
 use handlescope_model::{ArchiveError, Trace};
 
 use super::{frame_name_cache::FrameNameCache, loaded::LoadedTrace, symbol_notes::SymbolNotes};
@@ -13,7 +14,8 @@ use crate::{settings::DisplayArgs, terminal::Messages};
 pub struct Session {
     /// How it prints.
     pub settings: DisplayArgs,
-    /// The loaded traces, in the order they were named. The index is the file number of the output.
+    /// The loaded traces, in the order they were recorded ([`Session::sort_files`]). The index is the file
+    /// number of the output.
     pub files: Vec<LoadedTrace>,
     symbol_path: SymbolPath,
     symbolizer: OnceLock<Symbolizer>,
@@ -25,6 +27,14 @@ impl Session {
     pub fn new(symbol_path: Option<SymbolPath>) -> Session {
         let path = symbol_path.or_else(SymbolPath::from_environment).unwrap_or_default();
         Session { symbol_path: settled(&path), ..Session::default() }
+    }
+
+    /// Puts the traces into the order they were recorded, those without a time first.
+    pub fn sort_files(&mut self) {
+        self.files.sort_by_cached_key(|file| {
+            let started = file.trace.values(TraceInfos::session_start_filetime);
+            started.ok().and_then(|started| started.get(0))
+        });
     }
 
     /// Reads an extract again that has changed on disk.

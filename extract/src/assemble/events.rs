@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use handlescope_model::rules::{WITH_HANDLE, is_leak};
+use handlescope_model::rules::{WITH_HANDLE, is_leak, is_leak_at_exit};
 use handlescope_model::tables::Events;
 use handlescope_model::{EventIdx, EventKind, ObjectIdx, ProcessIdx, StackIdx};
 use polars::prelude::{DataFrame, PolarsResult};
@@ -10,7 +10,7 @@ use polars::prelude::{DataFrame, PolarsResult};
 use crate::collect::Collector;
 use crate::etl::Clock;
 use crate::kernel::ViewRow;
-use crate::lifecycle::{DuplicateOwners, EventOwners, NONE, TrackedEvents, event_kind};
+use crate::lifecycle::{DuplicateOwners, EventOwners, ExitCloses, NONE, TrackedEvents, event_kind};
 use crate::raw::{RowKind, Timeline, UNKNOWN_ID};
 use crate::stacks::StackResolver;
 
@@ -125,6 +125,7 @@ impl GroupedEvents {
 pub(super) struct EventColumns<'a> {
     pub(super) collected: &'a Collector,
     pub(super) owners: &'a EventOwners,
+    pub(super) exits: &'a ExitCloses,
     pub(super) clock: &'a Clock,
     pub(super) grouped: &'a GroupedEvents,
 }
@@ -139,6 +140,22 @@ impl EventColumns<'_> {
             closing: Vec::with_capacity(PART_ROWS),
             stack: Vec::with_capacity(PART_ROWS),
             leaked: Vec::with_capacity(PART_ROWS),
+            closed_at_exit: Vec::with_capacity(PART_ROWS),
+        }
+    }
+
+    /// Whether what a raw event opened leaks.
+    fn leak(&self, row: usize, closing: Option<Closing>) -> Leak {
+        let timeline = &self.collected.shared.timeline;
+        let Some(kind) = event_kind(timeline.kind[row]) else {
+            return Leak { never_closed: false, at_exit: false };
+        };
+        let is_inherited = kind == EventKind::HandleDuplicate
+            && self.owners.duplicates[timeline.row[row] as usize].inherited_by != NONE;
+        let at_exit = closing.is_some_and(|closing| self.exits.contains(closing.row));
+        Leak {
+            never_closed: is_leak(kind, closing.is_some()),
+            at_exit: is_leak_at_exit(kind, is_inherited, at_exit),
         }
     }
 
@@ -159,6 +176,23 @@ pub(super) struct EventPart<'a> {
     closing: Vec<u32>,
     stack: Vec<u32>,
     leaked: Vec<bool>,
+    closed_at_exit: Vec<bool>,
+}
+
+/// What nothing, or only the end of the process, closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Leak {
+    pub(super) never_closed: bool,
+    pub(super) at_exit: bool,
+}
+
+/// The close or unmap of what an event opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Closing {
+    /// Its row in the events table.
+    pub(super) event: u32,
+    /// Its raw row.
+    pub(super) row: u32,
 }
 
 impl EventPart<'_> {
@@ -171,16 +205,23 @@ impl EventPart<'_> {
         self.row.is_empty()
     }
 
-    /// Adds a raw event; `closing` and `stack` may be [`NONE`]. Returns whether it is leaked.
-    pub(super) fn push(&mut self, place: usize, row: usize, closing: u32, stack: u32) -> bool {
-        let kind = self.columns.collected.shared.timeline.kind[row];
-        let leaked = event_kind(kind).is_some_and(|kind| is_leak(kind, closing != NONE));
+    /// Adds a raw event; `stack` may be [`NONE`]. Returns whether what it opened leaks.
+    pub(super) fn push(
+        &mut self,
+        place: usize,
+        row: usize,
+        closing: Option<Closing>,
+        stack: u32,
+    ) -> Leak {
+        let leak = self.columns.leak(row, closing);
+        let is_exit = self.columns.exits.contains(row as u32);
         self.object.push(ObjectIdx(place as u32));
         self.row.push(row as u32);
-        self.closing.push(closing);
+        self.closing.push(closing.map_or(NONE, |closing| closing.event));
         self.stack.push(stack);
-        self.leaked.push(leaked);
-        leaked
+        self.leaked.push(leak.never_closed);
+        self.closed_at_exit.push(is_exit || leak.at_exit);
+        leak
     }
 
     /// The rows, column by column.
@@ -249,6 +290,7 @@ impl EventPart<'_> {
             file_object: of_view(&|view| view.file),
             object: self.object,
             leaked: self.leaked,
+            closed_at_exit: self.closed_at_exit.into_iter().map(Some).collect(),
             closing_event: self.closing.into_iter().map(|row| known(row).map(EventIdx)).collect(),
             stack: self.stack.into_iter().map(|row| known(row).map(StackIdx)).collect(),
         }

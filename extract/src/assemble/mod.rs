@@ -26,14 +26,15 @@ use handlescope_model::{
 use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
 use crate::lifecycle::{
-    EXIT_GRACE_NS, EventOwners, NONE, ProcessIndex, RawEvents, TrackedEvents, track,
+    EXIT_GRACE_NS, EventOwners, ExitCloses, NONE, ProcessIndex, RawEvents, TrackedEvents,
+    closed_start_handles, track,
 };
 use crate::options::ExtractSummary;
 use crate::raw::RowKind;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, StackResolver, StackTable};
 
-use self::events::{EventColumns, EventPart, GroupedEvents};
+use self::events::{Closing, EventColumns, EventPart, GroupedEvents};
 use self::methods::MethodTable;
 use self::modules::ModuleTables;
 
@@ -55,6 +56,8 @@ pub(crate) fn assemble(
     let index = ProcessIndex::new(processes);
     let owners = EventOwners::new(&collected, &index, clock, &mut warnings);
     let tracked = track(&collected, &owners, order.as_deref(), &mut warnings);
+    let exits = ExitCloses::new(&collected, &owners, order.as_deref(), clock);
+    let closed = closed_start_handles(&collected, &owners, &index, order.as_deref());
     drop(order);
     cancel.check()?;
     let grouped = GroupedEvents::new(timeline, &tracked);
@@ -76,8 +79,14 @@ pub(crate) fn assemble(
     let fragments = collected.stacks.events.fragments();
     let mut resolver = StackResolver::new(fragments, &spaces, &methods, &mut table);
     let names = write_names(&mut writer, &collected, &tracked)?;
-    let columns = EventColumns { collected: &collected, owners: &owners, clock, grouped: &grouped };
-    let ObjectFigures { objects, stacks_total, leaked_handles } =
+    let columns = EventColumns {
+        collected: &collected,
+        owners: &owners,
+        exits: &exits,
+        clock,
+        grouped: &grouped,
+    };
+    let ObjectFigures { objects, stacks_total, leaked_handles, closed_at_exit } =
         write_events(&mut writer, &columns, &tracked, &names, &mut resolver, cancel)?;
     let object_count = objects.len() as u64;
     let stack_events =
@@ -96,7 +105,7 @@ pub(crate) fn assemble(
     writer.table(Table::Symbols, Symbols::default().into_frame())?;
 
     write_existing(&mut writer, &collected, &owners, &grouped)?;
-    write_start_handles(&mut writer, &collected, &index, &names)?;
+    write_start_handles(&mut writer, &collected, &index, &closed, &names)?;
     writer.table(Table::ObjectTypes, object_types(&collected).into_frame())?;
     let image_paths = modules.process_images(&collected, &index);
     let process_table = processes::table(processes, &image_paths, clock);
@@ -122,6 +131,7 @@ pub(crate) fn assemble(
         objects: object_count,
         handle_events: grouped.handle_events(timeline),
         leaked_handles,
+        closed_at_exit,
         stacks_distinct,
         events_lost: u64::from(recording.header.events_lost),
         buffers_lost: u64::from(recording.header.buffers_lost),
@@ -140,6 +150,8 @@ struct ObjectFigures {
     stacks_total: u64,
     /// Creates and duplicates without close.
     leaked_handles: u64,
+    /// Creates and duplicates that only the end of their process closed.
+    closed_at_exit: u64,
 }
 
 /// Writes the events table.
@@ -242,10 +254,13 @@ impl<'a, 'r> EventBuilder<'a, 'r> {
             let row = *row as usize;
             let stack = columns.stack(row, self.resolver);
             self.figures.stacks_total += u64::from(stack.is_some());
-            let closing = if *closing == NONE { NONE } else { first_event + closing };
-            let is_leaked = part.push(place, row, closing, stack.unwrap_or(NONE));
+            let closing = rows
+                .get(*closing as usize)
+                .map(|row| Closing { event: first_event + closing, row: *row });
+            let leak = part.push(place, row, closing, stack.unwrap_or(NONE));
             let is_view = columns.collected.shared.timeline.kind[row] == RowKind::Map;
-            self.figures.leaked_handles += u64::from(is_leaked && !is_view);
+            self.figures.leaked_handles += u64::from(leak.never_closed && !is_view);
+            self.figures.closed_at_exit += u64::from(leak.at_exit);
         }
         let existing = columns.grouped.existing_of(place);
         let tracked = &self.tracked.objects.rows[object];
@@ -350,10 +365,11 @@ fn write_start_handles(
     writer: &mut ArchiveWriter,
     collected: &Collector,
     index: &ProcessIndex,
+    closed: &[bool],
     names: &ObjectNames,
 ) -> Result<(), ArchiveError> {
     let mut table = StartHandles::default();
-    for handle in &collected.handles.start {
+    for (handle, closed) in collected.handles.start.iter().zip(closed) {
         table.push(StartHandle {
             pointer: handle.object,
             process: index.find(handle.pid, handle.time).map(ProcessIdx),
@@ -361,6 +377,7 @@ fn write_start_handles(
             handle: u64::from(handle.handle),
             type_id: TypeId(handle.type_id.into()),
             name: names.of_interned(handle.name),
+            closed: Some(*closed),
         });
     }
     writer.table(Table::StartHandles, table.into_frame())

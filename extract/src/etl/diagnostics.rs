@@ -84,6 +84,27 @@ warning_kinds! {
     IdentityWithoutImage => "image identity without image",
 }
 
+/// Kinds that mean that events are missing.
+const LOSSES: [WarningKind; 12] = [
+    WarningKind::TruncatedBuffer,
+    WarningKind::BadBuffer,
+    WarningKind::UnreadableRest,
+    WarningKind::UnknownBufferType,
+    WarningKind::BadCompression,
+    WarningKind::BadEvent,
+    WarningKind::MergeOverflow,
+    WarningKind::MissingBuffers,
+    WarningKind::LossFlag,
+    WarningKind::LossRecord,
+    WarningKind::UnknownProcess,
+    WarningKind::TooMany,
+];
+
+/// Whether a warning of this kind, as it is stored, means that events are missing.
+pub fn is_loss(kind: &str) -> bool {
+    LOSSES.iter().any(|loss| loss.text() == kind)
+}
+
 /// How often something happened, and where first.
 #[derive(Debug, Clone, Copy)]
 struct Finding {

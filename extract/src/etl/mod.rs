@@ -15,7 +15,7 @@ mod reader;
 
 pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader};
 pub use clock::{Clock, ClockKind};
-pub use diagnostics::{Diagnostics, WarningKind};
+pub use diagnostics::{Diagnostics, WarningKind, is_loss};
 pub use event::{Event, EventId, FrameError, Guid};
 pub use file::EtlFile;
 pub use index::{BufferIndex, IndexedBuffer, Session};

@@ -23,4 +23,5 @@ pub(super) struct OwnStartHandle {
     pub(super) handle: u64,
     pub(super) type_id: TypeId,
     pub(super) name: Option<String>,
+    pub(super) closed: Option<bool>,
 }

@@ -165,6 +165,8 @@ records! {
         "SourcePid" => source_pid: Option<u32>,
         /// The row of the stack, where it is not the first one with this text.
         "StackRow" => stack_row: Option<u32>,
+        /// Whether the end of the process made this close.
+        "IsByExit" => is_by_exit: Option<bool>,
     }
 }
 

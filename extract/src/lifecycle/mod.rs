@@ -11,10 +11,14 @@
 
 mod attribution;
 mod derive;
+mod exits;
 mod objects;
 mod owners;
+mod start_handles;
 
 pub use attribution::{Attribution, EXIT_GRACE_NS, Lifetime, NONE, ProcessIndex};
 pub use derive::{RawEvents, event_kind};
+pub use exits::ExitCloses;
 pub use objects::{TrackedEvents, track};
 pub use owners::{DuplicateOwners, EventOwners};
+pub use start_handles::closed_start_handles;

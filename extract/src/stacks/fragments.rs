@@ -101,16 +101,21 @@ impl Fragments {
         self.open_keys.len()
     }
 
-    /// The addresses of a fragment; none for [`FragmentRef::NONE`] and keys without frames.
-    pub fn addresses(&self, fragment: FragmentRef) -> impl Iterator<Item = u64> + Clone + '_ {
-        let index = if fragment == FragmentRef::NONE {
+    /// The number of a fragment's addresses, equal for equal addresses; none for
+    /// [`FragmentRef::NONE`] and keys without frames.
+    pub fn content(&self, fragment: FragmentRef) -> Option<u32> {
+        if fragment == FragmentRef::NONE {
             None
         } else if fragment.is_keyed() {
             self.keyed.get(fragment.index()).copied().flatten()
         } else {
             Some(fragment.index() as u32)
-        };
-        let list = index.map_or(&[][..], |index| self.lists.get(index));
+        }
+    }
+
+    /// The addresses of a fragment; none for [`FragmentRef::NONE`] and keys without frames.
+    pub fn addresses(&self, fragment: FragmentRef) -> impl Iterator<Item = u64> + Clone + '_ {
+        let list = self.content(fragment).map_or(&[][..], |index| self.lists.get(index));
         list.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes))
     }
 

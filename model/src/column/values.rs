@@ -68,10 +68,16 @@ impl Flags {
         unpacked::<BooleanType>(column).map(Self)
     }
 
-    /// The value of a row; false where there is no such row.
+    /// The value of a row; false where the column is null or has no such row.
     pub fn get(&self, row: usize) -> bool {
-        let chunk = self.0.downcast_iter().next();
-        chunk.is_some_and(|chunk| row < chunk.values().len() && chunk.values().get_bit(row))
+        let Some(chunk) = self.0.downcast_iter().next() else { return false };
+        let is_known = || chunk.validity().is_none_or(|valid| valid.get_bit(row));
+        row < chunk.values().len() && chunk.values().get_bit(row) && is_known()
+    }
+
+    /// The value of a row; `None` where the column is null or has no such row.
+    pub fn known(&self, row: usize) -> Option<bool> {
+        self.0.get(row)
     }
 
     /// The values of all rows.

@@ -78,6 +78,13 @@ pub const fn is_leak(kind: EventKind, is_closed: bool) -> bool {
     OPENING.contains(kind) && !is_closed
 }
 
+/// Whether an event opened a handle of the program's own that only the end of the process closed.
+///
+/// A child that inherited a handle did not open it, and need not close it.
+pub const fn is_leak_at_exit(kind: EventKind, is_inherited: bool, is_closed_at_exit: bool) -> bool {
+    OPENING_HANDLES.contains(kind) && !is_inherited && is_closed_at_exit
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

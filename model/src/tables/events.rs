@@ -86,6 +86,8 @@ table! {
         handle: Option<u64>,
         /// Whether nothing in the trace closes what a create, duplicate or map opened.
         leaked: bool,
+        /// Whether the end of the process made this close; of a create or duplicate, whether that alone closed it (not: an inherited handle).
+        closed_at_exit: Option<bool>,
         /// The close or unmap that ended a create, duplicate or map.
         closing_event: Option<EventIdx>,
         /// Call stack.

@@ -18,7 +18,7 @@ table! {
 }
 
 table! {
-    /// Columns of the start handles table; they explain closes without a create and count nowhere.
+    /// Columns of the start handles table; they explain closes without a create, and count in traces without a rundown at the end.
     StartHandles => StartHandles,
     /// A handle open at the start of the trace.
     StartHandle {
@@ -34,5 +34,7 @@ table! {
         type_id: TypeId,
         /// Object name.
         name: Option<NameIdx>,
+        /// Whether its process closed a handle of this value later in the trace.
+        closed: Option<bool>,
     }
 }

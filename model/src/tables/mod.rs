@@ -35,4 +35,4 @@ pub use schema::SCHEMA_VERSION;
 pub use stack_events::{StackEvent, StackEvents};
 pub use stacks::{Stack, Stacks};
 pub use symbols::{Symbol, Symbols};
-pub use trace::{TraceInfo, TraceInfos};
+pub use trace::{TraceInfo, TraceInfos, UNKNOWN_CLOCK};

@@ -13,7 +13,9 @@ use crate::table::Table;
 /// * 1: the first layout.
 /// * 2: product, description and company of modules; managed methods (table `methods`, column
 ///   `method` of `frames`), stacks of any event (table `stack_events`).
-pub const SCHEMA_VERSION: u32 = 2;
+/// * 3: closes by the end of a process (column `closed_at_exit` of `events`) and of handles
+///   open at the start (column `closed` of `start_handles`).
+pub const SCHEMA_VERSION: u32 = 3;
 
 impl Table {
     /// The columns, in their order in the archive.

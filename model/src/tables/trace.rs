@@ -89,3 +89,41 @@ table! {
         attributed_dropped: u64,
     }
 }
+
+/// The clock of a trace whose clock is not known, because an extract of another program does not say.
+pub const UNKNOWN_CLOCK: &str = "unknown";
+
+impl TraceInfo {
+    /// Whether this came from an extract of another program, which does not hold all figures of a trace.
+    pub fn is_converted(&self) -> bool {
+        self.clock == UNKNOWN_CLOCK
+    }
+
+    /// A figure that is never 0 in a trace, if it is known.
+    pub fn known(&self, figure: u64) -> Option<u64> {
+        (figure != 0 || !self.is_converted()).then_some(figure)
+    }
+
+    /// Events and buffers that were lost, if that is known: an extract that does not even hold the number
+    /// of buffers does not say.
+    pub fn losses(&self) -> Option<(u64, u64)> {
+        let is_known =
+            self.known(self.buffers).is_some() || self.events_lost + self.buffers_lost > 0;
+        is_known.then_some((self.events_lost, self.buffers_lost))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_converted_extract_knows_its_losses_when_it_knows_its_buffers() {
+        let trace = TraceInfo { clock: "qpc".to_owned(), ..TraceInfo::default() };
+        assert_eq!((trace.losses(), trace.known(0)), (Some((0, 0)), Some(0)));
+        let converted = TraceInfo { clock: UNKNOWN_CLOCK.to_owned(), ..TraceInfo::default() };
+        assert_eq!((converted.losses(), converted.known(0)), (None, None));
+        assert_eq!(TraceInfo { buffers: 7, ..converted.clone() }.losses(), Some((0, 0)));
+        assert_eq!(TraceInfo { events_lost: 1, ..converted }.losses(), Some((1, 0)));
+    }
+}

@@ -11,10 +11,11 @@ use crate::{
             },
         },
     },
-    grammar::{Example, Opt, OptionGroup},
+    grammar::{Example, Opt, OptionGroup, Take},
     query::{self, StackCriteria},
     render::{self, Format, OutputOptions},
     settings::StackDisplayArgs,
+    values::CountUnit,
 };
 
 pub(crate) struct Stack;
@@ -39,7 +40,8 @@ impl Kind for Stack {
             None => (output.top, None),
             Some(_) => (None, output.top),
         };
-        let criteria = StackCriteria { for_programs, top, ..args.clone() };
+        let mut criteria = StackCriteria { for_programs, top, ..args.clone() };
+        criteria.stacks.show |= args.ids.is_some();
         let answers = query::call_stacks(dump.sources, &criteria, dump.names, dump.cancel)?;
         // The text says so itself.
         if for_programs && answers.iter().any(|answer| !answer.has_every_stack) {
@@ -49,7 +51,7 @@ impl Kind for Stack {
             );
         }
         let (output, display) = (OutputOptions { top: rest, ..output.clone() }, dump.display());
-        let table = render::call_stacks(&answers, args.stacks, output.format(), &display)?;
+        let table = render::call_stacks(&answers, criteria.stacks, output.format(), &display)?;
         table.write(&output, &display, dump.cancel, dump.out)?;
         Ok(())
     }
@@ -68,6 +70,7 @@ static EXAMPLES: &[Example] = &[
         goal: "what one program was doing",
         line: ".dump Stack -pn leaky -TopN 3 -ShowStack",
     },
+    Example { goal: "the frames of one stack", line: ".dump Stack -Id 18" },
     Example { goal: "through one function", line: ".dump Stack -StackFilter *CreateEvent*" },
 ];
 
@@ -78,6 +81,14 @@ static OPTIONS: &[OptionGroup<StackCriteria>] = &[
 ];
 
 static WHICH: &[Opt<StackCriteria>] = &[
+    Opt {
+        names: &["-Id"],
+        help: "the stack of this number, with its frames",
+        details: "The number behind \"Stack:\" in .dump ObjectRef; with two numbers, all from the \
+                  first to the second.",
+        example: "-Id 18",
+        take: Take::Count(CountUnit::None, |args| &mut args.ids),
+    },
     process_option(
         "stacks of processes of this name or pid",
         "The name may go without .exe; a number is a pid; ! in front excludes.",

@@ -7,6 +7,7 @@ use std::{
 };
 
 use handlescope_extract::ExtractOptions;
+use handlescope_model::Trace;
 
 use super::args::ExtractArgs;
 use crate::{
@@ -15,8 +16,8 @@ use crate::{
     paths::{TRACE_EXTENSIONS, expand, has_extension},
     terminal::Messages,
     trace::{
-        LoadError,
-        extraction::{beside, file_name, is_foreign, line, lost, options, prepare_folder, run},
+        Caveat, LoadError,
+        extraction::{beside, file_name, is_foreign, line, options, prepare_folder, run},
     },
 };
 
@@ -147,8 +148,8 @@ fn extract_file(
     prepare_folder(output)
         .map_err(|source| LoadError::NoPlace { path: output.to_path_buf(), source })?;
     let summary = run(input, output, options, cancel, messages)?;
-    if let Some(lost) = lost(summary.events_lost, summary.buffers_lost) {
-        messages.warning(format_args!("{}: {lost}", input.display()));
+    for Caveat { text, .. } in Caveat::of_trace(&Trace::open(output)?)? {
+        messages.warning(format_args!("{}: {text}", input.display()));
     }
     Ok(line(output, &summary))
 }

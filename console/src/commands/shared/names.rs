@@ -7,7 +7,7 @@ use handlescope_extract::{
     ExtractObserver, SaveOptions, is_for_etwanalyzer, save, symbols::Symbolizer,
 };
 use handlescope_model::{Table, Trace, replace_table};
-use indicatif::DecimalBytes;
+use indicatif::HumanBytes;
 
 use super::watched_symbols::WatchedSymbols;
 use crate::{
@@ -92,7 +92,7 @@ pub(crate) fn save_for_etwanalyzer(
     let names = (named > 0).then_some(table);
     let options = SaveOptions { names, etwanalyzer: true };
     let size = write_archive(trace, output, options, search.cancel, messages)?;
-    let (path, size) = (output.display(), DecimalBytes(size));
+    let (path, size) = (output.display(), HumanBytes(size));
     Ok(format!("{path}: {size} with ETWAnalyzer's members, {named} of {frames} frames have names"))
 }
 

@@ -35,7 +35,7 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
         offered(".dump Stats -"),
         ["-TopN", "-SortBy", "-filedir", "-json", "-json-pretty", "-csv", "-ndjson", "-parquet"]
     );
-    assert_eq!(offered(".dump -Lea"), ["-Leak"]);
+    assert_eq!(offered(".dump -Lea"), ["-Leak", "-LeakAtExit"]);
     assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
     assert_eq!(
         offered(".dump -Leak "),
@@ -98,7 +98,7 @@ fn help_offers_topics() {
     assert_eq!(offered(".help fi"), ["filters"]);
     assert_eq!(offered(".help .d"), [".dir", ".dump"]);
     assert_eq!(offered(".help .dump st"), ["Stack", "Stats"]);
-    assert_eq!(offered(".help ObjectRef -le"), ["-Leak"]);
+    assert_eq!(offered(".help ObjectRef -le"), ["-Leak", "-LeakAtExit"]);
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use handlescope_model::EventKind;
 use handlescope_model::rules::{self, CLOSING, OPENING, WITH_HANDLE, has_overlap};
 use handlescope_model::tables::Events;
+use handlescope_model::{EventKind, Flags};
 
 use crate::cancel::Poll;
 use crate::filter::Filter;
+use crate::query::ObjectCriteria;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::filters::object::HexFilter;
@@ -16,15 +17,23 @@ use crate::query::selection::{EventMask, Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
 use crate::values::SecondsRange;
 
-/// `-Leak`: keeps what was opened and never closed, and drops closes.
+/// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
+/// of its process, and drops closes.
 ///
 /// Creation and end stay, also when their events go: they still say when the object lived.
 pub(super) fn keep_leaks(
+    args: &ObjectCriteria,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let kind = file.trace.values(Events::kind)?;
-    let leaked = file.trace.values(Events::leaked)?;
+    let mut wanted: Vec<Flags> = Vec::new();
+    if args.leak {
+        wanted.push(file.trace.values(Events::leaked)?);
+    }
+    if args.leak_at_exit {
+        wanted.push(file.trace.values(Events::closed_at_exit)?);
+    }
     let kinds = kind.values();
     selection.retain(file.cancel, |selected, left| {
         let mut any = false;
@@ -36,7 +45,7 @@ pub(super) fn keep_leaks(
                 if !OPENING.contains_code(kind) {
                     return !CLOSING.contains_code(kind);
                 }
-                let leaked = leaked.get(event);
+                let leaked = wanted.iter().any(|flags| flags.get(event));
                 any |= leaked;
                 leaked
             },
@@ -79,6 +88,7 @@ pub(super) fn keep_stacks(
         }
     }
     let verdicts = StackVerdicts::of(filter, &needed, frames)?;
+    selection.note_symbols(&verdicts.needs_symbols);
     remove_events(file, selection, |event| verdicts.passes(stack.get(event)))
 }
 
@@ -170,6 +180,7 @@ pub(super) fn keep_by_stack_of(
         needed.add(stack_of(selected));
     }
     let verdicts = StackVerdicts::of(filter, &needed, frames)?;
+    selection.note_symbols(&verdicts.needs_symbols);
     selection.retain(file.cancel, |selected, _| verdicts.passes(stack_of(selected)))?;
     Ok(())
 }

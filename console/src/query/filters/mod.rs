@@ -14,6 +14,7 @@
 mod event;
 mod object;
 mod process;
+mod start_handle;
 
 use super::context::FileContext;
 use super::error::QueryError;
@@ -22,6 +23,8 @@ use crate::filter::Filter;
 use crate::query::criteria::ObjectCriteria;
 
 use self::process::CreatorFilter;
+
+pub(super) use self::start_handle::open_start_handles;
 
 /// Applies all filters of a query to one trace.
 pub(super) fn select(
@@ -32,8 +35,8 @@ pub(super) fn select(
     let mut selection = Selection::new(&file.objects, file.cancel, |object| {
         tests.iter_mut().all(|test| test(object))
     })?;
-    if args.leak {
-        event::keep_leaks(file, &mut selection)?;
+    if args.leak || args.leak_at_exit {
+        event::keep_leaks(args, file, &mut selection)?;
     }
     if let Some(range) = args.time {
         event::keep_time(range, file, &mut selection)?;

@@ -35,6 +35,11 @@ pub(super) fn tests<'a>(
         let wanted = mode == MapMode::Mappings;
         tests.push(Box::new(move |object| objects.is_mapping(object) == wanted));
     }
+    if args.leak_at_exit && !args.leak {
+        // Most objects have no such event, so that nothing else need be asked of them.
+        let at_exit = trace.values(Events::closed_at_exit)?;
+        tests.push(Box::new(move |object| objects.events(object).any(|event| at_exit.get(event))));
+    }
     if args.multi_process {
         let multi = trace.values(Objects::is_multiprocess)?;
         tests.push(Box::new(move |object| multi.get(object)));

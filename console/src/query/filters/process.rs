@@ -13,7 +13,7 @@ use crate::query::selection::{Selected, Selection};
 use crate::query::tables::{ProcessInfo, ProcessList};
 
 /// The verdict on every process of a trace, so that no event needs its text.
-struct ProcessVerdicts {
+pub(super) struct ProcessVerdicts {
     rows: Vec<bool>,
     invalid: bool,
 }
@@ -24,9 +24,29 @@ impl ProcessVerdicts {
         Self { rows, invalid: passes(processes.invalid()) }
     }
 
-    fn passes(&self, process: ProcessIdx) -> bool {
+    pub(super) fn passes(&self, process: ProcessIdx) -> bool {
         self.rows.get(process.row()).copied().unwrap_or(self.invalid)
     }
+}
+
+/// Which processes pass `-ProcessName`, `-CmdLine` and `-NewProcess`, all of them; `None` when none is
+/// asked for.
+pub(super) fn creator_verdicts(
+    args: &ObjectCriteria,
+    file: &FileContext<'_>,
+) -> Option<ProcessVerdicts> {
+    let ObjectCriteria { process, command_line, new_process, .. } = args;
+    if process.is_none() && command_line.is_none() && new_process.is_none() {
+        return None;
+    }
+    let plain = args.plain_process_names;
+    let passes = |info: &ProcessInfo| {
+        process.as_ref().is_none_or(|filter| info.is_meant_by(filter, plain))
+            && command_line.as_ref().is_none_or(|filter| filter.matches(&info.command_line))
+            && new_process
+                .is_none_or(|wanted| wanted.matches(info.start_ns.is_some(), info.end_ns.is_some()))
+    };
+    Some(ProcessVerdicts::new(&file.processes, passes))
 }
 
 /// `-ProcessName`, `-CmdLine` and `-NewProcess`: one process has to pass all of them, that of the
@@ -45,20 +65,9 @@ impl<'f, 'a> CreatorFilter<'f, 'a> {
         args: &ObjectCriteria,
         file: &'f FileContext<'a>,
     ) -> Result<Option<Self>, ArchiveError> {
-        let ObjectCriteria { process, command_line, new_process, .. } = args;
-        if process.is_none() && command_line.is_none() && new_process.is_none() {
-            return Ok(None);
-        }
-        let plain = args.plain_process_names;
-        let passes = |info: &ProcessInfo| {
-            process.as_ref().is_none_or(|filter| info.is_meant_by(filter, plain))
-                && command_line.as_ref().is_none_or(|filter| filter.matches(&info.command_line))
-                && new_process.is_none_or(|wanted| {
-                    wanted.matches(info.start_ns.is_some(), info.end_ns.is_some())
-                })
-        };
+        let Some(verdicts) = creator_verdicts(args, file) else { return Ok(None) };
         Ok(Some(Self {
-            verdicts: ProcessVerdicts::new(&file.processes, passes),
+            verdicts,
             process: file.trace.values(Events::process)?,
             kind: file.trace.values(Events::kind)?,
             owner: file.trace.values(ExistingHandles::process)?,

@@ -326,14 +326,15 @@ fn open_handles_count_whenever_their_object_passes() {
     let saved = fixture.save();
     let rows = |options: &str| {
         saved.ask(options, |answer| {
-            let by = crate::query::count_by(&arguments(options)).expect("a table");
-            let handles = answer.open_handles.as_ref().expect("counts");
-            let rows = handles.rows(by, None).into_iter();
-            rows.map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>()
+            let by = crate::query::CountBy::of(&arguments(options)).expect("a table");
+            let handles = answer.handle_counts.as_ref().expect("counts");
+            let rows = handles.rows(by, None).rows.into_iter();
+            rows.map(|row| format!("{} {}", row.name, row.count)).collect::<Vec<_>>()
         })
     };
     let by_process = rows("-ShowTotal Process");
     assert_eq!(by_process, ["app.exe(100) 1", "System(4) 1", "other.exe(300) 2"]);
     assert_eq!(rows("-ShowTotal Total"), ["UnknownType 1", "Event 3"]);
-    assert_eq!(rows("-ShowTotal Total -Leak"), ["Event 3"]);
+    assert_eq!(rows("-ShowTotal Total -Leak"), ["Event 1"]);
+    assert_eq!(rows("-ShowTotal Process -Leak"), ["app.exe(100) 1"]);
 }

@@ -109,8 +109,12 @@ impl EventJson<'_> {
             EventKind::HandleCreate | EventKind::HandleDuplicate => {
                 map.serialize_entry("handle", &event.handle.map(Hex))?;
                 map.serialize_entry("leaked", &event.leaked)?;
+                map.serialize_entry("closed_at_exit", &event.closed_at_exit)?;
             }
-            EventKind::HandleClose => map.serialize_entry("handle", &event.handle.map(Hex))?,
+            EventKind::HandleClose => {
+                map.serialize_entry("handle", &event.handle.map(Hex))?;
+                map.serialize_entry("closed_at_exit", &event.closed_at_exit)?;
+            }
             EventKind::Reference | EventKind::Dereference => {
                 map.serialize_entry("ref_delta", &self.listing.ref_delta(self.row))?;
             }

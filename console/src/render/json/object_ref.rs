@@ -9,9 +9,12 @@ use super::file::FileJson;
 use super::object::ObjectJson;
 use super::stack::StackJson;
 use super::{Array, Members, Shown};
-use crate::query::{CountBy, FileAnswer, ObjectRefAnswer, OpenHandles, Totals, count_by};
+use crate::query::{
+    CountBy, Counted, FileAnswer, HandleCounts, LeftOut, NoMatch, ObjectRefAnswer, Totals,
+};
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::Utc7;
+use crate::trace::Caveat;
 use crate::values::JsonMode;
 
 pub(in crate::render) fn object_ref(
@@ -46,9 +49,22 @@ impl Serialize for Document<'_> {
         map.serialize_entry("command", &self.args.text)?;
         map.serialize_entry("files", &Array(|| self.files.iter().map(FileJson::header)))?;
         map.serialize_entry("totals", &self.answer.totals())?;
-        let by = count_by(self.args.criteria);
-        if let (Some(by), Some(handles)) = (by, &self.answer.open_handles) {
-            map.serialize_entry("not_closed", &NotClosed::new(handles, by, self.args))?;
+        map.serialize_entry("caveats", &Array(|| self.files.iter().flat_map(FileJson::caveats)))?;
+        if let Some(no_match) = self.files.iter().find_map(FileJson::no_match) {
+            map.serialize_entry("no_match", &no_match)?;
+        }
+        let by = CountBy::of(self.args.criteria);
+        if let (Some(by), Some(counts)) = (by, &self.answer.handle_counts) {
+            let several = self.files.len() > 1;
+            map.serialize_entry("not_closed", &NotClosed::new(counts, by, several, self.args))?;
+        }
+        if self.args.criteria.top.is_some() && by.is_none() {
+            let mut left_out = LeftOut::default();
+            self.answer.files.iter().for_each(|file| left_out += file.left_out);
+            map.serialize_entry(
+                "left_out",
+                &LeftOutJson { objects: left_out.objects, handles: left_out.opened },
+            )?;
         }
         map.serialize_entry("objects", &Array(|| self.files.iter().flat_map(FileJson::objects)))?;
         if self.args.criteria.stacks.show {
@@ -67,31 +83,94 @@ struct FileHeader {
     path: String,
     session_start_utc: Shown<Utc7>,
     session_end_utc: Option<Shown<Utc7>>,
-    events_lost: u64,
-    buffers_lost: u64,
+    events_lost: Option<u64>,
+    buffers_lost: Option<u64>,
     totals: Totals,
 }
 
 #[derive(Serialize)]
-struct NotClosed {
+struct CaveatJson<'a> {
+    file: usize,
+    #[serde(flatten)]
+    caveat: &'a Caveat,
+}
+
+/// The filter that removed everything.
+#[derive(Serialize)]
+struct NoMatchJson<'a> {
+    file: usize,
+    option: &'a str,
+    before: usize,
+    nearest: &'a [String],
+    existing: &'a [String],
+}
+
+/// Objects that `-TopN` leaves out.
+#[derive(Serialize)]
+struct LeftOutJson {
+    objects: usize,
+    handles: usize,
+}
+
+#[derive(Serialize)]
+struct NotClosed<'a> {
     by: &'static str,
-    rows: Vec<(String, u64)>,
+    counted: &'static str,
+    rows: Vec<CountJson<'a>>,
     sum: u64,
+    left_out: RowsLeftOut,
     process_count: usize,
 }
 
-impl NotClosed {
-    fn new(handles: &OpenHandles, by: CountBy, args: &ObjectRefStyle<'_>) -> Self {
-        let rows = handles.rows(by, args.criteria.top);
+/// A name with its count, and, of a process of one of several traces, the number of the file.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum CountJson<'a> {
+    Name(&'a str, u64),
+    NameInFile(&'a str, u64, usize),
+}
+
+/// What `-TopN` leaves out of a table.
+#[derive(Serialize)]
+struct RowsLeftOut {
+    rows: usize,
+    count: u64,
+}
+
+impl<'a> NotClosed<'a> {
+    fn new(
+        counts: &'a HandleCounts,
+        by: CountBy,
+        is_of_several: bool,
+        args: &ObjectRefStyle<'_>,
+    ) -> Self {
+        let rows = counts.rows(by, args.criteria.top);
+        let names_file = is_of_several && by == CountBy::Process;
         Self {
             by: match by {
                 CountBy::Type => "type",
                 CountBy::Process => "process",
                 CountBy::File => "file",
             },
-            sum: rows.iter().map(|(_, count)| count).sum(),
-            rows: rows.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
-            process_count: handles.process_count(),
+            counted: match counts.counted {
+                Counted::OpenAtEnd => "open_at_end",
+                Counted::OpenByEvents { has_start: true } => "open_by_events_and_start",
+                Counted::OpenByEvents { has_start: false } => "open_by_events",
+                Counted::Leaked => "leaked",
+                Counted::ClosedAtExit => "closed_at_exit",
+                Counted::LeakedOrAtExit => "leaked_or_closed_at_exit",
+            },
+            sum: rows.sum(),
+            left_out: RowsLeftOut { rows: rows.left_out, count: rows.left_out_sum },
+            rows: rows
+                .rows
+                .iter()
+                .map(|row| match names_file {
+                    true => CountJson::NameInFile(row.name, row.count, row.file),
+                    false => CountJson::Name(row.name, row.count),
+                })
+                .collect(),
+            process_count: counts.process_count(),
         }
     }
 }
@@ -99,15 +178,26 @@ impl NotClosed {
 impl<'a> FileJson<'a> {
     fn header(&self) -> FileHeader {
         let info = &self.answer.info;
+        let (events_lost, buffers_lost) = info.losses().unzip();
         FileHeader {
             file: self.index,
             path: self.answer.path().display().to_string(),
             session_start_utc: Shown(Utc7(info.session_start_filetime)),
             session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
-            events_lost: info.events_lost,
-            buffers_lost: info.buffers_lost,
+            events_lost,
+            buffers_lost,
             totals: self.answer.totals,
         }
+    }
+
+    fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>> {
+        let file = self.index;
+        self.answer.caveats.iter().map(move |caveat| CaveatJson { file, caveat })
+    }
+
+    fn no_match(&self) -> Option<NoMatchJson<'_>> {
+        let NoMatch { option, before, nearest, existing } = self.answer.no_match.as_ref()?;
+        Some(NoMatchJson { file: self.index, option, before: *before, nearest, existing })
     }
 
     fn objects(&self) -> impl Iterator<Item = ObjectJson<'_>> {

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use handlescope_model::{ProcessIdx, rules::OPENING};
+use handlescope_model::ProcessIdx;
+use handlescope_model::rules::{OPENING, WITH_HANDLE};
 
 use super::index;
 use crate::{
@@ -78,6 +79,7 @@ fn table<'a>(rows: &[Row<'_>], style: &ObjectRefStyle<'_>) -> io::Result<Table<'
     columns.add("tid", |row| row.item.event().map(|event| event.tid));
     columns.add("handle", |row| row.item.handle()).show(Show::Hex);
     columns.add("leaked", Row::leaked);
+    columns.add("closed_at_exit", Row::closed_at_exit);
     columns.add("source_pid", |row| row.pid_of(|duplicate| duplicate.source_process));
     let source = |row: &Row<'_>| row.item.duplicate().and_then(|duplicate| duplicate.source_handle);
     columns.add("source_handle", source).show(Show::Hex);
@@ -108,6 +110,11 @@ impl Row<'_> {
     fn leaked(&self) -> Option<bool> {
         self.item.event_of(OPENING)?;
         Some(self.item.event()?.leaked)
+    }
+
+    fn closed_at_exit(&self) -> Option<bool> {
+        self.item.event_of(WITH_HANDLE)?;
+        self.item.event()?.closed_at_exit
     }
 
     fn pid_of(&self, process: impl Fn(DuplicateRow) -> Option<ProcessIdx>) -> Option<u32> {

@@ -33,6 +33,9 @@ pub fn object_ref(
             sort(file, column)?;
         }
     }
+    if let Some(top) = style.criteria.top {
+        answer.files.iter_mut().for_each(|file| file.cut(top));
+    }
     options.deliver(cancel, out, |out| match options.format() {
         Format::Text => text::object_ref(&answer, style, display, out),
         Format::Json(mode) => json::object_ref(&answer, style, mode, out),

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 use std::io;
 
+use handlescope_extract::is_loss;
 use handlescope_model::tables::{EventCount, TraceInfo, Warning};
 use indicatif::HumanCount;
 use nu_ansi_term::Color;
@@ -43,7 +44,7 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
 /// Everything but the events.
 fn about(answer: &StatsAnswer<'_>, screen: Screen) -> Result<String, fmt::Error> {
     let mut text = String::new();
-    write_losses(&answer.info, screen, &mut text)?;
+    write_losses(answer, screen, &mut text)?;
     write_warnings(&answer.warnings, screen, &mut text)?;
     for (name, value) in facts(answer) {
         writeln!(text, "{name:<26} {}", Clean(&value))?;
@@ -53,15 +54,24 @@ fn about(answer: &StatsAnswer<'_>, screen: Screen) -> Result<String, fmt::Error>
 }
 
 /// Lost events come first: a lost close looks like a leak.
-fn write_losses(info: &TraceInfo, screen: Screen, out: &mut String) -> fmt::Result {
-    if info.events_lost == 0 && info.buffers_lost == 0 {
-        return writeln!(out, "No events and no buffers were lost while recording.");
-    }
-    let (events, buffers) = (HumanCount(info.events_lost), HumanCount(info.buffers_lost));
-    let text = format!(
-        "LOST while recording: {events} events, {buffers} buffers. A lost close looks like a \
-         leak: record again with more or larger buffers before trusting counts."
-    );
+fn write_losses(answer: &StatsAnswer<'_>, screen: Screen, out: &mut String) -> fmt::Result {
+    let text = match answer.info.losses() {
+        None => return writeln!(out, "The extract does not say what was lost while recording."),
+        Some((0, 0)) if !answer.warnings.iter().any(|warning| is_loss(&warning.kind)) => {
+            return writeln!(out, "No events and no buffers were lost while recording.");
+        }
+        Some((0, 0)) => {
+            "INCOMPLETE: parts of the file are missing or unreadable, see below. A lost \
+                         close looks like a leak."
+                .to_owned()
+        }
+        Some((events, buffers)) => format!(
+            "LOST while recording: {} events, {} buffers. A lost close looks like a leak: record \
+             again with more or larger buffers before trusting counts.",
+            HumanCount(events),
+            HumanCount(buffers)
+        ),
+    };
     writeln!(out, "{}", screen.paint(Color::Red, text))
 }
 
@@ -89,17 +99,18 @@ fn facts(answer: &StatsAnswer<'_>) -> Vec<(&'static str, String)> {
         ("Source", format!("{} ({} bytes)", info.source_path, count(info.source_size))),
         ("Computer", info.computer.clone().unwrap_or_else(unknown)),
         ("Windows", format!("{} build {}{build}{product}", info.os_version, info.os_build)),
-        ("Processors", format!("{}, {} byte pointers", info.cpu_count, info.pointer_size)),
+        ("Processors", processors(info)),
         ("Session start (UTC)", time(Some(info.session_start_filetime))),
         ("Session end (UTC)", time(info.session_end_filetime)),
         ("Boot (UTC)", time(info.boot_filetime)),
         ("Local time", utc_offset(info.utc_offset_minutes)),
-        ("Clock", format!("{}, {} ticks per second", info.clock, count(tick_rate(info)))),
-        ("Buffers", format!("{} of {} bytes", count(info.buffers), info.buffer_size)),
+        ("Clock", clock(info)),
+        ("Buffers", buffers(info)),
         ("Events", count(info.events_total)),
         ("Objects", count(answer.objects as u64)),
         ("Handle events", count(answer.handle_events as u64)),
         ("Leaked handles", count(answer.leaked_handles as u64)),
+        ("Closed only at exit", answer.closed_at_exit.map_or_else(unknown, count)),
         ("Stack events", count(info.stack_fragments)),
         ("Stacks kept", count(info.stacks_total)),
         ("Distinct stacks", count(answer.stacks_distinct as u64)),
@@ -118,6 +129,28 @@ fn utc_offset(minutes: i32) -> String {
 
 fn tick_rate(info: &TraceInfo) -> u64 {
     u64::try_from(info.perf_freq).unwrap_or_default()
+}
+
+fn processors(info: &TraceInfo) -> String {
+    let processors = info.known(info.cpu_count.into()).map_or_else(unknown, |n| n.to_string());
+    match info.known(info.pointer_size.into()) {
+        Some(size) => format!("{processors}, {size} byte pointers"),
+        None => processors,
+    }
+}
+
+fn clock(info: &TraceInfo) -> String {
+    match info.known(tick_rate(info)) {
+        Some(rate) => format!("{}, {} ticks per second", info.clock, HumanCount(rate)),
+        None => info.clock.clone(),
+    }
+}
+
+fn buffers(info: &TraceInfo) -> String {
+    match info.known(info.buffers) {
+        Some(buffers) => format!("{} of {} bytes", HumanCount(buffers), info.buffer_size),
+        None => unknown(),
+    }
 }
 
 fn unknown() -> String {

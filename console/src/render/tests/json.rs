@@ -21,7 +21,7 @@ fn json_has_the_fields_of_the_contract() {
         json!({
             "objects_created": 1, "objects_destroyed": 0, "handles_created": 1, "handles_closed": 2,
             "handles_duplicated": 2, "ref_changes": 0, "map_count": 0, "unmap_count": 0,
-            "map_size": 0, "unmap_size": 0, "leaked_handles": 1,
+            "map_size": 0, "unmap_size": 0, "leaked_handles": 1, "closed_at_exit": 0,
         })
     );
     let object = &document["objects"][0];
@@ -34,15 +34,15 @@ fn json_has_the_fields_of_the_contract() {
         events[0],
         json!({
             "kind": "handle_create", "time_ns": 1_000_000, "pid": 100, "process": "app.exe",
-            "tid": 7, "handle": "0xC0", "leaked": false, "stack": 0,
+            "tid": 7, "handle": "0xC0", "leaked": false, "closed_at_exit": null, "stack": 0,
         })
     );
     assert_eq!(
         events[1],
         json!({
             "kind": "handle_duplicate", "time_ns": 2_000_000, "pid": 300, "process": "other.exe",
-            "tid": 7, "handle": "0x80001DDC", "leaked": true, "source_pid": 100,
-            "source_handle": "0xC0", "caller_pid": 300, "inherited_by_pid": null, "stack": null,
+            "tid": 7, "handle": "0x80001DDC", "leaked": true, "closed_at_exit": null,
+            "source_pid": 100, "source_handle": "0xC0", "caller_pid": 300, "inherited_by_pid": null, "stack": null,
         })
     );
     assert_eq!(events[2]["inherited_by_pid"], 200);
@@ -129,8 +129,11 @@ fn json_tables_replace_objects() {
     let line = ".dump ObjectRef -ShowTotal Process -TopN 1 -json";
     let document = json_of(&[&one, &two], line);
     assert_eq!(document["objects"], json!([]));
-    let expected =
-        json!({ "by": "process", "rows": [["app.exe(100)", 4]], "sum": 4, "process_count": 2 });
+    // Processes of one name in two traces are two.
+    let expected = json!({
+        "by": "process", "counted": "open_at_end", "rows": [["app.exe(100)", 2, 0]], "sum": 2,
+        "left_out": { "rows": 3, "count": 6 }, "process_count": 4,
+    });
     assert_eq!(document["not_closed"], expected);
     let by_type = json_of(&[&one], ".dump ObjectRef -ShowTotal Total -json");
     assert_eq!(by_type["not_closed"]["rows"], json!([["Event", 1], ["Key", 3]]));
@@ -144,7 +147,10 @@ fn totals_of_files_replace_objects() {
     let (one, two) = (mixed(), mixed());
     let document = json_of(&[&one, &two], ".dump ObjectRef -ShowTotal File -json");
     assert_eq!(document["objects"], json!([]));
-    let expected = json!({ "by": "file", "rows": [["demo.etl", 8]], "sum": 8, "process_count": 2 });
+    let expected = json!({
+        "by": "file", "counted": "open_at_end", "rows": [["demo.etl", 4], ["demo.etl", 4]], "sum": 8,
+        "left_out": { "rows": 0, "count": 0 }, "process_count": 4,
+    });
     assert_eq!(document["not_closed"], expected);
     let totals_of = |file: usize| document["files"][file]["totals"].clone();
     assert_eq!(totals_of(0), totals_of(1));

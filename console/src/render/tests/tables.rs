@@ -108,12 +108,13 @@ fn stats_begin_with_what_was_lost() {
     Objects                    1
     Handle events              2
     Leaked handles             1
+    Closed only at exit        unknown
     Stack events               0
     Stacks kept                0
     Distinct stacks            0
     Distinct frames            0
     Frames in modules          0
-    Extracted by                (layout 2)
+    Extracted by                (layout 3)
     Process of object events taken from
       their own header                                   2
       their stack                                        0

@@ -6,9 +6,9 @@ use super::*;
 fn objects_stand_above_their_events_in_time_order() {
     insta::assert_snapshot!(text(&mixed(), "-ShowRef"), @r"
     2024-05-10 12:46:34    demo
-    Id: 4 Object: 0xFFFF810000000030 \REGISTRY\X Lifetime: 9999.000000 s  Type: Key Owner: app.exe(100), Handle Value: 0x44
-    Id: 5 Object: 0xFFFF810000000040  Lifetime: 9999.000000 s  Type: Key Handle Count: 2
-    Id: 1 Object: 0xFFFF810000000000 \BaseNamedObjects\Signal Lifetime: 9999.000000 s  Type: Event Create+Duplicate-Close: 1+2-2 = 1
+    Id: 4 Object: 0xFFFF810000000030 \REGISTRY\X Lifetime: created before the trace  Type: Key Owner: app.exe(100), Handle Value: 0x44
+    Id: 5 Object: 0xFFFF810000000040  Lifetime: created before the trace  Type: Key Handle Count: 2
+    Id: 1 Object: 0xFFFF810000000000 \BaseNamedObjects\Signal Lifetime: never closed  Type: Event Create+Duplicate-Close: 1+2-2 = 1
     	2024-05-10 12:46:34.501000   100/7     HandleCreate    0xC0    app.exe Stack: 0
     	2024-05-10 12:46:34.502000   300/7     HandleDuplicate 0x80001DDC other.exe SourceProcess: app.exe(100) SourceHandle: 0xC0 Stack: None
     	2024-05-10 12:46:34.503000   100/7     HandleDuplicate 0xC0    app.exe Inherited by process child.exe(200) +- Stack: None
@@ -41,7 +41,7 @@ fn reference_changes_are_shown_on_request_only() {
 fn stacks_are_numbers_or_frames_on_lines_of_their_own() {
     insta::assert_snapshot!(text(&mixed(), "-Handle 0xC0 -MinMaxTime 0 1ms -ShowStack"), @r"
     2024-05-10 12:46:34    demo
-    Id: 1 Object: 0xFFFF810000000000 \BaseNamedObjects\Signal Lifetime: 9999.000000 s  Type: Event Create+Duplicate-Close: 1+0-0 = 1
+    Id: 1 Object: 0xFFFF810000000000 \BaseNamedObjects\Signal Lifetime: never closed  Type: Event Create+Duplicate-Close: 1+0-0 = 1
     	2024-05-10 12:46:34.501000   100/7     HandleCreate    0xC0    app.exe Stack: nt.exe!NtCreateEvent
     app.exe+0x1A2B
     <UnknownMethod> 0x1F4B0000123
@@ -52,7 +52,7 @@ fn stacks_are_numbers_or_frames_on_lines_of_their_own() {
         text(&mixed(), "-Handle 0xC0 -MinMaxTime 0 1ms -ShowStack -ShowAddress"),
         @r"
         2024-05-10 12:46:34    demo
-        Id: 1 Object: 0xFFFF810000000000 \BaseNamedObjects\Signal Lifetime: 9999.000000 s  Type: Event Create+Duplicate-Close: 1+0-0 = 1
+        Id: 1 Object: 0xFFFF810000000000 \BaseNamedObjects\Signal Lifetime: never closed  Type: Event Create+Duplicate-Close: 1+0-0 = 1
         	2024-05-10 12:46:34.501000   100/7     HandleCreate    0xC0    app.exe Stack: nt.exe!NtCreateEvent+0x1F 0x7FF600009000
         app.exe+0x1A2B 0x7FF601001A2B
         <UnknownMethod> 0x1F4B0000123
@@ -66,7 +66,7 @@ fn stacks_are_numbers_or_frames_on_lines_of_their_own() {
 fn tables_replace_objects_and_none_replaces_sums() {
     insta::assert_snapshot!(text(&mixed(), "-ShowTotal Total"), @r"
     2024-05-10 12:46:34    demo
-    Not closed Handle counts for 2 processes
+    Not closed Handle counts for 2 processes (rundown at trace end)
     Event                                                       :       1
     Key                                                         :       3
     =====================================================================
@@ -77,17 +77,18 @@ fn tables_replace_objects_and_none_replaces_sums() {
     ");
     insta::assert_snapshot!(text(&mixed(), "-ShowTotal Process -TopN 1"), @r"
     2024-05-10 12:46:34    demo
-    Not closed handles at trace end:
+    Not closed handles at trace end (rundown):
     app.exe(100)                                                :       2
     =====================================================================
     Sum                                                         :       2
+    + 1 more, 2 handles
     Objects Created/Destroyed: 3/2 Diff: 1,  Handles Created/Closed/Duplicated: 2/3/2 Diff: 1,  RefChanges: 2 FileMap/Unmap: 1/1
     File Map/Unmap Count 1/1 - 0 outstanding
     File Map/Unmap Size  1,048,576/1,048,576 - 0 bytes outstanding
     ");
     insta::assert_snapshot!(text(&mixed(), "-ShowTotal None -MinMaxId 4 4"), @r"
     2024-05-10 12:46:34    demo
-    Id: 4 Object: 0xFFFF810000000030 \REGISTRY\X Lifetime: 9999.000000 s  Type: Key Owner: app.exe(100), Handle Value: 0x44
+    Id: 4 Object: 0xFFFF810000000030 \REGISTRY\X Lifetime: created before the trace  Type: Key Owner: app.exe(100), Handle Value: 0x44
     ");
 }
 
@@ -113,7 +114,12 @@ fn open_handles_of_several_traces_get_a_table_over_all() {
     let sums: Vec<_> = shown.lines().filter(|line| line.starts_with("Key ")).collect();
     assert_eq!(sums.len(), 3);
     assert!(sums[2].ends_with(":       6"), "{shown}");
-    assert!(shown.contains("\nAll files\nNot closed Handle counts for 2 processes\n"), "{shown}");
+    assert!(
+        shown.contains(
+            "\nAll 2 files\nNot closed Handle counts for 4 processes (rundown at trace end)\n"
+        ),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -130,7 +136,7 @@ fn tables_are_drawn_on_a_terminal() {
     let shown = printed(&[&mixed()], ".dump ObjectRef -ShowTotal Process -Map 0", screen);
     insta::assert_snapshot!(shown, @r"
     2024-05-10 12:46:34    demo
-    Not closed handles at trace end:
+    Not closed handles at trace end (rundown):
      Process        ┆ Handles
     ════════════════╪═════════
      other.exe(300) ┆       2
@@ -147,7 +153,7 @@ fn every_time_of_a_line_follows_its_format() {
     let options = "-MinMaxId 1 1 -TimeFmt s -TimeDigits 3 -ProcessFmt s";
     insta::assert_snapshot!(text(&mixed(), options), @r"
     2024-05-10 12:46:34    demo
-    Id: 1 Object: 0xFFFF810000000000 \BaseNamedObjects\Signal Lifetime: 9999.000 s  Type: Event Create+Duplicate-Close: 1+2-2 = 1
+    Id: 1 Object: 0xFFFF810000000000 \BaseNamedObjects\Signal Lifetime: never closed  Type: Event Create+Duplicate-Close: 1+2-2 = 1
     	0.001   100/7     HandleCreate    0xC0    app.exe Stack: 0
     	0.002   300/7     HandleDuplicate 0x80001DDC other.exe SourceProcess: app.exe(100) SourceHandle: 0xC0 Stack: None
     	0.003   100/7     HandleDuplicate 0xC0    app.exe Inherited by process child.exe(200) +0.000 - 0.009 0.00:00:00.008 Stack: None
@@ -218,7 +224,7 @@ fn colors_are_etwanalyzers() {
     let shown = printed(&[&mixed()], ".dump ObjectRef -MinMaxId 4 4", screen);
     insta::assert_snapshot!(shown.replace('\u{1b}', "^"), @r"
     ^[36m2024-05-10 12:46:34    demo^[0m
-    Id: 4 Object: 0xFFFF810000000030 \REGISTRY\X Lifetime: 9999.000000 s  Type: ^[32mKey^[0m Owner: ^[35mapp.exe(100)^[0m, Handle Value: 0x44
+    Id: 4 Object: 0xFFFF810000000030 \REGISTRY\X Lifetime: created before the trace  Type: ^[32mKey^[0m Owner: ^[35mapp.exe(100)^[0m, Handle Value: 0x44
     ^[33mObjects Created/Destroyed: 0/0 Diff: 0,  Handles Created/Closed/Duplicated: 0/0/0 Diff: 0,  RefChanges: 0 FileMap/Unmap: 0/0^[0m
     ");
 }

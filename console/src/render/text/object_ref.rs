@@ -9,9 +9,8 @@ use nu_ansi_term::Color;
 use super::event::EventWriter;
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
-use super::totals::{OpenTable, Summary};
-use crate::query::ShowTotal;
-use crate::query::{FileAnswer, Listing, ObjectRefAnswer, Selected, UNKNOWN_LIFETIME_NS, count_by};
+use super::totals::{CountTable, LeakLines, Summary};
+use crate::query::{CountBy, FileAnswer, LeftOut, Listing, ObjectRefAnswer, Selected, ShowTotal};
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::{Clock, Seconds};
 use crate::settings::Display;
@@ -29,52 +28,98 @@ pub(in crate::render) fn object_ref(
 ) -> io::Result<()> {
     let mut clip = Clip::new(out, display.screen.width.filter(|_| display.clip));
     let out = &mut clip;
-    let is_by_file = args.criteria.show_total == Some(ShowTotal::File);
-    // The summaries of the files say more than a table of their open handles.
-    let by = count_by(args.criteria).filter(|_| !is_by_file);
+    let by = CountBy::of(args.criteria);
     let has_totals = args.criteria.show_total != Some(ShowTotal::None);
     let summary = |totals| Summary {
         totals,
         digit_separator: display.digit_separator,
         width: display.screen.width,
     };
+    let is_one = answer.files.len() == 1;
+    let mut without_match = 0;
     for file in &answer.files {
+        if !is_one && file.is_without_match() {
+            without_match += 1;
+            continue;
+        }
         write_header(file, display, out)?;
         if let Some(listing) = &file.listing {
             write_objects(file, listing, args, display, out)?;
         }
-        if let (Some(handles), Some(by)) = (&file.open_handles, by) {
-            OpenTable { handles, by, top: args.criteria.top, screen: display.screen }.write(out)?;
+        let LeftOut { objects, opened } = file.left_out;
+        if objects > 0 {
+            let (objects, opened) = (counted(objects, "more object"), counted(opened, "handle"));
+            writeln!(out, "+ {objects}, {opened}")?;
+        }
+        // The summary of a file says more than a table of one row.
+        if let (Some(counts), Some(by)) =
+            (&file.handle_counts, by.filter(|by| *by != CountBy::File))
+        {
+            let top = args.criteria.top;
+            CountTable { counts, by, top, files: None, screen: display.screen }.write(out)?;
         }
         if has_totals {
-            writeln!(out, "{}", display.screen.paint(Color::Yellow, summary(file.totals)))?;
+            let lines = LeakLines { criteria: args.criteria, totals: file.totals };
+            let label = if is_one {
+                String::new()
+            } else {
+                format!("Totals of {}\n", file_name(file, display))
+            };
+            let summary = format!("{label}{}{lines}", summary(file.totals));
+            writeln!(out, "{}", display.screen.paint(Color::Yellow, summary))?;
         }
     }
-    if answer.files.len() < 2 || !has_totals {
-        return clip.finish();
+    if has_totals && !is_one {
+        write_all(answer, args, display, &summary(answer.totals()), out)?;
     }
-    if by.is_some() || is_by_file {
-        writeln!(out, "{}", display.screen.paint(Color::Cyan, "All files"))?;
+    if without_match > 0 {
+        let files = counted(answer.files.len(), "file");
+        writeln!(out, "{without_match} of {files} without a match")?;
     }
-    if let (Some(handles), Some(by)) = (&answer.open_handles, by) {
-        OpenTable { handles, by, top: args.criteria.top, screen: display.screen }.write(out)?;
-    }
-    writeln!(out, "{}", display.screen.paint(Color::Red, summary(answer.totals())))?;
     clip.finish()
+}
+
+/// Writes the totals of several files.
+fn write_all(
+    answer: &ObjectRefAnswer<'_>,
+    args: &ObjectRefStyle<'_>,
+    display: &Display,
+    summary: &Summary,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let all = format!("All {} files", answer.files.len());
+    writeln!(out, "{}", display.screen.paint(Color::Cyan, all))?;
+    if let (Some(counts), Some(by)) = (&answer.handle_counts, CountBy::of(args.criteria)) {
+        let files = answer.files.iter().map(|file| (file.index(), file_name(file, display)));
+        let files = Some(&files.collect());
+        let top = args.criteria.top;
+        CountTable { counts, by, top, files, screen: display.screen }.write(out)?;
+    }
+    let lines = LeakLines { criteria: args.criteria, totals: answer.totals() };
+    let summary = format!("{summary}{lines}");
+    writeln!(out, "{}", display.screen.paint(Color::Red, summary))
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }
 
 /// When the recording began, and the name of the trace.
 fn write_header(file: &FileAnswer<'_>, display: &Display, out: &mut impl Write) -> io::Result<()> {
     let started = Clock::session_start(&file.info);
+    let header = format!("{started:<22} {}", Clean(&file_name(file, display)));
+    writeln!(out, "{}", display.screen.paint(Color::Cyan, header))
+}
+
+fn file_name(file: &FileAnswer<'_>, display: &Display) -> String {
     let path = file.path();
-    let name = if display.full_file_name {
+    if display.full_file_name {
         // The path as it was named, if the current folder is gone.
         std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
     } else {
         path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-    };
-    let header = format!("{started:<22} {}", Clean(&name));
-    writeln!(out, "{}", display.screen.paint(Color::Cyan, header))
+    }
 }
 
 fn write_objects(
@@ -114,19 +159,15 @@ impl ObjectLine<'_> {
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let object = self.selected.object();
         let (id, pointer) = (self.selected.id(), self.listing.pointer(object));
-        let lifetime = Seconds {
-            // ETWAnalyzer's number for an unknown lifetime.
-            ns: self.file.lifetime_ns(self.listing, self.selected).unwrap_or(UNKNOWN_LIFETIME_NS),
-            digits: self.display.time_digits,
-        };
+        let lifetime = self.lifetime();
         let tables = &self.file.file;
         if tables.objects.is_mapping(object) {
-            return writeln!(out, "Id: {id} MappingObject: 0x{pointer:X} Lifetime: {lifetime} s");
+            return writeln!(out, "Id: {id} MappingObject: 0x{pointer:X} Lifetime: {lifetime}");
         }
         let kind = Clean(tables.types.get(tables.objects.type_id(object))).to_string();
         let kind = self.display.screen.paint(Color::Green, kind);
         let before = format!("Id: {id} Object: 0x{pointer:X} ");
-        let behind = format!(" Lifetime: {lifetime} s  Type: {kind} {}", self.handles());
+        let behind = format!(" Lifetime: {lifetime}  Type: {kind} {}", self.handles());
         let name = Clean(self.listing.name(object).unwrap_or_default()).to_string();
         let name = match self.display.screen.width.filter(|_| self.display.clip) {
             // What stands behind a long name says more than its middle.
@@ -137,6 +178,16 @@ impl ObjectLine<'_> {
             None => name.into(),
         };
         writeln!(out, "{before}{name}{behind}")
+    }
+
+    /// How long it lived, or what of that is unknown.
+    fn lifetime(&self) -> String {
+        let (object, objects) = (self.selected.object(), &self.file.file.objects);
+        match self.file.lifetime_ns(self.listing, self.selected) {
+            Some(ns) => format!("{} s", Seconds { ns, digits: self.display.time_digits }),
+            None if objects.create_event(object).is_none() => "created before the trace".to_owned(),
+            None => "never closed".to_owned(),
+        }
     }
 
     /// What became of the object's handles.

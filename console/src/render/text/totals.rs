@@ -1,10 +1,11 @@
 //! Sums: the lines below the objects, and the tables of `-ShowTotal`.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
 
 use super::numbers::grouped;
-use crate::query::{CountBy, OpenHandles, Totals};
+use crate::query::{CountBy, CountRow, Counted, HandleCounts, ObjectCriteria, Totals};
 use crate::terminal::Clean;
 use crate::terminal::Screen;
 use crate::terminal::table;
@@ -58,30 +59,98 @@ fn difference(a: u64, b: u64) -> i128 {
     i128::from(a) - i128::from(b)
 }
 
-/// The table of open handles.
-pub(super) struct OpenTable<'a> {
-    pub(super) handles: &'a OpenHandles,
+/// What `-Leak` and `-LeakAtExit` print, counted, and what they leave out; empty without them.
+pub(super) struct LeakLines<'a> {
+    pub(super) criteria: &'a ObjectCriteria,
+    pub(super) totals: Totals,
+}
+
+impl fmt::Display for LeakLines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Totals { leaked_handles, closed_at_exit, .. } = self.totals;
+        let counted = Counted::of(self.criteria);
+        let count = match counted {
+            Counted::OpenAtEnd | Counted::OpenByEvents { .. } => return Ok(()),
+            Counted::Leaked => leaked_handles,
+            Counted::ClosedAtExit => closed_at_exit,
+            Counted::LeakedOrAtExit => leaked_handles.saturating_add(closed_at_exit),
+        };
+        write!(f, "\n{}: {count}", capitalized(counted.text()))?;
+        if counted != Counted::Leaked || closed_at_exit == 0 {
+            return Ok(());
+        }
+        let (handles, their) =
+            if closed_at_exit == 1 { ("handle was", "its") } else { ("handles were", "their") };
+        write!(
+            f,
+            "\n{closed_at_exit} more {handles} closed only by the exit of {their} process: \
+             -LeakAtExit"
+        )
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(chars).collect()
+}
+
+/// The table of counted handles.
+pub(super) struct CountTable<'a> {
+    pub(super) counts: &'a HandleCounts,
     pub(super) by: CountBy,
     pub(super) top: Option<TopN>,
+    /// Names of the files by their numbers, for a table of processes of several.
+    pub(super) files: Option<&'a HashMap<usize, String>>,
     pub(super) screen: Screen,
 }
 
-impl OpenTable<'_> {
+impl CountTable<'_> {
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        match self.by {
-            CountBy::Type => {
-                let count = self.handles.process_count();
-                writeln!(out, "Not closed Handle counts for {count} processes")?;
-            }
-            CountBy::Process | CountBy::File => writeln!(out, "Not closed handles at trace end:")?,
-        }
-        let rows = self.handles.rows(self.by, self.top);
-        let sum: u64 = rows.iter().map(|(_, count)| count).sum();
-        let rows = rows.into_iter().map(|(name, count)| (Clean(name).to_string(), count));
+        writeln!(out, "{}", self.title())?;
+        let rows = self.counts.rows(self.by, self.top);
+        let named = rows.rows.iter().map(|row| (self.name(row), row.count));
         if self.screen.is_terminal() {
-            self.draw(out, rows, sum)
+            self.draw(out, named, rows.sum())?;
         } else {
-            write_plain(out, rows, sum)
+            write_plain(out, named, rows.sum())?;
+        }
+        match (rows.left_out, rows.left_out_sum) {
+            (0, _) => Ok(()),
+            (more, count) => writeln!(out, "+ {more} more, {count} {}", handles(count)),
+        }
+    }
+
+    /// ETWAnalyzer's titles for handles that are open at the end.
+    fn title(&self) -> String {
+        let count = self.counts.process_count();
+        let processes = if count == 1 { "process" } else { "processes" };
+        match (self.counts.counted, self.by) {
+            (Counted::OpenAtEnd, CountBy::Type) => {
+                format!("Not closed Handle counts for {count} {processes} (rundown at trace end)")
+            }
+            (Counted::OpenAtEnd, _) => {
+                "Not closed handles at trace end (rundown):".to_owned()
+            }
+            (Counted::OpenByEvents { has_start: true }, _) => {
+                "Not closed handles, from the events and the rundown at the start (the trace has no \
+                 rundown at the end):"
+                    .to_owned()
+            }
+            (Counted::OpenByEvents { has_start: false }, _) => {
+                "Not closed handles of those that were opened in the trace (it has no rundown, so that \
+                 older handles are unknown):"
+                    .to_owned()
+            }
+            (counted, _) => format!("{} ({count} {processes}):", capitalized(counted.text())),
+        }
+    }
+
+    fn name(&self, row: &CountRow<'_>) -> String {
+        let file = self.files.filter(|_| self.by == CountBy::Process);
+        match file.and_then(|files| files.get(&row.file)) {
+            Some(file) => format!("{} in {}", Clean(row.name), Clean(file)),
+            None => Clean(row.name).to_string(),
         }
     }
 
@@ -104,6 +173,10 @@ impl OpenTable<'_> {
         table.add_row(["Sum".to_owned(), sum.to_string()]);
         write!(out, "{}", table::text(&table))
     }
+}
+
+fn handles(count: u64) -> &'static str {
+    if count == 1 { "handle" } else { "handles" }
 }
 
 /// Writes the table as ETWAnalyzer does, for scripts that read it.

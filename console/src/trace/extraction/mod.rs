@@ -13,7 +13,7 @@ pub(crate) use import::imported;
 pub(crate) use paths::{
     Freshness, beside, file_name, freshness, in_cache, is_foreign, prepare_folder, side_by_side,
 };
-pub(crate) use report::{line, lost};
+pub(crate) use report::line;
 
 use crate::{
     cancel::Cancel,

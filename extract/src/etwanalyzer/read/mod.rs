@@ -194,6 +194,7 @@ impl Reading<'_> {
             objects: objects.objects,
             handle_events: figures.handle_events,
             leaked_handles: figures.leaked_handles,
+            closed_at_exit: figures.closed_at_exit,
             stacks_distinct,
             events_lost: main.header.events_lost.unwrap_or_default(),
             buffers_lost: main.header.buffers_lost.unwrap_or_default(),
@@ -279,6 +280,7 @@ fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
         handle: handle.handle,
         type_id: handle.type_id,
         name: handle.name.as_deref().and_then(|name| names.row(name)),
+        closed: handle.closed,
     };
     main.own.start_handles.0.iter().filter(|_| main.is_own()).map(row).collect()
 }

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use handlescope_model::rules::{
-    DeriveScratch, ObjectEvents, REFERENCE_CHANGES, VIEWS, WITH_HANDLE, derive, is_leak,
+    DeriveScratch, OPENING_HANDLES, ObjectEvents, REFERENCE_CHANGES, VIEWS, WITH_HANDLE, derive,
+    is_leak, is_leak_at_exit,
 };
 use handlescope_model::tables::{Event, Events, ExistingHandle, ExistingHandles, Object, Objects};
 use handlescope_model::{
@@ -60,6 +61,7 @@ impl Names {
 pub(super) struct Figures {
     pub(super) handle_events: u64,
     pub(super) leaked_handles: u64,
+    pub(super) closed_at_exit: u64,
     pub(super) stacks_total: u64,
     /// By the number of the kind.
     pub(super) kinds: [u64; EventKind::ALL.len()],
@@ -71,6 +73,16 @@ pub(super) struct Scratch {
     derive: DeriveScratch,
     rows: Vec<u32>,
     owners: Vec<Owners>,
+    /// For each event whether it is a close that the end of a process made.
+    by_exit: Vec<bool>,
+}
+
+/// What became of what an event opened.
+#[derive(Clone, Copy)]
+struct Closed {
+    /// The row of the close.
+    by: Option<u32>,
+    at_exit: bool,
 }
 
 /// The processes of an event.
@@ -139,10 +151,21 @@ impl ObjectRows<'_, '_> {
         scratch.rows.extend(0..events.len() as u32);
         let one = OneObject { events: &events, owners: &scratch.owners };
         let derived = derive(&one, &scratch.rows, &mut scratch.derive);
-        let rows = events.iter().zip(&scratch.owners).zip(&scratch.derive.closing);
-        for ((event, owners), closing) in rows {
-            let closing = Some(*closing).filter(|at| *at != sentinel()).map(|at| first_event + at);
-            self.event(object, event, *owners, closing);
+        scratch.by_exit.clear();
+        let of_event = events.iter().zip(&scratch.owners);
+        scratch.by_exit.extend(of_event.map(|(event, owners)| self.is_by_exit(event, *owners)));
+        for (at, event) in events.iter().enumerate() {
+            let closing = scratch.derive.closing.get(at).filter(|at| **at != sentinel());
+            let owners = scratch.owners.get(at).copied().unwrap_or_default();
+            let is_by_exit = |at: usize| scratch.by_exit.get(at).copied().unwrap_or_default();
+            let at_exit = closing.is_some_and(|closing| is_by_exit(*closing as usize));
+            let kind = event.0;
+            let closed = Closed {
+                by: closing.map(|closing| first_event + closing),
+                at_exit: is_by_exit(at)
+                    || is_leak_at_exit(kind, owners.inherited_by.is_some(), at_exit),
+            };
+            self.event(object, event, owners, closed);
         }
         self.scratch = scratch;
         for handle in &existing {
@@ -166,6 +189,16 @@ impl ObjectRows<'_, '_> {
             is_multiprocess: derived.is_multiprocess,
             is_overlapped: derived.is_overlapped,
         });
+    }
+
+    /// Whether the end of a process made a close: we wrote so, its stack shows it, or it comes later.
+    fn is_by_exit(&self, (kind, event): &(EventKind, EventRecord), owners: Owners) -> bool {
+        *kind == EventKind::HandleClose
+            && (event.is_by_exit == Some(true)
+                || self.stacks.is_of_exit(event.stack)
+                || owners.process.is_some_and(|process| {
+                    self.processes.has_ended(process, event.time_ns.unwrap_or_default())
+                }))
     }
 
     /// The process of a number, if there is one.
@@ -206,14 +239,14 @@ impl ObjectRows<'_, '_> {
         object: ObjectIdx,
         (kind, event): &(EventKind, EventRecord),
         owners: Owners,
-        closing: Option<u32>,
+        closed: Closed,
     ) {
         let kind = *kind;
         let is_duplicate = kind == EventKind::HandleDuplicate;
         let is_view = VIEWS.contains(kind);
         let is_handle = WITH_HANDLE.contains(kind);
         let is_reference = REFERENCE_CHANGES.contains(kind);
-        let leaked = is_leak(kind, closing.is_some());
+        let leaked = is_leak(kind, closed.by.is_some());
         let stack = self.stacks.own_row(event.stack_row);
         let stack = stack.or_else(|| self.stacks.row(event.stack)).map(StackIdx);
         if stack.is_none()
@@ -223,6 +256,7 @@ impl ObjectRows<'_, '_> {
         }
         self.figures.handle_events += u64::from(is_handle);
         self.figures.leaked_handles += u64::from(leaked && is_handle);
+        self.figures.closed_at_exit += u64::from(closed.at_exit && OPENING_HANDLES.contains(kind));
         self.figures.stacks_total += u64::from(stack.is_some());
         if let Some(count) = self.figures.kinds.get_mut(kind.code() as usize) {
             *count += 1;
@@ -239,7 +273,8 @@ impl ObjectRows<'_, '_> {
             tid: event.tid.unwrap_or_default(),
             handle: is_handle.then(|| event.handle.unwrap_or_default()),
             leaked,
-            closing_event: closing.map(EventIdx),
+            closed_at_exit: Some(closed.at_exit),
+            closing_event: closed.by.map(EventIdx),
             stack,
             ref_delta: is_reference.then(|| saturated(event.ref_change.unwrap_or_default())),
             source_process: owners.source,

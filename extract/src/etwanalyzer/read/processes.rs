@@ -45,6 +45,12 @@ impl ProcessRows {
         (row.row() < self.lifetimes.len()).then_some(row)
     }
 
+    /// Whether a process had ended at some time.
+    pub(super) fn has_ended(&self, process: ProcessIdx, time_ns: i64) -> bool {
+        let lifetime = self.lifetimes.get(process.row());
+        lifetime.and_then(|lifetime| lifetime.end).is_some_and(|end| end <= time_ns)
+    }
+
     /// The process id of a row; 0 for none.
     pub(super) fn pid(&self, process: ProcessIdx) -> u32 {
         self.lifetimes.get(process.row()).map_or(0, |process| process.pid)

@@ -18,6 +18,8 @@ use crate::lifecycle::NONE;
 pub(super) struct StackTexts {
     /// For each number the row of the stacks table, or [`NONE`] for an empty text.
     rows: Vec<u32>,
+    /// For each number whether the stack is one of a process that ends.
+    of_exits: Vec<bool>,
     table: Stacks,
     frames: FrameTexts,
     believes_own: bool,
@@ -93,6 +95,7 @@ impl StackTexts {
         }
         let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
         let lines = lines.filter(|line| !line.is_empty());
+        self.of_exits.push(lines.clone().any(is_of_exit));
         let frames: Vec<FrameIdx> = lines.map(|line| self.frames.row(line)).collect();
         let row = if frames.is_empty() { NONE } else { self.table.len() as u32 };
         self.rows.push(row);
@@ -112,7 +115,7 @@ impl StackTexts {
         let is_own = self.own.is_some();
         let table = self.own.as_mut().map_or(&mut self.table, |own| &mut own.stacks);
         let without_text = is_missing.then(HashMap::new);
-        StackNumbers { rows: &self.rows, table, is_own, without_text }
+        StackNumbers { rows: &self.rows, of_exits: &self.of_exits, table, is_own, without_text }
     }
 
     /// The tables. Modules that only stacks name are added to those that are known.
@@ -125,9 +128,17 @@ impl StackTexts {
     }
 }
 
+/// Kernel functions that close what a process leaves open when it ends.
+const EXIT_FUNCTIONS: [&str; 3] = ["ExSweepHandleTable", "ObKillProcess", "PspExitProcess"];
+
+fn is_of_exit(frame: &str) -> bool {
+    frame.split_once('!').is_some_and(|(_, function)| EXIT_FUNCTIONS.contains(&function))
+}
+
 /// The stacks by their numbers in the file.
 pub(super) struct StackNumbers<'a> {
     rows: &'a [u32],
+    of_exits: &'a [bool],
     table: &'a mut Stacks,
     is_own: bool,
     without_text: Option<HashMap<i64, u32>>,
@@ -146,6 +157,12 @@ impl StackNumbers<'_> {
         }
         let row = self.rows.get(usize::try_from(number).ok()?)?;
         Some(*row).filter(|row| *row != NONE)
+    }
+
+    /// Whether the text of a stack shows that its process ends.
+    pub(super) fn is_of_exit(&self, number: Option<i64>) -> bool {
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        number.and_then(|number| self.of_exits.get(number)).copied().unwrap_or_default()
     }
 
     /// The row that our own extract has.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use handlescope_model::tables::{EventCount, EventCounts, TraceInfo, Warning, Warnings};
+use handlescope_model::tables::{self, EventCount, EventCounts, TraceInfo, Warning, Warnings};
 use handlescope_model::{EventKind, SCHEMA_VERSION};
 
 use super::super::records::Main;
@@ -43,7 +43,7 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
         os_build: build.unwrap_or_default(),
         os_build_string: main.build.clone(),
         product: main.product.clone(),
-        clock: "unknown".to_owned(),
+        clock: tables::UNKNOWN_CLOCK.to_owned(),
         cpu_count: main.cpus.unwrap_or_default(),
         memory_mb: main.memory_mb.filter(|size| *size > 0),
         cpu_mhz: main.cpu_mhz.filter(|mhz| *mhz > 0),

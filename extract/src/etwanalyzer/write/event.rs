@@ -39,9 +39,14 @@ pub(super) fn record(event: &Event, context: Context<'_>) -> EventRecord {
     };
     let signed = |value: Option<u64>| value.map(|value| value as i64);
     match EventKind::from_code(event.kind) {
-        Some(EventKind::HandleCreate | EventKind::HandleClose) => {
+        Some(EventKind::HandleCreate) => {
             EventRecord { handle: Some(event.handle.unwrap_or_default()), ..common }
         }
+        Some(EventKind::HandleClose) => EventRecord {
+            handle: Some(event.handle.unwrap_or_default()),
+            is_by_exit: event.closed_at_exit.filter(|is_by_exit| *is_by_exit),
+            ..common
+        },
         Some(EventKind::HandleDuplicate) => EventRecord {
             handle: Some(event.handle.unwrap_or_default()),
             source_handle: Some(event.source_handle.unwrap_or_default()),

@@ -81,6 +81,7 @@ impl MainPart<'_> {
             handle: handle.handle,
             type_id: handle.type_id,
             name: handle.name.and_then(|name| self.names.name.get(name.row())).cloned(),
+            closed: handle.closed,
         };
         OwnMain {
             trace: Some(self.info.clone()),

@@ -16,8 +16,10 @@ use crate::{
         shared::{groups, notes::write_notes, options::check_output},
     },
     grammar::{Example, OptionGroup, ParseError},
-    query::{self, ObjectCriteria, ShowTotal},
+    query::{self, FileAnswer, NoMatch, ObjectCriteria, ShowTotal},
     render::{self, Format},
+    terminal::Messages,
+    trace::Caveat,
 };
 
 pub(crate) struct ObjectRef;
@@ -64,10 +66,29 @@ impl Kind for ObjectRef {
             ..args.criteria.clone()
         };
         let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
+        answer.files.iter().for_each(|file| write_caveats(file, dump.messages));
         let display = output.display(dump.display_as(&args.display));
         let style = args.style(&criteria, &dump.shared.text);
         Ok(render::object_ref(answer, &style, &output, &display, dump.cancel, dump.out)?)
     }
+}
+
+/// Says what makes the answer for a trace wrong or incomplete, or why there is none.
+fn write_caveats(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
+    let path = file.path().display();
+    for Caveat { text, .. } in &file.caveats {
+        messages.warning(format_args!("{path}: {text}"));
+    }
+    let Some(NoMatch { option, before, nearest, existing }) = &file.no_match else { return };
+    let objects = if *before == 1 { "object" } else { "objects" };
+    let hint = match (nearest.as_slice(), existing.as_slice()) {
+        ([], []) => String::new(),
+        ([], existing) => format!("; the trace has {}", existing.join(", ")),
+        (nearest, _) => format!(", did you mean {}?", nearest.join(" or ")),
+    };
+    messages.note(format_args!(
+        "{path}: nothing matches: none of {before} {objects} passes {option}{hint}"
+    ));
 }
 
 /// All options, under the headings of the help.

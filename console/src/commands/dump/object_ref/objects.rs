@@ -16,10 +16,19 @@ pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[
         details: "A create or duplicate is leaked when no close of the same handle value in the \
                   same process follows in the trace; a mapping, when it is not unmapped. \
                   Objects without a leak disappear. Windows closes everything when a process \
-                  ends, so look for the leaks of an ended process with -DestroyStack \
-                  *NtTerminateProcess*.",
+                  ends: -LeakAtExit shows what only that closed.",
         example: "-Leak",
         take: Take::Switch(|args| &mut args.criteria.leak),
+    },
+    Opt {
+        names: &["-LeakAtExit"],
+        help: "only handles that the end of their process closed, nothing else",
+        details: "A program that ends without closing a handle has leaked it all the same. Such a \
+                  close comes after the end event of the process, or belongs to the last closes \
+                  of the process, on one thread and on kernel frames on which no program that \
+                  goes on closes a handle. An inherited handle does not count. With -Leak: both.",
+        example: "-LeakAtExit",
+        take: Take::Switch(|args| &mut args.criteria.leak_at_exit),
     },
     Opt {
         names: &["-MinMaxDuration"],

@@ -10,24 +10,24 @@ use crate::{
 pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-ShowTotal"],
-        help: "count handles open at the end: Total, Process, File or None",
+        help: "count open or leaked handles: Total, Process, File or None",
         details: "Counts the handles that the rundown at the end of the trace lists, of all \
-                  objects that pass the filters.",
+                  objects that pass the filters; with -Leak or -LeakAtExit, what these print.",
         example: "-ShowTotal Process",
         take: Take::Choice(&[
             Choice {
                 word: "Total",
-                help: "open handles by object type",
+                help: "handles by object type",
                 set: |args| args.criteria.show_total = Some(ShowTotal::Total),
             },
             Choice {
                 word: "Process",
-                help: "open handles by process",
+                help: "handles by process",
                 set: |args| args.criteria.show_total = Some(ShowTotal::Process),
             },
             Choice {
                 word: "File",
-                help: "only the totals of each file",
+                help: "handles and totals of each file",
                 set: |args| args.criteria.show_total = Some(ShowTotal::File),
             },
             Choice {
@@ -39,8 +39,10 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
     },
     Opt {
         names: &["-TopN"],
-        help: "only the N largest rows of -ShowTotal, leaving out the SKIP largest",
-        details: "The largest row comes last.",
+        help: "only N objects or rows of -ShowTotal, leaving out the first SKIP",
+        details: "Of -ShowTotal the N largest rows, the largest last; of the objects of each file \
+                  the first N in the order they are printed in, which is that of creation or of \
+                  -SortBy. What is left out is counted.",
         example: "-ShowTotal Total -TopN 5",
         take: Take::Top(|args| &mut args.criteria.top),
     },

@@ -1,0 +1,267 @@
+//! Handles, counted by type, process and file.
+
+use handlescope_model::rules::{Kinds, OPENING, OPENING_HANDLES};
+use handlescope_model::tables::{Events, ExistingHandles};
+use handlescope_model::{ArchiveError, Cell, ProcessIdx, Table, Trace, TypeId};
+use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
+
+use super::context::FileContext;
+use super::counts::{CountRows, NameCounts};
+use super::criteria::{ObjectCriteria, ShowTotal};
+use super::error::QueryError;
+use super::filters;
+use super::selection::Selection;
+use crate::cancel::Poll;
+use crate::trace::has_end_rundown;
+use crate::values::TopN;
+
+const VALUE: &str = "value";
+const COUNT: &str = "count";
+
+/// Handles of the objects that passed, counted.
+#[derive(Debug, Clone)]
+pub struct HandleCounts {
+    /// Which handles.
+    pub counted: Counted,
+    by_type: NameCounts,
+    by_process: NameCounts,
+    by_file: NameCounts,
+}
+
+/// Which handles are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Those that the rundown at the end lists, whatever the filters removed of their events.
+    OpenAtEnd,
+    /// Those that were open at the end of a trace without that rundown, going by its events and, where
+    /// there is one, by the rundown at the start.
+    OpenByEvents { has_start: bool },
+    /// What the events that are left opened and nothing closed, views too: `-Leak`.
+    Leaked,
+    /// What only the end of a process closed: `-LeakAtExit`.
+    ClosedAtExit,
+    /// Both: `-Leak -LeakAtExit`.
+    LeakedOrAtExit,
+}
+
+impl Counted {
+    /// What criteria ask for of a trace.
+    pub(crate) fn of_file(criteria: &ObjectCriteria, trace: &Trace) -> Result<Self, ArchiveError> {
+        let counted = Self::of(criteria);
+        if counted != Self::OpenAtEnd || has_end_rundown(trace)? {
+            return Ok(counted);
+        }
+        Ok(Self::OpenByEvents { has_start: trace.height(Table::StartHandles)? > 0 })
+    }
+
+    /// What criteria ask for of traces with rundowns at their ends.
+    pub fn of(criteria: &ObjectCriteria) -> Self {
+        match (criteria.leak, criteria.leak_at_exit) {
+            (false, false) => Self::OpenAtEnd,
+            (true, false) => Self::Leaked,
+            (false, true) => Self::ClosedAtExit,
+            (true, true) => Self::LeakedOrAtExit,
+        }
+    }
+
+    /// What the counts of several traces count.
+    fn of_both(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::OpenByEvents { has_start }, Self::OpenByEvents { has_start: other }) => {
+                Self::OpenByEvents { has_start: has_start && other }
+            }
+            (open @ Self::OpenByEvents { .. }, _) | (_, open @ Self::OpenByEvents { .. }) => open,
+            (counted, _) => counted,
+        }
+    }
+
+    /// What the handles are called, in titles and sums alike.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::OpenAtEnd | Self::OpenByEvents { .. } => "handles open at the end",
+            Self::Leaked => "leaked handles and views",
+            Self::ClosedAtExit => "handles closed only at process exit",
+            Self::LeakedOrAtExit => "handles and views leaked or closed only at process exit",
+        }
+    }
+}
+
+/// What the handles are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountBy {
+    /// Name of the object type.
+    Type,
+    /// `name.exe(pid)`, of each trace by itself.
+    Process,
+    /// Path of the trace, also of one without such handles.
+    File,
+}
+
+impl CountBy {
+    /// What `-ShowTotal` asks for; `None` when it asks for no table.
+    pub fn of(criteria: &ObjectCriteria) -> Option<Self> {
+        match criteria.show_total {
+            Some(ShowTotal::Total) => Some(Self::Type),
+            Some(ShowTotal::Process) => Some(Self::Process),
+            Some(ShowTotal::File) => Some(Self::File),
+            Some(ShowTotal::None) | None => None,
+        }
+    }
+}
+
+impl HandleCounts {
+    /// Counts handles of the objects that passed.
+    pub(crate) fn of(
+        file: &FileContext<'_>,
+        selection: &Selection,
+        args: &ObjectCriteria,
+    ) -> Result<Self, QueryError> {
+        // Scripts know a process by its executable.
+        let plain = args.plain_process_names || args.for_programs;
+        let counted = Counted::of_file(args, file.trace)?;
+        let runs = match counted {
+            Counted::OpenAtEnd => open_at_end(file, selection)?,
+            Counted::OpenByEvents { .. } => open_by_events(file, selection, args)?,
+            Counted::Leaked | Counted::ClosedAtExit | Counted::LeakedOrAtExit => {
+                opened(file, selection, OPENING, |_| true)?
+            }
+        };
+        let (path, index) = (file.path.display().to_string(), file.index);
+        let HandleRuns { types, owners } = runs;
+        let sum = types.counts.iter().sum();
+        Ok(Self {
+            counted,
+            by_file: NameCounts::new(vec![path], vec![sum], index)?,
+            by_type: types.named(index, |id| file.types.get(id).to_owned())?,
+            by_process: owners.named(index, |row| file.processes.get(row).shown_label(plain))?,
+        })
+    }
+
+    /// The handles of several traces. Types of one name count together; processes are those of their
+    /// traces.
+    pub(crate) fn of_all<'a>(
+        counted: Counted,
+        parts: impl Iterator<Item = &'a Self> + Clone,
+    ) -> PolarsResult<Self> {
+        let counted = parts.clone().map(|part| part.counted).fold(counted, Counted::of_both);
+        Ok(Self {
+            counted,
+            by_type: NameCounts::of_all(parts.clone().map(|part| &part.by_type))?,
+            by_process: NameCounts::of_each(parts.clone().map(|part| &part.by_process))?,
+            by_file: NameCounts::of_each(parts.map(|part| &part.by_file))?,
+        })
+    }
+
+    /// Number of processes that own at least one of the handles.
+    pub fn process_count(&self) -> usize {
+        self.by_process.len()
+    }
+
+    /// Names with their counts, the largest last: the `take` largest after the `skip` largest.
+    pub fn rows(&self, by: CountBy, top: Option<TopN>) -> CountRows<'_> {
+        let counts = match by {
+            CountBy::Type => &self.by_type,
+            CountBy::Process => &self.by_process,
+            CountBy::File => &self.by_file,
+        };
+        counts.rows(top)
+    }
+}
+
+/// Handles by type and by owner.
+#[derive(Default)]
+struct HandleRuns {
+    types: Runs<TypeId>,
+    owners: Runs<ProcessIdx>,
+}
+
+/// The handles that the rundown at the end lists.
+fn open_at_end(file: &FileContext<'_>, selection: &Selection) -> Result<HandleRuns, QueryError> {
+    let owner = file.trace.values(ExistingHandles::process)?;
+    let mut runs = HandleRuns::default();
+    let mut poll = Poll::new(file.cancel);
+    for selected in selection.objects() {
+        poll.round()?;
+        let handles = owner.range(file.objects.existing(selected.object()));
+        // Most objects have none.
+        if handles.len() > 0 {
+            runs.types.add(file.objects.type_id(selected.object()), handles.len() as u64);
+            handles.for_each(|owner| runs.owners.add(owner, 1));
+        }
+    }
+    Ok(runs)
+}
+
+/// The handles that the events that are left opened and nothing closed, and those that were open at the
+/// start and not closed.
+fn open_by_events(
+    file: &FileContext<'_>,
+    selection: &Selection,
+    args: &ObjectCriteria,
+) -> Result<HandleRuns, QueryError> {
+    let leaked = file.trace.values(Events::leaked)?;
+    let mut runs = opened(file, selection, OPENING_HANDLES, |event| leaked.get(event))?;
+    for (type_id, owner) in filters::open_start_handles(file, args)? {
+        runs.types.add(type_id, 1);
+        runs.owners.add(owner, 1);
+    }
+    Ok(runs)
+}
+
+/// What some of the events that are left opened.
+fn opened(
+    file: &FileContext<'_>,
+    selection: &Selection,
+    kinds: Kinds,
+    is_counted: impl Fn(usize) -> bool,
+) -> Result<HandleRuns, QueryError> {
+    let kind = file.trace.values(Events::kind)?;
+    let owner = file.trace.values(Events::process)?;
+    let codes = kind.values();
+    let is_opening = |event: usize| codes.get(event).is_some_and(|code| kinds.contains_code(*code));
+    let mut runs = HandleRuns::default();
+    let mut poll = Poll::new(file.cancel);
+    for selected in selection.objects() {
+        poll.round()?;
+        let events = file.objects.events(selected.object());
+        let left = events.filter(|&event| selection.events.contains(event));
+        for event in left.filter(|&event| is_opening(event) && is_counted(event)) {
+            runs.types.add(file.objects.type_id(selected.object()), 1);
+            runs.owners.add(owner.get(event).unwrap_or_default(), 1);
+        }
+    }
+    Ok(runs)
+}
+
+/// Values with their counts; neighbours of one value count together, as most handles of an object do.
+struct Runs<T> {
+    values: Vec<T>,
+    counts: Vec<u64>,
+}
+
+impl<T> Default for Runs<T> {
+    fn default() -> Self {
+        Runs { values: Vec::new(), counts: Vec::new() }
+    }
+}
+
+impl<T: Cell + Copy + PartialEq> Runs<T> {
+    fn add(&mut self, value: T, count: u64) {
+        match self.counts.last_mut() {
+            Some(last) if self.values.last() == Some(&value) => *last += count,
+            _ => {
+                self.values.push(value);
+                self.counts.push(count);
+            }
+        }
+    }
+
+    /// The counts by name, in the trace of a number; several values may have one name.
+    fn named(self, file: usize, name: impl Fn(T) -> String) -> PolarsResult<NameCounts> {
+        let columns = vec![T::column(VALUE, self.values), u64::column(COUNT, self.counts)];
+        let rows = DataFrame::new_infer_height(columns)?.lazy();
+        let sums = rows.group_by([col(VALUE)]).agg([col(COUNT).sum()]).collect()?;
+        let names = T::read(sums.column(VALUE)?)?.into_iter().map(name).collect();
+        NameCounts::new(names, u64::read(sums.column(COUNT)?)?, file)
+    }
+}

@@ -1,0 +1,177 @@
+//! What speaks against the answers of a trace, in the words of its users.
+
+use handlescope_extract::is_loss;
+use handlescope_model::rules::WITH_HANDLE;
+use handlescope_model::tables::{EventCounts, Events, TraceInfos, Warnings};
+use handlescope_model::{ArchiveError, Table, TableRows, Trace};
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use super::rundown::has_end_rundown;
+
+/// How to record what is missing.
+const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
+
+/// Modules in one message at most.
+const MOST_MODULES: usize = 4;
+
+/// Names of handle events, as they are counted.
+const HANDLE_EVENTS: [&str; 3] = ["CreateHandle", "DuplicateHandle", "CloseHandle"];
+
+/// Something that makes answers wrong or incomplete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Caveat {
+    pub kind: CaveatKind,
+    /// A sentence without a full stop.
+    pub text: String,
+}
+
+/// Kinds of caveats, named as in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaveatKind {
+    NoHandleEvents,
+    LostWhileRecording,
+    MissingInFile,
+    NoEndRundown,
+    ExitsUnknown,
+    StacksMissing,
+    SymbolsMissing,
+}
+
+impl Caveat {
+    /// What can be said of a trace, whatever is asked.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    pub fn of_trace(trace: &Trace) -> Result<Vec<Caveat>, ArchiveError> {
+        let mut caveats = Vec::new();
+        let mut add = |kind, text| caveats.push(Caveat { kind, text });
+        let has_rundown = has_end_rundown(trace)?;
+        if trace.height(Table::ExistingHandles)? == 0 && !has_handle_events(trace)? {
+            let text =
+                format!("no handle events: it was not recorded with handle tracing; {RECORD}");
+            add(CaveatKind::NoHandleEvents, text);
+        } else if !has_rundown {
+            let text = "no rundown of open handles at its end: handles older than the trace are \
+                        unknown, and handles that are open at the end are told from events";
+            add(CaveatKind::NoEndRundown, text.to_owned());
+        }
+        let events = trace.values(TraceInfos::events_lost)?.get(0).unwrap_or_default();
+        let buffers = trace.values(TraceInfos::buffers_lost)?.get(0).unwrap_or_default();
+        if let Some(text) = lost_while_recording(events, buffers) {
+            add(CaveatKind::LostWhileRecording, text);
+        }
+        if let Some(text) = missing_in_file(trace)? {
+            add(CaveatKind::MissingInFile, text);
+        }
+        Ok(caveats)
+    }
+}
+
+impl Caveat {
+    /// What to say of leaks when the extract does not say which closes the ends of processes made.
+    pub(crate) fn of_unknown_exits(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
+        let is_unknown = trace.height(Table::Events)? > 0
+            && trace.values(Events::closed_at_exit)?.known(0).is_none();
+        let text = "the extract is of an older version, so that handles closed only at process exit \
+                    are unknown; extract the trace again";
+        Ok(is_unknown.then(|| Caveat { kind: CaveatKind::ExitsUnknown, text: text.to_owned() }))
+    }
+
+    /// What to say when creates have no stacks; a few may lack theirs.
+    pub(crate) fn of_missing_stacks(without: u64, opened: u64) -> Option<Caveat> {
+        // In parts of a hundred, rounded down: less than one is not worth a word.
+        let percent = without.saturating_mul(100).checked_div(opened)?;
+        let text = match percent {
+            0 => return None,
+            100 => format!("no stacks of creates, duplicates and maps; {RECORD}"),
+            _ => format!("stacks are missing for {percent} % of creates, duplicates and maps"),
+        };
+        Some(Caveat { kind: CaveatKind::StacksMissing, text })
+    }
+
+    /// What to say when a filter on stacks needs symbols that are not there.
+    pub(crate) fn of_missing_symbols(modules: &[String]) -> Option<Caveat> {
+        let shown: Vec<&str> = modules.iter().take(MOST_MODULES).map(String::as_str).collect();
+        let more = modules.len() - shown.len();
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let text = format!(
+            "the filter on stacks needs symbols of {}{more}; without them no function there has a \
+             name: see .help .sympath",
+            shown.join(", ")
+        );
+        (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
+    }
+}
+
+/// What to say about losses, if there are any.
+fn lost_while_recording(events: u64, buffers: u64) -> Option<String> {
+    (events + buffers > 0).then(|| {
+        format!(
+            "{} events and {} buffers were lost while recording; objects, closes and leaks may be \
+             wrong",
+            HumanCount(events),
+            HumanCount(buffers)
+        )
+    })
+}
+
+fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {
+    let kinds = trace.values(Events::kind)?;
+    if kinds.values().iter().any(|kind| WITH_HANDLE.contains_code(*kind)) {
+        return Ok(true);
+    }
+    // Some may have been left out, as their processes are not known.
+    let is_handle_event = |name: &str| HANDLE_EVENTS.contains(&name);
+    let counts = EventCounts::read(trace)?;
+    Ok(counts.rows().any(|row| row.name.as_deref().is_some_and(is_handle_event)))
+}
+
+/// Damage that was counted while the trace was read, in one sentence.
+fn missing_in_file(trace: &Trace) -> Result<Option<String>, ArchiveError> {
+    let warnings = Warnings::read(trace)?;
+    let damage: Vec<String> = warnings
+        .rows()
+        .filter(|warning| is_loss(&warning.kind))
+        .map(|warning| format!("{} x {}", HumanCount(warning.count), warning.kind))
+        .collect();
+    let text = format!(
+        "events are missing or unreadable ({}); objects, closes and leaks may be wrong",
+        damage.join(", ")
+    );
+    Ok((!damage.is_empty()).then_some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_stacks_is_said_from_one_percent_on() {
+        let text = |without, opened| Caveat::of_missing_stacks(without, opened).map(|c| c.text);
+        assert_eq!(text(0, 0), None);
+        assert_eq!(text(1, 101), None);
+        let some = text(1, 100).expect("a caveat");
+        assert_eq!(some, "stacks are missing for 1 % of creates, duplicates and maps");
+        assert!(text(7, 7).is_some_and(|text| text.contains("wpr -start Handle")));
+    }
+
+    #[test]
+    fn missing_symbols_name_a_few_modules() {
+        let modules = ["a", "b", "c", "d", "e"].map(str::to_owned);
+        let text = |modules| Caveat::of_missing_symbols(modules).map(|caveat| caveat.text);
+        assert_eq!(text(&[]), None);
+        assert!(text(&modules[..1]).is_some_and(|text| text.contains("symbols of a;")));
+        assert!(
+            text(&modules).is_some_and(|text| text.contains("symbols of a, b, c, d and 1 more;"))
+        );
+    }
+
+    #[test]
+    fn losses_are_said_and_their_absence_is_not() {
+        assert_eq!(lost_while_recording(0, 0), None);
+        let text = lost_while_recording(12, 1);
+        assert!(text.is_some_and(|text| text.starts_with("12 events and 1 buffers")));
+    }
+}

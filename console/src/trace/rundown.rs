@@ -1,0 +1,27 @@
+//! Whether a trace says what was open at its end.
+
+use handlescope_model::tables::{EventCounts, ObjectTypes, TraceInfos};
+use handlescope_model::{ArchiveError, FILE_MAPPING_TYPE, Table, TableRows, Trace};
+
+/// Events of the rundown of the object manager at the end: one for each open handle, and one for each type,
+/// so that a trace in which nothing was open at the end has some too.
+const END_RUNDOWN: [&str; 2] = ["HandleDCEnd", "TypeDCEnd"];
+
+/// Whether a trace has a rundown of open handles at its end.
+///
+/// # Errors
+/// When the archive is damaged.
+pub fn has_end_rundown(trace: &Trace) -> Result<bool, ArchiveError> {
+    if trace.height(Table::ExistingHandles)? > 0 {
+        return Ok(true);
+    }
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    if info.is_converted() {
+        // Its types are those of the rundown.
+        let types = ObjectTypes::read(trace)?;
+        return Ok(types.rows().any(|row| row.type_id != FILE_MAPPING_TYPE));
+    }
+    let is_of_rundown = |name: &str| END_RUNDOWN.contains(&name);
+    let counts = EventCounts::read(trace)?;
+    Ok(counts.rows().any(|row| row.name.as_deref().is_some_and(is_of_rundown)))
+}

@@ -1,0 +1,153 @@
+//! Closes that the end of a process made, not its program.
+//!
+//! When the last thread of a process exits, the kernel sweeps its handle table (`ObKillProcess` →
+//! `ExSweepHandleTable`), so that a handle which the program leaked looks closed. Names of functions are
+//! not known here, so that the sweep is told by what it does: it is the last thing that happens to the
+//! handles of the process, on one thread, and always on the same kernel frames, on which no close of a
+//! program that goes on is ever made. What is closed after the event that ends the process is of it anyhow.
+
+use hashbrown::HashSet;
+
+use super::attribution::{EXIT_GRACE_NS, NONE};
+use super::owners::EventOwners;
+use crate::collect::Collector;
+use crate::etl::Clock;
+use crate::raw::{RowKind, UNKNOWN_ID};
+
+/// The kernel frames of a stack, by the number of their content.
+type KernelPart = u32;
+
+/// The closes that ends of processes made, as rows of the timeline.
+#[derive(Debug, Default)]
+pub struct ExitCloses(HashSet<u32>);
+
+impl ExitCloses {
+    /// Finds them; `order` gives the time order when it is not the order of the rows.
+    pub fn new(
+        collected: &Collector,
+        owners: &EventOwners,
+        order: Option<&[u32]>,
+        clock: &Clock,
+    ) -> Self {
+        let mut search = Search {
+            collected,
+            owners,
+            grace: clock.ticks(EXIT_GRACE_NS),
+            ends: vec![ProcessEnd::default(); collected.processes.rows.len()],
+            of_programs: HashSet::new(),
+            after_end: HashSet::new(),
+            candidates: Vec::new(),
+        };
+        // From the end, because only then it is known what comes behind a close.
+        for position in (0..collected.shared.timeline.len()).rev() {
+            search.event(order.map_or(position, |order| order[position] as usize));
+        }
+        search.finish()
+    }
+
+    /// Whether the end of a process made the close in this row.
+    pub fn contains(&self, row: u32) -> bool {
+        self.0.contains(&row)
+    }
+}
+
+/// What is known of the handles of a process from some time until its end.
+#[derive(Clone, Default)]
+struct ProcessEnd {
+    /// Whether a handle was opened.
+    opens: bool,
+    run: Run,
+}
+
+/// The closes at the end of a process.
+#[derive(Clone, Default)]
+enum Run {
+    /// None was seen yet.
+    #[default]
+    Ahead,
+    /// On this thread, on these kernel frames where a close has a stack.
+    Within { tid: u32, kernel: Option<KernelPart> },
+    /// Something else was seen.
+    Over,
+}
+
+struct Search<'a> {
+    collected: &'a Collector,
+    owners: &'a EventOwners,
+    /// [`EXIT_GRACE_NS`] in ticks.
+    grace: i64,
+    /// By process.
+    ends: Vec<ProcessEnd>,
+    /// Kernel frames of closes behind which the process went on to open handles.
+    of_programs: HashSet<KernelPart>,
+    after_end: HashSet<u32>,
+    /// Closes of a run before the end event.
+    candidates: Vec<(u32, KernelPart)>,
+}
+
+impl Search<'_> {
+    fn event(&mut self, row: usize) {
+        let process = self.owners.process[row];
+        if process == NONE {
+            return;
+        }
+        match self.collected.shared.timeline.kind[row] {
+            RowKind::HandleCreate | RowKind::HandleDuplicate => {
+                let end = &mut self.ends[process as usize];
+                end.opens = true;
+                end.run = Run::Over;
+            }
+            RowKind::HandleClose => self.close(row, process as usize),
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, row: usize, process: usize) {
+        let timeline = &self.collected.shared.timeline;
+        let (tid, time) = (timeline.tid[row], timeline.time[row]);
+        let kernel = self.kernel_part(row);
+        let known = &self.collected.processes.rows[process];
+        let state = &mut self.ends[process];
+        // A close that was given to System for want of its process says nothing about System.
+        if state.opens && timeline.pid[row] == known.process.pid {
+            self.of_programs.extend(kernel);
+        }
+        let Some(end) = known.end else { return };
+        if time >= end {
+            self.after_end.insert(row as u32);
+            state.run = Run::Within { tid, kernel };
+            return;
+        }
+        match &mut state.run {
+            Run::Ahead if end - time <= self.grace => state.run = Run::Within { tid, kernel },
+            Run::Within { tid: same, kernel: run } if *same == tid && tid != UNKNOWN_ID => {
+                match (*run, kernel) {
+                    (Some(run), Some(other)) if run != other => state.run = Run::Over,
+                    (None, _) => *run = kernel,
+                    _ => {}
+                }
+            }
+            _ => state.run = Run::Over,
+        }
+        // A close that lost its stack does not end the run, but it may be the program's.
+        if let (Run::Within { .. }, Some(kernel)) = (&state.run, kernel) {
+            self.candidates.push((row as u32, kernel));
+        }
+    }
+
+    /// The kernel frames of a close.
+    fn kernel_part(&self, row: usize) -> Option<KernelPart> {
+        let stacks = &self.collected.stacks.events;
+        let parts = stacks.parts(row);
+        let mut parts = parts.iter().chain(stacks.more_parts(row));
+        let kernel = parts.find(|part| !part.is_user())?;
+        stacks.fragments().content(*kernel)
+    }
+
+    fn finish(self) -> ExitCloses {
+        let Self { of_programs, mut after_end, candidates, .. } = self;
+        let swept = candidates.iter().filter(|(_, kernel)| !of_programs.contains(kernel));
+        after_end.extend(swept.map(|(row, _)| *row));
+        ExitCloses(after_end)
+    }
+}

@@ -1,0 +1,178 @@
+//! What makes an answer wrong or incomplete is said wherever the answer is: at extraction, at load, with
+//! every answer, on stderr and in JSON.
+
+use handlescope_tests::binary::{Run, Shell, run_over};
+use handlescope_tests::data::SharedTrace;
+use handlescope_tests::file::FileOptions;
+use handlescope_tests::needs_data;
+use handlescope_tests::scenario::TraceBuilder;
+use serde_json::{Deserializer, Value};
+
+const MS: i64 = 1_000_000;
+const OBJECT: u64 = 0xffff_8100_0000_1000;
+const EVENT: u16 = 16;
+const KERNEL: [u64; 1] = [0xffff_f800_0000_1000];
+const QUERY: &str = ".dump ObjectRef -json\n";
+
+/// A process, a type and an open handle.
+fn trace_of(mut trace: TraceBuilder) -> TraceBuilder {
+    trace.process(4, "System");
+    trace.process(700, "server.exe");
+    trace.object_type(EVENT, "Event");
+    trace.create_handle(MS, (700, 1), OBJECT, 4, EVENT).stack(&KERNEL, &[]);
+    trace
+}
+
+fn trace() -> TraceBuilder {
+    trace_of(TraceBuilder::new())
+}
+
+fn with_rundown() -> TraceBuilder {
+    let mut trace = trace();
+    trace.handle_rundown_end(700, OBJECT, 4, EVENT, "");
+    trace
+}
+
+fn document(run: &Run) -> Value {
+    Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap()
+}
+
+/// The kinds of the caveats of an answer.
+fn kinds(run: &Run) -> Vec<String> {
+    let document = document(run);
+    let caveats = document["caveats"].as_array().unwrap().iter();
+    caveats.map(|caveat| caveat["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+/// How often stderr has a text: once for the load, once for each answer.
+fn times(run: &Run, text: &str) -> usize {
+    run.stderr.matches(text).count()
+}
+
+#[test]
+fn a_sound_trace_has_no_caveats() {
+    let run = run_over(&with_rundown(), QUERY).ok();
+    assert_eq!(kinds(&run), [""; 0]);
+    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+}
+
+#[test]
+fn a_trace_without_handle_events_says_so_at_load_and_with_every_answer() {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "server.exe");
+    let run = run_over(&trace, &[QUERY, QUERY].concat()).ok();
+    assert_eq!(times(&run, "no handle events"), 3, "{}", run.stderr);
+    assert_eq!(times(&run, "wpr -start Handle"), 3, "{}", run.stderr);
+    assert_eq!(kinds(&run), ["no_handle_events"]);
+}
+
+#[needs_data]
+#[test]
+fn real_traces_without_handle_events_say_so_when_they_are_extracted() {
+    let shell = Shell::new();
+    for name in ["TraceLoggingTester", "ShutdownPerfDiagLogger"] {
+        let trace = SharedTrace::open(&format!("real/{name}"));
+        let (etl, out) = (trace.etl(), shell.path(name));
+        let run = shell.run(&["extract", etl.to_str().unwrap(), "-o", out.to_str().unwrap()]).ok();
+        assert_eq!(times(&run, "no handle events"), 1, "{name}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_trace_without_rundown_at_its_end_says_what_is_unknown() {
+    let mut trace = trace();
+    trace.rundowns(true, false);
+    let run = run_over(&trace, QUERY).ok();
+    assert_eq!(kinds(&run), ["no_end_rundown"]);
+    assert_eq!(times(&run, "no rundown of open handles at its end"), 2, "{}", run.stderr);
+}
+
+#[test]
+fn handle_events_of_unknown_processes_are_not_taken_for_none() {
+    let mut trace = trace();
+    trace.rundowns(false, false);
+    let run = run_over(&trace, QUERY).ok();
+    assert_eq!(kinds(&run), ["no_end_rundown", "missing_in_file"]);
+    assert!(run.stderr.contains("handle event of an unknown process"), "{}", run.stderr);
+}
+
+#[test]
+fn losses_while_recording_and_in_the_file_are_said_with_every_answer() {
+    let options = FileOptions { events_lost: 12, buffers_lost: 1, ..FileOptions::default() };
+    let mut lost = trace_of(TraceBuilder::with_options(options));
+    lost.handle_rundown_end(700, OBJECT, 4, EVENT, "");
+    let run = run_over(&lost, QUERY).ok();
+    assert_eq!(kinds(&run), ["lost_while_recording"]);
+    assert_eq!(times(&run, "12 events and 1 buffers were lost"), 2, "{}", run.stderr);
+
+    let shell = Shell::new();
+    let mut whole = with_rundown();
+    whole.noise(20_000, 7);
+    let bytes = whole.to_bytes();
+    std::fs::write(shell.path("cut.etl"), &bytes[..bytes.len() - 70_000]).unwrap();
+    let script = format!("{QUERY}.dump Stats\n");
+    let run = shell.script(&["cut.etl"], &script).ok();
+    assert!(kinds(&run).contains(&"missing_in_file".to_owned()), "{}", run.stderr);
+    assert!(run.stdout.contains("INCOMPLETE"), "{}", run.stdout);
+    assert!(!run.stdout.contains("No events and no buffers were lost"), "{}", run.stdout);
+}
+
+#[test]
+fn missing_stacks_of_creates_are_said_when_stacks_are_asked_for() {
+    let mut trace = with_rundown();
+    trace.create_handle(2 * MS, (700, 1), OBJECT + 0x100, 8, EVENT);
+    let run = run_over(&trace, ".dump ObjectRef -ShowStack -json\n").ok();
+    assert_eq!(kinds(&run), ["stacks_missing"]);
+    assert_eq!(times(&run, "stacks are missing for 50 % of creates"), 1, "{}", run.stderr);
+    assert_eq!(kinds(&run_over(&trace, QUERY).ok()), [""; 0]);
+}
+
+#[test]
+fn a_filter_on_stacks_without_symbols_names_the_modules_that_need_them() {
+    let mut trace = with_rundown();
+    trace.module(0, r"\SystemRoot\system32\ntoskrnl.exe", 0xffff_f800_0000_0000, 0x10_0000);
+    let run = run_over(&trace, ".dump ObjectRef -CreateStack *NtCreateEvent* -json\n").ok();
+    assert_eq!(kinds(&run), ["symbols_missing"]);
+    assert_eq!(times(&run, "needs symbols of ntoskrnl.exe"), 1, "{}", run.stderr);
+}
+
+#[test]
+fn a_filter_that_matches_nothing_is_named_with_what_it_could_have_meant() {
+    let shell = Shell::new();
+    for (options, expected) in [
+        ("-Type Evnt", "none of 101 objects passes -Type Evnt, did you mean -Type Event?"),
+        ("-Handle F4", "none of 101 objects passes -Handle F4, did you mean -Handle 0xF4?"),
+        ("-pn leeky", "passes -pn leeky, did you mean -pn leaky.exe?"),
+        ("-pn notepad", "passes -pn notepad; the trace has "),
+        (
+            "-ObjectName Leaky_Signal_02",
+            "-ObjectName Leaky_Signal_02, did you mean -ObjectName *Leaky_Signal_02?",
+        ),
+        ("-Leak -MinMaxTime 100", "none of 19 objects passes -MinMaxTime"),
+        ("-Type Event -pn leaky -Handle 0xFFFC", "passes -Handle 0xFFFC"),
+    ] {
+        let run = shell.run(&["leaky.etl", "-c", &format!(".dump ObjectRef {options}")]).ok();
+        assert!(run.stderr.contains(expected), "{options}: {}", run.stderr);
+        let run = shell.run(&["leaky.etl", "-c", &format!(".dump ObjectRef {options} -json")]).ok();
+        let option = document(&run)["no_match"]["option"].clone();
+        assert!(expected.contains(option.as_str().unwrap()), "{options}: {option}");
+    }
+    let run = shell.run(&["leaky.etl", "-c", ".dump ObjectRef -Type Event -json"]).ok();
+    assert!(document(&run).get("no_match").is_none());
+}
+
+#[test]
+fn a_repeated_filter_and_an_open_quote_are_errors() {
+    let shell = Shell::new();
+    for (options, expected) in [
+        ("-pn leaky -pn System", "-pn is given twice"),
+        ("-pn leaky -ProcessName System", "-ProcessName is given twice"),
+        ("-Type \"Event", "the quote in front of 'Event' is never closed"),
+    ] {
+        let run = shell.script(&["leaky.etl"], &format!(".dump ObjectRef {options}\n"));
+        assert_eq!(run.status, Some(1), "{options}");
+        assert!(run.stderr.contains(expected), "{options}: {}", run.stderr);
+        assert_eq!(run.stdout, "", "{options}");
+    }
+}

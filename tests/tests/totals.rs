@@ -1,0 +1,178 @@
+//! Numbers that agree: `-ShowTotal`, its sum and the summary, of one trace and of several.
+
+use handlescope_tests::binary::{Shell, run_over};
+use handlescope_tests::file::FileOptions;
+use handlescope_tests::scenario::{TraceBuilder, View};
+use serde_json::{Deserializer, Value, json};
+
+const MS: i64 = 1_000_000;
+const OBJECT: u64 = 0xffff_8100_0000_1000;
+const EVENT: u16 = 16;
+
+fn trace_with(options: FileOptions) -> TraceBuilder {
+    let mut trace = TraceBuilder::with_options(options);
+    trace.process(4, "System");
+    trace.process(700, "server.exe");
+    trace.process(800, "tool.exe");
+    trace.object_type(EVENT, "Event");
+    trace
+}
+
+fn trace() -> TraceBuilder {
+    trace_with(FileOptions::default())
+}
+
+fn create(trace: &mut TraceBuilder, ms: i64, pid: u32, handle: u32) {
+    let object = OBJECT + u64::from(handle) * 0x100 + u64::from(pid) * 0x10_0000;
+    trace.create_handle(ms * MS, (pid, 1), object, handle, EVENT);
+}
+
+fn close(trace: &mut TraceBuilder, ms: i64, pid: u32, handle: u32) {
+    let object = OBJECT + u64::from(handle) * 0x100 + u64::from(pid) * 0x10_0000;
+    trace.close_handle(ms * MS, (pid, 1), object, handle, EVENT, "");
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    Deserializer::from_str(text).into_iter().map(Result::unwrap).collect()
+}
+
+fn not_closed(trace: &TraceBuilder, options: &str) -> Value {
+    let run = run_over(trace, &format!(".dump ObjectRef {options} -json\n")).ok();
+    documents(&run.stdout).remove(0)["not_closed"].clone()
+}
+
+#[test]
+fn leaks_are_counted_as_they_are_printed_and_not_the_rundown() {
+    let mut trace = trace();
+    create(&mut trace, 1, 700, 4);
+    create(&mut trace, 2, 700, 8);
+    create(&mut trace, 3, 800, 4);
+    close(&mut trace, 4, 700, 8);
+    trace.map(5 * MS, (800, 1), View { base: 0x10000, size: 4096, ..View::default() });
+    for handle in 0..20 {
+        trace.handle_rundown_end(700, OBJECT + 0x1000_0000, handle * 4, EVENT, "old");
+    }
+    let by_process = not_closed(&trace, "-Leak -ShowTotal Process");
+    assert_eq!(by_process["rows"], json!([["server.exe(700)", 1], ["tool.exe(800)", 2]]));
+    assert_eq!((&by_process["sum"], &by_process["counted"]), (&json!(3), &json!("leaked")));
+    let by_type = not_closed(&trace, "-Leak -ShowTotal Total");
+    assert_eq!(by_type["rows"], json!([["FileMapping", 1], ["Event", 2]]));
+    let by_file = not_closed(&trace, "-Leak -ShowTotal File");
+    assert_eq!(by_file["sum"], 3);
+    let text = run_over(&trace, ".dump ObjectRef -Leak -ShowTotal Process\n").ok().stdout;
+    assert!(text.contains("Leaked handles and views (2 processes):\n"), "{text}");
+    assert!(text.ends_with("Leaked handles and views: 3\n"), "{text}");
+    let open = not_closed(&trace, "-ShowTotal Process");
+    assert_eq!(open["rows"], json!([["server.exe(700)", 20]]));
+    assert_eq!(open["counted"], "open_at_end");
+}
+
+#[test]
+fn without_a_rundown_at_the_end_events_and_the_rundown_at_the_start_are_counted() {
+    let mut trace = trace();
+    trace.rundowns(true, false);
+    let old = |handle: u32| OBJECT + 0x2000_0000 + u64::from(handle) * 0x100;
+    for handle in [0x100, 0x104, 0x108] {
+        trace.handle_rundown_start(800, old(handle), handle, EVENT, r"\old");
+    }
+    trace.handle_rundown_start(4, old(0x200), 0x200, EVENT, "");
+    trace.close_handle(MS, (800, 1), old(0x104), 0x104, EVENT, "");
+    create(&mut trace, 2, 700, 4);
+    create(&mut trace, 3, 800, 8);
+    create(&mut trace, 4, 800, 12);
+    close(&mut trace, 5, 800, 12);
+    let open = not_closed(&trace, "-ShowTotal Process");
+    let expected = json!([["server.exe(700)", 1], ["System(4)", 1], ["tool.exe(800)", 3]]);
+    assert_eq!(open["rows"], expected);
+    assert_eq!(open["counted"], "open_by_events_and_start");
+    let of_tool = not_closed(&trace, "-ShowTotal Total -pn tool");
+    assert_eq!(of_tool["rows"], json!([["Event", 3]]));
+    let named = not_closed(&trace, r"-ShowTotal Total -ObjectName \old");
+    assert_eq!(named["rows"], json!([["Event", 2]]));
+    let late = not_closed(&trace, "-ShowTotal Total -MinMaxTime 0.0025");
+    assert_eq!(late["rows"], json!([["Event", 1]]), "older handles have no events");
+    let text = run_over(&trace, ".dump ObjectRef -ShowTotal Total\n").ok().stdout;
+    assert!(text.contains("from the events and the rundown at the start"), "{text}");
+}
+
+#[test]
+fn without_any_rundown_the_title_says_that_older_handles_are_unknown() {
+    let mut trace = trace();
+    trace.rundowns(true, false);
+    create(&mut trace, 2, 700, 4);
+    let open = not_closed(&trace, "-ShowTotal Process");
+    assert_eq!(open["rows"], json!([["server.exe(700)", 1]]));
+    assert_eq!(open["counted"], "open_by_events");
+    let text = run_over(&trace, ".dump ObjectRef -ShowTotal Process\n").ok().stdout;
+    assert!(text.contains("older handles are unknown"), "{text}");
+}
+
+#[test]
+fn top_n_counts_what_it_leaves_out_of_objects_and_of_rows() {
+    let mut trace = trace();
+    for handle in 1..=5 {
+        create(&mut trace, i64::from(handle), 700, handle * 4);
+    }
+    create(&mut trace, 9, 800, 4);
+    let query =
+        |options: &str| run_over(&trace, &format!(".dump ObjectRef {options}\n")).ok().stdout;
+    let objects = query("-TopN 2");
+    assert_eq!(objects.matches("\nId: ").count(), 2, "{objects}");
+    assert!(objects.contains("\n+ 4 more objects, 4 handles\n"), "{objects}");
+    let skipped = query("-TopN 1 4");
+    assert!(skipped.contains("\nId: 5 ") && skipped.contains("+ 5 more objects, 5 handles"));
+    let rows = query("-Leak -ShowTotal Process -TopN 1");
+    assert!(rows.contains("\n+ 1 more, 1 handle\n"), "{rows}");
+    let run = run_over(&trace, ".dump ObjectRef -TopN 2 -json\n").ok();
+    let document = documents(&run.stdout).remove(0);
+    assert_eq!(document["objects"].as_array().unwrap().len(), 2);
+    assert_eq!(document["left_out"], json!({ "objects": 4, "handles": 4 }));
+    assert_eq!(document["totals"]["handles_created"], 6, "totals are of all that passed");
+}
+
+/// Two traces of two machines, the later one named and loaded first, and one of other programs.
+fn several(shell: &Shell) {
+    let minute = 600_000_000;
+    for (name, minutes, handles) in [("a-late", 9, 3), ("z-early", 1, 2), ("other", 5, 0)] {
+        let mut options = FileOptions::default();
+        options.start += minutes * minute;
+        let mut trace = trace_with(options);
+        for handle in 1..=handles {
+            create(&mut trace, i64::from(handle), 700, handle * 4);
+        }
+        trace.handle_rundown_end(800, OBJECT, 4, EVENT, "");
+        trace.write(shell.path(&format!("{name}.etl"))).unwrap();
+    }
+}
+
+#[test]
+fn processes_of_one_name_on_two_machines_are_two() {
+    let shell = Shell::new();
+    several(&shell);
+    let files = ["a-late.etl", "z-early.etl", "other.etl"];
+    let script = ".dump ObjectRef -Leak -ShowTotal Process -json\n\
+                  .dump ObjectRef -Leak -ShowTotal Total -json\n";
+    let documents = documents(&shell.script(&files, script).ok().stdout);
+    let paths = documents[0]["files"].as_array().unwrap().iter();
+    let paths: Vec<_> = paths.map(|file| file["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["z-early.etl", "other.etl", "a-late.etl"], "in the order of recording");
+    let rows = json!([["server.exe(700)", 2, 0], ["server.exe(700)", 3, 2]]);
+    assert_eq!(documents[0]["not_closed"]["rows"], rows);
+    assert_eq!(documents[1]["not_closed"]["rows"], json!([["Event", 5]]));
+}
+
+#[test]
+fn every_total_of_several_files_has_a_label_and_files_without_a_match_share_a_line() {
+    let shell = Shell::new();
+    several(&shell);
+    let files = ["a-late.etl", "z-early.etl", "other.etl"];
+    let query = ".dump ObjectRef -Leak -ShowTotal Process\n";
+    let text = shell.script(&files, query).ok().stdout;
+    let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part:?} in {text}"));
+    assert!(place("Totals of z-early\n") < place("Totals of a-late\n"), "{text}");
+    assert!(place("Totals of a-late\n") < place("All 3 files\n"), "{text}");
+    assert!(text.contains("server.exe(700) in a-late "), "{text}");
+    assert!(!text.contains("Totals of other"), "{text}");
+    assert!(text.ends_with("1 of 3 files without a match\n"), "{text}");
+    assert!(text.contains("Leaked handles and views: 5\n"), "{text}");
+}
