@@ -200,9 +200,10 @@ impl<'a> FileAnswer<'a> {
         self.selection.objects = objects[kept].to_vec();
     }
 
-    /// Whether no object and no handle passed.
+    /// Whether no object and no handle passed, and none is counted beside.
     pub fn is_without_match(&self) -> bool {
         self.selection.objects().is_empty()
+            && self.totals.closed_at_exit == 0
             && self.handle_counts.as_ref().is_none_or(|counts| counts.process_count() == 0)
     }
 

@@ -23,17 +23,26 @@ pub(super) fn warn(input: &Path, summary: &ExtractSummary, messages: &mut Messag
 /// The line that ends the extraction of a file.
 pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
     format!(
-        "{}: {} objects, {} handle events, {} leaked handles, {} stacks, {} lost events, {} in {}{}",
+        "{}: {} objects, {} handle events, {} leaked handles{}, {} stacks, {} lost events, {} in {}{}",
         output.display(),
         HumanCount(summary.objects),
         HumanCount(summary.handle_events),
         HumanCount(summary.leaked_handles),
+        at_exit(summary.closed_at_exit),
         HumanCount(summary.stacks_distinct),
         HumanCount(summary.events_lost),
         HumanBytes(summary.output_bytes),
         seconds(summary.elapsed),
         rate(summary.bytes_read, summary.elapsed),
     )
+}
+
+/// Handles that look closed, and are leaks of programs that ended.
+fn at_exit(closed: u64) -> String {
+    if closed == 0 {
+        return String::new();
+    }
+    format!(" (and {} closed only at process exit)", HumanCount(closed))
 }
 
 fn seconds(elapsed: Duration) -> String {
@@ -72,6 +81,12 @@ mod tests {
             line(Path::new("Extract/a.json7z"), &summary),
             "Extract/a.json7z: 2,672 objects, 6,367 handle events, 5 leaked handles, 40 stacks, \
              0 lost events, 2.00 KiB in 0.10 s, 286.10 MiB/s"
+        );
+        let summary = ExtractSummary { closed_at_exit: 8, ..summary };
+        let line = line(Path::new("a"), &summary);
+        assert!(
+            line.contains("5 leaked handles (and 8 closed only at process exit), 40"),
+            "{line}"
         );
     }
 }
