@@ -64,31 +64,35 @@ impl CountRows<'_> {
 impl NameCounts {
     /// Sums up counts in the trace of a number; several may have one name.
     pub(super) fn new(names: Vec<String>, counts: Vec<u64>, file: usize) -> PolarsResult<Self> {
-        let files = vec![file as u64; names.len()];
-        let columns = vec![
-            Column::new(NAME.into(), names),
-            Column::new(COUNT.into(), counts),
-            Column::new(FILE.into(), files),
-        ];
-        Self::summed(DataFrame::new_infer_height(columns)?, &[NAME, FILE])
+        Self::summed(frame(names, counts, file)?, &[NAME])
+    }
+
+    /// The count of one name in the trace of a number.
+    pub(super) fn one(name: String, count: u64, file: usize) -> PolarsResult<Self> {
+        frame(vec![name], vec![count], file).map(Self)
     }
 
     /// Sums up the counts of several traces by name.
     pub(super) fn of_all<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<Self> {
-        Self::summed(Self::stacked(parts)?, &[NAME])
+        Self::of_parts(parts, &[NAME])
     }
 
     /// The counts of several traces, each by itself.
     pub(super) fn of_each<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<Self> {
-        Self::summed(Self::stacked(parts)?, &[NAME, FILE])
+        Self::of_parts(parts, &[NAME, FILE])
     }
 
-    fn stacked<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<DataFrame> {
-        let mut all = Self::new(Vec::new(), Vec::new(), 0)?.0;
+    fn of_parts<'a>(
+        mut parts: impl Iterator<Item = &'a Self>,
+        keys: &[&str],
+    ) -> PolarsResult<Self> {
+        let Some(first) = parts.next() else { return frame(Vec::new(), Vec::new(), 0).map(Self) };
+        let mut all = first.0.clone();
         for NameCounts(part) in parts {
             all.vstack_mut(part)?;
         }
-        Ok(all)
+        // The counts of one trace are summed already.
+        if all.height() == first.len() { Ok(Self(all)) } else { Self::summed(all, keys) }
     }
 
     fn summed(frame: DataFrame, keys: &[&str]) -> PolarsResult<Self> {
@@ -131,6 +135,15 @@ impl NameCounts {
         kept.rows.reverse();
         kept
     }
+}
+
+fn frame(names: Vec<String>, counts: Vec<u64>, file: usize) -> PolarsResult<DataFrame> {
+    let files = vec![file as u64; names.len()];
+    DataFrame::new_infer_height(vec![
+        Column::new(NAME.into(), names),
+        Column::new(COUNT.into(), counts),
+        Column::new(FILE.into(), files),
+    ])
 }
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ impl HandleCounts {
         let sum = types.counts.iter().sum();
         Ok(Self {
             counted,
-            by_file: NameCounts::new(vec![path], vec![sum], index)?,
+            by_file: NameCounts::one(path, sum, index)?,
             by_type: types.named(index, |id| file.types.get(id).to_owned())?,
             by_process: owners.named(index, |row| file.processes.get(row).shown_label(plain))?,
         })

@@ -124,7 +124,7 @@ fn at_exit_beside_leaks(file: &FileContext<'_>, args: &ObjectCriteria) -> Result
     if !args.leak || args.leak_at_exit {
         return Ok(0);
     }
-    if !file.trace.values(Events::closed_at_exit)?.iter().any(|at_exit| at_exit) {
+    if !file.trace.values(Events::closed_at_exit)?.any() {
         return Ok(0);
     }
     let args = ObjectCriteria { leak: false, leak_at_exit: true, ..args.clone() };

@@ -87,6 +87,9 @@ fn closed_at_exit(trace: &Trace) -> Result<Option<u64>, ArchiveError> {
     let at_exit = trace.values(Events::closed_at_exit)?;
     let kind = trace.values(Events::kind)?;
     let is_unknown = !kind.is_empty() && at_exit.known(0).is_none();
+    if !is_unknown && !at_exit.any() {
+        return Ok(Some(0));
+    }
     let is_opening =
         |&(at_exit, kind): &(bool, &u32)| at_exit && OPENING_HANDLES.contains_code(*kind);
     let opened = at_exit.iter().zip(kind.values()).filter(is_opening).count();

@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use handlescope_model::rules::{OPENING, VIEWS};
 use handlescope_model::tables::Events;
-use handlescope_model::{ArchiveError, EventKind, Trace};
+use handlescope_model::{ArchiveError, EventKind, Flags, Trace};
 use serde::Serialize;
 
 use super::context::FileContext;
@@ -46,7 +46,8 @@ impl Totals {
     pub(crate) fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
         let trace = file.trace;
         let (kind, leaked) = (trace.values(Events::kind)?, trace.values(Events::leaked)?);
-        let at_exit = trace.values(Events::closed_at_exit)?;
+        // Most traces have none.
+        let at_exit = Some(trace.values(Events::closed_at_exit)?).filter(Flags::any);
         let kinds = kind.values();
         let mut by_kind = [0_u64; EventKind::ALL.len()];
         let mut totals = Self::default();
@@ -64,7 +65,8 @@ impl Totals {
                 }
                 if OPENING.contains_code(kind) {
                     totals.leaked_handles += u64::from(leaked.get(event));
-                    totals.closed_at_exit += u64::from(at_exit.get(event));
+                    totals.closed_at_exit +=
+                        u64::from(at_exit.as_ref().is_some_and(|flags| flags.get(event)));
                 }
                 if VIEWS.contains_code(kind) {
                     views.push(event);

@@ -35,6 +35,7 @@ impl ExitCloses {
             grace: clock.ticks(EXIT_GRACE_NS),
             ends: vec![ProcessEnd::default(); collected.processes.rows.len()],
             of_programs: HashSet::new(),
+            last_of_program: None,
             after_end: HashSet::new(),
             candidates: Vec::new(),
         };
@@ -80,6 +81,7 @@ struct Search<'a> {
     ends: Vec<ProcessEnd>,
     /// Kernel frames of closes behind which the process went on to open handles.
     of_programs: HashSet<KernelPart>,
+    last_of_program: Option<KernelPart>,
     after_end: HashSet<u32>,
     /// Closes of a run before the end event.
     candidates: Vec<(u32, KernelPart)>,
@@ -108,9 +110,12 @@ impl Search<'_> {
         let kernel = self.kernel_part(row);
         let known = &self.collected.processes.rows[process];
         let state = &mut self.ends[process];
-        // A close that was given to System for want of its process says nothing about System.
-        if state.opens && timeline.pid[row] == known.process.pid {
+        // A close that was given to System for want of its process says nothing about System. Most closes
+        // are made on the frames of the one before.
+        let is_of_program = state.opens && timeline.pid[row] == known.process.pid;
+        if is_of_program && kernel != self.last_of_program {
             self.of_programs.extend(kernel);
+            self.last_of_program = kernel;
         }
         let Some(end) = known.end else { return };
         if time >= end {

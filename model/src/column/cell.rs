@@ -133,7 +133,14 @@ impl Cell for Option<bool> {
     type Values = Flags;
 
     fn column(name: &str, values: Vec<Self>) -> Column {
-        BooleanChunked::from_iter_options(name.into(), values.into_iter()).into_column()
+        // Mostly all are known.
+        let known: Option<Vec<bool>> = values.iter().copied().collect();
+        match known {
+            Some(known) => bool::column(name, known),
+            None => {
+                BooleanChunked::from_iter_options(name.into(), values.into_iter()).into_column()
+            }
+        }
     }
 
     fn values(column: &Column) -> PolarsResult<Flags> {

@@ -75,6 +75,11 @@ impl Flags {
         row < chunk.values().len() && chunk.values().get_bit(row) && is_known()
     }
 
+    /// Whether any row is true.
+    pub fn any(&self) -> bool {
+        self.0.any()
+    }
+
     /// The value of a row; `None` where the column is null or has no such row.
     pub fn known(&self, row: usize) -> Option<bool> {
         self.0.get(row)

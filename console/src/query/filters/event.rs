@@ -45,7 +45,10 @@ pub(super) fn keep_leaks(
                 if !OPENING.contains_code(kind) {
                     return !CLOSING.contains_code(kind);
                 }
-                let leaked = wanted.iter().any(|flags| flags.get(event));
+                let leaked = match wanted.as_slice() {
+                    [flags] => flags.get(event),
+                    all => all.iter().any(|flags| flags.get(event)),
+                };
                 any |= leaked;
                 leaked
             },
