@@ -29,6 +29,9 @@ impl ExitCloses {
         order: Option<&[u32]>,
         clock: &Clock,
     ) -> Self {
+        if collected.processes.rows.iter().all(|process| process.end.is_none()) {
+            return Self::default();
+        }
         let mut search = Search {
             collected,
             owners,
