@@ -9,7 +9,7 @@ use crate::{
     cancel::{Cancel, Cancelled},
     commands::{CommandError, Context, Flow, Invocation, load::load},
     registry::REGISTRY,
-    terminal::{ColorChoice, CommandOutput, Messages, Screen},
+    terminal::{ColorChoice, CommandOutput, Messages, Paged, Screen},
     trace::{LoadArgs, Session},
 };
 
@@ -17,6 +17,8 @@ use crate::{
 pub struct Console {
     /// What is loaded.
     pub session: Session,
+    /// Whether a person reads the answers, so that long ones go through a pager.
+    pub is_interactive: bool,
     color: ColorChoice,
     /// What asks commands to end.
     pub cancel: Cancel,
@@ -25,7 +27,7 @@ pub struct Console {
 impl Console {
     /// A console without traces, whose commands end when `cancel` asks them to.
     pub fn new(symbol_path: Option<SymbolPath>, color: ColorChoice, cancel: Cancel) -> Console {
-        Console { session: Session::new(symbol_path), color, cancel }
+        Console { session: Session::new(symbol_path), is_interactive: false, color, cancel }
     }
 
     /// Carries out one line. Results go to `out` (standard output, for its width and colours),
@@ -86,11 +88,13 @@ impl Console {
     ) -> Result<Flow, CommandError> {
         let cancel = self.cancel.clone();
         let spinner = messages.spinner();
+        let pages = self.is_interactive && self.session.settings.pager.unwrap_or(true);
+        let mut out = Paged::new(out, pages);
         let mut context = Context {
             session: &mut self.session,
             cancel: &cancel,
             screen: Screen::stdout(self.color),
-            out: &mut CommandOutput::new(out, &cancel, spinner.clone()),
+            out: &mut CommandOutput::new(&mut out, &cancel, spinner.clone()),
             messages,
             flow: Flow::Continue,
         };
@@ -101,6 +105,7 @@ impl Console {
         let flow = context.flow;
         spinner.stop();
         match result {
+            Err(error) if error.is_broken_pipe() && out.was_left() => Ok(flow),
             Err(CommandError::Output { .. }) if cancel.is_cancelled() => Err(Cancelled.into()),
             result => result.map(|()| flow),
         }

@@ -24,6 +24,8 @@ pub static REGISTRY: Registry = Registry {
         &c::settings::PROCESS_FORMAT,
         &c::settings::FILE_NAMES,
         &c::settings::CLIP,
+        &c::settings::PAGER,
+        &c::sys::Sys,
         &c::cls::Cls,
         &c::sympath::SymPath,
         &c::symbolize::Symbolize,

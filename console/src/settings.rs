@@ -1,7 +1,7 @@
 //! How a session prints, and what one command makes of it.
 
 use crate::{
-    terminal::Screen,
+    terminal::{Screen, clip::BREAK},
     values::{ProcessFormat, TimeDigits, TimeFormat},
 };
 
@@ -19,6 +19,8 @@ pub struct DisplayArgs {
     pub no_digit_separator: bool,
     /// `-Clip` and `-NoClip`: cut lines at the width of the terminal, or do not.
     pub clip: Option<bool>,
+    /// `.pager`: show answers that are longer than the screen page by page.
+    pub pager: Option<bool>,
     /// `-ShowFullFileName`: the whole path above the objects of a file.
     pub full_file_name: bool,
     /// `-PlainProcessNames`: names of executables, also where a service has a better name.
@@ -50,6 +52,8 @@ pub enum Setting {
     FullFileNames(Change<bool>),
     /// `.clip`: whether lines are cut at the width of the terminal.
     Clip(Change<bool>),
+    /// `.pager`: whether long answers are shown page by page.
+    Pager(Change<bool>),
 }
 
 /// What becomes of a setting.
@@ -94,6 +98,18 @@ pub struct Display {
     pub plain_process_names: bool,
 }
 
+impl Display {
+    /// What lines below others are indented by, so many levels deep: little on a screen, a tab in a pipe.
+    pub(crate) fn indent(&self, levels: usize) -> String {
+        if self.clip { "  " } else { "\t" }.repeat(levels)
+    }
+
+    /// Where a line may go on in the next one if the screen is too narrow for it.
+    pub(crate) fn line_break(&self) -> &'static str {
+        if self.clip { BREAK } else { "" }
+    }
+}
+
 impl DisplayArgs {
     /// Changes something, and says what counts from now on.
     pub fn set(&mut self, setting: Setting) -> String {
@@ -130,6 +146,12 @@ impl DisplayArgs {
                     true => "Clipping is on; .clip 0 turns it off".to_owned(),
                     false => "Clipping is off; .clip 1 turns it on".to_owned(),
                 }
+            }
+            Setting::Pager(change) => {
+                change.apply(&mut self.pager);
+                let shown =
+                    if self.pager.unwrap_or(true) { "page by page" } else { "as they come" };
+                format!("long answers are shown {shown}")
             }
         }
     }
@@ -200,6 +222,9 @@ mod tests {
             (Setting::FullFileNames(Change::To(true)), "files are shown by their whole path"),
             (Setting::FullFileNames(Change::None), "files are shown by their whole path"),
             (Setting::FullFileNames(Change::Usual), "files are shown by their name"),
+            (Setting::Pager(Change::None), "long answers are shown page by page"),
+            (Setting::Pager(Change::To(false)), "long answers are shown as they come"),
+            (Setting::Pager(Change::Usual), "long answers are shown page by page"),
             (Setting::Clip(Change::To(false)), "Clipping is off; .clip 1 turns it on"),
             (Setting::Clip(Change::None), "Clipping is off; .clip 1 turns it on"),
             (Setting::Clip(Change::To(true)), "Clipping is on; .clip 0 turns it off"),

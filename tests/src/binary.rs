@@ -208,6 +208,7 @@ pub fn handlescope(home: &Path) -> Command {
     command
         .env_remove("_NT_SYMBOL_PATH")
         .env_remove("NO_COLOR")
+        .env("PAGER", "")
         // Servers of tests are on this machine, whatever proxy leads to others.
         .env("NO_PROXY", "127.0.0.1")
         .env("no_proxy", "127.0.0.1")

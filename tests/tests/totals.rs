@@ -176,3 +176,28 @@ fn every_total_of_several_files_has_a_label_and_files_without_a_match_share_a_li
     assert!(text.ends_with("1 of 3 files without a match\n"), "{text}");
     assert!(text.contains("Leaked handles and views: 5\n"), "{text}");
 }
+
+#[test]
+fn totals_end_with_the_largest_unless_another_order_is_asked_for_and_json_names_the_order() {
+    let shell = Shell::new();
+    let asked = |sort: &str| {
+        let line = format!(".dump ObjectRef -ShowTotal Process -TopN 3 {sort} -json");
+        let answer = shell.run(&["leaky.etl", "-c", &line]).ok().stdout;
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let totals = &answer["not_closed"];
+        let counts: Vec<u64> =
+            totals["rows"].as_array().unwrap().iter().map(|row| row[1].as_u64().unwrap()).collect();
+        (totals["order"].as_str().unwrap().to_owned(), counts)
+    };
+    assert_eq!(asked(""), ("largest_last".to_owned(), vec![3, 5, 19]));
+    assert_eq!(asked("-SortBy handles"), ("largest_first".to_owned(), vec![19, 5, 3]));
+    // explorer.exe, leaky.exe, System
+    assert_eq!(asked("-SortBy Process"), ("name".to_owned(), vec![3, 5, 19]));
+    let refused =
+        shell.run(&["leaky.etl", "-c", ".dump ObjectRef -ShowTotal Process -SortBy Type"]);
+    assert_eq!(refused.status, Some(1));
+    assert!(
+        refused.stderr.contains("ordered by Handles, or by Type, Process or File"),
+        "{refused:?}"
+    );
+}

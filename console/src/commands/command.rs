@@ -12,6 +12,8 @@ use super::{
     context::{Context, DumpContext, SharedArgs, answer},
     error::CommandError,
     help::TopicSpec,
+    invocation::Invocation,
+    redirected::Redirected,
     shared::options::{SHARED, check_output},
 };
 use crate::{
@@ -19,7 +21,6 @@ use crate::{
         Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect,
         Token, join, parse, split,
     },
-    paths::with_home,
     suggest,
     values::ValueError,
 };
@@ -62,6 +63,11 @@ pub trait Command: Sync + 'static {
     /// # Errors
     /// When it cannot be done, or was cancelled.
     fn run(args: Self::Args, context: &mut Context<'_, '_>) -> Result<(), CommandError>;
+
+    /// The arguments that it has in common with every kind of `.dump`, if it has them.
+    fn shared(_: &Self::Args) -> Option<&SharedArgs> {
+        None
+    }
 }
 
 /// What is written about a kind of `.dump`.
@@ -105,29 +111,6 @@ pub struct Entered<'a> {
     pub tokens: &'a [Token],
     /// The commands and kinds that there are.
     pub registry: &'static Registry,
-}
-
-/// Arguments that were understood, ready to run.
-pub trait Invocation: Debug {
-    /// # Errors
-    /// When it cannot be done, or was cancelled.
-    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError>;
-
-    /// The arguments: [`Command::Args`] or [`Kind::Args`].
-    fn args(&self) -> &dyn Any;
-
-    /// Answers a `.dump`; a command has nothing to answer.
-    ///
-    /// # Errors
-    /// As [`Kind::answer`].
-    fn answer(&self, _: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        Ok(())
-    }
-
-    /// The arguments that every kind of `.dump` has; `None` for a command.
-    fn shared(&self) -> Option<&SharedArgs> {
-        None
-    }
 }
 
 /// A [`Command`] whose type is of no interest.
@@ -194,6 +177,10 @@ impl<C: Command> Invocation for Called<C> {
     fn args(&self) -> &dyn Any {
         &self.0
     }
+
+    fn shared(&self) -> Option<&SharedArgs> {
+        C::shared(&self.0)
+    }
 }
 
 /// A [`Kind`] whose type is of no interest.
@@ -230,10 +217,8 @@ impl<K: Kind> AnyKind for K {
 
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
         let topic = K::SIGNATURE.name;
-        let Redirect { line, tokens, file } = Redirect::of_words(entered.line, entered.tokens);
-        let (args, mut shared) = parse::own_and_shared(topic, tokens, K::OPTIONS, SHARED)?;
-        shared.text = line.to_owned();
-        shared.output.file = file.map(with_home);
+        let (args, mut shared) = parse::own_and_shared(topic, entered.tokens, K::OPTIONS, SHARED)?;
+        shared.text = entered.line.to_owned();
         check_output(&shared.output)?;
         K::check(&args, &shared)?;
         Ok(Box::new(Asked::<K> { args, shared }))
@@ -333,7 +318,16 @@ impl Registry {
         if let Some(page) = self.help_of(command, tokens) {
             return page.map(Some);
         }
-        command.parse(&Entered { line, name: &first.text, tokens: rest, registry: self }).map(Some)
+        let Redirect { line, tokens, file } = match command.signature().arguments {
+            Arguments::Sql => Redirect::of_query(line, rest),
+            _ => Redirect::of_words(line, rest),
+        };
+        let command =
+            command.parse(&Entered { line, name: &first.text, tokens, registry: self })?;
+        match file {
+            None => Ok(Some(command)),
+            Some(file) => Redirected::boxed(command, file).map(Some),
+        }
     }
 
     /// The page of a command, or of its kind of `.dump`, if `-help` stands behind it.

@@ -94,7 +94,7 @@ pub(super) fn answer(
     let wanted = choose(&session.files, &shared.files, messages)?;
     let source = |(index, file)| {
         let LoadedTrace { path, trace, frames, .. }: &LoadedTrace = file;
-        Source { path, index, trace, frames }
+        Source { path, index, trace, frames, system: &session.system_modules }
     };
     let sources: Vec<Source<'_>> = wanted.into_iter().map(source).collect();
     messages.wait("searching");
@@ -109,6 +109,8 @@ pub(super) fn answer(
         out: &mut **out,
         messages,
     })?;
+    // The end of the answer: a warning would disturb a pager.
+    out.flush()?;
     session.warn_of_missing_symbols(messages);
     Ok(())
 }

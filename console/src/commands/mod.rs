@@ -12,9 +12,11 @@ mod error;
 pub(crate) mod export;
 pub(crate) mod extract;
 pub mod help;
+mod invocation;
 pub(crate) mod list;
 pub(crate) mod load;
 pub(crate) mod quit;
+mod redirected;
 pub(crate) mod save;
 pub mod schema;
 pub(crate) mod settings;
@@ -22,10 +24,12 @@ pub(crate) mod shared;
 pub(crate) mod sql;
 pub(crate) mod symbolize;
 pub(crate) mod sympath;
+pub(crate) mod sys;
 pub(crate) mod unload;
 
 pub use command::{
-    AnyCommand, AnyKind, Command, Entered, Invocation, Kind, KindSignature, Registry, Signature,
+    AnyCommand, AnyKind, Command, Entered, Kind, KindSignature, Registry, Signature,
 };
 pub use context::{Context, DumpContext, Flow, SharedArgs};
 pub use error::CommandError;
+pub use invocation::Invocation;

@@ -1,4 +1,4 @@
-//! `.timefmt`, `.timedigits`, `.processfmt`, `.sffn` and `.clip`: how the session prints.
+//! `.timefmt`, `.timedigits`, `.processfmt`, `.sffn`, `.clip` and `.pager`: how the session prints.
 
 use std::any::Any;
 
@@ -118,19 +118,35 @@ pub(crate) static CLIP: SettingCommand = SettingCommand {
         group: groups::PRINTING,
         usage: "[0|1]",
         arguments: Arguments::Word(|| vec![("1", "on"), ("0", "off")]),
-        summary: "cut lines at the width of the terminal, or do not",
-        details: "Lines are cut unless it is switched off; a pipe or file always gets whole lines. \
+        summary: "fit lines to the width of the terminal, or do not",
+        details: "Facts that do not fit go on in the next line, names of objects and frames are cut, \
+                  unless it is switched off; a pipe or file always gets whole lines. \
                   Without an argument it says how it is. -Clip and -NoClip are for one query.",
         examples: &[".clip 0", ".clip"],
     },
     parse: |entered| one(entered, "0 or 1", on_or_off).map(Setting::Clip),
 };
 
+pub(crate) static PAGER: SettingCommand = SettingCommand {
+    signature: &Signature {
+        names: &[".pager"],
+        group: groups::PRINTING,
+        usage: "[0|1]",
+        arguments: Arguments::Word(|| vec![("1", "on"), ("0", "off")]),
+        summary: "show long answers page by page, or do not",
+        details: "On a terminal, an answer that is longer than the screen goes through the pager of the \
+                  environment variable PAGER, or less; an empty PAGER is none. Without an argument it \
+                  says how it is.",
+        examples: &[".pager 0", ".pager"],
+    },
+    parse: |entered| one(entered, "0 or 1", on_or_off).map(Setting::Pager),
+};
+
 /// The word for what a setting is unless it was changed.
-const USUAL: &str = "usual";
+pub(super) const USUAL: &str = "usual";
 
 /// What the one argument changes, if there is one.
-fn one<T>(
+pub(super) fn one<T>(
     entered: &Entered<'_>,
     takes: &'static str,
     parse: fn(&str) -> Result<T, ValueError>,
@@ -226,9 +242,10 @@ mod tests {
     }
 
     #[test]
-    fn clipping_can_be_switched_and_asked() {
+    fn clipping_and_pager_can_be_switched_and_asked() {
         for (word, on) in SWITCH {
             assert_eq!(args::<Setting>(&format!(".clip {word}")), Setting::Clip(Change::To(on)));
+            assert_eq!(args::<Setting>(&format!(".pager {word}")), Setting::Pager(Change::To(on)));
         }
         assert_eq!(args::<Setting>(".clip"), Setting::Clip(Change::None));
         assert!(error(".clip maybe").contains("'maybe' is not one of 1, 0, true, false"));

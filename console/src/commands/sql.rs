@@ -11,8 +11,7 @@ use super::{
     },
 };
 use crate::{
-    grammar::{Arguments, OptionGroup, ParseError, Quotes, Redirect, Token, parse},
-    paths::with_home,
+    grammar::{Arguments, OptionGroup, ParseError, Quotes, Token, parse},
     render,
     settings::DisplayArgs,
     sql,
@@ -76,15 +75,17 @@ impl Command for Sql {
     ];
 
     fn parse(entered: &Entered<'_>) -> Result<SqlArgs, ParseError> {
-        let Redirect { line, tokens, file } = Redirect::of_query(entered.line, entered.tokens);
-        let Some(words) = SqlWords::of(tokens) else { return Err(not_a_query(entered)) };
+        let Some(words) = SqlWords::of(entered.tokens) else { return Err(not_a_query(entered)) };
         let options = [words.before, words.behind].concat();
         let mut args: SqlArgs = parse::options(entered.name, &options, Self::OPTIONS)?;
-        args.shared.output.file = file.map(with_home);
         check_output(&args.shared.output)?;
-        args.shared.text = line.to_owned();
-        args.query = query(line, words.query);
+        args.shared.text = entered.line.to_owned();
+        args.query = query(entered.line, words.query);
         Ok(args)
+    }
+
+    fn shared(args: &SqlArgs) -> Option<&SharedArgs> {
+        Some(&args.shared)
     }
 
     fn run(args: SqlArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
@@ -98,6 +99,8 @@ impl Command for Sql {
         let rows = answer.height();
         let table = render::frame(answer, &text);
         let left_out = table.write(&output, &output.display(display), cancel, *out)?;
+        // The end of the answer: a note would disturb a pager.
+        out.flush()?;
         if left_out > 0 {
             messages.note(format_args!(
                 "note: the first {} of {} rows; -json and -csv write all of them",

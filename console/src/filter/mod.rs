@@ -14,7 +14,9 @@
 mod pattern;
 mod plain;
 mod process;
+mod system;
 
 pub use pattern::{FilterError, Wildcard};
 pub use plain::{Filter, LineMatch};
 pub use process::ProcessFilter;
+pub use system::SystemModules;

@@ -1,4 +1,4 @@
-//! `> FILE` at the end of a command line.
+//! `> FILE` and `>> FILE` at the end of a command line.
 
 use super::token::{Quotes, Token};
 
@@ -10,7 +10,15 @@ const EXTENSIONS: [&str; 6] = [".txt", ".csv", ".json", ".ndjson", ".parquet", "
 pub(crate) struct Redirect<'a> {
     pub(crate) line: &'a str,
     pub(crate) tokens: &'a [Token],
-    pub(crate) file: Option<&'a str>,
+    pub(crate) file: Option<Target<'a>>,
+}
+
+/// Where an answer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Target<'a> {
+    pub(crate) file: &'a str,
+    /// `>>`: behind what the file holds.
+    pub(crate) append: bool,
 }
 
 impl<'a> Redirect<'a> {
@@ -29,14 +37,15 @@ impl<'a> Redirect<'a> {
 
     fn of(line: &'a str, tokens: &'a [Token], is_file: impl Fn(&str) -> bool) -> Redirect<'a> {
         let found = match tokens {
-            [rest @ .., arrow, file] if is_arrow(arrow) => {
-                Some((rest, arrow, file.text.as_str(), file.span.end))
+            [rest @ .., arrow, file] if arrow.quotes == Quotes::No && is_arrow(&arrow.text) => {
+                let target = Target { file: &file.text, append: arrow.text == APPEND };
+                Some((rest, arrow, target, file.span.end))
             }
-            [rest @ .., word] => joined(word).map(|file| (rest, word, file, word.span.end)),
+            [rest @ .., word] => joined(word).map(|target| (rest, word, target, word.span.end)),
             [] => None,
         };
         let is_last = |end| line.get(end..).is_none_or(|behind| behind.trim().is_empty());
-        match found.filter(|(_, _, file, end)| is_file(file) && is_last(*end)) {
+        match found.filter(|(_, _, target, end)| is_file(target.file) && is_last(*end)) {
             None => Redirect { line, tokens, file: None },
             Some((tokens, arrow, file, _)) => {
                 let line = line.get(..arrow.span.start).unwrap_or(line).trim_end();
@@ -46,14 +55,20 @@ impl<'a> Redirect<'a> {
     }
 }
 
-fn is_arrow(token: &Token) -> bool {
-    token.quotes == Quotes::No && token.text == ">"
+const REPLACE: &str = ">";
+const APPEND: &str = ">>";
+
+fn is_arrow(text: &str) -> bool {
+    [REPLACE, APPEND].contains(&text)
 }
 
-/// The file of `>FILE`.
-fn joined(token: &Token) -> Option<&str> {
-    let file = token.text.strip_prefix('>').filter(|_| token.quotes == Quotes::No)?;
-    (!file.is_empty() && !file.starts_with(['>', '=', '"'])).then_some(file)
+/// The file of `>FILE` and `>>FILE`.
+fn joined(token: &Token) -> Option<Target<'_>> {
+    let text = Some(token.text.as_str()).filter(|_| token.quotes == Quotes::No)?;
+    let appended = text.strip_prefix(APPEND);
+    let file = appended.or_else(|| text.strip_prefix(REPLACE))?;
+    let is_file = !file.is_empty() && !file.starts_with(['>', '=', '"']);
+    is_file.then_some(Target { file, append: appended.is_some() })
 }
 
 #[cfg(test)]
@@ -61,14 +76,18 @@ mod tests {
     use super::*;
     use crate::grammar::split;
 
-    /// The line that is left, the number of its tokens, and the file.
+    /// The line that is left, the number of its tokens, and the file, with `+` in front to append.
     fn read(line: &str, is_query: bool) -> (String, usize, Option<String>) {
         let tokens = split(line);
         let Redirect { line, tokens, file } = match is_query {
             true => Redirect::of_query(line, &tokens),
             false => Redirect::of_words(line, &tokens),
         };
-        (line.to_owned(), tokens.len(), file.map(str::to_owned))
+        let file = file.map(|Target { file, append }| match append {
+            true => format!("+{file}"),
+            false => file.to_owned(),
+        });
+        (line.to_owned(), tokens.len(), file)
     }
 
     #[test]
@@ -78,7 +97,14 @@ mod tests {
             assert_eq!(read(line, false), expected, "{line}");
         }
         assert_eq!(read("Process > \"a b\"", false).2.as_deref(), Some("a b"));
-        for line in ["Process", "Process >", "Process >> x", "Process >>x", "Process \">\" x", ""] {
+        for line in ["Process >> x", "Process >>x"] {
+            assert_eq!(
+                read(line, false),
+                ("Process".to_owned(), 1, Some("+x".to_owned())),
+                "{line}"
+            );
+        }
+        for line in ["Process", "Process >", "Process >>", "Process >>> x", "Process \">\" x", ""] {
             let (rest, _, file) = read(line, false);
             assert_eq!((rest.as_str(), file), (line, None), "{line}");
         }

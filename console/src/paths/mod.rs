@@ -21,4 +21,4 @@ pub(crate) use names::{
 pub(crate) use pattern::{Pattern, verdict};
 pub(crate) use same::{SameTrace, stem};
 pub(crate) use walk::{Walk, folders_in};
-pub(crate) use write::write_whole;
+pub(crate) use write::{append_whole, write_whole};

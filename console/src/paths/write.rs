@@ -1,7 +1,8 @@
 //! Files that programs and people read later.
 
 use std::{
-    io::{self, BufWriter, Write},
+    fs::File,
+    io::{self, BufWriter, ErrorKind, Write},
     path::Path,
 };
 
@@ -24,6 +25,24 @@ pub(crate) fn write_whole(
     Ok(())
 }
 
+/// Writes behind what a file holds, if there is one; otherwise as [`write_whole`].
+///
+/// # Errors
+/// As [`write_whole`], and when the file cannot be read.
+pub(crate) fn append_whole(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    write_whole(path, |out| {
+        match File::open(path) {
+            Ok(mut file) => io::copy(&mut file, out).map(drop)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        content(out)
+    })
+}
+
 /// A file in the same folder, so that it only needs a new name in the end.
 fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
@@ -39,7 +58,7 @@ fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "folder not found"));
+        return Err(io::Error::new(ErrorKind::NotFound, "folder not found"));
     }
     builder.tempfile_in(folder)
 }

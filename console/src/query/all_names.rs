@@ -1,11 +1,12 @@
 //! The names of all frames of a trace, to be stored in its extract.
 
+use handlescope_model::Trace;
 use handlescope_model::tables::{Symbol, Symbols};
 
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames, ModuleFrames};
-use super::source::Source;
 use crate::cancel::Cancel;
+use crate::trace::FrameNameCache;
 
 /// The names of all frames of a trace, and how many were found.
 pub struct AllNames {
@@ -23,11 +24,12 @@ pub struct AllNames {
 /// # Errors
 /// When the archive is damaged, or `cancel` asks to stop.
 pub fn all_names(
-    source: &Source<'_>,
+    trace: &Trace,
+    found: &FrameNameCache,
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<AllNames, QueryError> {
-    let frames = Frames::load(source.trace, names, source.frames, cancel)?;
+    let frames = Frames::load(trace, names, found, cancel)?;
     let modules = frames.resolve_modules(|_| true)?;
     let mut table = Symbols::default();
     for (frame, chain) in frames.named().all() {

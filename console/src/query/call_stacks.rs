@@ -81,6 +81,7 @@ impl<'a> StacksAnswer<'a> {
         let recorded = recorded(trace, is_extracted)?;
         let processes = ProcessList::load(trace)?;
         let frames = Frames::load(trace, names, source.frames, cancel)?;
+        let frames = frames.with_system_modules(source.system);
         let mut rows = counted(recorded, &processes, args, cancel)?;
         if let Some(ids) = args.ids {
             let ids = if ids.max == u64::MAX { CountRange { max: ids.min, ..ids } } else { ids };
@@ -106,7 +107,7 @@ impl<'a> StacksAnswer<'a> {
         if args.stacks.show || args.for_programs {
             frames.resolve(shown)?;
         } else {
-            frames.resolve_innermost(shown)?;
+            frames.resolve_telling(shown)?;
         }
         Ok(Self {
             path: source.path,

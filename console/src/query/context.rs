@@ -34,7 +34,10 @@ impl<'a> FileContext<'a> {
     ) -> Result<Self, QueryError> {
         cancel.check()?;
         let trace = source.trace;
-        let frames = needs_frames(args).then(|| Frames::load(trace, names, source.frames, cancel));
+        let load = || {
+            let frames = Frames::load(trace, names, source.frames, cancel)?;
+            Ok::<_, QueryError>(frames.with_system_modules(source.system))
+        };
         Ok(Self {
             trace,
             objects: ObjectTable::load(trace)?,
@@ -43,7 +46,7 @@ impl<'a> FileContext<'a> {
             path: source.path,
             index: source.index,
             cancel,
-            frames: frames.transpose()?,
+            frames: needs_frames(args).then(load).transpose()?,
         })
     }
 }

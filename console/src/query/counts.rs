@@ -7,6 +7,7 @@ use polars::prelude::{
     len, lit,
 };
 
+use super::criteria::CountOrder;
 use crate::values::TopN;
 
 const NAME: &str = "name";
@@ -111,8 +112,8 @@ impl NameCounts {
         self.0.height()
     }
 
-    /// The `take` largest after the `skip` largest, the largest last.
-    pub(super) fn rows(&self, top: Option<TopN>) -> CountRows<'_> {
+    /// The `take` largest after the `skip` largest, in an order.
+    pub(super) fn rows(&self, top: Option<TopN>, order: CountOrder) -> CountRows<'_> {
         let (Ok(names), Ok(counts), Ok(files)) =
             (self.0.column(NAME), self.0.column(COUNT), self.0.column(FILE))
         else {
@@ -132,7 +133,11 @@ impl NameCounts {
                 kept.rows.push(CountRow { name, file: file as usize, count });
             }
         }
-        kept.rows.reverse();
+        match order {
+            CountOrder::LargestLast => kept.rows.reverse(),
+            CountOrder::LargestFirst => {}
+            CountOrder::Name => kept.rows.sort_by_key(|row| (row.name, row.file)),
+        }
         kept
     }
 }
@@ -155,6 +160,10 @@ mod tests {
         NameCounts::new(names, vec![7, 3, 3, 9, 1], 0).expect("counts")
     }
 
+    fn rows(counts: &NameCounts, top: Option<TopN>) -> CountRows<'_> {
+        counts.rows(top, CountOrder::LargestLast)
+    }
+
     fn pairs<'a>(rows: &CountRows<'a>) -> Vec<(&'a str, u64)> {
         rows.rows.iter().map(|row| (row.name, row.count)).collect()
     }
@@ -162,14 +171,25 @@ mod tests {
     #[test]
     fn rows_ascend_to_the_largest_and_equal_counts_go_by_name() {
         let counts = counts();
-        let names: Vec<_> = counts.rows(None).rows.iter().map(|row| row.name).collect();
+        let names: Vec<_> = rows(&counts, None).rows.iter().map(|row| row.name).collect();
         assert_eq!(names, ["Job", "Key", "File", "Event", "Thread"]);
+    }
+
+    #[test]
+    fn the_order_may_be_turned_or_that_of_the_names() {
+        let counts = counts();
+        let names = |order| -> Vec<_> {
+            let top = Some(TopN { take: 3, skip: 0 });
+            counts.rows(top, order).rows.iter().map(|row| row.name).collect()
+        };
+        assert_eq!(names(CountOrder::LargestFirst), ["Thread", "Event", "File"]);
+        assert_eq!(names(CountOrder::Name), ["Event", "File", "Thread"]);
     }
 
     #[test]
     fn top_n_with_skip_leaves_the_largest_out() {
         let counts = counts();
-        let top = |take, skip| pairs(&counts.rows(Some(TopN { take, skip })));
+        let top = |take, skip| pairs(&rows(&counts, Some(TopN { take, skip })));
         assert_eq!(top(2, 0), [("Event", 7), ("Thread", 9)]);
         assert_eq!(top(2, 1), [("File", 3), ("Event", 7)]);
         assert_eq!(top(10, 4), [("Job", 1)]);
@@ -179,9 +199,9 @@ mod tests {
     #[test]
     fn rows_left_out_are_counted() {
         let counts = counts();
-        let rows = counts.rows(Some(TopN { take: 2, skip: 1 }));
-        assert_eq!((rows.sum(), rows.left_out, rows.left_out_sum), (10, 3, 13));
-        assert_eq!(counts.rows(None).left_out, 0);
+        let cut = rows(&counts, Some(TopN { take: 2, skip: 1 }));
+        assert_eq!((cut.sum(), cut.left_out, cut.left_out_sum), (10, 3, 13));
+        assert_eq!(rows(&counts, None).left_out, 0);
     }
 
     #[test]
@@ -189,9 +209,9 @@ mod tests {
         let other = NameCounts::new(vec!["Thread".to_owned()], vec![1], 1).expect("counts");
         let parts = [&counts(), &other];
         let all = NameCounts::of_all(parts.into_iter()).expect("counts");
-        assert_eq!(pairs(&all.rows(Some(TopN { take: 1, skip: 0 }))), [("Thread", 10)]);
+        assert_eq!(pairs(&rows(&all, Some(TopN { take: 1, skip: 0 }))), [("Thread", 10)]);
         let each = NameCounts::of_each(parts.into_iter()).expect("counts");
-        let threads: Vec<_> = each.rows(None).rows;
+        let threads: Vec<_> = rows(&each, None).rows;
         let threads: Vec<_> = threads.iter().filter(|row| row.name == "Thread").collect();
         let threads: Vec<_> = threads.iter().map(|row| (row.file, row.count)).collect();
         assert_eq!(threads, [(1, 1), (0, 9)]);

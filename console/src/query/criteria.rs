@@ -64,6 +64,8 @@ pub struct ObjectCriteria {
     pub show_total: Option<ShowTotal>,
     /// `-TopN`: rows of the `-ShowTotal` tables, or objects of each file.
     pub top: Option<TopN>,
+    /// `-SortBy` beside `-ShowTotal`: the order of the rows of its tables.
+    pub order: CountOrder,
     /// `-PlainProcessNames`: processes go by the names of their executables.
     pub plain_process_names: bool,
     /// The answer is for programs: names of executables, addresses of modules.
@@ -146,4 +148,25 @@ pub enum ShowTotal {
     File,
     /// Objects without a totals line.
     None,
+}
+
+/// The order of rows of counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CountOrder {
+    /// As ETWAnalyzer prints them, so that the largest stands where the next command is typed.
+    #[default]
+    LargestLast,
+    LargestFirst,
+    /// From a to z.
+    Name,
+}
+
+impl CountOrder {
+    /// The order that `-SortBy` asks for; `None` when it is neither that of the handles nor
+    /// that of the `names`.
+    pub(crate) fn by(column: &str, names: &str) -> Option<Self> {
+        let columns = [("Handles", Self::LargestFirst), (names, Self::Name)];
+        let found = columns.into_iter().find(|(title, _)| column.eq_ignore_ascii_case(title));
+        found.map(|(_, order)| order)
+    }
 }

@@ -15,6 +15,7 @@ use handlescope_model::{
 use super::frame_figures::FrameFigures;
 use super::managed::{ManagedMethod, UNKNOWN_ASSEMBLY};
 use crate::cancel::{Cancel, Cancelled};
+use crate::filter::SystemModules;
 use crate::trace::FrameNameCache;
 use crate::trace::StoredNames;
 
@@ -42,6 +43,8 @@ pub(crate) struct Frames<'a> {
     address: Numbers<u64>,
     method: Numbers<MethodIdx>,
     modules: Vec<ModuleIdentity>,
+    /// By row of the modules; empty where nobody asks for it.
+    is_system: Vec<bool>,
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
     memory: &'a FrameNameCache,
@@ -63,6 +66,7 @@ impl<'a> Frames<'a> {
             address: trace.values(FramesTable::address)?,
             method: trace.values(FramesTable::method)?,
             modules: module_identities(trace)?,
+            is_system: Vec::new(),
             methods: ManagedMethod::load_all(trace)?,
             names,
             memory,
@@ -80,13 +84,31 @@ impl<'a> Frames<'a> {
         self.resolve_frames(stacks.flat_map(|stack| self.stacks.get(stack.row())))
     }
 
-    /// Finds the names of the innermost frames of some stacks, as [`Self::resolve`] does of all.
-    pub(crate) fn resolve_innermost(
+    /// The same frames, which know the modules of the system.
+    pub(crate) fn with_system_modules(mut self, system: &SystemModules) -> Self {
+        self.is_system = self.modules.iter().map(|module| system.has(&module.name)).collect();
+        self
+    }
+
+    /// Finds the names of the frames of some stacks that say most, one of each, as [`Self::resolve`] does
+    /// of all.
+    pub(crate) fn resolve_telling(
         &self,
         stacks: impl Iterator<Item = StackIdx>,
     ) -> Result<(), Cancelled> {
-        let innermost = |stack: StackIdx| self.stacks.get(stack.row()).next();
-        self.resolve_frames(stacks.filter_map(innermost))
+        self.resolve_frames(stacks.filter_map(|stack| self.telling(stack)))
+    }
+
+    /// The first frame of a stack outside of the system, else the innermost one.
+    fn telling(&self, stack: StackIdx) -> Option<FrameIdx> {
+        let frames = || self.stacks.get(stack.row());
+        frames().find(|frame| !self.is_system(frame.row())).or_else(|| frames().next())
+    }
+
+    /// Whether a frame lies in a module of the system.
+    fn is_system(&self, row: usize) -> bool {
+        let module = self.module.get(row).and_then(|module| self.is_system.get(module.row()));
+        module.copied().unwrap_or_default() && self.method.get(row).is_none()
     }
 
     /// Finds the names of the frames in modules that pass, in whatever stacks, and counts them.
@@ -218,6 +240,11 @@ impl NamedFrames<'_> {
         frames.flat_map(|frame| self.frames_at(frame))
     }
 
+    /// The first frame of a stack outside of the system, else the innermost one.
+    pub(crate) fn telling(&self, stack: StackIdx) -> Option<FrameView<'_>> {
+        self.frames_at(self.frames.telling(stack)?).next()
+    }
+
     /// The modules of some stacks in which no frame of these stacks has a name, those of the innermost
     /// frames first.
     pub(crate) fn without_names(&self, stacks: impl Iterator<Item = StackIdx>) -> Vec<String> {
@@ -258,7 +285,13 @@ impl NamedFrames<'_> {
         let row = frame.row();
         let module = self.frames.module.get(row).and_then(|module| {
             let identity = self.frames.modules.get(module.row())?;
-            Some(InModule { row: module, name: &identity.name, rva: self.frames.rva.get(row) })
+            let is_system = self.frames.is_system(row);
+            Some(InModule {
+                row: module,
+                name: &identity.name,
+                rva: self.frames.rva.get(row),
+                is_system,
+            })
         });
         let plain = FrameView {
             name: None,
@@ -296,6 +329,8 @@ pub(crate) struct InModule<'a> {
     pub(crate) name: &'a str,
     /// Missing where only the name of a function came with the trace.
     pub(crate) rva: Option<u64>,
+    /// Whether the module belongs to the system, where that was asked for.
+    pub(crate) is_system: bool,
 }
 
 impl<'a> FrameView<'a> {

@@ -7,7 +7,7 @@ use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
 
 use super::context::FileContext;
 use super::counts::{CountRows, NameCounts};
-use super::criteria::{ObjectCriteria, ShowTotal};
+use super::criteria::{CountOrder, ObjectCriteria, ShowTotal};
 use super::error::QueryError;
 use super::filters;
 use super::selection::Selection;
@@ -98,6 +98,15 @@ pub enum CountBy {
 }
 
 impl CountBy {
+    /// What stands above the names.
+    pub fn title(self) -> &'static str {
+        match self {
+            CountBy::Type => "Type",
+            CountBy::Process => "Process",
+            CountBy::File => "File",
+        }
+    }
+
     /// What `-ShowTotal` asks for; `None` when it asks for no table.
     pub fn of(criteria: &ObjectCriteria) -> Option<Self> {
         match criteria.show_total {
@@ -157,14 +166,14 @@ impl HandleCounts {
         self.by_process.len()
     }
 
-    /// Names with their counts, the largest last: the `take` largest after the `skip` largest.
-    pub fn rows(&self, by: CountBy, top: Option<TopN>) -> CountRows<'_> {
+    /// Names with their counts, in an order: the `take` largest after the `skip` largest.
+    pub fn rows(&self, by: CountBy, top: Option<TopN>, order: CountOrder) -> CountRows<'_> {
         let counts = match by {
             CountBy::Type => &self.by_type,
             CountBy::Process => &self.by_process,
             CountBy::File => &self.by_file,
         };
-        counts.rows(top)
+        counts.rows(top, order)
     }
 }
 

@@ -40,7 +40,7 @@ pub use self::all_names::{AllNames, all_names};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ShowTotal, StackCriteria,
+    CountOrder, MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ShowTotal, StackCriteria,
 };
 pub use self::error::QueryError;
 pub use self::frame_figures::FrameFigures;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use handlescope_model::Trace;
 
+use crate::filter::SystemModules;
 use crate::trace::FrameNameCache;
 
 /// A loaded trace.
@@ -17,4 +18,6 @@ pub struct Source<'a> {
     pub trace: &'a Trace,
     /// The names of its frames that were found so far.
     pub frames: &'a FrameNameCache,
+    /// Modules whose frames say little about a program.
+    pub system: &'a SystemModules,
 }

@@ -33,8 +33,6 @@ pub struct OutputOptions {
     pub top: Option<TopN>,
     /// `-SortBy`: the column that orders the rows.
     pub sort_by: Option<String>,
-    /// `> FILE`
-    pub file: Option<PathBuf>,
 }
 
 /// How an answer is written.
@@ -82,8 +80,7 @@ pub enum OutputError {
 struct Target<'a> {
     path: &'a Path,
     option: &'static str,
-    /// The format, where the output says that it was written.
-    announced: Option<&'static str>,
+    format: &'static str,
 }
 
 impl OutputOptions {
@@ -106,37 +103,33 @@ impl OutputOptions {
             (self.ndjson, "-ndjson"),
             (self.json == JsonMode::Lines, "-json"),
             (self.json == JsonMode::Pretty, "-json-pretty"),
-            (self.file.is_some() && self.named_file().is_some(), "> FILE"),
         ];
         let mut chosen = formats.into_iter().filter(|(is, _)| *is).map(|(_, name)| name);
         chosen.next().zip(chosen.next())
     }
 
-    /// How it is printed: as usual, but neither coloured nor fitted to a screen in a file.
+    /// How it is printed: as usual, but neither coloured nor fitted to a screen for programs.
     pub fn display(&self, usual: Display) -> Display {
-        match self.format() == Format::Text && self.file.is_none() {
+        match self.format() == Format::Text {
             true => usual,
             false => Display { screen: Screen::PLAIN, clip: false, ..usual },
         }
+    }
+
+    /// The option that names a file for the answer, if one does.
+    pub(crate) fn file_option(&self) -> Option<&'static str> {
+        self.named_file().map(|file| file.option)
     }
 
     /// The file behind `-csv` or `-parquet`.
     fn named_file(&self) -> Option<Target<'_>> {
         match (&self.csv, &self.parquet) {
             (Some(CsvTarget::File(path)), _) => {
-                Some(Target { path, option: "-csv", announced: Some("CSV") })
+                Some(Target { path, option: "-csv", format: "CSV" })
             }
-            (_, Some(path)) => {
-                Some(Target { path, option: "-parquet", announced: Some("Parquet") })
-            }
+            (_, Some(path)) => Some(Target { path, option: "-parquet", format: "Parquet" }),
             _ => None,
         }
-    }
-
-    fn target(&self) -> Option<Target<'_>> {
-        let redirected =
-            || Some(Target { path: self.file.as_ref()?, option: ">", announced: None });
-        self.named_file().or_else(redirected)
     }
 
     /// Lets `content` write to `out`, or into the file that was named, which appears under its name
@@ -150,7 +143,7 @@ impl OutputOptions {
         out: &mut dyn Write,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), OutputError> {
-        let Some(Target { path, option, announced }) = self.target() else {
+        let Some(Target { path, option, format }) = self.named_file() else {
             let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
             content(&mut out)?;
             return Ok(out.flush()?);
@@ -161,9 +154,7 @@ impl OutputOptions {
         };
         let whole = absolute(path).map_err(failed)?;
         write_whole(&whole, content).map_err(failed)?;
-        if let Some(format) = announced {
-            writeln!(out, "{format} export was successful. File is: {}", whole.display())?;
-        }
+        writeln!(out, "{format} export was successful. File is: {}", whole.display())?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use handlescope_extract::filetime::{PER_SECOND, UNIX_EPOCH};
 use handlescope_model::tables::TraceInfo;
 use jiff::{
     SignedDuration, Timestamp,
-    civil::{DateTime, Time},
+    civil::{Date, DateTime, Time},
     tz::TimeZone,
 };
 
@@ -36,6 +36,8 @@ pub(crate) struct Clock {
     digits: TimeDigits,
     /// The zone of this machine.
     here: TimeZone,
+    /// A date that is not written.
+    left_out: Option<Date>,
 }
 
 impl Clock {
@@ -54,7 +56,14 @@ impl Clock {
             format,
             digits,
             here,
+            left_out: None,
         }
+    }
+
+    /// The same clock, without the date that [`Clock::session_start`] has.
+    pub(crate) fn without_start_date(self) -> Self {
+        let start = in_utc(self.start.saturating_add(self.recorded_ahead));
+        Self { left_out: start.map(DateTime::date), ..self }
     }
 
     /// The session start on the clock of the recording machine, to the second.
@@ -101,7 +110,8 @@ impl fmt::Display for At<'_> {
         }
         let filetime = self.clock.start.saturating_add(self.time_ns.div_euclid(100));
         let Some(time) = self.clock.wall(filetime) else { return write!(f, "{filetime}") };
-        if matches!(format, TimeFormat::Local | TimeFormat::Utc | TimeFormat::Here) {
+        let has_date = matches!(format, TimeFormat::Local | TimeFormat::Utc | TimeFormat::Here);
+        if has_date && self.clock.left_out != Some(time.date()) {
             write!(f, "{} ", time.date())?;
         }
         write!(f, "{:.*}", digits.get(), time.time())
@@ -185,6 +195,15 @@ mod tests {
         assert_eq!(shown("Here", "6", at), "2024-05-10 12:46:37.775935");
         assert_eq!(shown("HereTime", "6", at), "12:46:37.775935");
         assert_eq!(Clock::session_start(&info()), "2024-05-10 12:46:34");
+    }
+
+    #[test]
+    fn a_date_that_is_known_from_the_start_can_be_left_out() {
+        let clock = |format| Clock::new(&info(), format, TimeDigits::NONE).without_start_date();
+        assert_eq!(clock(TimeFormat::Local).at(0).to_string(), "12:46:34");
+        let day = 86_400_000_000_000;
+        assert_eq!(clock(TimeFormat::Utc).at(day).to_string(), "2024-05-11 10:46:34");
+        assert_eq!(clock(TimeFormat::Seconds).at(0).to_string(), "0");
     }
 
     #[test]

@@ -75,9 +75,8 @@ fn roles(line: &str, cursor: usize) -> Roles {
         return vec![(first.span.clone(), typing.wrong(first, names))];
     };
     let kept = match command.signature().arguments {
-        Arguments::Kind => Redirect::of_words(line, arguments).tokens.len(),
         Arguments::Sql => Redirect::of_query(line, arguments).tokens.len(),
-        _ => arguments.len(),
+        _ => Redirect::of_words(line, arguments).tokens.len(),
     };
     let (arguments, file) = arguments.split_at(kept);
     let mut roles = vec![(first.span.clone(), Role::Command)];

@@ -12,13 +12,21 @@ const CUT: &str = "…";
 const RESET: &str = "\u{1b}[0m";
 
 /// Columns between tab stops.
-pub(crate) const TAB: usize = 8;
+const TAB: usize = 8;
+
+/// Where a line that is too long may go on in the next one, further indented: ASCII's unit separator.
+/// Only for a [`Clip`] that has a width.
+pub(crate) const BREAK: &str = "\u{1f}";
+
+/// What a line that goes on is indented by, beyond the indentation of its start.
+const INDENT: usize = 4;
 
 /// A line is cut when it has so many bytes, even if its end has not come yet.
 const MOST_BYTES: usize = 1 << 16;
 
-/// Passes lines on, cut to a width: wrapped lines are hard to read. Colours count for nothing and
-/// end where the line ends, a wide character counts for two.
+/// Passes lines on, fitted to a width: a line that is longer goes on in the next one where it has a
+/// [`BREAK`], and is cut where it has none. Colours count for nothing and end where a cut line ends, a wide
+/// character counts for two.
 pub(crate) struct Clip<W: Write> {
     out: W,
     /// Columns; `None` passes everything on as it is.
@@ -62,10 +70,15 @@ impl<W: Write> Clip<W> {
     fn write_line(&mut self, width: usize) -> io::Result<()> {
         let text = String::from_utf8_lossy(&self.line);
         let text = without_tabs(&text);
-        let cut = truncate_str(&text, width, CUT);
-        self.out.write_all(cut.as_bytes())?;
-        if cut.len() < text.len() && cut.contains('\u{1b}') && !cut.ends_with(RESET) {
-            self.out.write_all(RESET.as_bytes())?;
+        for (index, line) in broken(&text, width).iter().enumerate() {
+            if index > 0 {
+                self.out.write_all(b"\n")?;
+            }
+            let cut = truncate_str(line, width, CUT);
+            self.out.write_all(cut.as_bytes())?;
+            if cut.len() < line.len() && cut.contains('\u{1b}') && !cut.ends_with(RESET) {
+                self.out.write_all(RESET.as_bytes())?;
+            }
         }
         self.line.clear();
         Ok(())
@@ -94,6 +107,11 @@ impl<W: Write> Write for Clip<W> {
     }
 }
 
+/// Columns of a text that is on one line.
+pub(crate) fn width_of(text: &str) -> usize {
+    text.split(BREAK).map(measure_text_width).sum()
+}
+
 /// A name of at most so many columns: a long one keeps its end, by which names mostly differ.
 pub(crate) fn shortened(name: &str, width: usize) -> Cow<'_, str> {
     if measure_text_width(name) <= width {
@@ -106,6 +124,26 @@ pub(crate) fn shortened(name: &str, width: usize) -> Cow<'_, str> {
     });
     let start = kept.last().map_or(name.len(), |(start, _)| start);
     Cow::Owned(format!("{CUT}{}", &name[start..]))
+}
+
+/// A line without breaks, or as many lines as it takes.
+fn broken(line: &str, width: usize) -> Vec<String> {
+    let whole = line.replace(BREAK, "");
+    if whole.len() == line.len() || measure_text_width(&whole) <= width {
+        return vec![whole];
+    }
+    let indent = line.len() - line.trim_start_matches(' ').len() + INDENT;
+    let (mut lines, mut last, mut used) = (Vec::new(), String::new(), 0);
+    for mut piece in line.split(BREAK) {
+        if used > 0 && used + measure_text_width(piece.trim_end()) > width {
+            lines.push(last.trim_end().to_owned());
+            (last, used, piece) = (" ".repeat(indent), indent, piece.trim_start());
+        }
+        last.push_str(piece);
+        used += measure_text_width(piece);
+    }
+    lines.push(last);
+    lines
 }
 
 /// A line with spaces up to the next tab stop instead of tabs.
@@ -152,6 +190,15 @@ mod tests {
     #[test]
     fn a_long_line_ends_in_an_ellipsis_and_a_line_that_fits_stays() {
         assert_eq!(clipped("0123456789\n01234\n\nabcdef", 5), "0123…\n01234\n\nabcd…");
+    }
+
+    #[test]
+    fn a_long_line_goes_on_where_it_may_and_is_cut_where_it_may_not() {
+        let line = "  one \u{1f}two \u{1f} three-and-four\u{1f}five\n";
+        assert_eq!(clipped(line, 40), "  one two  three-and-fourfive\n");
+        assert_eq!(clipped(line, 14), "  one two\n      three-a…\n      five\n");
+        let colored = "ab \u{1f}\u{1b}[31mcdef\u{1b}[0m\n";
+        assert_eq!(clipped(colored, 6), "ab\n    \u{1b}[31mc…\u{1b}[0m\n");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use handlescope_model::tables::TraceInfos;
 use handlescope_model::{ArchiveError, Trace};
 
 use super::{frame_name_cache::FrameNameCache, loaded::LoadedTrace, symbol_notes::SymbolNotes};
-use crate::{settings::DisplayArgs, terminal::Messages};
+use crate::{filter::SystemModules, settings::DisplayArgs, terminal::Messages};
 
 /// The state between two commands.
 #[derive(Default)]
@@ -17,6 +17,8 @@ pub struct Session {
     /// The loaded traces, in the order they were recorded ([`Session::sort_files`]). The index is the file
     /// number of the output.
     pub files: Vec<LoadedTrace>,
+    /// Modules whose frames say little about a program.
+    pub system_modules: SystemModules,
     symbol_path: SymbolPath,
     symbolizer: OnceLock<Symbolizer>,
     symbol_notes: SymbolNotes,

@@ -27,7 +27,7 @@ static SIGNATURE: Signature = Signature {
     summary: "print what the loaded traces know",
     details: "KIND says what to print; each kind has its own options, see .help KIND. Names of \
                   kinds and options may be written in any case. > FILE at the end writes what would be \
-                  printed into a file.",
+                  printed into a file, >> FILE behind what it holds.",
     examples: &[".dump ObjectRef -Leak -ShowStack", ".dump Process"],
 };
 

@@ -25,7 +25,8 @@ impl Kind for Stack {
     const SIGNATURE: KindSignature = KindSignature {
         name: "Stack",
         summary: "call stacks by how often they were recorded",
-        details: "The most frequent stacks first, each process by itself. They are those of handle \
+        details: "The most frequent stacks first, each process by itself. The innermost frame is the \
+                  first one outside of the modules of the system, see .sys. They are those of handle \
                   events, unless the trace was extracted with -stacks all: then those of every \
                   event, CPU samples too.",
         examples: EXAMPLES,

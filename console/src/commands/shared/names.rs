@@ -13,7 +13,7 @@ use super::watched_symbols::WatchedSymbols;
 use crate::{
     cancel::Cancel,
     commands::error::CommandError,
-    query::{AllNames, Source, all_names},
+    query::{AllNames, all_names},
     terminal::{Clean, Messages, Spinner},
     trace::FrameNameCache,
 };
@@ -63,7 +63,7 @@ pub(crate) fn found_names(
     messages.wait("searching");
     let spinner = messages.spinner();
     let names = WatchedSymbols::new(symbolizer, spinner.clone(), cancel);
-    let all = all_names(&Source { path: trace.path(), index: 0, trace, frames }, &names, cancel);
+    let all = all_names(trace, frames, &names, cancel);
     spinner.stop();
     Ok(all?)
 }

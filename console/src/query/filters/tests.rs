@@ -328,7 +328,7 @@ fn open_handles_count_whenever_their_object_passes() {
         saved.ask(options, |answer| {
             let by = crate::query::CountBy::of(&arguments(options)).expect("a table");
             let handles = answer.handle_counts.as_ref().expect("counts");
-            let rows = handles.rows(by, None).rows.into_iter();
+            let rows = handles.rows(by, None, Default::default()).rows.into_iter();
             rows.map(|row| format!("{} {}", row.name, row.count)).collect::<Vec<_>>()
         })
     };

@@ -10,7 +10,8 @@ use super::object::ObjectJson;
 use super::stack::StackJson;
 use super::{Array, Members, Shown};
 use crate::query::{
-    CountBy, Counted, FileAnswer, HandleCounts, LeftOut, NoMatch, ObjectRefAnswer, Totals,
+    CountBy, CountOrder, Counted, FileAnswer, HandleCounts, LeftOut, NoMatch, ObjectRefAnswer,
+    Totals,
 };
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::Utc7;
@@ -116,6 +117,7 @@ struct LeftOutJson {
 struct NotClosed<'a> {
     by: &'static str,
     counted: &'static str,
+    order: &'static str,
     rows: Vec<CountJson<'a>>,
     sum: u64,
     left_out: RowsLeftOut,
@@ -144,7 +146,7 @@ impl<'a> NotClosed<'a> {
         is_of_several: bool,
         args: &ObjectRefStyle<'_>,
     ) -> Self {
-        let rows = counts.rows(by, args.criteria.top);
+        let rows = counts.rows(by, args.criteria.top, args.criteria.order);
         let names_file = is_of_several && by == CountBy::Process;
         Self {
             by: match by {
@@ -159,6 +161,11 @@ impl<'a> NotClosed<'a> {
                 Counted::Leaked => "leaked",
                 Counted::ClosedAtExit => "closed_at_exit",
                 Counted::LeakedOrAtExit => "leaked_or_closed_at_exit",
+            },
+            order: match args.criteria.order {
+                CountOrder::LargestLast => "largest_last",
+                CountOrder::LargestFirst => "largest_first",
+                CountOrder::Name => "name",
             },
             sum: rows.sum(),
             left_out: RowsLeftOut { rows: rows.left_out, count: rows.left_out_sum },

@@ -15,7 +15,6 @@ use crate::{
         text::{ProcessStyle, StackStyle},
     },
     settings::{Display, StackDisplayArgs},
-    terminal::{Clean, Screen},
 };
 
 /// What is said when the extract does not have the stacks of every event.
@@ -57,7 +56,10 @@ pub fn call_stacks<'a>(
     columns.add("name", Row::process).title("Process").text_only();
     columns.add("stack", |row| row.stack.stack.0).title("Stack");
     columns.add("depth", |row| row.depth()).title("Frames");
-    columns.add("innermost_frame", |row| row.lines().next()).title("Innermost frame").unknown("");
+    columns
+        .add("innermost_frame", |row| row.file.stacks.telling_line(row.stack.stack))
+        .title("Innermost frame")
+        .unknown("");
     if format != Format::Text {
         columns.add("text", |row| row.lines().collect::<Vec<_>>().join("\n"));
     }
@@ -69,11 +71,11 @@ pub fn call_stacks<'a>(
         return Ok(table);
     }
     let stacks: Vec<(usize, StackRow)> = answers.iter().enumerate().flat_map(of_file).collect();
-    let screen = display.screen;
+    let display = *display;
     Ok(table.with_row_text(move |at, out| {
         let Some(&(file, stack)) = stacks.get(at) else { return Ok(()) };
         let Some(file) = styles.get(file) else { return Ok(()) };
-        Row { file, stack }.write(screen, out)
+        Row { file, stack }.write(&display, out)
     }))
 }
 
@@ -103,12 +105,11 @@ impl<'a> FileStyle<'a> {
 
 impl Row<'_> {
     /// Writes a line about the stack, then a line for each frame.
-    fn write(&self, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
-        let process = screen.paint(Color::Magenta, self.process());
+    fn write(&self, display: &Display, mut out: &mut dyn Write) -> io::Result<()> {
+        let process = display.screen.paint(Color::Magenta, self.process());
         let (count, number) = (HumanCount(self.stack.count), self.stack.stack);
         writeln!(out, "Count: {count} Process: {process} Stack: {number}")?;
-        self.lines().try_for_each(|line| writeln!(out, "\t{}", Clean(&line)))?;
-        writeln!(out)
+        self.file.stacks.write_frames(&mut out, self.stack.stack, display, 1)
     }
 
     /// The process for people, with its start and end.

@@ -168,31 +168,9 @@ fn programs_get_the_same_rows_in_every_format() {
 }
 
 #[test]
-fn a_redirected_answer_is_that_of_a_pipe_and_nothing_else_is_said() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("out.txt");
-    let redirected = OutputOptions { file: Some(file.clone()), ..by("count") };
-    assert_eq!(written(&redirected).expect("text"), "");
-    assert_eq!(
-        std::fs::read_to_string(file).expect("a file"),
-        written(&by("count")).expect("text")
-    );
-    let nowhere = Some(folder.path().join("none/out.txt"));
-    let error = written(&OutputOptions { file: nowhere, ..by("count") }).expect_err("no folder");
-    assert!(error.to_string().contains("out.txt: cannot be written: "), "{error}");
-    assert!(error.to_string().ends_with("name another file behind >"), "{error}");
-}
-
-#[test]
 fn two_formats_cannot_be_had_together() {
     let csv = |target| OutputOptions { csv: Some(target), ..OutputOptions::default() };
-    let file = || Some("x".into());
-    use CsvTarget::{File, Output};
+    use CsvTarget::Output;
     assert_eq!(csv(Output).conflict(), None);
-    assert_eq!(OutputOptions { file: file(), ..csv(Output) }.conflict(), None);
-    assert_eq!(
-        OutputOptions { file: file(), ..csv(File("y".into())) }.conflict(),
-        Some(("-csv", "> FILE"))
-    );
     assert_eq!(OutputOptions { ndjson: true, ..csv(Output) }.conflict(), Some(("-csv", "-ndjson")));
 }

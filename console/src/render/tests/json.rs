@@ -131,7 +131,7 @@ fn json_tables_replace_objects() {
     assert_eq!(document["objects"], json!([]));
     // Processes of one name in two traces are two.
     let expected = json!({
-        "by": "process", "counted": "open_at_end", "rows": [["app.exe(100)", 2, 0]], "sum": 2,
+        "by": "process", "counted": "open_at_end", "order": "largest_last", "rows": [["app.exe(100)", 2, 0]], "sum": 2,
         "left_out": { "rows": 3, "count": 6 }, "process_count": 4,
     });
     assert_eq!(document["not_closed"], expected);
@@ -148,7 +148,7 @@ fn totals_of_files_replace_objects() {
     let document = json_of(&[&one, &two], ".dump ObjectRef -ShowTotal File -json");
     assert_eq!(document["objects"], json!([]));
     let expected = json!({
-        "by": "file", "counted": "open_at_end", "rows": [["demo.etl", 4], ["demo.etl", 4]], "sum": 8,
+        "by": "file", "counted": "open_at_end", "order": "largest_last", "rows": [["demo.etl", 4], ["demo.etl", 4]], "sum": 8,
         "left_out": { "rows": 0, "count": 0 }, "process_count": 4,
     });
     assert_eq!(document["not_closed"], expected);

@@ -14,7 +14,8 @@ fn inlined() -> Saved {
 fn lines(options: &str) -> Vec<String> {
     let printed = printed(&[&inlined()], &format!(".dump ObjectRef {options}"), Screen::PLAIN);
     let stack = printed.split("Stack: ").nth(1).expect("a stack");
-    stack.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect()
+    let frames = stack.lines().skip(1).take_while(|line| !line.is_empty());
+    frames.map(|line| line.strip_prefix("\t\t").expect("an indented line").to_owned()).collect()
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use console::measure_text_width;
 use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS};
 use handlescope_model::{EventKind, ProcessIdx};
 use nu_ansi_term::Color;
 
+use super::layout::Layout;
 use super::numbers::grouped;
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
@@ -14,7 +14,6 @@ use crate::query::{EventRow, FileAnswer, Listing, ProcessInfo, Selected};
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::Clock;
 use crate::settings::Display;
-use crate::terminal::clip::TAB;
 
 /// Writes the events of objects.
 pub(super) struct EventWriter<'a> {
@@ -23,6 +22,7 @@ pub(super) struct EventWriter<'a> {
     pub(super) args: &'a ObjectRefStyle<'a>,
     pub(super) display: &'a Display,
     pub(super) clock: Clock,
+    pub(super) layout: Layout,
     pub(super) style: &'a ProcessStyle,
     pub(super) stacks: StackStyle<'a>,
 }
@@ -46,35 +46,13 @@ impl EventWriter<'_> {
     pub(super) fn write(&self, out: &mut impl Write, selected: Selected) -> io::Result<()> {
         let inherited = self.inherited(selected);
         for row in self.answer.events(selected) {
-            if let Some(event) = self.listing.event(row).filter(|event| self.is_shown(event)) {
-                self.write_event(out, &inherited, row, &event)?;
+            if let Some(event) = self.listing.event(row).filter(|event| is_shown(event, self.args))
+            {
+                self.write_facts(out, &inherited, row, &event)?;
+                self.stacks.write(out, event.stack, self.display, 2)?;
             }
         }
         Ok(())
-    }
-
-    fn is_shown(&self, event: &EventRow) -> bool {
-        let is_ref_change = REFERENCE_CHANGES.contains(event.kind);
-        self.args.criteria.show_ref || !is_ref_change
-    }
-
-    fn write_event(
-        &self,
-        out: &mut impl Write,
-        inherited: &[InheritedHandle],
-        row: usize,
-        event: &EventRow,
-    ) -> io::Result<()> {
-        let Some(width) = self.display.screen.width.filter(|_| self.display.clip) else {
-            self.write_facts(out, inherited, row, event)?;
-            return self.stacks.write(out, event.stack, None);
-        };
-        let mut facts = Vec::new();
-        self.write_facts(&mut facts, inherited, row, event)?;
-        out.write_all(&facts)?;
-        // The tab in front counts for nothing when measured.
-        let used = TAB + measure_text_width(&String::from_utf8_lossy(&facts));
-        self.stacks.write(out, event.stack, Some(width.saturating_sub(used)))
     }
 
     /// Writes everything in front of the stack.
@@ -85,22 +63,23 @@ impl EventWriter<'_> {
         row: usize,
         event: &EventRow,
     ) -> io::Result<()> {
+        let Layout { time, pid, tid, handle } = self.layout;
+        let screen = self.display.screen;
         let process = self.process(event.process);
-        let pid = self.display.screen.paint(Color::Magenta, process.pid);
-        write!(out, "\t{} {pid:>5}/{:<5} ", self.clock.at(event.time_ns), event.tid)?;
+        let (indent, at) = (self.display.indent(1), self.clock.at(event.time_ns).to_string());
+        let id = screen.paint(Color::Magenta, process.pid);
+        write!(out, "{indent}{at:>time$} {id:>pid$}/{:<tid$} ", event.tid)?;
         let (color, label) = self.label(row, event);
         if VIEWS.contains(event.kind) {
             write!(out, "{label} ")?;
         } else {
-            write!(out, "{:<15} ", self.display.screen.paint(color, label))?;
+            write!(out, "{:<15} ", screen.paint(color, label))?;
         }
-        if let Some(handle) = event.handle {
-            // Eight columns, or a space behind a longer one.
-            let text = format!("0x{handle:X}");
-            write!(out, "{:<7} ", self.display.screen.paint(Color::Green, text))?;
+        if let Some(value) = event.handle {
+            write!(out, "{:<handle$} ", screen.paint(Color::Green, format!("0x{value:X}")))?;
         }
-        let name = self.display.screen.paint(Color::Magenta, self.style.marked_name(process));
-        write!(out, "{name} ")?;
+        let name = screen.paint(Color::Magenta, self.style.marked_name(process));
+        write!(out, "{}{name} {}", self.display.line_break(), self.display.line_break())?;
         self.write_rest(out, inherited, row, event)
     }
 
@@ -109,12 +88,12 @@ impl EventWriter<'_> {
         match event.kind {
             EventKind::HandleCreate => (Color::Green, "HandleCreate"),
             EventKind::HandleDuplicate => (Color::Yellow, "HandleDuplicate"),
-            EventKind::HandleClose => (Color::Red, "HandleClose"),
+            EventKind::HandleClose => (Color::LightRed, "HandleClose"),
             EventKind::ObjectCreate => (Color::Green, "Object Create"),
-            EventKind::ObjectDelete => (Color::Red, "Object Delete"),
+            EventKind::ObjectDelete => (Color::LightRed, "Object Delete"),
             EventKind::Reference | EventKind::Dereference => {
                 let rises = self.listing.ref_delta(row).is_some_and(|delta| delta > 0);
-                (if rises { Color::Green } else { Color::Red }, "RefChange")
+                (if rises { Color::Green } else { Color::LightRed }, "RefChange")
             }
             EventKind::Map => (Color::Default, "Map"),
             EventKind::Unmap => (Color::Default, "Unmap"),
@@ -150,7 +129,7 @@ impl EventWriter<'_> {
                 write!(out, "0x{:X} ", self.listing.view(row).base.unwrap_or_default())?;
             }
         }
-        write!(out, "Stack: ")
+        write!(out, "{}Stack: ", self.display.line_break())
     }
 
     fn write_duplicate(
@@ -168,10 +147,13 @@ impl EventWriter<'_> {
         let source = self.answer.file.processes.known_or_invalid(duplicate.source_process);
         let source = self.display.screen.paint(Color::Magenta, self.style.marked(source));
         let handle = duplicate.source_handle.unwrap_or_default();
-        write!(out, "SourceProcess: {source} SourceHandle: 0x{handle:X} ")?;
+        let line_break = self.display.line_break();
+        write!(out, "SourceProcess: {source} {line_break}SourceHandle: 0x{handle:X} ")?;
         match duplicate.caller_process.filter(|&caller| caller != event.process) {
             None => Ok(()),
-            Some(caller) => write!(out, "Caller: {} ", self.style.label(self.process(caller))),
+            Some(caller) => {
+                write!(out, "{line_break}Caller: {} ", self.style.label(self.process(caller)))
+            }
         }
     }
 
@@ -180,7 +162,11 @@ impl EventWriter<'_> {
         let (base, size) = (view.base.unwrap_or_default(), view.size.unwrap_or_default());
         let (end, offset) = (base.wrapping_add(size), view.offset.unwrap_or_default());
         let size = grouped(size, self.display.digit_separator);
-        write!(out, "0x{base:X}-0x{end:X} Size: {size:>13} bytes, Offset: {offset} ")
+        let line_break = self.display.line_break();
+        write!(
+            out,
+            "0x{base:X}-0x{end:X} {line_break}Size: {size:>13} bytes, {line_break}Offset: {offset} "
+        )
     }
 
     /// The handles of an object that children inherited, whether a filter removed their events or
@@ -198,4 +184,9 @@ impl EventWriter<'_> {
     fn process(&self, row: ProcessIdx) -> &ProcessInfo {
         self.answer.file.processes.get(row)
     }
+}
+
+/// Whether an event has a line.
+pub(super) fn is_shown(event: &EventRow, args: &ObjectRefStyle<'_>) -> bool {
+    args.criteria.show_ref || !REFERENCE_CHANGES.contains(event.kind)
 }

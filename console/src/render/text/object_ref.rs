@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use console::measure_text_width;
 use handlescope_model::EventKind;
 use nu_ansi_term::Color;
 
-use super::event::EventWriter;
+use super::event::{EventWriter, is_shown};
+use super::layout::Layout;
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::totals::{CountTable, LeakLines, Summary};
@@ -15,10 +15,10 @@ use crate::render::style::ObjectRefStyle;
 use crate::render::time::{Clock, Seconds};
 use crate::settings::Display;
 use crate::terminal::Clean;
-use crate::terminal::clip::{Clip, shortened};
+use crate::terminal::clip::{Clip, shortened, width_of};
 
-/// Columns that a name gets on however narrow a screen.
-const SHORTEST_NAME: usize = 16;
+/// A name is cut to so many columns before what stands behind it goes to the next line.
+const SHORTEST_NAME: usize = 24;
 
 pub(in crate::render) fn object_ref(
     answer: &ObjectRefAnswer<'_>,
@@ -55,8 +55,8 @@ pub(in crate::render) fn object_ref(
         if let (Some(counts), Some(by)) =
             (&file.handle_counts, by.filter(|by| *by != CountBy::File))
         {
-            let top = args.criteria.top;
-            CountTable { counts, by, top, files: None, screen: display.screen }.write(out)?;
+            let (criteria, screen) = (args.criteria, display.screen);
+            CountTable { counts, by, criteria, files: None, screen }.write(out)?;
         }
         if has_totals {
             let lines = LeakLines { criteria: args.criteria, totals: file.totals };
@@ -92,8 +92,8 @@ fn write_all(
     if let (Some(counts), Some(by)) = (&answer.handle_counts, CountBy::of(args.criteria)) {
         let files = answer.files.iter().map(|file| (file.index(), file_name(file, display)));
         let files = Some(&files.collect());
-        let top = args.criteria.top;
-        CountTable { counts, by, top, files, screen: display.screen }.write(out)?;
+        let (criteria, screen) = (args.criteria, display.screen);
+        CountTable { counts, by, criteria, files, screen }.write(out)?;
     }
     let lines = LeakLines { criteria: args.criteria, totals: answer.totals() };
     let summary = format!("{summary}{lines}");
@@ -130,12 +130,20 @@ fn write_objects(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let style = &ProcessStyle::new(&file.info, display);
+    let clock = Clock::new(&file.info, display.time_format, display.time_digits);
+    // A pipe gets whole times, as its lines may go separate ways.
+    let clock = if display.clip { clock.without_start_date() } else { clock };
+    let shown = file.selection.objects().iter().flat_map(|&selected| file.events(selected));
+    let shown = shown.filter_map(|row| listing.event(row)).filter(|event| is_shown(event, args));
+    let layout =
+        Layout::of(shown.map(|event| (event, file.file.processes.get(event.process).pid)), &clock);
     let events = EventWriter {
         answer: file,
         listing,
         args,
         display,
-        clock: Clock::new(&file.info, display.time_format, display.time_digits),
+        clock,
+        layout,
         style,
         stacks: StackStyle::of(file, args.criteria.stacks),
     };
@@ -167,13 +175,18 @@ impl ObjectLine<'_> {
         let kind = Clean(tables.types.get(tables.objects.type_id(object))).to_string();
         let kind = self.display.screen.paint(Color::Green, kind);
         let before = format!("Id: {id} Object: 0x{pointer:X} ");
-        let behind = format!(" Lifetime: {lifetime}  Type: {kind} {}", self.handles());
+        let line_break = self.display.line_break();
+        let behind = format!(
+            "{line_break} Lifetime: {lifetime}  {line_break}Type: {kind} {line_break}{}",
+            self.handles()
+        );
         let name = Clean(self.listing.name(object).unwrap_or_default()).to_string();
         let name = match self.display.screen.width.filter(|_| self.display.clip) {
-            // What stands behind a long name says more than its middle.
             Some(width) => {
-                let used = measure_text_width(&before) + measure_text_width(&behind);
-                shortened(&name, width.saturating_sub(used).max(SHORTEST_NAME))
+                let space = width.saturating_sub(width_of(&before));
+                let beside = space.saturating_sub(width_of(&behind));
+                let needed = width_of(&name).min(SHORTEST_NAME);
+                shortened(&name, if beside >= needed { beside } else { space })
             }
             None => name.into(),
         };

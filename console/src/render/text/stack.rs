@@ -3,12 +3,11 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use console::measure_text_width;
-
 use handlescope_model::StackIdx;
+use nu_ansi_term::Style;
 
 use crate::query::{FileAnswer, FrameView, ModuleBases, NamedFrames};
-use crate::settings::StackDisplayArgs;
+use crate::settings::{Display, StackDisplayArgs};
 use crate::terminal::Clean;
 
 /// How stacks are shown.
@@ -34,25 +33,39 @@ impl<'a> StackStyle<'a> {
 }
 
 impl StackStyle<'_> {
-    /// Writes the stack of an event and ends its line: the number, or one line for each frame and
-    /// an empty one behind them. `space` is what is left of the line on a terminal.
+    /// Writes the number of the stack of an event and ends its line; with `-ShowStack` a line for each
+    /// frame, so many levels deep, and an empty one follow.
     pub(super) fn write(
         &self,
         out: &mut impl Write,
         stack: Option<StackIdx>,
-        space: Option<usize>,
+        display: &Display,
+        levels: usize,
     ) -> io::Result<()> {
         let Some(stack) = stack else { return writeln!(out, "None") };
-        let Some(lines) = self.lines(stack) else { return writeln!(out, "{stack}") };
-        let mut lines = lines.peekable();
-        // The innermost frame says most: it gets a line of its own before it is cut.
-        if let (Some(space), Some(first)) = (space, lines.peek())
-            && measure_text_width(first) > space
-        {
-            writeln!(out)?;
-        }
-        for line in lines {
-            writeln!(out, "{}", Clean(&line))?;
+        writeln!(out, "{stack}")?;
+        self.write_frames(out, stack, display, levels)
+    }
+
+    /// Writes a line for each frame, if frames are to be shown, and an empty one: those of the system
+    /// dim, those of programs bold.
+    pub(in crate::render) fn write_frames(
+        &self,
+        out: &mut impl Write,
+        stack: StackIdx,
+        display: &Display,
+        levels: usize,
+    ) -> io::Result<()> {
+        let Some(frames) = &self.frames else { return Ok(()) };
+        let indent = display.indent(levels);
+        for frame in frames.stack(stack) {
+            let style = match frame.module {
+                Some(module) if module.is_system => Style::new().dimmed(),
+                None if frame.is_unknown() => Style::new(),
+                _ => Style::new().bold(),
+            };
+            let line = self.line(frame).to_string();
+            writeln!(out, "{indent}{}", display.screen.paint(style, Clean(&line)))?;
         }
         writeln!(out)
     }
@@ -63,8 +76,17 @@ impl StackStyle<'_> {
         stack: StackIdx,
     ) -> Option<impl Iterator<Item = String> + '_> {
         let frames = self.frames.as_ref()?.stack(stack);
-        let Self { bases, has_lines, .. } = *self;
-        Some(frames.map(move |frame| Line { frame, bases, has_lines }.to_string()))
+        Some(frames.map(|frame| self.line(frame).to_string()))
+    }
+
+    /// The line of the first frame of a stack outside of the system, else of the innermost one.
+    pub(in crate::render) fn telling_line(&self, stack: StackIdx) -> Option<String> {
+        let frame = self.frames.as_ref()?.telling(stack)?;
+        Some(self.line(frame).to_string())
+    }
+
+    fn line<'f>(&'f self, frame: FrameView<'f>) -> Line<'f> {
+        Line { frame, bases: self.bases, has_lines: self.has_lines }
     }
 }
 

@@ -9,7 +9,6 @@ use crate::query::{CountBy, CountRow, Counted, HandleCounts, ObjectCriteria, Tot
 use crate::terminal::Clean;
 use crate::terminal::Screen;
 use crate::terminal::table;
-use crate::values::TopN;
 
 /// The summary, one to three lines without the last line end; a few more where the first would not
 /// fit.
@@ -99,7 +98,7 @@ fn capitalized(text: &str) -> String {
 pub(super) struct CountTable<'a> {
     pub(super) counts: &'a HandleCounts,
     pub(super) by: CountBy,
-    pub(super) top: Option<TopN>,
+    pub(super) criteria: &'a ObjectCriteria,
     /// Names of the files by their numbers, for a table of processes of several.
     pub(super) files: Option<&'a HashMap<usize, String>>,
     pub(super) screen: Screen,
@@ -108,7 +107,7 @@ pub(super) struct CountTable<'a> {
 impl CountTable<'_> {
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{}", self.title())?;
-        let rows = self.counts.rows(self.by, self.top);
+        let rows = self.counts.rows(self.by, self.criteria.top, self.criteria.order);
         let named = rows.rows.iter().map(|row| (self.name(row), row.count));
         if self.screen.is_terminal() {
             self.draw(out, named, rows.sum())?;
@@ -160,12 +159,7 @@ impl CountTable<'_> {
         rows: impl Iterator<Item = (String, u64)>,
         sum: u64,
     ) -> io::Result<()> {
-        let what = match self.by {
-            CountBy::Type => "Type",
-            CountBy::Process => "Process",
-            CountBy::File => "File",
-        };
-        let mut table = table::table(self.screen, &[what, "Handles"]);
+        let mut table = table::table(self.screen, &[self.by.title(), "Handles"]);
         table::align_right(&mut table, &[1]);
         for (name, count) in rows {
             table.add_row([name, count.to_string()]);

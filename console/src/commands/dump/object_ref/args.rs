@@ -5,7 +5,7 @@ use crate::{
         SharedArgs,
         shared::{notes::TakesNotes, stack_display::ShowsStacks},
     },
-    query::ObjectCriteria,
+    query::{CountBy, CountOrder, ObjectCriteria},
     render::{ObjectRefStyle, OutputOptions},
     settings::{DisplayArgs, StackDisplayArgs},
     values::CsvTarget,
@@ -31,6 +31,14 @@ impl ObjectRefArgs {
     /// How the answer is written, and where.
     pub(crate) fn output(&self, shared: &SharedArgs) -> OutputOptions {
         OutputOptions { csv: self.csv.clone(), ..shared.output.clone() }
+    }
+
+    /// The order of totals; `None` when `-SortBy` names a column that they do not have.
+    pub(super) fn order(&self, output: &OutputOptions) -> Option<CountOrder> {
+        match (&output.sort_by, CountBy::of(&self.criteria)) {
+            (Some(column), Some(by)) => CountOrder::by(column, by.title()),
+            _ => Some(CountOrder::default()),
+        }
     }
 
     /// How the answer to these criteria is written.

@@ -51,7 +51,7 @@ pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
     },
     Opt {
         names: &["-Clip"],
-        help: "cut lines at the width of the terminal",
+        help: "fit lines to the width of the terminal",
         details: "So it is on a terminal unless .clip 0 was said. A pipe gets whole lines.",
         example: "-Clip",
         take: Take::Set(|args| args.display.clip = Some(true)),

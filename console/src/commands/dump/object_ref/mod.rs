@@ -43,14 +43,16 @@ impl Kind for ObjectRef {
             return Ok(());
         }
         let option = match output.format() {
-            _ if output.sort_by.is_some() => "-SortBy",
+            _ if args.order(&output).is_none() => "-SortBy",
             Format::Csv => "-csv",
             Format::NdJson => "-ndjson",
             Format::Parquet => "-parquet",
             Format::Text | Format::Json(_) => return Ok(()),
         };
         let reason = match option {
-            "-SortBy" => "it orders objects, not totals",
+            "-SortBy" => {
+                "totals are ordered by Handles, or by Type, Process or File, as they are counted"
+            }
             "-csv" => "the file holds events, not totals; for totals leave out -csv",
             _ => "that format has events, not totals",
         };
@@ -63,6 +65,7 @@ impl Kind for ObjectRef {
         let criteria = ObjectCriteria {
             plain_process_names: args.display.plain_process_names,
             for_programs: matches!(output.format(), Format::Json(_)),
+            order: args.order(&output).unwrap_or_default(),
             ..args.criteria.clone()
         };
         let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;

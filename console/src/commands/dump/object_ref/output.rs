@@ -40,7 +40,8 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-TopN"],
         help: "only N objects or rows of -ShowTotal, leaving out the first SKIP",
-        details: "Of -ShowTotal the N largest rows, the largest last; of the objects of each file \
+        details: "Of -ShowTotal the N largest rows, the largest last unless -SortBy Handles puts it \
+                  first; of the objects of each file \
                   the first N in the order they are printed in, which is that of creation or of \
                   -SortBy. What is left out is counted.",
         example: "-ShowTotal Total -TopN 5",

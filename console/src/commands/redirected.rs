@@ -1,0 +1,81 @@
+//! `> FILE` and `>> FILE`: any command, whose results go into a file.
+
+use std::any::Any;
+use std::io;
+use std::path::{PathBuf, absolute};
+
+use super::{
+    context::{Context, DumpContext, SharedArgs},
+    error::CommandError,
+    invocation::Invocation,
+};
+use crate::{
+    grammar::{ParseError, Target},
+    paths::{append_whole, with_home, write_whole},
+    render::OutputError,
+    terminal::Screen,
+};
+
+/// A command whose results go into a file, which changes only when they are complete.
+#[derive(Debug)]
+pub(super) struct Redirected {
+    command: Box<dyn Invocation>,
+    file: PathBuf,
+    append: bool,
+}
+
+impl Redirected {
+    /// Sends the results of a command to a file, unless the command names one itself.
+    ///
+    /// # Errors
+    /// When the command names another file.
+    pub(super) fn boxed(
+        command: Box<dyn Invocation>,
+        Target { file, append }: Target<'_>,
+    ) -> Result<Box<dyn Invocation>, ParseError> {
+        if let Some(option) = command.shared().and_then(|shared| shared.output.file_option()) {
+            let reason = "choose one";
+            return Err(ParseError::Conflict { option, other: "> FILE", reason });
+        }
+        Ok(Box::new(Redirected { command, file: with_home(file), append }))
+    }
+}
+
+impl Invocation for Redirected {
+    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Redirected { command, file, append } = *self;
+        let (write, option): (fn(&_, _) -> _, _) =
+            if append { (append_whole, ">>") } else { (write_whole, ">") };
+        let mut ran = Ok(());
+        let written = absolute(&file).and_then(|path| {
+            write(&path, |out: &mut dyn io::Write| {
+                let mut inner = Context {
+                    session: &mut *context.session,
+                    cancel: context.cancel,
+                    screen: Screen::PLAIN,
+                    out,
+                    messages: &mut *context.messages,
+                    flow: context.flow,
+                };
+                ran = command.run(&mut inner);
+                context.flow = inner.flow;
+                ran.as_ref().map(drop).map_err(|_| io::Error::other("the command failed"))
+            })
+        });
+        ran?;
+        written.map_err(|source| OutputError::File { path: file, option, source })?;
+        Ok(())
+    }
+
+    fn args(&self) -> &dyn Any {
+        self.command.args()
+    }
+
+    fn answer(&self, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        self.command.answer(dump)
+    }
+
+    fn shared(&self) -> Option<&SharedArgs> {
+        self.command.shared()
+    }
+}

@@ -1,0 +1,55 @@
+//! Modules of the system.
+
+use super::{Filter, FilterError};
+
+/// The kernel and the libraries between it and a program.
+const USUAL: &str = "ntoskrnl.exe;ntkrnl*.exe;ntdll.dll;KernelBase.dll;kernel32.dll;wow64*.dll";
+
+/// Modules whose frames say little about the program under test: `.sys`.
+#[derive(Debug, Clone)]
+pub struct SystemModules(Option<Filter>);
+
+impl Default for SystemModules {
+    /// The kernel, ntdll, KernelBase, kernel32 and wow64.
+    fn default() -> Self {
+        Self(Filter::new(USUAL).ok())
+    }
+}
+
+impl SystemModules {
+    /// Those whose file names pass a filter.
+    ///
+    /// # Errors
+    /// When the filter is absurdly large.
+    pub fn new(filter: &str) -> Result<Self, FilterError> {
+        Filter::new(filter).map(|filter| Self(Some(filter)))
+    }
+
+    /// Whether a module is one of them.
+    pub fn has(&self, module: &str) -> bool {
+        self.0.as_ref().is_some_and(|filter| filter.matches(module))
+    }
+
+    /// The filter as typed.
+    pub fn text(&self) -> &str {
+        self.0.as_ref().map_or("", Filter::text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_ones_stand_between_the_kernel_and_a_program() {
+        let system = SystemModules::default();
+        for module in
+            ["ntoskrnl.exe", "NTDLL.DLL", "KernelBase.dll", "kernel32.dll", "wow64cpu.dll"]
+        {
+            assert!(system.has(module), "{module}");
+        }
+        for module in ["leaky.exe", "user32.dll", "ntdll2.dll", ""] {
+            assert!(!system.has(module), "{module}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Columns of event lines, as wide as what stands in them.
+
+use crate::query::EventRow;
+use crate::render::time::Clock;
+
+/// Characters of the columns in front of the process, at least those of ETWAnalyzer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) time: usize,
+    pub(super) pid: usize,
+    pub(super) tid: usize,
+    pub(super) handle: usize,
+}
+
+impl Layout {
+    /// Fits events with the ids of their processes.
+    pub(super) fn of(events: impl Iterator<Item = (EventRow, u32)>, clock: &Clock) -> Self {
+        let (mut pid, mut tid, mut handle) = (0, 0, 0);
+        let mut times: Option<(i64, i64)> = None;
+        for (event, process) in events {
+            pid = pid.max(process);
+            tid = tid.max(event.tid);
+            handle = handle.max(event.handle.unwrap_or_default());
+            let (first, last) = times.unwrap_or((event.time_ns, event.time_ns));
+            times = Some((first.min(event.time_ns), last.max(event.time_ns)));
+        }
+        let (first, last) = times.unwrap_or_default();
+        let width = |time| clock.at(time).to_string().len();
+        Self {
+            time: width(first).max(width(last)),
+            pid: pid.to_string().len().max(5),
+            tid: tid.to_string().len().max(5),
+            handle: format!("0x{handle:X}").len().max(7),
+        }
+    }
+}

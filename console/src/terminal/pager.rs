@@ -1,0 +1,151 @@
+//! Answers that are longer than the screen go through the user's pager.
+
+use std::env;
+use std::io::{self, ErrorKind, Write, stdout};
+use std::process::{Child, Command, Stdio};
+
+use terminal_size::{Height, terminal_size_of};
+
+/// What is used when the environment names no pager.
+const USUAL: &str = "less";
+
+/// Its options, unless the environment has others: end at once when all is on one screen, pass colours on,
+/// leave the text on the screen, end with Ctrl-C as the command does.
+const LESS: (&str, &str) = ("LESS", "FRXK");
+
+/// An output that waits until an answer is complete, or longer than the screen; then a pager shows it.
+/// [`Write::flush`] ends an answer, and returns when the user has left the pager.
+pub(crate) struct Paged<'a> {
+    out: &'a mut dyn Write,
+    /// The program with its arguments; `None` when everything goes to `out` as it comes.
+    command: Option<Vec<String>>,
+    /// Lines on the screen.
+    rows: usize,
+    held: Vec<u8>,
+    lines: usize,
+    pager: Option<Child>,
+    was_left: bool,
+}
+
+impl<'a> Paged<'a> {
+    /// Passes on to `out`, which is a terminal if `is_on`.
+    pub(crate) fn new(out: &'a mut dyn Write, is_on: bool) -> Self {
+        let size = terminal_size_of(stdout()).filter(|_| is_on);
+        let rows = size.map_or(0, |(_, Height(rows))| usize::from(rows));
+        Self::with(out, size.and_then(|_| command(env::var("PAGER").ok().as_deref())), rows)
+    }
+
+    fn with(out: &'a mut dyn Write, command: Option<Vec<String>>, rows: usize) -> Self {
+        Self { out, command, rows, held: Vec::new(), lines: 0, pager: None, was_left: false }
+    }
+
+    /// Whether the user has left the pager before everything was written, which is no failure.
+    pub(crate) fn was_left(&self) -> bool {
+        self.was_left
+    }
+
+    /// Starts the pager with what is held; without it, everything goes to the terminal.
+    fn start(&mut self) -> io::Result<()> {
+        self.out.flush()?;
+        let words = self.command.as_deref().and_then(<[String]>::split_first);
+        self.pager = words.and_then(|(program, arguments)| {
+            let mut command = Command::new(program);
+            if env::var_os(LESS.0).is_none() {
+                command.env(LESS.0, LESS.1);
+            }
+            command.args(arguments).stdin(Stdio::piped()).spawn().ok()
+        });
+        if self.pager.is_none() {
+            self.command = None;
+        }
+        let held = std::mem::take(&mut self.held);
+        self.write_all(&held)
+    }
+}
+
+/// The words of a pager's command line; none for an empty one.
+fn command(pager: Option<&str>) -> Option<Vec<String>> {
+    let words: Vec<String> = pager.unwrap_or(USUAL).split_whitespace().map(str::to_owned).collect();
+    Some(words).filter(|words| !words.is_empty())
+}
+
+impl Write for Paged<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(input) = self.pager.as_mut().and_then(|pager| pager.stdin.as_mut()) {
+            let written = input.write(bytes);
+            self.was_left |=
+                written.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
+            return written;
+        }
+        if self.command.is_none() {
+            return self.out.write(bytes);
+        }
+        self.held.extend_from_slice(bytes);
+        self.lines += bytes.iter().filter(|&&byte| byte == b'\n').count();
+        if self.lines >= self.rows {
+            self.start()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.lines = 0;
+        if let Some(mut pager) = self.pager.take() {
+            // Its input ends here.
+            drop(pager.stdin.take());
+            pager.wait()?;
+            return Ok(());
+        }
+        self.out.write_all(&std::mem::take(&mut self.held))?;
+        self.out.flush()
+    }
+}
+
+impl Drop for Paged<'_> {
+    /// What an answer wrote before it failed is shown.
+    fn drop(&mut self) {
+        let _ = self.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paged(out: &mut Vec<u8>, pager: &str) -> (bool, io::Result<()>) {
+        let mut paged = Paged::with(out, command(Some(pager)), 3);
+        let written = (0..100_000).try_for_each(|line| writeln!(paged, "{line}"));
+        let written = written.and_then(|()| paged.flush());
+        (paged.was_left(), written)
+    }
+
+    #[test]
+    fn an_answer_that_fits_the_screen_is_passed_on_when_it_is_complete() {
+        let mut out = Vec::new();
+        let mut paged = Paged::with(&mut out, command(None), 3);
+        paged.write_all(b"one\ntwo\n").expect("held");
+        assert_eq!(paged.held, b"one\ntwo\n");
+        paged.flush().expect("written");
+        drop(paged);
+        assert_eq!(out, b"one\ntwo\n");
+    }
+
+    #[test]
+    fn without_a_pager_that_starts_a_long_answer_is_passed_on() {
+        for pager in ["", "no-such-program-of-that-name -x"] {
+            let mut out = Vec::new();
+            let (was_left, written) = paged(&mut out, pager);
+            written.expect("written");
+            assert!(!was_left && out.starts_with(b"0\n1\n") && out.ends_with(b"99999\n"));
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pager_that_is_left_ends_the_answer() {
+        let mut out = Vec::new();
+        let (was_left, written) = paged(&mut out, "true");
+        assert_eq!(written.expect_err("left").kind(), ErrorKind::BrokenPipe);
+        assert!(was_left && out.is_empty());
+    }
+}
