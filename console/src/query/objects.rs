@@ -57,15 +57,19 @@ impl ObjectTable {
     }
 
     /// Rows of the object's events.
+    #[inline]
     pub(crate) fn events(&self, object: usize) -> Range<usize> {
         let first = self.first_event.get(object).map_or(0, EventIdx::row);
         within(first, self.event_count.get(object), self.events)
     }
 
     /// Rows of the object's handles in the end rundown.
+    #[inline]
     pub(crate) fn existing(&self, object: usize) -> Range<usize> {
-        let first = self.first_existing.get(object).map_or(0, ExistingIdx::row);
-        within(first, self.existing_count.get(object), self.existing)
+        // Most objects have none.
+        let count = self.existing_count.get(object).filter(|count| count.0 > 0);
+        let first = count.and_then(|_| self.first_existing.get(object));
+        within(first.map_or(0, ExistingIdx::row), count, self.existing)
     }
 
     /// Row of the event that created the object, before any filter.

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use polars::prelude::{
-    BooleanChunked, BooleanType, ChunkedArray, Column, ListChunked, PolarsNumericType,
-    PolarsPhysicalType, PolarsResult, StringChunked, StringType, UInt32Type,
+    BooleanChunked, BooleanType, ChunkedArray, Column, ListChunked, PolarsDataType,
+    PolarsNumericType, PolarsPhysicalType, PolarsResult, StringChunked, StringType, UInt32Type,
 };
 
 use super::number::{Native, Number};
@@ -61,33 +61,40 @@ impl<T: Number<Physical: PolarsNumericType<Native = T>>> Numbers<T> {
 }
 
 /// A column of truth values.
-pub struct Flags(BooleanChunked);
+pub struct Flags {
+    column: BooleanChunked,
+    /// All of it; `None` where it is empty.
+    chunk: Option<<BooleanType as PolarsDataType>::Array>,
+}
 
 impl Flags {
     pub(super) fn of(column: &Column) -> PolarsResult<Self> {
-        unpacked::<BooleanType>(column).map(Self)
+        let column = unpacked::<BooleanType>(column)?;
+        let chunk = column.downcast_iter().next().cloned();
+        Ok(Self { column, chunk })
     }
 
     /// The value of a row; false where the column is null or has no such row.
+    #[inline]
     pub fn get(&self, row: usize) -> bool {
-        let Some(chunk) = self.0.downcast_iter().next() else { return false };
+        let Some(chunk) = &self.chunk else { return false };
         let is_known = || chunk.validity().is_none_or(|valid| valid.get_bit(row));
         row < chunk.values().len() && chunk.values().get_bit(row) && is_known()
     }
 
     /// Whether any row is true.
     pub fn any(&self) -> bool {
-        self.0.any()
+        self.column.any()
     }
 
     /// The value of a row; `None` where the column is null or has no such row.
     pub fn known(&self, row: usize) -> Option<bool> {
-        self.0.get(row)
+        self.column.get(row)
     }
 
     /// The values of all rows.
     pub fn iter(&self) -> impl Iterator<Item = bool> + '_ {
-        self.0.iter().map(Option::unwrap_or_default)
+        self.column.iter().map(Option::unwrap_or_default)
     }
 }
 
