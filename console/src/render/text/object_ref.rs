@@ -168,7 +168,8 @@ impl ObjectLine<'_> {
         let kind = self.display.screen.paint(Color::Green, kind);
         let before = format!("Id: {id} Object: 0x{pointer:X} ");
         let behind = format!(" Lifetime: {lifetime}  Type: {kind} {}", self.handles());
-        let name = Clean(self.listing.name(object).unwrap_or_default()).to_string();
+        let name = tables.volumes.shown(self.listing.name(object).unwrap_or_default());
+        let name = Clean(&name).to_string();
         let name = match self.display.screen.width.filter(|_| self.display.clip) {
             // What stands behind a long name says more than its middle.
             Some(width) => {
