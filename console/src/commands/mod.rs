@@ -15,6 +15,7 @@ pub mod help;
 pub(crate) mod list;
 pub(crate) mod load;
 pub(crate) mod quit;
+pub(crate) mod redact;
 pub(crate) mod save;
 pub mod schema;
 pub(crate) mod settings;

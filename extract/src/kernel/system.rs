@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use handlescope_model::Table;
 
 use crate::etl::{Event, EventId, Guid};
-use crate::payload::Payload;
+use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, Shared};
 
 /// System facts, inserted by the merge of a trace.
@@ -36,6 +36,14 @@ impl EventFamily for System {
     const EVENTS: &'static [(EventId, &'static str)] =
         &[(CPU, "SystemConfigCPU"), (BUILD, "BuildInfo"), (VOLUME, "VolumeMapping")];
     const TABLES: &'static [Table] = &[Table::Trace, Table::Volumes];
+
+    fn fields(event: &Event<'_>) -> &'static [Field] {
+        match event.id {
+            CPU => &[Field::Bytes(20), Field::Utf16],
+            BUILD => &[Field::Bytes(8), Field::Public, Field::Public],
+            _ => &[Field::Utf16, Field::Utf16],
+        }
+    }
 
     fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
         match event.id {
