@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use handlescope_extract::{ExtractOptions, NoObserver, StackChoice, extract};
-use handlescope_model::{Cancel, Table, Trace};
+use handlescope_model::tables::{ObjectTypes, TraceInfos};
+use handlescope_model::{Cancel, Table, TableRows, Trace};
 use handlescope_tests::binary::{Run, handlescope, sample_trace};
 use handlescope_tests::corrupt;
 use handlescope_tests::data::SharedTrace;
@@ -103,8 +104,15 @@ impl Redacted {
         }
         let separators = ['\\', '/', '"', ' '];
         let words = texts.iter().flat_map(|text| text.split(separators).chain([text.as_str()]));
-        // Shorter words occur in numbers.
-        let words: BTreeSet<&str> = words.filter(|word| word.len() > 5 && !stays(word)).collect();
+        // Types of objects, build and product of Windows stay. Words that are shorter than this occur
+        // in numbers.
+        let mut public = ObjectTypes::read(&self.before).unwrap().name;
+        for key in [TraceInfos::os_build_string, TraceInfos::product] {
+            public.extend(self.before.values(key).unwrap().get(0).map(str::to_owned));
+        }
+        let is_public = |word: &str| public.iter().any(|text| text.contains(word));
+        let is_secret = |word: &&str| word.len() > 5 && !stays(word) && !is_public(word);
+        let words: BTreeSet<&str> = words.filter(is_secret).collect();
         assert!(!words.is_empty());
         let copy = fs::read(&self.copy).unwrap();
         let mut by_start: HashMap<[u8; 6], Vec<Vec<u8>>> = HashMap::new();
@@ -114,7 +122,13 @@ impl Redacted {
                 by_start.entry(*bytes.first_chunk().unwrap()).or_default().push(bytes);
             }
         }
+        let pair = |bytes: &[u8]| usize::from(bytes[0]) << 8 | usize::from(bytes[1]);
+        let mut starts = vec![false; 1 << 16];
+        by_start.keys().for_each(|start| starts[pair(start)] = true);
         for at in 0..copy.len().saturating_sub(5) {
+            if !starts[pair(&copy[at..])] {
+                continue;
+            }
             let Some(candidates) = by_start.get(&copy[at..at + 6]) else { continue };
             // A part of a longer word may be the whole of another.
             let is_letter = |place: &[u8]| place.iter().any(u8::is_ascii_alphanumeric);
