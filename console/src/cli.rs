@@ -105,7 +105,7 @@ pub enum Shell {
 
 /// What to do instead of running commands.
 ///
-/// The first three are read by [`one_shot`](crate::one_shot), because their options have one dash;
+/// The first four are read by [`one_shot`](crate::one_shot), because their options have one dash;
 /// here they are for the help.
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -120,6 +120,12 @@ pub enum Action {
     /// Writes Extract/NAME.json7z beside each trace, and a line about it to standard output.
     #[command(disable_help_flag = true)]
     Extract(Words),
+
+    /// Copy a trace without names, for a bug report.
+    ///
+    /// Writes NAME.redacted.etl beside it, or what -o names.
+    #[command(disable_help_flag = true)]
+    Redact(Words),
 
     /// Convert a time to seconds since session start, or back.
     #[command(disable_help_flag = true)]

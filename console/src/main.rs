@@ -102,7 +102,8 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
             return done(out.flush());
         }
         // These were read in ETWAnalyzer's manner.
-        Some(Action::Dump(_) | Action::Extract(_) | Action::ConvertTime(_)) | None => {}
+        Some(Action::Dump(_) | Action::Extract(_) | Action::Redact(_) | Action::ConvertTime(_))
+        | None => {}
     }
     for note in notes {
         messages.note(format_args!("note: {note}"));

@@ -11,6 +11,7 @@ pub static REGISTRY: Registry = Registry {
         &c::list::List,
         &c::unload::Unload,
         &c::extract::Extract,
+        &c::redact::Redact,
         &c::dir::Dir,
         &c::cd::Cd,
         &dump::Dump,

@@ -33,6 +33,7 @@ mod options;
 pub mod payload;
 pub mod raw;
 mod recording;
+mod redact;
 pub mod stacks;
 pub mod symbols;
 
@@ -46,3 +47,4 @@ pub use extraction::extract;
 pub use filetime::filetime;
 pub use options::{ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice};
 pub use recording::{OpenRecording, Recording};
+pub use redact::{RedactError, redact};

@@ -1,6 +1,7 @@
 //! A trace file opened: its header read, its buffers found, its events still to be read.
 
 use std::fs;
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -10,7 +11,7 @@ use handlescope_model::{Cancel, Cancelled, ContainerLimits};
 use crate::error::ExtractError;
 use crate::etl::{
     BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, Clock, Diagnostics, EtlFile, Event, EventReader,
-    Selector, Session, WarningKind,
+    IndexedBuffer, Selector, Session, WarningKind, load,
 };
 use crate::input::Input;
 use crate::options::ExtractOptions;
@@ -40,7 +41,7 @@ pub struct OpenRecording {
     /// What is known of it.
     pub recording: Recording,
     file: EtlFile,
-    index: BufferIndex,
+    pub(crate) index: BufferIndex,
 }
 
 /// Bytes in which the trace header event must lie; it has less than 400 and two short names.
@@ -111,6 +112,32 @@ impl OpenRecording {
     pub fn uncompressed_bytes(&self) -> u64 {
         let filled = |b: &crate::etl::IndexedBuffer| u64::from(b.header.filled);
         self.index.buffers.iter().map(|b| filled(b) - BUFFER_HEADER_SIZE as u64).sum()
+    }
+
+    /// Reads a buffer, from its header on, into `bytes`, and expands it if it is `stored` compressed.
+    pub(crate) fn expanded(
+        &mut self,
+        buffer: &IndexedBuffer,
+        stored: &mut Vec<u8>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), ExtractError> {
+        let read = load(&mut self.file, buffer, stored, bytes);
+        read.map(drop).map_err(|source| self.unreadable(source))
+    }
+
+    /// Reads up to `size` bytes at an offset.
+    pub(crate) fn read_at(
+        &mut self,
+        offset: u64,
+        size: usize,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), ExtractError> {
+        let read = self.file.read_at(offset, size, bytes);
+        read.map_err(|source| self.unreadable(source))
+    }
+
+    fn unreadable(&self, source: io::Error) -> ExtractError {
+        ExtractError::Read { path: self.recording.source.clone(), source }
     }
 
     /// Hands the selected events out in time order and returns the recording with all damage found.

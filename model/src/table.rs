@@ -33,6 +33,8 @@ tables! {
     Modules = "modules";
     /// Where and when modules were mapped.
     ModuleLoads = "module_loads";
+    /// Where paths of the kernel begin as programs know them.
+    Volumes = "volumes";
     /// Names of the object types.
     ObjectTypes = "object_types";
     /// Object names, each once.

@@ -41,6 +41,29 @@ fn modules_stand_under_the_processes_that_loaded_them_with_product_and_descripti
     insta::assert_snapshot!(printed(&path, ".dump Version -Dll tool.exe"));
 }
 
+/// The names that a filter leaves.
+fn chosen(options: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.etl");
+    let mut trace = trace();
+    trace.process(901, "late.exe").started(1_000_000).command_line("late.exe --now");
+    trace.module(901, r"\Device\HarddiskVolume3\late.dll", 0x60_0000, 0x1_0000);
+    trace.write(&path).unwrap();
+    let csv = printed(&path, &format!(".dump Version {options} -csv"));
+    csv.lines().skip(1).filter_map(|line| line.split(',').nth(1).map(str::to_owned)).collect()
+}
+
+#[test]
+fn modules_are_chosen_by_version_and_by_the_processes_that_loaded_them() {
+    assert_eq!(chosen("-VersionFilter 4.3.*"), ["tool.exe"]);
+    assert_eq!(chosen(r"-VersionFilter *System32*;*Tools*4.3*"), ["ntdll.dll", "tool.exe"]);
+    assert_eq!(chosen("-VersionFilter !4.3.*"), ["late.dll", "ntdll.dll"]);
+    assert_eq!(chosen("-NewProcess 1"), ["late.dll"]);
+    assert_eq!(chosen("-NewProcess -1 -Dll !ntdll*"), ["tool.exe"]);
+    assert_eq!(chosen("-CmdLine *--now"), ["late.dll"]);
+    assert_eq!(chosen("-pn other"), ["ntdll.dll"]);
+}
+
 #[needs_data]
 #[test]
 fn the_real_trace_s_version_resources_are_printed() {
@@ -49,7 +72,7 @@ fn the_real_trace_s_version_resources_are_printed() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[1], "explorer.exe(2640)");
     let row: Vec<&str> = lines[3].split("  ").filter(|cell| !cell.is_empty()).collect();
-    let path = r"\Device\HarddiskVolume3\Windows\explorer.exe";
+    let path = r"C:\Windows\explorer.exe";
     let version = "6.1.7600.16385 (win7_rtm.090713-1255)";
     let product = "Microsoft® Windows® Operating System";
     assert_eq!(row, ["explorer.exe", version, product, "Windows Explorer", path]);

@@ -4,6 +4,7 @@
 use std::fs;
 
 use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::scenario::TraceBuilder;
 use sevenz_rust::{ArchiveEntry, ArchiveWriter};
 
 /// The examples of ETWAnalyzer's options, on names that the sample trace has.
@@ -243,6 +244,23 @@ fn times_are_converted_both_ways() {
     assert_eq!(back.stdout, "1.500000 seconds since session start for file leaky.etl\n");
     let console = shell.script(&["leaky.etl"], &format!(".converttime -time {time}\n")).ok();
     assert_eq!(console.stdout, back.stdout);
+}
+
+#[test]
+fn a_time_is_converted_for_the_files_whose_session_has_it() {
+    let shell = Shell::new();
+    let mut later = TraceBuilder::new();
+    later.process(4, "System");
+    later.write(shell.path("later.etl")).unwrap();
+    let script = ".converttime -time 1.5s\n.converttime -time 2026-02-10T09:30:01.5Z\n\
+                  .converttime -time 100000s\n.converttime -time 100000s -fd *leaky*\n";
+    let lines = shell.script(&["leaky.etl", "later.etl"], script).ok().stdout;
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!(lines[0], "2026-02-10 10:30:01.500000 for file leaky.etl");
+    assert_eq!(lines[1], "1.500000 seconds since session start for file leaky.etl");
+    assert!(lines[2].ends_with(" for file later.etl, outside the recording"), "{}", lines[2]);
+    assert!(lines[3].ends_with(" for file leaky.etl, outside the recording"), "{}", lines[3]);
+    assert_eq!((lines[4], lines.len()), (lines[3], 5));
 }
 
 #[test]

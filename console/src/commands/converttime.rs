@@ -29,6 +29,9 @@ pub(crate) struct ConvertTimeArgs {
     pub(crate) files: Vec<Filter>,
 }
 
+/// A FILETIME counts 100 ns.
+const NS_PER_TICK: i64 = 100;
+
 pub(crate) struct ConvertTime;
 
 impl Command for ConvertTime {
@@ -39,7 +42,8 @@ impl Command for ConvertTime {
         usage: "-time TIME",
         arguments: Arguments::Options,
         summary: "seconds since session start of a point in time, or the other way round",
-        details: "For each loaded trace. Seconds become date and time of the recording machine.",
+        details: "For the loaded traces whose session has this time; where none has it, for all of \
+                  them, and it says so. Seconds become date and time of the recording machine.",
         examples: &[
             ".converttime -time 13.123s",
             ".converttime -time 12:46:37.775",
@@ -77,25 +81,36 @@ impl Command for ConvertTime {
         let text = args.time.as_deref().unwrap_or_default();
         let not_a_time = || CommandError::NoTime { text: text.to_owned() };
         let time = When::parse(text).ok_or_else(not_a_time)?;
+        let (mut inside, mut outside) = (Vec::new(), Vec::new());
         for (_, file) in choose(&session.files, &args.files, messages)? {
             let info = trace_info(&file.trace)?;
+            let ns = since_start(time, &info).ok_or_else(not_a_time)?;
             let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-            let digits = TimeDigits::MOST;
-            let name = Clean(&name);
-            match time {
-                When::SinceStart(ns) => {
-                    let clock = Clock::new(&info, TimeFormat::Local, digits);
-                    writeln!(out, "{} for file {name}", clock.at(ns))?;
-                }
-                _ => {
-                    let ns = since_start(time, &info).ok_or_else(not_a_time)?;
-                    let seconds = Seconds { ns, digits };
-                    writeln!(out, "{seconds} seconds since session start for file {name}")?;
-                }
-            }
+            let line = format!("{} for file {}", other_form(time, ns, &info), Clean(&name));
+            if is_recorded(ns, &info) { inside.push(line) } else { outside.push(line) }
         }
+        if inside.is_empty() {
+            inside = outside.into_iter().map(|line| line + ", outside the recording").collect();
+        }
+        inside.iter().try_for_each(|line| writeln!(out, "{line}"))?;
         Ok(())
     }
+}
+
+/// Date and time of seconds, or the other way round.
+fn other_form(time: When, ns: i64, info: &TraceInfo) -> String {
+    let digits = TimeDigits::MOST;
+    match time {
+        When::SinceStart(_) => Clock::new(info, TimeFormat::Local, digits).at(ns).to_string(),
+        _ => format!("{} seconds since session start", Seconds { ns, digits }),
+    }
+}
+
+/// Whether the session had begun and not ended. Of one that was not closed the end is unknown.
+fn is_recorded(ns: i64, info: &TraceInfo) -> bool {
+    let ticks =
+        info.session_end_filetime.map(|end| end.saturating_sub(info.session_start_filetime));
+    ns >= 0 && ticks.is_none_or(|ticks| ns / NS_PER_TICK <= ticks)
 }
 
 /// A point in time as typed.
@@ -203,6 +218,19 @@ mod tests {
         };
         let at = |text: &str| since_start(When::parse(text).expect(text), &late);
         assert_eq!(at("00:46:34"), Some(3_600_000_000_000));
+    }
+
+    #[test]
+    fn a_time_is_recorded_from_start_to_end_or_from_start_when_the_end_is_unknown() {
+        let open = TraceInfo { session_end_filetime: None, ..info() };
+        for (ns, closed, unknown_end) in [
+            (-1, false, false),
+            (0, true, true),
+            (60_000_000_000, true, true),
+            (60_000_000_100, false, true),
+        ] {
+            assert_eq!((is_recorded(ns, &info()), is_recorded(ns, &open)), (closed, unknown_end));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use handlescope_extract::{SaveError, symbols::SymbolSourcesError};
+use handlescope_extract::{ExtractError, SaveError, symbols::SymbolSourcesError};
 use handlescope_model::ArchiveError;
 use thiserror::Error;
 
@@ -53,6 +53,15 @@ pub enum CommandError {
     /// Traces that could not be extracted; each was reported by itself.
     #[error("{failed} of {files} traces could not be extracted")]
     NotExtracted { failed: usize, files: usize },
+    /// `.redact` of a trace that cannot be read.
+    #[error(transparent)]
+    Redact(ExtractError),
+    /// `.redact` to a file that cannot be written.
+    #[error("{}: cannot be written: {source}; choose another file with -o", .path.display())]
+    RedactOutput { path: PathBuf, source: io::Error },
+    /// `.redact` of a trace into itself.
+    #[error("{}: is the trace itself; choose another name with -o", .path.display())]
+    RedactInPlace { path: PathBuf },
     /// A query that cannot be carried out.
     #[error(transparent)]
     Query(#[from] QueryError),
@@ -126,6 +135,7 @@ impl CommandError {
                 | CommandError::Query(QueryError::Cancelled(_))
                 | CommandError::Sql(SqlError::Cancelled(_))
                 | CommandError::Save(SaveError::Cancelled(_))
+                | CommandError::Redact(ExtractError::Cancelled(_))
         )
     }
 

@@ -16,6 +16,7 @@ mod invocation;
 pub(crate) mod list;
 pub(crate) mod load;
 pub(crate) mod quit;
+pub(crate) mod redact;
 mod redirected;
 pub(crate) mod save;
 pub mod schema;

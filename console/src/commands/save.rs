@@ -17,7 +17,7 @@ use super::{
 use crate::{
     filter::Filter,
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
-    paths::{EXTRACT_EXTENSION, has_extension, with_home},
+    paths::{EXTRACT_EXTENSION, has_extension, is_same_file, with_home},
     terminal::Clean,
     trace::{choose, extraction::prepare_folder},
 };
@@ -87,7 +87,7 @@ impl Command for Save {
             format!("{}: {}", output.display(), HumanBytes(size))
         };
         writeln!(out, "{}", Clean(&line))?;
-        let is_loaded = is_same(output, trace.path());
+        let is_loaded = is_same_file(output, trace.path());
         session.warn_of_missing_symbols(messages);
         if is_loaded {
             session.reload(index)?;
@@ -106,8 +106,4 @@ fn check_name(output: &Path) -> Result<(), CommandError> {
         return Err(CommandError::SaveForeign { path: path() });
     }
     prepare_folder(output).map_err(|source| CommandError::SavePlace { path: path(), source })
-}
-
-fn is_same(left: &Path, right: &Path) -> bool {
-    matches!((left.canonicalize(), right.canonicalize()), (Ok(left), Ok(right)) if left == right)
 }

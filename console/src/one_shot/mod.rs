@@ -45,6 +45,7 @@ impl From<ParseError> for Refusal {
 pub(crate) enum Form {
     Dump,
     Extract,
+    Redact,
     ConvertTime,
     Symbolize,
     Console,
@@ -81,6 +82,7 @@ impl Form {
         match word {
             "dump" => Some(Form::Dump),
             "extract" => Some(Form::Extract),
+            "redact" => Some(Form::Redact),
             "convert-time" | "converttime" => Some(Form::ConvertTime),
             _ => None,
         }
@@ -91,6 +93,7 @@ impl Form {
         match self {
             Form::Dump => ".dump",
             Form::Extract => ".extract",
+            Form::Redact => ".redact",
             Form::ConvertTime => ".converttime",
             Form::Symbolize => ".symbolize",
             Form::Console | Form::Refused(_) => ".load",
@@ -210,7 +213,8 @@ fn read(
     let program = std::iter::once("handlescope".to_owned());
     let globals = Cli::try_parse_from(program.chain(globals)).map_err(Refusal::Globals)?;
     let mut shot = OneShot { globals, load: None, command: None, notes: Vec::new() };
-    let names = form != Form::Extract || words.iter().any(|word| stores_names(word));
+    let names = !matches!(form, Form::Extract | Form::Redact)
+        || words.iter().any(|word| stores_names(word));
     let mut take = |names: &[&str]| {
         let before = words.len();
         words.retain(|word| !names.iter().any(|name| word.eq_ignore_ascii_case(name)));
@@ -234,7 +238,7 @@ fn read(
             shot.load = Some(LoadArgs { recursive, ..LoadArgs::replacing(queries) });
             shot.command = command(form, &words)?;
         }
-        Form::Extract => shot.command = command(form, &words)?,
+        Form::Extract | Form::Redact => shot.command = command(form, &words)?,
         Form::Console | Form::Refused(_) => {
             if words.iter().any(|word| !names_files(word)) {
                 shot.load = Some(load_args(&words)?);

@@ -34,6 +34,11 @@ impl SameTrace {
     }
 }
 
+/// Whether two names stand for one file, which exists.
+pub(crate) fn is_same_file(left: &Path, right: &Path) -> bool {
+    matches!((left.canonicalize(), right.canonicalize()), (Ok(left), Ok(right)) if left == right)
+}
+
 /// The name of a trace or an extract without its extension. Of `a.etl.zip` both go.
 pub(crate) fn stem(path: &Path) -> OsString {
     let mut stem = PathBuf::from(path.file_stem().unwrap_or_default());

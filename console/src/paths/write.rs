@@ -12,16 +12,16 @@ use tempfile::NamedTempFile;
 ///
 /// # Errors
 /// When it cannot be written, or `content` fails. Then an existing file stays as it was.
-pub(crate) fn write_whole(
+pub(crate) fn write_whole<E: From<io::Error>>(
     path: &Path,
-    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+    content: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
     let mut file = temporary_beside(path)?;
     let mut out = BufWriter::new(file.as_file_mut());
     content(&mut out)?;
     out.flush()?;
     drop(out);
-    file.persist(path)?;
+    file.persist(path).map_err(io::Error::from)?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use super::frame_names::{FrameNames, Frames};
 use super::objects::ObjectTable;
 use super::source::Source;
 use super::tables::{ProcessList, TypeNames};
+use super::volumes::Volumes;
 use crate::cancel::Cancel;
 
 /// The tables of a trace that every part of a query needs.
@@ -18,6 +19,7 @@ pub(crate) struct FileContext<'a> {
     pub(crate) objects: ObjectTable,
     pub(crate) types: TypeNames,
     pub(crate) processes: ProcessList,
+    pub(crate) volumes: Volumes,
     pub(crate) path: &'a Path,
     pub(super) index: usize,
     pub(crate) cancel: &'a Cancel,
@@ -43,6 +45,7 @@ impl<'a> FileContext<'a> {
             objects: ObjectTable::load(trace)?,
             types: TypeNames::load(trace)?,
             processes: ProcessList::load(trace)?,
+            volumes: Volumes::load(trace)?,
             path: source.path,
             index: source.index,
             cancel,

@@ -1,5 +1,6 @@
 //! What is asked: plain values, whatever command or format they come from.
 
+use super::tables::ProcessInfo;
 use crate::{
     filter::{Filter, ProcessFilter},
     settings::StackDisplayArgs,
@@ -10,12 +11,8 @@ use crate::{
 /// was not given is `None` or `false`, and says nothing about the objects.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObjectCriteria {
-    /// `-ProcessName`: the process that created the object.
-    pub process: Option<ProcessFilter>,
-    /// `-CmdLine`: the command line of the process that created the object.
-    pub command_line: Option<Filter>,
-    /// `-NewProcess`: whether the process that created the object started or ended in the trace.
-    pub new_process: Option<NewProcess>,
+    /// The process that created the object.
+    pub creator: ProcessCriteria,
     /// `-RelatedProcess`: any process that had to do with the object.
     pub related_process: Option<ProcessFilter>,
     /// `-ObjectName`: the object's name, empty when it has none.
@@ -72,13 +69,66 @@ pub struct ObjectCriteria {
     pub for_programs: bool,
 }
 
-/// What `.dump Module` is about.
+/// Which processes are meant: those that pass all that was given.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProcessCriteria {
+    /// `-ProcessName`: name and pid.
+    pub name: Option<ProcessFilter>,
+    /// `-CmdLine`: the command line.
+    pub command_line: Option<Filter>,
+    /// `-NewProcess`: whether it started or ended in the trace.
+    pub new_process: Option<NewProcess>,
+}
+
+impl ProcessCriteria {
+    /// Whether every process is meant.
+    pub fn is_empty(&self) -> bool {
+        self.name.is_none() && self.command_line.is_none() && self.new_process.is_none()
+    }
+
+    /// Whether a process is meant, `plain` by the name of its executable alone.
+    pub fn mean(&self, process: &ProcessInfo, plain: bool) -> bool {
+        let ProcessInfo { start_ns, end_ns, .. } = *process;
+        self.name.as_ref().is_none_or(|filter| process.is_meant_by(filter, plain))
+            && self.command_line.as_ref().is_none_or(|f| f.matches(&process.command_line))
+            && self.new_process.is_none_or(|new| new.matches(start_ns.is_some(), end_ns.is_some()))
+    }
+}
+
+/// What `.dump Process` is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProcessListCriteria {
+    /// Which processes.
+    pub processes: ProcessCriteria,
+    /// `-Parent`: only children of these processes.
+    pub parent: Option<ProcessFilter>,
+    /// The order of the processes of a trace.
+    pub order: ProcessOrder,
+}
+
+/// `-SortBy` of `.dump Process`, when it names no column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ProcessOrder {
+    /// By pid, then by start.
+    #[default]
+    Pid,
+    /// By start; those that were there before come first.
+    Start,
+    /// By end; those that outlived the trace come first.
+    End,
+    /// Children behind their parents.
+    Tree,
+}
+
+/// What `.dump Module` and `.dump Version` are about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModuleCriteria {
-    /// `-ProcessName`: only modules that these processes loaded, and only those loads.
-    pub process: Option<ProcessFilter>,
+    /// Only modules that these processes loaded, and only those loads.
+    pub loaders: ProcessCriteria,
     /// `-Dll`: names of modules.
     pub name: Option<Filter>,
+    /// `-VersionFilter`: path, version, product, description or company.
+    pub version: Option<Filter>,
 }
 
 /// What `.dump Stack` is about.

@@ -35,12 +35,14 @@ mod stats;
 mod symbols;
 mod tables;
 mod totals;
+mod volumes;
 
 pub use self::all_names::{AllNames, all_names};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ShowTotal, StackCriteria,
+    CountOrder, MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria,
+    ProcessListCriteria, ProcessOrder, ShowTotal, StackCriteria,
 };
 pub use self::error::QueryError;
 pub use self::frame_figures::FrameFigures;
@@ -51,13 +53,14 @@ pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
 pub use self::no_match::NoMatch;
 pub use self::object_ref::{FileAnswer, LeftOut, ObjectRefAnswer, object_ref};
 pub use self::pretty_names::pretty_name;
-pub use self::processes::{ProcessAnswer, processes};
+pub use self::processes::{ListedProcess, ProcessAnswer, processes};
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;
 pub use self::stats::{StatsAnswer, stats};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::Totals;
+pub use self::volumes::Volumes;
 
 pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::info::trace_info;

@@ -1,5 +1,6 @@
 //! `.dump Module`: the modules of a trace, and where they were mapped.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -9,10 +10,11 @@ use handlescope_model::{ProcessIdx, TableRows};
 use super::error::QueryError;
 use super::info::trace_info;
 use super::source::Source;
-use super::tables::ProcessList;
+use super::tables::{ProcessInfo, ProcessList};
+use super::volumes::Volumes;
 use crate::cancel::Cancel;
 use crate::cancel::Poll;
-use crate::filter::ProcessFilter;
+use crate::filter::Filter;
 use crate::query::ModuleCriteria;
 
 /// Name and pid of the process that kernel modules count as loaded by: they belong to every process, but
@@ -31,6 +33,8 @@ pub struct ModuleAnswer<'a> {
     pub total: usize,
     /// The processes of the trace.
     pub processes: ProcessList,
+    /// Its drive letters.
+    pub volumes: Volumes,
     /// About the trace.
     pub info: TraceInfo,
 }
@@ -89,10 +93,11 @@ pub fn modules<'a>(
             .map(|module| LoadedModule { module, loads: Vec::new() })
             .collect();
         let processes = ProcessList::load(trace)?;
+        let volumes = Volumes::load(trace)?;
         let mut poll = Poll::new(cancel);
         for load in ModuleLoads::read(trace)?.rows() {
             poll.round()?;
-            if !args.process.as_ref().is_none_or(|filter| is_by(filter, &load, &processes)) {
+            if !args.loaders.is_empty() && !args.loaders.mean(&loader(&load, &processes), false) {
                 continue;
             }
             if let Some(module) = modules.get_mut(load.module.row()) {
@@ -101,22 +106,47 @@ pub fn modules<'a>(
         }
         let total = modules.len();
         modules.retain(|LoadedModule { module, loads }| {
-            (args.process.is_none() || !loads.is_empty())
+            (args.loaders.is_empty() || !loads.is_empty())
                 && args.name.as_ref().is_none_or(|filter| filter.matches(&module.name))
+                && args.version.as_ref().is_none_or(|filter| is_version(filter, module, &volumes))
         });
         modules.sort_by_cached_key(|LoadedModule { module, .. }| {
             (module.name.to_lowercase(), module.path.clone())
         });
         let info = trace_info(trace)?;
-        Ok(ModuleAnswer { path: source.path, index: source.index, modules, total, processes, info })
+        Ok(ModuleAnswer {
+            path: source.path,
+            index: source.index,
+            modules,
+            total,
+            processes,
+            volumes,
+            info,
+        })
     };
     sources.iter().map(answer).collect()
 }
 
-fn is_by(filter: &ProcessFilter, load: &ModuleLoad, processes: &ProcessList) -> bool {
+/// The process that a module counts as loaded by.
+fn loader<'p>(load: &ModuleLoad, processes: &'p ProcessList) -> Cow<'p, ProcessInfo> {
     match load.process {
-        _ if load.pid == 0 => filter.matches(KERNEL.0, KERNEL.1),
-        Some(row) => processes.get(row).is_meant_by(filter, false),
-        None => filter.matches("", load.pid),
+        _ if load.pid == 0 => {
+            let (name, pid) = (KERNEL.0.to_owned(), KERNEL.1);
+            Cow::Owned(ProcessInfo { name, pid, ..ProcessInfo::default() })
+        }
+        Some(row) => Cow::Borrowed(processes.get(row)),
+        None => Cow::Owned(ProcessInfo { pid: load.pid, ..ProcessInfo::default() }),
     }
+}
+
+/// Whether a filter means a module by its path or by one of the texts about its version, each by itself
+/// or all of them in one line.
+fn is_version(filter: &Filter, module: &Module, volumes: &Volumes) -> bool {
+    let Module { path, file_version, product_name, description, company, .. } = module;
+    let shown = volumes.shown(path);
+    let texts = [file_version, product_name, description, company];
+    let texts = texts.into_iter().filter_map(|text| text.as_deref());
+    let texts: Vec<&str> = [path, &*shown].into_iter().chain(texts).collect();
+    let whole = texts[1..].join(" ");
+    filter.matches_lines(texts.into_iter().chain([whole.as_str()]))
 }

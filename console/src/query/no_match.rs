@@ -72,13 +72,13 @@ impl NoMatch {
 fn steps(args: &ObjectCriteria) -> Vec<Step> {
     let mut steps = Vec::new();
     macro_rules! step {
-        ($field:ident, $text:expr) => {
-            step!($field, args.$field.is_some(), $text)
+        ($($field:ident).+, $text:expr) => {
+            step!($($field).+, args.$($field).+.is_some(), $text)
         };
-        ($field:ident, $is_given:expr, $text:expr) => {
+        ($($field:ident).+, $is_given:expr, $text:expr) => {
             if $is_given {
                 let take: fn(&ObjectCriteria, &mut ObjectCriteria) =
-                    |from, to| to.$field.clone_from(&from.$field);
+                    |from, to| to.$($field).+.clone_from(&from.$($field).+);
                 steps.push(Step { option: $text, take });
             }
         };
@@ -98,9 +98,9 @@ fn steps(args: &ObjectCriteria) -> Vec<Step> {
     step!(leak, args.leak, "-Leak".to_owned());
     step!(leak_at_exit, args.leak_at_exit, "-LeakAtExit".to_owned());
     step!(time, "-MinMaxTime".to_owned());
-    step!(process, process("-pn", &args.process));
-    step!(command_line, text("-CmdLine", &args.command_line));
-    step!(new_process, "-NewProcess".to_owned());
+    step!(creator.name, process("-pn", &args.creator.name));
+    step!(creator.command_line, text("-CmdLine", &args.creator.command_line));
+    step!(creator.new_process, "-NewProcess".to_owned());
     step!(ptr_in_map, "-PtrInMap".to_owned());
     step!(view_base, text("-ViewBase", &args.view_base));
     step!(map_size, "-MinMaxMapSize".to_owned());

@@ -1,15 +1,17 @@
 //! `.dump Process`: the processes of a trace.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use handlescope_model::TableRows;
-use handlescope_model::tables::{Process, Processes};
+use handlescope_model::tables::{Process, Processes, TraceInfo};
+use handlescope_model::{ProcessIdx, TableRows};
 
+use super::criteria::{ProcessListCriteria, ProcessOrder};
 use super::error::QueryError;
-use super::pretty_names::pretty_name;
+use super::info::trace_info;
 use super::source::Source;
+use super::tables::ProcessList;
 use crate::cancel::Cancel;
-use crate::filter::ProcessFilter;
 
 /// The processes of one trace.
 pub struct ProcessAnswer<'a> {
@@ -17,8 +19,18 @@ pub struct ProcessAnswer<'a> {
     pub path: &'a Path,
     /// Its number in the session.
     pub index: usize,
-    /// Those that passed, by pid and then by start.
-    pub processes: Vec<Process>,
+    /// About the trace.
+    pub info: TraceInfo,
+    /// Those that passed, in order.
+    pub processes: Vec<ListedProcess>,
+}
+
+/// A process and its place in the list.
+pub struct ListedProcess {
+    /// The process.
+    pub process: Process,
+    /// How many of its ancestors stand above it, in a tree.
+    pub depth: usize,
 }
 
 /// Answers `.dump Process`, one answer for each trace.
@@ -27,23 +39,142 @@ pub struct ProcessAnswer<'a> {
 /// When an archive is damaged, or `cancel` asks to stop.
 pub fn processes<'a>(
     sources: &[Source<'a>],
-    filter: Option<&ProcessFilter>,
+    args: &ProcessListCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<ProcessAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {
         cancel.check()?;
-        let mut processes: Vec<Process> = Processes::read(source.trace)?.rows().collect();
-        if let Some(filter) = filter {
-            processes.retain(|process| is_meant(process, filter));
-        }
-        processes.sort_by_key(|process| (process.pid, process.start_ns));
-        Ok(ProcessAnswer { path: source.path, index: source.index, processes })
+        let info = trace_info(source.trace)?;
+        let infos = ProcessList::load(source.trace)?;
+        let all: Vec<Process> = Processes::read(source.trace)?.rows().collect();
+        let parents = Parents::of(&all);
+        let passes = |row: &usize| {
+            let has_parent = args.parent.as_ref().is_none_or(|filter| match parents.of_row(*row) {
+                Some(parent) => infos.get(ProcessIdx(parent as u32)).is_meant_by(filter, false),
+                None => filter.matches("", all.get(*row).map_or(0, |process| process.parent_pid)),
+            });
+            has_parent && args.processes.mean(infos.get(ProcessIdx(*row as u32)), false)
+        };
+        let mut rows: Vec<usize> = (0..all.len()).filter(passes).collect();
+        rows.sort_by_key(|row| {
+            let Process { pid, start_ns, end_ns, .. } = all[*row];
+            match args.order {
+                ProcessOrder::Pid | ProcessOrder::Tree => (None, pid, start_ns),
+                ProcessOrder::Start => (start_ns, pid, None),
+                ProcessOrder::End => (end_ns, pid, start_ns),
+            }
+        });
+        let rows = match args.order {
+            ProcessOrder::Tree => tree(&rows, &parents),
+            _ => rows.into_iter().map(|row| (row, 0)).collect(),
+        };
+        let listed = |(row, depth): (usize, _)| {
+            all.get(row).cloned().map(|process| ListedProcess { process, depth })
+        };
+        let processes = rows.into_iter().filter_map(listed).collect();
+        Ok(ProcessAnswer { path: source.path, index: source.index, info, processes })
     };
     sources.iter().map(answer).collect()
 }
 
-/// Whether a filter means a process, by either of its names.
-fn is_meant(process: &Process, filter: &ProcessFilter) -> bool {
-    let pretty = pretty_name(&process.name, &process.command_line);
-    filter.matches_any(pretty.into_iter().chain([process.name.as_str()]), process.pid)
+/// Children behind their parents, each with the number of its ancestors among the rows.
+fn tree(rows: &[usize], parents: &Parents<'_>) -> Vec<(usize, usize)> {
+    let shown: HashSet<usize> = rows.iter().copied().collect();
+    let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+    for &row in rows {
+        let parent = parents.of_row(row).filter(|parent| shown.contains(parent));
+        children.entry(parent).or_default().push(row);
+    }
+    let (mut tree, mut seen) = (Vec::with_capacity(rows.len()), HashSet::new());
+    // Of processes from before the trace each may name the other as its parent: then none is a root.
+    for &root in children.get(&None).into_iter().flatten().chain(rows) {
+        let mut waiting = vec![(root, 0)];
+        while let Some((row, depth)) = waiting.pop() {
+            if seen.insert(row) {
+                tree.push((row, depth));
+                let below = children.get(&Some(row)).into_iter().flatten().rev();
+                waiting.extend(below.map(|child| (*child, depth + 1)));
+            }
+        }
+    }
+    tree
+}
+
+/// Finds the parents of processes: pids are used again.
+struct Parents<'a> {
+    all: &'a [Process],
+    /// The rows of each pid by start.
+    by_pid: HashMap<u32, Vec<usize>>,
+}
+
+impl<'a> Parents<'a> {
+    fn of(all: &'a [Process]) -> Self {
+        let mut by_pid: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (row, process) in all.iter().enumerate() {
+            by_pid.entry(process.pid).or_default().push(row);
+        }
+        by_pid.values_mut().for_each(|rows| rows.sort_by_key(|row| all[*row].start_ns));
+        Self { all, by_pid }
+    }
+
+    /// The row of the parent: the last process of that pid that had started when the child did, if
+    /// it had not ended.
+    fn of_row(&self, row: usize) -> Option<usize> {
+        let child = self.all.get(row)?;
+        let rows = self.by_pid.get(&child.parent_pid)?;
+        let started = rows.partition_point(|parent| self.all[*parent].start_ns <= child.start_ns);
+        let parent = rows[..started].iter().rev().find(|parent| **parent != row)?;
+        let end = self.all[*parent].end_ns;
+        (end.is_none() || end >= child.start_ns).then_some(*parent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Processes as (pid, parent, start, end).
+    fn all(rows: &[(u32, u32, Option<i64>, Option<i64>)]) -> Vec<Process> {
+        let process = |&(pid, parent_pid, start_ns, end_ns): &(u32, u32, _, _)| Process {
+            pid,
+            parent_pid,
+            start_ns,
+            end_ns,
+            ..Process::default()
+        };
+        rows.iter().map(process).collect()
+    }
+
+    #[test]
+    fn a_parent_is_the_process_that_had_the_pid_when_the_child_started() {
+        let all = all(&[
+            (7, 0, None, Some(10)),
+            (7, 0, Some(20), Some(30)),
+            (8, 7, Some(5), None),
+            (8, 7, Some(15), None),
+            (8, 7, Some(25), None),
+            (8, 9, Some(25), None),
+            (8, 7, None, None),
+            (0, 0, None, None),
+        ]);
+        let parents = Parents::of(&all);
+        let found: Vec<_> = (2..all.len()).map(|row| parents.of_row(row)).collect();
+        assert_eq!(found, [Some(0), None, Some(1), None, Some(0), None]);
+    }
+
+    #[test]
+    fn a_tree_lists_each_process_once_also_when_parents_go_round() {
+        let all = all(&[
+            (4, 0, None, None),
+            (5, 6, None, None),
+            (6, 5, None, None),
+            (7, 4, Some(1), None),
+            (8, 7, Some(2), None),
+            (9, 4, Some(3), None),
+        ]);
+        let parents = Parents::of(&all);
+        let rows: Vec<usize> = (0..all.len()).collect();
+        assert_eq!(tree(&rows, &parents), [(0, 0), (3, 1), (4, 2), (5, 1), (1, 0), (2, 1)]);
+        assert_eq!(tree(&[4, 5], &parents), [(4, 0), (5, 0)]);
+    }
 }

@@ -154,7 +154,7 @@ fn a_cancelled_query_has_no_answer() {
     }
     assert!(saved.asked.take().is_empty());
     assert!(super::stats(&sources, &cancel).is_err());
-    assert!(super::processes(&sources, None, &cancel).is_err());
+    assert!(super::processes(&sources, &Default::default(), &cancel).is_err());
     assert!(super::modules(&sources, &ModuleCriteria::default(), &cancel).is_err());
 }
 

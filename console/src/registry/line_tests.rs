@@ -6,10 +6,12 @@ use super::{
 };
 use crate::{
     commands::{
-        dump::object_ref::ObjectRefArgs, shared::symbols::SymbolArgs, sympath::SymbolPathArgs,
+        dump::{object_ref::ObjectRefArgs, process::ProcessArgs},
+        shared::symbols::SymbolArgs,
+        sympath::SymbolPathArgs,
     },
     filter::{Filter, ProcessFilter},
-    query::{MapMode, ObjectCriteria, ShowTotal},
+    query::{MapMode, ObjectCriteria, ProcessCriteria, ShowTotal},
     settings::StackDisplayArgs,
     trace::LoadArgs,
     values::{CountRange, JsonMode, SecondsRange, TopN},
@@ -69,10 +71,14 @@ fn a_symbol_path_takes_the_rest_of_the_line() {
 fn every_option_of_object_ref_fills_its_field() {
     let none = ObjectCriteria::default;
     let stacks = |show, address| StackDisplayArgs { show, address, line: false };
+    let by_name = |name| ObjectCriteria {
+        creator: ProcessCriteria { name: processes(name), ..ProcessCriteria::default() },
+        ..none()
+    };
     for (options, expected) in [
         ("", none()),
-        ("-pn a", ObjectCriteria { process: processes("a"), ..none() }),
-        ("-PROCESSNAME a;!4", ObjectCriteria { process: processes("a;!4"), ..none() }),
+        ("-pn a", by_name("a")),
+        ("-PROCESSNAME a;!4", by_name("a;!4")),
         ("-RelatedProcess a", ObjectCriteria { related_process: processes("a"), ..none() }),
         ("-ObjectName \"*a b*\"", ObjectCriteria { object_name: filter("*a b*"), ..none() }),
         ("-type !Event", ObjectCriteria { object_type: filter("!Event"), ..none() }),
@@ -132,7 +138,7 @@ fn options_combine_and_the_last_of_two_counts() {
     assert_eq!(args.top, Some(TopN { take: 3, skip: 0 }));
     assert_eq!(args.show_total, Some(ShowTotal::Total));
     assert!(args.leak);
-    assert_eq!(args.process, processes("-5"));
+    assert_eq!(args.creator.name, processes("-5"));
 }
 
 #[test]
@@ -143,13 +149,13 @@ fn the_kind_may_stand_anywhere_and_the_line_is_kept() {
         ".dump -Leak -pn Process ObjectRef",
     ] {
         let args = args::<ObjectRefArgs>(line).criteria;
-        assert!(args.leak && args.process == processes("Process"), "{line}");
+        assert!(args.leak && args.creator.name == processes("Process"), "{line}");
         assert_eq!(shared(line).text, line);
     }
     let line = " .dump process -pn a -json ";
     assert_eq!(shared(line).text, ".dump process -pn a -json");
     assert_eq!(shared(line).output.json, JsonMode::Lines);
-    assert_eq!(args::<Option<ProcessFilter>>(line), processes("a"));
+    assert_eq!(args::<ProcessArgs>(line).criteria.processes.name, processes("a"));
 }
 
 #[test]

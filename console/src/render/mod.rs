@@ -15,7 +15,9 @@ mod text;
 pub(crate) mod time;
 
 pub(crate) use kinds::write_frame;
-pub use kinds::{call_stacks, frame, modules, object_ref, processes, stats, symbols, versions};
+pub use kinds::{
+    call_stacks, frame, modules, object_ref, processes, properties, stats, symbols, versions,
+};
 pub use output::{Format, OutputError, OutputOptions};
 pub use style::ObjectRefStyle;
 pub use table::Table;

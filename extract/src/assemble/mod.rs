@@ -113,6 +113,7 @@ pub(crate) fn assemble(
     let (module_table, loads) = modules.into_tables();
     writer.table(Table::Modules, module_table.into_frame())?;
     writer.table(Table::ModuleLoads, loads.into_frame())?;
+    writer.table(Table::Volumes, trace::volumes(&collected).into_frame())?;
     writer.table(Table::EventCounts, trace::event_counts(counter).into_frame())?;
     let warnings = warnings.warnings();
     let warning_table: Warnings = warnings.iter().cloned().collect();

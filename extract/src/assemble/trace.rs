@@ -1,7 +1,7 @@
 //! The trace table and what was counted.
 
 use handlescope_model::SCHEMA_VERSION;
-use handlescope_model::tables::{EventCount, EventCounts, TraceInfo, TraceInfos};
+use handlescope_model::tables::{EventCount, EventCounts, TraceInfo, TraceInfos, Volume, Volumes};
 
 use crate::collect::{Collector, EventCounter, event_name};
 use crate::filetime::filetime;
@@ -21,6 +21,12 @@ pub(super) fn event_counts(counter: &EventCounter) -> EventCounts {
         table.push(EventCount { kind: id.to_string(), name, count });
     }
     table
+}
+
+pub(super) fn volumes(collected: &Collector) -> Volumes {
+    let volume =
+        |(nt, dos): (&String, &String)| Volume { nt_prefix: nt.clone(), dos_prefix: dos.clone() };
+    collected.system.volumes.iter().map(volume).collect()
 }
 
 pub(super) fn info(

@@ -3,7 +3,8 @@
 use handlescope_model::Table;
 use rustc_hash::FxHashMap;
 
-use crate::etl::EventId;
+use crate::etl::{Event, EventId};
+use crate::payload::Field;
 use crate::raw::{EventFamily, event_families};
 
 /// What a family declares.
@@ -22,6 +23,15 @@ macro_rules! index {
         #[repr(u8)]
         pub enum Family {
             $($family,)*
+        }
+
+        impl Family {
+            /// The fields of the payload of an event of this family.
+            pub(crate) fn fields(self, event: &Event<'_>) -> &'static [Field] {
+                match self {
+                    $(Self::$family => $family::fields(event),)*
+                }
+            }
         }
 
         /// All families, in the order of the list.

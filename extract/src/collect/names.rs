@@ -22,7 +22,6 @@ const OTHERS: &[(EventId, &str)] = &[
     (EventId::Classic { guid: IDENTITY_GUID, opcode: 37 }, "DbgID_ILRSDS"),
     (EventId::Classic { guid: FACTS_GUID, opcode: 33 }, "SystemPaths"),
     (EventId::Classic { guid: FACTS_GUID, opcode: 34 }, "SystemVolume"),
-    (EventId::Classic { guid: FACTS_GUID, opcode: 35 }, "VolumeMapping"),
     (EventId::Message, "TraceMessage"),
 ];
 

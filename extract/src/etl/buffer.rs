@@ -85,6 +85,18 @@ impl BufferHeader {
         self.flags & FLAG_COMPRESSED != 0
     }
 
+    /// Makes the header in front of these bytes, which were expanded, that of a buffer that is not
+    /// compressed.
+    pub(crate) fn make_plain(bytes: &mut [u8], header: &Self) {
+        let size = (bytes.len() as u32).to_le_bytes();
+        let flags = (header.flags & !FLAG_COMPRESSED).to_le_bytes();
+        for (at, field) in [(0, &size[..]), (48, &size), (52, &flags)] {
+            if let Some(place) = bytes.get_mut(at..at + field.len()) {
+                place.copy_from_slice(field);
+            }
+        }
+    }
+
     /// Whether the session says that it lost events or buffers before this one.
     pub fn marks_loss(&self) -> bool {
         self.flags & (FLAG_EVENTS_LOST | FLAG_BUFFER_LOST) != 0

@@ -113,10 +113,12 @@ pub enum FrameError {
 }
 
 /// Header and payload of an event, before it is given its place.
-pub(super) struct Framed<'a> {
-    pub(super) event: Event<'a>,
+pub(crate) struct Framed<'a> {
+    pub(crate) event: Event<'a>,
+    /// Its bytes; the payload stands at their end, behind the extended items.
+    pub(crate) size: usize,
     /// Bytes to the next event.
-    pub(super) stride: usize,
+    pub(crate) stride: usize,
 }
 
 const MARKER: u8 = 0xC0;
@@ -150,14 +152,14 @@ impl Fields<'_> {
 }
 
 /// Whether the bytes say that no more events follow: a marker of ones, or nothing left.
-pub(super) fn is_end(bytes: &[u8]) -> bool {
+pub(crate) fn is_end(bytes: &[u8]) -> bool {
     bytes.len() < 8 || bytes.starts_with(&[0xFF; 4])
 }
 
 /// Frames the event at the start of `bytes`, which reach to the end of the valid data.
 ///
 /// `inherited_time` is the time of the event before, for trace messages without a time stamp.
-pub(super) fn frame(bytes: &[u8], inherited_time: i64) -> Result<Framed<'_>, FrameError> {
+pub(crate) fn frame(bytes: &[u8], inherited_time: i64) -> Result<Framed<'_>, FrameError> {
     let fields = Fields(bytes);
     match fields.u8(3) {
         MARKER => match fields.u8(2) {
@@ -200,7 +202,7 @@ fn sized(bytes: &[u8], size: usize, header: usize) -> Result<&[u8], FrameError> 
 }
 
 fn framed(size: usize, event: Event<'_>) -> Framed<'_> {
-    Framed { event, stride: size.next_multiple_of(8) }
+    Framed { event, size, stride: size.next_multiple_of(8) }
 }
 
 /// System (32), compact (24) and perfinfo (16) headers.

@@ -40,6 +40,17 @@ pub struct IndexedBuffer {
     pub first_time: i64,
 }
 
+/// A place of the file without events.
+#[derive(Debug, Clone, Copy)]
+pub struct OtherPlace {
+    /// Where it is, bytes.
+    pub offset: u64,
+    /// Bytes to the next buffer.
+    pub size: u64,
+    /// Whether it is a buffer, of a type that holds no events.
+    pub is_buffer: bool,
+}
+
 /// All buffers that hold events, in the order of their first event.
 ///
 /// The order does not depend on the order in the file, so circular files need no special care:
@@ -47,6 +58,8 @@ pub struct IndexedBuffer {
 #[derive(Debug, Default)]
 pub struct BufferIndex {
     pub buffers: Vec<IndexedBuffer>,
+    /// The other places, in the order of the file.
+    pub others: Vec<OtherPlace>,
     /// Buffers found, with those that hold no events.
     pub found: u64,
 }
@@ -77,10 +90,11 @@ impl BufferIndex {
             let header = match BufferHeader::parse(&bytes) {
                 Ok(header) => header,
                 Err(bad) => {
-                    match skip_bad(bad, offset, file.len(), session, diagnostics) {
-                        Some(next) => offset = next,
-                        None => break,
-                    }
+                    let next = skip_bad(bad, offset, file.len(), session, diagnostics);
+                    let end = next.unwrap_or(u64::MAX).min(file.len());
+                    let (size, is_buffer) = (end - offset, false);
+                    index.others.push(OtherPlace { offset, size, is_buffer });
+                    offset = end;
                     continue;
                 }
             };
@@ -99,6 +113,8 @@ impl BufferIndex {
                 index.buffers.push(IndexedBuffer { offset, stored, header, first_time });
             } else {
                 diagnostics.count(WarningKind::UnknownBufferType, Some(offset));
+                let (size, is_buffer) = (stored.into(), true);
+                index.others.push(OtherPlace { offset, size, is_buffer });
             }
             offset += u64::from(header.size);
         }

@@ -141,20 +141,9 @@ impl Decoder<'_> {
         target.offset = buffer.offset;
         target.processor = buffer.header.processor;
         target.expanded = buffer.header.is_compressed();
-        let size = buffer.stored as usize;
-        if target.expanded {
-            self.file.read_at(buffer.offset, size, stored)?;
-            target.data.clear();
-            target.data.extend_from_slice(stored.get(..BUFFER_HEADER_SIZE).unwrap_or_default());
-            let wanted = (buffer.header.filled as usize).saturating_sub(BUFFER_HEADER_SIZE);
-            let stream = stored.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
-            let result = decompress(stream, wanted, &mut target.data);
-            let whole = target.data.len() == buffer.header.filled as usize;
-            if (result.is_err() || !whole) && !is_cut(buffer) {
-                self.diagnostics.count(WarningKind::BadCompression, Some(buffer.offset));
-            }
-        } else {
-            self.file.read_at(buffer.offset, size, &mut target.data)?;
+        let is_whole = load(&mut self.file, buffer, stored, &mut target.data)?;
+        if !is_whole && !is_cut(buffer) {
+            self.diagnostics.count(WarningKind::BadCompression, Some(buffer.offset));
         }
         target.valid = target.data.len().min(buffer.header.filled as usize);
         Ok(())
@@ -184,6 +173,28 @@ impl Decoder<'_> {
             at += framed.stride;
         }
     }
+}
+
+/// Reads a buffer, from its header on, and expands it if needed; returns whether it expanded as it
+/// should.
+pub(crate) fn load(
+    file: &mut EtlFile,
+    buffer: &IndexedBuffer,
+    stored: &mut Vec<u8>,
+    data: &mut Vec<u8>,
+) -> io::Result<bool> {
+    let size = buffer.stored as usize;
+    if !buffer.header.is_compressed() {
+        file.read_at(buffer.offset, size, data)?;
+        return Ok(true);
+    }
+    file.read_at(buffer.offset, size, stored)?;
+    data.clear();
+    data.extend_from_slice(stored.get(..BUFFER_HEADER_SIZE).unwrap_or_default());
+    let wanted = (buffer.header.filled as usize).saturating_sub(BUFFER_HEADER_SIZE);
+    let stream = stored.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
+    let result = decompress(stream, wanted, data);
+    Ok(result.is_ok() && data.len() == buffer.header.filled as usize)
 }
 
 /// Whether the file ends inside the buffer, which was counted when the buffer was found.

@@ -3,7 +3,7 @@
 use handlescope_model::Table;
 
 use crate::etl::{Event, EventId};
-use crate::payload::Payload;
+use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, RowKind, Shared};
 
 const DUPLICATE: EventId = EventId::Hook(0x1122);
@@ -32,6 +32,10 @@ pub struct DuplicateRow {
 impl EventFamily for Duplicates {
     const EVENTS: &'static [(EventId, &'static str)] = &[(DUPLICATE, "DuplicateHandle")];
     const TABLES: &'static [Table] = &[Table::Events];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Pointers(1), Field::Bytes(18)]
+    }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         let mut p = Payload::of(event);

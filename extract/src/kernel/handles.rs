@@ -4,7 +4,7 @@
 use handlescope_model::Table;
 
 use crate::etl::{Event, EventId};
-use crate::payload::{Payload, utf16_bytes};
+use crate::payload::{Field, Payload, utf16_bytes};
 use crate::raw::{EventFamily, NameInterner, RowKind, Shared};
 
 const CREATE: EventId = EventId::Hook(0x1120);
@@ -51,6 +51,13 @@ impl EventFamily for Handles {
     ];
     const TABLES: &'static [Table] =
         &[Table::Events, Table::ExistingHandles, Table::StartHandles, Table::Names];
+
+    fn fields(event: &Event<'_>) -> &'static [Field] {
+        match event.id {
+            RUNDOWN_START | RUNDOWN_END => &[Field::Pointers(1), Field::Bytes(10), Field::Utf16],
+            _ => &[Field::Pointers(1), Field::Bytes(6), Field::Utf16],
+        }
+    }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         let mut p = Payload::of(event);

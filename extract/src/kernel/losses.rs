@@ -3,6 +3,7 @@
 use handlescope_model::Table;
 
 use crate::etl::{Event, EventId, Guid, WarningKind};
+use crate::payload::Field;
 use crate::raw::{EventFamily, Shared};
 
 const PROVIDER: Guid =
@@ -19,6 +20,10 @@ impl EventFamily for Losses {
     const EVENTS: &'static [(EventId, &'static str)] =
         &[(LOST_EVENT, "LostEvent"), (LOST_BUFFER, "LostEvent"), (LOST_FILE, "LostEvent")];
     const TABLES: &'static [Table] = &[Table::Warnings];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[]
+    }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         shared.diagnostics.count(WarningKind::LossRecord, Some(event.offset));

@@ -20,6 +20,7 @@ pub use images::{FileVersion, IDENTITY_GUID, ImageRow, Images};
 pub use losses::Losses;
 pub use object_types::ObjectTypes;
 pub use objects::Objects;
+pub(crate) use processes::Sid;
 pub use processes::{Process, ProcessRow, Processes};
 pub use references::References;
 pub use system::{FACTS_GUID, System};

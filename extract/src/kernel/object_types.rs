@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use handlescope_model::Table;
 
 use crate::etl::{Event, EventId};
-use crate::payload::Payload;
+use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, Shared};
 
 const RUNDOWN_START: EventId = EventId::Hook(0x1124);
@@ -21,6 +21,10 @@ impl EventFamily for ObjectTypes {
     const EVENTS: &'static [(EventId, &'static str)] =
         &[(RUNDOWN_START, "TypeDCStart"), (RUNDOWN_END, "TypeDCEnd")];
     const TABLES: &'static [Table] = &[Table::ObjectTypes];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Bytes(4), Field::Public]
+    }
 
     fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
         let mut p = Payload::of(event);

@@ -3,7 +3,7 @@
 use handlescope_model::Table;
 
 use crate::etl::{Event, EventId};
-use crate::payload::Payload;
+use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, RowKind, Shared};
 
 const CREATE: EventId = EventId::Hook(0x1130);
@@ -20,6 +20,10 @@ impl EventFamily for Objects {
     const EVENTS: &'static [(EventId, &'static str)] =
         &[(CREATE, "CreateObject"), (DELETE, "DeleteObject")];
     const TABLES: &'static [Table] = &[Table::Events];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Pointers(1), Field::Bytes(2)]
+    }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         let mut p = Payload::of(event);

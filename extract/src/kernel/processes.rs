@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use handlescope_model::Table;
 
 use crate::etl::{Event, EventId};
-use crate::payload::Payload;
+use crate::payload::{Field, Payload};
 use crate::raw::{Action, EventFamily, Shared};
 
 const START: EventId = EventId::Hook(0x0301);
@@ -62,6 +62,17 @@ impl EventFamily for Processes {
         (RUNDOWN_END, "ProcessDCEnd"),
     ];
     const TABLES: &'static [Table] = &[Table::Processes];
+
+    fn fields(event: &Event<'_>) -> &'static [Field] {
+        use Field::{Ansi, Bytes, Pointers, User, Utf16};
+        match event.version {
+            0 => &[Pointers(2), User, Ansi],
+            1 => &[Pointers(1), Bytes(16), User, Ansi],
+            2 => &[Pointers(1), Bytes(16), User, Ansi, Utf16],
+            3 => &[Pointers(1), Bytes(16), Pointers(1), User, Ansi, Utf16],
+            _ => &[Pointers(1), Bytes(16), Pointers(1), Bytes(4), User, Ansi, Utf16],
+        }
+    }
 
     fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
         self.add_event(Process::decode(event)?, event.time);
@@ -161,26 +172,43 @@ impl Process {
     }
 }
 
-/// A TOKEN_USER: four zero bytes, or pointer and attributes (16 bytes, 8 on 32-bit systems)
-/// before a binary SID.
+/// The user of a process as text, if it is there.
 fn sid(p: &mut Payload<'_>) -> Option<Option<String>> {
-    let mut ahead = *p;
-    let is_null = ahead.u32()? == 0;
-    // A kernel pointer may have 32 zero bits at its low end; text behind a null never looks like
-    // the high end of one.
-    let is_pointer = p.pointer_size() == 8 && ahead.u32().is_some_and(|high| high >= 0xFFFF_0000);
-    if is_null && !is_pointer {
-        p.skip(4)?;
-        return Some(None);
-    }
-    p.skip(2 * p.pointer_size())?;
-    let (revision, count) = (p.u8()?, p.u8()?);
-    let authority = p.bytes(6)?.iter().fold(0u64, |sum, b| sum << 8 | u64::from(*b));
+    let Some(Sid { revision, authority, values }) = Sid::decode(p)? else { return Some(None) };
     let mut text = format!("S-{revision}-{authority}");
-    for _ in 0..count {
-        text.push_str(&format!("-{}", p.u32()?));
-    }
+    let values = values.chunks_exact(4).filter_map(|value| Payload::new(value, 4).u32());
+    values.for_each(|value| text.push_str(&format!("-{value}")));
     Some(Some(text))
+}
+
+/// A security identifier.
+pub(crate) struct Sid<'a> {
+    revision: u8,
+    authority: u64,
+    /// What follows the authority, four bytes each.
+    pub(crate) values: &'a [u8],
+}
+
+impl<'a> Sid<'a> {
+    /// Decodes a TOKEN_USER: four zero bytes, or pointer and attributes (16 bytes, 8 on 32-bit systems)
+    /// before a binary SID.
+    pub(crate) fn decode(p: &mut Payload<'a>) -> Option<Option<Self>> {
+        let mut ahead = *p;
+        let is_null = ahead.u32()? == 0;
+        // A kernel pointer may have 32 zero bits at its low end; text behind a null never looks like
+        // the high end of one.
+        let is_pointer =
+            p.pointer_size() == 8 && ahead.u32().is_some_and(|high| high >= 0xFFFF_0000);
+        if is_null && !is_pointer {
+            p.skip(4)?;
+            return Some(None);
+        }
+        p.skip(2 * p.pointer_size())?;
+        let (revision, count) = (p.u8()?, p.u8()?);
+        let authority = p.bytes(6)?.iter().fold(0u64, |sum, b| sum << 8 | u64::from(*b));
+        let values = p.bytes(4 * usize::from(count))?;
+        Some(Some(Self { revision, authority, values }))
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use handlescope_model::Table;
 
 use crate::etl::{Event, EventId};
-use crate::payload::Payload;
+use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, RowKind, Shared};
 
 const REFERENCE: EventId = EventId::Hook(0x1132);
@@ -21,6 +21,10 @@ impl EventFamily for References {
     const EVENTS: &'static [(EventId, &'static str)] =
         &[(REFERENCE, "ReferenceObject"), (DEREFERENCE, "DereferenceObject")];
     const TABLES: &'static [Table] = &[Table::Events];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Pointers(1), Field::Unread(4), Field::Bytes(4)]
+    }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         let mut p = Payload::of(event);

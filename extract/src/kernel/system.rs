@@ -1,10 +1,12 @@
 //! Facts about the recording system: classic events of KernelTraceControl, inserted by the merge
 //! of a trace, and the kernel's own configuration events.
 
+use std::collections::BTreeMap;
+
 use handlescope_model::Table;
 
 use crate::etl::{Event, EventId, Guid};
-use crate::payload::Payload;
+use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, Shared};
 
 /// System facts, inserted by the merge of a trace.
@@ -13,6 +15,7 @@ pub const FACTS_GUID: Guid =
 
 const CPU: EventId = EventId::Hook(0x0b0a);
 const BUILD: EventId = EventId::Classic { guid: FACTS_GUID, opcode: 32 };
+const VOLUME: EventId = EventId::Classic { guid: FACTS_GUID, opcode: 35 };
 
 /// What is known of the recording system.
 #[derive(Default)]
@@ -24,12 +27,23 @@ pub struct System {
     /// Name of the computer.
     pub computer: Option<String>,
     pub memory_mb: Option<u32>,
+    /// Beginnings of paths as the kernel writes them, with what programs write instead:
+    /// `\Device\HarddiskVolume3\` is `C:\`.
+    pub volumes: BTreeMap<String, String>,
 }
 
 impl EventFamily for System {
     const EVENTS: &'static [(EventId, &'static str)] =
-        &[(CPU, "SystemConfigCPU"), (BUILD, "BuildInfo")];
-    const TABLES: &'static [Table] = &[Table::Trace];
+        &[(CPU, "SystemConfigCPU"), (BUILD, "BuildInfo"), (VOLUME, "VolumeMapping")];
+    const TABLES: &'static [Table] = &[Table::Trace, Table::Volumes];
+
+    fn fields(event: &Event<'_>) -> &'static [Field] {
+        match event.id {
+            CPU => &[Field::Bytes(20), Field::Utf16],
+            BUILD => &[Field::Bytes(8), Field::Public, Field::Public],
+            _ => &[Field::Utf16, Field::Utf16],
+        }
+    }
 
     fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
         match event.id {
@@ -41,6 +55,10 @@ impl EventFamily for System {
                 let mut p = Payload::of(event);
                 p.u64()?;
                 (self.build, self.product) = (Some(p.utf16()), Some(p.utf16()));
+            }
+            VOLUME => {
+                let mut p = Payload::of(event);
+                self.volumes.insert(p.utf16(), p.utf16());
             }
             _ => return None,
         }

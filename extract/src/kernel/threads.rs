@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use handlescope_model::Table;
 
 use crate::etl::{Event, EventId};
-use crate::payload::Payload;
+use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, Shared};
 
 const START: EventId = EventId::Hook(0x0501);
@@ -27,6 +27,10 @@ impl EventFamily for Threads {
         (RUNDOWN_END, "ThreadDCEnd"),
     ];
     const TABLES: &'static [Table] = &[];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Bytes(8)]
+    }
 
     fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
         let mut p = Payload::of(event);

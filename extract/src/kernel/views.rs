@@ -3,7 +3,7 @@
 use handlescope_model::Table;
 
 use crate::etl::{Event, EventId};
-use crate::payload::Payload;
+use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, RowKind, Shared};
 
 const MAP: EventId = EventId::Hook(0x0425);
@@ -31,6 +31,10 @@ pub struct ViewRow {
 impl EventFamily for Views {
     const EVENTS: &'static [(EventId, &'static str)] = &[(MAP, "MapFile"), (UNMAP, "UnmapFile")];
     const TABLES: &'static [Table] = &[Table::Events];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Pointers(2), Field::Bytes(8), Field::Pointers(1), Field::Bytes(12)]
+    }
 
     /// Offset and process id are there in version 3 and whenever the payload is long enough.
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {

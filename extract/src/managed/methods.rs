@@ -10,7 +10,7 @@ use super::clr::{
 };
 use super::native_images::NativeImages;
 use crate::etl::{Event, EventId};
-use crate::payload::utf16_text;
+use crate::payload::{Field, utf16_text};
 use crate::raw::{Action, EventFamily, NameInterner, Shared};
 
 /// A method whose code was in memory for some time; times are raw.
@@ -59,6 +59,17 @@ impl EventFamily for Methods {
         (MODULE_DC_END, "ModuleDCEnd"),
     ];
     const TABLES: &'static [Table] = &[Table::Methods];
+
+    fn fields(event: &Event<'_>) -> &'static [Field] {
+        use Field::{Bytes, Utf16};
+        match event.id {
+            // Paths of assembly and native image, and for each of them the identity of its PDB.
+            MODULE_LOAD | MODULE_DC_START | MODULE_DC_END => {
+                &[Bytes(24), Utf16, Utf16, Bytes(22), Utf16, Bytes(20), Utf16]
+            }
+            _ => &[Bytes(36), Utf16, Utf16, Utf16],
+        }
+    }
 
     fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
         let pid = event.pid?;

@@ -1,6 +1,7 @@
 //! The trace header event (TRACE_LOGFILE_HEADER), the first event of every file.
 
 use super::bytes::Payload;
+use super::field::Field;
 use super::time_zone::TimeZone;
 use crate::etl::{Clock, ClockKind, Event, EventId, Session};
 
@@ -46,6 +47,19 @@ pub struct TraceHeader {
 impl TraceHeader {
     /// The event that carries it.
     pub const EVENT: EventId = EventId::Hook(0);
+
+    /// Names of the time zone stand between its numbers, names of session and file behind all.
+    pub(crate) const FIELDS: &[Field] = &[
+        Field::Bytes(56),
+        Field::Pointers(2),
+        Field::Bytes(4),
+        Field::Unread(64),
+        Field::Bytes(20),
+        Field::Unread(64),
+        Field::Bytes(56),
+        Field::Utf16,
+        Field::Utf16,
+    ];
 
     /// Decodes the payload of [`Self::EVENT`].
     pub fn decode(event: &Event<'_>) -> Option<Self> {

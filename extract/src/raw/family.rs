@@ -4,6 +4,7 @@ use handlescope_model::Table;
 
 use super::Timeline;
 use crate::etl::{Diagnostics, Event, EventId};
+use crate::payload::Field;
 
 /// All that is known of a family of events. The implementing type holds the raw columns.
 pub trait EventFamily: Default {
@@ -16,6 +17,10 @@ pub trait EventFamily: Default {
     /// Decodes one event of [`Self::EVENTS`] into the columns and, if it can have a stack or belongs
     /// to a process, into a row of the timeline. `None` when the payload is too short.
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()>;
+
+    /// The fields of the payload of one of these events, for a copy without texts. Bytes behind them
+    /// are not known to be without.
+    fn fields(event: &Event<'_>) -> &'static [Field];
 
     /// Takes the end of the trace.
     fn finish(&mut self, _shared: &mut Shared) {}

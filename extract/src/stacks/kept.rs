@@ -6,6 +6,7 @@ use super::all::AllStacks;
 use super::events::EventStacks;
 use super::walk::{KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, Part, WALK, key_frames};
 use crate::etl::{Event, EventId, WarningKind};
+use crate::payload::Field;
 use crate::raw::{EventFamily, Shared};
 
 /// The stacks of the timeline's rows and, if asked for, every other one too.
@@ -34,6 +35,10 @@ impl EventFamily for KeptStacks {
         (KEY_USER, "StackKeyUser"),
     ];
     const TABLES: &'static [Table] = &[Table::Stacks, Table::Frames, Table::StackEvents];
+
+    fn fields(_: &Event<'_>) -> &'static [Field] {
+        &[Field::Rest]
+    }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         match event.id {

@@ -17,6 +17,7 @@ mod stack_events;
 mod stacks;
 mod symbols;
 mod trace;
+mod volumes;
 
 pub use diagnostics::{EventCount, EventCounts, Warning, Warnings};
 pub use events::{Event, EventKind, Events};
@@ -36,3 +37,4 @@ pub use stack_events::{StackEvent, StackEvents};
 pub use stacks::{Stack, Stacks};
 pub use symbols::{Symbol, Symbols};
 pub use trace::{TraceInfo, TraceInfos, UNKNOWN_CLOCK};
+pub use volumes::{Volume, Volumes};

@@ -3,7 +3,7 @@
 use super::{
     EventCounts, Events, ExistingHandles, Frames, Methods, ModuleLoads, Modules, Names,
     ObjectTypes, Objects, Processes, StackEvents, Stacks, StartHandles, Symbols, TraceInfos,
-    Warnings,
+    Volumes, Warnings,
 };
 use crate::column::ColumnSpec;
 use crate::table::Table;
@@ -14,7 +14,7 @@ use crate::table::Table;
 /// * 2: product, description and company of modules; managed methods (table `methods`, column
 ///   `method` of `frames`), stacks of any event (table `stack_events`).
 /// * 3: closes by the end of a process (column `closed_at_exit` of `events`) and of handles
-///   open at the start (column `closed` of `start_handles`).
+///   open at the start (column `closed` of `start_handles`); drive letters (table `volumes`).
 pub const SCHEMA_VERSION: u32 = 3;
 
 impl Table {
@@ -25,6 +25,7 @@ impl Table {
             Self::Processes => Processes::COLUMNS,
             Self::Modules => Modules::COLUMNS,
             Self::ModuleLoads => ModuleLoads::COLUMNS,
+            Self::Volumes => Volumes::COLUMNS,
             Self::ObjectTypes => ObjectTypes::COLUMNS,
             Self::Names => Names::COLUMNS,
             Self::Objects => Objects::COLUMNS,

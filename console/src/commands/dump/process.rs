@@ -1,37 +1,123 @@
 //! `.dump Process`
 
 use crate::{
-    commands::{CommandError, DumpContext, Kind, KindSignature, shared::choice::process_option},
-    filter::ProcessFilter,
-    grammar::{Example, OptionGroup},
-    query, render,
+    commands::{
+        CommandError, DumpContext, Kind, KindSignature,
+        shared::{
+            choice::{ChoosesProcesses, command_line_option, new_process_option, process_option},
+            display::{ShowsTimes, time_digits_option, time_format_option},
+            groups,
+        },
+    },
+    grammar::{Example, Opt, OptionGroup, Take},
+    query::{self, ProcessCriteria, ProcessListCriteria, ProcessOrder},
+    render::{self, OutputOptions},
+    settings::DisplayArgs,
 };
+
+/// What was typed behind `.dump Process`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ProcessArgs {
+    pub(crate) criteria: ProcessListCriteria,
+    display: DisplayArgs,
+    /// `-SortBy`: one of [`ORDERS`], or a column.
+    sort_by: Option<String>,
+}
 
 pub(crate) struct Process;
 
+/// What orders processes and is no column.
+const ORDERS: [(&str, ProcessOrder); 4] = [
+    ("Default", ProcessOrder::Pid),
+    ("Time", ProcessOrder::Start),
+    ("StopTime", ProcessOrder::End),
+    ("Tree", ProcessOrder::Tree),
+];
+
 impl Kind for Process {
-    /// `-ProcessName`: the processes to list.
-    type Args = Option<ProcessFilter>;
+    type Args = ProcessArgs;
     const SIGNATURE: KindSignature = KindSignature {
         name: "Process",
         summary: "processes with their start, end and command line",
-        details: "One row per lifetime: a pid that is used again is another process.",
+        details: "One row per lifetime: a pid that is used again is another process. Times are \
+                  printed as .timefmt says; files have nanoseconds since session start.",
         examples: &[
             Example { goal: "all processes", line: ".dump Process" },
             Example { goal: "one program", line: ".dump Process -pn leaky" },
+            Example {
+                goal: "who started what, and when",
+                line: ".dump Process -NewProcess 1 -SortBy Tree -TimeFmt s",
+            },
         ],
     };
-    const OPTIONS: &'static [OptionGroup<Option<ProcessFilter>>] = &[OptionGroup {
-        title: "Which processes",
-        options: &[process_option(
-            "processes of this name or pid",
-            "The name may go without .exe; a number is a pid; ! in front excludes.",
-            |process| process,
-        )],
-    }];
+    const OPTIONS: &'static [OptionGroup<ProcessArgs>] = &[
+        OptionGroup { title: "Which processes", options: WHICH },
+        OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+    ];
 
-    fn answer(process: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        let answers = query::processes(dump.sources, process.as_ref(), dump.cancel)?;
-        dump.write(render::processes(&answers)?)
+    fn answer(args: &ProcessArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let word = args.sort_by.as_deref();
+        let is_asked = |(name, _): &&(&str, _)| word.is_some_and(|w| w.eq_ignore_ascii_case(name));
+        let order = ORDERS.iter().find(is_asked);
+        let mut criteria = args.criteria.clone();
+        criteria.order = order.map_or_else(ProcessOrder::default, |(_, order)| *order);
+        let column = args.sort_by.clone().filter(|_| order.is_none());
+        let output = OutputOptions { sort_by: column, ..dump.shared.output.clone() };
+        let answers = query::processes(dump.sources, &criteria, dump.cancel)?;
+        let display = dump.display_as(&args.display);
+        let table = render::processes(&answers, &display)?;
+        table.write(&output, &display, dump.cancel, dump.out)?;
+        Ok(())
     }
 }
+
+impl ChoosesProcesses for ProcessArgs {
+    fn processes(&mut self) -> &mut ProcessCriteria {
+        &mut self.criteria.processes
+    }
+}
+
+impl ShowsTimes for ProcessArgs {
+    fn display(&mut self) -> &mut DisplayArgs {
+        &mut self.display
+    }
+}
+
+static WHICH: &[Opt<ProcessArgs>] = &[
+    process_option(
+        "processes of this name or pid",
+        "The name may go without .exe; a number is a pid; ! in front excludes.",
+        |args| &mut args.criteria.processes.name,
+    ),
+    Opt {
+        names: &["-Parent"],
+        help: "children of processes of this name or pid",
+        details: "The parent is the process that had this pid when the child started. Of one that \
+                  is not in the trace only the pid is known.",
+        example: "-Parent explorer",
+        take: Take::Processes(|args| &mut args.criteria.parent),
+    },
+    command_line_option(
+        "processes with this command line",
+        "Compared with the whole command line, so write * around a part of it.",
+    ),
+    new_process_option(
+        "processes that started or ended in the trace",
+        "With -pn, -Parent and -CmdLine: all must fit the process.",
+    ),
+];
+
+static DISPLAY: &[Opt<ProcessArgs>] = &[
+    time_format_option(),
+    time_digits_option(),
+    Opt {
+        names: &["-SortBy"],
+        help: "order: Default, Time, StopTime, Tree, or a column",
+        details: "Default is by pid, Time by start, StopTime by end; unknown times come first. Tree \
+                  lists children below their parents, with their names indented. A column goes by \
+                  its name in -csv or its heading, in any case: numbers from the largest, text \
+                  from a to z, unknown values last. The rows of each file stay together.",
+        example: "-SortBy Tree",
+        take: Take::Text("ORDER", 1, |args| &mut args.sort_by),
+    },
+];

@@ -2,24 +2,46 @@
 
 use crate::{
     commands::{CommandError, DumpContext, Kind, KindSignature},
-    grammar::{Example, OptionGroup},
+    filter::Filter,
+    grammar::{Example, Opt, OptionGroup, Take, Texts},
     query, render,
 };
 
 pub(crate) struct Stats;
 
 impl Kind for Stats {
-    type Args = ();
+    /// `-Properties`: the names of those that are printed, instead of everything.
+    type Args = Option<Filter>;
     const SIGNATURE: KindSignature = KindSignature {
         name: "Stats",
         summary: "what is in the traces: machine, clock, events by kind, losses",
         details: "Shows also what could not be decoded or attributed; nothing is dropped silently.",
-        examples: &[Example { goal: "is the trace complete?", line: ".dump Stats" }],
+        examples: &[
+            Example { goal: "is the trace complete?", line: ".dump Stats" },
+            Example { goal: "which machine", line: ".dump Stats -Properties computer;os_*" },
+        ],
     };
-    const OPTIONS: &'static [OptionGroup<()>] = &[];
+    const OPTIONS: &'static [OptionGroup<Option<Filter>>] = &[OptionGroup {
+        title: "What is printed",
+        options: &[Opt {
+            names: &["-Properties"],
+            help: "only the properties of these names, in every format",
+            details: "The names are those of -json: computer, os_version, cpu_count, \
+                      session_start_utc and so on; * lists all. ETWAnalyzer's are known too: \
+                      Machine, OSVersion, NumberOfProcessors, SessionStart.",
+            example: "-Properties os_*;!os_build",
+            take: Take::Filter(Texts::Other, |properties| properties),
+        }],
+    }];
 
-    fn answer((): &(), dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+    fn answer(
+        properties: &Option<Filter>,
+        dump: &mut DumpContext<'_, '_>,
+    ) -> Result<(), CommandError> {
         let answers = query::stats(dump.sources, dump.cancel)?;
-        dump.write(render::stats(&answers, &dump.display())?)
+        match properties {
+            None => dump.write(render::stats(&answers, &dump.display())?),
+            Some(filter) => dump.write(render::properties(&answers, filter)?),
+        }
     }
 }

@@ -5,6 +5,7 @@ use handlescope_extract::StackChoice;
 use super::args::ExtractArgs;
 use crate::{
     commands::shared::{
+        files::max_size_option,
         notes::{DEBUG, NO_COLOR, SELECTION, ignored},
         symbols::symbol_options,
     },
@@ -42,14 +43,7 @@ static WHICH: &[Opt<ExtractArgs>] = &[
         example: "-fd examples -NoOverwrite",
         take: Take::Switch(|args| &mut args.no_overwrite),
     },
-    Opt {
-        names: &["-MaxSize", "--max-size"],
-        help: "largest trace in a .zip or .7z that is unpacked",
-        details: "Who made it may want to fill your disk. Unless it is given, 64 GiB, and \
-                  nothing that is packed more than a thousandfold.",
-        example: "-fd examples -MaxSize 100GB",
-        take: Take::Size(|args| &mut args.max_size),
-    },
+    max_size_option("-fd examples -MaxSize 100GB", |args| &mut args.max_size),
     Opt {
         names: &["-DryRun"],
         help: "only list the traces",

@@ -3,7 +3,8 @@
 
 use crate::{
     filter::{Filter, ProcessFilter},
-    grammar::{Opt, Take, Texts},
+    grammar::{Choice, Opt, Take, Texts},
+    query::{NewProcess, ProcessCriteria},
     values::SecondsRange,
 };
 
@@ -35,4 +36,64 @@ pub(crate) const fn time_option<A>(
 ) -> Opt<A> {
     let (names, example) = (&["-MinMaxTime"], "-MinMaxTime 0 1.5s");
     Opt { names, help, details, example, take: Take::Seconds(field) }
+}
+
+/// Arguments of a query that chooses processes.
+pub(crate) trait ChoosesProcesses {
+    /// Which.
+    fn processes(&mut self) -> &mut ProcessCriteria;
+}
+
+/// `-CmdLine`
+pub(crate) const fn command_line_option<A: ChoosesProcesses>(
+    help: &'static str,
+    details: &'static str,
+) -> Opt<A> {
+    Opt {
+        names: &["-CmdLine"],
+        help,
+        details,
+        example: "-CmdLine *--worker*",
+        take: Take::Filter(Texts::Other, |args| &mut args.processes().command_line),
+    }
+}
+
+/// `-NewProcess`
+pub(crate) const fn new_process_option<A: ChoosesProcesses>(
+    help: &'static str,
+    details: &'static str,
+) -> Opt<A> {
+    Opt {
+        names: &["-NewProcess"],
+        help,
+        details,
+        example: "-NewProcess 1",
+        take: Take::Choice(&[
+            Choice {
+                word: "0",
+                help: "processes that neither started nor ended in the trace",
+                set: |args| args.processes().new_process = Some(NewProcess::Permanent),
+            },
+            Choice {
+                word: "1",
+                help: "processes that started in the trace",
+                set: |args| args.processes().new_process = Some(NewProcess::Started),
+            },
+            Choice {
+                word: "2",
+                help: "processes that started and did not end in the trace",
+                set: |args| args.processes().new_process = Some(NewProcess::StartedOnly),
+            },
+            Choice {
+                word: "-1",
+                help: "processes that ended in the trace",
+                set: |args| args.processes().new_process = Some(NewProcess::Ended),
+            },
+            Choice {
+                word: "-2",
+                help: "processes that ended and did not start in the trace",
+                set: |args| args.processes().new_process = Some(NewProcess::EndedOnly),
+            },
+        ]),
+    }
 }

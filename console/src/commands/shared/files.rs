@@ -1,4 +1,4 @@
-//! `-fd`: which of the loaded files are meant.
+//! `-fd`: which of the loaded files are meant; `-MaxSize`: which of the others may be unpacked.
 
 use crate::{
     filter::Filter,
@@ -14,5 +14,20 @@ pub(crate) const fn files_option<A>(field: fn(&mut A) -> &mut Vec<Filter>) -> Op
                   fit. Outside of the console, it names the files to load.",
         example: "-fd *leaky*",
         take: Take::Filters(Texts::LoadedFiles, field),
+    }
+}
+
+/// `-MaxSize`
+pub(crate) const fn max_size_option<A>(
+    example: &'static str,
+    field: fn(&mut A) -> &mut Option<u64>,
+) -> Opt<A> {
+    Opt {
+        names: &["-MaxSize", "--max-size"],
+        help: "largest trace in a .zip or .7z that is unpacked",
+        details: "Who made it may want to fill your disk. Unless it is given, 64 GiB, and \
+                  nothing that is packed more than a thousandfold.",
+        example,
+        take: Take::Size(field),
     }
 }

@@ -1,6 +1,7 @@
 //! What several commands share: options that are declared once, and the search for names of frames.
 
 pub(crate) mod choice;
+pub(crate) mod display;
 pub(crate) mod files;
 pub(crate) mod groups;
 pub(crate) mod modules;

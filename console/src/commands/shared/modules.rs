@@ -1,10 +1,10 @@
 //! Options that choose modules.
 
-use super::choice::process_option;
+use super::choice::{ChoosesProcesses, command_line_option, new_process_option, process_option};
 use crate::{
     filter::Filter,
     grammar::{Opt, OptionGroup, Take, Texts},
-    query::ModuleCriteria,
+    query::{ModuleCriteria, ProcessCriteria},
 };
 
 /// `-Dll`
@@ -26,8 +26,31 @@ pub(crate) const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
             "modules that these processes loaded",
             "The name may go without .exe; a number is a pid; ! in front excludes. \
                       Kernel modules belong to every process.",
-            |args| &mut args.process,
+            |args| &mut args.loaders.name,
+        ),
+        command_line_option(
+            "modules that processes with this command line loaded",
+            "Compared with the whole command line, so write * around a part of it.",
+        ),
+        new_process_option(
+            "modules that processes loaded which started or ended in the trace",
+            "With -pn and -CmdLine: all must fit the process.",
         ),
         dll_option(|args| &mut args.name),
+        Opt {
+            names: &["-VersionFilter"],
+            help: "modules with such a path, version, product, description or company",
+            details: "Compared with each of them, and with all in one line behind each other; an \
+                      exclusion must match none. Paths are compared with and without drive \
+                      letters.",
+            example: "-VersionFilter !*Microsoft*",
+            take: Take::Filter(Texts::Other, |args| &mut args.version),
+        },
     ],
 }];
+
+impl ChoosesProcesses for ModuleCriteria {
+    fn processes(&mut self) -> &mut ProcessCriteria {
+        &mut self.loaders
+    }
+}

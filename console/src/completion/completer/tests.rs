@@ -33,7 +33,17 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
     assert_eq!(offered(".dump ObjectRef -pn"), ["-pn"]);
     assert_eq!(
         offered(".dump Stats -"),
-        ["-TopN", "-SortBy", "-filedir", "-json", "-json-pretty", "-csv", "-ndjson", "-parquet"]
+        [
+            "-Properties",
+            "-TopN",
+            "-SortBy",
+            "-filedir",
+            "-json",
+            "-json-pretty",
+            "-csv",
+            "-ndjson",
+            "-parquet"
+        ]
     );
     assert_eq!(offered(".dump -Lea"), ["-Leak", "-LeakAtExit"]);
     assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);

@@ -7,7 +7,6 @@ use handlescope_model::rules::{UNKNOWN_LIFETIME_NS, lifetime_ns};
 use handlescope_model::tables::{Events, Names, Objects};
 use handlescope_model::{ArchiveError, EventIdx, EventKind, Numbers, Trace, TypeId};
 
-use crate::cancel::Cancel;
 use crate::cancel::Poll;
 use crate::filter::Filter;
 use crate::query::context::FileContext;
@@ -48,7 +47,7 @@ pub(super) fn tests<'a>(
         tests.push(by_type(filter, objects, types));
     }
     if let Some(filter) = wanted(args.object_name.as_ref()) {
-        tests.push(by_name(filter, trace, file.cancel)?);
+        tests.push(by_name(filter, file)?);
     }
     if let Some(range) = args.duration {
         tests.push(by_lifetime(range, objects, trace.values(Events::time_ns)?));
@@ -89,10 +88,11 @@ fn by_type<'a>(filter: &'a Filter, objects: &'a ObjectTable, types: &'a TypeName
     })
 }
 
-fn by_name<'a>(filter: &Filter, trace: &Trace, cancel: &Cancel) -> Result<Test<'a>, QueryError> {
+fn by_name<'a>(filter: &Filter, file: &FileContext<'_>) -> Result<Test<'a>, QueryError> {
+    let FileContext { trace, volumes, cancel, .. } = file;
     let names = trace.values(Names::name)?;
     let mut poll = Poll::new(cancel);
-    let verdict = |row| poll.round().map(|()| filter.matches(names.text(row)));
+    let verdict = |row| poll.round().map(|()| volumes.matches(filter, names.text(row)));
     let verdicts: Vec<bool> = (0..names.len()).map(verdict).collect::<Result<_, _>>()?;
     let without_name = filter.matches("");
     let name = trace.values(Objects::name)?;

@@ -35,18 +35,8 @@ pub(super) fn creator_verdicts(
     args: &ObjectCriteria,
     file: &FileContext<'_>,
 ) -> Option<ProcessVerdicts> {
-    let ObjectCriteria { process, command_line, new_process, .. } = args;
-    if process.is_none() && command_line.is_none() && new_process.is_none() {
-        return None;
-    }
-    let plain = args.plain_process_names;
-    let passes = |info: &ProcessInfo| {
-        process.as_ref().is_none_or(|filter| info.is_meant_by(filter, plain))
-            && command_line.as_ref().is_none_or(|filter| filter.matches(&info.command_line))
-            && new_process
-                .is_none_or(|wanted| wanted.matches(info.start_ns.is_some(), info.end_ns.is_some()))
-    };
-    Some(ProcessVerdicts::new(&file.processes, passes))
+    let passes = |info: &ProcessInfo| args.creator.mean(info, args.plain_process_names);
+    (!args.creator.is_empty()).then(|| ProcessVerdicts::new(&file.processes, passes))
 }
 
 /// `-ProcessName`, `-CmdLine` and `-NewProcess`: one process has to pass all of them, that of the

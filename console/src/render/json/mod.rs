@@ -22,7 +22,7 @@ use crate::values::JsonMode;
 pub(super) use self::call_stacks::call_stacks;
 pub(super) use self::modules::modules;
 pub(super) use self::object_ref::object_ref;
-pub(super) use self::stats::stats;
+pub(super) use self::stats::{stats, stats_members};
 pub(super) use self::symbols::{symbol_status, symbols};
 
 use self::lines::LineFormatter;

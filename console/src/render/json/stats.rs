@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use handlescope_model::tables::TraceInfo;
 use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::Value;
 
 use super::{Array, Shown};
 use crate::query::StatsAnswer;
@@ -19,6 +20,23 @@ pub(in crate::render) fn stats(
 ) -> io::Result<()> {
     let files = || answers.iter().zip(parts).map(|(answer, part)| FileJson { answer, part });
     super::write_list("files", files, mode, out)
+}
+
+/// The members about a trace that are one value, with their names.
+pub(in crate::render) fn stats_members(
+    answer: &StatsAnswer<'_>,
+) -> serde_json::Result<Vec<(String, Option<String>)>> {
+    let text = |value: &Value| match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        number => Some(number.to_string()),
+    };
+    let part = &Part::rows_of(0);
+    let file = serde_json::to_value(FileJson { answer, part })?;
+    let members = file.as_object().into_iter().flatten();
+    let single =
+        members.filter(|(name, value)| !value.is_array() && !value.is_object() && *name != "file");
+    Ok(single.map(|(name, value)| (name.clone(), text(value))).collect())
 }
 
 struct FileJson<'a> {
@@ -50,6 +68,8 @@ impl Serialize for FileJson<'_> {
         map.serialize_entry("tz_bias_minutes", &info.tz_bias_minutes)?;
         map.serialize_entry("utc_offset_minutes", &info.utc_offset_minutes)?;
         map.serialize_entry("cpu_count", &info.known(info.cpu_count.into()))?;
+        map.serialize_entry("cpu_mhz", &info.cpu_mhz)?;
+        map.serialize_entry("memory_mb", &info.memory_mb)?;
         map.serialize_entry("pointer_size", &info.known(info.pointer_size.into()))?;
         map.serialize_entry("clock", &info.clock)?;
         let is_known = info.perf_freq != 0 || !info.is_converted();

@@ -12,8 +12,14 @@ mod version;
 
 pub(crate) use self::frame::write_frame;
 pub use self::{
-    frame::frame, module::modules, objects::object_ref, process::processes, stack::call_stacks,
-    stats::stats, symbols::symbols, version::versions,
+    frame::frame,
+    module::modules,
+    objects::object_ref,
+    process::processes,
+    stack::call_stacks,
+    stats::{properties, stats},
+    symbols::symbols,
+    version::versions,
 };
 
 /// The number of a file as a column has it.

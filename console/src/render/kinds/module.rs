@@ -26,7 +26,7 @@ pub fn modules<'a>(answers: &'a [ModuleAnswer<'_>]) -> io::Result<Table<'a>> {
     columns.add("file", |(file, _)| *file);
     columns.add("name", |(_, loaded)| loaded.module.name.as_str()).title("Name");
     let path = columns.add("path", |(_, loaded)| loaded.module.path.as_str());
-    path.title("Path").place(1);
+    path.title("Path").texts(paths(answers)).place(1);
     columns.add("size", |(_, loaded)| loaded.module.size).title("Size").show(Show::Grouped);
     columns.add("timestamp", |(_, loaded)| loaded.module.timestamp);
     columns.add("checksum", |(_, loaded)| loaded.module.checksum);
@@ -52,6 +52,15 @@ pub fn modules<'a>(answers: &'a [ModuleAnswer<'_>]) -> io::Result<Table<'a>> {
     });
     let table = Table::new("modules", columns, parts)?;
     Ok(table.with_document(|parts, mode, out| json::modules(answers, parts, mode, out)))
+}
+
+/// The paths with drive letters.
+pub(super) fn paths(answers: &[ModuleAnswer<'_>]) -> Vec<String> {
+    let of_file = |answer: &ModuleAnswer<'_>| {
+        let path = |loaded: &LoadedModule| answer.volumes.shown(&loaded.module.path).into_owned();
+        answer.modules.iter().map(path).collect::<Vec<_>>()
+    };
+    answers.iter().flat_map(of_file).collect()
 }
 
 /// The processes that loaded a module; 0 is the kernel.

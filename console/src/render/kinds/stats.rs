@@ -9,6 +9,7 @@ use indicatif::HumanCount;
 use nu_ansi_term::Color;
 
 use super::index;
+use crate::filter::Filter;
 use crate::query::StatsAnswer;
 use crate::render::json;
 use crate::render::table::{Columns, Part, Show, Table};
@@ -39,6 +40,46 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
         .collect();
     let table = Table::new("files", columns, parts.map_err(io::Error::other)?)?;
     Ok(table.with_document(|parts, mode, out| json::stats(answers, parts, mode, out)))
+}
+
+/// What ETWAnalyzer calls some of the properties.
+const ETW_ANALYZER: [(&str, &str); 11] = [
+    ("Machine", "computer"),
+    ("SourceETLFileName", "source_etl"),
+    ("OSName", "product"),
+    ("OSBuild", "os_build_string"),
+    ("OSVersion", "os_version"),
+    ("MemorySizeMB", "memory_mb"),
+    ("NumberOfProcessors", "cpu_count"),
+    ("CPUSpeedMHz", "cpu_mhz"),
+    ("SessionStart", "session_start_utc"),
+    ("SessionEnd", "session_end_utc"),
+    ("BootTime", "boot_time_utc"),
+];
+
+/// A row for each property whose name a filter lets pass.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Result<Table<'a>> {
+    let is_meant = |name: &str| {
+        let theirs =
+            ETW_ANALYZER.iter().filter(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
+        filter.matches_lines([name].into_iter().chain(theirs))
+    };
+    let (mut rows, mut parts) = (Vec::new(), Vec::new());
+    for answer in answers {
+        let before = rows.len();
+        let members = json::stats_members(answer)?.into_iter();
+        let meant = members.filter(|(name, _)| is_meant(name));
+        rows.extend(meant.map(|(name, value)| (index(answer.index), name, value)));
+        parts.push(Part::of(answer.path, rows.len() - before));
+    }
+    let mut columns = Columns::of(&rows);
+    columns.add("file", |(file, ..)| *file);
+    columns.add("name", |(_, name, _)| name.as_str()).title("Property");
+    columns.add("value", |(.., value)| value.as_deref()).title("Value").unknown("unknown");
+    Table::new("properties", columns, parts)
 }
 
 /// Everything but the events.

@@ -5,7 +5,10 @@ use std::{
     io,
 };
 
-use super::{index, module::pids};
+use super::{
+    index,
+    module::{paths, pids},
+};
 use crate::{
     query::{LoadedModule, Loader, ModuleAnswer},
     render::{
@@ -39,7 +42,8 @@ pub fn versions<'a>(answers: &'a [ModuleAnswer<'_>], display: &Display) -> io::R
     product.title("Product");
     let description = columns.add("description", |row| row.loaded.module.description.as_deref());
     description.title("Description");
-    columns.add("path", |row| row.loaded.module.path.as_str()).title("Path");
+    let path = columns.add("path", |row| row.loaded.module.path.as_str());
+    path.title("Path").texts(paths(answers));
     columns.add_list("pids", |row| pids(row.loaded));
     columns.add("loaded_by", |row| row.loaded_by.as_str()).title("Loaded by").text_only();
     let parts = answers.iter().map(|answer| {

@@ -14,6 +14,8 @@ use crate::terminal::Clean;
 pub(crate) struct ColumnSpec {
     title: Option<String>,
     show: Show,
+    /// What text shows, by rows of the frame, instead of the values.
+    texts: Option<Vec<String>>,
     unknown: Option<&'static str>,
     pub(super) place: i8,
     pub(super) is_text_only: bool,
@@ -61,6 +63,12 @@ impl ColumnSpec {
         self
     }
 
+    /// What text shows for the known values, one for each row.
+    pub(crate) fn texts(&mut self, texts: Vec<String>) -> &mut ColumnSpec {
+        self.texts = Some(texts);
+        self
+    }
+
     /// What text shows for an unknown value instead of `-`.
     pub(crate) fn unknown(&mut self, unknown: &'static str) -> &mut ColumnSpec {
         self.unknown = Some(unknown);
@@ -105,9 +113,13 @@ impl ColumnSpec {
         names.into_iter().flatten().any(|own| own.eq_ignore_ascii_case(name))
     }
 
-    /// A value as text.
-    pub(super) fn shown(&self, value: &AnyValue<'_>) -> String {
+    /// The value of a row as text.
+    pub(super) fn shown(&self, value: &AnyValue<'_>, row: usize) -> String {
         let number = || value.extract::<i64>().unwrap_or_default();
+        let text = self.texts.as_ref().and_then(|texts| texts.get(row));
+        if let Some(text) = text.filter(|_| !value.is_null()) {
+            return Clean(text).to_string();
+        }
         match (self.show, value) {
             (_, AnyValue::Null) => self.unknown.unwrap_or("-").to_owned(),
             (Show::Grouped, _) => HumanCount(value.extract().unwrap_or_default()).to_string(),
@@ -226,7 +238,7 @@ mod tests {
     #[test]
     fn values_are_shown_as_people_know_them() {
         let shown = |show: Show, value: AnyValue<'_>| {
-            ColumnSpec { show, ..ColumnSpec::default() }.shown(&value)
+            ColumnSpec { show, ..ColumnSpec::default() }.shown(&value, 0)
         };
         assert_eq!(shown(Show::Plain, AnyValue::Null), "-");
         assert_eq!(shown(Show::Plain, AnyValue::String("a\nb\u{1b}")), "a\\nb\\u{1b}");

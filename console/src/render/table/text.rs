@@ -116,7 +116,7 @@ impl Table<'_> {
         else {
             return Ok(String::new());
         };
-        Ok(spec.shown(&column.get(row).map_err(io::Error::other)?))
+        Ok(spec.shown(&column.get(row).map_err(io::Error::other)?, row))
     }
 }
 

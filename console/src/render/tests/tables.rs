@@ -9,7 +9,7 @@ fn processes_are_listed_by_pid() {
     fixture.processes.exit_code[2] = Some(-1_073_741_819);
     fixture.processes.session_id[1] = Some(1);
     let saved = fixture.save();
-    insta::assert_snapshot!(printed(&[&saved], ".dump Process", Screen::PLAIN), @r#"
+    insta::assert_snapshot!(printed(&[&saved], ".dump Process -TimeFmt s", Screen::PLAIN), @r#"
     demo.etl
     Pid  Name       Parent  Session  Start [s]   End [s]   Exit code  Command line
       4  System          0        -          -         -           -

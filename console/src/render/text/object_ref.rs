@@ -180,7 +180,8 @@ impl ObjectLine<'_> {
             "{line_break} Lifetime: {lifetime}  {line_break}Type: {kind} {line_break}{}",
             self.handles()
         );
-        let name = Clean(self.listing.name(object).unwrap_or_default()).to_string();
+        let name = tables.volumes.shown(self.listing.name(object).unwrap_or_default());
+        let name = Clean(&name).to_string();
         let name = match self.display.screen.width.filter(|_| self.display.clip) {
             Some(width) => {
                 let space = width.saturating_sub(width_of(&before));

@@ -178,6 +178,7 @@ impl Reading<'_> {
         let counts = trace::event_counts(&main, &figures, objects.existing);
         writer.table(Table::EventCounts, counts.into_frame())?;
         let warnings = self.findings.borrow().warnings();
+        writer.table(Table::Volumes, trace::volumes(&main).into_frame())?;
         writer.table(Table::Warnings, trace::warnings(&main, &warnings).into_frame())?;
         let sizes = import_sources(self.input).into_iter();
         let source_size = sizes.map(|path| path.metadata().map_or(0, |data| data.len())).sum();

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use handlescope_model::tables::{self, EventCount, EventCounts, TraceInfo, Warning, Warnings};
+use handlescope_model::tables::{
+    self, EventCount, EventCounts, TraceInfo, Volumes, Warning, Warnings,
+};
 use handlescope_model::{EventKind, SCHEMA_VERSION};
 
 use super::super::records::Main;
@@ -102,4 +104,9 @@ fn event_name(kind: EventKind) -> &'static str {
 pub(super) fn warnings(main: &Main, found: &[Warning]) -> Warnings {
     let own = main.own.warnings.0.iter().filter(|_| main.is_own());
     own.chain(found).cloned().collect()
+}
+
+/// Drive letters, which only our own extract has.
+pub(super) fn volumes(main: &Main) -> Volumes {
+    main.own.volumes.0.iter().filter(|_| main.is_own()).cloned().collect()
 }

@@ -3,7 +3,7 @@
 use handlescope_model::TableRows;
 use handlescope_model::tables::{
     EventCounts, Names, ObjectTypes, Process, Processes, StartHandle, StartHandles, TraceInfo,
-    Warnings,
+    Volumes, Warnings,
 };
 
 use super::super::own::OwnStartHandle;
@@ -20,6 +20,7 @@ pub(super) struct MainPart<'a> {
     pub(super) processes: &'a Processes,
     pub(super) event_counts: &'a EventCounts,
     pub(super) warnings: &'a Warnings,
+    pub(super) volumes: &'a Volumes,
     pub(super) start_handles: &'a StartHandles,
     pub(super) names: &'a Names,
     /// When the last event happened, ns since session start.
@@ -89,6 +90,7 @@ impl MainPart<'_> {
             event_counts: Rows(self.event_counts.rows().collect()),
             warnings: Rows(self.warnings.rows().collect()),
             start_handles: Rows(self.start_handles.rows().map(start_handle).collect()),
+            volumes: Rows(self.volumes.rows().collect()),
         }
     }
 

@@ -20,7 +20,7 @@ use std::path::Path;
 
 use handlescope_model::tables::{
     EventCounts, Events, Frames, Methods, ModuleLoads, Modules, Names, ObjectTypes, Processes,
-    StartHandles, Symbols, TraceInfo, TraceInfos, Warnings,
+    StartHandles, Symbols, TraceInfo, TraceInfos, Volumes, Warnings,
 };
 use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, Trace};
 use serde::Serialize;
@@ -158,6 +158,7 @@ impl Parts<'_> {
             processes: &processes,
             event_counts: &EventCounts::read(trace)?,
             warnings: &Warnings::read(trace)?,
+            volumes: &Volumes::read(trace)?,
             start_handles: &StartHandles::read(trace)?,
             names: &names,
             last_event_ns: last_event(trace)?,

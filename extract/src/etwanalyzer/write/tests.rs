@@ -152,6 +152,7 @@ impl Written {
         self.is_lossless::<ExistingHandles>();
         self.is_lossless::<StartHandles>();
         self.is_lossless::<Warnings>();
+        self.is_lossless::<Volumes>();
     }
 }
 

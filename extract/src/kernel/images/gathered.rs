@@ -8,7 +8,7 @@ use super::identity::{FILE_VERSION, FileVersion, IMAGE_ID, ImageId, RSDS, Rsds};
 use super::image::{Image, LOAD, RUNDOWN_END, RUNDOWN_START, UNLOAD};
 use crate::etl::{Event, EventId, Guid, WarningKind};
 use crate::intern::ByteInterner;
-use crate::payload::utf16_text;
+use crate::payload::{Field, utf16_text};
 use crate::raw::{Action, EventFamily, Shared};
 
 /// One mapping of one image, times raw.
@@ -108,6 +108,18 @@ impl EventFamily for Images {
         (FILE_VERSION, "FileVersion"),
     ];
     const TABLES: &'static [Table] = &[Table::Modules, Table::ModuleLoads];
+
+    fn fields(event: &Event<'_>) -> &'static [Field] {
+        use Field::{Ansi, Bytes, Pointers, Utf16};
+        match (event.id, event.version) {
+            (IMAGE_ID, _) => &[Pointers(2), Bytes(8), Utf16],
+            (RSDS, _) => &[Pointers(1), Bytes(24), Ansi],
+            (FILE_VERSION, _) => &[Bytes(8), Utf16, Utf16, Utf16, Utf16, Utf16, Utf16, Utf16],
+            (_, 0) => &[Pointers(2), Utf16],
+            (_, 1) => &[Pointers(2), Bytes(4), Utf16],
+            _ => &[Pointers(2), Bytes(16), Pointers(1), Bytes(16), Utf16],
+        }
+    }
 
     fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
         match event.id {

@@ -3,9 +3,12 @@
 use crate::{
     commands::{
         SharedArgs,
-        shared::{notes::TakesNotes, stack_display::ShowsStacks},
+        shared::{
+            choice::ChoosesProcesses, display::ShowsTimes, notes::TakesNotes,
+            stack_display::ShowsStacks,
+        },
     },
-    query::{CountBy, CountOrder, ObjectCriteria},
+    query::{CountBy, CountOrder, ObjectCriteria, ProcessCriteria},
     render::{ObjectRefStyle, OutputOptions},
     settings::{DisplayArgs, StackDisplayArgs},
     values::CsvTarget,
@@ -59,6 +62,18 @@ impl ObjectRefArgs {
 impl ShowsStacks for ObjectRefArgs {
     fn stacks(&mut self) -> &mut StackDisplayArgs {
         &mut self.criteria.stacks
+    }
+}
+
+impl ChoosesProcesses for ObjectRefArgs {
+    fn processes(&mut self) -> &mut ProcessCriteria {
+        &mut self.criteria.creator
+    }
+}
+
+impl ShowsTimes for ObjectRefArgs {
+    fn display(&mut self) -> &mut DisplayArgs {
+        &mut self.display
     }
 }
 

@@ -1,7 +1,10 @@
 //! Options about how things are printed.
 
 use super::args::ObjectRefArgs;
-use crate::grammar::{Opt, Take};
+use crate::{
+    commands::shared::display::{time_digits_option, time_format_option},
+    grammar::{Opt, Take},
+};
 
 /// What else is printed, and how.
 pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
@@ -12,20 +15,8 @@ pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
         example: "-ShowRef",
         take: Take::Switch(|args| &mut args.criteria.show_ref),
     },
-    Opt {
-        names: &["-TimeFmt"],
-        help: "times as s, Local, LocalTime, UTC, UTCTime, Here or HereTime",
-        details: "Wins over .timefmt.",
-        example: "-TimeFmt s",
-        take: Take::TimeFormat(|args| &mut args.display.time_format),
-    },
-    Opt {
-        names: &["-TimeDigits"],
-        help: "digits behind the second, 0 to 6",
-        details: "For times and lifetimes; 6 unless it is given here or with .timedigits.",
-        example: "-TimeDigits 3",
-        take: Take::Digits(|args| &mut args.display.time_digits),
-    },
+    time_format_option(),
+    time_digits_option(),
     Opt {
         names: &["-ProcessFmt"],
         help: "processes with start, end and duration in such a format, or None",

@@ -2,9 +2,10 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
-    commands::shared::choice::{process_option, time_option},
-    grammar::{Choice, Opt, Take, Texts},
-    query::NewProcess,
+    commands::shared::choice::{
+        command_line_option, new_process_option, process_option, time_option,
+    },
+    grammar::{Opt, Take, Texts},
     values::CountUnit,
 };
 
@@ -47,49 +48,17 @@ pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
         "The process of the creation; for an object that was there before the trace, \
                   any process that still has a handle at the end. The name may go without .exe; \
                   a number is a pid; ! in front excludes.",
-        |args| &mut args.criteria.process,
+        |args| &mut args.criteria.creator.name,
     ),
-    Opt {
-        names: &["-CmdLine"],
-        help: "objects created by processes with this command line",
-        details: "Compared with the whole command line, so write * around a part of it. A \
+    command_line_option(
+        "objects created by processes with this command line",
+        "Compared with the whole command line, so write * around a part of it. A \
                   process whose command line is not in the trace has the empty one.",
-        example: "-CmdLine *--worker*",
-        take: Take::Filter(Texts::Other, |args| &mut args.criteria.command_line),
-    },
-    Opt {
-        names: &["-NewProcess"],
-        help: "objects created by processes that started or ended in the trace",
-        details: "Also -pn, -CmdLine and -NewProcess together: all three must fit the process.",
-        example: "-NewProcess 1",
-        take: Take::Choice(&[
-            Choice {
-                word: "0",
-                help: "processes that neither started nor ended in the trace",
-                set: |args| args.criteria.new_process = Some(NewProcess::Permanent),
-            },
-            Choice {
-                word: "1",
-                help: "processes that started in the trace",
-                set: |args| args.criteria.new_process = Some(NewProcess::Started),
-            },
-            Choice {
-                word: "2",
-                help: "processes that started and did not end in the trace",
-                set: |args| args.criteria.new_process = Some(NewProcess::StartedOnly),
-            },
-            Choice {
-                word: "-1",
-                help: "processes that ended in the trace",
-                set: |args| args.criteria.new_process = Some(NewProcess::Ended),
-            },
-            Choice {
-                word: "-2",
-                help: "processes that ended and did not start in the trace",
-                set: |args| args.criteria.new_process = Some(NewProcess::EndedOnly),
-            },
-        ]),
-    },
+    ),
+    new_process_option(
+        "objects created by processes that started or ended in the trace",
+        "Also -pn, -CmdLine and -NewProcess together: all three must fit the process.",
+    ),
     Opt {
         names: &["-RelatedProcess"],
         help: "objects that any of these processes had to do with",
@@ -102,7 +71,8 @@ pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
         names: &["-ObjectName"],
         help: "objects of this name; no mappings",
         details: "* and ? stand for characters, ; separates alternatives, ! in front excludes. \
-                  An object without a name has the empty name.",
+                  A path may be written with or without its drive letter. An object without a \
+                  name has the empty name.",
         example: "-ObjectName *Leaky_Signal*",
         take: Take::Filter(Texts::ObjectNames, |args| &mut args.criteria.object_name),
     },

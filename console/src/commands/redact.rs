@@ -1,0 +1,95 @@
+//! `.redact` and `handlescope redact`: a copy of a trace without names, for a bug report.
+
+use std::{ffi::OsString, fs, path::PathBuf};
+
+use handlescope_extract::{RedactError, StackChoice, redact};
+use indicatif::HumanBytes;
+
+use super::{
+    Command, CommandError, Context, Entered, Signature,
+    shared::{files::max_size_option, groups},
+};
+use crate::{
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
+    paths::{is_same_file, stem, with_home, write_whole},
+    terminal::{Clean, Progress},
+    trace::extraction,
+};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RedactArgs {
+    /// The trace.
+    pub(crate) input: PathBuf,
+    /// `-o`: the copy, instead of `NAME.redacted.etl` beside the trace.
+    pub(crate) output: Option<PathBuf>,
+    /// `-MaxSize`: largest trace in an archive that is unpacked, bytes.
+    pub(crate) max_size: Option<u64>,
+}
+
+pub(crate) struct Redact;
+
+impl Command for Redact {
+    type Args = RedactArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".redact"],
+        group: groups::FILES,
+        usage: "FILE",
+        arguments: Arguments::Files,
+        summary: "copy a trace without names, for a bug report",
+        details: "Writes FILE.redacted.etl, which is read as FILE is: the same events at the same \
+                  times, the same objects, handles and stacks. Names of programs, files, objects and \
+                  methods, command lines, users and the computer are replaced by letters, equal names \
+                  by equal ones. Names that are part of Windows stay (ntdll.dll, System32, types of \
+                  objects, its build), and GUIDs of PDBs and providers, addresses, ids and times. \
+                  Everything else in events that this program does not read is overwritten with \
+                  zeros, so that the copy packs well.",
+        examples: &[".redact examples/leaky.etl", ".redact examples/leaky.etl -o report.etl"],
+    };
+    const OPTIONS: &'static [OptionGroup<RedactArgs>] = &[OptionGroup {
+        title: "Options",
+        options: &[
+            Opt {
+                names: &["-o", "-Output"],
+                help: "the name of the copy",
+                details: "An existing file is replaced when all is written.",
+                example: "examples/leaky.etl -o report.etl",
+                take: Take::File(|args| &mut args.output),
+            },
+            max_size_option("examples/leaky.etl -MaxSize 100GB", |args| &mut args.max_size),
+        ],
+    }];
+
+    fn parse(entered: &Entered<'_>) -> Result<RedactArgs, ParseError> {
+        let (args, words) = parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;
+        let file = entered.at_most_one(&words, "one trace, in quotes if its name has spaces")?;
+        let file = file.ok_or_else(|| entered.missing("a trace, NAME.etl"))?;
+        Ok(RedactArgs { input: with_home(&file), ..args })
+    }
+
+    fn run(args: RedactArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Context { cancel, out, messages, .. } = context;
+        let RedactArgs { input, output, max_size } = args;
+        let output = output.unwrap_or_else(|| {
+            let name: OsString = [stem(&input), ".redacted.etl".into()].into_iter().collect();
+            input.with_file_name(name)
+        });
+        if is_same_file(&input, &output) {
+            return Err(CommandError::RedactInPlace { path: output });
+        }
+        let limits = extraction::options(StackChoice::default(), max_size).limits;
+        let progress = Progress::new(&input, messages.is_watched());
+        let failed = |error| match error {
+            RedactError::Trace(source) => CommandError::Redact(source),
+            RedactError::Write(source) => {
+                CommandError::RedactOutput { path: output.clone(), source }
+            }
+        };
+        write_whole(&output, |out| redact(&input, &limits, out, &progress, cancel))
+            .map_err(failed)?;
+        drop(progress);
+        let size = fs::metadata(&output).map_or(0, |data| data.len());
+        let name = output.display().to_string();
+        writeln!(out, "{}: {}, without names", Clean(&name), HumanBytes(size))?;
+        Ok(())
+    }
+}

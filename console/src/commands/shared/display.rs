@@ -1,0 +1,34 @@
+//! Options that say how times are printed, for every kind that prints some.
+
+use crate::{
+    grammar::{Opt, Take},
+    settings::DisplayArgs,
+};
+
+/// Arguments of a query that prints times.
+pub(crate) trait ShowsTimes {
+    /// How.
+    fn display(&mut self) -> &mut DisplayArgs;
+}
+
+/// `-TimeFmt`
+pub(crate) const fn time_format_option<A: ShowsTimes>() -> Opt<A> {
+    Opt {
+        names: &["-TimeFmt"],
+        help: "times as s, Local, LocalTime, UTC, UTCTime, Here or HereTime",
+        details: "Wins over .timefmt.",
+        example: "-TimeFmt s",
+        take: Take::TimeFormat(|args| &mut args.display().time_format),
+    }
+}
+
+/// `-TimeDigits`
+pub(crate) const fn time_digits_option<A: ShowsTimes>() -> Opt<A> {
+    Opt {
+        names: &["-TimeDigits"],
+        help: "digits behind the second, 0 to 6",
+        details: "For times and lifetimes; 6 unless it is given here or with .timedigits.",
+        example: "-TimeDigits 3",
+        take: Take::Digits(|args| &mut args.display().time_digits),
+    }
+}

@@ -1,0 +1,134 @@
+//! One buffer without texts: headers, numbers and sizes stay.
+
+use super::names::Placeholders;
+use super::payload::redact;
+use crate::collect::FamilyIndex;
+use crate::etl::{BUFFER_HEADER_SIZE, Event, EventId, Framed, frame, is_end};
+use crate::payload::TraceHeader;
+
+/// What stands in unused space.
+const FILLER: u8 = 0xFF;
+
+/// Types of extended items that hold a stack, with 32-bit and 64-bit frames (EVENT_HEADER_EXT_TYPE).
+const STACKS: [u16; 2] = [5, 6];
+
+/// Overwrites texts, and all that is not known to be without.
+#[derive(Default)]
+pub(super) struct Redaction {
+    names: Placeholders,
+    families: FamilyIndex,
+}
+
+impl Redaction {
+    /// Overwrites the texts of a buffer, given from its header on; `valid` is where its events end,
+    /// and `time` that of the first.
+    pub(super) fn buffer(&mut self, bytes: &mut [u8], valid: usize, time: i64) {
+        header(bytes);
+        let (events, unused) = bytes.split_at_mut(valid.min(bytes.len()));
+        unused.fill(FILLER);
+        let (mut at, mut time) = (BUFFER_HEADER_SIZE, time);
+        while let Some(rest) = events.get_mut(at..) {
+            if is_end(rest) {
+                rest.fill(FILLER);
+                return;
+            }
+            let Some(next) = self.event(rest, &mut time) else {
+                // Zeros are no event either, so that the copy is as damaged as the trace.
+                rest.fill(0);
+                return;
+            };
+            at += next;
+        }
+    }
+
+    /// Overwrites the texts of the event at the start; returns where the next one is, or `None` when
+    /// it cannot be framed.
+    fn event(&mut self, bytes: &mut [u8], time: &mut i64) -> Option<usize> {
+        let Framed { event, size, stride } = frame(bytes, *time).ok()?;
+        *time = event.time;
+        let Event { pointer_size, .. } = event;
+        let fields = match event.id {
+            id if id == TraceHeader::EVENT => TraceHeader::FIELDS,
+            id => self.families.family(id).map_or(&[][..], |family| family.fields(&event)),
+        };
+        let is_manifest = matches!(event.id, EventId::Manifest { .. });
+        let payload = size - event.payload.len();
+        let extended = payload - event.extended.len();
+        if is_manifest {
+            items(&mut bytes[extended..payload]);
+        }
+        redact(fields, &mut bytes[payload..size], pointer_size, &mut self.names);
+        let padding = stride.min(bytes.len());
+        bytes[size..padding].fill(0);
+        Some(stride)
+    }
+}
+
+/// Overwrites what is left over in a buffer header from the memory of the session.
+pub(super) fn header(bytes: &mut [u8]) {
+    for unread in [8..12, 32..40, 56..BUFFER_HEADER_SIZE] {
+        if let Some(field) = bytes.get_mut(unread) {
+            field.fill(0);
+        }
+    }
+}
+
+/// Overwrites extended items but stacks: they hold names of events and providers.
+fn items(mut rest: &mut [u8]) {
+    while let Some((head, _)) = rest.split_first_chunk::<8>() {
+        let size = usize::from(u16::from_le_bytes([head[0], head[1]])).clamp(8, rest.len());
+        let kind = u16::from_le_bytes([head[2], head[3]]);
+        let (item, behind) = rest.split_at_mut(size);
+        if !STACKS.contains(&kind) {
+            item[8..].fill(0);
+        }
+        rest = behind;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An event of a provider with a payload of eight letters, an item with a name and one with a stack.
+    fn manifest_event() -> Vec<u8> {
+        let mut bytes = vec![0; 80];
+        bytes[0..2].copy_from_slice(&120_u16.to_le_bytes());
+        bytes[2..6].copy_from_slice(&[19, 0xC0, 1, 0]);
+        bytes.extend([16, 0, 11, 0, 1, 0, 8, 0]);
+        bytes.extend(b"provider");
+        bytes.extend([16, 0, 6, 0, 0, 0, 8, 0]);
+        bytes.extend(b"addresse");
+        bytes.extend(b"password");
+        bytes
+    }
+
+    #[test]
+    fn of_an_unknown_event_only_header_and_stack_stay() {
+        let mut buffer = vec![0; BUFFER_HEADER_SIZE];
+        buffer.extend(manifest_event());
+        let valid = buffer.len();
+        buffer.extend(b"stale");
+        Redaction::default().buffer(&mut buffer, valid, 0);
+        let text = String::from_utf8_lossy(&buffer).into_owned();
+        assert!(text.contains("addresse"), "{text}");
+        for secret in ["provider", "password", "stale"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        assert!(buffer.ends_with(&[FILLER; 5]));
+        assert_eq!(buffer[BUFFER_HEADER_SIZE..][..80], manifest_event()[..80]);
+    }
+
+    #[test]
+    fn what_is_no_event_goes_and_stays_no_event() {
+        for (behind, filler) in [(&b"garbage that is no event"[..], 0), (&[0xFF; 24], FILLER)] {
+            let mut buffer = vec![0; BUFFER_HEADER_SIZE];
+            buffer.extend(manifest_event());
+            buffer.extend(behind);
+            let valid = buffer.len();
+            Redaction::default().buffer(&mut buffer, valid, 0);
+            assert!(buffer[valid - 24..].iter().all(|byte| *byte == filler));
+        }
+        Redaction::default().buffer(&mut [1; 30], 72, 0);
+    }
+}

@@ -1,0 +1,68 @@
+//! Words of paths that are the same on every machine with Windows. They stay in a redacted trace, because
+//! frames and paths are hard to judge without them.
+
+/// File name extensions that stay behind a name that goes.
+const EXTENSIONS: &str = "cpl|dat|db|dll|drv|efi|etl|exe|ini|log|mui|nls|ocx|pdb|sys|tmp";
+
+/// Folders, devices and namespaces of the object manager.
+const FOLDERS: &str = "??|afd|basenamedobjects|device|driverstore|drivers|filerepository|global|\
+    knowndlls|knowndlls32|machine|mup|namedpipe|program files|program files (x86)|programdata|\
+    registry|rpc control|sessions|software|system32|systemroot|syswow64|user|users|windows|winsxs";
+
+/// Programs and modules of Windows and of .NET, without their extensions.
+const MODULES: &str = "advapi32|afd|audiodg|bcrypt|bcryptprimitives|cfgmgr32|clr|clrjit|cmd|combase|\
+    conhost|coreclr|crypt32|csrss|csrsrv|ctfmon|dllhost|dwm|explorer|fltmgr|fontdrvhost|gdi32|\
+    gdi32full|hal|idle|imm32|kernel32|kernelbase|lsass|lsm|memory compression|msvcp_win|msvcrt|ndis|\
+    notepad|ntdll|ntfs|ntkrnlmp|ntkrnlpa|ntkrpamp|ntoskrnl|ole32|oleaut32|powershell|profapi|registry|\
+    rpcrt4|rundll32|sechost|secure system|services|shcore|shell32|shlwapi|smss|spoolsv|sppsvc|svchost|\
+    system|taskeng|taskhost|taskhostw|tcpip|ucrtbase|user32|win32k|win32kbase|win32kfull|win32u|\
+    wininit|winlogon|wmiprvse|wow64|wow64cpu|wow64win|ws2_32";
+
+/// What kernel volumes are called, with a number behind it.
+const VOLUME: &str = "harddiskvolume";
+
+/// Where the extension of a lower-case name begins, if it stays.
+pub(super) fn extension(name: &str) -> Option<usize> {
+    let at = name.rfind('.')?;
+    let behind = name.get(at + 1..)?;
+    is_among(EXTENSIONS, behind).then_some(at)
+}
+
+fn is_among(list: &str, word: &str) -> bool {
+    list.split('|').any(|known| known == word)
+}
+
+/// Whether a part of a path, in lower case, stays.
+pub(super) fn is_known(part: &str) -> bool {
+    let stem = extension(part).and_then(|at| part.get(..at)).unwrap_or(part);
+    let is_drive = matches!(part.as_bytes(), [b'a'..=b'z', b':']);
+    let number = part.strip_prefix(VOLUME).filter(|number| !number.is_empty());
+    is_drive
+        || is_among(FOLDERS, part)
+        || is_among(MODULES, stem)
+        || number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_windows_stays_and_nothing_else() {
+        for part in ["ntdll.dll", "ntkrnlmp.pdb", "system", "c:", "harddiskvolume12", "system32"] {
+            assert!(is_known(part), "{part}");
+        }
+        for part in
+            ["leaky.exe", "harddiskvolume", "harddiskvolumex", "joe", "cc:", "", "ntdll.joe"]
+        {
+            assert!(!is_known(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn an_extension_may_not_hold_a_name() {
+        assert_eq!(extension("leaky.exe"), Some(5));
+        assert_eq!(extension("joe.doe"), None);
+        assert_eq!(extension("exe"), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! Placeholders for names: of the same length, the same for the same name in any case and encoding,
+//! different for different names.
+
+use std::collections::HashMap;
+
+use super::known::{extension, is_known};
+
+/// The letters of placeholders. Without vowels they make no words.
+const LETTERS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
+
+/// What placeholders begin with, so that none of them is another name, from this length on. Of shorter
+/// ones there are too few.
+const FIRST: (u8, usize) = (b'q', 4);
+
+/// The texts and names that were replaced so far.
+#[derive(Default)]
+pub(super) struct Placeholders {
+    texts: HashMap<Vec<u16>, Vec<u16>>,
+    text: Vec<u16>,
+    /// The names in the texts, each with its number among those of its length.
+    names: HashMap<Vec<u16>, u64>,
+    /// How many names of a length there are.
+    counts: HashMap<usize, u64>,
+}
+
+impl Placeholders {
+    /// What stands for a text, part by part of a path.
+    pub(super) fn of_text(&mut self, text: impl Iterator<Item = u16>) -> &[u16] {
+        let mut units = std::mem::take(&mut self.text);
+        units.clear();
+        units.extend(text);
+        if !self.texts.contains_key(&units) {
+            let mut placeholder = units.clone();
+            self.parts(&mut placeholder);
+            self.texts.insert(units.clone(), placeholder);
+        }
+        self.text = units;
+        self.texts.get(&self.text).map_or(&[], Vec::as_slice)
+    }
+
+    fn parts(&mut self, units: &mut [u16]) {
+        let is_separator = |unit: &u16| [b'\\', b'/'].map(u16::from).contains(unit);
+        units.split_mut(is_separator).for_each(|part| self.part(part));
+    }
+
+    /// Overwrites a part of a path, unless it belongs to Windows; the extension may stay.
+    fn part(&mut self, units: &mut [u16]) {
+        let ascii = |unit: &u16| u8::try_from(*unit).ok().filter(u8::is_ascii);
+        // What is not ASCII is not known.
+        let lower = units.iter().map(|unit| ascii(unit).map_or('\u{FFFF}', char::from));
+        let lower = lower.collect::<String>().to_ascii_lowercase();
+        if units.is_empty() || is_known(&lower) {
+            return;
+        }
+        let stem = extension(&lower).map_or(units.len(), |at| lower[..at].chars().count());
+        if let Some(stem) = units.get_mut(..stem) {
+            self.word(stem);
+        }
+    }
+
+    /// Overwrites a word. Capital letters stay capital, so that words that differ in them alone go on
+    /// doing so.
+    fn word(&mut self, units: &mut [u16]) {
+        let is_upper = |unit: u16| u8::try_from(unit).is_ok_and(|byte| byte.is_ascii_uppercase());
+        let lower = |unit: &u16| if is_upper(*unit) { unit + 32 } else { *unit };
+        let mut number = self.number(units.iter().map(lower).collect());
+        let is_long = units.len() >= FIRST.1;
+        for (at, unit) in units.iter_mut().enumerate().rev() {
+            let digit = LETTERS[(number % LETTERS.len() as u64) as usize];
+            let letter = if at == 0 && is_long { FIRST.0 } else { digit };
+            number /= LETTERS.len() as u64;
+            *unit = (if is_upper(*unit) { letter.to_ascii_uppercase() } else { letter }).into();
+        }
+    }
+
+    /// The number of a name, in lower case. Of short names there may be more than placeholders, which
+    /// then come again.
+    fn number(&mut self, name: Vec<u16>) -> u64 {
+        let count = self.counts.entry(name.len()).or_default();
+        *self.names.entry(name).or_insert_with(|| {
+            *count += 1;
+            *count - 1
+        })
+    }
+
+    /// Overwrites the last values of a binary SID, which tell machine and user.
+    pub(super) fn sid(&mut self, values: &mut [u8]) {
+        // No text has units above 16 bits, nor an empty one in front.
+        let key = [0, 0].into_iter().chain(values.iter().map(|byte| u16::from(*byte))).collect();
+        let number = self.number(key);
+        values.fill(0);
+        let last = values.len().saturating_sub(4);
+        for (byte, digit) in values[last..].iter_mut().zip((number as u32).to_le_bytes()) {
+            *byte = digit;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redacted(names: &mut Placeholders, text: &str) -> String {
+        String::from_utf16_lossy(names.of_text(text.encode_utf16()))
+    }
+
+    #[test]
+    fn equal_names_get_equal_placeholders_of_the_same_length_in_their_own_case() {
+        let mut names = Placeholders::default();
+        for (text, expected) in [
+            (
+                r"\Device\HarddiskVolume3\Tools\leaky.exe",
+                r"\Device\HarddiskVolume3\Qbbbb\qbbbc.exe",
+            ),
+            ("leaky.exe", "qbbbc.exe"),
+            ("LEAKY.EXE", "QBBBC.EXE"),
+            (r"C:\Windows\System32\ntdll.dll", r"C:\Windows\System32\ntdll.dll"),
+            ("Leaky_Signal_41", "QbbbbbBbbbbbbbb"),
+            ("Leaky_Signal_42", "QbbbbbBbbbbbbbc"),
+            ("Jörg", "Qbbb"),
+            ("", ""),
+        ] {
+            assert_eq!(redacted(&mut names, text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn more_short_names_than_placeholders_are_no_error() {
+        let mut names = Placeholders::default();
+        let found: Vec<String> =
+            ('!'..='Z').map(|c| redacted(&mut names, &c.to_string())).collect();
+        assert!(found.iter().all(|text| text.len() == 1));
+    }
+
+    #[test]
+    fn a_sid_keeps_its_length_and_stays_itself() {
+        let mut names = Placeholders::default();
+        let sids = [[7; 8], [8; 8], [7; 8]].map(|mut sid| {
+            names.sid(&mut sid);
+            sid
+        });
+        assert_eq!(sids[0], [0; 8]);
+        assert_eq!(sids[1], [0, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(sids[2], sids[0]);
+        names.sid(&mut []);
+    }
+}

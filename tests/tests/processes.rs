@@ -1,0 +1,74 @@
+//! `.dump Process`: which processes, in which order, with times in which format.
+
+use handlescope_tests::binary::run_over;
+use handlescope_tests::scenario::TraceBuilder;
+
+const MS: i64 = 1_000_000;
+
+/// A service that starts a worker, which starts two of its own; and a program with the worker's pid, later.
+fn trace() -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(600, "service.exe").parent(500);
+    trace.process(900, "worker.exe").parent(600).started(10 * MS).ended(40 * MS);
+    trace.process(800, "first.exe").parent(900).started(20 * MS).command_line("first.exe --one");
+    trace.process(700, "second.exe").parent(900).started(30 * MS).ended(35 * MS);
+    trace.process(900, "again.exe").parent(600).started(50 * MS);
+    trace.process(950, "third.exe").parent(900).started(60 * MS);
+    trace
+}
+
+/// The names that a command lists, in order.
+fn names(options: &str) -> Vec<String> {
+    let text = run_over(&trace(), &format!(".dump Process {options} -csv\n")).ok().stdout;
+    let column = |line: &str| line.split(',').nth(3).unwrap_or_default().to_owned();
+    text.lines().skip(1).map(column).collect()
+}
+
+#[test]
+fn processes_are_chosen_by_command_line_parent_start_and_end() {
+    assert_eq!(names("-CmdLine *--one*"), ["first.exe"]);
+    assert_eq!(names("-Parent worker"), ["second.exe", "first.exe"]);
+    assert_eq!(names("-Parent again"), ["third.exe"]);
+    assert_eq!(names("-Parent 900"), ["second.exe", "first.exe", "third.exe"]);
+    // Of a parent that is not in the trace only the pid is known.
+    assert_eq!(names("-Parent 500"), ["service.exe"]);
+    assert_eq!(
+        names("-NewProcess 1 -pn !third"),
+        ["second.exe", "first.exe", "worker.exe", "again.exe"]
+    );
+    assert_eq!(names("-NewProcess 2"), ["first.exe", "again.exe", "third.exe"]);
+    assert_eq!(names("-NewProcess -1"), ["second.exe", "worker.exe"]);
+    assert_eq!(names("-NewProcess 0"), ["System", "service.exe"]);
+}
+
+#[test]
+fn processes_are_ordered_by_time_as_a_tree_or_by_a_column() {
+    let by_start = ["worker.exe", "first.exe", "second.exe", "again.exe", "third.exe"];
+    assert_eq!(names("-NewProcess 1 -SortBy Time"), by_start);
+    assert_eq!(names("-NewProcess -1 -SortBy stoptime"), ["second.exe", "worker.exe"]);
+    assert_eq!(names("-NewProcess 2 -SortBy Default"), ["first.exe", "again.exe", "third.exe"]);
+    assert_eq!(names("-NewProcess 2 -SortBy name"), ["again.exe", "first.exe", "third.exe"]);
+    let text =
+        run_over(&trace(), ".dump Process -SortBy Tree -TimeFmt s -TimeDigits 3\n").ok().stdout;
+    insta::assert_snapshot!(text);
+    let wrong = run_over(&trace(), ".dump Process -SortBy Tre\n");
+    assert_eq!(wrong.status, Some(1), "{}", wrong.stderr);
+}
+
+#[test]
+fn times_are_printed_as_the_option_says_or_else_the_session() {
+    let run = |line: &str| run_over(&trace(), &format!("{line}\n")).ok().stdout;
+    let local = run(".dump Process -pn worker");
+    assert!(local.contains(":30.010000  2025-07-21 13:13:30.040000"), "{local}");
+    let seconds = run(".timefmt s 3\n.dump Process -pn worker");
+    assert!(seconds.contains("Start [s]  End [s]"), "{seconds}");
+    assert!(seconds.contains(" 0.010 ") && seconds.contains(" 0.040 "), "{seconds}");
+    let option = run(".timefmt s 3\n.dump Process -pn worker -TimeFmt UTCTime");
+    assert!(option.contains(":13:30.010  "), "{option}");
+    // Files have numbers, whatever the format.
+    let csv = run(".timefmt UTC\n.dump Process -pn worker -csv");
+    assert!(csv.contains(",10000000,40000000,"), "{csv}");
+    let json = run(".dump Process -pn worker -TimeFmt UTC -json");
+    assert!(json.contains(r#""start_ns":10000000,"end_ns":40000000"#), "{json}");
+}
