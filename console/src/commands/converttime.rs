@@ -14,6 +14,7 @@ use super::{
 use crate::{
     filter::Filter,
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
+    paths::shown,
     query::trace_info,
     render::time::{Clock, Seconds, instant},
     terminal::Clean,
@@ -79,7 +80,8 @@ impl Command for ConvertTime {
         let time = When::parse(text).ok_or_else(not_a_time)?;
         for (_, file) in choose(&session.files, &args.files, messages)? {
             let info = trace_info(&file.trace)?;
-            let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+            let name = shown(&file.path);
+            let name = name.file_name().unwrap_or_default().to_string_lossy();
             let digits = TimeDigits::MOST;
             let name = Clean(&name);
             match time {

@@ -30,6 +30,10 @@ impl Kind for Process {
         )],
     }];
 
+    fn columns() -> Vec<String> {
+        render::columns(render::processes(&[]))
+    }
+
     fn answer(process: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::processes(dump.sources, process.as_ref(), dump.cancel)?;
         dump.write(render::processes(&answers)?)

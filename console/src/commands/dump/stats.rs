@@ -4,6 +4,7 @@ use crate::{
     commands::{CommandError, DumpContext, Kind, KindSignature},
     grammar::{Example, OptionGroup},
     query, render,
+    settings::Display,
 };
 
 pub(crate) struct Stats;
@@ -17,6 +18,10 @@ impl Kind for Stats {
         examples: &[Example { goal: "is the trace complete?", line: ".dump Stats" }],
     };
     const OPTIONS: &'static [OptionGroup<()>] = &[];
+
+    fn columns() -> Vec<String> {
+        render::columns(render::stats(&[], &Display::default()))
+    }
 
     fn answer((): &(), dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::stats(dump.sources, dump.cancel)?;

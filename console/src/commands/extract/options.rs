@@ -6,7 +6,7 @@ use super::args::ExtractArgs;
 use crate::{
     commands::shared::{
         notes::{DEBUG, NO_COLOR, SELECTION, ignored},
-        symbols::symbol_options,
+        symbols::{symbol_options, symbol_path_option},
     },
     grammar::{Choice, Opt, OptionGroup, Take},
 };
@@ -105,7 +105,10 @@ static WHERE: &[Opt<ExtractArgs>] = &[Opt {
     take: Take::Folder(|args| &mut args.outdir),
 }];
 
-static SYMBOLS: &[Opt<ExtractArgs>] = &symbol_options();
+static SYMBOLS: &[Opt<ExtractArgs>] = &{
+    let [server, cache, folder] = symbol_options();
+    [symbol_path_option(), server, cache, folder]
+};
 
 static OTHERS: &[Opt<ExtractArgs>] = &[
     ignored(
