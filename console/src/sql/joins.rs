@@ -126,7 +126,7 @@ impl Join {
         let [left_keys, _] = &self.keys;
         // Few pairs need no count; of a product more cannot be numbered than a u32 can.
         if pairs <= self.most as f64
-            || (left_keys.is_empty() && pairs <= u32::MAX as f64 && self.wanted <= self.most)
+            || (left_keys.is_empty() && pairs <= f64::from(u32::MAX) && self.wanted <= self.most)
         {
             return Ok(());
         }
