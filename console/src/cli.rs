@@ -2,7 +2,12 @@
 
 use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
 
-use crate::{commands::shared::symbols::SymbolArgs, sql::Relation, terminal::ColorChoice};
+use crate::{
+    commands::{help::shell_examples, shared::symbols::SymbolArgs},
+    registry::REGISTRY,
+    sql::Relation,
+    terminal::ColorChoice,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,6 +50,10 @@ pub struct Cli {
     #[arg(long)]
     pub keep_going: bool,
 
+    /// Print each command as a comment on standard error before it runs.
+    #[arg(long)]
+    pub echo: bool,
+
     /// When to use colours.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub color: ColorChoice,
@@ -66,21 +75,24 @@ impl Cli {
         }
     }
 
-    /// Refuses options that would be ignored beside an action that runs no other `commands`, or
-    /// neither loads traces nor shows `names` of functions.
+    /// Refuses options that would be ignored beside an action that runs no other `commands`, or that
+    /// `loads` no traces. Those about symbols are fine everywhere.
     ///
     /// # Errors
     /// When there are some.
-    pub fn check_beside(&self, commands: bool, names: bool) -> Result<(), clap::Error> {
-        let refused = |text| Err(Cli::command().error(ErrorKind::ArgumentConflict, text));
-        let about_symbols = self.symbols != SymbolArgs::default();
-        if !names && (!self.commands.is_empty() || about_symbols || self.keep_going) {
-            return refused("-c, --keep-going and options about symbols cannot be used here");
+    pub fn check_beside(&self, commands: bool, loads: bool) -> Result<(), clap::Error> {
+        let given = [
+            ("-c", !self.commands.is_empty(), commands),
+            ("--echo", self.echo, commands),
+            ("--keep-going", self.keep_going, loads),
+        ];
+        match given.into_iter().find(|(_, is_given, is_used)| *is_given && !is_used) {
+            None => Ok(()),
+            Some((name, ..)) => {
+                let text = format!("{name} cannot be used here");
+                Err(Cli::command().error(ErrorKind::ArgumentConflict, text))
+            }
         }
-        if !commands && !self.commands.is_empty() {
-            return refused("-c cannot be used here");
-        }
-        Ok(())
     }
 
     /// Whether a word is the name of one of the actions.
@@ -132,7 +144,7 @@ pub enum Action {
     ConvertTime(Words),
 
     /// Describe the tables of an extract: columns, types, units and meanings.
-    #[command(after_help = "Example:\n  handlescope schema objects events")]
+    #[command(after_help = examples(".schema"))]
     Schema {
         /// Tables and views to describe; all, if none is named.
         #[arg(value_name = "TABLE", value_parser = table_named)]
@@ -161,6 +173,11 @@ pub enum Action {
     /// Print the manual page, in roff.
     #[command(after_help = "Example:\n  handlescope man | man -l -")]
     Man,
+}
+
+/// The examples of the command of the console that does the same.
+fn examples(command: &str) -> String {
+    REGISTRY.command(command).map(shell_examples).unwrap_or_default()
 }
 
 fn table_named(name: &str) -> Result<Relation, String> {
@@ -197,6 +214,7 @@ mod tests {
             "-c",
             ".list",
             "--keep-going",
+            "--echo",
             "b.json7z",
             "-c",
             ".quit",
@@ -208,7 +226,7 @@ mod tests {
         assert_eq!(cli.files, ["a.etl", "b.json7z"]);
         assert_eq!(cli.commands, [".list", ".quit"]);
         assert_eq!(cli.symbols.path.as_deref(), Some("x"));
-        assert!(cli.keep_going && cli.action.is_none());
+        assert!(cli.keep_going && cli.echo && cli.action.is_none());
         assert_eq!(cli.color, ColorChoice::Never);
     }
 
@@ -217,6 +235,20 @@ mod tests {
         assert!(parsed(&["handlescope", "--color", "never", "man"]).check().is_ok());
         assert!(parsed(&["handlescope", "-c", ".list", "man"]).check().is_err());
         assert!(parsed(&["handlescope", "--keep-going", "completions", "bash"]).check().is_err());
+        assert!(parsed(&["handlescope", "--echo", "schema"]).check().is_err());
+    }
+
+    #[test]
+    fn options_about_symbols_stand_before_and_behind_any_action() {
+        for action in ["schema", "man", "completions bash"] {
+            let action: Vec<&str> = action.split(' ').collect();
+            let option = ["--symbol-path", "x"];
+            for line in [[&option[..], &action].concat(), [&action[..], &option].concat()] {
+                let cli = parsed(&[&["handlescope"][..], &line].concat());
+                assert_eq!(cli.symbols.path.as_deref(), Some("x"), "{line:?}");
+                assert!(cli.check().is_ok(), "{line:?}");
+            }
+        }
         assert!(Cli::is_subcommand("complete") && !Cli::is_subcommand("a.etl"));
     }
 }

@@ -125,17 +125,18 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
         messages.error(error);
         loaded = Outcome::Failed;
     }
+    let manner = script::Manner { keep_going: cli.keep_going, echo: cli.echo };
     let outcome = if let Some(command) = command {
         console.carry_out(command, &mut out, messages).map(|_| Outcome::Worked)?
     } else if !cli.commands.is_empty() {
         let steps = script::commands(&cli.commands);
-        script::run(&mut console, steps, cli.keep_going, &mut out, messages)
+        script::run(&mut console, steps, manner, &mut out, messages)
     } else if io::stdin().is_terminal() {
         repl::run(&mut console, cli.color, &mut out, messages)?;
         Outcome::Worked
     } else {
-        let steps = script::lines(io::stdin().lock());
-        script::run(&mut console, steps, cli.keep_going, &mut out, messages)
+        let steps = script::steps(io::stdin().lock());
+        script::run(&mut console, steps, manner, &mut out, messages)
     };
     Ok(if loaded == Outcome::Failed { loaded } else { outcome })
 }

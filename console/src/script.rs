@@ -1,15 +1,22 @@
-//! Commands from `-c` or from a pipe.
+//! Commands from `-c`, from a pipe, or from lines that were typed or pasted.
 
 use std::io::{self, BufRead, Write};
 
-use crate::{cancel::Cancelled, commands::Flow, console::Console, terminal::Messages};
+use crate::{
+    cancel::Cancelled,
+    commands::{Flow, sql::is_unfinished},
+    console::Console,
+    grammar::{Arguments, split},
+    registry::REGISTRY,
+    terminal::Messages,
+};
 
 /// One command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// Where it stands, as in `line 1` of a script or `command 1` of the command line.
     pub place: String,
-    /// The command.
+    /// The command; a query may have several lines.
     pub line: String,
 }
 
@@ -21,9 +28,47 @@ pub fn commands(lines: &[String]) -> impl Iterator<Item = io::Result<Step>> {
     lines.iter().enumerate().map(step)
 }
 
+/// The commands of a script, one a line; a query [goes on](goes_on) until the next command at most.
+pub fn steps(input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
+    let mut lines = lines(input).peekable();
+    std::iter::from_fn(move || {
+        let mut step = match lines.next()? {
+            Ok(step) => step,
+            Err(error) => return Some(Err(error)),
+        };
+        while goes_on(&step.line) {
+            let follows = |next: &io::Result<Step>| {
+                next.as_ref().is_ok_and(|next| !starts_command(&next.line))
+            };
+            let Some(Ok(next)) = lines.next_if(follows) else { break };
+            step.line.extend(["\n", &next.line]);
+        }
+        Some(Ok(step))
+    })
+}
+
+/// Whether the next line belongs to a query, too: neither `;`, nor an empty line, nor options behind it
+/// have ended it.
+pub(crate) fn goes_on(text: &str) -> bool {
+    let tokens = split(text);
+    let Some((first, arguments)) = tokens.split_first() else { return false };
+    let takes_query = |name: &str| {
+        let command = REGISTRY.command(name);
+        command.is_some_and(|command| matches!(command.signature().arguments, Arguments::Sql))
+    };
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    !last.trim().is_empty() && takes_query(&first.text) && is_unfinished(text, arguments)
+}
+
+/// Whether a line is a comment or starts with a command, dot and all.
+fn starts_command(line: &str) -> bool {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    first.starts_with('#') || (first.starts_with('.') && REGISTRY.command(first).is_some())
+}
+
 /// The lines of a script. A byte order mark in front and CR LF at the ends, which Windows likes to
 /// write, do not count.
-pub fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
+fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
     let mut number = 0;
     std::iter::from_fn(move || {
         let mut bytes = Vec::new();
@@ -50,12 +95,21 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// Runs a script up to its end, a `.quit`, or the first command that fails; with `keep_going` past
-/// those that fail. Every failure is reported with its place. Ctrl-C ends it in any case.
+/// How a script runs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Manner {
+    /// Past commands that fail.
+    pub keep_going: bool,
+    /// Each command is first printed as a comment.
+    pub echo: bool,
+}
+
+/// Runs a script up to its end, a `.quit`, or the first command that fails, unless that is to be passed
+/// over. Every failure is reported with its place. Ctrl-C ends it in any case.
 pub fn run(
     console: &mut Console,
     steps: impl Iterator<Item = io::Result<Step>>,
-    keep_going: bool,
+    manner: Manner,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Outcome {
@@ -72,6 +126,9 @@ pub fn run(
                 return Outcome::Failed;
             }
         };
+        if manner.echo {
+            echo(&line, messages);
+        }
         match console.run(&line, out, messages) {
             Ok(Flow::Continue) => {}
             Ok(Flow::Quit) => break,
@@ -82,15 +139,24 @@ pub fn run(
             }
             Err(error) => {
                 let _ = out.flush();
-                messages.error(format_args!("{place}: {}: {error}", line.trim()));
+                let line = line.trim().replace('\n', " ");
+                messages.error(format_args!("{place}: {line}: {error}"));
                 outcome = Outcome::Failed;
-                if !keep_going {
+                if !manner.keep_going {
                     break;
                 }
             }
         }
     }
     if console.cancel.is_cancelled() { cancelled(messages) } else { outcome }
+}
+
+/// Prints a command as a comment, unless it is one.
+fn echo(line: &str, messages: &mut Messages<'_>) {
+    let lines = line.lines().map(str::trim).filter(|line| !line.is_empty());
+    for line in lines.filter(|line| !line.starts_with('#')) {
+        messages.note(format_args!("# {line}"));
+    }
 }
 
 fn cancelled(messages: &mut Messages<'_>) -> Outcome {
@@ -106,12 +172,16 @@ mod tests {
 
     /// Outcome, standard output and standard error of a script.
     fn played(script: &str, keep_going: bool) -> (Outcome, String, String) {
+        played_in(script, Manner { keep_going, echo: false })
+    }
+
+    fn played_in(script: &str, manner: Manner) -> (Outcome, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
         let outcome = run(
             &mut console,
-            lines(script.as_bytes()),
-            keep_going,
+            steps(script.as_bytes()),
+            manner,
             &mut out,
             &mut Messages::new(&mut err, Screen::PLAIN),
         );
@@ -137,6 +207,47 @@ mod tests {
         assert_eq!(outcome, Outcome::Failed);
         assert_eq!(out, "No traces are loaded.\n");
         assert!(err.contains("line 1: nonsense:") && err.contains("line 3: nonsense:"), "{err}");
+    }
+
+    #[test]
+    fn commands_are_echoed_as_comments_and_comments_are_not() {
+        let script = "# a note\n\n  .list\n.sql SELECT 1,\n 2;\n";
+        let (_, out, err) = played_in(script, Manner { keep_going: false, echo: true });
+        assert_eq!(out, "No traces are loaded.\n");
+        assert!(
+            err.starts_with("# .list\n# .sql SELECT 1,\n# 2;\nerror: line 4: .sql SELECT 1,"),
+            "{err}"
+        );
+    }
+
+    #[test]
+    fn a_query_goes_on_until_something_ends_it() {
+        let of = |script: &str| -> Vec<(String, String)> {
+            let steps = steps(script.as_bytes()).map(|step| step.expect("a step"));
+            steps.map(|Step { place, line }| (place, line)).collect()
+        };
+        let one = |line: &str| of(line).len();
+        let joined = of("\n.sql SELECT type,\r\n  count(*)\nFROM leaks;\n.list\n");
+        assert_eq!(
+            joined[1],
+            ("line 2".into(), ".sql SELECT type,\n  count(*)\nFROM leaks;".into())
+        );
+        assert_eq!(joined[2], ("line 5".into(), ".list".into()));
+        assert_eq!(one(".sql\nSELECT 1\nFROM leaks\n\n"), 1);
+        assert_eq!(one(".sql SELECT 1\n\nnonsense"), 2, "behind an empty line");
+        assert_eq!(one(".sql SELECT 1\n.list\n"), 2, "in front of a command");
+        assert_eq!(one(".sql SELECT 1\n# note\n"), 2, "in front of a comment");
+        for ended in ["SELECT 1;", "SELECT 1 -json", "SHOW TABLES", "DESC leaks", "leaks", "-help"]
+        {
+            assert_eq!(one(&format!(".sql {ended}\nFROM leaks")), 2, "{ended}");
+        }
+        assert_eq!(one(".sql SELECT 1 > a.csv\nFROM leaks"), 2);
+        assert_eq!(
+            one(".sql -json SELECT 1\nFROM leaks\n -csv"),
+            1,
+            "options are behind the query"
+        );
+        assert_eq!(one(".list\nFROM leaks"), 2);
     }
 
     #[test]
@@ -180,7 +291,8 @@ mod tests {
         let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
         let steps = lines(".help\nnonsense\n".as_bytes());
         let mut messages = Messages::new(&mut err, Screen::PLAIN);
-        assert_eq!(run(&mut console, steps, false, &mut Closed, &mut messages), Outcome::Worked);
+        let outcome = run(&mut console, steps, Manner::default(), &mut Closed, &mut messages);
+        assert_eq!(outcome, Outcome::Worked);
         assert!(err.is_empty());
     }
 
@@ -195,7 +307,8 @@ mod tests {
                 cancel.cancel();
             }
         });
-        let outcome = run(&mut console, steps, true, &mut out, &mut messages);
+        let manner = Manner { keep_going: true, echo: false };
+        let outcome = run(&mut console, steps, manner, &mut out, &mut messages);
         assert_eq!(outcome, Outcome::Cancelled);
         assert_eq!(out, b"No traces are loaded.\n");
         assert_eq!(err, b"cancelled\n");

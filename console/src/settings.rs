@@ -110,6 +110,13 @@ impl Display {
     }
 }
 
+/// As usual, where there is no terminal.
+impl Default for Display {
+    fn default() -> Display {
+        DisplayArgs::default().display(&DisplayArgs::default(), Screen::PLAIN)
+    }
+}
+
 impl DisplayArgs {
     /// Changes something, and says what counts from now on.
     pub fn set(&mut self, setting: Setting) -> String {

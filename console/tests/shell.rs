@@ -74,8 +74,8 @@ fn a_file_that_cannot_be_loaded_is_named_with_the_reason() {
     for (file, reason) in [
         ("no.etl", "file not found"),
         ("*.7z", "no trace or extract with such a name found"),
-        ("noise.etl", "not an .etl trace"),
-        ("noise.json7z", "cannot unpack: it is not a 7z archive"),
+        ("noise.etl", "is a text file, not a trace"),
+        ("noise.json7z", "is a text file, not a 7z archive"),
         ("noise.txt", "neither an extract (.json7z) nor a trace"),
     ] {
         let ended = shell.run(&[file, "-c", ".list"]);

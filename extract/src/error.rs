@@ -23,6 +23,20 @@ pub enum ExtractError {
         /// Where, bytes from the start of the file.
         offset: u64,
     },
+    /// It is empty or a text.
+    #[error("{}: {what}, not a trace", .path.display())]
+    Plain {
+        path: PathBuf,
+        /// What it is, as in `is a text file`.
+        what: String,
+    },
+    /// The archive holds no trace.
+    #[error("{}: {held}", .path.display())]
+    NoTraceIn {
+        path: PathBuf,
+        /// What it holds instead.
+        held: String,
+    },
     /// The trace lies in an archive that cannot be unpacked, or is refused.
     #[error(transparent)]
     Container(#[from] ContainerError),

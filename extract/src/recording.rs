@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use handlescope_model::{Cancel, Cancelled, ContainerLimits};
+use handlescope_model::{Cancel, Cancelled, ContainerLimits, plain_content};
 
 use crate::error::ExtractError;
 use crate::etl::{
@@ -75,6 +75,11 @@ impl OpenRecording {
         let read = |source| ExtractError::Read { path: path.to_path_buf(), source };
         let mut start = Vec::new();
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
+        if let Some(what) = plain_content(&start) {
+            let is_named = path.file_name().is_some_and(|own| *own == *name);
+            let what = if is_named { what.to_owned() } else { format!("its {name} {what}") };
+            return Err(ExtractError::Plain { path: path.to_path_buf(), what });
+        }
         let (first, header) = first_buffer(path, &start)?;
         let clock = header.clock().ok_or_else(|| {
             not_a_trace(path, "the clock type or frequency makes no sense", BUFFER_HEADER_SIZE)

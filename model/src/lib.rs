@@ -21,7 +21,8 @@ pub mod tables;
 
 pub use archive::{
     ArchiveError, ArchiveLimits, ArchiveWriter, Container, ContainerError, ContainerLimits,
-    EncodedTable, TableEncoder, Trace, refused_name, replace_table, unpack_reason, write_parquet,
+    EncodedTable, TableEncoder, Trace, plain_content, refused_name, replace_table, unpack_reason,
+    write_parquet,
 };
 pub use cancel::{Cancel, Cancelled};
 pub use column::{Cell, ColumnSpec, ColumnType, Flags, Lists, Number, Numbers, Reference, Texts};

@@ -87,6 +87,9 @@ pub trait Kind: Sync + 'static {
     const SIGNATURE: KindSignature;
     const OPTIONS: &'static [OptionGroup<Self::Args>];
 
+    /// What `-SortBy` can name.
+    fn columns() -> Vec<String>;
+
     /// Refuses options that contradict each other.
     ///
     /// # Errors
@@ -157,8 +160,13 @@ impl<C: Command> AnyCommand for C {
     }
 
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        Ok(Box::new(Called::<C>(C::parse(entered)?)))
+        C::parse(entered).map(invocation::<C>)
     }
+}
+
+/// A command with its arguments, ready to run.
+pub(super) fn invocation<C: Command>(args: C::Args) -> Box<dyn Invocation> {
+    Box::new(Called::<C>(args))
 }
 
 struct Called<C: Command>(C::Args);
@@ -188,6 +196,8 @@ pub trait AnyKind: Sync {
     fn signature(&self) -> &'static KindSignature;
     /// Its options, and those that every kind has.
     fn groups(&self) -> Vec<GroupView>;
+    /// What `-SortBy` can name.
+    fn columns(&self) -> Vec<String>;
     /// # Errors
     /// Names what is wrong and what to type instead.
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError>;
@@ -213,6 +223,10 @@ impl<K: Kind> AnyKind for K {
 
     fn groups(&self) -> Vec<GroupView> {
         GroupView::with_shared(GroupView::all(K::OPTIONS), GroupView::all(SHARED))
+    }
+
+    fn columns(&self) -> Vec<String> {
+        K::columns()
     }
 
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     filter::Filter,
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
+    paths::shown,
     query::trace_info,
     render::time::{Clock, Seconds, instant},
     terminal::Clean,
@@ -85,7 +86,8 @@ impl Command for ConvertTime {
         for (_, file) in choose(&session.files, &args.files, messages)? {
             let info = trace_info(&file.trace)?;
             let ns = since_start(time, &info).ok_or_else(not_a_time)?;
-            let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+            let name = shown(&file.path);
+            let name = name.file_name().unwrap_or_default().to_string_lossy();
             let line = format!("{} for file {}", other_form(time, ns, &info), Clean(&name));
             if is_recorded(ns, &info) { inside.push(line) } else { outside.push(line) }
         }

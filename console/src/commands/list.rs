@@ -5,6 +5,7 @@ use handlescope_model::tables::TraceInfo;
 use super::{Command, CommandError, Context, Signature, shared::groups};
 use crate::{
     grammar::Arguments,
+    paths::shown,
     query::trace_info,
     render::time::Clock,
     terminal::{Clean, table},
@@ -40,7 +41,7 @@ impl Command for List {
             let windows = format!("{} ({})", info.os_version, info.os_build);
             table.add_row([
                 index.to_string(),
-                Clean(&file.path.to_string_lossy()).to_string(),
+                Clean(&shown(&file.path).to_string_lossy()).to_string(),
                 Clock::session_start(&info),
                 seconds(&info),
                 Clean(machine).to_string(),

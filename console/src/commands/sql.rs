@@ -11,7 +11,7 @@ use super::{
     },
 };
 use crate::{
-    grammar::{Arguments, OptionGroup, ParseError, Quotes, Token, parse},
+    grammar::{Arguments, OptionGroup, ParseError, Quotes, Redirect, Token, parse},
     render,
     settings::DisplayArgs,
     sql,
@@ -21,6 +21,9 @@ use crate::{
 /// Words that a query starts with.
 const STARTS: [&str; 9] =
     ["SELECT", "WITH", "FROM", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "VALUES", "TABLE"];
+
+/// Those that have one line.
+const ONE_LINE: [&str; 3] = ["SHOW", "DESCRIBE", "DESC"];
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SqlArgs {
@@ -51,7 +54,8 @@ impl Command for Sql {
                   that was opened, with names instead of row numbers; stacks has the text of each \
                   stack. hex(x) writes an address like 0xC0. It is the SQL of polars: joins, \
                   groups, WITH, window functions, LIKE, ~ for regular expressions. Names of columns \
-                  are in lower case. Text shows the first 1000 rows. > FILE at the end writes \
+                  are in lower case. A query may have several lines: it ends with a ; or an empty line, with \
+                  options behind it, and in a script at the next command. Text shows the first 1000 rows. > FILE at the end writes \
                   a file if it has a folder or an extension like .csv or .txt. Several traces count as one; \
                   their rows count on.",
         examples: &[
@@ -141,11 +145,6 @@ impl<'t> SqlWords<'t> {
     /// `None` when no query starts. What stands at the end and consists of options belongs to the
     /// command; any other `-json` is SQL.
     pub(crate) fn of(tokens: &'t [Token]) -> Option<SqlWords<'t>> {
-        let are_options = |tokens: &[Token]| {
-            let options = Sql.options();
-            let items = parse::known_items(&options, tokens);
-            items.iter().all(|item| matches!(item, parse::Item::Option { .. }))
-        };
         let start = tokens.iter().position(starts_query)?;
         let (before, rest) = tokens.split_at(start);
         if !are_options(before) {
@@ -158,6 +157,30 @@ impl<'t> SqlWords<'t> {
         let (query, behind) = rest.split_at(behind.unwrap_or(rest.len()));
         Some(SqlWords { before, query, behind })
     }
+}
+
+/// Whether a query, or what stands in front of it, may go on in the next line: neither `;`, nor options, nor
+/// a file end it. What describes tables has one line.
+pub(crate) fn is_unfinished(line: &str, tokens: &[Token]) -> bool {
+    let Redirect { tokens, file, .. } = Redirect::of_query(line, tokens);
+    match SqlWords::of(tokens) {
+        _ if file.is_some() => false,
+        None => are_options(tokens),
+        Some(words) => {
+            let is_ended = words.query.last().is_some_and(|last| last.text.ends_with(';'));
+            let is_one_line = words.query.first().is_some_and(|first| {
+                ONE_LINE.iter().any(|word| word.eq_ignore_ascii_case(&first.text))
+            });
+            words.behind.is_empty() && !is_ended && !is_one_line
+        }
+    }
+}
+
+/// Whether these are options of `.sql` with their values, or nothing.
+fn are_options(tokens: &[Token]) -> bool {
+    let options = Sql.options();
+    let items = parse::known_items(&options, tokens);
+    items.iter().all(|item| matches!(item, parse::Item::Option { .. }))
 }
 
 /// Whether a query starts here. One that a shell has cut out is a word in quotes.

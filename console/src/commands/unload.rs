@@ -6,7 +6,7 @@ use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
 use crate::{
     filter::Wildcard,
     grammar::{Arguments, ParseError},
-    paths::with_home,
+    paths::{shown, with_home},
     trace::LoadedTrace,
 };
 
@@ -60,9 +60,11 @@ impl Unloaded<'_> {
     /// Whether a file is meant: by its path as it was named, or by its file name.
     fn is(&self, file: &LoadedTrace) -> bool {
         let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-        let path = file.path.to_string_lossy();
+        let (path, listed) = (file.path.to_string_lossy(), shown(&file.path));
         let matches = |text: &str| self.wildcard.as_ref().is_some_and(|w| w.matches(text));
-        file.path == with_home(self.typed)
+        let typed = with_home(self.typed);
+        file.path == typed
+            || listed == typed
             || Path::new(self.typed) == Path::new(name.as_ref())
             || matches(&path)
             || matches(&name)

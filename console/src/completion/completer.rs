@@ -10,7 +10,7 @@ use super::{
     sql_completer,
 };
 use crate::{
-    commands::{dump::DumpWords, shared::symbols::SERVERS, sql::SqlWords},
+    commands::{AnyKind, dump::DumpWords, shared::symbols::SERVERS, sql::SqlWords},
     grammar::{Arguments, OptionSpec, Quotes, Token, ValueKind, parse, split},
     registry::REGISTRY,
 };
@@ -177,7 +177,10 @@ impl Position<'_> {
         if let Some(parse::Item::Option { spec, values, .. }) = last {
             let (least, most) = spec.value().arity();
             if values.len() < most {
-                suggestions = self.values(spec, known);
+                suggestions = match (spec.value(), words.kind) {
+                    (ValueKind::Column, Some(kind)) => self.columns(kind),
+                    _ => self.values(spec, known),
+                };
             }
             if values.len() < least {
                 return suggestions;
@@ -189,6 +192,11 @@ impl Position<'_> {
             None => suggestions.extend(self.kinds()),
         }
         suggestions
+    }
+
+    fn columns(&self, kind: &dyn AnyKind) -> Vec<Suggestion> {
+        let columns = kind.columns();
+        self.words(columns.iter().map(|column| (column.as_str(), "a column")).collect())
     }
 
     fn kinds(&self) -> Vec<Suggestion> {

@@ -82,6 +82,8 @@ pub enum Take<A: 'static> {
     Query(fn(&mut A) -> &mut Vec<String>),
     /// Symbol servers, divided by semicolons.
     Servers(fn(&mut A) -> &mut Option<Vec<ServerChoice>>),
+    /// A column of what a kind of `.dump` prints.
+    Column(fn(&mut A) -> &mut Option<String>),
     /// Text of so many words at most, joined by spaces; the placeholder stands for it in the help.
     Text(&'static str, usize, fn(&mut A) -> &mut Option<String>),
     /// So many values at most, none of them any use, because of the reason.
@@ -148,6 +150,8 @@ pub enum ValueKind {
     Query,
     /// Symbol servers.
     Servers,
+    /// A column of what a kind of `.dump` prints.
+    Column,
     /// Text of so many words at most, with its placeholder.
     Text(&'static str, usize),
     /// Up to so many values without effect.
@@ -196,6 +200,7 @@ impl ValueKind {
             ValueKind::Folder => ("FOLDER", 1, 1),
             ValueKind::Query => ("QUERY", 1, 1),
             ValueKind::Servers => ("SERVER", 1, 1),
+            ValueKind::Column => ("COLUMN", 1, 1),
             ValueKind::Text(placeholder, most) => (*placeholder, 1, *most),
             ValueKind::Ignored(most) => ("…", 0, *most),
         };
@@ -272,6 +277,7 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Folder(_) => ValueKind::Folder,
             Take::Query(_) => ValueKind::Query,
             Take::Servers(_) => ValueKind::Servers,
+            Take::Column(_) => ValueKind::Column,
             Take::Text(placeholder, most, _) => ValueKind::Text(placeholder, *most),
             Take::Ignored(most, ..) | Take::Refused(most, _) => ValueKind::Ignored(*most),
         }
@@ -317,6 +323,7 @@ impl<A> Opt<A> {
                     .map_err(|error| ValueError::Server { reason: error.to_string() })?;
                 *field(args) = Some(servers);
             }
+            Take::Column(field) => *field(args) = Some(first.to_owned()),
             Take::Text(_, _, field) => {
                 let words: Vec<&str> = values.iter().map(|token| token.text.as_str()).collect();
                 *field(args) = Some(words.join(" "));

@@ -33,7 +33,7 @@ impl Token {
     }
 }
 
-/// Cuts a line at spaces and tabs.
+/// Cuts a line at spaces and tabs, and several lines at their ends, too.
 ///
 /// A `"` opens a quoted run only at the start of a token and closes it only in front of a space or
 /// the end of the line; any other `"` is literal. There is no escape character, so `"C:\a b\"` is
@@ -93,7 +93,7 @@ pub fn join(words: &[String]) -> (String, Vec<Token>) {
 }
 
 fn is_space(character: char) -> bool {
-    character == ' ' || character == '\t'
+    matches!(character, ' ' | '\t' | '\r' | '\n')
 }
 
 #[cfg(test)]
@@ -105,6 +105,7 @@ mod tests {
         for (line, expected) in [
             ("", vec![]),
             ("  \t ", vec![]),
+            (".sql SELECT 1,\r\n2\n-json", vec![".sql", "SELECT", "1,", "2", "-json"]),
             (".dump  ObjectRef\t-Leak ", vec![".dump", "ObjectRef", "-Leak"]),
             (r#"-fd"a b""#, vec![r#"-fd"a"#, r#"b""#]),
             (r#""a b" c"#, vec!["a b", "c"]),

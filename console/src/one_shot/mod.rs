@@ -6,7 +6,7 @@ use clap::Parser;
 
 use crate::{
     cli::Cli,
-    commands::{Command, Entered, Invocation, load::Load, shared::notes},
+    commands::{Command, Entered, Invocation, help::help_in_shell, load::Load, shared::notes},
     grammar::{ParseError, join},
     registry::REGISTRY,
     terminal::ColorChoice,
@@ -101,8 +101,8 @@ impl Form {
     }
 }
 
-/// ETWAnalyzer's options about symbols.
-const SYMBOL_SWITCHES: [&str; 3] = ["-symserver", "-symcache", "-symfolder"];
+/// Options about symbols, in ETWAnalyzer's spelling with one dash or in that of [`Cli`] with two.
+const ABOUT_SYMBOLS: [&str; 4] = ["symbol-path", "symserver", "symcache", "symfolder"];
 
 /// Reads the words behind the program's name; `None` when they are no such command line but one for
 /// [`Cli`].
@@ -110,15 +110,9 @@ const SYMBOL_SWITCHES: [&str; 3] = ["-symserver", "-symcache", "-symfolder"];
 /// # Errors
 /// When they are one, but a wrong one.
 pub fn parse(arguments: &[String]) -> Option<Result<OneShot, Refusal>> {
-    let Split { mut globals, mut symbols, words } = split(arguments);
-    let has_symbols = !symbols.is_empty();
-    let (form, name, mut words) = form(&words).or_else(|| plain_console(words, has_symbols))?;
-    if form == Form::Extract {
-        words.extend(symbols);
-    } else {
-        symbols.iter_mut().step_by(2).for_each(|name| name.insert(0, '-'));
-        globals.extend(symbols);
-    }
+    let Split { mut globals, symbols, words, is_etwanalyzers } = split(arguments);
+    let (form, name, mut words) = form(&words).or_else(|| plain_console(words, is_etwanalyzers))?;
+    if form == Form::Extract { &mut words } else { &mut globals }.extend(symbols);
     Some(read(form, name, globals, words))
 }
 
@@ -132,37 +126,53 @@ pub(crate) fn console_line(arguments: &[String]) -> Option<Vec<String>> {
 /// The options that every command line may have, and the others.
 struct Split {
     globals: Vec<String>,
-    /// Options about symbols in ETWAnalyzer's spelling, in lower case, each with its value. They
-    /// belong to an extraction, or else to the session.
+    /// Options about symbols with two dashes, each with its value. They belong to an extraction, or else
+    /// to the session.
     symbols: Vec<String>,
     words: Vec<String>,
+    /// Whether an option about symbols is in ETWAnalyzer's spelling.
+    is_etwanalyzers: bool,
+}
+
+/// The option about symbols that a word names, and whether in ETWAnalyzer's spelling.
+fn about_symbols(word: &str) -> Option<(&'static str, bool)> {
+    let find = |name: &str| ABOUT_SYMBOLS.into_iter().find(|own| own.eq_ignore_ascii_case(name));
+    match word.strip_prefix("--") {
+        Some(name) => Some((find(name)?, false)),
+        None => Some((find(word.strip_prefix('-')?)?, true)),
+    }
 }
 
 fn split(arguments: &[String]) -> Split {
-    let mut split = Split { globals: Vec::new(), symbols: Vec::new(), words: Vec::new() };
+    let (globals, symbols, words) = Default::default();
+    let mut split = Split { globals, symbols, words, is_etwanalyzers: false };
     let mut arguments = arguments.iter();
     while let Some(word) = arguments.next() {
-        let name = word.split('=').next().unwrap_or_default();
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (word.as_str(), None),
+        };
         match name {
             "--" => {
                 split.words.push(word.clone());
                 split.words.extend(arguments.by_ref().cloned());
             }
-            "--keep-going" => split.globals.push(word.clone()),
-            "--color" | "--symbol-path" | "--symserver" | "--symcache" | "--symfolder" | "-c" => {
+            "--keep-going" | "--echo" => split.globals.push(word.clone()),
+            "--color" | "-c" => {
                 split.globals.push(word.clone());
                 if name == word {
                     split.globals.extend(arguments.next().cloned());
                 }
             }
-            _ if SYMBOL_SWITCHES.iter().any(|own| own.eq_ignore_ascii_case(word)) => {
-                match arguments.next() {
-                    Some(value) => split.symbols.extend([word.to_lowercase(), value.clone()]),
+            _ => match about_symbols(name) {
+                Some((option, is_etwanalyzers)) => {
+                    split.is_etwanalyzers |= is_etwanalyzers;
+                    split.symbols.push(format!("--{option}"));
                     // That its value is missing is reported where it belongs.
-                    None => split.symbols.push(word.to_lowercase()),
+                    split.symbols.extend(value.or_else(|| arguments.next().cloned()));
                 }
-            }
-            _ => split.words.push(word.clone()),
+                None => split.words.push(word.clone()),
+            },
         }
     }
     split
@@ -194,10 +204,10 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
 
 /// A console whose name is left out: `-nocolor` or an option about symbols shows that the line is in
 /// ETWAnalyzer's manner.
-fn plain_console(words: Vec<String>, has_symbols: bool) -> Option<(Form, String, Vec<String>)> {
+fn plain_console(words: Vec<String>, is_etwanalyzers: bool) -> Option<(Form, String, Vec<String>)> {
     let is_ours = !words.first().is_some_and(|first| Cli::is_subcommand(first));
     let mut options = words.iter().take_while(|word| *word != "--");
-    (is_ours && (has_symbols || options.any(|word| word.eq_ignore_ascii_case("-nocolor"))))
+    (is_ours && (is_etwanalyzers || options.any(|word| word.eq_ignore_ascii_case("-nocolor"))))
         .then(|| (Form::Console, "-console".to_owned(), words))
 }
 
@@ -213,8 +223,6 @@ fn read(
     let program = std::iter::once("handlescope".to_owned());
     let globals = Cli::try_parse_from(program.chain(globals)).map_err(Refusal::Globals)?;
     let mut shot = OneShot { globals, load: None, command: None, notes: Vec::new() };
-    let names = !matches!(form, Form::Extract | Form::Redact)
-        || words.iter().any(|word| stores_names(word));
     let mut take = |names: &[&str]| {
         let before = words.len();
         words.retain(|word| !names.iter().any(|name| word.eq_ignore_ascii_case(name)));
@@ -227,10 +235,11 @@ fn read(
         shot.notes.push(notes::DEBUG);
     }
     if take(&["-help", "--help", "-h", "-?"]) {
-        shot.command = help(form, &words)?;
+        shot.command = Some(help(form, &words)?);
         return Ok(shot);
     }
-    shot.globals.check_beside(form == Form::Console, names).map_err(Refusal::Globals)?;
+    let loads = !matches!(form, Form::Extract | Form::Redact);
+    shot.globals.check_beside(form == Form::Console, loads).map_err(Refusal::Globals)?;
     match form {
         Form::Dump | Form::ConvertTime | Form::Symbolize => {
             let recursive = take(&["-recursive"]);
@@ -248,12 +257,6 @@ fn read(
     Ok(shot)
 }
 
-/// Whether a word makes an extraction store names of functions.
-fn stores_names(word: &str) -> bool {
-    let option = REGISTRY.command(".extract").and_then(|command| command.option("-symbols"));
-    option.is_some_and(|option| option.is_named(word))
-}
-
 /// The command of the console.
 fn command(form: Form, words: &[String]) -> Result<Option<Box<dyn Invocation>>, ParseError> {
     let name = std::iter::once(form.command().to_owned());
@@ -267,10 +270,9 @@ fn load_args(words: &[String]) -> Result<LoadArgs, ParseError> {
 }
 
 /// Help on the kind of a dump if there is one, or else on the command.
-fn help(form: Form, words: &[String]) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+fn help(form: Form, words: &[String]) -> Result<Box<dyn Invocation>, ParseError> {
     let kind = words.iter().find_map(|word| REGISTRY.kind(word)).filter(|_| form == Form::Dump);
-    let topic = kind.map_or(form.command(), |kind| kind.name());
-    REGISTRY.parse_words(&[".help".to_owned(), topic.to_owned()])
+    help_in_shell(kind.map_or(form.command(), |kind| kind.name()), &REGISTRY)
 }
 
 /// Whether a word is the option that names the files to load.

@@ -108,13 +108,30 @@ fn options_about_symbols_are_those_of_the_session_or_of_an_extraction() {
         assert_eq!(symbols.servers.as_deref(), Some(&[ServerChoice::Microsoft][..]), "{line:?}");
         assert_eq!(symbols.cache.as_deref(), Some(Path::new("c d")), "{line:?}");
     }
-    let line = ["extract", "a.etl", "-symServer", "google", "-symFolder", "f"];
-    let args = extraction(&line);
-    assert_eq!(args.symbols.servers.as_deref(), Some(&[ServerChoice::Google][..]));
-    assert_eq!(args.symbols.folder.as_deref(), Some(Path::new("f")));
+    for line in [
+        &["extract", "a.etl", "-symServer", "google", "-symFolder", "f", "--symbol-path", "p"][..],
+        &["--symbol-path=p", "--symserver", "google", "extract", "--symfolder=f", "a.etl"],
+        &[
+            "-symFolder",
+            "f",
+            "--symbol-path",
+            "p",
+            "-fd",
+            "a.etl",
+            "-symserver",
+            "google",
+            "-extract",
+        ],
+    ] {
+        let args = extraction(line);
+        assert_eq!(args.queries, ["a.etl"], "{line:?}");
+        assert_eq!(args.symbols.servers.as_deref(), Some(&[ServerChoice::Google][..]), "{line:?}");
+        assert_eq!(args.symbols.folder.as_deref(), Some(Path::new("f")), "{line:?}");
+        assert_eq!(args.symbols.path.as_deref(), Some("p"), "{line:?}");
+    }
     for (line, message) in [
         (&["-dump", "ObjectRef", "-symserver"][..], "a value is required for '--symserver"),
-        (&["extract", "a.etl", "-symserver"], "-symserver needs a value"),
+        (&["extract", "a.etl", "-symserver"], "--symserver needs a value"),
         (&["a.etl", "-symserver", "syngo"], "'syngo' is not a symbol server"),
     ] {
         let error = refused(line);
@@ -147,7 +164,7 @@ fn a_wrong_line_says_why() {
         (&["-extract", "All", "-fd", "a.etl", "-Indent"], "-Indent: an extract holds tables"),
         (
             &["-extract", "All", "-fd", "a", "-symServer", "syngo"],
-            "-symserver: 'syngo' is not a symbol server",
+            "--symserver: 'syngo' is not a symbol server",
         ),
         (&["extract"], ".extract needs at least one trace"),
         (
@@ -157,11 +174,9 @@ fn a_wrong_line_says_why() {
         (&["-mcp"], "-mcp: there is no MCP server"),
         (&["-LoadSymbol", "-fd", "x", "-Indent"], "unknown option -Indent"),
         (&["-convert", "-fd", "x"], "-convert: other formats"),
-        (&["dump", "ObjectRef", "-c", ".list"], "error: -c"),
-        (
-            &["extract", "a.etl", "--symbol-path", "x"],
-            "error: -c, --keep-going and options about symbols",
-        ),
+        (&["dump", "ObjectRef", "-c", ".list"], "error: -c cannot"),
+        (&["dump", "ObjectRef", "--echo"], "error: --echo cannot"),
+        (&["extract", "a.etl", "--keep-going"], "error: --keep-going cannot"),
     ] {
         let error = refused(line);
         assert!(error.starts_with(message), "{line:?}: {error}");

@@ -19,6 +19,6 @@ pub(crate) use names::{
     is_extract, is_plain_extract, with_home,
 };
 pub(crate) use pattern::{Pattern, verdict};
-pub(crate) use same::{SameTrace, is_same_file, stem};
+pub(crate) use same::{SameTrace, is_same_file, shown, stem};
 pub(crate) use walk::{Walk, folders_in};
 pub(crate) use write::{append_whole, write_whole};

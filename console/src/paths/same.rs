@@ -48,6 +48,15 @@ pub(crate) fn stem(path: &Path) -> OsString {
     stem.into_os_string()
 }
 
+/// A path as it is shown: of `a.etl.zip` and `a.etl.7z`, which name their content, it is `a`.
+pub(crate) fn shown(path: &Path) -> PathBuf {
+    let name = stem(path);
+    match path.file_stem() {
+        Some(one_less) if *one_less != *name => path.with_file_name(name),
+        _ => path.to_path_buf(),
+    }
+}
+
 /// Each trace once, by name: the trace itself before an archive with it, and both before the
 /// extract, because loading a trace finds out whether its extract is up to date.
 pub(crate) fn once_each(mut files: Vec<PathBuf>) -> Vec<PathBuf> {

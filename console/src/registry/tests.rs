@@ -68,6 +68,24 @@ fn names_are_unique_in_any_case() {
 }
 
 #[test]
+fn every_heading_of_the_help_comes_once() {
+    let commands = REGISTRY.commands.iter().map(|c| c.name().trim_start_matches('.'));
+    let kinds = REGISTRY.kinds.iter().map(|kind| kind.name());
+    for topic in commands.chain(kinds).chain([""]) {
+        let page = page(&[topic]);
+        let mut seen = HashSet::new();
+        // A heading stands behind an empty line, and what it is about is indented.
+        let pairs = page.lines().zip(page.lines().skip(1)).zip(page.lines().skip(2));
+        for ((_, heading), _) in pairs.filter(|((before, heading), next)| {
+            before.is_empty() && next.starts_with("  ") && !heading.starts_with(' ')
+        }) {
+            assert!(seen.insert(heading), "{topic}: {heading}");
+        }
+        assert!(!seen.is_empty(), "{topic}: {page}");
+    }
+}
+
+#[test]
 fn everything_is_documented() {
     for command in REGISTRY.commands {
         let signature = command.signature();

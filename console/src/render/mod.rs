@@ -14,7 +14,7 @@ mod table;
 mod text;
 pub(crate) mod time;
 
-pub(crate) use kinds::write_frame;
+pub(crate) use kinds::{OBJECT_COLUMNS, columns, write_frame};
 pub use kinds::{
     call_stacks, frame, modules, object_ref, processes, properties, stats, symbols, versions,
 };

@@ -6,7 +6,10 @@ use reedline::{
     ReedlineMenu, default_emacs_keybindings,
 };
 
-use super::{highlighter::CommandHighlighter, hinter::CommandHinter, history::LineHistory};
+use super::{
+    highlighter::CommandHighlighter, hinter::CommandHinter, history::LineHistory, menu::QuietMenu,
+    validator::QueryValidator,
+};
 use crate::completion::{CommandCompleter, SharedKnown};
 use crate::terminal::{ColorChoice, Messages, Screen};
 
@@ -35,7 +38,9 @@ pub(super) fn editor(
         .with_completer(Box::new(CommandCompleter::new(known)))
         .with_quick_completions(true)
         .with_partial_completions(true)
-        .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
+        .with_menu(ReedlineMenu::EngineCompleter(Box::new(QuietMenu(menu))))
+        .with_validator(Box::new(QueryValidator))
+        .use_bracketed_paste(true)
         .with_highlighter(Box::new(CommandHighlighter))
         .with_hinter(Box::new(CommandHinter::new(dim)))
         .with_edit_mode(Box::new(Emacs::new(keys)))

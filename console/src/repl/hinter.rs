@@ -3,6 +3,7 @@
 use nu_ansi_term::Style;
 use reedline::{DefaultHinter, Hinter, History};
 
+use super::validator::is_waiting;
 use crate::{
     commands::dump::DumpWords,
     grammar::{Arguments, parse, split},
@@ -52,8 +53,12 @@ impl Hinter for CommandHinter {
     }
 }
 
-/// What the command or option at the end of a line takes; nothing unless a space follows it.
+/// What the command or option at the end of a line takes; nothing unless a space follows it. In a new line
+/// of a query, what ends that.
 fn placeholder(line: &str) -> Option<String> {
+    if line.strip_suffix('\n').is_some_and(is_waiting) {
+        return Some("; or an empty line ends the query".to_owned());
+    }
     if !line.ends_with(' ') {
         return None;
     }
@@ -88,6 +93,8 @@ mod tests {
             (".sympath ", Some("[OPTION…] [PATH]")),
             (".load a.etl ", None),
             (".dump ", Some("KIND [OPTION…]")),
+            (".sql SELECT 1\n", Some("; or an empty line ends the query")),
+            (".sql SELECT 1;\n", None),
             (".quit ", None),
             ("", None),
         ] {

@@ -4,7 +4,9 @@ mod editor;
 mod highlighter;
 mod hinter;
 mod history;
+mod menu;
 mod prompt;
+mod validator;
 
 use std::{io::Write, sync::Arc};
 
@@ -16,6 +18,7 @@ use crate::{
     commands::{CommandError, Flow},
     completion::SharedKnown,
     console::Console,
+    script,
     terminal::{ColorChoice, Messages},
 };
 
@@ -46,7 +49,7 @@ pub fn run(
                 // Written at once, so that it survives whatever happens, and so that consoles beside
                 // this one find it. A history that cannot be kept does not stop the session.
                 let _ = editor.sync_history();
-                if carry_out(console, &line, out, messages)? == Flow::Quit {
+                if carry_out_all(console, &line, out, messages)? == Flow::Quit {
                     return Ok(());
                 }
             }
@@ -56,14 +59,32 @@ pub fn run(
     }
 }
 
-/// Carries out one line and reports what went wrong.
+/// Carries out the commands of what was typed or pasted, up to one that is cancelled.
+fn carry_out_all(
+    console: &mut Console,
+    text: &str,
+    out: &mut dyn Write,
+    messages: &mut Messages<'_>,
+) -> Result<Flow, CommandError> {
+    console.cancel.reset();
+    for step in script::steps(text.as_bytes()) {
+        if carry_out(console, &step?.line, out, messages)? == Flow::Quit {
+            return Ok(Flow::Quit);
+        }
+        if console.cancel.is_cancelled() {
+            break;
+        }
+    }
+    Ok(Flow::Continue)
+}
+
+/// Carries out one command and reports what went wrong.
 fn carry_out(
     console: &mut Console,
     line: &str,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Result<Flow, CommandError> {
-    console.cancel.reset();
     match console.run(line, out, messages) {
         Ok(flow) => Ok(flow),
         Err(error) if error.is_broken_pipe() => Ok(Flow::Quit),

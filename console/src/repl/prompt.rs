@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use reedline::{Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus};
 
-use crate::trace::Session;
+use crate::{paths::shown, trace::Session};
 
 /// Characters of a file name that are shown at most.
 const LONGEST: usize = 30;
@@ -16,10 +16,9 @@ pub(super) struct FilePrompt {
 
 impl FilePrompt {
     pub(super) fn new(session: &Session) -> FilePrompt {
-        let names = session
-            .files
-            .iter()
-            .map(|file| file.path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        let names = session.files.iter().map(|file| {
+            shown(&file.path).file_name().unwrap_or_default().to_string_lossy().into_owned()
+        });
         FilePrompt { title: title(&names.collect::<Vec<_>>()) }
     }
 }

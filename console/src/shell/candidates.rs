@@ -65,7 +65,9 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
         .filter(|candidate| starts_with(&candidate.value, last))
         .collect();
     if last.starts_with("--") {
-        found.extend(of_program(&[], last));
+        let known: Vec<String> = found.iter().map(|candidate| candidate.value.clone()).collect();
+        let own = of_program(&[], last).into_iter();
+        found.extend(own.filter(|candidate| !known.contains(&candidate.value)));
     }
     found
 }

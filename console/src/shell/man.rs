@@ -22,7 +22,7 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
     page.render_synopsis_section(out)?;
     page.render_description_section(out)?;
     page.render_options_section(out)?;
-    page.render_subcommands_section(out)?;
+    subcommands().to_writer(out)?;
     commands().to_writer(out)?;
     for kind in REGISTRY.kinds {
         let signature = kind.signature();
@@ -39,6 +39,21 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
         roff.to_writer(out)?;
     }
     page.render_extra_section(out)
+}
+
+/// What the program does instead of asking for commands. clap_mangen would refer to a page for each.
+fn subcommands() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["SUBCOMMANDS"]);
+    let program = Cli::command();
+    for action in program.get_subcommands().filter(|action| !action.is_hide_set()) {
+        let about = action.get_long_about().or(action.get_about());
+        let about = about.map(ToString::to_string).unwrap_or_default();
+        roff.control("TP", []);
+        roff.text([bold(action.get_name())]);
+        roff.text([roman(about.replace("\n\n", " "))]);
+    }
+    roff
 }
 
 fn commands() -> Roff {
@@ -79,12 +94,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_other_page_is_cited() {
+        let mut page = Vec::new();
+        man(&mut page).expect("a page");
+        let page = String::from_utf8(page).expect("text").replace("\\-", "-");
+        let cited = page.match_indices("(1)").map(|(at, _)| page.get(..at).unwrap_or_default());
+        for name in cited.map(|before| before.rsplit([' ', '\n']).next().unwrap_or_default()) {
+            assert_eq!(name, "handlescope");
+        }
+    }
+
+    #[test]
     fn the_page_has_every_command_and_option() {
         let mut page = Vec::new();
         man(&mut page).expect("a page");
         let page = String::from_utf8(page).expect("text").replace("\\-", "-");
         for command in REGISTRY.commands {
             assert!(page.contains(command.name()), "{}", command.name());
+        }
+        for action in Cli::command().get_subcommands().filter(|action| !action.is_hide_set()) {
+            assert!(page.contains(&format!("\\fB{}\\fR", action.get_name())), "{action}");
         }
         for option in REGISTRY.kinds.iter().flat_map(|kind| kind.options()) {
             assert!(page.contains(&option.doc().names.join(", ")), "{}", option.name());

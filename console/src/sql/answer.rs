@@ -11,6 +11,7 @@ use polars::{
 use super::{
     error::SqlError,
     functions::Functions,
+    joins::{Refused, TooLarge, limit_joins},
     relations::Relation,
     scan::scan,
     stack_texts::stack_texts,
@@ -70,9 +71,21 @@ pub fn sql(
     let parts = files.iter().map(part).collect();
     let tables = Arc::new(Tables { parts, stacks, stop: stop.clone() });
     let mut context = context(&tables, &named)?;
-    let text = query.to_owned();
-    let answer = apart(move || context.execute(&text)?.collect(), cancel);
+    let (text, refused) = (query.to_owned(), Refused::default());
+    let told = Arc::clone(&refused);
+    let answer = apart(
+        move || {
+            context.execute(&text)?._collect_post_opt(|root, plans, expressions, _| {
+                limit_joins(root, plans, expressions, &told);
+                Ok(())
+            })
+        },
+        cancel,
+    );
     stop.cancel();
+    if let Some(&TooLarge { rows, most }) = refused.get() {
+        return Err(SqlError::JoinTooLarge { rows, most });
+    }
     Ok(named_count(answer??, query)?)
 }
 

@@ -1,6 +1,7 @@
 //! Why a query has no answer.
 
 use handlescope_model::{ArchiveError, Cancelled};
+use indicatif::{HumanCount, HumanFloatCount};
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
@@ -13,6 +14,13 @@ pub enum SqlError {
     /// It means nothing, or cannot be carried out.
     #[error("{reason}{hint}; .help sql lists the tables and has examples")]
     Query { reason: String, hint: String },
+    /// A join would take more memory than there may be.
+    #[error(
+        "a join of this query would have {} rows, more than the {} that it may; join on more columns, or \
+         leave rows out before with WHERE",
+        HumanFloatCount(*.rows), HumanCount(*.most)
+    )]
+    JoinTooLarge { rows: f64, most: u64 },
     /// An archive is damaged.
     #[error(transparent)]
     Archive(#[from] ArchiveError),

@@ -7,6 +7,7 @@ mod answer;
 mod columns;
 mod error;
 mod functions;
+mod joins;
 mod opened;
 mod relations;
 mod scan;

@@ -3,7 +3,11 @@
 use std::path::Path;
 
 use super::{error::NoFile, loaded::LoadedTrace};
-use crate::{filter::Filter, paths::verdict, terminal::Messages};
+use crate::{
+    filter::{Filter, LineMatch},
+    paths::{shown, verdict},
+    terminal::Messages,
+};
 
 /// The loaded files that all filters let pass, each with its number in the session.
 ///
@@ -31,8 +35,8 @@ pub(crate) fn choose<'a>(
 /// Whether a filter lets a file pass: by its name and whole path, as for `.load`, or by its path as it
 /// is listed.
 fn passes(filter: &Filter, file: &Path) -> bool {
-    let listed = filter.line(&file.to_string_lossy());
-    filter.accepts(verdict(filter, file).or(listed))
+    let listed = [file, &shown(file)].map(|path| filter.line(&path.to_string_lossy()));
+    filter.accepts(listed.into_iter().fold(verdict(filter, file), LineMatch::or))
 }
 
 fn typed(filters: &[Filter]) -> String {

@@ -4,6 +4,7 @@ use std::{io, path::PathBuf};
 
 use handlescope_extract::{ExtractError, ImportError};
 use handlescope_model::ArchiveError;
+use indicatif::HumanCount;
 use thiserror::Error;
 
 use crate::paths::ExpandError;
@@ -20,6 +21,12 @@ pub enum LoadError {
         .path.display()
     )]
     UnknownFormat { path: PathBuf },
+    /// So many files of a folder that one line has to do.
+    #[error(
+        "{} files cannot be loaded: {examples}; and {} more",
+        HumanCount(*.shown + *.more), HumanCount(*.more)
+    )]
+    Several { shown: u64, more: u64, examples: String },
     /// It is an extract that cannot be read.
     #[error("{}{}", .0, remedy(.0.is_about_size()))]
     Archive(#[from] ArchiveError),
@@ -71,6 +78,37 @@ pub enum NoFile {
     /// `-fd` that leaves no file.
     #[error("-fd {filters} leaves no file; .list shows what is loaded")]
     NoFileLeft { filters: String },
+}
+
+/// Files of a folder that are named each; of more, some are examples.
+const MOST_NAMED: usize = 3;
+
+impl LoadError {
+    /// Whether the file is no trace and no extract, which is no failure where it was only found: archives of
+    /// all sorts lie in folders.
+    fn is_about_something_else(&self) -> bool {
+        matches!(
+            self,
+            LoadError::Extract(ExtractError::NoTraceIn { .. })
+                | LoadError::Import(ImportError::NotAnExtract { .. })
+        )
+    }
+
+    /// What is said of files that were found in a folder and cannot be loaded: the failures, and what is only
+    /// worth a note.
+    pub(crate) fn of_found(mut found: Vec<LoadError>) -> (Vec<LoadError>, Vec<LoadError>) {
+        let more = found.len().saturating_sub(MOST_NAMED) as u64;
+        if more > 0 {
+            found.sort_by_key(LoadError::is_about_something_else);
+            let is_note = found.iter().all(LoadError::is_about_something_else);
+            let examples = found.iter().take(MOST_NAMED).map(|e| e.to_string().replace('\n', " "));
+            let examples = examples.collect::<Vec<_>>().join("; ");
+            let all = LoadError::Several { shown: MOST_NAMED as u64, more, examples };
+            return if is_note { (Vec::new(), vec![all]) } else { (vec![all], Vec::new()) };
+        }
+        let notes = found.extract_if(.., |error| error.is_about_something_else()).collect();
+        (found, notes)
+    }
 }
 
 /// What to do about a file that is not read, or not for its size.

@@ -5,18 +5,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_extract::{ExtractError, ImportError, StackChoice};
+use handlescope_extract::StackChoice;
 use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace};
 
 use crate::{
     cancel::{Cancel, Cancelled},
-    paths::{PLAIN_EXTENSION, SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract},
+    paths::{
+        PLAIN_EXTENSION, SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract,
+        is_plain_extract,
+    },
     terminal::Messages,
     trace::{
         caveats::Caveat,
         error::LoadError,
         extraction::{
-            self, Freshness, beside, freshness, imported, in_cache, prepare_folder, side_by_side,
+            self, Freshness, beside, freshness, imported, in_cache, is_foreign, prepare_folder,
+            side_by_side,
         },
         loaded::LoadedTrace,
     },
@@ -67,17 +71,23 @@ impl Loading {
         messages: &mut Messages<'_>,
     ) -> Result<Loading, Cancelled> {
         let seen = loaded.iter().map(|file| (SameTrace::of(&file.path), file.path.clone()));
+        let mut found = Vec::new();
         let mut loading = Loading { seen: seen.collect(), ..Loading::default() };
         for query in &args.queries {
             let mut problems = Vec::new();
             let expanded = expand(query, args.recursive, &mut problems);
             loading.errors.extend(problems.into_iter().map(LoadError::from));
             for path in expanded.files {
-                loading.add(path, expanded.is_found, args, cancel, messages);
+                let added = loading.add(path, expanded.is_found, args, cancel, messages);
                 // A file that was not finished has not failed.
                 cancel.check()?;
+                let failed = if expanded.is_found { &mut found } else { &mut loading.errors };
+                failed.extend(added.err());
             }
         }
+        let (failures, notes) = LoadError::of_found(found);
+        notes.iter().for_each(|note| messages.note(note));
+        loading.errors.extend(failures);
         Ok(loading)
     }
 
@@ -88,29 +98,24 @@ impl Loading {
         args: &LoadArgs,
         cancel: &Cancel,
         messages: &mut Messages<'_>,
-    ) {
+    ) -> Result<(), LoadError> {
         let same = SameTrace::of(&path);
         if let Some(first) = self.seen.get(&same) {
             let (path, first) = (path.display(), first.display());
             messages.note(format_args!("{path} is not loaded again, it is the trace {first}"));
-            return;
+            return Ok(());
         }
         self.seen.insert(same, path.clone());
-        match open(path, args, cancel, messages).and_then(|file| prefetched(file, args.all)) {
-            Ok(file) => {
-                let (path, how) = (file.path.display(), if args.all { ", all of it" } else { "" });
-                messages.note(format_args!("loaded {path}{how}"));
-                self.files.push(file);
-            }
-            // Archives of all sorts lie in folders.
-            Err(LoadError::Extract(ExtractError::WhichTrace { path, found: 0 })) if is_found => {
-                messages.note(format_args!("{} holds no trace", path.display()));
-            }
-            Err(LoadError::Import(ImportError::NotAnExtract { path, reason })) if is_found => {
-                messages.note(format_args!("{} is not an extract: {reason}", path.display()));
-            }
-            Err(error) => self.errors.push(error),
-        }
+        let theirs = if is_found { import_for(&path, args, cancel, messages) } else { None };
+        let file = match theirs {
+            Some(file) => file,
+            None => open(path, args, cancel, messages)?,
+        };
+        let file = prefetched(file, args.all)?;
+        let (path, how) = (file.path.display(), if args.all { ", all of it" } else { "" });
+        messages.note(format_args!("loaded {path}{how}"));
+        self.files.push(file);
+        Ok(())
     }
 }
 
@@ -144,10 +149,60 @@ fn open(
     } else {
         return Err(LoadError::UnknownFormat { path });
     };
+    with_caveats(path, trace, messages)
+}
+
+/// The loaded trace, after what speaks against its answers was said.
+fn with_caveats(
+    path: PathBuf,
+    trace: Trace,
+    messages: &mut Messages<'_>,
+) -> Result<LoadedTrace, LoadError> {
     for Caveat { text, .. } in Caveat::of_trace(&trace)? {
         messages.warning(format_args!("{}: {text}", path.display()));
     }
     Ok(LoadedTrace::new(path, trace))
+}
+
+/// Another program's extract of a trace that was found and not named, unless this program has one, too.
+fn import_for(
+    trace: &Path,
+    args: &LoadArgs,
+    cancel: &Cancel,
+    messages: &mut Messages<'_>,
+) -> Option<LoadedTrace> {
+    if !has_extension(trace, TRACE_EXTENSIONS) {
+        return None;
+    }
+    let extract = foreign(trace)?;
+    let opened = imported(&extract, args.max_size, cancel, messages)
+        .and_then(|imported| with_caveats(extract.clone(), imported, messages));
+    let (trace, theirs) = (trace.display(), extract.display());
+    match opened {
+        Ok(file) => {
+            messages.note(format_args!(
+                "{trace} is not extracted: {theirs} is another program's extract of it; name the trace \
+                 to extract it"
+            ));
+            Some(file)
+        }
+        Err(error) => {
+            messages.note(format_args!("{theirs} cannot be used ({error}); using {trace}"));
+            None
+        }
+    }
+}
+
+/// Where another program's extract of a trace lies, if there is none of this program.
+fn foreign(trace: &Path) -> Option<PathBuf> {
+    let archives = [beside(trace), side_by_side(trace)];
+    let is_own = |extract: &PathBuf| matches!(freshness(trace, extract), Freshness::UpToDate(_));
+    if archives.iter().any(is_own) {
+        return None;
+    }
+    let plain = archives.clone().map(|path| path.with_extension(PLAIN_EXTENSION));
+    let archive = archives.into_iter().find(|extract| is_foreign(extract));
+    archive.or_else(|| plain.into_iter().find(|extract| is_plain_extract(extract)))
 }
 
 /// The extract of a trace: the one that is there, or else a new one.

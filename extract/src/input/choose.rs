@@ -8,8 +8,12 @@ use crate::error::ExtractError;
 pub(super) fn choose(path: &Path, names: &[String]) -> Result<String, ExtractError> {
     let traces: Vec<&String> =
         names.iter().filter(|name| name.to_ascii_lowercase().ends_with(".etl")).collect();
-    if let [only] = traces[..] {
-        return Ok(only.clone());
+    match traces[..] {
+        [] => {
+            return Err(ExtractError::NoTraceIn { path: path.to_path_buf(), held: held(names) });
+        }
+        [only] => return Ok(only.clone()),
+        _ => {}
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let stem = stem.strip_suffix(".etl").unwrap_or(&stem);
@@ -25,6 +29,41 @@ pub(super) fn choose(path: &Path, names: &[String]) -> Result<String, ExtractErr
     }
 }
 
+/// Endings of archives, extracts among them.
+const ARCHIVES: [&str; 7] = [".zip", ".7z", ".json7z", ".rar", ".gz", ".tar", ".cab"];
+
+/// What an archive without a trace holds, in words.
+fn held(names: &[String]) -> String {
+    let is_archive = |name: &&String| {
+        let name = name.to_ascii_lowercase();
+        ARCHIVES.iter().any(|end| name.ends_with(end))
+    };
+    let archives: Vec<&String> = names.iter().filter(is_archive).collect();
+    match (names, archives.as_slice()) {
+        ([], _) => "is an empty archive".to_owned(),
+        (names, []) => {
+            format!("holds no trace (.etl), only {}", listed(&names.iter().collect::<Vec<_>>()))
+        }
+        (_, archives) => {
+            format!(
+                "holds archives ({}) and no trace; unpack it and name one of them",
+                listed(archives)
+            )
+        }
+    }
+}
+
+/// Some of the names, which may have any character.
+fn listed(names: &[&String]) -> String {
+    const MOST: usize = 3;
+    let shown = names.iter().take(MOST).map(|name| name.escape_debug().to_string());
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,6 +76,19 @@ mod tests {
     #[test]
     fn the_only_trace_is_taken_under_any_name() {
         assert_eq!(chosen("x.zip", &["a.txt", "d/b.ETL"]).as_deref(), Some("d/b.ETL"));
+    }
+
+    #[test]
+    fn an_archive_without_a_trace_says_what_it_holds() {
+        let held = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            choose(Path::new("a.zip"), &names).expect_err("no trace").to_string()
+        };
+        assert_eq!(held(&[]), "a.zip: is an empty archive");
+        assert_eq!(held(&["x.txt"]), "a.zip: holds no trace (.etl), only x.txt");
+        let many = held(&["b.zip", "x.txt", "c.7Z", "d.json7z", "e\u{1b}.gz"]);
+        let expected = "holds archives (b.zip, c.7Z, d.json7z and 1 more) and no trace; unpack it";
+        assert!(many.contains(expected), "{many}");
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! A 7z file from anywhere: opened, with its table of contents looked at before anything is unpacked.
 
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Seek};
 use std::path::{Path, PathBuf};
 
 use sevenz_rust::{Archive, Block, Password};
 
 use super::contents::{decoder_memory, refused_name};
 use super::header;
+use super::plain::plain_file;
 
 /// A file that is not unpacked because of what it claims or holds.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,9 @@ pub enum ContainerError {
     /// The file cannot be opened.
     #[error("{}: cannot open: {source}", .path.display())]
     Open { path: PathBuf, source: io::Error },
+    /// The file is plainly something else.
+    #[error("{}: {what}, not a 7z archive", .path.display())]
+    Plain { path: PathBuf, what: &'static str },
     /// The file is not an archive, or is damaged.
     #[error("{}: cannot unpack: {reason}", .path.display())]
     Unreadable { path: PathBuf, reason: String },
@@ -182,7 +186,11 @@ impl Container {
             |reason: String| ContainerError::Unreadable { path: path.to_path_buf(), reason };
         let file = File::open(path).map_err(open)?;
         let packed = file.metadata().map_err(open)?.len();
+        if let Some(what) = plain_file(&file).map_err(open)? {
+            return Err(ContainerError::Plain { path: path.to_path_buf(), what });
+        }
         let mut source = BufReader::new(file);
+        source.rewind().map_err(open)?;
         header::check(&mut source, limits.decoder_bytes)
             .map_err(|problem| unreadable(problem.to_string()))?;
         let archive = Archive::read(&mut source, &Password::empty())

@@ -22,7 +22,7 @@ table! {
         /// Computer that recorded the trace, where the trace says so.
         computer: Option<String>,
         /// Memory of that computer, where the trace says so.
-        ["MB"] memory_mb: Option<u32>,
+        ["MiB"] memory_mb: Option<u32>,
         /// Windows version of the recording system, major.minor.
         os_version: String,
         /// Windows build number.
@@ -48,7 +48,7 @@ table! {
         /// Interval of the system timer.
         ["100 ns"] timer_resolution: Option<u32>,
         /// Largest size the file was allowed to have; 0 for any.
-        ["MB"] maximum_file_size: Option<u32>,
+        ["MiB"] maximum_file_size: Option<u32>,
         /// Log file mode of the session, a bit mask.
         log_file_mode: u32,
         /// Raw time stamp of the session start.

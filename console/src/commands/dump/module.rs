@@ -22,6 +22,10 @@ impl Kind for Module {
     };
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
 
+    fn columns() -> Vec<String> {
+        render::columns(render::modules(&[]))
+    }
+
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
         dump.write(render::modules(&answers)?)

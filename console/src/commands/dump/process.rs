@@ -12,7 +12,7 @@ use crate::{
     grammar::{Example, Opt, OptionGroup, Take},
     query::{self, ProcessCriteria, ProcessListCriteria, ProcessOrder},
     render::{self, OutputOptions},
-    settings::DisplayArgs,
+    settings::{Display, DisplayArgs},
 };
 
 /// What was typed behind `.dump Process`.
@@ -54,6 +54,11 @@ impl Kind for Process {
         OptionGroup { title: "Which processes", options: WHICH },
         OptionGroup { title: groups::DISPLAY, options: DISPLAY },
     ];
+
+    fn columns() -> Vec<String> {
+        let orders = ORDERS.iter().map(|(name, _)| (*name).to_owned());
+        orders.chain(render::columns(render::processes(&[], &Display::default()))).collect()
+    }
 
     fn answer(args: &ProcessArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let word = args.sort_by.as_deref();

@@ -14,7 +14,7 @@ use crate::{
     grammar::{Example, Opt, OptionGroup, Take},
     query::{self, StackCriteria},
     render::{self, Format, OutputOptions},
-    settings::StackDisplayArgs,
+    settings::{Display, StackDisplayArgs},
     values::CountUnit,
 };
 
@@ -32,6 +32,15 @@ impl Kind for Stack {
         examples: EXAMPLES,
     };
     const OPTIONS: &'static [OptionGroup<StackCriteria>] = OPTIONS;
+
+    fn columns() -> Vec<String> {
+        render::columns(render::call_stacks(
+            &[],
+            StackDisplayArgs::default(),
+            Format::NdJson,
+            &Display::default(),
+        ))
+    }
 
     fn answer(args: &StackCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let output = &dump.shared.output;

@@ -5,6 +5,7 @@ use crate::{
     filter::Filter,
     grammar::{Example, Opt, OptionGroup, Take, Texts},
     query, render,
+    settings::Display,
 };
 
 pub(crate) struct Stats;
@@ -33,6 +34,10 @@ impl Kind for Stats {
             take: Take::Filter(Texts::Other, |properties| properties),
         }],
     }];
+
+    fn columns() -> Vec<String> {
+        render::columns(render::stats(&[], &Display::default()))
+    }
 
     fn answer(
         properties: &Option<Filter>,

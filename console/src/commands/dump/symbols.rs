@@ -27,6 +27,10 @@ impl Kind for Symbols {
     const OPTIONS: &'static [OptionGroup<Option<Filter>>] =
         &[OptionGroup { title: "Which modules", options: &[dll_option(|name| name)] }];
 
+    fn columns() -> Vec<String> {
+        render::columns(render::symbols(&[]))
+    }
+
     fn answer(name: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::symbols(dump.sources, name.as_ref(), dump.names, dump.cancel)?;
         dump.write(render::symbols(&answers)?)?;

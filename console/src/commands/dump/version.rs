@@ -5,6 +5,7 @@ use crate::{
     grammar::{Example, OptionGroup},
     query::{self, ModuleCriteria},
     render,
+    settings::Display,
 };
 
 pub(crate) struct Version;
@@ -21,6 +22,10 @@ impl Kind for Version {
         ],
     };
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
+
+    fn columns() -> Vec<String> {
+        render::columns(render::versions(&[], &Display::default()))
+    }
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;

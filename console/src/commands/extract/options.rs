@@ -7,7 +7,7 @@ use crate::{
     commands::shared::{
         files::max_size_option,
         notes::{DEBUG, NO_COLOR, SELECTION, ignored},
-        symbols::symbol_options,
+        symbols::{symbol_options, symbol_path_option},
     },
     grammar::{Choice, Opt, OptionGroup, Take},
 };
@@ -99,7 +99,10 @@ static WHERE: &[Opt<ExtractArgs>] = &[Opt {
     take: Take::Folder(|args| &mut args.outdir),
 }];
 
-static SYMBOLS: &[Opt<ExtractArgs>] = &symbol_options();
+static SYMBOLS: &[Opt<ExtractArgs>] = &{
+    let [server, cache, folder] = symbol_options();
+    [symbol_path_option(), server, cache, folder]
+};
 
 static OTHERS: &[Opt<ExtractArgs>] = &[
     ignored(

@@ -1,5 +1,6 @@
 //! `.help`, drawn from the registry.
 
+mod manner;
 mod page;
 mod topics;
 
@@ -7,19 +8,38 @@ use std::fmt;
 
 pub use topics::{TOPICS, TopicSpec};
 
-use self::page::Page;
+use self::{manner::Manner, page::Page};
 use super::{
-    AnyCommand, AnyKind, Command, CommandError, Context, Entered, Registry, Signature,
-    shared::groups,
+    AnyCommand, AnyKind, Command, CommandError, Context, Entered, Invocation, Registry, Signature,
+    command::invocation, shared::groups,
 };
 use crate::{
     grammar::{Arguments, OptionSpec, ParseError},
     suggest,
 };
 
-/// What to explain, and the registry it stands in.
+/// What to explain, the registry it stands in, and where it is read.
 #[derive(Default)]
-pub(crate) struct HelpArgs(Option<(Topic, &'static Registry)>);
+pub(crate) struct HelpArgs(Option<(Topic, &'static Registry, Manner)>);
+
+/// The page on a command or a kind of `.dump` for those who ask a shell.
+///
+/// # Errors
+/// When there is no such topic.
+pub(crate) fn help_in_shell(
+    name: &str,
+    registry: &'static Registry,
+) -> Result<Box<dyn Invocation>, ParseError> {
+    let topic = topic(&[name.to_owned()], registry)?;
+    Ok(invocation::<Help>(HelpArgs(Some((topic, registry, Manner::Shell)))))
+}
+
+/// The examples of a command as command lines of a shell, under their heading.
+pub(crate) fn shell_examples(command: &dyn AnyCommand) -> String {
+    let examples = command.signature().examples.iter();
+    let lines = examples.map(|example| format!("\n  {}", Manner::Shell.line(example)));
+    std::iter::once("Examples:".to_owned()).chain(lines).collect()
+}
 
 pub(crate) struct Help;
 
@@ -40,12 +60,12 @@ impl Command for Help {
             return Err(entered.too_many("a command, a kind of .dump or an option", word));
         }
         let topic = topic(&entered.texts(), entered.registry)?;
-        Ok(HelpArgs(Some((topic, entered.registry))))
+        Ok(HelpArgs(Some((topic, entered.registry, Manner::Prompt))))
     }
 
     fn run(args: HelpArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let HelpArgs(Some((topic, registry))) = args else { return Ok(()) };
-        write(topic, Page::new(context.out, context.screen, registry))
+        let HelpArgs(Some((topic, registry, manner))) = args else { return Ok(()) };
+        write(topic, Page::new(context.out, context.screen, registry, manner))
     }
 }
 
@@ -61,7 +81,7 @@ fn write(topic: Topic, page: Page<'_>) -> Result<(), CommandError> {
 
 impl fmt::Debug for HelpArgs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.0.as_ref().map(|(topic, _)| match topic {
+        let name = self.0.as_ref().map(|(topic, ..)| match topic {
             Topic::Everything => "everything",
             Topic::Command(command) => command.name(),
             Topic::Kind(kind) => kind.name(),

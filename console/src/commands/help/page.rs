@@ -6,7 +6,10 @@ use comfy_table::{Cell, Color, ColumnConstraint, Table};
 use nu_ansi_term::Style;
 
 use crate::{
-    commands::{AnyCommand, AnyKind, CommandError, Registry, help::topics::TopicSpec},
+    commands::{
+        AnyCommand, AnyKind, CommandError, Registry,
+        help::{manner::Manner, topics::TopicSpec},
+    },
     grammar::{Arguments, GroupView, OptionSpec, ValueKind},
     sql::Relation,
     terminal::{Screen, table},
@@ -17,6 +20,7 @@ pub(super) struct Page<'a> {
     out: &'a mut dyn Write,
     screen: Screen,
     registry: &'static Registry,
+    manner: Manner,
 }
 
 impl<'a> Page<'a> {
@@ -24,8 +28,9 @@ impl<'a> Page<'a> {
         out: &'a mut dyn Write,
         screen: Screen,
         registry: &'static Registry,
+        manner: Manner,
     ) -> Page<'a> {
-        Page { out, screen, registry }
+        Page { out, screen, registry, manner }
     }
 
     pub(super) fn everything(mut self) -> Result<(), CommandError> {
@@ -61,7 +66,7 @@ impl<'a> Page<'a> {
 
     pub(super) fn command(mut self, command: &dyn AnyCommand) -> Result<(), CommandError> {
         let signature = command.signature();
-        writeln!(self.out, "{}", self.bold(command.usage()))?;
+        writeln!(self.out, "{}", self.bold(self.manner.usage(&command.usage())))?;
         self.paragraph(signature.summary)?;
         if signature.names.len() > 1 {
             let others = signature.names.get(1..).unwrap_or_default().join(", ");
@@ -83,34 +88,32 @@ impl<'a> Page<'a> {
         }
         self.heading("Examples")?;
         for example in signature.examples {
-            writeln!(self.out, "  {example}")?;
+            writeln!(self.out, "  {}", self.manner.line(example))?;
         }
         Ok(())
     }
 
     pub(super) fn kind(mut self, kind: &dyn AnyKind) -> Result<(), CommandError> {
         let signature = kind.signature();
-        let title = format!(".dump {} [OPTION…]", signature.name);
+        let title = self.manner.usage(&format!(".dump {} [OPTION…]", signature.name));
         writeln!(self.out, "{}  {}", self.bold(title), signature.summary)?;
         self.paragraph(signature.details)?;
         self.options(&kind.groups())?;
         self.heading("Examples")?;
-        let lines = signature.examples.iter().map(|example| example.line.chars().count());
-        let width = lines.max().unwrap_or_default();
-        let rows = signature.examples.iter().map(|e| [e.line.to_owned(), e.goal.to_owned()]);
-        self.aligned(&rows.collect::<Vec<_>>(), width)?;
+        let rows = signature.examples.iter();
+        let rows = rows.map(|example| [self.manner.line(example.line), example.goal.to_owned()]);
+        let rows: Vec<_> = rows.collect();
+        let width = rows.iter().map(|[line, _]| line.chars().count()).max().unwrap_or_default();
+        self.aligned(&rows, width)?;
         let about_filters = if kind.options().iter().any(takes_filter) {
-            "; .help filters, about filters"
+            format!("; {}, about filters", self.manner.line(".help filters"))
         } else {
-            ""
+            String::new()
         };
         if let Some(option) = kind.options().first() {
-            let name = option.name();
-            writeln!(
-                self.out,
-                "\n.help {} {name} explains an option{about_filters}.",
-                signature.name
-            )?;
+            let line = format!(".help {} {}", signature.name, option.name());
+            let line = self.manner.line(&line);
+            writeln!(self.out, "\n{line} explains an option{about_filters}.")?;
         }
         Ok(())
     }

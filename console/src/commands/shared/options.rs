@@ -48,7 +48,7 @@ pub(crate) const fn row_options<A: AsMut<SharedArgs>>(sort_example: &'static str
                       the largest, text from a to z, unknown values last. The rows of each file \
                       stay together. An unknown column is an error that lists all of them.",
             example: sort_example,
-            take: Take::Text("COLUMN", 1, |args| &mut args.as_mut().output.sort_by),
+            take: Take::Column(|args| &mut args.as_mut().output.sort_by),
         },
     ]
 }

@@ -23,16 +23,21 @@ pub(crate) type Servers = Vec<ServerChoice>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct SymbolArgs {
     /// Where to look for symbols, in the syntax of _NT_SYMBOL_PATH, which counts otherwise.
-    #[arg(long = "symbol-path", value_name = "PATH")]
+    #[arg(long = "symbol-path", value_name = "PATH", global = true)]
     pub path: Option<String>,
     /// Symbol servers: ms, google, ntsymbolpath, or https://…, joined by semicolons.
-    #[arg(long = "symserver", value_name = "SERVER", value_parser = ServerChoice::parse_list)]
+    #[arg(
+        long = "symserver",
+        value_name = "SERVER",
+        value_parser = ServerChoice::parse_list,
+        global = true
+    )]
     pub servers: Option<Servers>,
     /// Where to keep downloaded symbols, instead of the platform's folder for caches.
-    #[arg(long = "symcache", value_name = "FOLDER", value_parser = folder)]
+    #[arg(long = "symcache", value_name = "FOLDER", value_parser = folder, global = true)]
     pub cache: Option<PathBuf>,
     /// A folder with symbols, searched before servers are asked.
-    #[arg(long = "symfolder", value_name = "FOLDER", value_parser = folder)]
+    #[arg(long = "symfolder", value_name = "FOLDER", value_parser = folder, global = true)]
     pub folder: Option<PathBuf>,
 }
 
@@ -68,11 +73,23 @@ impl SymbolArgs {
     }
 }
 
+/// `--symbol-path`
+pub(crate) const fn symbol_path_option<A: TakesSymbols>() -> Opt<A> {
+    Opt {
+        names: &["--symbol-path"],
+        help: "where symbols are, written like _NT_SYMBOL_PATH",
+        details: "Folders, cache*FOLDER and srv*CACHE*SERVER, joined by semicolons. \
+                  _NT_SYMBOL_PATH counts as long as nothing is said.",
+        example: "--symbol-path examples/symbols -fd examples/leaky.etl",
+        take: Take::Text("PATH", 1, |args| &mut args.symbols().path),
+    }
+}
+
 /// `-symServer`, `-symCache` and `-symFolder`.
 pub(crate) const fn symbol_options<A: TakesSymbols>() -> [Opt<A>; 3] {
     [
         Opt {
-            names: &["-symServer"],
+            names: &["-symServer", "--symserver"],
             help: "symbol servers: ms, google, ntsymbolpath, or https://…, joined by ;",
             details: "A piece of a symbol path like srv*FOLDER*https://… will do, too. Names of \
                       functions are looked up when stacks are shown; nothing is downloaded \
@@ -81,7 +98,7 @@ pub(crate) const fn symbol_options<A: TakesSymbols>() -> [Opt<A>; 3] {
             take: Take::Servers(|args| &mut args.symbols().servers),
         },
         Opt {
-            names: &["-symCache"],
+            names: &["-symCache", "--symcache"],
             help: "a folder for downloaded symbols",
             details: "Without it they are kept in the folder for caches of the platform. Alone \
                       it says nothing of servers: those of _NT_SYMBOL_PATH count.",
@@ -89,7 +106,7 @@ pub(crate) const fn symbol_options<A: TakesSymbols>() -> [Opt<A>; 3] {
             take: Take::Folder(|args| &mut args.symbols().cache),
         },
         Opt {
-            names: &["-symFolder"],
+            names: &["-symFolder", "--symfolder"],
             help: "a folder with symbols",
             details: "Is searched before servers are asked.",
             example: "-symFolder examples/symbols -fd examples/leaky.etl",

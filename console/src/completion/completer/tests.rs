@@ -54,6 +54,17 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
 }
 
 #[test]
+fn columns_are_offered_behind_sort_by() {
+    let objects = ["id", "type", "name", "lifetime", "created", "events"];
+    assert_eq!(offered(".dump ObjectRef -SortBy "), objects);
+    assert_eq!(offered(".dump Process -SortBy PI"), ["pid"]);
+    for kind in REGISTRY.kinds {
+        let columns = offered(&format!(".dump {} -TopN 1 -SortBy ", kind.name()));
+        assert!(columns.len() > 2, "{}: {columns:?}", kind.name());
+    }
+}
+
+#[test]
 fn options_of_commands_are_offered_and_their_values() {
     assert_eq!(offered(".extract a.etl -noo"), ["-NoOverwrite"]);
     assert_eq!(offered(".converttime "), ["-time", "-filedir"]);

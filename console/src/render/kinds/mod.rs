@@ -10,7 +10,8 @@ mod stats;
 mod symbols;
 mod version;
 
-pub(crate) use self::frame::write_frame;
+use std::io;
+
 pub use self::{
     frame::frame,
     module::modules,
@@ -21,6 +22,14 @@ pub use self::{
     symbols::symbols,
     version::versions,
 };
+pub(crate) use self::{frame::write_frame, objects::OBJECT_COLUMNS};
+use super::table::Table;
+
+/// What `-SortBy` can name of a table.
+pub(crate) fn columns(table: io::Result<Table<'_>>) -> Vec<String> {
+    let names = |table: Table<'_>| table.column_names().map(str::to_owned).collect();
+    table.map(names).unwrap_or_default()
+}
 
 /// The number of a file as a column has it.
 fn index(file: usize) -> u32 {

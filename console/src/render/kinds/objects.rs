@@ -63,20 +63,24 @@ fn sort(file: &mut FileAnswer<'_>, column: &str) -> Result<(), OutputError> {
 }
 
 /// What objects can be sorted by.
+pub(crate) const OBJECT_COLUMNS: [&str; 6] =
+    ["id", "type", "name", "lifetime", "created", "events"];
+
 fn object_table<'a>(
     file: &FileAnswer<'_>,
     listing: &Listing,
     objects: &[Selected],
 ) -> io::Result<Table<'a>> {
     let tables = &file.file;
+    let [id, type_name, name, lifetime, created, events] = OBJECT_COLUMNS;
     let mut columns = Columns::of(objects);
-    columns.add("id", |object| object.id());
+    columns.add(id, |object| object.id());
     let kind = |object: &Selected| tables.types.get(tables.objects.type_id(object.object()));
-    columns.add("type", kind);
-    columns.add("name", |object| listing.name(object.object()));
-    columns.add("lifetime", |object| file.lifetime_ns(listing, *object));
-    let created = |object: &Selected| object.create().and_then(|event| listing.time_ns(event));
-    columns.add("created", created);
-    columns.add("events", |object| file.events(*object).count() as u64);
+    columns.add(type_name, kind);
+    columns.add(name, |object| listing.name(object.object()));
+    columns.add(lifetime, |object| file.lifetime_ns(listing, *object));
+    let create = |object: &Selected| object.create().and_then(|event| listing.time_ns(event));
+    columns.add(created, create);
+    columns.add(events, |object| file.events(*object).count() as u64);
     Table::new("objects", columns, [Part::of(file.path(), objects.len())])
 }

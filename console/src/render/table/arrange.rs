@@ -56,17 +56,21 @@ impl Table<'_> {
         columns.filter(|(_, column)| !column.dtype().is_nested() && column.name() != FILE)
     }
 
+    /// Their names.
+    pub(in crate::render) fn column_names(&self) -> impl Iterator<Item = &str> {
+        self.sortable().map(|(_, column)| column.name().as_str())
+    }
+
     fn is_named(&self, column: usize, name: &str) -> bool {
         self.name(column).eq_ignore_ascii_case(name)
             || self.specs.get(column).is_some_and(|spec| spec.is_titled(name))
     }
 
     fn unknown_column(&self, name: &str) -> OutputError {
-        let names = || self.sortable().map(|(_, column)| column.name().as_str());
         OutputError::UnknownColumn {
             name: name.to_owned(),
-            hint: suggest::hint(name, names()),
-            columns: names().collect::<Vec<_>>().join(", "),
+            hint: suggest::hint(name, self.column_names()),
+            columns: self.column_names().collect::<Vec<_>>().join(", "),
         }
     }
 }

@@ -21,7 +21,7 @@ use polars::prelude::DataFrame;
 pub(crate) use self::columns::{ColumnSpec, Columns, Show};
 pub(super) use self::parquet::Parquet;
 use super::output::{Format, OutputError, OutputOptions};
-use crate::{cancel::Cancel, settings::Display, values::JsonMode};
+use crate::{cancel::Cancel, paths::shown, settings::Display, values::JsonMode};
 
 /// Writes the JSON document of a kind whose elements are more than flat rows.
 type Document<'a> = Box<dyn Fn(&[Part], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;
@@ -95,7 +95,7 @@ impl Part {
 
     /// So many rows of a file.
     pub(crate) fn of(path: &Path, rows: usize) -> Part {
-        Part { path: Some(path.display().to_string()), ..Part::rows_of(rows) }
+        Part { path: Some(shown(path).display().to_string()), ..Part::rows_of(rows) }
     }
 
     /// With text between the path and the rows, lines ended.

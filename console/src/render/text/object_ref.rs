@@ -10,6 +10,7 @@ use super::layout::Layout;
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::totals::{CountTable, LeakLines, Summary};
+use crate::paths::stem;
 use crate::query::{CountBy, FileAnswer, LeftOut, Listing, ObjectRefAnswer, Selected, ShowTotal};
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::{Clock, Seconds};
@@ -118,7 +119,7 @@ fn file_name(file: &FileAnswer<'_>, display: &Display) -> String {
         // The path as it was named, if the current folder is gone.
         std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
     } else {
-        path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+        stem(path).to_string_lossy().into_owned()
     }
 }
 

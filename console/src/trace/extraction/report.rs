@@ -49,13 +49,13 @@ fn seconds(elapsed: Duration) -> String {
     format!("{:.2} s", elapsed.as_secs_f64())
 }
 
-/// Bytes per second, as in `, 28.61 MiB/s`; nothing for a time too short to tell.
+/// Bytes per second, as in `, 28.61 MiB/s`; nothing for a time too short to tell, or no bytes.
 fn rate(bytes: u64, elapsed: Duration) -> String {
-    let seconds = elapsed.as_secs_f64();
-    if seconds == 0.0 {
+    let rate = (bytes as f64 / elapsed.as_secs_f64()) as u64;
+    if rate == 0 || elapsed.is_zero() {
         return String::new();
     }
-    format!(", {}/s", HumanBytes((bytes as f64 / seconds) as u64))
+    format!(", {}/s", HumanBytes(rate))
 }
 
 #[cfg(test)]
@@ -82,8 +82,9 @@ mod tests {
             "Extract/a.json7z: 2,672 objects, 6,367 handle events, 5 leaked handles, 40 stacks, \
              0 lost events, 2.00 KiB in 0.10 s, 286.10 MiB/s"
         );
-        let summary = ExtractSummary { closed_at_exit: 8, ..summary };
+        let summary = ExtractSummary { closed_at_exit: 8, bytes_read: 0, ..summary };
         let line = line(Path::new("a"), &summary);
+        assert!(line.ends_with(" in 0.10 s"), "{line}");
         assert!(
             line.contains("5 leaked handles (and 8 closed only at process exit), 40"),
             "{line}"

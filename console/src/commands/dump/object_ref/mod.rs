@@ -36,6 +36,10 @@ impl Kind for ObjectRef {
     const OPTIONS: &'static [OptionGroup<ObjectRefArgs>] = OPTIONS;
 
     /// Files of events hold nothing but them, and the totals have an order of their own.
+    fn columns() -> Vec<String> {
+        render::OBJECT_COLUMNS.map(str::to_owned).into()
+    }
+
     fn check(args: &ObjectRefArgs, shared: &SharedArgs) -> Result<(), ParseError> {
         let output = args.output(shared);
         check_output(&output)?;

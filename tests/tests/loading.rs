@@ -1,0 +1,157 @@
+//! What a folder, a pattern or a name loads, what it is called, and what is said of the rest.
+
+use std::fs;
+
+use handlescope_tests::binary::Shell;
+use handlescope_tests::containers::{trace_of_handles, write_7z, write_zip};
+use handlescope_tests::foreign::Members;
+
+/// A folder `all` with the sample as `leaky.etl` and another program's extract of it.
+fn beside_theirs(extract: &str) -> Shell {
+    let shell = Shell::new();
+    fs::create_dir_all(shell.path("all/Extract")).unwrap();
+    fs::rename(shell.path("leaky.etl"), shell.path("all/leaky.etl")).unwrap();
+    Members::default().pack(&shell.path(extract), "leaky");
+    shell
+}
+
+#[test]
+fn a_folder_or_pattern_loads_the_extract_of_another_program_and_says_so() {
+    for extract in ["all/Extract/leaky.json7z", "all/leaky.json7z"] {
+        for query in ["all", "all/*", "all/*.etl"] {
+            let shell = beside_theirs(extract);
+            let run = shell.run(&[query, "-c", ".list", "-c", ".dump Process"]).ok();
+            let note =
+                format!("all/leaky.etl is not extracted: {extract} is another program's extract");
+            assert!(run.stderr.contains(&note), "{query}: {run:?}");
+            assert!(run.stderr.contains("name the trace to extract it"), "{run:?}");
+            assert!(run.stdout.contains(extract) && run.stdout.contains("LAB-PC1"), "{run:?}");
+            let names = |name: &str| fs::read_dir(shell.path("all").join(name)).unwrap().count();
+            assert_eq!(names("Extract"), usize::from(extract.contains("Extract")), "{query}");
+        }
+    }
+}
+
+#[test]
+fn a_trace_that_is_named_is_extracted_whatever_lies_beside_it() {
+    let shell = beside_theirs("all/Extract/leaky.json7z");
+    let run = shell.run(&["all/leaky.etl", "-c", ".dump Process"]).ok();
+    assert!(run.stdout.contains("explorer.exe"), "{run:?}");
+    assert!(run.stderr.contains("is another program's extract and stays"), "{run:?}");
+    // From then on there is an extract of this program, but the folder still means what lies in it.
+    let folder = shell.run(&["all", "-c", ".list"]).ok();
+    assert!(folder.stdout.contains("LAB-PC1"), "{folder:?}");
+}
+
+#[test]
+fn a_trace_whose_other_extract_is_none_is_extracted() {
+    let shell = beside_theirs("all/other.json7z");
+    fs::remove_file(shell.path("all/other.json7z")).unwrap();
+    write_7z(&shell.path("all/Extract/leaky.json7z"), &[("notes.txt", b"x".to_vec())]);
+    let run = shell.run(&["all", "-c", ".dump Process"]).ok();
+    assert!(run.stderr.contains("all/Extract/leaky.json7z cannot be used ("), "{run:?}");
+    assert!(run.stdout.contains("explorer.exe"), "{run:?}");
+}
+
+#[test]
+fn an_archive_named_after_its_trace_is_shown_by_the_name_of_the_trace() {
+    let shell = Shell::new();
+    fs::create_dir(shell.path("in")).unwrap();
+    write_7z(&shell.path("in/x.etl.7z"), &[("x.etl", trace_of_handles(2))]);
+    write_zip(&shell.path("in/y.etl.zip"), &[("y.etl", trace_of_handles(3))]);
+    let script = ".list\n.dump ObjectRef -TopN 1\n.dump Version\n.converttime -time 1s\n\
+                  .dump Process -fd in/x -csv\n.unload in/y\n.list\n.dump ObjectRef -json\n";
+    let run = shell.script(&["in/x.etl.7z", "in/y.etl.zip"], script).ok();
+    let (before, document) = run.stdout.split_at(run.stdout.find("{").unwrap());
+    for shown in ["  in/x  ", "  in/y  ", "    x\n", "    y\n", "\nin/x\n", " for file y\n"] {
+        assert!(before.contains(shown), "{shown:?}: {before}");
+    }
+    assert!(!before.contains(".etl.7z") && !before.contains("x.etl"), "{before}");
+    assert!(document.contains(r#""path":"in/x.etl.7z""#), "{document}");
+    let list = before.rsplit("#  File").next().unwrap();
+    assert!(list.contains("in/x") && !list.contains("in/y"), "{list}");
+}
+
+#[test]
+fn a_folder_of_unusable_files_ends_in_one_line_with_a_count_and_examples() {
+    let shell = Shell::new();
+    fs::create_dir(shell.path("many")).unwrap();
+    fs::rename(shell.path("leaky.etl"), shell.path("many/leaky.etl")).unwrap();
+    for number in 0..2_900 {
+        fs::write(shell.path(&format!("many/bad{number:04}.etl")), "no trace").unwrap();
+    }
+    let run = shell.run(&["--keep-going", "many", "-c", ".list"]);
+    assert_eq!(run.status, Some(1), "{run:?}");
+    assert!(run.stdout.contains("many/leaky.etl"), "{run:?}");
+    let lines: Vec<&str> = run.stderr.lines().collect();
+    let example = |number| format!("many/bad{number:04}.etl: is a text file, not a trace");
+    let expected = format!(
+        "error: 2,900 files cannot be loaded: {}; {}; {}; and 2,897 more",
+        example(0),
+        example(1),
+        example(2)
+    );
+    assert_eq!(lines.last(), Some(&expected.as_str()), "{run:?}");
+    assert!(lines.contains(&"loaded many/leaky.etl"), "{run:?}");
+    assert!(lines.len() < 6, "{run:?}");
+}
+
+#[test]
+fn archives_of_all_sorts_in_a_folder_are_one_note_and_a_few_are_named() {
+    let shell = Shell::new();
+    for number in 0..5 {
+        let name = format!("a{number}.zip");
+        write_zip(&shell.path(&name), &[("notes.txt", b"x".to_vec())]);
+    }
+    let run = shell.run(&[".", "-c", ".list"]).ok();
+    assert!(
+        run.stderr.contains(
+            "\n5 files cannot be loaded: a0.zip: holds no trace (.etl), only notes.txt; "
+        ),
+        "{run:?}"
+    );
+    for number in 2..5 {
+        fs::remove_file(shell.path(&format!("a{number}.zip"))).unwrap();
+    }
+    let run = shell.run(&[".", "-c", ".list"]).ok();
+    for name in ["a0.zip", "a1.zip"] {
+        let note = format!("\n{name}: holds no trace (.etl), only notes.txt\n");
+        assert!(run.stderr.contains(&note), "{run:?}");
+    }
+}
+
+#[test]
+fn what_is_no_trace_is_named_for_what_it_is() {
+    let shell = Shell::new();
+    fs::write(shell.path("text.etl"), "time,pid\n1,2\n").unwrap();
+    fs::write(shell.path("text.zip"), "not packed").unwrap();
+    fs::write(shell.path("text.json7z"), "not packed").unwrap();
+    fs::write(shell.path("empty.etl"), "").unwrap();
+    fs::write(shell.path("empty.7z"), "").unwrap();
+    fs::write(shell.path("empty.json7z"), "").unwrap();
+    write_zip(&shell.path("archives.zip"), &[("a.zip", vec![1]), ("b.7z", vec![1])]);
+    write_7z(&shell.path("archives.7z"), &[("d/a.etl.zip", vec![1]), ("notes.txt", vec![1])]);
+    write_zip(&shell.path("in.zip"), &[("in.etl", Vec::new())]);
+    write_7z(&shell.path("notes.7z"), &[("notes.etl", b"words".to_vec())]);
+    for (file, message) in [
+        ("text.etl", "text.etl: is a text file, not a trace"),
+        ("text.zip", "text.zip: is a text file, not a trace"),
+        ("text.json7z", "text.json7z: is a text file, not a 7z archive"),
+        ("empty.etl", "empty.etl: is empty (0 bytes), not a trace"),
+        ("empty.7z", "empty.7z: is empty (0 bytes), not a trace"),
+        ("empty.json7z", "empty.json7z: is empty (0 bytes), not a 7z archive"),
+        (
+            "archives.zip",
+            "archives.zip: holds archives (a.zip, b.7z) and no trace; unpack it and name one of them",
+        ),
+        ("archives.7z", "archives.7z: holds archives (d/a.etl.zip) and no trace; unpack it"),
+        ("in.zip", "in.zip: its in.etl is empty (0 bytes), not a trace"),
+        ("notes.7z", "notes.7z: its notes.etl is a text file, not a trace"),
+    ] {
+        for arguments in [&[file, "-c", ".list"][..], &["-c", &format!(".load {file}")]] {
+            let run = shell.run(arguments);
+            assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{file}: {run:?}");
+            assert!(run.stderr.contains(message), "{file}: {run:?}");
+        }
+    }
+}
