@@ -63,7 +63,7 @@ fn an_archive_named_after_its_trace_is_shown_by_the_name_of_the_trace() {
                   .dump Process -fd in/x -csv\n.unload in/y\n.list\n.dump ObjectRef -json\n";
     let run = shell.script(&["in/x.etl.7z", "in/y.etl.zip"], script).ok();
     let (before, document) = run.stdout.split_at(run.stdout.find("{").unwrap());
-    for shown in ["  in/x  ", "  in/y  ", "    x\n", "    y\n", "\nin/x\n", " for file y\n"] {
+    for shown in ["  in/x  ", "  in/y  ", "    x\n", "    y\n", "\nin/x\n", " for file y"] {
         assert!(before.contains(shown), "{shown:?}: {before}");
     }
     assert!(!before.contains(".etl.7z") && !before.contains("x.etl"), "{before}");

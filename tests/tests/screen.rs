@@ -183,7 +183,7 @@ fn a_long_answer_goes_through_the_pager_unless_it_is_switched_off() {
 fn a_pager_that_is_left_early_is_no_failure() {
     let shell = Shell::new();
     let terminal = open(&shell, 100, "head -n 2");
-    for command in [".sql SELECT * FROM events", ".list"] {
+    for command in [".sql SELECT * FROM events;", ".list"] {
         terminal.run(PROMPT, command);
     }
     assert!(answer(&terminal, ".list").iter().any(|line| line.contains("leaky")));

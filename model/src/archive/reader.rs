@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use polars::prelude::{Column, DataFrame, ParquetReader, SerReader};
+use polars_io::parquet::metadata::FileMetadataRef;
 use sevenz_rust::{ArchiveReader, Password};
 
 use super::claims::TableProblem;
@@ -22,7 +23,19 @@ use crate::table::Table;
 use crate::tables::{Cells, SCHEMA_VERSION, TraceInfos};
 
 /// The content of one member, shared by the readers of its columns.
-type Bytes = Arc<[u8]>;
+#[derive(Clone)]
+struct Member {
+    bytes: Arc<[u8]>,
+    metadata: FileMetadataRef,
+}
+
+impl Member {
+    fn reader(&self) -> ParquetReader<Cursor<Arc<[u8]>>> {
+        let mut reader = ParquetReader::new(Cursor::new(Arc::clone(&self.bytes)));
+        reader.set_metadata(Arc::clone(&self.metadata));
+        reader
+    }
+}
 
 /// A trace in an opened archive.
 ///
@@ -32,7 +45,7 @@ pub struct Trace {
     path: PathBuf,
     limits: ArchiveLimits,
     archive: Mutex<ArchiveReader<BufReader<File>>>,
-    members: Mutex<HashMap<Table, Option<Bytes>>>,
+    members: Mutex<HashMap<Table, Option<Member>>>,
     columns: Mutex<HashMap<(Table, &'static str), Column>>,
 }
 
@@ -118,9 +131,9 @@ impl Trace {
         }
         let column = match self.member(table)? {
             None => spec.nulls(0),
-            Some(bytes) => {
-                let height = self.height(table)?;
-                let column = self.decode(table, name, &bytes)?;
+            Some(member) => {
+                let height = member.metadata.num_rows;
+                let column = self.decode(table, name, &member)?;
                 let column = column.unwrap_or_else(|| spec.nulls(height));
                 if column.len() != height {
                     let rows = column.len();
@@ -187,8 +200,7 @@ impl Trace {
     pub fn height(&self, table: Table) -> Result<usize, ArchiveError> {
         match self.member(table)? {
             None => Ok(0),
-            Some(bytes) => decoded(|| Ok(ParquetReader::new(Cursor::new(bytes)).num_rows()?))
-                .map_err(|problem| self.damaged(table, &problem)),
+            Some(member) => Ok(member.metadata.num_rows),
         }
     }
 
@@ -205,21 +217,26 @@ impl Trace {
         Ok(())
     }
 
-    fn member(&self, table: Table) -> Result<Option<Bytes>, ArchiveError> {
+    fn member(&self, table: Table) -> Result<Option<Member>, ArchiveError> {
         let mut members = lock(&self.members);
-        if let Some(bytes) = members.get(&table) {
-            return Ok(bytes.clone());
+        if let Some(member) = members.get(&table) {
+            return Ok(member.clone());
         }
+        let checked = |bytes: Arc<[u8]>| {
+            self.limits.check_table(&bytes)?;
+            let mut reader = ParquetReader::new(Cursor::new(Arc::clone(&bytes)));
+            Ok(Member { metadata: Arc::clone(reader.get_metadata()?), bytes })
+        };
         let bytes = self.read_member(&table.member())?;
-        if let Some(bytes) = &bytes {
-            decoded(|| self.limits.check_table(bytes))
-                .map_err(|problem| self.damaged(table, &problem))?;
-        }
-        members.insert(table, bytes.clone());
-        Ok(bytes)
+        let member = bytes
+            .map(|bytes| decoded(|| checked(bytes)))
+            .transpose()
+            .map_err(|problem| self.damaged(table, &problem))?;
+        members.insert(table, member.clone());
+        Ok(member)
     }
 
-    fn read_member(&self, name: &str) -> Result<Option<Bytes>, ArchiveError> {
+    fn read_member(&self, name: &str) -> Result<Option<Arc<[u8]>>, ArchiveError> {
         let mut archive = lock(&self.archive);
         if !archive.archive().files.iter().any(|file| file.name == name) {
             return Ok(None);
@@ -236,14 +253,14 @@ impl Trace {
         &self,
         table: Table,
         name: &str,
-        bytes: &Bytes,
+        member: &Member,
     ) -> Result<Option<Column>, ArchiveError> {
         decoded(|| {
-            let mut reader = ParquetReader::new(Cursor::new(Arc::clone(bytes))).set_rechunk(true);
+            let mut reader = member.reader().set_rechunk(true);
             if !reader.schema()?.contains(name) {
                 return Ok(None);
             }
-            self.limits.check_column(bytes, reader.get_metadata()?, name)?;
+            self.limits.check_column(&member.bytes, &member.metadata, name)?;
             let frame = reader.with_columns(Some(vec![name.to_owned()])).finish()?;
             Ok(Some(frame.column(name)?.rechunk()))
         })

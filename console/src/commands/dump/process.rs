@@ -123,6 +123,6 @@ static DISPLAY: &[Opt<ProcessArgs>] = &[
                   its name in -csv or its heading, in any case: numbers from the largest, text \
                   from a to z, unknown values last. The rows of each file stay together.",
         example: "-SortBy Tree",
-        take: Take::Text("ORDER", 1, |args| &mut args.sort_by),
+        take: Take::Column(|args| &mut args.sort_by),
     },
 ];
