@@ -28,7 +28,7 @@ pub fn commands(lines: &[String]) -> impl Iterator<Item = io::Result<Step>> {
     lines.iter().enumerate().map(step)
 }
 
-/// The commands of a script, one a line; a query [goes on](goes_on) until the next command at most.
+/// The commands of a script, one a line; a query goes on (`goes_on`) until the next command at most.
 pub fn steps(input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
     let mut lines = lines(input).peekable();
     std::iter::from_fn(move || {
