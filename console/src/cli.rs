@@ -54,6 +54,10 @@ pub struct Cli {
     #[arg(long)]
     pub echo: bool,
 
+    /// Replace files that handlescope did not write; what is loaded is never replaced.
+    #[arg(long)]
+    pub force: bool,
+
     /// When to use colours.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub color: ColorChoice,
@@ -70,21 +74,27 @@ impl Cli {
     /// When there are some.
     pub fn check(&self) -> Result<(), clap::Error> {
         match self.action {
-            Some(_) => self.check_beside(false, false),
+            Some(_) => self.check_beside(false, false, false),
             None => Ok(()),
         }
     }
 
     /// Refuses options that would be ignored beside an action that runs no other `commands`, or that
-    /// `loads` no traces. Those about symbols are fine everywhere.
+    /// `loads` no traces, or `writes` no files. Those about symbols are fine everywhere.
     ///
     /// # Errors
     /// When there are some.
-    pub fn check_beside(&self, commands: bool, loads: bool) -> Result<(), clap::Error> {
+    pub fn check_beside(
+        &self,
+        commands: bool,
+        loads: bool,
+        writes: bool,
+    ) -> Result<(), clap::Error> {
         let given = [
             ("-c", !self.commands.is_empty(), commands),
             ("--echo", self.echo, commands),
             ("--keep-going", self.keep_going, loads),
+            ("--force", self.force, writes),
         ];
         match given.into_iter().find(|(_, is_given, is_used)| *is_given && !is_used) {
             None => Ok(()),

@@ -9,7 +9,7 @@ use crate::{
     cancel::{Cancel, Cancelled},
     commands::{CommandError, Context, Flow, Invocation, load::load},
     registry::REGISTRY,
-    terminal::{ColorChoice, CommandOutput, Messages, Paged, Screen},
+    terminal::{ColorChoice, CommandOutput, Messages, Neutral, Paged, Screen},
     trace::{LoadArgs, Session},
 };
 
@@ -89,12 +89,14 @@ impl Console {
         let cancel = self.cancel.clone();
         let spinner = messages.spinner();
         let pages = self.is_interactive && self.session.settings.pager.unwrap_or(true);
+        let screen = Screen::stdout(self.color);
         let mut out = Paged::new(out, pages);
+        let mut shown = Neutral::terminal(&mut out, screen.is_terminal());
         let mut context = Context {
             session: &mut self.session,
             cancel: &cancel,
-            screen: Screen::stdout(self.color),
-            out: &mut CommandOutput::new(&mut out, &cancel, spinner.clone()),
+            screen,
+            out: &mut CommandOutput::new(&mut shown, &cancel, spinner.clone()),
             messages,
             flow: Flow::Continue,
         };

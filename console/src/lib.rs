@@ -3,6 +3,7 @@
 //! The binary `handlescope` is a few lines on top of this crate.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 pub mod cancel;
 pub mod cli;

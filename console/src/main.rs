@@ -1,5 +1,7 @@
 //! The binary: reads the command line, chooses how commands come in, and decides the exit status.
 
+#![deny(clippy::disallowed_methods, clippy::disallowed_macros)]
+
 use std::{
     env,
     ffi::OsString,
@@ -20,7 +22,7 @@ use handlescope_console::{
     repl,
     script::{self, Outcome},
     shell,
-    terminal::{ColorChoice, Messages, Screen},
+    terminal::{ColorChoice, Messages, Screen, print_usage, report_panics, standard},
     trace::LoadArgs,
 };
 
@@ -31,19 +33,27 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE
 const BAD_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
+    report_panics();
     let start = match parse() {
         Ok(start) => start,
         Err(Refusal::Globals(error)) => {
             // Help and version are such errors too, with status 0; bad usage has 2.
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1));
+            let screen = match error.use_stderr() {
+                true => Screen::stderr(ColorChoice::Auto),
+                false => Screen::stdout(ColorChoice::Auto),
+            };
+            let status = match print_usage(&error, screen) {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => 1,
+                _ => error.exit_code(),
+            };
+            return ExitCode::from(u8::try_from(status).unwrap_or(1));
         }
         Err(Refusal::Command(error)) => {
-            Messages::to_stderr(&mut io::stderr(), ColorChoice::Auto).error(error);
+            Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(error);
             return ExitCode::from(BAD_USAGE);
         }
     };
-    let mut stderr = io::stderr();
+    let mut stderr = standard::error();
     let mut messages = Messages::to_stderr(&mut stderr, start.globals.color);
     match run(start, &mut messages) {
         Ok(Outcome::Worked) => ExitCode::SUCCESS,
@@ -80,7 +90,7 @@ fn parse() -> Result<OneShot, Refusal> {
 
 fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
     let OneShot { globals: cli, load, command, notes } = start;
-    let mut out = BufWriter::new(io::stdout());
+    let mut out = BufWriter::new(standard::out());
     match cli.action {
         Some(Action::Completions { shell }) => {
             write!(out, "{}", shell::script(shell))?;
@@ -114,6 +124,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
     });
     let symbol_path = cli.symbols.symbol_path()?;
     let mut console = Console::new(symbol_path, cli.color, cancel);
+    console.session.force = cli.force;
     console.is_interactive = io::stdin().is_terminal();
     let mut loaded = Outcome::Worked;
     if let Some(load) = load

@@ -3,19 +3,19 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_model::{ArchiveError, Cancelled, ContainerError};
+use handlescope_model::{ArchiveError, Cancelled, ContainerError, Untrusted};
 
 /// An extraction that failed. Damage inside a trace is not a failure; it is counted as a warning.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
     /// The source cannot be opened.
-    #[error("{}: cannot open: {source}", .path.display())]
+    #[error("{}: cannot open: {source}", Untrusted(.path))]
     Open { path: PathBuf, source: io::Error },
     /// The source cannot be read any more.
-    #[error("{}: cannot read: {source}", .path.display())]
+    #[error("{}: cannot read: {source}", Untrusted(.path))]
     Read { path: PathBuf, source: io::Error },
     /// The file does not start like an `.etl` file.
-    #[error("{}: not an .etl trace: {reason} at offset {offset}", .path.display())]
+    #[error("{}: not an .etl trace: {reason} at offset {offset}", Untrusted(.path))]
     NotATrace {
         path: PathBuf,
         /// What is wrong.
@@ -24,14 +24,14 @@ pub enum ExtractError {
         offset: u64,
     },
     /// It is empty or a text.
-    #[error("{}: {what}, not a trace", .path.display())]
+    #[error("{}: {what}, not a trace", Untrusted(.path))]
     Plain {
         path: PathBuf,
         /// What it is, as in `is a text file`.
         what: String,
     },
     /// The archive holds no trace.
-    #[error("{}: {held}", .path.display())]
+    #[error("{}: {held}", Untrusted(.path))]
     NoTraceIn {
         path: PathBuf,
         /// What it holds instead.
@@ -43,11 +43,11 @@ pub enum ExtractError {
     /// The archive does not say which trace is meant.
     #[error(
         "{}: {found} .etl files in the archive and none has its name; unpack the one you want",
-        .path.display()
+        Untrusted(.path)
     )]
     WhichTrace { path: PathBuf, found: usize },
     /// The trace has more events of one table than row numbers can count.
-    #[error("{}: {rows} handle events are more than this program can number", .path.display())]
+    #[error("{}: {rows} handle events are more than this program can number", Untrusted(.path))]
     TooLarge { path: PathBuf, rows: usize },
     #[error(transparent)]
     Cancelled(#[from] Cancelled),

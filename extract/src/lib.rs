@@ -15,6 +15,7 @@
 //! are shown. [`import`] fills the same tables from an extract of ETWAnalyzer.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 mod assemble;
 pub mod collect;

@@ -8,6 +8,7 @@
 //! This crate knows nothing of ETW or of terminals.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 mod archive;
 mod cancel;
@@ -18,6 +19,7 @@ mod key;
 pub mod rules;
 mod table;
 pub mod tables;
+mod untrusted;
 
 pub use archive::{
     ArchiveError, ArchiveLimits, ArchiveWriter, Container, ContainerError, ContainerLimits,
@@ -35,3 +37,4 @@ pub use table::Table;
 pub use tables::{
     EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, SCHEMA_VERSION, TableRows, UNKNOWN_TYPE_NAME,
 };
+pub use untrusted::{Untrusted, is_harmful};

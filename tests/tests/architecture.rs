@@ -31,3 +31,39 @@ fn extract_is_layered() {
 fn console_is_layered() {
     assert_layers("console");
 }
+
+/// The lints of clippy.toml keep others from printing past `console/src/terminal`; here, they are kept from
+/// being switched off.
+#[test]
+fn only_the_terminal_opens_standard_output_and_standard_error() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let config = fs::read_to_string(workspace.join("clippy.toml")).unwrap();
+    for denied in ["std::println", "std::eprintln", "std::io::stdout", "std::path::Path::display"] {
+        assert!(config.contains(&format!("path = \"{denied}\"")), "{denied}");
+    }
+    let lints = "deny(clippy::disallowed_methods, clippy::disallowed_macros)";
+    for root in
+        ["console/src/main.rs", "console/src/lib.rs", "extract/src/lib.rs", "model/src/lib.rs"]
+    {
+        let text = fs::read_to_string(workspace.join(root)).unwrap();
+        assert!(text.contains(lints), "{root}");
+    }
+    let mut folders: Vec<_> =
+        ["console/src", "extract/src", "model/src"].map(|f| workspace.join(f)).into();
+    let mut switched_off = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            if text.replace(lints, "").contains("clippy::disallowed_") {
+                switched_off.push(entry.file_name().into_string().unwrap());
+            }
+        }
+    }
+    switched_off.sort();
+    assert_eq!(switched_off, ["margin.rs", "standard.rs"]);
+}

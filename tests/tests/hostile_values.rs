@@ -5,7 +5,9 @@ use std::num::NonZero;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use handlescope_model::{ColumnSpec, ColumnType, ContainerLimits, Table, Trace, replace_table};
+use handlescope_model::{
+    ColumnSpec, ColumnType, ContainerLimits, Table, Trace, is_harmful, replace_table,
+};
 use handlescope_tests::binary::{Kind, Shell};
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, Series};
 
@@ -44,7 +46,11 @@ fn hostile(spec: &ColumnSpec, rows: usize) -> Vec<Column> {
         ColumnType::I64 => columns(name, rows, &[i64::MIN, i64::MAX]),
         ColumnType::U32 => columns(name, rows, &[u32::MAX, u32::MAX - 1, 1_000_000, 0]),
         ColumnType::U64 => columns(name, rows, &[u64::MAX, 0]),
-        ColumnType::Text => columns(name, rows, &[String::new(), "\u{1b}[2J\n\0".repeat(100)]),
+        ColumnType::Text => columns(
+            name,
+            rows,
+            &[String::new(), "\u{1b}[2J\n\0\u{9b}\u{7f}\u{202e}\u{2028}".repeat(20)],
+        ),
         ColumnType::U32List => {
             let list = |values: &[u32]| Series::new(name.into(), values);
             let lists = [list(&[u32::MAX, 0, 1_000_000]), list(&[])];
@@ -83,8 +89,9 @@ fn ask(
     if begin.elapsed() > LONGEST {
         return Some(format!("{what}: takes {:?}", begin.elapsed()));
     }
-    let unclean = [run.stdout, run.stderr].concat();
-    let line = unclean.lines().find(|line| line.contains(['\u{1b}', '\0']))?;
+    let printed = [run.stdout, run.stderr].concat();
+    let acts = |character| is_harmful(character) && character != '\t';
+    let line = printed.split('\n').find(|line| line.contains(acts))?;
     Some(format!("{what}: controls the terminal: {line:.100?}"))
 }
 

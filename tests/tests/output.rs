@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use handlescope_model::is_harmful;
 use handlescope_tests::binary::Shell;
 use handlescope_tests::scenario::TraceBuilder;
 use polars::prelude::{AnyValue, ParquetReader, SerReader};
@@ -121,7 +122,7 @@ fn compare_formats(shell: &Shell, trace: &str) -> Vec<(String, Vec<Value>)> {
         let parquet = format!("{question} -parquet {name}.parquet");
         [
             file("-json", "json"),
-            file("-csv", "csv"),
+            file("-csv -csvraw", "csv"),
             file("-ndjson", "ndjson"),
             file("", "txt"),
             parquet,
@@ -151,9 +152,11 @@ fn compare_formats(shell: &Shell, trace: &str) -> Vec<(String, Vec<Value>)> {
         } else {
             assert_eq!(csv_rows(&path("csv")), rows, "{name}");
         }
-        let text = fs::read_to_string(path("txt")).unwrap();
-        let control = text.chars().find(|c| c.is_control() && !['\n', '\t'].contains(c));
-        assert_eq!(control, None, "{name}: {text:?}");
+        for end in ["txt", "json", "ndjson"] {
+            let text = fs::read_to_string(path(end)).unwrap();
+            let acts = text.chars().find(|c| is_harmful(*c) && !['\n', '\t'].contains(c));
+            assert_eq!(acts, None, "{name}: {text:?}");
+        }
         answers.push((name, values));
     }
     answers
@@ -166,7 +169,8 @@ fn every_kind_has_the_same_rows_in_every_format() {
 }
 
 /// What a spreadsheet, a shell, a terminal or a parser would take for something else.
-const HOSTILE: &str = "=HYPERLINK(\"x\");a,b|'c'\t<d>\u{1b}[2J\r\n\"\"{\\e}";
+const HOSTILE: &str =
+    "=HYPERLINK(\"x\");a,b|'c'\t<d>\u{1b}[2J\r\n\"\"{\\e}\u{9b}2J\u{202e}\u{2028}";
 
 #[test]
 fn hostile_values_pass_unharmed() {

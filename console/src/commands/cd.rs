@@ -6,8 +6,8 @@ use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
 use crate::{
     grammar::{Arguments, ParseError},
     paths::with_home,
-    terminal::Clean,
 };
+use handlescope_model::Untrusted;
 
 pub(crate) struct Cd;
 
@@ -33,13 +33,13 @@ impl Command for Cd {
         let Some(folder) = folder else {
             let folder = env::current_dir()
                 .map_err(|source| CommandError::Folder { folder: PathBuf::from("."), source })?;
-            return Ok(writeln!(context.out, "{}", Clean(&folder.to_string_lossy()))?);
+            return Ok(writeln!(context.out, "{}", Untrusted(folder))?);
         };
         context.session.settle_paths();
         let folder = with_home(&folder);
         let changed = env::set_current_dir(&folder).and_then(|()| env::current_dir());
         let now = changed.map_err(|source| CommandError::Folder { folder, source })?;
-        context.messages.note(format_args!("current folder is {}", now.display()));
+        context.messages.note(format_args!("current folder is {}", Untrusted(now)));
         Ok(())
     }
 }

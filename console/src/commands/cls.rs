@@ -18,6 +18,7 @@ impl Command for Cls {
     };
 
     fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        Ok(context.screen.clear(context.out)?)
+        context.out.flush()?;
+        Ok(context.screen.clear()?)
     }
 }

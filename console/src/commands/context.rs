@@ -6,6 +6,7 @@ use super::{error::CommandError, shared::watched_symbols::WatchedSymbols};
 use crate::{
     cancel::Cancel,
     filter::Filter,
+    paths::Overwrite,
     query::{Source, SymbolReports},
     render::{OutputOptions, Table},
     settings::{Display, DisplayArgs},
@@ -71,12 +72,18 @@ impl DumpContext<'_, '_> {
         self.shared.output.display(self.session.settings.display(args, self.screen))
     }
 
+    /// Which file the answer may replace.
+    pub(super) fn overwrite(&self) -> Overwrite {
+        self.session.overwrite(self.shared.output.force)
+    }
+
     /// Writes an answer as the options say.
     ///
     /// # Errors
     /// When the output or file cannot be written, or a column is not there.
     pub(super) fn write(&mut self, table: Table<'_>) -> Result<(), CommandError> {
-        table.write(&self.shared.output, &self.display(), self.cancel, self.out)?;
+        let (output, display) = (&self.shared.output, self.display());
+        table.write(output, &display, &self.overwrite(), self.cancel, self.out)?;
         Ok(())
     }
 }
@@ -92,6 +99,7 @@ pub(super) fn answer(
 ) -> Result<(), CommandError> {
     let Context { session, cancel, screen, out, messages, .. } = context;
     let wanted = choose(&session.files, &shared.files, messages)?;
+    shared.output.check_file(&session.overwrite(shared.output.force))?;
     let source = |(index, file)| {
         let LoadedTrace { path, trace, frames, .. }: &LoadedTrace = file;
         Source { path, index, trace, frames, system: &session.system_modules }

@@ -17,10 +17,10 @@ use crate::{
     paths::shown,
     query::trace_info,
     render::time::{Clock, Seconds, instant},
-    terminal::Clean,
     trace::choose,
     values::{SecondsRange, TimeDigits, TimeFormat},
 };
+use handlescope_model::Untrusted;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ConvertTimeArgs {
@@ -88,7 +88,7 @@ impl Command for ConvertTime {
             let ns = since_start(time, &info).ok_or_else(not_a_time)?;
             let name = shown(&file.path);
             let name = name.file_name().unwrap_or_default().to_string_lossy();
-            let line = format!("{} for file {}", other_form(time, ns, &info), Clean(&name));
+            let line = format!("{} for file {}", other_form(time, ns, &info), Untrusted(&*name));
             if is_recorded(ns, &info) { inside.push(line) } else { outside.push(line) }
         }
         if inside.is_empty() {

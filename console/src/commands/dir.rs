@@ -8,6 +8,7 @@ use std::{
     time::SystemTime,
 };
 
+use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
 use jiff::{Timestamp, tz::TimeZone};
 
@@ -17,7 +18,7 @@ use crate::{
     paths::{
         ExpandError, Pattern, Walk, folders_in, is_extract, is_plain_extract, missing, with_home,
     },
-    terminal::{Clean, Screen, table},
+    terminal::{Screen, table},
     trace::extraction::{Freshness, beside, freshness, in_cache, side_by_side},
 };
 
@@ -74,7 +75,7 @@ fn text(rows: &[Row], screen: Screen) -> String {
             row.written.map_or_else(|| "unknown".to_owned(), local),
             row.size.map_or_else(|| "<DIR>".to_owned(), |size| HumanBytes(size).to_string()),
             row.state.to_owned(),
-            Clean(&name).to_string(),
+            Untrusted(&*name).to_string(),
         ]);
     }
     table::align_right(&mut table, &[1]);

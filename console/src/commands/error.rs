@@ -3,13 +3,13 @@
 use std::{io, path::PathBuf};
 
 use handlescope_extract::{ExtractError, SaveError, symbols::SymbolSourcesError};
-use handlescope_model::ArchiveError;
+use handlescope_model::{ArchiveError, Untrusted};
 use thiserror::Error;
 
 use crate::{
     cancel::Cancelled,
     grammar::ParseError,
-    paths::ExpandError,
+    paths::{ExpandError, OverwriteError},
     query::QueryError,
     render::OutputError,
     sql::SqlError,
@@ -42,12 +42,13 @@ pub enum CommandError {
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
     /// `.unload` of something that is not loaded.
-    #[error("'{name}' is not loaded; .list shows what is")]
+    #[error("'{}' is not loaded; .list shows what is", Untrusted(.name))]
     NotLoaded { name: String },
     /// `.converttime` of something that is not a time.
     #[error(
-        "'{text}' is not a valid time; write 2024-05-10 12:46:37.5, 12:46:37, an ISO time, or \
-         seconds like 13.123s"
+        "'{}' is not a valid time; write 2024-05-10 12:46:37.5, 12:46:37, an ISO time, or \
+         seconds like 13.123s",
+        Untrusted(.text)
     )]
     NoTime { text: String },
     /// Traces that could not be extracted; each was reported by itself.
@@ -57,16 +58,16 @@ pub enum CommandError {
     #[error(transparent)]
     Redact(ExtractError),
     /// `.redact` to a file that cannot be written.
-    #[error("{}: cannot be written: {source}; choose another file with -o", .path.display())]
+    #[error("{}: cannot be written: {source}; choose another file with -o", Untrusted(.path))]
     RedactOutput { path: PathBuf, source: io::Error },
     /// `.redact` of a trace into itself.
-    #[error("{}: is the trace itself; choose another name with -o", .path.display())]
+    #[error("{}: is the trace itself; choose another name with -o", Untrusted(.path))]
     RedactInPlace { path: PathBuf },
     /// A query that cannot be carried out.
     #[error(transparent)]
     Query(#[from] QueryError),
     /// A folder that cannot become the current one.
-    #[error("{}: cannot change to this folder: {source}", .folder.display())]
+    #[error("{}: cannot change to this folder: {source}", Untrusted(.folder))]
     Folder { folder: PathBuf, source: io::Error },
     /// A folder that cannot be listed.
     #[error(transparent)]
@@ -77,24 +78,20 @@ pub enum CommandError {
     /// An answer that cannot be written.
     #[error(transparent)]
     Answer(OutputError),
+    /// A file that may not be replaced.
+    #[error(transparent)]
+    Overwrite(#[from] OverwriteError),
     /// A file of `.export` cannot be written.
-    #[error("{}: cannot be written: {source}; choose another folder behind .export", .path.display())]
+    #[error("{}: cannot be written: {source}; choose another folder behind .export", Untrusted(.path))]
     Export { path: PathBuf, source: io::Error },
     /// `.save` that would have to write several traces into one archive.
     #[error("{files} traces are loaded and an archive holds one; choose it with -fd")]
     SaveSeveral { files: usize },
     /// `.save` to a name that no archive has.
-    #[error("{}: an archive is found by its name; write one that ends with .json7z", .path.display())]
+    #[error("{}: an archive is found by its name; write one that ends with .json7z", Untrusted(.path))]
     SaveName { path: PathBuf },
-    /// `.save` over a file that this program has not made.
-    #[error(
-        "{}: is another program's file, or a damaged one, and is not overwritten; choose another name \
-         or delete it",
-        .path.display()
-    )]
-    SaveForeign { path: PathBuf },
     /// `.save` into a folder that takes no file.
-    #[error("{}: cannot be written: {source}; choose another folder", .path.display())]
+    #[error("{}: cannot be written: {source}; choose another folder", Untrusted(.path))]
     SavePlace { path: PathBuf, source: io::Error },
     /// An archive that cannot be written.
     #[error(transparent)]
@@ -121,6 +118,7 @@ impl From<OutputError> for CommandError {
         match error {
             OutputError::Output(source) => source.into(),
             OutputError::Cancelled(cancelled) => cancelled.into(),
+            OutputError::Overwrite(refused) => refused.into(),
             error => CommandError::Answer(error),
         }
     }

@@ -7,22 +7,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_model::{Table, Trace, write_parquet};
+use handlescope_model::{Table, Trace, Untrusted, write_parquet};
 use indicatif::HumanCount;
 use polars::prelude::DataFrame;
 
 use super::{
     Command, CommandError, Context, Entered, Signature,
-    shared::{files::files_option, groups},
+    shared::{
+        files::{files_option, force_option},
+        groups,
+        options::csv_raw_option,
+    },
 };
 use crate::{
     cancel::Cancel,
     filter::Filter,
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
-    paths::{with_home, write_whole},
+    paths::{Overwrite, with_home, write_whole},
     render::{Format, write_frame},
-    terminal::Clean,
     trace::{LoadedTrace, choose},
+    values::CsvText,
 };
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,8 +37,12 @@ pub(crate) struct ExportArgs {
     pub(crate) parquet: bool,
     /// `-csv`
     pub(crate) csv: bool,
+    /// `-csvraw`
+    pub(crate) csv_text: CsvText,
     /// `-ndjson`
     pub(crate) ndjson: bool,
+    /// `-Force`: replace files that this program has not written.
+    pub(crate) force: bool,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub(crate) files: Vec<Filter>,
 }
@@ -44,7 +52,7 @@ impl ExportArgs {
     fn formats(&self) -> Vec<(Format, &'static str)> {
         let asked = [
             (self.parquet || !(self.csv || self.ndjson), (Format::Parquet, "parquet")),
-            (self.csv, (Format::Csv, "csv")),
+            (self.csv, (Format::Csv(self.csv_text), "csv")),
             (self.ndjson, (Format::NdJson, "ndjson")),
         ];
         asked.into_iter().filter(|(is, _)| *is).map(|(_, format)| format).collect()
@@ -82,6 +90,7 @@ impl Command for Export {
                 example: "tables -csv",
                 take: Take::Switch(|args| &mut args.csv),
             },
+            csv_raw_option("tables -csv -csvraw", |args| args.csv_text = CsvText::Raw),
             Opt {
                 names: &["-ndjson"],
                 help: "write one JSON object a line",
@@ -89,6 +98,7 @@ impl Command for Export {
                 example: "tables -ndjson",
                 take: Take::Switch(|args| &mut args.ndjson),
             },
+            force_option("tables -Force", |args| &mut args.force),
             files_option(|args| &mut args.files),
         ],
     }];
@@ -113,10 +123,10 @@ impl Command for Export {
                 _ => args.folder.join(unused_name(file, *index, &mut taken)),
             };
             fs::create_dir_all(&folder).map_err(|source| failed(&folder, source))?;
-            let rows = export_trace(&file.trace, &folder, &args, cancel)?;
+            let overwrite = session.overwrite(args.force);
+            let rows = export_trace(&file.trace, &folder, &args, &overwrite, cancel)?;
             let (tables, rows) = (Table::ALL.len(), HumanCount(rows));
-            let folder = folder.display().to_string();
-            writeln!(out, "{}: {tables} tables, {rows} rows", Clean(&folder))?;
+            writeln!(out, "{}: {tables} tables, {rows} rows", Untrusted(folder))?;
         }
         Ok(())
     }
@@ -138,18 +148,25 @@ fn export_trace(
     trace: &Trace,
     folder: &Path,
     args: &ExportArgs,
+    overwrite: &Overwrite,
     cancel: &Cancel,
 ) -> Result<u64, CommandError> {
+    let path = |table: Table, extension| folder.join(format!("{}.{extension}", table.name()));
+    for (table, (_, extension)) in
+        Table::ALL.iter().flat_map(|t| args.formats().into_iter().map(|f| (*t, f)))
+    {
+        overwrite.replacing(&path(table, extension))?;
+    }
     let mut rows = 0;
     for table in Table::ALL {
         cancel.check()?;
         let frame = trace.frame(table)?;
         rows += frame.height() as u64;
         for (format, extension) in args.formats() {
-            let path = folder.join(format!("{}.{}", table.name(), extension));
-            write_whole(&path, |out| write_table(table, &frame, format, cancel, out)).map_err(
+            let file = overwrite.replacing(&path(table, extension))?;
+            write_whole(&file, |out| write_table(table, &frame, format, cancel, out)).map_err(
                 |source| match cancel.check() {
-                    Ok(()) => failed(&path, source),
+                    Ok(()) => failed(file.path(), source),
                     Err(cancelled) => cancelled.into(),
                 },
             )?;

@@ -4,12 +4,9 @@ use handlescope_model::tables::TraceInfo;
 
 use super::{Command, CommandError, Context, Signature, shared::groups};
 use crate::{
-    grammar::Arguments,
-    paths::shown,
-    query::trace_info,
-    render::time::Clock,
-    terminal::{Clean, table},
+    grammar::Arguments, paths::shown, query::trace_info, render::time::Clock, terminal::table,
 };
+use handlescope_model::Untrusted;
 
 /// What stands where the trace does not say.
 const UNKNOWN: &str = "unknown";
@@ -41,11 +38,11 @@ impl Command for List {
             let windows = format!("{} ({})", info.os_version, info.os_build);
             table.add_row([
                 index.to_string(),
-                Clean(&shown(&file.path).to_string_lossy()).to_string(),
+                Untrusted(shown(&file.path)).to_string(),
                 Clock::session_start(&info),
                 seconds(&info),
-                Clean(machine).to_string(),
-                Clean(&windows).to_string(),
+                Untrusted(machine).to_string(),
+                Untrusted(&windows).to_string(),
                 info.events_total.to_string(),
                 info.events_lost.to_string(),
             ]);

@@ -3,16 +3,20 @@
 use std::{ffi::OsString, fs, path::PathBuf};
 
 use handlescope_extract::{RedactError, StackChoice, redact};
+use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
 
 use super::{
     Command, CommandError, Context, Entered, Signature,
-    shared::{files::max_size_option, groups},
+    shared::{
+        files::{force_option, max_size_option},
+        groups,
+    },
 };
 use crate::{
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
     paths::{is_same_file, stem, with_home, write_whole},
-    terminal::{Clean, Progress},
+    terminal::Progress,
     trace::extraction,
 };
 
@@ -22,6 +26,8 @@ pub(crate) struct RedactArgs {
     pub(crate) input: PathBuf,
     /// `-o`: the copy, instead of `NAME.redacted.etl` beside the trace.
     pub(crate) output: Option<PathBuf>,
+    /// `-Force`: replace a file that this program has not written.
+    pub(crate) force: bool,
     /// `-MaxSize`: largest trace in an archive that is unpacked, bytes.
     pub(crate) max_size: Option<u64>,
 }
@@ -51,10 +57,11 @@ impl Command for Redact {
             Opt {
                 names: &["-o", "-Output"],
                 help: "the name of the copy",
-                details: "An existing file is replaced when all is written.",
+                details: "It has its name when all is written.",
                 example: "examples/leaky.etl -o report.etl",
                 take: Take::File(|args| &mut args.output),
             },
+            force_option("examples/leaky.etl -Force", |args| &mut args.force),
             max_size_option("examples/leaky.etl -MaxSize 100GB", |args| &mut args.max_size),
         ],
     }];
@@ -67,8 +74,8 @@ impl Command for Redact {
     }
 
     fn run(args: RedactArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let Context { cancel, out, messages, .. } = context;
-        let RedactArgs { input, output, max_size } = args;
+        let Context { session, cancel, out, messages, .. } = context;
+        let RedactArgs { input, output, force, max_size } = args;
         let output = output.unwrap_or_else(|| {
             let name: OsString = [stem(&input), ".redacted.etl".into()].into_iter().collect();
             input.with_file_name(name)
@@ -76,20 +83,22 @@ impl Command for Redact {
         if is_same_file(&input, &output) {
             return Err(CommandError::RedactInPlace { path: output });
         }
+        let mut overwrite = session.overwrite(force);
+        overwrite.protect(&input);
+        let output = overwrite.replacing(&output)?;
         let limits = extraction::options(StackChoice::default(), max_size).limits;
         let progress = Progress::new(&input, messages.is_watched());
         let failed = |error| match error {
             RedactError::Trace(source) => CommandError::Redact(source),
             RedactError::Write(source) => {
-                CommandError::RedactOutput { path: output.clone(), source }
+                CommandError::RedactOutput { path: output.path().to_path_buf(), source }
             }
         };
         write_whole(&output, |out| redact(&input, &limits, out, &progress, cancel))
             .map_err(failed)?;
         drop(progress);
-        let size = fs::metadata(&output).map_or(0, |data| data.len());
-        let name = output.display().to_string();
-        writeln!(out, "{}: {}, without names", Clean(&name), HumanBytes(size))?;
+        let size = fs::metadata(output.path()).map_or(0, |data| data.len());
+        writeln!(out, "{}: {}, without names", Untrusted(output.path()), HumanBytes(size))?;
         Ok(())
     }
 }

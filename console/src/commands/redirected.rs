@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::io;
-use std::path::{PathBuf, absolute};
+use std::path::PathBuf;
 
 use super::{
     context::{Context, DumpContext, SharedArgs},
@@ -22,6 +22,7 @@ pub(super) struct Redirected {
     command: Box<dyn Invocation>,
     file: PathBuf,
     append: bool,
+    force: bool,
 }
 
 impl Redirected {
@@ -31,36 +32,40 @@ impl Redirected {
     /// When the command names another file.
     pub(super) fn boxed(
         command: Box<dyn Invocation>,
-        Target { file, append }: Target<'_>,
+        Target { file, append, force }: Target<'_>,
     ) -> Result<Box<dyn Invocation>, ParseError> {
         if let Some(option) = command.shared().and_then(|shared| shared.output.file_option()) {
             let reason = "choose one";
             return Err(ParseError::Conflict { option, other: "> FILE", reason });
         }
-        Ok(Box::new(Redirected { command, file: with_home(file), append }))
+        let force = force || command.shared().is_some_and(|shared| shared.output.force);
+        Ok(Box::new(Redirected { command, file: with_home(file), append, force }))
     }
 }
 
 impl Invocation for Redirected {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let Redirected { command, file, append } = *self;
+        let Redirected { command, file, append, force } = *self;
+        let overwrite = context.session.overwrite(force);
+        let output = match append {
+            true => overwrite.appending(&file)?,
+            false => overwrite.replacing(&file)?,
+        };
         let (write, option): (fn(&_, _) -> _, _) =
             if append { (append_whole, ">>") } else { (write_whole, ">") };
         let mut ran = Ok(());
-        let written = absolute(&file).and_then(|path| {
-            write(&path, |out: &mut dyn io::Write| {
-                let mut inner = Context {
-                    session: &mut *context.session,
-                    cancel: context.cancel,
-                    screen: Screen::PLAIN,
-                    out,
-                    messages: &mut *context.messages,
-                    flow: context.flow,
-                };
-                ran = command.run(&mut inner);
-                context.flow = inner.flow;
-                ran.as_ref().map(drop).map_err(|_| io::Error::other("the command failed"))
-            })
+        let written = write(&output, |out: &mut dyn io::Write| {
+            let mut inner = Context {
+                session: &mut *context.session,
+                cancel: context.cancel,
+                screen: Screen::PLAIN,
+                out,
+                messages: &mut *context.messages,
+                flow: context.flow,
+            };
+            ran = command.run(&mut inner);
+            context.flow = inner.flow;
+            ran.as_ref().map(drop).map_err(|_| io::Error::other("the command failed"))
         });
         ran?;
         written.map_err(|source| OutputError::File { path: file, option, source })?;

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use handlescope_extract::SaveOptions;
-use handlescope_model::Trace;
+use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
 
 use super::{
     Command, CommandError, Context, Entered, Signature,
     shared::{
-        files::files_option,
+        files::{files_option, force_option},
         groups,
         names::{NameSearch, save_for_etwanalyzer, write_archive},
     },
@@ -17,8 +17,7 @@ use super::{
 use crate::{
     filter::Filter,
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
-    paths::{EXTRACT_EXTENSION, has_extension, is_same_file, with_home},
-    terminal::Clean,
+    paths::{EXTRACT_EXTENSION, has_extension, with_home},
     trace::{choose, extraction::prepare_folder},
 };
 
@@ -28,6 +27,8 @@ pub(crate) struct SaveArgs {
     pub(crate) file: PathBuf,
     /// `-etwanalyzer`: write what ETWAnalyzer reads, too.
     pub(crate) etwanalyzer: bool,
+    /// `-Force`: replace a file that this program has not written.
+    pub(crate) force: bool,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
     pub(crate) files: Vec<Filter>,
 }
@@ -42,8 +43,8 @@ impl Command for Save {
         usage: "FILE",
         arguments: Arguments::Files,
         summary: "write a loaded trace as an archive",
-        details: "FILE is the name of the archive, NAME.json7z; an archive of this program is \
-                  replaced, any other file stays. It holds what the loaded extract holds, and loads \
+        details: "FILE is the name of the archive, NAME.json7z; an archive that \
+                  was saved before is replaced, any other file only with -Force, and what is loaded never. It holds what the loaded extract holds, and loads \
                   at once on any machine. Of several loaded traces, -fd chooses one.",
         examples: &[".save leaky.json7z", ".save leaky.json7z -etwanalyzer"],
     };
@@ -59,6 +60,7 @@ impl Command for Save {
                 example: "leaky.json7z -etwanalyzer",
                 take: Take::Switch(|args| &mut args.etwanalyzer),
             },
+            force_option("leaky.json7z -Force", |args| &mut args.force),
             files_option(|args| &mut args.files),
         ],
     }];
@@ -73,37 +75,32 @@ impl Command for Save {
     fn run(args: SaveArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
         let chosen = choose(&session.files, &args.files, messages)?;
-        let [(index, file)] = chosen.as_slice() else {
+        let [(_, file)] = chosen.as_slice() else {
             return Err(CommandError::SaveSeveral { files: chosen.len() });
         };
-        let (trace, output, index) = (&*file.trace, args.file.as_path(), *index);
-        check_name(output)?;
+        let (trace, output) = (&*file.trace, session.overwrite(args.force).replacing(&args.file)?);
+        check_name(&args.file)?;
         let line = if args.etwanalyzer {
             let symbolizer = session.symbolizer();
             let search = NameSearch { frames: &file.frames, symbolizer, cancel };
-            save_for_etwanalyzer(trace, output, search, messages)?
+            save_for_etwanalyzer(trace, output.path(), search, messages)?
         } else {
-            let size = write_archive(trace, output, SaveOptions::default(), cancel, messages)?;
-            format!("{}: {}", output.display(), HumanBytes(size))
+            let size =
+                write_archive(trace, output.path(), SaveOptions::default(), cancel, messages)?;
+            format!("{}: {}", Untrusted(&args.file), HumanBytes(size))
         };
-        writeln!(out, "{}", Clean(&line))?;
-        let is_loaded = is_same_file(output, trace.path());
+        output.is_written();
+        writeln!(out, "{line}")?;
         session.warn_of_missing_symbols(messages);
-        if is_loaded {
-            session.reload(index)?;
-        }
         Ok(())
     }
 }
 
-/// Refuses names that no archive has, and those of files that are not ours.
+/// Refuses names that no archive has, and makes the folder.
 fn check_name(output: &Path) -> Result<(), CommandError> {
     let path = || output.to_path_buf();
     if !has_extension(output, &[EXTRACT_EXTENSION]) {
         return Err(CommandError::SaveName { path: path() });
-    }
-    if output.exists() && Trace::open(output).is_err() {
-        return Err(CommandError::SaveForeign { path: path() });
     }
     prepare_folder(output).map_err(|source| CommandError::SavePlace { path: path(), source })
 }

@@ -96,13 +96,15 @@ impl Command for Sql {
         let Context { session, cancel, screen, out, messages, .. } = context;
         let SqlArgs { query, shared: SharedArgs { files, output, text } } = args;
         let files = choose(&session.files, &files, messages)?;
+        let overwrite = session.overwrite(output.force);
+        output.check_file(&overwrite)?;
         messages.wait("searching");
         let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
         let answer = sql::sql(&files, &query, &names, cancel)?;
         let display = session.settings.display(&DisplayArgs::default(), *screen);
         let rows = answer.height();
         let table = render::frame(answer, &text);
-        let left_out = table.write(&output, &output.display(display), cancel, *out)?;
+        let left_out = table.write(&output, &output.display(display), &overwrite, cancel, *out)?;
         // The end of the answer: a note would disturb a pager.
         out.flush()?;
         if left_out > 0 {

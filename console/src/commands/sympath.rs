@@ -7,10 +7,8 @@ use super::{
         symbols::{SymbolArgs, TakesSymbols, symbol_options},
     },
 };
-use crate::{
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
-    terminal::Clean,
-};
+use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse};
+use handlescope_model::Untrusted;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SymbolPathArgs {
@@ -86,7 +84,7 @@ impl Command for SymPath {
         match args.symbols.symbol_path()? {
             Some(path) => session.set_symbol_path(&path),
             None if args.retry => {}
-            None => writeln!(out, "{}", Clean(&session.symbol_path().to_string()))?,
+            None => writeln!(out, "{}", Untrusted(&session.symbol_path().to_string()))?,
         }
         if args.retry {
             session.retry_symbols();

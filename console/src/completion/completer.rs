@@ -1,6 +1,6 @@
 //! Completion, from the registry.
 
-use handlescope_model::guard::lock;
+use handlescope_model::{Untrusted, guard::lock};
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 
 use super::{
@@ -30,7 +30,17 @@ impl CommandCompleter {
 impl Completer for CommandCompleter {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
         let known = lock(&self.known);
-        CompletionResult::fresh(complete_at(line, pos, &known))
+        let suggestions = complete_at(line, pos, &known).into_iter().map(shown);
+        CompletionResult::fresh(suggestions.collect::<Vec<_>>())
+    }
+}
+
+/// With texts that a menu can print. What is taken over into the line stays as it is, so that it fits.
+fn shown(suggestion: Suggestion) -> Suggestion {
+    Suggestion {
+        display_override: Some(Untrusted(suggestion.display_value()).to_string()),
+        description: suggestion.description.map(|text| Untrusted(text).to_string()),
+        ..suggestion
     }
 }
 

@@ -1,12 +1,13 @@
 //! What both kinds of filter share: cutting a filter into parts, and parts into one regular
 //! expression.
 
+use handlescope_model::Untrusted;
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
 /// A filter that cannot be used.
 #[derive(Debug, Clone, Error)]
-#[error("the filter '{filter}' is too large ({source}); shorten it or split the query")]
+#[error("the filter '{}' is too large ({source}); shorten it or split the query", Untrusted(.filter))]
 pub struct FilterError {
     /// The filter as typed.
     filter: String,

@@ -1,5 +1,6 @@
 //! What can be wrong with a command line.
 
+use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use crate::values::ValueError;
@@ -8,7 +9,7 @@ use crate::values::ValueError;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParseError {
     /// The first word is not a command.
-    #[error("unknown command {name}{hint}")]
+    #[error("unknown command {}{hint}", Untrusted(.name))]
     UnknownCommand {
         name: String,
         /// The nearest command, or how to list them.
@@ -22,7 +23,7 @@ pub enum ParseError {
         kinds: String,
     },
     /// `.dump` of something that does not exist.
-    #[error("{command} cannot dump '{kind}', only {kinds}{hint}")]
+    #[error("{command} cannot dump '{}', only {kinds}{hint}", Untrusted(.kind))]
     UnknownKind {
         command: String,
         kind: String,
@@ -32,7 +33,7 @@ pub enum ParseError {
         hint: String,
     },
     /// An option that the command does not have.
-    #[error("unknown option {name}{hint}{help}")]
+    #[error("unknown option {}{hint}{help}", Untrusted(.name))]
     UnknownOption {
         name: String,
         /// The nearest option, or how to list them.
@@ -41,7 +42,7 @@ pub enum ParseError {
         help: String,
     },
     /// A word where only options are expected.
-    #[error("unexpected '{word}'{hint}{help}")]
+    #[error("unexpected '{}'{hint}{help}", Untrusted(.word))]
     UnexpectedWord {
         word: String,
         /// The nearest option, or how to list them.
@@ -59,7 +60,7 @@ pub enum ParseError {
     #[error("{option} is given twice; a filter takes several values divided by ;\n  {help}")]
     Repeated { option: String, help: String },
     /// A quote that is never closed.
-    #[error("the quote in front of '{text}' is never closed")]
+    #[error("the quote in front of '{}' is never closed", Untrusted(.text))]
     OpenQuote { text: String },
     /// Two options that cannot be had together.
     #[error("{option} and {other} cannot be had together: {reason}")]
@@ -68,7 +69,7 @@ pub enum ParseError {
     #[error("{command} needs {what}")]
     MissingArgument { command: String, what: &'static str },
     /// More arguments than the command takes.
-    #[error("{command} takes {takes}; '{word}' is too much")]
+    #[error("{command} takes {takes}; '{}' is too much", Untrusted(.word))]
     TooManyArguments {
         command: String,
         takes: &'static str,
@@ -76,7 +77,7 @@ pub enum ParseError {
         word: String,
     },
     /// `.extract` of nothing that an extract has.
-    #[error("{command}: {names}: {reason}; ask for ObjectRef, or leave {names} out")]
+    #[error("{command}: {}: {reason}; ask for ObjectRef, or leave {} out", Untrusted(.names), Untrusted(.names))]
     NothingToExtract {
         command: String,
         /// What an extract holds.
@@ -88,7 +89,7 @@ pub enum ParseError {
     #[error("{command}: {reason}")]
     Refused { command: String, reason: &'static str },
     /// `.help` about something that does not exist.
-    #[error("no help found on '{topic}'{hint}")]
+    #[error("no help found on '{}'{hint}", Untrusted(.topic))]
     UnknownTopic {
         topic: String,
         /// The nearest topic, or how to list them.

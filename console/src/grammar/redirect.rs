@@ -1,4 +1,4 @@
-//! `> FILE` and `>> FILE` at the end of a command line.
+//! `> FILE` and `>> FILE` at the end of a command line, also with `-Force` behind it.
 
 use super::token::{Quotes, Token};
 
@@ -19,6 +19,8 @@ pub(crate) struct Target<'a> {
     pub(crate) file: &'a str,
     /// `>>`: behind what the file holds.
     pub(crate) append: bool,
+    /// `-Force`: replace a file that this program has not written.
+    pub(crate) force: bool,
 }
 
 impl<'a> Redirect<'a> {
@@ -36,15 +38,20 @@ impl<'a> Redirect<'a> {
     }
 
     fn of(line: &'a str, tokens: &'a [Token], is_file: impl Fn(&str) -> bool) -> Redirect<'a> {
-        let found = match tokens {
+        let (rest, force) = forced(tokens);
+        let target = |file, append| Target { file, append, force: force.is_some() };
+        let found = match rest {
             [rest @ .., arrow, file] if arrow.quotes == Quotes::No && is_arrow(&arrow.text) => {
-                let target = Target { file: &file.text, append: arrow.text == APPEND };
+                let target = target(file.text.as_str(), arrow.text == APPEND);
                 Some((rest, arrow, target, file.span.end))
             }
-            [rest @ .., word] => joined(word).map(|target| (rest, word, target, word.span.end)),
+            [rest @ .., word] => {
+                joined(word).map(|(file, append)| (rest, word, target(file, append), word.span.end))
+            }
             [] => None,
         };
-        let is_last = |end| line.get(end..).is_none_or(|behind| behind.trim().is_empty());
+        let end = force.map_or(line.len(), |force| force.span.start);
+        let is_last = |start| line.get(start..end).is_none_or(|behind| behind.trim().is_empty());
         match found.filter(|(_, _, target, end)| is_file(target.file) && is_last(*end)) {
             None => Redirect { line, tokens, file: None },
             Some((tokens, arrow, file, _)) => {
@@ -55,6 +62,21 @@ impl<'a> Redirect<'a> {
     }
 }
 
+/// The tokens in front of a last `-Force`, and that.
+fn forced(tokens: &[Token]) -> (&[Token], Option<&Token>) {
+    match tokens {
+        [rest @ .., last]
+            if last.quotes == Quotes::No
+                && FORCE.iter().any(|f| last.text.eq_ignore_ascii_case(f)) =>
+        {
+            (rest, Some(last))
+        }
+        _ => (tokens, None),
+    }
+}
+
+/// As the option of commands that write files.
+const FORCE: [&str; 2] = ["-Force", "--force"];
 const REPLACE: &str = ">";
 const APPEND: &str = ">>";
 
@@ -63,12 +85,12 @@ fn is_arrow(text: &str) -> bool {
 }
 
 /// The file of `>FILE` and `>>FILE`.
-fn joined(token: &Token) -> Option<Target<'_>> {
+fn joined(token: &Token) -> Option<(&str, bool)> {
     let text = Some(token.text.as_str()).filter(|_| token.quotes == Quotes::No)?;
     let appended = text.strip_prefix(APPEND);
     let file = appended.or_else(|| text.strip_prefix(REPLACE))?;
     let is_file = !file.is_empty() && !file.starts_with(['>', '=', '"']);
-    is_file.then_some(Target { file, append: appended.is_some() })
+    is_file.then_some((file, appended.is_some()))
 }
 
 #[cfg(test)]
@@ -76,16 +98,17 @@ mod tests {
     use super::*;
     use crate::grammar::split;
 
-    /// The line that is left, the number of its tokens, and the file, with `+` in front to append.
+    /// The line that is left, the number of its tokens, and the file, with `+` in front to append and `!`
+    /// behind to force.
     fn read(line: &str, is_query: bool) -> (String, usize, Option<String>) {
         let tokens = split(line);
         let Redirect { line, tokens, file } = match is_query {
             true => Redirect::of_query(line, &tokens),
             false => Redirect::of_words(line, &tokens),
         };
-        let file = file.map(|Target { file, append }| match append {
-            true => format!("+{file}"),
-            false => file.to_owned(),
+        let file = file.map(|Target { file, append, force }| {
+            let (append, force) = (if append { "+" } else { "" }, if force { "!" } else { "" });
+            format!("{append}{file}{force}")
         });
         (line.to_owned(), tokens.len(), file)
     }
@@ -108,6 +131,22 @@ mod tests {
             let (rest, _, file) = read(line, false);
             assert_eq!((rest.as_str(), file), (line, None), "{line}");
         }
+    }
+
+    #[test]
+    fn force_behind_the_file_belongs_to_it() {
+        for (line, file) in [
+            ("Process > x -Force", Some("x!")),
+            ("Process >x --force ", Some("x!")),
+            ("Process > \"a b\" -force", Some("a b!")),
+            ("Process >> x -Force", Some("+x!")),
+            ("Process -Force > x", Some("x")),
+            ("Process -Force", None),
+            ("Process > -Force", Some("-Force")),
+        ] {
+            assert_eq!(read(line, false).2.as_deref(), file, "{line}");
+        }
+        assert_eq!(read("SELECT 1 > x.csv -Force", true).0, "SELECT 1");
     }
 
     #[test]

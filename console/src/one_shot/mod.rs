@@ -157,7 +157,7 @@ fn split(arguments: &[String]) -> Split {
                 split.words.push(word.clone());
                 split.words.extend(arguments.by_ref().cloned());
             }
-            "--keep-going" | "--echo" => split.globals.push(word.clone()),
+            "--keep-going" | "--echo" | "--force" => split.globals.push(word.clone()),
             "--color" | "-c" => {
                 split.globals.push(word.clone());
                 if name == word {
@@ -239,7 +239,8 @@ fn read(
         return Ok(shot);
     }
     let loads = !matches!(form, Form::Extract | Form::Redact);
-    shot.globals.check_beside(form == Form::Console, loads).map_err(Refusal::Globals)?;
+    let writes = form != Form::Extract;
+    shot.globals.check_beside(form == Form::Console, loads, writes).map_err(Refusal::Globals)?;
     match form {
         Form::Dump | Form::ConvertTime | Form::Symbolize => {
             let recursive = take(&["-recursive"]);

@@ -2,6 +2,7 @@
 
 use std::{io, path::PathBuf};
 
+use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use crate::filter::FilterError;
@@ -10,27 +11,27 @@ use crate::filter::FilterError;
 #[derive(Debug, Error)]
 pub enum ExpandError {
     /// There is no such file.
-    #[error("{}: file not found{hint}", .path.display())]
+    #[error("{}: file not found{hint}", Untrusted(.path))]
     Missing {
         path: PathBuf,
         /// The nearest name that exists, or nothing.
         hint: String,
     },
     /// A folder without traces.
-    #[error("{}: no trace or extract lies in this folder{hint}", .folder.display())]
+    #[error("{}: no trace or extract lies in this folder{hint}", Untrusted(.folder))]
     NothingIn {
         folder: PathBuf,
         /// How to look below it, unless that was done.
         hint: &'static str,
     },
     /// The wildcards match nothing.
-    #[error("{}: no trace or extract with such a name found", .pattern.display())]
+    #[error("{}: no trace or extract with such a name found", Untrusted(.pattern))]
     NothingMatches { pattern: PathBuf },
     /// A wildcard in the folder part.
-    #[error("{}: wildcards stand only in the file name, not in the folder", .pattern.display())]
+    #[error("{}: wildcards stand only in the file name, not in the folder", Untrusted(.pattern))]
     WildcardInFolder { pattern: PathBuf },
     /// A folder that cannot be read.
-    #[error("{}: cannot list the folder: {source}", .folder.display())]
+    #[error("{}: cannot list the folder: {source}", Untrusted(.folder))]
     Unreadable { folder: PathBuf, source: io::Error },
     /// A pattern that cannot be used.
     #[error(transparent)]

@@ -18,7 +18,7 @@ pub(crate) fn missing(path: PathBuf) -> ExpandError {
     let names: Vec<String> = files.iter().chain(&folders).filter_map(name).collect();
     let wanted = path.file_name().unwrap_or_default().to_string_lossy();
     let nearest = suggest::nearest(&wanted, names.iter().map(String::as_str))
-        .map(|name| path.with_file_name(name).display().to_string());
+        .map(|name| path.with_file_name(name).to_string_lossy().into_owned());
     let hint = nearest.as_deref().map_or_else(String::new, suggest::did_you_mean);
     ExpandError::Missing { path, hint }
 }

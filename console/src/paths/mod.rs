@@ -4,12 +4,14 @@ mod error;
 mod expand;
 mod missing;
 mod names;
+mod overwrite;
 mod pattern;
 mod same;
 #[cfg(test)]
 mod tests;
 mod walk;
 mod write;
+mod written;
 
 pub(crate) use error::ExpandError;
 pub(crate) use expand::expand;
@@ -18,6 +20,7 @@ pub(crate) use names::{
     EXTRACT_EXTENSION, EXTRACT_FOLDER, PLAIN_EXTENSION, TRACE_EXTENSIONS, has_extension,
     is_extract, is_plain_extract, with_home,
 };
+pub(crate) use overwrite::{Overwrite, OverwriteError};
 pub(crate) use pattern::{Pattern, verdict};
 pub(crate) use same::{SameTrace, is_same_file, shown, stem};
 pub(crate) use walk::{Walk, folders_in};

@@ -34,9 +34,9 @@ impl SameTrace {
     }
 }
 
-/// Whether two names stand for one file, which exists.
+/// Whether two names stand for one file, which exists: in another spelling, by a symbolic or a hard link.
 pub(crate) fn is_same_file(left: &Path, right: &Path) -> bool {
-    matches!((left.canonicalize(), right.canonicalize()), (Ok(left), Ok(right)) if left == right)
+    same_file::is_same_file(left, right).unwrap_or(false)
 }
 
 /// The name of a trace or an extract without its extension. Of `a.etl.zip` both go.

@@ -8,20 +8,24 @@ use std::{
 
 use tempfile::NamedTempFile;
 
+use super::overwrite::Output;
+
 /// Writes a file that takes the place of another one only when it is complete.
 ///
 /// # Errors
 /// When it cannot be written, or `content` fails. Then an existing file stays as it was.
 pub(crate) fn write_whole<E: From<io::Error>>(
-    path: &Path,
+    output: &Output,
     content: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), E> {
+    let path = output.path();
     let mut file = temporary_beside(path)?;
     let mut out = BufWriter::new(file.as_file_mut());
     content(&mut out)?;
     out.flush()?;
     drop(out);
     file.persist(path).map_err(io::Error::from)?;
+    output.is_written();
     Ok(())
 }
 
@@ -30,11 +34,11 @@ pub(crate) fn write_whole<E: From<io::Error>>(
 /// # Errors
 /// As [`write_whole`], and when the file cannot be read.
 pub(crate) fn append_whole(
-    path: &Path,
+    output: &Output,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    write_whole(path, |out| {
-        match File::open(path) {
+    write_whole(output, |out| {
+        match File::open(output.path()) {
             Ok(mut file) => io::copy(&mut file, out).map(drop)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),

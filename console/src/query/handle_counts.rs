@@ -135,7 +135,7 @@ impl HandleCounts {
                 opened(file, selection, OPENING, |_| true)?
             }
         };
-        let (path, index) = (file.path.display().to_string(), file.index);
+        let (path, index) = (file.path.to_string_lossy().into_owned(), file.index);
         let HandleRuns { types, owners } = runs;
         let sum = types.counts.iter().sum();
         Ok(Self {

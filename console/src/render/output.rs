@@ -2,17 +2,18 @@
 
 use std::{
     io::{self, BufWriter, Write},
-    path::{Path, PathBuf, absolute},
+    path::{Path, PathBuf},
 };
 
+use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use crate::{
     cancel::{Cancel, Cancelled},
-    paths::write_whole,
+    paths::{Overwrite, OverwriteError, write_whole},
     settings::Display,
     terminal::Screen,
-    values::{CsvTarget, JsonMode, TopN},
+    values::{CsvTarget, CsvText, JsonMode, TopN},
 };
 
 /// Answers gather here before they go out.
@@ -25,6 +26,8 @@ pub struct OutputOptions {
     pub json: JsonMode,
     /// `-csv`
     pub csv: Option<CsvTarget>,
+    /// `-csvraw`
+    pub csv_text: CsvText,
     /// `-ndjson`
     pub ndjson: bool,
     /// `-parquet`: the file to write.
@@ -33,6 +36,8 @@ pub struct OutputOptions {
     pub top: Option<TopN>,
     /// `-SortBy`: the column that orders the rows.
     pub sort_by: Option<String>,
+    /// `-Force`: replace a file that this program has not written.
+    pub force: bool,
 }
 
 /// How an answer is written.
@@ -43,7 +48,7 @@ pub enum Format {
     /// One JSON document.
     Json(JsonMode),
     /// Comma-separated values with a header.
-    Csv,
+    Csv(CsvText),
     /// One JSON object a line.
     NdJson,
     /// Apache Parquet.
@@ -65,9 +70,12 @@ pub enum OutputError {
     /// A file that cannot be written.
     #[error(
         "{}: cannot be written: {source}; close what has it open, or name another file behind {option}",
-        .path.display()
+        Untrusted(.path)
     )]
     File { path: PathBuf, option: &'static str, source: io::Error },
+    /// A file that may not be replaced.
+    #[error(transparent)]
+    Overwrite(#[from] OverwriteError),
     /// The output cannot be written.
     #[error(transparent)]
     Output(#[from] io::Error),
@@ -88,7 +96,7 @@ impl OutputOptions {
     pub fn format(&self) -> Format {
         match self {
             OutputOptions { parquet: Some(_), .. } => Format::Parquet,
-            OutputOptions { csv: Some(_), .. } => Format::Csv,
+            OutputOptions { csv: Some(_), csv_text, .. } => Format::Csv(*csv_text),
             OutputOptions { ndjson: true, .. } => Format::NdJson,
             OutputOptions { json: JsonMode::Off, .. } => Format::Text,
             OutputOptions { json, .. } => Format::Json(*json),
@@ -132,13 +140,22 @@ impl OutputOptions {
         }
     }
 
+    /// Looks whether the file that was named may be written, before the work.
+    ///
+    /// # Errors
+    /// When it may not.
+    pub(crate) fn check_file(&self, overwrite: &Overwrite) -> Result<(), OverwriteError> {
+        self.named_file().map_or(Ok(()), |file| overwrite.replacing(file.path).map(drop))
+    }
+
     /// Lets `content` write to `out`, or into the file that was named, which appears under its name
     /// when it is complete.
     ///
     /// # Errors
-    /// When the output or the file cannot be written, or `cancel` asks to stop.
+    /// When the output or the file cannot be written or may not be replaced, or `cancel` asks to stop.
     pub(super) fn deliver(
         &self,
+        overwrite: &Overwrite,
         cancel: &Cancel,
         out: &mut dyn Write,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -152,9 +169,9 @@ impl OutputOptions {
             Ok(()) => OutputError::File { path: path.to_owned(), option, source },
             Err(cancelled) => cancelled.into(),
         };
-        let whole = absolute(path).map_err(failed)?;
-        write_whole(&whole, content).map_err(failed)?;
-        writeln!(out, "{format} export was successful. File is: {}", whole.display())?;
+        let file = overwrite.replacing(path)?;
+        write_whole(&file, content).map_err(failed)?;
+        writeln!(out, "{format} export was successful. File is: {}", Untrusted(file.path()))?;
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     grammar::{Arguments, OptionSpec, Redirect, Token, parse, split},
     registry::REGISTRY,
     sql::Relation,
+    terminal::same_length,
 };
 
 /// Colours commands, kinds, options and values.
@@ -28,6 +29,9 @@ impl Highlighter for CommandHighlighter {
         }
         styled.push((Style::new(), line.get(at..).unwrap_or_default().to_owned()));
         styled.buffer.retain(|(_, text)| !text.is_empty());
+        for (_, text) in &mut styled.buffer {
+            *text = same_length(text).into_owned();
+        }
         styled
     }
 }
@@ -277,6 +281,16 @@ mod tests {
         assert!(!shown(line).iter().any(|(text, _)| text == "name"));
         assert_eq!(of(".sql leaks ", "leaks"), Role::Wrong);
         assert_eq!(of(".sql SEL", "SEL"), Role::Unfinished);
+    }
+
+    #[test]
+    fn a_line_that_was_taken_over_cannot_talk_to_the_terminal() {
+        let line = ".load \"a\u{1b}]0;x\u{9c}\u{202e}.etl\"";
+        for cursor in 0..=line.len() {
+            let text = CommandHighlighter.highlight(line, cursor).raw_string();
+            assert_eq!(text, ".load \"a?]0;x·□.etl\"");
+            assert_eq!(text.len(), line.len());
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::{
     commands::dump::DumpWords,
     grammar::{Arguments, parse, split},
     registry::REGISTRY,
+    terminal::neutral,
 };
 
 /// Hints from the history, and where that knows nothing, from the registry.
@@ -32,7 +33,7 @@ impl Hinter for CommandHinter {
         use_ansi_coloring: bool,
         cwd: &str,
     ) -> String {
-        let hint = self.history.handle(line, pos, history, use_ansi_coloring, cwd);
+        let hint = neutral(&self.history.handle(line, pos, history, use_ansi_coloring, cwd));
         if !hint.is_empty() || pos < line.len() {
             return hint;
         }

@@ -102,7 +102,7 @@ fn carry_out(
 fn refresh(console: &Console, known: &SharedKnown) {
     let files = &console.session.files;
     let mut known = lock(known);
-    known.loaded = files.iter().map(|file| file.path.display().to_string()).collect();
+    known.loaded = files.iter().map(|file| file.path.to_string_lossy().into_owned()).collect();
     known.values = files.iter().map(|file| Arc::clone(&file.values)).collect();
 }
 

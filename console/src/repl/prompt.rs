@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use handlescope_model::Untrusted;
 use reedline::{Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus};
 
 use crate::{paths::shown, trace::Session};
@@ -16,9 +17,10 @@ pub(super) struct FilePrompt {
 
 impl FilePrompt {
     pub(super) fn new(session: &Session) -> FilePrompt {
-        let names = session.files.iter().map(|file| {
-            shown(&file.path).file_name().unwrap_or_default().to_string_lossy().into_owned()
-        });
+        let names = session
+            .files
+            .iter()
+            .map(|file| Untrusted(shown(&file.path).file_name().unwrap_or_default()).to_string());
         FilePrompt { title: title(&names.collect::<Vec<_>>()) }
     }
 }
@@ -64,7 +66,7 @@ impl Prompt for FilePrompt {
             PromptHistorySearchStatus::Passing => "",
             PromptHistorySearchStatus::Failing => "no ",
         };
-        Cow::Owned(format!(" ({failing}match for '{}') ", search.term))
+        Cow::Owned(format!(" ({failing}match for '{}') ", Untrusted(search.term)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use clap::{Arg, Command, CommandFactory};
-use handlescope_model::Trace;
+use handlescope_model::{Trace, Untrusted, is_harmful};
 
 use crate::{
     cli::Cli,
@@ -41,6 +41,11 @@ pub fn candidates(words: &[String]) -> Vec<Candidate> {
             value: (*name).to_owned(),
             description: (*about).to_owned(),
         }));
+    }
+    // A shell takes one line for each, prints it and puts it into its command line as it is.
+    found.retain(|candidate| !candidate.value.contains(is_harmful));
+    for Candidate { description, .. } in &mut found {
+        *description = Untrusted(&*description).to_string();
     }
     found
 }

@@ -18,6 +18,7 @@ use crate::{
     },
     render::{Format, write_frame},
     trace::LoadedTrace,
+    values::CsvText,
 };
 
 /// Symbols of nothing.
@@ -50,7 +51,7 @@ fn answer(files: &[LoadedTrace], query: &str) -> Result<DataFrame, String> {
 fn rows(files: &[LoadedTrace], query: &str) -> Vec<String> {
     let answer = answer(files, query).expect(query);
     let mut text = Vec::new();
-    write_frame(answer, Format::Csv, &Cancel::default(), &mut text).expect("written");
+    write_frame(answer, Format::Csv(CsvText::Raw), &Cancel::default(), &mut text).expect("written");
     let text = String::from_utf8(text).expect("text");
     text.lines().skip(1).map(str::to_owned).collect()
 }

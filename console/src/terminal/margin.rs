@@ -5,6 +5,8 @@ use std::io;
 use ::console::Term;
 use indicatif::{ProgressDrawTarget, TermLike};
 
+use super::neutral;
+
 /// The terminal echoes Ctrl-C as `^C` behind the cursor. A line that fills the window would be pushed
 /// up by it, where it cannot be cleared.
 const ECHO: u16 = 2;
@@ -17,6 +19,7 @@ const RATE: u8 = 20;
 struct Margin(Term);
 
 /// The terminal behind standard error.
+#[expect(clippy::disallowed_methods, reason = "the one place")]
 pub(crate) fn draw_target() -> ProgressDrawTarget {
     ProgressDrawTarget::term_like_with_hz(Box::new(Margin(Term::buffered_stderr())), RATE)
 }
@@ -48,11 +51,12 @@ impl TermLike for Margin {
     }
 
     fn write_line(&self, text: &str) -> io::Result<()> {
-        self.0.write_line(text)
+        self.0.write_line(&neutral(text))
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
-        self.0.write_str(text)
+        // The bar's own way to the start of the line.
+        if text == "\r" { self.0.write_str(text) } else { self.0.write_str(&neutral(text)) }
     }
 
     fn clear_line(&self) -> io::Result<()> {

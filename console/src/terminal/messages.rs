@@ -4,9 +4,10 @@ use std::{fmt::Display, io::Write};
 
 use nu_ansi_term::{Color, Style};
 
+use super::neutral::neutral_lines;
 use crate::terminal::{ColorChoice, Screen, Spinner, wrapped};
 
-/// Where messages go. A message that cannot be written is lost, which is not a failure.
+/// Where messages go, with nothing in them that a terminal would obey. A message that cannot be written is lost, which is not a failure.
 pub struct Messages<'a> {
     out: &'a mut dyn Write,
     screen: Screen,
@@ -60,7 +61,8 @@ impl<'a> Messages<'a> {
 
     fn write(&mut self, style: Style, label: &str, text: impl Display) {
         let screen = self.follows.map_or(self.screen, Screen::stderr);
-        let text = wrapped(&format!("{label}{text}"), screen.width);
+        let text = format!("{label}{text}");
+        let text = wrapped(&neutral_lines(&text), screen.width);
         let text = text.strip_prefix(label).unwrap_or(&text);
         let out = &mut self.out;
         self.spinner.aside(|| {
@@ -78,6 +80,12 @@ mod tests {
         let mut out = Vec::new();
         Messages::new(&mut out, Screen { width, color: false }).error(text);
         String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn a_message_cannot_talk_to_the_terminal() {
+        let text = "a\u{1b}]0;x\u{7}\u{9b}2J\u{202e}b\nnext";
+        assert_eq!(printed(None, text), "error: a\\u{1b}]0;x\\u{7}\\u{9b}2J\\u{202e}b\nnext\n");
     }
 
     #[test]

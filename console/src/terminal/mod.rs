@@ -1,20 +1,23 @@
 //! The terminal: its width and colours, messages, progress, tables, and text that cannot disturb it.
 
-mod clean;
 pub(crate) mod clip;
 mod command_output;
 mod margin;
 mod messages;
+mod neutral;
 mod pager;
 mod progress;
+mod report;
 mod screen;
+pub mod standard;
 pub mod table;
 mod wrap;
 
-pub(crate) use clean::Clean;
 pub(crate) use command_output::CommandOutput;
 pub use messages::Messages;
+pub(crate) use neutral::{Neutral, neutral, same_length};
 pub(crate) use pager::Paged;
 pub(crate) use progress::{Progress, Spinner};
+pub use report::{print_usage, report_panics};
 pub use screen::{ColorChoice, Screen};
 pub(crate) use wrap::wrapped;

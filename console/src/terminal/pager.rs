@@ -1,10 +1,12 @@
 //! Answers that are longer than the screen go through the user's pager.
 
 use std::env;
-use std::io::{self, ErrorKind, Write, stdout};
+use std::io::{self, ErrorKind, Write};
 use std::process::{Child, Command, Stdio};
 
 use terminal_size::{Height, terminal_size_of};
+
+use super::standard;
 
 /// What is used when the environment names no pager.
 const USUAL: &str = "less";
@@ -30,7 +32,7 @@ pub(crate) struct Paged<'a> {
 impl<'a> Paged<'a> {
     /// Passes on to `out`, which is a terminal if `is_on`.
     pub(crate) fn new(out: &'a mut dyn Write, is_on: bool) -> Self {
-        let size = terminal_size_of(stdout()).filter(|_| is_on);
+        let size = terminal_size_of(standard::out()).filter(|_| is_on);
         let rows = size.map_or(0, |(_, Height(rows))| usize::from(rows));
         Self::with(out, size.and_then(|_| command(env::var("PAGER").ok().as_deref())), rows)
     }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use handlescope_extract::ExtractObserver;
-use handlescope_model::guard::lock;
+use handlescope_model::{Untrusted, guard::lock};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::margin::draw_target;
@@ -32,7 +32,7 @@ impl Progress {
     pub(crate) fn new(file: &Path, is_watched: bool) -> Progress {
         let target = if is_watched { draw_target() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
-        bar.set_prefix(file.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        bar.set_prefix(Untrusted(file.file_name().unwrap_or_default()).to_string());
         Progress { bar }
     }
 

@@ -8,6 +8,8 @@ use std::{
 use nu_ansi_term::Style;
 use terminal_size::{Width, terminal_size_of};
 
+use super::standard;
+
 /// `--color`
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ColorChoice {
@@ -35,14 +37,14 @@ impl Screen {
 
     /// Standard output as it is now; the width changes with the window.
     pub fn stdout(color: ColorChoice) -> Screen {
-        let width = terminal_size_of(std::io::stdout());
-        Screen::of(std::io::stdout().is_terminal(), width.map(|(Width(columns), _)| columns), color)
+        let width = terminal_size_of(standard::out());
+        Screen::of(standard::out().is_terminal(), width.map(|(Width(columns), _)| columns), color)
     }
 
     /// Standard error as it is now.
     pub fn stderr(color: ColorChoice) -> Screen {
-        let width = terminal_size_of(std::io::stderr());
-        Screen::of(std::io::stderr().is_terminal(), width.map(|(Width(columns), _)| columns), color)
+        let width = terminal_size_of(standard::error());
+        Screen::of(standard::error().is_terminal(), width.map(|(Width(columns), _)| columns), color)
     }
 
     fn of(is_terminal: bool, columns: Option<u16>, color: ColorChoice) -> Screen {
@@ -65,14 +67,22 @@ impl Screen {
         self.width.is_some()
     }
 
-    /// Clears a terminal and what has scrolled away from it.
+    /// Clears standard output and what has scrolled away from it, if this is a terminal.
     ///
     /// # Errors
-    /// When `out` cannot be written.
-    pub fn clear(&self, out: &mut dyn Write) -> io::Result<()> {
+    /// When it cannot be written.
+    pub fn clear(&self) -> io::Result<()> {
+        self.clear_on(&mut standard::out())
+    }
+
+    fn clear_on(&self, out: &mut dyn Write) -> io::Result<()> {
         /// Cursor home, erase what is seen, erase what is not.
         const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
-        if self.is_terminal() { out.write_all(CLEAR.as_bytes()) } else { Ok(()) }
+        if !self.is_terminal() {
+            return Ok(());
+        }
+        out.write_all(CLEAR.as_bytes())?;
+        out.flush()
     }
 
     /// Something in a style, or as it is when there are no colours.
@@ -124,7 +134,7 @@ mod tests {
     fn only_a_terminal_is_cleared() {
         let cleared = |screen: Screen| {
             let mut out = Vec::new();
-            screen.clear(&mut out).expect("written");
+            screen.clear_on(&mut out).expect("written");
             !out.is_empty()
         };
         assert!(cleared(Screen { width: Some(80), color: false }));

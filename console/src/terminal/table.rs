@@ -5,7 +5,7 @@ use comfy_table::{
     presets,
 };
 
-use crate::terminal::Screen;
+use crate::terminal::{Screen, neutral};
 
 /// `UTF8_NO_BORDERS` without a line behind every row, so that a screen holds twice as many.
 const DRAWN: TableStyle = TableStyle::new()
@@ -41,14 +41,15 @@ pub fn align_right(table: &mut Table, columns: &[usize]) {
     }
 }
 
-/// The text of a table, each line ended and without spaces at its end.
+/// The text of a table, each line ended and without spaces at its end. Nothing in its cells acts on a
+/// terminal, but for their colours and lines.
 pub fn text(table: &Table) -> String {
     let mut text = String::new();
     for line in table.lines() {
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    text
+    neutral(&text)
 }
 
 fn empty(screen: Screen, style: TableStyle) -> Table {

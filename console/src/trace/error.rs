@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use handlescope_extract::{ExtractError, ImportError};
-use handlescope_model::ArchiveError;
+use handlescope_model::{ArchiveError, Untrusted};
 use indicatif::HumanCount;
 use thiserror::Error;
 
@@ -18,7 +18,7 @@ pub enum LoadError {
     /// It is not a trace.
     #[error(
         "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one)",
-        .path.display()
+        Untrusted(.path)
     )]
     UnknownFormat { path: PathBuf },
     /// So many files of a folder that one line has to do.
@@ -39,7 +39,7 @@ pub enum LoadError {
     /// What an extract of another program is converted to cannot be written.
     #[error(
         "{}: cannot be written: {source}; extracts of ETWAnalyzer are converted into this folder",
-        .path.display()
+        Untrusted(.path)
     )]
     NoCache {
         /// The converted extract.
@@ -49,7 +49,7 @@ pub enum LoadError {
     /// Two traces have the same extract.
     #[error(
         "{}: would overwrite {}, the extract of {}; extract them into different folders",
-        .path.display(), .output.display(), .other.display()
+        Untrusted(.path), Untrusted(.output), Untrusted(.other)
     )]
     SameExtract {
         /// The second trace.
@@ -62,11 +62,11 @@ pub enum LoadError {
     /// Another program's extract lies where this one would.
     #[error(
         "{}: is another program's extract and is not overwritten; choose a folder with --outdir",
-        .path.display()
+        Untrusted(.path)
     )]
     Foreign { path: PathBuf },
     /// The extract cannot be written.
-    #[error("{}: cannot be written: {source}; choose a folder with --outdir", .path.display())]
+    #[error("{}: cannot be written: {source}; choose a folder with --outdir", Untrusted(.path))]
     NoPlace { path: PathBuf, source: io::Error },
 }
 

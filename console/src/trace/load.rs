@@ -6,7 +6,7 @@ use std::{
 };
 
 use handlescope_extract::StackChoice;
-use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace};
+use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace, Untrusted};
 
 use crate::{
     cancel::{Cancel, Cancelled},
@@ -101,7 +101,7 @@ impl Loading {
     ) -> Result<(), LoadError> {
         let same = SameTrace::of(&path);
         if let Some(first) = self.seen.get(&same) {
-            let (path, first) = (path.display(), first.display());
+            let (path, first) = (Untrusted(path), Untrusted(first));
             messages.note(format_args!("{path} is not loaded again, it is the trace {first}"));
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Loading {
             None => open(path, args, cancel, messages)?,
         };
         let file = prefetched(file, args.all)?;
-        let (path, how) = (file.path.display(), if args.all { ", all of it" } else { "" });
+        let (path, how) = (Untrusted(&file.path), if args.all { ", all of it" } else { "" });
         messages.note(format_args!("loaded {path}{how}"));
         self.files.push(file);
         Ok(())
@@ -159,7 +159,7 @@ fn with_caveats(
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
     for Caveat { text, .. } in Caveat::of_trace(&trace)? {
-        messages.warning(format_args!("{}: {text}", path.display()));
+        messages.warning(format_args!("{}: {text}", Untrusted(&path)));
     }
     Ok(LoadedTrace::new(path, trace))
 }
@@ -177,7 +177,7 @@ fn import_for(
     let extract = foreign(trace)?;
     let opened = imported(&extract, args.max_size, cancel, messages)
         .and_then(|imported| with_caveats(extract.clone(), imported, messages));
-    let (trace, theirs) = (trace.display(), extract.display());
+    let (trace, theirs) = (Untrusted(trace), Untrusted(extract));
     match opened {
         Ok(file) => {
             messages.note(format_args!(
@@ -220,7 +220,7 @@ fn extracted(
             Freshness::Missing => {}
             Freshness::Foreign => is_taken |= *extract == beside,
             Freshness::Stale(reason) => {
-                let extract = extract.display();
+                let extract = Untrusted(extract);
                 messages.note(format_args!("{extract} {reason}; extracting the trace again"));
             }
         }
@@ -235,7 +235,7 @@ fn extracted(
         Some(reason) => {
             prepare_folder(&in_cache)
                 .map_err(|source| LoadError::NoPlace { path: in_cache.clone(), source })?;
-            let (wanted, used) = (beside.display(), in_cache.display());
+            let (wanted, used) = (Untrusted(&beside), Untrusted(&in_cache));
             messages.note(format_args!("{wanted} {reason}; using {used}"));
             in_cache
         }

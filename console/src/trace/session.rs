@@ -1,13 +1,18 @@
 //! What a session knows: the loaded traces, and where symbols come from.
 
-use std::{env, path::absolute, sync::OnceLock};
+use std::{
+    env,
+    path::{Path, absolute},
+    sync::OnceLock,
+};
 
+use handlescope_extract::import_sources;
 use handlescope_extract::symbols::{ModuleIdentity, SymbolPath, Symbolizer, SymbolizerOptions};
 use handlescope_model::tables::TraceInfos;
 use handlescope_model::{ArchiveError, Trace};
 
 use super::{frame_name_cache::FrameNameCache, loaded::LoadedTrace, symbol_notes::SymbolNotes};
-use crate::{filter::SystemModules, settings::DisplayArgs, terminal::Messages};
+use crate::{filter::SystemModules, paths::Overwrite, settings::DisplayArgs, terminal::Messages};
 
 /// The state between two commands.
 #[derive(Default)]
@@ -17,6 +22,8 @@ pub struct Session {
     /// The loaded traces, in the order they were recorded ([`Session::sort_files`]). The index is the file
     /// number of the output.
     pub files: Vec<LoadedTrace>,
+    /// `--force`: outputs replace files that this program has not written.
+    pub force: bool,
     /// Modules whose frames say little about a program.
     pub system_modules: SystemModules,
     symbol_path: SymbolPath,
@@ -58,6 +65,23 @@ impl Session {
                 file.path = absolute;
             }
         }
+    }
+
+    /// Which files an output with or without `-Force` may replace: no trace and no extract that is loaded,
+    /// and not the trace that such an extract was made of.
+    pub(crate) fn overwrite(&self, force: bool) -> Overwrite {
+        let mut overwrite = Overwrite::new(force || self.force);
+        for file in &self.files {
+            overwrite.protect(&file.path);
+            overwrite.protect_file(file.trace.path());
+            import_sources(&file.path).iter().for_each(|part| overwrite.protect_file(part));
+            if let Ok(paths) = file.trace.values(TraceInfos::source_path)
+                && let Some(source) = paths.get(0)
+            {
+                overwrite.protect_file(Path::new(source));
+            }
+        }
+        overwrite
     }
 
     /// Where symbols are looked for: what was set here, else `_NT_SYMBOL_PATH`, else nowhere.

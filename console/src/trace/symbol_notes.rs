@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use handlescope_extract::symbols::{ModuleIdentity, ModuleReport, Outcome, Symbolizer};
+use handlescope_model::Untrusted;
 
 use crate::terminal::Messages;
 
@@ -69,7 +70,8 @@ fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) 
 
 /// `a, b and 3 more`
 fn listed(names: &[&str]) -> String {
-    let shown: Vec<&str> = names.iter().take(MOST_NAMES).copied().collect();
+    let shown = names.iter().take(MOST_NAMES).map(|name| Untrusted(name).to_string());
+    let shown: Vec<String> = shown.collect();
     let rest = names.len() - shown.len();
     let shown = shown.join(", ");
     if rest == 0 { shown } else { format!("{shown} and {rest} more") }

@@ -4,7 +4,7 @@ mod documents;
 mod formats;
 mod ranges;
 
-pub use documents::{CsvTarget, JsonMode};
+pub use documents::{CsvTarget, CsvText, JsonMode};
 pub use formats::{ProcessFormat, TimeDigits, TimeFormat};
 pub(crate) use formats::{no_choice, process_format, process_words, time_format, time_words};
 pub use ranges::{CountRange, CountUnit, SecondsRange, TopN, ValueError};

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use handlescope_model::Untrusted;
 use thiserror::Error;
 
 const NANOSECONDS_PER_SECOND: f64 = 1e9;
@@ -103,32 +104,32 @@ impl TopN {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ValueError {
     /// No number, or one with a comma.
-    #[error("'{value}' is not a number (write 0.5 with a point, without separators)")]
+    #[error("'{}' is not a number (write 0.5 with a point, without separators)", Untrusted(.value))]
     NoNumber { value: String },
     /// A number with something behind it that is not a unit, or one of another kind.
-    #[error("'{value}' is not {expected}")]
+    #[error("'{}' is not {expected}", Untrusted(.value))]
     NoUnit {
         value: String,
         /// The kind of value with its units.
         expected: &'static str,
     },
     /// A fraction or a sign where neither makes sense.
-    #[error("'{value}' is not a whole number")]
+    #[error("'{}' is not a whole number", Untrusted(.value))]
     NotWhole { value: String },
     /// More than the machine can count.
-    #[error("'{value}' is too large")]
+    #[error("'{}' is too large", Untrusted(.value))]
     TooLarge { value: String },
     /// The minimum is larger than the maximum.
-    #[error("'{value}' ends before it begins")]
+    #[error("'{}' ends before it begins", Untrusted(.value))]
     Backwards { value: String },
     /// Not a number of digits.
-    #[error("'{value}' is not a number of digits from 0 to 6")]
+    #[error("'{}' is not a number of digits from 0 to 6", Untrusted(.value))]
     NoDigits { value: String },
     /// Not a hexadecimal number of 64 bits.
-    #[error("'{value}' is not an address (hexadecimal, like 0x1B544000010)")]
+    #[error("'{}' is not an address (hexadecimal, like 0x1B544000010)", Untrusted(.value))]
     NoAddress { value: String },
     /// None of the words the option knows.
-    #[error("'{value}' is not one of {choices}{hint}")]
+    #[error("'{}' is not one of {choices}{hint}", Untrusted(.value))]
     NoChoice {
         value: String,
         /// The words, joined by commas.

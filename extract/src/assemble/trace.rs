@@ -43,7 +43,7 @@ pub(super) fn info(
     table.push(TraceInfo {
         schema_version: SCHEMA_VERSION,
         extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
-        source_path: recording.source.display().to_string(),
+        source_path: recording.source.to_string_lossy().into_owned(),
         source_name: recording.source_name.clone(),
         source_size: recording.source_size,
         source_modified_filetime: recording.source_modified.and_then(filetime),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use handlescope_model::Untrusted;
 use symbolic::common::DebugId;
 use uuid::Uuid;
 
@@ -45,7 +46,7 @@ impl PdbIdentity {
 
 impl fmt::Display for PdbIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {{{}}} age {}", self.file_name().escape_debug(), self.guid, self.age)
+        write!(f, "{} {{{}}} age {}", Untrusted(self.file_name()), self.guid, self.age)
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use super::identity::{ModuleIdentity, PdbIdentity};
@@ -81,8 +82,8 @@ pub enum Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Folder(folder) => write!(f, "folder {}", folder.display()),
-            Self::Cache(folder) => write!(f, "cache {}", folder.display()),
+            Self::Folder(folder) => write!(f, "folder {}", Untrusted(folder)),
+            Self::Cache(folder) => write!(f, "cache {}", Untrusted(folder)),
             Self::Server(address) => write!(f, "server {address}"),
             Self::Symcache => f.write_str("symcache"),
         }
@@ -132,7 +133,7 @@ pub enum SymbolFileError {
     /// The PDB belongs to another build of the module.
     #[error(
         "{} has guid {} and age {}, but the trace needs guid {} and age {}",
-        path.display(), found.guid, found.age, expected.guid, expected.age
+        Untrusted(path), found.guid, found.age, expected.guid, expected.age
     )]
     WrongIdentity {
         /// The refused file.
@@ -145,7 +146,7 @@ pub enum SymbolFileError {
     /// The image is another build of the module.
     #[error(
         "{} has time stamp {:#x} and size {:#x}, but the trace needs time stamp {:#x} and size {:#x}",
-        path.display(), found.0, found.1, expected.0, expected.1
+        Untrusted(path), found.0, found.1, expected.0, expected.1
     )]
     WrongImage {
         /// The refused file.
@@ -156,7 +157,7 @@ pub enum SymbolFileError {
         found: (u32, u64),
     },
     /// The PDB or image can not be read as one.
-    #[error("{} is damaged, delete it or get it again", path.display())]
+    #[error("{} is damaged, delete it or get it again", Untrusted(path))]
     Malformed {
         /// The refused file.
         path: PathBuf,
@@ -164,7 +165,7 @@ pub enum SymbolFileError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The file, or what is packed in it, is larger than it may be.
-    #[error("{} is larger than {limit} bytes", path.display())]
+    #[error("{} is larger than {limit} bytes", Untrusted(path))]
     TooLarge {
         /// The refused file, or its address.
         path: PathBuf,
@@ -172,14 +173,14 @@ pub enum SymbolFileError {
         limit: u64,
     },
     /// A store points to a file that is not there.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {reason}", Untrusted(path))]
     Pointer {
         /// The pointer.
         path: PathBuf,
         reason: PointerError,
     },
     /// The operating system denied the file.
-    #[error("can not {action} {}", path.display())]
+    #[error("can not {action} {}", Untrusted(path))]
     Io {
         /// `read` or `write`.
         action: &'static str,
@@ -221,7 +222,7 @@ impl ModuleReport {
         let failures = self
             .failures
             .iter()
-            .map(|SearchFailure { place, reason }| format!("{place}: {reason}"));
+            .map(|SearchFailure { place, reason }| format!("{}: {reason}", Untrusted(place)));
         let skipped =
             self.skipped.iter().map(|place| format!("{place}: not asked again, it was given up"));
         let unsaved = self.unsaved.iter().map(|error| Chain(error.as_ref()).to_string());
@@ -241,16 +242,16 @@ impl ModuleReport {
 
 impl fmt::Display for ModuleReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.module.name.escape_debug())?;
+        write!(f, "{}: ", Untrusted(&self.module.name))?;
         match (&self.outcome, &self.module.pdb) {
-            (Outcome::Resolved { file, .. }, _) => write!(f, "symbols from {}", file.display())?,
+            (Outcome::Resolved { file, .. }, _) => write!(f, "symbols from {}", Untrusted(file))?,
             (Outcome::ResolvedFromExports { file }, _) => {
-                write!(f, "no pdb, exports from {}", file.display())?;
+                write!(f, "no pdb, exports from {}", Untrusted(file))?;
             }
             (Outcome::NoPdbIdentity, _) => f.write_str("no pdb identity in the trace")?,
             (Outcome::UnusableName, pdb) => {
                 let name = pdb.as_ref().map_or("", PdbIdentity::file_name);
-                write!(f, "the pdb name '{}' can be no file name", name.escape_debug())?;
+                write!(f, "the pdb name '{}' can be no file name", Untrusted(name))?;
             }
             (Outcome::NoSymbolPath, _) => f.write_str("no symbol path is set")?,
             (Outcome::NotFound, Some(pdb)) => write!(f, "{pdb} not found on the symbol path")?,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use super::path::{SymbolPath, is_address};
@@ -46,7 +47,7 @@ pub enum SymbolSourcesError {
     #[error(
         "'{}' is not a symbol server: use ms, google, ntsymbolpath, an address (https://...) \
          or a symbol path (srv*folder*https://...)",
-        .0.escape_debug()
+        Untrusted(.0)
     )]
     UnknownServer(String),
     /// `ntsymbolpath`, and no such variable.
@@ -56,7 +57,7 @@ pub enum SymbolSourcesError {
     #[error(
         "'{}' can be no folder of a symbol path: it is empty, an address, or has ; or * or outer \
          spaces",
-        .0.display()
+        Untrusted(.0)
     )]
     UnusableFolder(PathBuf),
 }

@@ -9,24 +9,25 @@ use sevenz_rust::{Archive, Block, Password};
 use super::contents::{decoder_memory, refused_name};
 use super::header;
 use super::plain::plain_file;
+use crate::untrusted::Untrusted;
 
 /// A file that is not unpacked because of what it claims or holds.
 #[derive(Debug, thiserror::Error)]
 pub enum ContainerError {
     /// The file cannot be opened.
-    #[error("{}: cannot open: {source}", .path.display())]
+    #[error("{}: cannot open: {source}", Untrusted(.path))]
     Open { path: PathBuf, source: io::Error },
     /// The file is plainly something else.
-    #[error("{}: {what}, not a 7z archive", .path.display())]
+    #[error("{}: {what}, not a 7z archive", Untrusted(.path))]
     Plain { path: PathBuf, what: &'static str },
     /// The file is not an archive, or is damaged.
-    #[error("{}: cannot unpack: {reason}", .path.display())]
+    #[error("{}: cannot unpack: {reason}", Untrusted(.path))]
     Unreadable { path: PathBuf, reason: String },
     /// A member has a name that leads out of the archive, or one that another has too.
-    #[error("{}: member {member:?} {reason}; the archive is refused", .path.display())]
+    #[error("{}: member \"{}\" {reason}; the archive is refused", Untrusted(.path), Untrusted(.member))]
     Name { path: PathBuf, member: String, reason: &'static str },
     /// A member is, or claims to be, larger than is read.
-    #[error("{}: member {member} has {size} bytes, more than the limit of {limit}", .path.display())]
+    #[error("{}: member {} has {size} bytes, more than the limit of {limit}", Untrusted(.path), Untrusted(.member))]
     TooLarge {
         path: PathBuf,
         member: String,
@@ -35,13 +36,13 @@ pub enum ContainerError {
         limit: u64,
     },
     /// More has to be unpacked than is.
-    #[error("{}: {size} bytes have to be unpacked, more than the limit of {limit}", .path.display())]
+    #[error("{}: {size} bytes have to be unpacked, more than the limit of {limit}", Untrusted(.path))]
     TooMuch { path: PathBuf, size: u64, limit: u64 },
     /// The content claims to be packed better than any trace or extract can be.
-    #[error("{}: {packed} bytes claim to hold {content}, which no trace or extract does", .path.display())]
+    #[error("{}: {packed} bytes claim to hold {content}, which no trace or extract does", Untrusted(.path))]
     Ratio { path: PathBuf, packed: u64, content: u64 },
     /// A member cannot be unpacked: cut off, damaged, or not what the archive says.
-    #[error("{}: member {member} cannot be unpacked: {reason}", .path.display())]
+    #[error("{}: member {} cannot be unpacked: {reason}", Untrusted(.path), Untrusted(.member))]
     Member { path: PathBuf, member: String, reason: String },
 }
 

@@ -6,27 +6,28 @@ use std::path::PathBuf;
 use polars::prelude::PolarsError;
 
 use super::container::ContainerError;
+use crate::untrusted::Untrusted;
 
 /// An archive that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The file cannot be created or renamed.
-    #[error("{}: cannot {action}: {source}", .path.display())]
+    #[error("{}: cannot {action}: {source}", Untrusted(.path))]
     Io { path: PathBuf, action: &'static str, source: io::Error },
     /// The file cannot be unpacked, or is refused.
     #[error(transparent)]
     Container(#[from] ContainerError),
     /// The file cannot be packed.
-    #[error("{}: cannot pack: {reason}", .path.display())]
+    #[error("{}: cannot pack: {reason}", Untrusted(.path))]
     Pack { path: PathBuf, reason: String },
     /// A member is damaged or is not what its table needs.
-    #[error("{}: member {member} is damaged: {reason}; extract the trace again", .path.display())]
+    #[error("{}: member {} is damaged: {reason}; extract the trace again", Untrusted(.path), Untrusted(.member))]
     Member { path: PathBuf, member: String, reason: String },
     /// The archive holds no trace table, so it is not one of ours.
-    #[error("{}: no member trace.parquet, so this is not a handlescope extract", .path.display())]
+    #[error("{}: no member trace.parquet, so this is not a handlescope extract", Untrusted(.path))]
     NotAnExtract { path: PathBuf },
     /// The archive was made by a newer version.
-    #[error("{}: layout version {found}, this program reads up to {supported}; use a newer handlescope", .path.display())]
+    #[error("{}: layout version {found}, this program reads up to {supported}; use a newer handlescope", Untrusted(.path))]
     NewerSchema { path: PathBuf, found: u32, supported: u32 },
     /// A table could not be encoded.
     #[error("table {table}: cannot be written: {source}")]

@@ -71,7 +71,7 @@ impl Kind for Process {
         let answers = query::processes(dump.sources, &criteria, dump.cancel)?;
         let display = dump.display_as(&args.display);
         let table = render::processes(&answers, &display)?;
-        table.write(&output, &display, dump.cancel, dump.out)?;
+        table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out)?;
         Ok(())
     }
 }

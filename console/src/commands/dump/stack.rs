@@ -62,7 +62,7 @@ impl Kind for Stack {
         }
         let (output, display) = (OutputOptions { top: rest, ..output.clone() }, dump.display());
         let table = render::call_stacks(&answers, criteria.stacks, output.format(), &display)?;
-        table.write(&output, &display, dump.cancel, dump.out)?;
+        table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out)?;
         Ok(())
     }
 }

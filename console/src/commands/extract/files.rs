@@ -7,7 +7,7 @@ use std::{
 };
 
 use handlescope_extract::ExtractOptions;
-use handlescope_model::Trace;
+use handlescope_model::{Trace, Untrusted};
 
 use super::args::ExtractArgs;
 use crate::{
@@ -52,7 +52,7 @@ pub(super) fn extract_files(
     let inputs = inputs(args, messages, &mut tally);
     for (index, input) in inputs.iter().enumerate() {
         if args.dry_run {
-            writeln!(out, "{}", input.display())?;
+            writeln!(out, "{}", Untrusted(input))?;
             continue;
         }
         let output = match &args.outdir {
@@ -66,7 +66,7 @@ pub(super) fn extract_files(
             continue;
         }
         if args.no_overwrite && output.exists() {
-            let (input, number, all) = (input.display(), index + 1, inputs.len());
+            let (input, number, all) = (Untrusted(input), index + 1, inputs.len());
             messages.note(format_args!(
                 "Skipping file {input} {number}/{all} because extract already exists"
             ));
@@ -149,7 +149,7 @@ fn extract_file(
         .map_err(|source| LoadError::NoPlace { path: output.to_path_buf(), source })?;
     let summary = run(input, output, options, cancel, messages)?;
     for Caveat { text, .. } in Caveat::of_trace(&Trace::open(output)?)? {
-        messages.warning(format_args!("{}: {text}", input.display()));
+        messages.warning(format_args!("{}: {text}", Untrusted(input)));
     }
     Ok(line(output, &summary))
 }

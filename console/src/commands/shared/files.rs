@@ -1,4 +1,5 @@
-//! `-fd`: which of the loaded files are meant; `-MaxSize`: which of the others may be unpacked.
+//! Options about files: `-fd`, which of the loaded ones are meant; `-MaxSize`, which of the others may be
+//! unpacked; `-Force`, which may be replaced.
 
 use crate::{
     filter::Filter,
@@ -29,5 +30,21 @@ pub(crate) const fn max_size_option<A>(
                   nothing that is packed more than a thousandfold.",
         example,
         take: Take::Size(field),
+    }
+}
+
+/// `-Force`
+pub(crate) const fn force_option<A>(
+    example: &'static str,
+    field: fn(&mut A) -> &mut bool,
+) -> Opt<A> {
+    Opt {
+        names: &["-Force", "--force"],
+        help: "replace a file that handlescope did not write",
+        details: "Without it, an existing file is replaced only if handlescope wrote it and nobody \
+                  changed it since. A trace or extract that is loaded, and the trace of a loaded \
+                  extract, are never replaced. Behind > FILE it counts for that file.",
+        example,
+        take: Take::Switch(field),
     }
 }

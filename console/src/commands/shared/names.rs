@@ -6,7 +6,7 @@ use std::path::Path;
 use handlescope_extract::{
     ExtractObserver, SaveOptions, is_for_etwanalyzer, save, symbols::Symbolizer,
 };
-use handlescope_model::{Table, Trace, replace_table};
+use handlescope_model::{Table, Trace, Untrusted, replace_table};
 use indicatif::HumanBytes;
 
 use super::watched_symbols::WatchedSymbols;
@@ -14,7 +14,7 @@ use crate::{
     cancel::Cancel,
     commands::error::CommandError,
     query::{AllNames, all_names},
-    terminal::{Clean, Messages, Spinner},
+    terminal::{Messages, Spinner},
     trace::FrameNameCache,
 };
 
@@ -69,7 +69,7 @@ pub(crate) fn found_names(
 }
 
 fn line(path: &Path, named: usize, frames: usize) -> String {
-    let path = path.display();
+    let path = Untrusted(path);
     match named {
         0 => format!("{path}: none of {frames} frames has a name, so nothing was stored"),
         _ => format!("{path}: {named} of {frames} frames have names, stored"),
@@ -92,7 +92,7 @@ pub(crate) fn save_for_etwanalyzer(
     let names = (named > 0).then_some(table);
     let options = SaveOptions { names, etwanalyzer: true };
     let size = write_archive(trace, output, options, search.cancel, messages)?;
-    let (path, size) = (output.display(), HumanBytes(size));
+    let (path, size) = (Untrusted(output), HumanBytes(size));
     Ok(format!("{path}: {size} with ETWAnalyzer's members, {named} of {frames} frames have names"))
 }
 
@@ -115,6 +115,6 @@ struct Watch<'a>(&'a Spinner);
 
 impl ExtractObserver for Watch<'_> {
     fn on_phase(&self, name: &str) {
-        self.0.show(format!("writing {}", Clean(name)));
+        self.0.show(format!("writing {}", Untrusted(name)));
     }
 }

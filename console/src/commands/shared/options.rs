@@ -1,14 +1,14 @@
 //! The options that every kind of `.dump` has, and `.sql`.
 
 use super::{
-    files::files_option,
+    files::{files_option, force_option},
     groups::{DISPLAY, SCRIPTS},
 };
 use crate::{
     commands::context::SharedArgs,
     grammar::{Opt, OptionGroup, ParseError, Take},
     render::OutputOptions,
-    values::JsonMode,
+    values::{CsvText, JsonMode},
 };
 
 /// What every kind of `.dump` takes beside its own options.
@@ -53,8 +53,21 @@ pub(crate) const fn row_options<A: AsMut<SharedArgs>>(sort_example: &'static str
     ]
 }
 
+/// `-csvraw`
+pub(crate) const fn csv_raw_option<A>(example: &'static str, set: fn(&mut A)) -> Opt<A> {
+    Opt {
+        names: &["-csvraw"],
+        help: "write text into CSV as it is",
+        details: "Otherwise a ' stands in front of text that starts with =, +, -, @, a tab or a line \
+                  end and is no number, because a spreadsheet would take it for a formula. For programs \
+                  that compare names.",
+        example,
+        take: Take::Set(set),
+    }
+}
+
 /// The files and formats of a table.
-pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; 6] {
+pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; 8] {
     [
         files_option(|args| &mut args.as_mut().files),
         Opt {
@@ -78,6 +91,9 @@ pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; 6] {
             example: "-csv rows.csv",
             take: Take::MaybeFile(|args| &mut args.as_mut().output.csv),
         },
+        csv_raw_option("-csv rows.csv -csvraw", |args| {
+            args.as_mut().output.csv_text = CsvText::Raw
+        }),
         Opt {
             names: &["-ndjson"],
             help: "print the rows as JSON, one object a line",
@@ -90,9 +106,10 @@ pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; 6] {
             names: &["-parquet"],
             help: "write the rows into a Parquet file",
             details: "The columns of -ndjson with their types, for DuckDB, pandas, polars and \
-                      the like. An existing file is replaced when all is written.",
+                      the like. It has its name when all is written.",
             example: "-parquet rows.parquet",
             take: Take::File(|args| &mut args.as_mut().output.parquet),
         },
+        force_option("-csv rows.csv -Force", |args| &mut args.as_mut().output.force),
     ]
 }

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use handlescope_extract::symbols::{
     FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver, Symbolizer,
 };
+use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
 
 use crate::{
     cancel::Cancel,
     query::{FrameNames, SymbolReports},
-    terminal::{Clean, Spinner},
+    terminal::Spinner,
 };
 
 /// A symbolizer whose downloads show beside the spinner of the command, and end with it.
@@ -32,7 +33,7 @@ impl<'a> WatchedSymbols<'a> {
     /// Tells about the download of one file of many.
     fn show(&self, pdb: &PdbIdentity, size: &str) {
         let (planned, ended) = (self.planned.load(Relaxed), self.ended.load(Relaxed));
-        let name = Clean(pdb.file_name());
+        let name = Untrusted(pdb.file_name());
         self.spinner.show(format!("downloading symbols, {ended} of {planned} done: {name}{size}"));
     }
 }

@@ -41,8 +41,10 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
             "-json",
             "-json-pretty",
             "-csv",
+            "-csvraw",
             "-ndjson",
-            "-parquet"
+            "-parquet",
+            "-Force"
         ]
     );
     assert_eq!(offered(".dump -Lea"), ["-Leak", "-LeakAtExit"]);

@@ -1,6 +1,6 @@
 //! The events of objects as a CSV file with ETWAnalyzer's columns.
 //!
-//! What differs from ETWAnalyzer: values are quoted instead of altered, numbers are the same in
+//! What differs from ETWAnalyzer: values are quoted instead of altered (but for formulas), numbers are the same in
 //! every country, mappings stand in the right columns, creation and deletion of objects have rows,
 //! and the events of an object come in the order of time, the handles that were open at the end
 //! behind them.
@@ -17,6 +17,7 @@ use super::event_item::{EventItem, StackTexts};
 use crate::query::{FileAnswer, Listing, ObjectRefAnswer};
 use crate::render::style::ObjectRefStyle;
 use crate::settings::Display;
+use crate::values::CsvText;
 
 /// Says to Excel what separates values; other programs take it for data.
 const SEPARATOR_LINE: &[u8] = b"sep = ;\n";
@@ -28,6 +29,7 @@ const SEPARATOR: u8 = b';';
 pub(super) fn write(
     answer: &ObjectRefAnswer<'_>,
     args: &ObjectRefStyle<'_>,
+    text: CsvText,
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -36,7 +38,7 @@ pub(super) fn write(
     }
     let mut writer = csv::WriterBuilder::new().delimiter(SEPARATOR).from_writer(out);
     writer.write_record(COLUMNS.iter().map(|(header, _)| header))?;
-    let mut rows = Rows { writer, args, has_written: false };
+    let mut rows = Rows { writer, args, text, has_written: false };
     let mut first_stack = 0;
     for file in &answer.files {
         if let Some(listing) = &file.listing {
@@ -51,6 +53,7 @@ pub(super) fn write(
 struct Rows<'a, W: Write> {
     writer: csv::Writer<W>,
     args: &'a ObjectRefStyle<'a>,
+    text: CsvText,
     has_written: bool,
 }
 
@@ -92,7 +95,7 @@ impl<W: Write> Rows<'_, W> {
         let has_command_line = !self.args.no_command_line;
         let row = Row { options, file, object, item, stack, has_command_line };
         for (_, value) in COLUMNS {
-            self.writer.write_field(value(&row).as_bytes())?;
+            self.writer.write_field(self.text.cell(&value(&row)).as_bytes())?;
         }
         Ok(self.writer.write_record(None::<&[u8]>)?)
     }

@@ -17,6 +17,7 @@ use serde::{Serialize, Serializer};
 use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
 
 use super::table::Part;
+use crate::terminal::Neutral;
 use crate::values::JsonMode;
 
 pub(super) use self::call_stacks::call_stacks;
@@ -33,14 +34,15 @@ pub(super) fn write(
     mode: JsonMode,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let mut out = Neutral::json(out);
     match mode {
         JsonMode::Pretty => {
             let formatter = PrettyFormatter::new();
-            document.serialize(&mut JsonSerializer::with_formatter(&mut *out, formatter))
+            document.serialize(&mut JsonSerializer::with_formatter(&mut out, formatter))
         }
         JsonMode::Lines | JsonMode::Off => {
             let formatter = LineFormatter::default();
-            document.serialize(&mut JsonSerializer::with_formatter(&mut *out, formatter))
+            document.serialize(&mut JsonSerializer::with_formatter(&mut out, formatter))
         }
     }?;
     writeln!(out)

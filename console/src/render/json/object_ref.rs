@@ -188,7 +188,7 @@ impl<'a> FileJson<'a> {
         let (events_lost, buffers_lost) = info.losses().unzip();
         FileHeader {
             file: self.index,
-            path: self.answer.path().display().to_string(),
+            path: self.answer.path().to_string_lossy().into_owned(),
             session_start_utc: Shown(Utc7(info.session_start_filetime)),
             session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
             events_lost,

@@ -51,7 +51,7 @@ impl Serialize for FileJson<'_> {
         let events = || part.own_rows().filter_map(|row| answer.events.get(row));
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("file", &answer.index)?;
-        map.serialize_entry("path", &Shown(answer.path.display()))?;
+        map.serialize_entry("path", &answer.path.to_string_lossy())?;
         map.serialize_entry("source_etl", &info.source_path)?;
         map.serialize_entry("source_size", &info.source_size)?;
         map.serialize_entry("computer", &info.computer)?;

@@ -101,7 +101,7 @@ pub(in crate::render) fn symbol_status(symbols: &ModuleSymbols) -> (&'static str
 }
 
 fn status(report: &ModuleReport) -> (&'static str, Option<String>) {
-    let text = |file: &std::path::Path| Some(file.display().to_string());
+    let text = |file: &std::path::Path| Some(file.to_string_lossy().into_owned());
     match &report.outcome {
         Outcome::Resolved { file, .. } => ("pdb", text(file)),
         Outcome::ResolvedFromExports { file } => ("exports", text(file)),
@@ -114,8 +114,8 @@ fn status(report: &ModuleReport) -> (&'static str, Option<String>) {
 
 fn place(origin: &Origin) -> PlaceJson {
     let (kind, place) = match origin {
-        Origin::Folder(folder) => ("folder", Some(folder.display().to_string())),
-        Origin::Cache(folder) => ("cache", Some(folder.display().to_string())),
+        Origin::Folder(folder) => ("folder", Some(folder.to_string_lossy().into_owned())),
+        Origin::Cache(folder) => ("cache", Some(folder.to_string_lossy().into_owned())),
         Origin::Server(address) => ("server", Some(address.clone())),
         Origin::Symcache => ("symcache", None),
     };

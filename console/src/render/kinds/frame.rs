@@ -30,7 +30,7 @@ pub(crate) fn write_frame(
 ) -> io::Result<()> {
     let table = Table::of_frame("rows", frame);
     match format {
-        Format::Csv => table.csv(cancel, out),
+        Format::Csv(text) => table.csv(text, cancel, out),
         _ => table.ndjson(cancel, out),
     }
 }

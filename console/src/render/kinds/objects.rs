@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::events;
 use crate::{
     cancel::Cancel,
+    paths::Overwrite,
     query::{FileAnswer, Listing, ObjectRefAnswer, Selected},
     render::{
         ObjectRefStyle, csv, json,
@@ -25,6 +26,7 @@ pub fn object_ref(
     style: &ObjectRefStyle<'_>,
     options: &OutputOptions,
     display: &Display,
+    overwrite: &Overwrite,
     cancel: &Cancel,
     out: &mut dyn Write,
 ) -> Result<(), OutputError> {
@@ -36,10 +38,10 @@ pub fn object_ref(
     if let Some(top) = style.criteria.top {
         answer.files.iter_mut().for_each(|file| file.cut(top));
     }
-    options.deliver(cancel, out, |out| match options.format() {
+    options.deliver(overwrite, cancel, out, |out| match options.format() {
         Format::Text => text::object_ref(&answer, style, display, out),
         Format::Json(mode) => json::object_ref(&answer, style, mode, out),
-        Format::Csv => csv::write(&answer, style, display, out),
+        Format::Csv(text) => csv::write(&answer, style, text, display, out),
         format @ Format::NdJson => events::for_each_batch(&answer, style, cancel, &mut |events| {
             events.write_as(format, display, cancel, out)
         }),

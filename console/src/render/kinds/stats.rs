@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 use std::io;
 
 use handlescope_extract::is_loss;
+use handlescope_model::Untrusted;
 use handlescope_model::tables::{EventCount, TraceInfo, Warning};
 use indicatif::HumanCount;
 use nu_ansi_term::Color;
@@ -15,7 +16,7 @@ use crate::render::json;
 use crate::render::table::{Columns, Part, Show, Table};
 use crate::render::time::Utc7;
 use crate::settings::Display;
-use crate::terminal::{Clean, Screen};
+use crate::terminal::Screen;
 
 /// A row for each kind of event, below what is known of the trace; JSON has that, too.
 ///
@@ -88,7 +89,7 @@ fn about(answer: &StatsAnswer<'_>, screen: Screen) -> Result<String, fmt::Error>
     write_losses(answer, screen, &mut text)?;
     write_warnings(&answer.warnings, screen, &mut text)?;
     for (name, value) in facts(answer) {
-        writeln!(text, "{name:<26} {}", Clean(&value))?;
+        writeln!(text, "{name:<26} {}", Untrusted(&value))?;
     }
     write_attribution(&answer.info, &mut text)?;
     Ok(text)
@@ -124,7 +125,7 @@ fn write_warnings(warnings: &[Warning], screen: Screen, out: &mut String) -> fmt
     for Warning { kind, count, first_offset } in warnings {
         let place = first_offset.map_or_else(String::new, |at| format!(", first at byte {at}"));
         let count = HumanCount(*count).to_string();
-        writeln!(out, "{count:>12} x {}{place}", Clean(kind))?;
+        writeln!(out, "{count:>12} x {}{place}", Untrusted(kind))?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::io;
 
 use handlescope_extract::symbols::{ModuleReport, Outcome};
+use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::index;
@@ -74,7 +75,7 @@ fn found(report: &ModuleReport) -> String {
     let origin = report.origin.as_ref().map(ToString::to_string).unwrap_or_default();
     let outcome = match &report.outcome {
         Outcome::Resolved { .. } => origin,
-        Outcome::ResolvedFromExports { file } => format!("no pdb, exports of {}", file.display()),
+        Outcome::ResolvedFromExports { file } => format!("no pdb, exports of {}", Untrusted(file)),
         Outcome::NoPdbIdentity => "the trace names no pdb".to_owned(),
         Outcome::UnusableName => "the name of the pdb can be no file name".to_owned(),
         Outcome::NoSymbolPath => "no symbol path is set".to_owned(),

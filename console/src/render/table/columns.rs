@@ -1,5 +1,6 @@
 //! Columns: name, value, and how text shows it, said in one place.
 
+use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 use polars::prelude::{
     AnyValue, Column, DataFrame, DataType, IntoColumn, ListBuilderTrait,
@@ -7,7 +8,6 @@ use polars::prelude::{
 };
 
 use super::value::{cell, hex};
-use crate::terminal::Clean;
 
 /// What a column is called, and how its values are written.
 #[derive(Debug, Clone, Default)]
@@ -100,7 +100,7 @@ impl ColumnSpec {
 
     /// The heading with the unit of the values.
     pub(super) fn heading(&self) -> Option<String> {
-        let title = Clean(self.title.as_deref()?);
+        let title = Untrusted(self.title.as_deref()?);
         Some(match self.show {
             Show::Seconds => format!("{title} [s]"),
             _ => title.to_string(),
@@ -118,7 +118,7 @@ impl ColumnSpec {
         let number = || value.extract::<i64>().unwrap_or_default();
         let text = self.texts.as_ref().and_then(|texts| texts.get(row));
         if let Some(text) = text.filter(|_| !value.is_null()) {
-            return Clean(text).to_string();
+            return Untrusted(text).to_string();
         }
         match (self.show, value) {
             (_, AnyValue::Null) => self.unknown.unwrap_or("-").to_owned(),
@@ -130,7 +130,7 @@ impl ColumnSpec {
             (show, value) => {
                 let mut text = String::new();
                 cell(value, &mut text);
-                if show == Show::Lines { lines(&text) } else { Clean(&text).to_string() }
+                if show == Show::Lines { lines(&text) } else { Untrusted(&text).to_string() }
             }
         }
     }
@@ -193,7 +193,7 @@ fn exit_code(code: i32) -> String {
 
 /// Lines of a stack stay lines, with an empty one behind them.
 fn lines(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(|line| Clean(line).to_string()).collect();
+    let lines: Vec<String> = text.lines().map(|line| Untrusted(line).to_string()).collect();
     let end = if lines.len() > 1 { "\n" } else { "" };
     lines.join("\n") + end
 }

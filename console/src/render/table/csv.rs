@@ -8,13 +8,24 @@ use super::{
     Table,
     value::{cell, hex},
 };
-use crate::cancel::{Cancel, Poll};
+use crate::{
+    cancel::{Cancel, Poll},
+    values::CsvText,
+};
 
 impl Table<'_> {
     /// A header and the rows; an unknown value is empty, a list is written as in JSON.
-    pub(in crate::render) fn csv(&self, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
+    pub(in crate::render) fn csv(
+        &self,
+        csv: CsvText,
+        cancel: &Cancel,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(self.data_columns().map(|(at, _)| self.name(at)))?;
+        for (at, _) in self.data_columns() {
+            writer.write_field(csv.cell(self.name(at)).as_bytes())?;
+        }
+        writer.write_record(None::<&[u8]>)?;
         let columns: Vec<_> = self.data().collect();
         let (mut poll, mut text) = (Poll::new(cancel), String::new());
         for row in self.rows() {
@@ -26,7 +37,7 @@ impl Table<'_> {
                     value if spec.is_hex() => text.push_str(&hex(&value)),
                     value => cell(&value, &mut text),
                 }
-                writer.write_field(&text)?;
+                writer.write_field(csv.cell(&text).as_bytes())?;
             }
             writer.write_record(None::<&[u8]>)?;
         }

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     cancel::{Cancel, Poll},
     render::json::{self, Array},
+    terminal::Neutral,
     values::JsonMode,
 };
 
@@ -32,10 +33,11 @@ impl Table<'_> {
 
     /// One JSON object a line.
     pub(in crate::render) fn ndjson(&self, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = Neutral::json(out);
         let (columns, mut poll) = (self.data().collect::<Vec<_>>(), Poll::new(cancel));
         for row in self.rows() {
             poll.round().map_err(io::Error::other)?;
-            serde_json::to_writer(&mut *out, &Row { columns: &columns, row })?;
+            serde_json::to_writer(&mut out, &Row { columns: &columns, row })?;
             out.write_all(b"\n")?;
         }
         Ok(())

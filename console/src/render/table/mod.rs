@@ -21,7 +21,12 @@ use polars::prelude::DataFrame;
 pub(crate) use self::columns::{ColumnSpec, Columns, Show};
 pub(super) use self::parquet::Parquet;
 use super::output::{Format, OutputError, OutputOptions};
-use crate::{cancel::Cancel, paths::shown, settings::Display, values::JsonMode};
+use crate::{
+    cancel::Cancel,
+    paths::{Overwrite, shown},
+    settings::Display,
+    values::JsonMode,
+};
 
 /// Writes the JSON document of a kind whose elements are more than flat rows.
 type Document<'a> = Box<dyn Fn(&[Part], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;
@@ -95,7 +100,7 @@ impl Part {
 
     /// So many rows of a file.
     pub(crate) fn of(path: &Path, rows: usize) -> Part {
-        Part { path: Some(shown(path).display().to_string()), ..Part::rows_of(rows) }
+        Part { path: Some(shown(path).to_string_lossy().into_owned()), ..Part::rows_of(rows) }
     }
 
     /// With text between the path and the rows, lines ended.
@@ -179,6 +184,7 @@ impl<'a> Table<'a> {
         mut self,
         options: &OutputOptions,
         display: &Display,
+        overwrite: &Overwrite,
         cancel: &Cancel,
         out: &mut dyn Write,
     ) -> Result<usize, OutputError> {
@@ -186,7 +192,8 @@ impl<'a> Table<'a> {
         let format = options.format();
         let is_limited = format == Format::Text && options.top.is_none();
         let left_out = self.most_rows.filter(|_| is_limited).map(|most| self.limit(most));
-        options.deliver(cancel, out, |out| self.write_as(format, display, cancel, out))?;
+        options
+            .deliver(overwrite, cancel, out, |out| self.write_as(format, display, cancel, out))?;
         Ok(left_out.unwrap_or_default())
     }
 
@@ -204,7 +211,7 @@ impl<'a> Table<'a> {
                 Some(document) => document(&self.parts, mode, out),
                 None => self.json(mode, cancel, out),
             },
-            Format::Csv => self.csv(cancel, out),
+            Format::Csv(text) => self.csv(text, cancel, out),
             Format::NdJson => self.ndjson(cancel, out),
             Format::Parquet => self.parquet(out),
         }

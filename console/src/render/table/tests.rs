@@ -11,7 +11,7 @@ use crate::{
     render::write_frame,
     settings::DisplayArgs,
     terminal::Screen,
-    values::{CsvTarget, TopN},
+    values::{CsvTarget, CsvText, TopN},
 };
 
 fn text_of(format: Format, frame: &DataFrame) -> String {
@@ -26,7 +26,7 @@ fn lists_are_written_as_in_json() {
     stacks.push(Stack { frames: [1, 2, 3].map(FrameIdx).to_vec() });
     stacks.push(Stack { frames: Vec::new() });
     let frame = stacks.into_frame().expect("a frame");
-    assert_eq!(text_of(Format::Csv, &frame), "frames\n\"[1,2,3]\"\n[]\n");
+    assert_eq!(text_of(Format::Csv(CsvText::default()), &frame), "frames\n\"[1,2,3]\"\n[]\n");
     assert_eq!(text_of(Format::NdJson, &frame), "{\"frames\":[1,2,3]}\n{\"frames\":[]}\n");
 }
 
@@ -36,7 +36,7 @@ fn an_unknown_value_is_empty_or_null_and_text_is_quoted_where_it_must_be() {
     let name = "a \"b\", c\nd;e".to_owned();
     modules.push(Module { name, size: u64::MAX, ..Module::default() });
     let frame = modules.into_frame().expect("a frame");
-    let text = text_of(Format::Csv, &frame);
+    let text = text_of(Format::Csv(CsvText::default()), &frame);
     assert!(text.contains("\"a \"\"b\"\", c\nd;e\",,18446744073709551615,,0,"), "{text}");
     let text = text_of(Format::NdJson, &frame);
     let row: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -52,7 +52,7 @@ fn it_stops_when_asked_to() {
     let table = Table::of_frame("rows", modules.into_frame().expect("a frame"));
     let cancel = Cancel::default();
     cancel.cancel();
-    assert!(table.csv(&cancel, &mut io::sink()).is_err());
+    assert!(table.csv(CsvText::Raw, &cancel, &mut io::sink()).is_err());
     assert!(table.ndjson(&cancel, &mut io::sink()).is_err());
     assert!(table.json(JsonMode::Lines, &cancel, &mut io::sink()).is_err());
 }
@@ -83,7 +83,7 @@ fn table() -> Table<'static> {
 fn written(options: &OutputOptions) -> Result<String, OutputError> {
     let display = DisplayArgs::default().display(&Default::default(), Screen::PLAIN);
     let mut out = Vec::new();
-    table().write(options, &display, &Cancel::default(), &mut out)?;
+    table().write(options, &display, &Overwrite::default(), &Cancel::default(), &mut out)?;
     Ok(String::from_utf8(out).expect("text"))
 }
 
@@ -128,10 +128,10 @@ fn each_file_is_sorted_and_cut_by_itself() {
         let name = |line: &str| line.split(',').next().unwrap_or_default().to_owned();
         text.lines().skip(1).map(name).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(names(OutputOptions::default()), "b A c =x y");
-    assert_eq!(names(by("how many")), "A c b y =x", "equal ones stay in order");
-    assert_eq!(names(by("address")), "b c A =x y", "unknown ones come last");
-    assert_eq!(names(by("Label")), "A b c =x y");
+    assert_eq!(names(OutputOptions::default()), "b A c '=x y");
+    assert_eq!(names(by("how many")), "A c b y '=x", "equal ones stay in order");
+    assert_eq!(names(by("address")), "b c A '=x y", "unknown ones come last");
+    assert_eq!(names(by("Label")), "A b c '=x y");
     let top = Some(TopN { take: 9, skip: 2 });
     assert_eq!(names(OutputOptions { top, ..OutputOptions::default() }), "c");
 }

@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
+use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 use nu_ansi_term::Color;
 
 use super::{Part, Table};
 use crate::{
     settings::Display,
-    terminal::{Clean, clip::Clip, table, wrapped},
+    terminal::{clip::Clip, table, wrapped},
 };
 
 /// Columns narrower than this on average are no longer read as columns.
@@ -19,7 +20,7 @@ impl Table<'_> {
         let mut out = Clip::new(out, display.screen.width.filter(|_| display.clip));
         for part in &self.parts {
             if let Some(path) = &part.path {
-                writeln!(out, "{}", display.screen.paint(Color::Cyan, Clean(path)))?;
+                writeln!(out, "{}", display.screen.paint(Color::Cyan, Untrusted(path)))?;
             }
             out.write_all(part.above.as_bytes())?;
             self.write_rows(part, display, &mut out)?;

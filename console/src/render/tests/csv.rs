@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::commands::dump::object_ref::ObjectRefArgs;
+use crate::paths::Overwrite;
 use crate::render::OutputOptions;
 use crate::values::CsvTarget;
 
@@ -241,8 +242,16 @@ fn writing_can_be_cancelled_and_then_there_is_no_file() {
     let display = DisplayArgs::default().display(&args.display, Screen::PLAIN);
     let (style, mut out) = (args.style(&args.criteria, ""), Vec::new());
     let output = OutputOptions { csv: Some(CsvTarget::File(path)), ..OutputOptions::default() };
-    crate::render::object_ref(answer, &style, &output, &display, &cancel, &mut out)
-        .expect_err("cancelled");
+    crate::render::object_ref(
+        answer,
+        &style,
+        &output,
+        &display,
+        &Overwrite::default(),
+        &cancel,
+        &mut out,
+    )
+    .expect_err("cancelled");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
 

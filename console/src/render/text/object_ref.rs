@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use handlescope_model::EventKind;
+use handlescope_model::{EventKind, Untrusted};
 use nu_ansi_term::Color;
 
 use super::event::{EventWriter, is_shown};
@@ -15,7 +15,6 @@ use crate::query::{CountBy, FileAnswer, LeftOut, Listing, ObjectRefAnswer, Selec
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::{Clock, Seconds};
 use crate::settings::Display;
-use crate::terminal::Clean;
 use crate::terminal::clip::{Clip, shortened, width_of};
 
 /// A name is cut to so many columns before what stands behind it goes to the next line.
@@ -109,7 +108,7 @@ fn counted(count: usize, what: &str) -> String {
 /// When the recording began, and the name of the trace.
 fn write_header(file: &FileAnswer<'_>, display: &Display, out: &mut impl Write) -> io::Result<()> {
     let started = Clock::session_start(&file.info);
-    let header = format!("{started:<22} {}", Clean(&file_name(file, display)));
+    let header = format!("{started:<22} {}", Untrusted(&file_name(file, display)));
     writeln!(out, "{}", display.screen.paint(Color::Cyan, header))
 }
 
@@ -117,7 +116,7 @@ fn file_name(file: &FileAnswer<'_>, display: &Display) -> String {
     let path = file.path();
     if display.full_file_name {
         // The path as it was named, if the current folder is gone.
-        std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+        std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
     } else {
         stem(path).to_string_lossy().into_owned()
     }
@@ -173,7 +172,7 @@ impl ObjectLine<'_> {
         if tables.objects.is_mapping(object) {
             return writeln!(out, "Id: {id} MappingObject: 0x{pointer:X} Lifetime: {lifetime}");
         }
-        let kind = Clean(tables.types.get(tables.objects.type_id(object))).to_string();
+        let kind = Untrusted(tables.types.get(tables.objects.type_id(object))).to_string();
         let kind = self.display.screen.paint(Color::Green, kind);
         let before = format!("Id: {id} Object: 0x{pointer:X} ");
         let line_break = self.display.line_break();
@@ -182,7 +181,7 @@ impl ObjectLine<'_> {
             self.handles()
         );
         let name = tables.volumes.shown(self.listing.name(object).unwrap_or_default());
-        let name = Clean(&name).to_string();
+        let name = Untrusted(&*name).to_string();
         let name = match self.display.screen.width.filter(|_| self.display.clip) {
             Some(width) => {
                 let space = width.saturating_sub(width_of(&before));

@@ -5,8 +5,8 @@ use handlescope_model::tables::TraceInfo;
 use crate::query::ProcessInfo;
 use crate::render::time::{Clock, Duration};
 use crate::settings::Display;
-use crate::terminal::Clean;
 use crate::values::{ProcessFormat, TimeDigits};
+use handlescope_model::Untrusted;
 
 /// How the processes of a trace are written.
 pub(in crate::render) struct ProcessStyle {
@@ -40,12 +40,12 @@ impl ProcessStyle {
 
     /// `name.exe` with its start and end.
     pub(super) fn marked_name(&self, process: &ProcessInfo) -> String {
-        format!("{}{}", Clean(self.name(process)), self.suffix(process))
+        format!("{}{}", Untrusted(self.name(process)), self.suffix(process))
     }
 
     /// `name.exe(pid)`.
     pub(super) fn label(&self, process: &ProcessInfo) -> String {
-        Clean(&process.shown_label(self.plain_names)).to_string()
+        Untrusted(&process.shown_label(self.plain_names)).to_string()
     }
 
     /// `name.exe(pid)` with its start and end.

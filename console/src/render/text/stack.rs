@@ -3,12 +3,11 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use handlescope_model::StackIdx;
+use handlescope_model::{StackIdx, Untrusted};
 use nu_ansi_term::Style;
 
 use crate::query::{FileAnswer, FrameView, ModuleBases, NamedFrames};
 use crate::settings::{Display, StackDisplayArgs};
-use crate::terminal::Clean;
 
 /// How stacks are shown.
 pub(in crate::render) struct StackStyle<'a> {
@@ -65,7 +64,7 @@ impl StackStyle<'_> {
                 _ => Style::new().bold(),
             };
             let line = self.line(frame).to_string();
-            writeln!(out, "{indent}{}", display.screen.paint(style, Clean(&line)))?;
+            writeln!(out, "{indent}{}", display.screen.paint(style, Untrusted(&line)))?;
         }
         writeln!(out)
     }

@@ -6,9 +6,9 @@ use std::io::{self, Write};
 
 use super::numbers::grouped;
 use crate::query::{CountBy, CountRow, Counted, HandleCounts, ObjectCriteria, Totals};
-use crate::terminal::Clean;
 use crate::terminal::Screen;
 use crate::terminal::table;
+use handlescope_model::Untrusted;
 
 /// The summary, one to three lines without the last line end; a few more where the first would not
 /// fit.
@@ -148,8 +148,8 @@ impl CountTable<'_> {
     fn name(&self, row: &CountRow<'_>) -> String {
         let file = self.files.filter(|_| self.by == CountBy::Process);
         match file.and_then(|files| files.get(&row.file)) {
-            Some(file) => format!("{} in {}", Clean(row.name), Clean(file)),
-            None => Clean(row.name).to_string(),
+            Some(file) => format!("{} in {}", Untrusted(row.name), Untrusted(file)),
+            None => Untrusted(row.name).to_string(),
         }
     }
 

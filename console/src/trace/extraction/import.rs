@@ -8,7 +8,7 @@ use std::{
 };
 
 use handlescope_extract::{ImportLimits, import, import_sources};
-use handlescope_model::{SCHEMA_VERSION, Trace};
+use handlescope_model::{SCHEMA_VERSION, Trace, Untrusted};
 
 use super::{line, paths, prepare_folder, report, stable_hash::name_of};
 use crate::{
@@ -81,7 +81,7 @@ pub(crate) fn imported(
     };
     remove_older(&folder, &name, &output);
     report::warn(extract, &summary, messages);
-    let (extract, line) = (extract.display(), line(&output, &summary));
+    let (extract, line) = (Untrusted(extract), line(&output, &summary));
     messages.note(format_args!("{extract} is ETWAnalyzer's and was converted: {line}"));
     Ok(Trace::open(&output)?)
 }

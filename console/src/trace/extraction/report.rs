@@ -3,6 +3,7 @@
 use std::{fmt::Write, path::Path, time::Duration};
 
 use handlescope_extract::ExtractSummary;
+use handlescope_model::Untrusted;
 use indicatif::{HumanBytes, HumanCount};
 
 use crate::terminal::Messages;
@@ -11,7 +12,7 @@ use crate::terminal::Messages;
 pub(super) fn warn(input: &Path, summary: &ExtractSummary, messages: &mut Messages<'_>) {
     for warning in &summary.warnings {
         let times = if warning.count == 1 { "" } else { " x" };
-        let (input, count) = (input.display(), HumanCount(warning.count));
+        let (input, count) = (Untrusted(input), HumanCount(warning.count));
         let mut text = format!("{input}: {count}{times} {}", warning.kind);
         if let Some(offset) = warning.first_offset {
             let _ = write!(text, ", first at offset 0x{offset:X}");
@@ -24,7 +25,7 @@ pub(super) fn warn(input: &Path, summary: &ExtractSummary, messages: &mut Messag
 pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
     format!(
         "{}: {} objects, {} handle events, {} leaked handles{}, {} stacks, {} lost events, {} in {}{}",
-        output.display(),
+        Untrusted(output),
         HumanCount(summary.objects),
         HumanCount(summary.handle_events),
         HumanCount(summary.leaked_handles),

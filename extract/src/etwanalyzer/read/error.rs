@@ -3,16 +3,16 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_model::{ArchiveError, Cancelled, ContainerError};
+use handlescope_model::{ArchiveError, Cancelled, ContainerError, Untrusted};
 
 /// An ETWAnalyzer extract that could not be read, or not be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The file cannot be opened.
-    #[error("{}: cannot open: {source}", .path.display())]
+    #[error("{}: cannot open: {source}", Untrusted(.path))]
     Open { path: PathBuf, source: io::Error },
     /// The file is neither of the two forms of an extract.
-    #[error("{}: an extract neither of handlescope nor of ETWAnalyzer: {reason}", .path.display())]
+    #[error("{}: an extract neither of handlescope nor of ETWAnalyzer: {reason}", Untrusted(.path))]
     NotAnExtract {
         path: PathBuf,
         /// What is wrong.
@@ -22,7 +22,7 @@ pub enum ImportError {
     #[error(transparent)]
     Container(#[from] ContainerError),
     /// A member is not JSON, or not the JSON it should be.
-    #[error("{}: member {member}, line {line}, column {column}: {reason}", .path.display())]
+    #[error("{}: member {}, line {line}, column {column}: {reason}", Untrusted(.path), Untrusted(.member))]
     Json {
         path: PathBuf,
         member: String,
@@ -34,7 +34,7 @@ pub enum ImportError {
         reason: String,
     },
     /// A member cannot be read.
-    #[error("{}: member {member} cannot be read: {reason}", .path.display())]
+    #[error("{}: member {} cannot be read: {reason}", Untrusted(.path), Untrusted(.member))]
     Read { path: PathBuf, member: String, reason: String },
     #[error(transparent)]
     Cancelled(#[from] Cancelled),

@@ -37,7 +37,7 @@ pub(super) fn info(input: &Path, main: &Main, figures: &TraceFigures) -> TraceIn
     TraceInfo {
         schema_version: SCHEMA_VERSION,
         extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
-        source_path: input.display().to_string(),
+        source_path: input.to_string_lossy().into_owned(),
         source_name: name.unwrap_or_else(own_name),
         source_size: figures.source_size,
         computer: main.computer.clone(),

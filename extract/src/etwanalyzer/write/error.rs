@@ -3,19 +3,19 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_model::{ArchiveError, Cancelled};
+use handlescope_model::{ArchiveError, Cancelled, Untrusted};
 
 /// An extract that could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
     /// A member could not be written.
-    #[error("{}: cannot write {member}: {source}", .path.display())]
+    #[error("{}: cannot write {}: {source}", Untrusted(.path), Untrusted(.member))]
     Write { path: PathBuf, member: String, source: io::Error },
     /// A member would be larger than ETWAnalyzer reads.
     #[error(
         "{}: {member} would have {limit} bytes or more, which ETWAnalyzer cannot read; without \
          --etwanalyzer, the trace is written as tables only",
-        .path.display()
+        Untrusted(.path)
     )]
     TooLarge {
         path: PathBuf,

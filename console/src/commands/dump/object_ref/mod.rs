@@ -21,6 +21,7 @@ use crate::{
     terminal::Messages,
     trace::Caveat,
 };
+use handlescope_model::Untrusted;
 
 pub(crate) struct ObjectRef;
 
@@ -48,7 +49,7 @@ impl Kind for ObjectRef {
         }
         let option = match output.format() {
             _ if args.order(&output).is_none() => "-SortBy",
-            Format::Csv => "-csv",
+            Format::Csv(_) => "-csv",
             Format::NdJson => "-ndjson",
             Format::Parquet => "-parquet",
             Format::Text | Format::Json(_) => return Ok(()),
@@ -76,13 +77,14 @@ impl Kind for ObjectRef {
         answer.files.iter().for_each(|file| write_caveats(file, dump.messages));
         let display = output.display(dump.display_as(&args.display));
         let style = args.style(&criteria, &dump.shared.text);
-        Ok(render::object_ref(answer, &style, &output, &display, dump.cancel, dump.out)?)
+        let (overwrite, cancel) = (dump.overwrite(), dump.cancel);
+        Ok(render::object_ref(answer, &style, &output, &display, &overwrite, cancel, dump.out)?)
     }
 }
 
 /// Says what makes the answer for a trace wrong or incomplete, or why there is none.
 fn write_caveats(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
-    let path = file.path().display();
+    let path = Untrusted(file.path());
     for Caveat { text, .. } in &file.caveats {
         messages.warning(format_args!("{path}: {text}"));
     }

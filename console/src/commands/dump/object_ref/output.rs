@@ -56,7 +56,7 @@ pub(super) static SCRIPTS: &[Opt<ObjectRefArgs>] = &[
         help: "write the events to a CSV file instead of printing them",
         details: "The columns are those of ETWAnalyzer, separated by semicolons; times are \
                   nanoseconds since session start. With -ShowStack, the first event of a stack \
-                  has its text. An existing file is replaced when all is written. \
+                  has its text. The file has its name when all is written. \
                   Without FILE it is printed.",
         example: "-Leak -ShowStack -csv Leaks.csv",
         take: Take::MaybeFile(|args| &mut args.csv),

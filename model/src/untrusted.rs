@@ -1,0 +1,65 @@
+//! Text from outside: names out of traces and archives, names of files, words of a command line. It may
+//! hold anything, also what a terminal takes for a command or what turns the direction of writing.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::fmt;
+
+/// Text from outside, printed so that it can neither break lines, nor talk to a terminal, nor look like
+/// something else: what [`is_harmful`] is escaped as in Rust (`\n`, `\u{1b}`, `\u{202e}`), bytes that are no
+/// UTF-8 become U+FFFD. For text and paths.
+#[derive(Debug, Clone, Copy)]
+pub struct Untrusted<T>(pub T);
+
+impl<T: AsRef<OsStr>> fmt::Display for Untrusted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&escaped(&self.0.as_ref().to_string_lossy()))
+    }
+}
+
+/// Whether a character acts instead of being seen: C0, DEL, C1, the line ends U+2028 and U+2029, and what
+/// controls the direction of writing (Unicode's Bidi_Control).
+pub fn is_harmful(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
+fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match is_harmful(character) {
+            true => clean.extend(character.escape_default()),
+            false => clean.push(character),
+        }
+    }
+    Cow::Owned(clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_hostile_name_cannot_talk_to_the_terminal() {
+        for (name, expected) in [
+            ("a\u{1b}[2J\nb", r"a\u{1b}[2J\nb"),
+            ("\u{9b}2J\u{9d}0;x\u{9c}\u{7f}\0", r"\u{9b}2J\u{9d}0;x\u{9c}\u{7f}\u{0}"),
+            ("gpj.\u{202e}exe\u{202c}", r"gpj.\u{202e}exe\u{202c}"),
+            ("\u{2066}\u{2069}\u{200e}\u{200f}\u{61c}", r"\u{2066}\u{2069}\u{200e}\u{200f}\u{61c}"),
+            ("\u{2028}\u{2029}", r"\u{2028}\u{2029}"),
+            (r"\Sessions\ä 日本 …", r"\Sessions\ä 日本 …"),
+        ] {
+            assert_eq!(Untrusted(name).to_string(), expected);
+            assert_eq!(Untrusted(Path::new(name)).to_string(), expected);
+        }
+        assert_eq!(format!("{:<4}|", Untrusted("ab")), "ab  |");
+    }
+}

@@ -1,0 +1,227 @@
+//! What an output may take the place of: what handlescope wrote and nobody changed since. `-Force` replaces
+//! anything else, but never what is loaded.
+
+use std::fs;
+use std::path::Path;
+
+use handlescope_tests::binary::{Run, Shell};
+
+/// What writes a file of this name.
+const WRITERS: [&str; 8] = [
+    ".dump ObjectRef -csv FILE",
+    ".dump Process -csv FILE",
+    ".dump Process -parquet FILE",
+    ".sql SELECT 1 AS a -csv FILE",
+    ".list > FILE",
+    ".dump Process -json > FILE",
+    ".schema > FILE",
+    ".redact trace.etl -o FILE",
+];
+
+/// A folder with the sample, as `leaky.etl` and `trace.etl`, and its extract `leaky.json7z`.
+fn shell() -> Shell {
+    let shell = Shell::new();
+    let _ = shell.run(&["extract", "leaky.etl", "-o", "."]).ok();
+    fs::copy(shell.path("leaky.etl"), shell.path("trace.etl")).unwrap();
+    shell
+}
+
+fn ask(shell: &Shell, loaded: &str, command: &str) -> Run {
+    shell.run(&[loaded, "-c", command])
+}
+
+#[track_caller]
+fn assert_refused(run: &Run, name: &str, reason: &str) {
+    assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{run:?}");
+    assert!(run.stderr.contains(name) && run.stderr.contains(reason), "{run:?}");
+}
+
+const NOT_OURS: &str = "exists and is not as handlescope wrote it; -Force replaces it";
+const LOADED: &str = "is never replaced; name another file";
+
+#[test]
+fn only_force_replaces_what_others_wrote() {
+    let shell = shell();
+    let old = shell.path("old.txt");
+    for writer in WRITERS {
+        fs::write(&old, "mine").unwrap();
+        let command = writer.replace("FILE", "old.txt");
+        assert_refused(&ask(&shell, "leaky.json7z", &command), "old.txt", NOT_OURS);
+        assert_eq!(fs::read(&old).unwrap(), b"mine", "{command}");
+        let _ = ask(&shell, "leaky.json7z", &format!("{command} -Force")).ok();
+        assert_ne!(fs::read(&old).unwrap(), b"mine", "{command}");
+        fs::write(&old, "mine").unwrap();
+        let _ = shell.run(&["leaky.json7z", "--force", "-c", &command]).ok();
+        assert_ne!(fs::read(&old).unwrap(), b"mine", "{command}");
+    }
+    fs::write(&old, "mine").unwrap();
+    let run = shell.run(&["dump", "Process", "-fd", "leaky.json7z", "-csv", "old.txt"]);
+    assert_refused(&run, "old.txt", NOT_OURS);
+    let _ =
+        shell.run(&["dump", "Process", "-fd", "leaky.json7z", "-csv", "old.txt", "-Force"]).ok();
+    let _ =
+        shell.run(&["dump", "Process", "-fd", "leaky.json7z", "-csv", "old.txt", "--force"]).ok();
+}
+
+#[test]
+fn what_handlescope_wrote_is_replaced_until_somebody_changes_it() {
+    let shell = shell();
+    for (at, writer) in WRITERS.iter().enumerate() {
+        let name = format!("{at}.txt");
+        let command = writer.replace("FILE", &name);
+        // In two sessions, and twice in one.
+        let _ = ask(&shell, "leaky.json7z", &command).ok();
+        let _ = shell.run(&["leaky.json7z", "-c", &command, "-c", &command]).ok();
+        fs::write(shell.path(&name), "mine").unwrap();
+        assert_refused(&ask(&shell, "leaky.json7z", &command), &name, NOT_OURS);
+    }
+}
+
+#[test]
+fn without_a_folder_for_data_a_session_still_knows_what_it_wrote() {
+    let shell = shell();
+    fs::write(shell.path("data"), "no folder").unwrap();
+    let command = ".list > list.txt";
+    let _ = shell.run(&["leaky.json7z", "-c", command, "-c", command]).ok();
+    assert_refused(&ask(&shell, "leaky.json7z", command), "list.txt", NOT_OURS);
+}
+
+#[test]
+fn a_trace_and_an_extract_are_replaced_by_force_only() {
+    let shell = shell();
+    fs::copy(shell.path("leaky.json7z"), shell.path("other.json7z")).unwrap();
+    for name in ["trace.etl", "other.json7z"] {
+        let before = fs::read(shell.path(name)).unwrap();
+        for command in [
+            format!(".dump Process -csv {name}"),
+            format!(".dump Process -parquet {name}"),
+            format!(".list > {name}"),
+            format!(".redact leaky.etl -o {name}"),
+        ] {
+            assert_refused(&ask(&shell, "leaky.json7z", &command), name, NOT_OURS);
+        }
+        assert_eq!(fs::read(shell.path(name)).unwrap(), before);
+    }
+    assert_refused(&ask(&shell, "leaky.json7z", ".save other.json7z"), "other.json7z", NOT_OURS);
+    let _ = ask(&shell, "leaky.json7z", ".save other.json7z -Force").ok();
+    let _ = ask(&shell, "leaky.json7z", ".save other.json7z").ok();
+    fs::write(shell.path("trace.redacted.etl"), "mine").unwrap();
+    assert_refused(&shell.run(&["redact", "trace.etl"]), "trace.redacted.etl", NOT_OURS);
+    let _ = shell.run(&["redact", "trace.etl", "-Force"]).ok();
+    let _ = shell.run(&["redact", "trace.etl"]).ok();
+}
+
+#[test]
+fn what_is_loaded_is_never_replaced_under_any_name() {
+    let shell = shell();
+    fs::create_dir(shell.path("sub")).unwrap();
+    let mut names = vec!["leaky.etl", "./leaky.etl", "sub/../leaky.etl"];
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("leaky.etl", shell.path("link.csv")).unwrap();
+        std::os::unix::fs::symlink(".", shell.path("here")).unwrap();
+        names.extend(["link.csv", "here/leaky.etl"]);
+    }
+    fs::hard_link(shell.path("leaky.etl"), shell.path("hard.csv")).unwrap();
+    names.push("hard.csv");
+    if shell.path("LEAKY.ETL").exists() {
+        names.push("LEAKY.ETL");
+    }
+    let before = fs::read(shell.path("leaky.etl")).unwrap();
+    // The trace itself, and the trace beside its extract.
+    for loaded in ["leaky.etl", "leaky.json7z"] {
+        for name in &names {
+            for writer in WRITERS {
+                let command = format!("{} -Force", writer.replace("FILE", name));
+                assert_refused(&ask(&shell, loaded, &command), name, LOADED);
+            }
+            let appended = ask(&shell, loaded, &format!(".list >> {name}"));
+            assert_refused(&appended, name, LOADED);
+        }
+    }
+    assert_eq!(fs::read(shell.path("leaky.etl")).unwrap(), before);
+
+    let before = fs::read(shell.path("leaky.json7z")).unwrap();
+    for command in
+        [".save leaky.json7z -Force", ".list > leaky.json7z -Force", ".save ./leaky.json7z"]
+    {
+        assert_refused(&ask(&shell, "leaky.json7z", command), "leaky.json7z", LOADED);
+    }
+    assert_eq!(fs::read(shell.path("leaky.json7z")).unwrap(), before);
+}
+
+#[test]
+fn the_trace_of_an_extract_elsewhere_is_not_replaced() {
+    let shell = Shell::new();
+    let _ = shell.run(&["extract", "leaky.etl", "-o", "far/away"]).ok();
+    let run = ask(&shell, "far/away/leaky.json7z", ".list > leaky.etl -Force");
+    assert_refused(&run, "leaky.etl", LOADED);
+}
+
+#[test]
+fn export_replaces_its_own_tables_and_looks_before_it_writes() {
+    let shell = shell();
+    let _ = ask(&shell, "leaky.json7z", ".export tables -csv").ok();
+    let _ = ask(&shell, "leaky.json7z", ".export tables -csv").ok();
+    fs::write(shell.path("tables/stacks.csv"), "mine").unwrap();
+    let times = |folder: &Path| -> Vec<_> {
+        let mut files: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files.iter().map(|file| fs::metadata(file).unwrap().modified().unwrap()).collect()
+    };
+    let before = times(&shell.path("tables"));
+    assert_refused(&ask(&shell, "leaky.json7z", ".export tables -csv"), "stacks.csv", NOT_OURS);
+    assert_eq!(times(&shell.path("tables")), before, "nothing was written");
+    let _ = ask(&shell, "leaky.json7z", ".export tables -csv -Force").ok();
+    assert_ne!(fs::read(shell.path("tables/stacks.csv")).unwrap(), b"mine");
+}
+
+#[test]
+fn only_text_is_appended_to() {
+    let shell = shell();
+    fs::write(shell.path("notes.txt"), "mine\n").unwrap();
+    let _ = ask(&shell, "leaky.json7z", ".list >> notes.txt").ok();
+    assert!(fs::read_to_string(shell.path("notes.txt")).unwrap().starts_with("mine\n"));
+    // It is still mine.
+    assert_refused(&ask(&shell, "leaky.json7z", ".list > notes.txt"), "notes.txt", NOT_OURS);
+    fs::copy(shell.path("leaky.json7z"), shell.path("other.json7z")).unwrap();
+    for name in ["trace.etl", "other.json7z"] {
+        let before = fs::read(shell.path(name)).unwrap();
+        for force in ["", " -Force"] {
+            let run = ask(&shell, "leaky.json7z", &format!(".list >> {name}{force}"));
+            assert_refused(&run, name, "is no text file, so nothing is appended");
+        }
+        assert_eq!(fs::read(shell.path(name)).unwrap(), before);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_a_link_and_no_device_is_replaced() {
+    let shell = shell();
+    fs::create_dir(shell.path("sub")).unwrap();
+    std::os::unix::fs::symlink("sub/real.txt", shell.path("link.txt")).unwrap();
+    std::os::unix::net::UnixListener::bind(shell.path("socket")).unwrap();
+    for name in ["link.txt", "socket", "sub"] {
+        let run = ask(&shell, "leaky.json7z", &format!(".list > {name} -Force"));
+        assert_refused(&run, name, "is no regular file");
+    }
+    fs::write(shell.path("sub/real.txt"), "mine").unwrap();
+    assert_refused(&ask(&shell, "leaky.json7z", ".list > link.txt"), "real.txt", NOT_OURS);
+    let _ = ask(&shell, "leaky.json7z", ".list > link.txt -Force").ok();
+    assert!(fs::symlink_metadata(shell.path("link.txt")).unwrap().is_symlink());
+    assert_ne!(fs::read(shell.path("sub/real.txt")).unwrap(), b"mine");
+}
+
+#[test]
+fn every_command_that_writes_a_file_takes_force() {
+    let shell = Shell::new();
+    for kind in shell.kinds() {
+        assert!(kind.options.iter().any(|usage| usage == "-Force"), "{kind:?}");
+    }
+    for command in [".sql", ".export", ".save", ".redact"] {
+        let help = shell.run(&["-c", &format!(".help {command}")]).ok().stdout;
+        assert!(help.contains("  -Force"), "{help}");
+    }
+}
