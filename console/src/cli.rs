@@ -23,7 +23,8 @@ Examples:
 
 Command lines of ETWAnalyzer work, too: -dump, -extract, -console and -converttime.
 
-Exit status: 0 when everything worked, 1 when something failed, 2 when this command line is wrong.";
+Exit status: 0 when everything worked, or a reader left early (| head); 1 when something failed; 2 when this
+command line is wrong.";
 
 /// Finds leaked Windows kernel handles in ETW traces.
 #[derive(Debug, Parser)]

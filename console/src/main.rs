@@ -18,6 +18,7 @@ use handlescope_console::{
         schema::{SchemaArgs, schema},
     },
     console::Console,
+    grammar::ParseError,
     one_shot::{self, OneShot, Refusal},
     repl,
     script::{self, Outcome},
@@ -32,6 +33,14 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE
 /// The exit status of a command line that means nothing.
 const BAD_USAGE: u8 = 2;
 
+/// What runs before `main`; see [`standard::look_before_main`].
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+#[allow(unsafe_code, reason = "only an entry of this section runs that early")]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[used]
+static BEFORE_MAIN: extern "C" fn() = standard::look_before_main;
+
 fn main() -> ExitCode {
     report_panics();
     let start = match parse() {
@@ -43,7 +52,11 @@ fn main() -> ExitCode {
                 false => Screen::stdout(ColorChoice::Auto),
             };
             let status = match print_usage(&error, screen) {
-                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => 1,
+                Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
+                    let error = CommandError::Output { source };
+                    Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(error);
+                    1
+                }
                 _ => error.exit_code(),
             };
             return ExitCode::from(u8::try_from(status).unwrap_or(1));
@@ -74,7 +87,8 @@ fn main() -> ExitCode {
 /// Reads the command line: ETWAnalyzer's manner first, then the usual one.
 fn parse() -> Result<OneShot, Refusal> {
     let words: Result<Vec<String>, _> = env::args_os().skip(1).map(OsString::into_string).collect();
-    if let Some(start) = words.ok().and_then(|words| one_shot::parse(&words)) {
+    let words = words.map_err(|word| ParseError::NotText { word })?;
+    if let Some(start) = one_shot::parse(&words) {
         return start;
     }
     let cli = || -> Result<Cli, clap::Error> {
@@ -90,7 +104,7 @@ fn parse() -> Result<OneShot, Refusal> {
 
 fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
     let OneShot { globals: cli, load, command, notes } = start;
-    let mut out = BufWriter::new(standard::out());
+    let mut out = BufWriter::new(standard::results());
     match cli.action {
         Some(Action::Completions { shell }) => {
             write!(out, "{}", shell::script(shell))?;

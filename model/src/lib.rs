@@ -16,6 +16,7 @@ mod column;
 pub mod guard;
 mod index;
 mod key;
+mod noting;
 pub mod rules;
 mod table;
 pub mod tables;
@@ -33,6 +34,7 @@ pub use index::{
     RowCount, RowIndex, StackIdx, TypeId, sentinel,
 };
 pub use key::{Columns, Key};
+pub use noting::{Noting, is_full, space};
 pub use table::Table;
 pub use tables::{
     EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, SCHEMA_VERSION, TableRows, UNKNOWN_TYPE_NAME,

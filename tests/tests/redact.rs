@@ -245,7 +245,7 @@ fn the_copy_goes_where_it_is_told_and_replaces_nothing_before_it_is_whole() {
     let [b, c] = ["b.etl", "c.etl"].map(|name| fs::read(home.path().join(name)).unwrap());
     assert_eq!(b, c);
     for (arguments, status, text) in [
-        (&["redact", "bad.etl", "-o", "old.etl"][..], 1, "is a text file, not a trace"),
+        (&["redact", "bad.etl", "-o", "old.etl", "-Force"][..], 1, "is a text file, not a trace"),
         (&["redact", "missing.etl"], 1, "missing.etl: cannot open"),
         (&["redact", "a.etl", "-o", "a.etl"], 1, "is the trace itself"),
         (&["redact", "a.etl", "-o", "nowhere/b.etl"], 1, "choose another file with -o"),

@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use handlescope_extract::{ExtractError, SaveError, symbols::SymbolSourcesError};
-use handlescope_model::{ArchiveError, Untrusted};
+use handlescope_model::{ArchiveError, Untrusted, space};
 use thiserror::Error;
 
 use crate::{
@@ -58,7 +58,7 @@ pub enum CommandError {
     #[error(transparent)]
     Redact(ExtractError),
     /// `.redact` to a file that cannot be written.
-    #[error("{}: cannot be written: {source}; choose another file with -o", Untrusted(.path))]
+    #[error("{}: cannot be written: {source}; {}choose another file with -o", Untrusted(.path), space(.source))]
     RedactOutput { path: PathBuf, source: io::Error },
     /// `.redact` of a trace into itself.
     #[error("{}: is the trace itself; choose another name with -o", Untrusted(.path))]
@@ -82,7 +82,7 @@ pub enum CommandError {
     #[error(transparent)]
     Overwrite(#[from] OverwriteError),
     /// A file of `.export` cannot be written.
-    #[error("{}: cannot be written: {source}; choose another folder behind .export", Untrusted(.path))]
+    #[error("{}: cannot be written: {source}; {}choose another folder behind .export", Untrusted(.path), space(.source))]
     Export { path: PathBuf, source: io::Error },
     /// `.save` that would have to write several traces into one archive.
     #[error("{files} traces are loaded and an archive holds one; choose it with -fd")]
@@ -91,7 +91,7 @@ pub enum CommandError {
     #[error("{}: an archive is found by its name; write one that ends with .json7z", Untrusted(.path))]
     SaveName { path: PathBuf },
     /// `.save` into a folder that takes no file.
-    #[error("{}: cannot be written: {source}; choose another folder", Untrusted(.path))]
+    #[error("{}: cannot be written: {source}; {}choose another folder", Untrusted(.path), space(.source))]
     SavePlace { path: PathBuf, source: io::Error },
     /// An archive that cannot be written.
     #[error(transparent)]

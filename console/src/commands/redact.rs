@@ -85,20 +85,20 @@ impl Command for Redact {
         }
         let mut overwrite = session.overwrite(force);
         overwrite.protect(&input);
-        let output = overwrite.replacing(&output)?;
+        let file = overwrite.replacing(&output)?;
         let limits = extraction::options(StackChoice::default(), max_size).limits;
         let progress = Progress::new(&input, messages.is_watched());
         let failed = |error| match error {
             RedactError::Trace(source) => CommandError::Redact(source),
             RedactError::Write(source) => {
-                CommandError::RedactOutput { path: output.path().to_path_buf(), source }
+                CommandError::RedactOutput { path: output.clone(), source }
             }
         };
-        write_whole(&output, |out| redact(&input, &limits, out, &progress, cancel))
+        write_whole(&file, |out| redact(&input, &limits, out, &progress, cancel))
             .map_err(failed)?;
         drop(progress);
-        let size = fs::metadata(output.path()).map_or(0, |data| data.len());
-        writeln!(out, "{}: {}, without names", Untrusted(output.path()), HumanBytes(size))?;
+        let size = fs::metadata(file.path()).map_or(0, |data| data.len());
+        writeln!(out, "{}: {}, without names", Untrusted(&output), HumanBytes(size))?;
         Ok(())
     }
 }

@@ -67,7 +67,12 @@ impl Invocation for Redirected {
             context.flow = inner.flow;
             ran.as_ref().map(drop).map_err(|_| io::Error::other("the command failed"))
         });
-        ran?;
+        match ran {
+            // The file is the output that could not be written.
+            Err(CommandError::Output { .. })
+                if written.is_err() && context.cancel.check().is_ok() => {}
+            ran => ran?,
+        }
         written.map_err(|source| OutputError::File { path: file, option, source })?;
         Ok(())
     }

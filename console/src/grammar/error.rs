@@ -1,5 +1,7 @@
 //! What can be wrong with a command line.
 
+use std::ffi::OsString;
+
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
@@ -15,6 +17,12 @@ pub enum ParseError {
         /// The nearest command, or how to list them.
         hint: String,
     },
+    /// A word that is no text, which only names of files can be.
+    #[error(
+        "'{}' is not UTF-8; rename the file, or name it with * or ? in place of the other bytes",
+        Untrusted(.word)
+    )]
+    NotText { word: OsString },
     /// `.dump` alone.
     #[error("{command} needs to know what to dump: {kinds}")]
     MissingKind {

@@ -65,10 +65,7 @@ impl<'a> Redirect<'a> {
 /// The tokens in front of a last `-Force`, and that.
 fn forced(tokens: &[Token]) -> (&[Token], Option<&Token>) {
     match tokens {
-        [rest @ .., last]
-            if last.quotes == Quotes::No
-                && FORCE.iter().any(|f| last.text.eq_ignore_ascii_case(f)) =>
-        {
+        [rest @ .., last] if last.quotes == Quotes::No && last.text.eq_ignore_ascii_case(FORCE) => {
             (rest, Some(last))
         }
         _ => (tokens, None),
@@ -76,7 +73,7 @@ fn forced(tokens: &[Token]) -> (&[Token], Option<&Token>) {
 }
 
 /// As the option of commands that write files.
-const FORCE: [&str; 2] = ["-Force", "--force"];
+const FORCE: &str = "-Force";
 const REPLACE: &str = ">";
 const APPEND: &str = ">>";
 
@@ -137,12 +134,12 @@ mod tests {
     fn force_behind_the_file_belongs_to_it() {
         for (line, file) in [
             ("Process > x -Force", Some("x!")),
-            ("Process >x --force ", Some("x!")),
+            ("Process >x -FORCE ", Some("x!")),
             ("Process > \"a b\" -force", Some("a b!")),
             ("Process >> x -Force", Some("+x!")),
             ("Process -Force > x", Some("x")),
             ("Process -Force", None),
-            ("Process > -Force", Some("-Force")),
+            ("Process > -Force", None),
         ] {
             assert_eq!(read(line, false).2.as_deref(), file, "{line}");
         }

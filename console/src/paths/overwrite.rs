@@ -82,11 +82,11 @@ impl Overwrite {
     /// # Errors
     /// When it may not.
     pub(crate) fn replacing(&self, path: &Path) -> Result<Output, OverwriteError> {
-        let (path, exists) = self.checked(path)?;
-        if exists && !self.force && !written::is_unchanged(&path) {
-            return Err(OverwriteError::Exists { path });
+        let (whole, exists) = self.checked(path)?;
+        if exists && !self.force && !written::is_unchanged(&whole) {
+            return Err(OverwriteError::Exists { path: path.to_path_buf() });
         }
-        Ok(Output { path, is_own: true })
+        Ok(Output { path: whole, is_own: true })
     }
 
     /// A file that is new, or text.
@@ -94,11 +94,11 @@ impl Overwrite {
     /// # Errors
     /// When it is a trace, an archive, an extract or no text at all.
     pub(crate) fn appending(&self, path: &Path) -> Result<Output, OverwriteError> {
-        let (path, exists) = self.checked(path)?;
-        if exists && (is_plain_extract(&path) || !is_text(&path)) {
-            return Err(OverwriteError::NotText { path });
+        let (whole, exists) = self.checked(path)?;
+        if exists && (is_plain_extract(&whole) || !is_text(&whole)) {
+            return Err(OverwriteError::NotText { path: path.to_path_buf() });
         }
-        Ok(Output { is_own: !exists || written::is_unchanged(&path), path })
+        Ok(Output { is_own: !exists || written::is_unchanged(&whole), path: whole })
     }
 
     /// The whole path of a file, links resolved, and whether it exists.

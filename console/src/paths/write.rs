@@ -6,6 +6,7 @@ use std::{
     path::Path,
 };
 
+use handlescope_model::Noting;
 use tempfile::NamedTempFile;
 
 use super::overwrite::Output;
@@ -20,10 +21,14 @@ pub(crate) fn write_whole<E: From<io::Error>>(
 ) -> Result<(), E> {
     let path = output.path();
     let mut file = temporary_beside(path)?;
-    let mut out = BufWriter::new(file.as_file_mut());
-    content(&mut out)?;
-    out.flush()?;
+    let mut noting = Noting::new(file.as_file_mut());
+    let mut out = BufWriter::new(&mut noting);
+    let written = content(&mut out).and_then(|()| Ok(out.flush()?));
     drop(out);
+    if let Err(error) = written {
+        // Encoders say of a full disk what they like.
+        return Err(noting.failed().map_or(error, E::from));
+    }
     file.persist(path).map_err(io::Error::from)?;
     output.is_written();
     Ok(())

@@ -54,6 +54,11 @@ impl<W: Write> Neutral<W> {
     fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
         let (mut start, mut at) = (0, 0);
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let plain = rest.iter().take_while(|byte| matches!(byte, b' '..=b'~')).count();
+            if plain > 0 {
+                at += plain;
+                continue;
+            }
             match step(self.manner, rest) {
                 Step::Pass(count) => at += count,
                 Step::Wait => {

@@ -28,7 +28,11 @@ pub fn print_usage(message: &clap::Error, screen: Screen) -> io::Result<()> {
         Neutral::terminal(&mut *out, true).write_all(text.as_bytes())?;
         out.flush()
     };
-    if message.use_stderr() { write(&mut standard::error()) } else { write(&mut standard::out()) }
+    if message.use_stderr() {
+        write(&mut standard::error())
+    } else {
+        write(&mut standard::results())
+    }
 }
 
 /// Lets panics be reported as ever, but with nothing in the report that a terminal would obey.

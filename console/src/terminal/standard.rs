@@ -2,11 +2,17 @@
 //! is printed goes through what this folder has: results through [`Neutral`](super::Neutral), messages
 //! through [`Messages`](super::Messages).
 
-use std::io::{self, Stderr, Stdout};
+use std::fs;
+use std::io::{self, Stderr, Stdout, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether there was no standard output when the program started, as after `>&-`.
+static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Standard output.
 #[expect(clippy::disallowed_methods, reason = "the one place")]
-pub fn out() -> Stdout {
+pub(crate) fn out() -> Stdout {
     io::stdout()
 }
 
@@ -14,4 +20,33 @@ pub fn out() -> Stdout {
 #[expect(clippy::disallowed_methods, reason = "the one place")]
 pub fn error() -> Stderr {
     io::stderr()
+}
+
+/// Standard output, where results go.
+pub struct Results(Stdout);
+
+/// Standard output, for results: when it is closed, writing fails instead of leading nowhere.
+pub fn results() -> Results {
+    Results(out())
+}
+
+impl Write for Results {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if WAS_CLOSED.load(Ordering::Relaxed) {
+            return Err(io::Error::other("standard output is closed"));
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Looks whether standard output is there. For the time before `main`: Rust puts `/dev/null` in its place
+/// before that (`std::sys::pal::unix::init`), and then nobody can tell.
+pub extern "C" fn look_before_main() {
+    let folder = Path::new("/dev/fd");
+    let is_closed = folder.is_dir() && fs::symlink_metadata(folder.join("1")).is_err();
+    WAS_CLOSED.store(is_closed, Ordering::Relaxed);
 }

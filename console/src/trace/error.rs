@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use handlescope_extract::{ExtractError, ImportError};
-use handlescope_model::{ArchiveError, Untrusted};
+use handlescope_model::{ArchiveError, Untrusted, space};
 use indicatif::HumanCount;
 use thiserror::Error;
 
@@ -36,13 +36,14 @@ pub enum LoadError {
     /// It is an extract of another program that cannot be read.
     #[error("{}{}", .0, remedy(.0.is_about_size()))]
     Import(#[from] ImportError),
-    /// What an extract of another program is converted to cannot be written.
+    /// Neither the cache nor a temporary folder can be written.
     #[error(
-        "{}: cannot be written: {source}; extracts of ETWAnalyzer are converted into this folder",
+        "{}: cannot be written, and no temporary folder can be made: {source}; free some space, or choose \
+         another one with the environment variable TMPDIR",
         Untrusted(.path)
     )]
     NoCache {
-        /// The converted extract.
+        /// The extract in the cache.
         path: PathBuf,
         source: io::Error,
     },
@@ -66,7 +67,7 @@ pub enum LoadError {
     )]
     Foreign { path: PathBuf },
     /// The extract cannot be written.
-    #[error("{}: cannot be written: {source}; choose a folder with --outdir", Untrusted(.path))]
+    #[error("{}: cannot be written: {source}; {}choose a folder with --outdir", Untrusted(.path), space(.source))]
     NoPlace { path: PathBuf, source: io::Error },
 }
 

@@ -7,6 +7,7 @@ use std::{
 
 use handlescope_extract::StackChoice;
 use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace, Untrusted};
+use tempfile::TempDir;
 
 use crate::{
     cancel::{Cancel, Cancelled},
@@ -19,8 +20,8 @@ use crate::{
         caveats::Caveat,
         error::LoadError,
         extraction::{
-            self, Freshness, beside, freshness, imported, in_cache, is_foreign, prepare_folder,
-            side_by_side,
+            self, Freshness, Kept, beside, freshness, imported, in_cache, is_foreign, kept,
+            prepare_folder, side_by_side,
         },
         loaded::LoadedTrace,
     },
@@ -137,10 +138,10 @@ fn open(
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
     let import = |messages: &mut Messages<'_>| imported(&path, args.max_size, cancel, messages);
-    let trace = if is_extract(&path) {
+    let (trace, temporary) = if is_extract(&path) {
         match Trace::open_within(&path, archive_limits(args.max_size)) {
             Err(ArchiveError::NotAnExtract { .. }) => import(messages)?,
-            opened => opened?,
+            opened => (opened?, None),
         }
     } else if has_extension(&path, &[PLAIN_EXTENSION]) {
         import(messages)?
@@ -149,19 +150,20 @@ fn open(
     } else {
         return Err(LoadError::UnknownFormat { path });
     };
-    with_caveats(path, trace, messages)
+    with_caveats(path, trace, temporary, messages)
 }
 
 /// The loaded trace, after what speaks against its answers was said.
 fn with_caveats(
     path: PathBuf,
     trace: Trace,
+    temporary: Option<TempDir>,
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
     for Caveat { text, .. } in Caveat::of_trace(&trace)? {
         messages.warning(format_args!("{}: {text}", Untrusted(&path)));
     }
-    Ok(LoadedTrace::new(path, trace))
+    Ok(LoadedTrace { temporary, ..LoadedTrace::new(path, trace) })
 }
 
 /// Another program's extract of a trace that was found and not named, unless this program has one, too.
@@ -176,7 +178,7 @@ fn import_for(
     }
     let extract = foreign(trace)?;
     let opened = imported(&extract, args.max_size, cancel, messages)
-        .and_then(|imported| with_caveats(extract.clone(), imported, messages));
+        .and_then(|(trace, folder)| with_caveats(extract.clone(), trace, folder, messages));
     let (trace, theirs) = (Untrusted(trace), Untrusted(extract));
     match opened {
         Ok(file) => {
@@ -211,12 +213,12 @@ fn extracted(
     max_size: Option<u64>,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
-) -> Result<Trace, LoadError> {
+) -> Result<(Trace, Option<TempDir>), LoadError> {
     let (beside, in_cache) = (beside(path), in_cache(path));
     let mut is_taken = false;
     for extract in [&beside, &side_by_side(path), &in_cache] {
         match freshness(path, extract) {
-            Freshness::UpToDate(trace) => return Ok(*trace),
+            Freshness::UpToDate(trace) => return Ok((*trace, None)),
             Freshness::Missing => {}
             Freshness::Foreign => is_taken |= *extract == beside,
             Freshness::Stale(reason) => {
@@ -230,20 +232,19 @@ fn extracted(
     } else {
         prepare_folder(&beside).err().map(|reason| format!("cannot be written ({reason})"))
     };
-    let output = match hindrance {
-        None => beside,
+    let Kept { path: output, folder: temporary } = match hindrance {
+        None => Kept { path: beside, folder: None },
         Some(reason) => {
-            prepare_folder(&in_cache)
-                .map_err(|source| LoadError::NoPlace { path: in_cache.clone(), source })?;
-            let (wanted, used) = (Untrusted(&beside), Untrusted(&in_cache));
+            let output = kept(in_cache, messages)?;
+            let (wanted, used) = (Untrusted(&beside), Untrusted(&output.path));
             messages.note(format_args!("{wanted} {reason}; using {used}"));
-            in_cache
+            output
         }
     };
     let options = extraction::options(StackChoice::default(), max_size);
     let summary = extraction::run(path, &output, options, cancel, messages)?;
     messages.note(extraction::line(&output, &summary));
-    Ok(Trace::open(&output)?)
+    Ok((Trace::open(&output)?, temporary))
 }
 
 /// What an extract may not exceed, if its user trusts it with members of some size.

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use handlescope_model::Trace;
+use tempfile::TempDir;
 
 use super::{frame_name_cache::FrameNameCache, values::TraceValues};
 
@@ -16,6 +17,8 @@ pub struct LoadedTrace {
     pub frames: FrameNameCache,
     /// What it offers for completion.
     pub values: Arc<TraceValues>,
+    /// Where its tables are, when they are kept for this session only.
+    pub(super) temporary: Option<TempDir>,
 }
 
 impl LoadedTrace {
@@ -23,6 +26,6 @@ impl LoadedTrace {
     pub fn new(path: PathBuf, trace: Trace) -> LoadedTrace {
         let trace = Arc::new(trace);
         let values = Arc::new(TraceValues::new(Arc::clone(&trace)));
-        LoadedTrace { path, trace, frames: FrameNameCache::default(), values }
+        LoadedTrace { path, trace, frames: FrameNameCache::default(), values, temporary: None }
     }
 }

@@ -53,7 +53,8 @@ impl Session {
     pub fn reload(&mut self, index: usize) -> Result<(), ArchiveError> {
         if let Some(file) = self.files.get_mut(index) {
             let trace = Trace::open_within(file.trace.path(), file.trace.limits())?;
-            *file = LoadedTrace::new(std::mem::take(&mut file.path), trace);
+            let (path, temporary) = (std::mem::take(&mut file.path), file.temporary.take());
+            *file = LoadedTrace { temporary, ..LoadedTrace::new(path, trace) };
         }
         Ok(())
     }

@@ -53,11 +53,18 @@ fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) 
     }
     let has_trouble =
         |report: &ModuleReport| !report.refused.is_empty() || !report.failures.is_empty();
-    let mut texts: Vec<String> = reports
-        .iter()
-        .filter(|report| has_trouble(report) || report.unsaved.is_some())
-        .map(ModuleReport::to_string)
-        .collect();
+    let mut texts: Vec<String> =
+        reports.iter().filter(|report| has_trouble(report)).map(ModuleReport::to_string).collect();
+    // A cache that cannot be written is one trouble, not one of each module.
+    let unsaved: Vec<&ModuleReport> =
+        reports.iter().filter(|report| !has_trouble(report) && report.unsaved.is_some()).collect();
+    if let Some(reason) = unsaved.first().and_then(|report| report.troubles().last()) {
+        let names: Vec<&str> = unsaved.iter().map(|report| report.module.name.as_str()).collect();
+        let names = listed(&names);
+        texts.push(format!(
+            "working without a cache of symbols: those of {names} cannot be kept ({reason})"
+        ));
+    }
     let absent: Vec<&str> = missing()
         .filter(|report| !has_trouble(report))
         .map(|report| report.module.name.as_str())

@@ -70,6 +70,8 @@ warning_kinds! {
     UnknownStack => "handle event with an unknown stack",
     /// Objects that were left out because row numbers end.
     TooMany => "object left out because there are too many events",
+    /// Bytes of an extract that are no UTF-8, and halves of surrogate pairs.
+    NoText => "no character in a text of this extract, replaced by U+FFFD",
     /// An extract that a newer version of this program wrote.
     Newer => "written by a newer handlescope; what ETWAnalyzer would not know is left out",
     /// A close whose object was never seen.

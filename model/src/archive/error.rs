@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use polars::prelude::PolarsError;
 
 use super::container::ContainerError;
+use crate::noting::is_full;
 use crate::untrusted::Untrusted;
 
 /// An archive that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The file cannot be created or renamed.
-    #[error("{}: cannot {action}: {source}", Untrusted(.path))]
+    #[error("{}: cannot {action}: {source}{}", Untrusted(.path), remedy(.source))]
     Io { path: PathBuf, action: &'static str, source: io::Error },
     /// The file cannot be unpacked, or is refused.
     #[error(transparent)]
@@ -32,6 +33,11 @@ pub enum ArchiveError {
     /// A table could not be encoded.
     #[error("table {table}: cannot be written: {source}")]
     Encode { table: &'static str, source: PolarsError },
+}
+
+/// What to do when there is no space.
+fn remedy(error: &io::Error) -> &'static str {
+    if is_full(error) { "; free some space, or choose another folder" } else { "" }
 }
 
 impl ArchiveError {

@@ -15,7 +15,7 @@ use super::claims::TableProblem;
 use super::container::{Container, ContainerLimits, unpack_reason};
 use super::error::ArchiveError;
 use super::limits::ArchiveLimits;
-use super::writer::{ArchiveWriter, packing};
+use super::writer::{ArchiveWriter, is_full_disk, packing};
 use crate::column::{Cell, ColumnSpec, Reference};
 use crate::guard::{lock, quietly};
 use crate::key::{Columns, Key};
@@ -333,7 +333,10 @@ pub(super) fn copy_members(
         }
         Ok(true)
     })
-    .map_err(|error| packing(path, &error))
+    .map_err(|error| match is_full_disk(&error) {
+        true => packing(to.path(), &error),
+        false => packing(path, &error),
+    })
 }
 
 /// Runs the Parquet decoder, which panics on some damaged tables. The checksum of a member catches

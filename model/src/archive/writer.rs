@@ -14,6 +14,7 @@ use sevenz_rust::{ArchiveEntry, EncoderConfiguration, EncoderMethod};
 use tempfile::NamedTempFile;
 
 use super::error::ArchiveError;
+use crate::noting::{Noting, is_full, plain};
 use crate::table::Table;
 
 /// Rows per Parquet row group: large enough for good compression, small enough to build in parts.
@@ -75,6 +76,11 @@ impl ArchiveWriter {
             })?;
         let archive = sevenz_rust::ArchiveWriter::new(file).map_err(|e| packing(path, &e))?;
         Ok(Self { encoder: TableEncoder { path: path.to_path_buf(), folder }, archive })
+    }
+
+    /// Where the archive will appear.
+    pub(super) fn path(&self) -> &Path {
+        &self.encoder.path
     }
 
     /// What encodes tables for this archive.
@@ -172,8 +178,13 @@ impl TableEncoder {
         mut next: impl FnMut() -> Option<PolarsResult<DataFrame>>,
     ) -> Result<EncodedTable, ArchiveError> {
         let mut content = tempfile::tempfile_in(&self.folder).map_err(|e| self.io(e))?;
-        write_parts(table, &mut next, BufWriter::new(&mut content))
-            .map_err(|source| ArchiveError::Encode { table: table.name(), source })?;
+        let mut noting = Noting::new(&mut content);
+        if let Err(source) = write_parts(table, &mut next, BufWriter::new(&mut noting)) {
+            return Err(match noting.failed() {
+                Some(error) => self.io(error),
+                None => ArchiveError::Encode { table: table.name(), source },
+            });
+        }
         content.seek(SeekFrom::Start(0)).map_err(|e| self.io(e))?;
         Ok(EncodedTable { table, content })
     }
@@ -242,5 +253,19 @@ fn make_readable(path: &Path) {
 }
 
 pub(super) fn packing(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
-    ArchiveError::Pack { path: path.to_path_buf(), reason: error.to_string() }
+    let path = path.to_path_buf();
+    match error {
+        sevenz_rust::Error::Io(source, _) if is_full(source) => {
+            ArchiveError::Io { path, action: "write", source: plain(source) }
+        }
+        sevenz_rust::Error::Io(source, what) => {
+            ArchiveError::Pack { path, reason: format!("{what}: {}", plain(source)) }
+        }
+        error => ArchiveError::Pack { path, reason: error.to_string() },
+    }
+}
+
+/// Whether what failed is the writing, for lack of space.
+pub(super) fn is_full_disk(error: &sevenz_rust::Error) -> bool {
+    matches!(error, sevenz_rust::Error::Io(source, _) if is_full(source))
 }

@@ -39,7 +39,7 @@ pub(crate) const fn force_option<A>(
     field: fn(&mut A) -> &mut bool,
 ) -> Opt<A> {
     Opt {
-        names: &["-Force", "--force"],
+        names: &["-Force"],
         help: "replace a file that handlescope did not write",
         details: "Without it, an existing file is replaced only if handlescope wrote it and nobody \
                   changed it since. A trace or extract that is loaded, and the trace of a loaded \

@@ -9,8 +9,9 @@ use std::{
 
 use handlescope_extract::{ImportLimits, import, import_sources};
 use handlescope_model::{SCHEMA_VERSION, Trace, Untrusted};
+use tempfile::TempDir;
 
-use super::{line, paths, prepare_folder, report, stable_hash::name_of};
+use super::{Kept, kept, line, paths, report, stable_hash::name_of};
 use crate::{
     cancel::Cancel,
     paths::stem,
@@ -66,15 +67,14 @@ pub(crate) fn imported(
     max_size: Option<u64>,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
-) -> Result<Trace, LoadError> {
+) -> Result<(Trace, Option<TempDir>), LoadError> {
     let name = stem(extract).to_string_lossy().into_owned();
     let folder = paths::converted(extract);
     let output = folder.join(file_name(&name, &State::of(extract).name()));
     if let Ok((trace, SCHEMA_VERSION, _)) = paths::recorded(&output) {
-        return Ok(trace);
+        return Ok((trace, None));
     }
-    prepare_folder(&output)
-        .map_err(|source| LoadError::NoCache { path: output.clone(), source })?;
+    let Kept { path: output, folder: temporary } = kept(output, messages)?;
     let summary = {
         let progress = Progress::new(extract, messages.is_watched());
         import(extract, &output, limits(max_size), &progress, cancel)?
@@ -83,7 +83,7 @@ pub(crate) fn imported(
     report::warn(extract, &summary, messages);
     let (extract, line) = (Untrusted(extract), line(&output, &summary));
     messages.note(format_args!("{extract} is ETWAnalyzer's and was converted: {line}"));
-    Ok(Trace::open(&output)?)
+    Ok((Trace::open(&output)?, temporary))
 }
 
 fn limits(max_size: Option<u64>) -> ImportLimits {

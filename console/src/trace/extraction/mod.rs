@@ -11,7 +11,8 @@ use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, StackCho
 
 pub(crate) use import::imported;
 pub(crate) use paths::{
-    Freshness, beside, file_name, freshness, in_cache, is_foreign, prepare_folder, side_by_side,
+    Freshness, Kept, beside, file_name, freshness, in_cache, is_foreign, kept, prepare_folder,
+    side_by_side,
 };
 pub(crate) use report::line;
 

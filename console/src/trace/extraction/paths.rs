@@ -7,10 +7,13 @@ use std::{
 
 use handlescope_extract::filetime;
 use handlescope_model::tables::TraceInfos;
-use handlescope_model::{ArchiveError, SCHEMA_VERSION, Trace};
+use handlescope_model::{ArchiveError, SCHEMA_VERSION, Trace, Untrusted};
+use tempfile::TempDir;
 
 use super::stable_hash::name_of;
 use crate::paths::{EXTRACT_EXTENSION, EXTRACT_FOLDER, stem};
+use crate::terminal::Messages;
+use crate::trace::LoadError;
 
 /// Folder in the cache of converted extracts.
 const CONVERTED_FOLDER: &str = "Converted";
@@ -61,6 +64,28 @@ pub(crate) fn prepare_folder(extract: &Path) -> io::Result<()> {
     };
     fs::create_dir_all(folder)?;
     tempfile::tempfile_in(folder).map(drop)
+}
+
+/// Where an extract is kept.
+pub(crate) struct Kept {
+    pub(crate) path: PathBuf,
+    /// The folder that goes with the session, where the cache cannot be written.
+    pub(crate) folder: Option<TempDir>,
+}
+
+/// A place in the cache, or one for this session only, with a note.
+pub(crate) fn kept(wanted: PathBuf, messages: &mut Messages<'_>) -> Result<Kept, LoadError> {
+    let Err(reason) = prepare_folder(&wanted) else {
+        return Ok(Kept { path: wanted, folder: None });
+    };
+    let folder = tempfile::Builder::new().prefix("handlescope-").tempdir();
+    let folder = folder.map_err(|source| LoadError::NoCache { path: wanted.clone(), source })?;
+    messages.note(format_args!(
+        "{} cannot be written ({reason}); working without a cache, so the next session does this again",
+        Untrusted(&wanted)
+    ));
+    let path = folder.path().join(wanted.file_name().unwrap_or_default());
+    Ok(Kept { path, folder: Some(folder) })
 }
 
 /// Whether an extract can stand for its trace.

@@ -14,6 +14,7 @@ use super::error::ImportError;
 use super::guard::Guard;
 use super::limits::ImportLimits;
 use super::progress::Progress;
+use super::repair::Repair;
 
 /// Bytes that are read at once.
 const BUFFER: usize = 128 << 10;
@@ -38,11 +39,12 @@ impl Document {
         progress: &Rc<Progress<'_>>,
     ) -> Result<(), ImportError> {
         let Self { path, member, file } = self;
-        let text = utf8(file).map_err(|source| ImportError::Read {
+        let text = utf8(file, Rc::clone(progress)).map_err(|source| ImportError::Read {
             path: path.clone(),
             member: member.clone(),
             reason: source.to_string(),
         })?;
+        let text = Repair::new(text, Rc::clone(progress));
         let guard = Guard::new(text, limits, Rc::clone(progress));
         let mut json =
             serde_json::Deserializer::from_reader(BufReader::with_capacity(BUFFER, guard));

@@ -2,12 +2,18 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::rc::Rc;
+
+use super::progress::Progress;
 
 /// Bytes of UTF-16 that are translated at once.
 const CHUNK: usize = 32 << 10;
 
 /// The content of a file as UTF-8 without byte order mark.
-pub(super) fn utf8(mut file: File) -> io::Result<Box<dyn Read>> {
+pub(super) fn utf8<'a>(
+    mut file: File,
+    progress: Rc<Progress<'a>>,
+) -> io::Result<Box<dyn Read + 'a>> {
     let mut start = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     (&mut file).take(3).read_to_end(&mut start)?;
@@ -22,6 +28,7 @@ pub(super) fn utf8(mut file: File) -> io::Result<Box<dyn Read>> {
         None => Box::new(file),
         Some(big_endian) => Box::new(Utf16 {
             inner: file,
+            progress,
             big_endian,
             rest: Vec::new(),
             text: Vec::new(),
@@ -30,9 +37,10 @@ pub(super) fn utf8(mut file: File) -> io::Result<Box<dyn Read>> {
     })
 }
 
-/// Translates UTF-16; what is not a character becomes the replacement character.
-struct Utf16<R> {
+/// Translates UTF-16; what is not a character becomes the replacement character, and is counted.
+struct Utf16<'a, R> {
     inner: R,
+    progress: Rc<Progress<'a>>,
     big_endian: bool,
     /// Bytes that were read and do not make a character yet.
     rest: Vec<u8>,
@@ -41,7 +49,7 @@ struct Utf16<R> {
     given: usize,
 }
 
-impl<R: Read> Read for Utf16<R> {
+impl<R: Read> Read for Utf16<'_, R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         while self.given == self.text.len() {
             if !self.translate()? {
@@ -58,7 +66,7 @@ impl<R: Read> Read for Utf16<R> {
     }
 }
 
-impl<R: Read> Utf16<R> {
+impl<R: Read> Utf16<'_, R> {
     /// Translates the next bytes; false at the end.
     fn translate(&mut self) -> io::Result<bool> {
         let before = self.rest.len();
@@ -80,7 +88,12 @@ impl<R: Read> Utf16<R> {
             used -= 2;
         }
         let text: String = char::decode_utf16(units)
-            .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .map(|unit| {
+                unit.unwrap_or_else(|_| {
+                    self.progress.replaced.set(self.progress.replaced.get() + 1);
+                    char::REPLACEMENT_CHARACTER
+                })
+            })
             .collect();
         if is_end {
             self.rest.clear();
@@ -97,13 +110,18 @@ impl<R: Read> Utf16<R> {
 mod tests {
     use std::io::Write;
 
+    use handlescope_model::Cancel;
+
     use super::*;
+    use crate::options::NoObserver;
 
     fn read(bytes: &[u8]) -> String {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         let mut text = String::new();
-        utf8(file).unwrap().read_to_string(&mut text).unwrap();
+        let cancel = Cancel::default();
+        let progress = Rc::new(Progress::new(&NoObserver, &cancel));
+        utf8(file, progress).unwrap().read_to_string(&mut text).unwrap();
         text
     }
 

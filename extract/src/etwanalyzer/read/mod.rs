@@ -20,6 +20,7 @@ mod modules_part;
 mod objects;
 mod processes;
 mod progress;
+mod repair;
 mod stacks_part;
 mod stream;
 #[cfg(test)]
@@ -177,6 +178,8 @@ impl Reading<'_> {
         let figures = objects.figures;
         let counts = trace::event_counts(&main, &figures, objects.existing);
         writer.table(Table::EventCounts, counts.into_frame())?;
+        let replaced = self.progress.replaced.get();
+        self.findings.borrow_mut().add(WarningKind::NoText, replaced, None);
         let warnings = self.findings.borrow().warnings();
         writer.table(Table::Volumes, trace::volumes(&main).into_frame())?;
         writer.table(Table::Warnings, trace::warnings(&main, &warnings).into_frame())?;

@@ -12,11 +12,13 @@ pub(super) struct Progress<'a> {
     observer: &'a dyn ExtractObserver,
     pub(super) cancel: &'a Cancel,
     passed: Cell<u64>,
+    /// What was no character and is U+FFFD now.
+    pub(super) replaced: Cell<u64>,
 }
 
 impl<'a> Progress<'a> {
     pub(super) fn new(observer: &'a dyn ExtractObserver, cancel: &'a Cancel) -> Self {
-        Self { observer, cancel, passed: Cell::new(0) }
+        Self { observer, cancel, passed: Cell::new(0), replaced: Cell::new(0) }
     }
 
     pub(super) fn add(&self, bytes: u64) {

@@ -30,8 +30,8 @@ impl Kind for ObjectRef {
     const SIGNATURE: KindSignature = KindSignature {
         name: "ObjectRef",
         summary: "kernel objects with their handles, references, mappings and stacks",
-        details: "Prints every object that passes all filters, with its events, and a line of \
-                  totals. An object's id is the same in every query.",
+        details: "Prints objects that pass all filters, their events and totals. An id is the same in \
+                  every query.",
         examples: EXAMPLES,
     };
     const OPTIONS: &'static [OptionGroup<ObjectRefArgs>] = OPTIONS;
