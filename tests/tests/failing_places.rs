@@ -5,11 +5,11 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 use std::process::Command;
 
 use handlescope_tests::binary::{Run, Shell, handlescope_path, sample_symbols};
 use handlescope_tests::foreign::{Members, pack};
+use handlescope_tests::symbol_server::SymbolServer;
 use handlescope_tests::terminal::{Key, Terminal};
 
 /// The program behind a line of `sh`, in which `"$@"` stands for it.
@@ -57,9 +57,10 @@ fn a_full_disk_names_the_file_and_what_to_do() {
         let of_source = lines[0].contains("source") || lines[0].contains("thrift");
         assert!(!of_source && !lines[0].contains('{'), "{command}: {lines:?}");
     }
-    let left = fs::read_dir(shell.path("target")).unwrap();
-    let is_whole = |path: &Path| !path.to_string_lossy().contains(".tmp");
-    assert!(left.map(|file| file.unwrap().path()).all(|path| is_whole(&path)));
+    for file in fs::read_dir(shell.path("target")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        assert!(!name.ends_with(".tmp"), "{name}");
+    }
 }
 
 #[test]
@@ -158,6 +159,13 @@ fn without_a_cache_everything_works_once_more_each_time() {
             && run.stderr.contains("working without a cache, so"),
         "{run:?}"
     );
+
+    let server = SymbolServer::of_folder(&sample_symbols());
+    for path in [format!("srv*{}", server.url), format!("srv*cache/below*{}", server.url)] {
+        let run = in_tmp(&["--symbol-path", &path, "other.json7z", "-c", ask]);
+        assert_eq!(answer(&run.stdout), answer(&expected.stdout), "{path}");
+        assert!(run.stderr.contains("working without a cache of symbols"), "{run:?}");
+    }
 
     Members::default().pack(&shell.path("Demo.json7z"), "Demo");
     let run = in_tmp(&["Demo.json7z", "-c", ".symbolize", "-c", ".dump ObjectRef"]);

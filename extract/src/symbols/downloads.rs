@@ -5,14 +5,16 @@
 //! hundreds of modules and must not wait for each of them; so each dead server costs its time-out
 //! once, however many modules there are and wherever it is in the path.
 
+use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
 use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
+use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use super::identity::{PdbIdentity, StoreKey};
@@ -39,6 +41,8 @@ pub(super) struct Downloads {
     options: SymbolizerOptions,
     missing: MissingFiles,
     session: Mutex<Session>,
+    /// For downloads that no cache takes.
+    spare: OnceLock<Option<TempDir>>,
     /// Made for the first download. The downloading thread holds the lock.
     client: Mutex<Option<Client>>,
 }
@@ -83,6 +87,7 @@ impl Downloads {
             options: options.clone(),
             servers,
             session: Mutex::default(),
+            spare: OnceLock::new(),
             client: Mutex::default(),
         }
     }
@@ -217,7 +222,8 @@ impl Downloads {
     ) -> Result<PathBuf, Failure> {
         let Some(name) = form.name(&key.name) else { return Err(Failure::Missing) };
         let url = address(&server.url, key, &name)?;
-        let Some(cache) = server.caches.first() else {
+        let caches = self.caches(server);
+        let Some(cache) = caches.first() else {
             return Err(Failure::Failed("there is no folder to keep downloads in".to_owned()));
         };
         let folder = install::folder(cache, key);
@@ -235,7 +241,7 @@ impl Downloads {
         let received = transfer.file(&request, progress).await?;
         let install = Install {
             form,
-            caches: server.caches.clone(),
+            caches,
             key: key.clone(),
             pdb: pdb.clone(),
             max_bytes: self.options.max_file_bytes,
@@ -246,6 +252,21 @@ impl Downloads {
             Ok(result) => result.map_err(Failure::File),
             Err(error) => Err(Failure::Failed(Chain(&error).to_string())),
         }
+    }
+
+    /// Where downloads from a server go: to its caches, and where the first cannot be written, to a folder of
+    /// this session in front of them.
+    fn caches(&self, server: &Server) -> Vec<PathBuf> {
+        let takes_files = |folder: &PathBuf| {
+            fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder)).is_ok()
+        };
+        let mut caches = server.caches.clone();
+        if !caches.first().is_some_and(takes_files) {
+            let make = || tempfile::Builder::new().prefix("handlescope-").tempdir().ok();
+            let spare = self.spare.get_or_init(make).as_ref();
+            caches.splice(..0, spare.map(|folder| folder.path().to_path_buf()));
+        }
+        caches
     }
 
     fn is_given_up(&self, url: &str) -> bool {

@@ -92,7 +92,7 @@ pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; 8] {
             take: Take::MaybeFile(|args| &mut args.as_mut().output.csv),
         },
         csv_raw_option("-csv rows.csv -csvraw", |args| {
-            args.as_mut().output.csv_text = CsvText::Raw
+            args.as_mut().output.csv_text = CsvText::Raw;
         }),
         Opt {
             names: &["-ndjson"],

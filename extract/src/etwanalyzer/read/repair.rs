@@ -52,16 +52,20 @@ impl<'a, R: Read> Repair<'a, R> {
         (self.given, self.text) = (0, Vec::with_capacity(self.rest.len()));
         let mut at = 0;
         while let Some(bytes) = self.rest.get(at..).filter(|bytes| !bytes.is_empty()) {
-            let (length, shown) = match found(bytes) {
-                Found::Text(length) => (length, bytes.get(..length).unwrap_or_default()),
+            let here = match found(bytes) {
+                Found::Unfinished if !is_end => break,
+                // The parser says what is missing.
+                Found::Unfinished if bytes.starts_with(b"\\") => Found::Text(bytes.len()),
+                Found::Unfinished => Found::Broken(bytes.len(), "\u{FFFD}".as_bytes()),
+                here => here,
+            };
+            let (length, shown) = match here {
                 Found::Broken(length, instead) => {
                     self.progress.replaced.set(self.progress.replaced.get() + 1);
                     (length, instead)
                 }
-                Found::Unfinished if !is_end => break,
-                // The parser says what is missing.
-                Found::Unfinished if bytes.starts_with(b"\\") => (bytes.len(), bytes),
-                Found::Unfinished => (bytes.len(), "\u{FFFD}".as_bytes()),
+                Found::Text(length) => (length, bytes.get(..length).unwrap_or_default()),
+                Found::Unfinished => break,
             };
             self.text.extend_from_slice(shown);
             at += length;
