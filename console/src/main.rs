@@ -114,6 +114,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
     });
     let symbol_path = cli.symbols.symbol_path()?;
     let mut console = Console::new(symbol_path, cli.color, cancel);
+    console.session.symbol_options = cli.symbol_limits.options();
     console.is_interactive = io::stdin().is_terminal();
     let mut loaded = Outcome::Worked;
     if let Some(load) = load
