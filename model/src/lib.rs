@@ -15,6 +15,7 @@ mod column;
 pub mod guard;
 mod index;
 mod key;
+pub mod output;
 pub mod rules;
 mod table;
 pub mod tables;
@@ -31,6 +32,7 @@ pub use index::{
     RowCount, RowIndex, StackIdx, TypeId, sentinel,
 };
 pub use key::{Columns, Key};
+pub use output::OutputFile;
 pub use table::Table;
 pub use tables::{
     EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, SCHEMA_VERSION, TableRows, UNKNOWN_TYPE_NAME,

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use tempfile::NamedTempFile;
+use handlescope_model::OutputFile;
 
 /// Writes a file that takes the place of another one only when it is complete.
 ///
@@ -16,13 +16,12 @@ pub(crate) fn write_whole<E: From<io::Error>>(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut file = temporary_beside(path)?;
-    let mut out = BufWriter::new(file.as_file_mut());
+    let mut file = OutputFile::beside(path)?;
+    let mut out = BufWriter::new(&mut file);
     content(&mut out)?;
     out.flush()?;
     drop(out);
-    file.persist(path).map_err(io::Error::from)?;
-    Ok(())
+    Ok(file.persist(path)?)
 }
 
 /// Writes behind what a file holds, if there is one; otherwise as [`write_whole`].
@@ -41,24 +40,4 @@ pub(crate) fn append_whole(
         }
         content(out)
     })
-}
-
-/// A file in the same folder, so that it only needs a new name in the end.
-fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".handlescope-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As readable as any other new file, instead of private.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        return Err(io::Error::new(ErrorKind::NotFound, "folder not found"));
-    }
-    builder.tempfile_in(folder)
 }

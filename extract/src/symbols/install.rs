@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use handlescope_model::output::named_in;
 use tempfile::NamedTempFile;
 
 use super::identity::{PdbIdentity, StoreKey};
@@ -132,7 +133,7 @@ fn copy(file: &Path, cache: &Path, key: &StoreKey) -> io::Result<()> {
     }
     let temporary = partial::folder(cache);
     fs::create_dir_all(&temporary)?;
-    let mut copy = NamedTempFile::new_in(temporary)?;
+    let mut copy = named_in(&temporary)?;
     io::copy(&mut fs::File::open(file)?, &mut copy)?;
     Received::from(copy).persist(&target)
 }

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use handlescope_model::OutputFile;
 use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
-use tempfile::NamedTempFile;
 
 use super::identity::StoreKey;
 use super::options::SymbolizerOptions;
@@ -129,11 +129,10 @@ impl MissingFiles {
     /// Drops what is out of date.
     fn rewrite(&self, known: &FxHashMap<String, Known>) -> io::Result<()> {
         let file = self.file.as_deref().ok_or(io::ErrorKind::NotFound)?;
-        let mut new = NamedTempFile::new_in(file.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
+        let mut new = OutputFile::beside(file)?;
         let lines = known.iter().map(|(line, known)| entry(line, *known));
         new.write_all(lines.collect::<String>().as_bytes())?;
-        new.persist(file)?;
-        Ok(())
+        new.persist(file)
     }
 
     /// A time in the future is that of a clock set back since.

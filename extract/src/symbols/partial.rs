@@ -10,6 +10,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use handlescope_model::output::named_in;
 use tempfile::{NamedTempFile, TempPath};
 
 use super::identity::StoreKey;
@@ -71,7 +72,7 @@ impl Partial {
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
         // The file is gone if another session finished it in between.
         if file.try_lock().is_err() || !path.exists() {
-            let (file, path) = NamedTempFile::new_in(folder)?.into_parts();
+            let (file, path) = named_in(folder)?.into_parts();
             return Ok(Self { file, place: Place::Temporary(path), source, len: 0 });
         }
         file.set_len(0)?;
@@ -134,15 +135,7 @@ impl Received {
                 let _ = fs::remove_file(source_path(&path));
                 Ok(())
             }
-            Place::Temporary(path) => {
-                // With the rights of any new file: temporary ones are for their maker only.
-                #[cfg(unix)]
-                {
-                    use std::os::unix::fs::PermissionsExt;
-                    fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
-                }
-                Ok(path.persist(target)?)
-            }
+            Place::Temporary(path) => Ok(path.persist(target)?),
         }
     }
 }

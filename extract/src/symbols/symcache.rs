@@ -18,10 +18,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use handlescope_model::OutputFile;
 use rustc_hash::FxHasher;
 use symbolic::common::ByteView;
 use symbolic::symcache::{SYMCACHE_VERSION, SymCache};
-use tempfile::NamedTempFile;
 
 use super::identity::{PdbIdentity, StoreKey};
 use super::own;
@@ -102,7 +102,7 @@ impl SymcacheStore {
 fn write(path: &Path, symcache: &[u8], source: FileStamp) -> io::Result<ByteView<'static>> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(folder)?;
-    let mut file = NamedTempFile::new_in(folder)?;
+    let mut file = OutputFile::beside(path)?;
     file.write_all(symcache)?;
     file.write_all(&footer(symcache, source))?;
     file.persist(path)?;
