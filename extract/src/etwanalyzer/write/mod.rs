@@ -22,7 +22,9 @@ use handlescope_model::tables::{
     EventCounts, Events, Frames, Methods, ModuleLoads, Modules, Names, ObjectTypes, Processes,
     StartHandles, Symbols, TraceInfo, TraceInfos, Volumes, Warnings,
 };
-use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, Trace};
+use handlescope_model::{
+    ArchiveError, ArchiveWriter, Cancel, NameIdx, Table, TableRows, Texts, Trace,
+};
 use serde::Serialize;
 
 pub use error::SaveError;
@@ -36,6 +38,9 @@ use super::members::{Part, find};
 use super::records::ModulesPart;
 use crate::filetime::system_time;
 use crate::options::ExtractObserver;
+
+/// Names of handles of the rundown at the start, bytes.
+const MOST_NAMES: u64 = 256 << 20;
 
 /// What an archive is to hold besides the tables.
 #[derive(Default)]
@@ -136,7 +141,9 @@ impl Parts<'_> {
         let processes = Processes::read(trace)?;
         let (modules, loads) = (Modules::read(trace)?, ModuleLoads::read(trace)?);
         let (frames, methods) = (Frames::read(trace)?, Methods::read(trace)?);
-        let (names, types) = (Names::read(trace)?, ObjectTypes::read(trace)?);
+        let (names, types) = (trace.values(Names::name)?, ObjectTypes::read(trace)?);
+        let start_handles = StartHandles::read(trace)?;
+        self.check_names(&start_handles, &names)?;
         // Stacks of other events may be there without any object.
         let has_objects = trace.height(Table::Objects)? + trace.height(Table::Stacks)? > 0;
 
@@ -159,13 +166,28 @@ impl Parts<'_> {
             event_counts: &EventCounts::read(trace)?,
             warnings: &Warnings::read(trace)?,
             volumes: &Volumes::read(trace)?,
-            start_handles: &StartHandles::read(trace)?,
+            start_handles: &start_handles,
             names: &names,
             last_event_ns: last_event(trace)?,
             types_without_objects: (!has_objects).then_some(&types),
         };
         self.part(writer, Part::Main, &part.record())?;
         Ok(info.session_start_filetime)
+    }
+
+    /// Refuses handles whose names would be more than a member may have. This part is in memory as a whole.
+    fn check_names(&self, handles: &StartHandles, names: &Texts) -> Result<(), SaveError> {
+        let length =
+            |name: &Option<NameIdx>| name.and_then(|name| names.get(name.row())).map(str::len);
+        let bytes: usize = handles.name.iter().filter_map(length).sum();
+        match bytes as u64 > MOST_NAMES {
+            false => Ok(()),
+            true => Err(SaveError::TooLarge {
+                path: self.output.to_path_buf(),
+                member: Part::Main.name(&base(self.output)),
+                limit: MOST_NAMES,
+            }),
+        }
     }
 
     fn part(
