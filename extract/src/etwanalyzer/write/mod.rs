@@ -31,7 +31,7 @@ pub use error::SaveError;
 
 use self::event::Context;
 use self::handle_part::HandlePart;
-use self::json::{MEMBER_LIMIT, document};
+use self::json::{CancelledRead, MEMBER_LIMIT, document};
 use self::main_part::{MainPart, system_process};
 use self::stacks_part::{StackTexts, StacksPart};
 use super::members::{Part, find};
@@ -141,6 +141,7 @@ impl Parts<'_> {
         let processes = Processes::read(trace)?;
         let (modules, loads) = (Modules::read(trace)?, ModuleLoads::read(trace)?);
         let (frames, methods) = (Frames::read(trace)?, Methods::read(trace)?);
+        self.cancel.check()?;
         let (names, types) = (trace.values(Names::name)?, ObjectTypes::read(trace)?);
         let start_handles = StartHandles::read(trace)?;
         self.check_names(&start_handles, &names)?;
@@ -152,7 +153,7 @@ impl Parts<'_> {
         self.part(writer, Part::Modules, &part)?;
         drop(part);
         if has_objects {
-            let texts = StackTexts::new(trace, &frames, &modules, &methods, symbols)?;
+            let texts = StackTexts::new(trace, &frames, &modules, &methods, symbols, self.cancel)?;
             let context = Context { stacks: &texts, pids: &processes.pid };
             let part = HandlePart { trace, types: &types, names: &names, context };
             self.part(writer, Part::Handle, &part)?;
@@ -199,7 +200,10 @@ impl Parts<'_> {
         let member = part.name(&base(self.output));
         self.observer.on_phase(&member);
         let file = document(&member, content, self.output, MEMBER_LIMIT, self.cancel)?;
-        Ok(writer.member(&member, file)?)
+        // Packing takes longer than writing.
+        let written = writer.member(&member, CancelledRead { inner: file, cancel: self.cancel });
+        self.cancel.check()?;
+        Ok(written?)
     }
 }
 
