@@ -1,25 +1,130 @@
-//! Ctrl-C: how a command that runs is asked to stop.
+//! Ctrl-C, and the other signals that end a program: how a command that runs is asked to stop.
 
 use std::io;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 pub use handlescope_model::{Cancel, Cancelled};
-use signal_hook::{consts::SIGINT, flag};
+#[cfg(unix)]
+use signal_hook::consts::{SIGHUP, SIGQUIT};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
-/// The exit status of a program that Ctrl-C ended: 128 and the number of the signal, as shells
-/// have it.
-pub const STATUS: u8 = 130;
+/// Signals that end a program unless it says otherwise.
+#[cfg(unix)]
+const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+#[cfg(not(unix))]
+const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
-/// A cancel that Ctrl-C sets from now on, instead of ending the program. A second Ctrl-C, while
-/// the first was not answered, ends the program nevertheless.
+/// The last signal that came.
+static LAST: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// What the program waits for.
+static WAIT: AtomicU8 = AtomicU8::new(0);
+
+/// What a program waits for that runs no command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// The next line of a script.
+    Script = 1,
+    /// A line at the prompt, where Ctrl-C is a key.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "only asked on Unix"))]
+    Prompt = 2,
+}
+
+/// A cancel that these signals set from now on, instead of ending the program: the command that runs stops,
+/// and after all but Ctrl-C the program ends. A second one, while the first was not answered, ends the
+/// program at once, and so does any while it waits for input.
 ///
 /// # Errors
-/// When the system does not let the program handle the signal.
-pub fn on_ctrl_c() -> io::Result<Cancel> {
+/// When the system does not let the program handle the signals.
+pub fn on_signals() -> io::Result<Cancel> {
     let cancel = Cancel::default();
-    // In this order: the first one looks at what the second one has set at the time before.
-    flag::register_conditional_shutdown(SIGINT, STATUS.into(), cancel.flag())?;
-    flag::register(SIGINT, cancel.flag())?;
+    for signal in SIGNALS {
+        // In this order: the first one looks at what the others have set at the time before.
+        flag::register_conditional_shutdown(signal, status_of(signal).into(), cancel.flag())?;
+        flag::register_usize(signal, Arc::clone(&LAST), signal as usize)?;
+        flag::register(signal, cancel.flag())?;
+    }
+    #[cfg(unix)]
+    unix::end_while_waiting()?;
     Ok(cancel)
+}
+
+/// The exit status of a program that a signal ended: 128 and its number, as shells have it; that of Ctrl-C
+/// if none came.
+pub fn status() -> u8 {
+    match LAST.load(Ordering::SeqCst) {
+        0 => status_of(SIGINT),
+        signal => status_of(signal as i32),
+    }
+}
+
+fn status_of(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+}
+
+/// Whether a signal came that ends the program and not only a command.
+pub fn is_ending() -> bool {
+    !matches!(LAST.load(Ordering::SeqCst) as i32, 0 | SIGINT)
+}
+
+/// Waits for input, which a signal ends together with the program.
+pub(crate) fn waiting<T>(wait: Wait, input: impl FnOnce() -> T) -> T {
+    WAIT.store(wait as u8, Ordering::SeqCst);
+    #[cfg(unix)]
+    if is_ending() {
+        unix::end();
+    }
+    let input = input();
+    WAIT.store(0, Ordering::SeqCst);
+    input
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::io::{self, IsTerminal, Write};
+    use std::sync::Mutex;
+    use std::sync::atomic::Ordering;
+    use std::thread;
+
+    use handlescope_model::guard::lock;
+    use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+    use signal_hook::consts::SIGINT;
+    use signal_hook::iterator::Signals;
+
+    use super::{SIGNALS, WAIT, Wait, status};
+
+    /// How the terminal was before the prompt changed it.
+    static TERMINAL: Mutex<Option<Termios>> = Mutex::new(None);
+
+    /// Starts the thread that ends the program when a signal comes while it waits.
+    pub(super) fn end_while_waiting() -> io::Result<()> {
+        let stdin = io::stdin();
+        *lock(&TERMINAL) = stdin.is_terminal().then(|| tcgetattr(&stdin).ok()).flatten();
+        let mut signals = Signals::new(SIGNALS)?;
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            for signal in signals.forever() {
+                let wait = WAIT.load(Ordering::SeqCst);
+                let is_key = signal == SIGINT && wait == Wait::Prompt as u8;
+                if wait != 0 && !is_key {
+                    end();
+                }
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Ends the program, and leaves the terminal as it was.
+    #[expect(clippy::disallowed_methods, reason = "only ends a line")]
+    pub(super) fn end() -> ! {
+        if let Some(terminal) = &*lock(&TERMINAL) {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, terminal);
+            // What the shell prints stands on a line of its own.
+            let _ = io::stderr().write_all(b"\n");
+        }
+        std::process::exit(status().into())
+    }
 }
 
 /// Rounds between two looks: some milliseconds of work.

@@ -3,7 +3,10 @@
 use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
 
 use crate::{
-    commands::{help::shell_examples, shared::symbols::SymbolArgs},
+    commands::{
+        help::shell_examples,
+        shared::symbols::{SymbolArgs, SymbolLimitArgs},
+    },
     registry::REGISTRY,
     sql::Relation,
     terminal::ColorChoice,
@@ -46,6 +49,10 @@ pub struct Cli {
     /// Where symbols come from.
     #[command(flatten)]
     pub symbols: SymbolArgs,
+
+    /// How servers of symbols are treated.
+    #[command(flatten)]
+    pub symbol_limits: SymbolLimitArgs,
 
     /// Run on after a command that fails; the exit status is 1 nevertheless.
     #[arg(long)]

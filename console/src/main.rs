@@ -71,10 +71,10 @@ fn main() -> ExitCode {
     match run(start, &mut messages) {
         Ok(Outcome::Worked) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::FAILURE,
-        Ok(Outcome::Cancelled) => ExitCode::from(cancel::STATUS),
+        Ok(Outcome::Cancelled) => ExitCode::from(cancel::status()),
         Err(error) if error.is_cancelled() => {
             messages.note(Cancelled);
-            ExitCode::from(cancel::STATUS)
+            ExitCode::from(cancel::status())
         }
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
@@ -132,13 +132,14 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
     for note in notes {
         messages.note(format_args!("note: {note}"));
     }
-    let cancel = cancel::on_ctrl_c().unwrap_or_else(|error| {
-        messages.note(format_args!("Ctrl-C ends the program, not the command: {error}"));
+    let cancel = cancel::on_signals().unwrap_or_else(|error| {
+        messages.note(format_args!("signals end the program, not the command: {error}"));
         cancel::Cancel::default()
     });
     let symbol_path = cli.symbols.symbol_path()?;
     let mut console = Console::new(symbol_path, cli.color, cancel);
     console.session.force = cli.force;
+    console.session.symbol_options = cli.symbol_limits.options();
     console.is_interactive = io::stdin().is_terminal();
     let mut loaded = Outcome::Worked;
     if let Some(load) = load

@@ -1,15 +1,18 @@
 //! Commands from `-c`, from a pipe, or from lines that were typed or pasted.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, ErrorKind, Read, Write};
 
 use crate::{
-    cancel::Cancelled,
+    cancel::{self, Cancelled, Wait},
     commands::{Flow, sql::is_unfinished},
     console::Console,
     grammar::{Arguments, split},
     registry::REGISTRY,
     terminal::Messages,
 };
+
+/// The longest line of a script, bytes.
+const LONGEST_LINE: u64 = 1 << 20;
 
 /// One command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,10 +75,15 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
     let mut number = 0;
     std::iter::from_fn(move || {
         let mut bytes = Vec::new();
-        match input.read_until(b'\n', &mut bytes) {
+        let mut rest = input.by_ref().take(LONGEST_LINE + 1);
+        match cancel::waiting(Wait::Script, || rest.read_until(b'\n', &mut bytes)) {
             Err(error) => return Some(Err(error)),
             Ok(0) => return None,
             Ok(_) => number += 1,
+        }
+        if bytes.len() as u64 > LONGEST_LINE {
+            let what = format!("line {number} is longer than {LONGEST_LINE} bytes");
+            return Some(Err(io::Error::new(ErrorKind::InvalidData, what)));
         }
         let line = String::from_utf8_lossy(&bytes);
         let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line);

@@ -17,6 +17,7 @@ pub mod guard;
 mod index;
 mod key;
 mod noting;
+pub mod output;
 pub mod rules;
 mod table;
 pub mod tables;
@@ -35,6 +36,7 @@ pub use index::{
 };
 pub use key::{Columns, Key};
 pub use noting::{Noting, is_full, space};
+pub use output::OutputFile;
 pub use table::Table;
 pub use tables::{
     EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, SCHEMA_VERSION, TableRows, UNKNOWN_TYPE_NAME,

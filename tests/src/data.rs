@@ -18,6 +18,17 @@ fn shared_data() -> PathBuf {
     folder
 }
 
+/// The files that did harm.
+///
+/// # Panics
+/// When their folder is missing.
+#[must_use]
+pub fn hostile() -> PathBuf {
+    let folder = shared_data().join("hostile");
+    assert!(folder.is_dir(), "HANDLESCOPE_DATA has no folder {}", folder.display());
+    folder
+}
+
 /// A published trace, unpacked when it is an archive.
 #[derive(Debug)]
 pub struct SharedTrace {

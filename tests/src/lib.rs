@@ -16,6 +16,7 @@
 //! * [`foreign`]: extracts of ETWAnalyzer,
 //! * [`binary`]: the program itself, in a pipe,
 //! * [`symbol_server`]: a server of PDBs, good or bad,
+//! * [`thorough`]: how many cases a long test tries,
 //! * [`source`]: the modules of the crates, for rules about them,
 //! * `terminal`: the program in a terminal (on Unix).
 //!
@@ -39,3 +40,4 @@ pub mod source;
 pub mod symbol_server;
 #[cfg(unix)]
 pub mod terminal;
+pub mod thorough;

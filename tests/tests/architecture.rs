@@ -65,5 +65,5 @@ fn only_the_terminal_opens_standard_output_and_standard_error() {
         }
     }
     switched_off.sort();
-    assert_eq!(switched_off, ["margin.rs", "standard.rs"]);
+    assert_eq!(switched_off, ["cancel.rs", "margin.rs", "standard.rs"]);
 }

@@ -85,17 +85,17 @@ fn a_bomb_is_refused_unless_it_is_trusted() {
     for (name, write) in ARCHIVES {
         let path = folder.path().join(name);
         let mut bomb = trace();
-        bomb.resize(100 << 20, 0);
+        bomb.resize(66 << 20, 0);
         write(&path, &[("t.etl", bomb)]);
         if name == "a.zip" {
             // Deflate does not reach a thousand with a trace in it.
             let error = refusal(&path, ContainerLimits { ratio: 500, ..usual() });
-            assert!(error.contains("bytes claim to hold 104857600"), "{error}");
+            assert!(error.contains("bytes claim to hold 69206016"), "{error}");
         } else {
             let error = refusal(&path, usual());
-            assert!(error.contains("bytes claim to hold 104857600"), "{error}");
+            assert!(error.contains("bytes claim to hold 69206016"), "{error}");
         }
-        let limits = usual().trusted_with(100 << 20);
+        let limits = usual().trusted_with(66 << 20);
         let options = ExtractOptions { limits, ..ExtractOptions::default() };
         extract(&path, &path.with_extension("json7z"), options, &NoObserver, &Cancel::default())
             .unwrap();

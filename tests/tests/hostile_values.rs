@@ -9,6 +9,7 @@ use handlescope_model::{
     ColumnSpec, ColumnType, ContainerLimits, Table, Trace, is_harmful, replace_table,
 };
 use handlescope_tests::binary::{Kind, Shell};
+use handlescope_tests::thorough::one_of;
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, Series};
 
 /// Questions that touch every table, besides every kind of `.dump` in every format.
@@ -103,16 +104,18 @@ fn problems(tables: impl Iterator<Item = Table>) -> Vec<String> {
     let mut questions: Vec<String> = QUESTIONS.map(str::to_owned).into();
     questions.extend(shell.kinds().iter().flat_map(Kind::in_every_format));
     let trace = Trace::open(&shell.path("good.json7z")).unwrap();
-    let mut problems = Vec::new();
+    let mut cases = Vec::new();
     for table in tables {
         let frame = trace.frame(table).unwrap();
         for spec in table.columns().iter().filter(|_| frame.height() > 0) {
-            for column in hostile(spec, frame.height()) {
-                problems.extend(ask(&shell, &questions, table, &frame, column));
-            }
+            let columns = hostile(spec, frame.height()).into_iter();
+            cases.extend(columns.map(|column| (table, frame.clone(), column)));
         }
     }
-    problems
+    let cases = cases.into_iter().step_by(one_of(8));
+    cases
+        .flat_map(|(table, frame, column)| ask(&shell, &questions, table, &frame, column))
+        .collect()
 }
 
 #[test]

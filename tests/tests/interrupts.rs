@@ -1,24 +1,31 @@
 //! Ctrl-C without a terminal to type in, and the spinner of something that takes long.
 #![cfg(unix)]
 
-use std::io::Read as _;
+use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use handlescope_tests::binary::{Run, Shell};
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
 use handlescope_tests::terminal::{Key, Terminal};
+use handlescope_tests::thorough::one_of;
 
 const PROMPT: &str = "leaky.etl> ";
 
-/// Sends what Ctrl-C sends.
-fn interrupt(program: &Child) {
-    let sent = Command::new("kill").args(["-INT", &program.id().to_string()]).status();
+/// The signals that end a program, with the exit status that shells give them; the first is Ctrl-C.
+const SIGNALS: [(&str, i32); 4] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129), ("-QUIT", 131)];
+
+fn send(signal: &str, program: &Child) {
+    let sent = Command::new("kill").args([signal, &program.id().to_string()]).status();
     assert!(sent.expect("there is a kill").success());
 }
 
-/// What is left of a program that was interrupted while its output waited to be read.
-fn interrupted(arguments: &[&str]) -> Run {
+/// What is left of a program that got a signal while its output waited to be read.
+fn interrupted(signal: &str, arguments: &[&str]) -> Run {
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl"]).ok();
     let mut command = shell.command(arguments);
@@ -27,22 +34,125 @@ fn interrupted(arguments: &[&str]) -> Run {
     // With the first byte the query runs; the rest is more than a pipe holds, so it cannot end.
     let stdout = program.stdout.as_mut().expect("a pipe");
     stdout.read_exact(&mut [0]).expect("output");
-    interrupt(&program);
+    send(signal, &program);
     program.wait_with_output().expect("the program ends").into()
 }
 
 #[test]
-fn ctrl_c_ends_a_script_with_status_130_and_whole_lines() {
+fn a_signal_ends_a_script_with_its_status_and_whole_lines() {
     let command = ".dump ObjectRef -ShowStack -json-pretty";
     let mut arguments = vec!["leaky.etl", "--keep-going"];
     for _ in 0..50 {
         arguments.extend(["-c", command]);
     }
-    let run = interrupted(&arguments);
-    assert_eq!(run.status, Some(130), "{}", run.stderr);
-    assert!(run.stderr.ends_with("cancelled\n"), "{}", run.stderr);
-    assert!(!run.stderr.contains("error"), "{}", run.stderr);
-    assert!(run.stdout.ends_with('\n'), "the last line is whole");
+    for (signal, status) in SIGNALS {
+        let run = interrupted(signal, &arguments);
+        assert_eq!(run.status, Some(status), "{}", run.stderr);
+        assert!(run.stderr.ends_with("cancelled\n"), "{}", run.stderr);
+        assert!(!run.stderr.contains("error"), "{}", run.stderr);
+        assert!(run.stdout.ends_with('\n'), "the last line is whole");
+    }
+}
+
+#[test]
+fn a_signal_ends_a_script_that_waits_for_its_next_line() {
+    for (signal, status) in SIGNALS {
+        let shell = Shell::new();
+        let mut command = shell.command(&[]);
+        let mut program = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut stdin = program.stdin.take().expect("a pipe");
+        stdin.write_all(b".list\n").expect("a command");
+        // What the command prints comes before the program waits.
+        let stdout = program.stdout.as_mut().expect("a pipe");
+        stdout.read_exact(&mut [0; 20]).expect("output");
+        send(signal, &program);
+        let ended = program.wait().expect("the program ends");
+        assert_eq!(ended.code(), Some(status), "{signal}");
+    }
+}
+
+#[test]
+fn a_signal_ends_the_program_at_the_prompt_and_leaves_the_terminal_as_it_was() {
+    for (signal, status) in &SIGNALS[1..] {
+        let shell = Shell::new();
+        let program = shell.command(&["leaky.etl"]);
+        let mut command = Command::new("sh");
+        command.current_dir(shell.path("")).args([
+            "-c",
+            "stty -a > before; sh -c 'echo $$ > pid; exec \"$@\"' sh \"$@\"; echo status $?; \
+             stty -a > after; echo done",
+            "sh",
+        ]);
+        command.arg(program.get_program()).args(program.get_args());
+        command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let terminal = Terminal::start(command, 80, 50);
+        terminal.wait_for_line(PROMPT);
+        let pid = fs::read_to_string(shell.path("pid")).unwrap();
+        let sent = Command::new("kill").args([signal, pid.trim()]).status();
+        assert!(sent.expect("there is a kill").success());
+        terminal.wait_for(&format!("status {status}"));
+        terminal.wait_for("done");
+        let modes = ["before", "after"].map(|name| fs::read_to_string(shell.path(name)).unwrap());
+        assert_eq!(modes[0], modes[1], "{signal}");
+    }
+}
+
+/// Folders and files below a folder, those that only a program that runs has first.
+fn temporary(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            found.extend(temporary(&entry.path()));
+        } else if entry.file_name().to_string_lossy().starts_with(".handlescope-") {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+#[test]
+fn nothing_is_left_behind_by_a_program_that_is_killed_after_the_next_run() {
+    let shell = Shell::new();
+    let work = [
+        "leaky.etl",
+        "-c",
+        ".save saved.json7z",
+        "-c",
+        ".save other.json7z -etwanalyzer",
+        "-c",
+        ".export tables -csv",
+        "-c",
+        ".dump ObjectRef -parquet o.parquet",
+        "-c",
+        ".redact leaky.etl",
+    ];
+    let outputs = ["Extract/leaky.json7z", "saved.json7z", "other.json7z"];
+    let mut cut = 0;
+    for point in (0..300_u64).step_by(one_of(20)) {
+        for output in outputs {
+            let _ = fs::remove_file(shell.path(output));
+        }
+        let mut command = shell.command(&work);
+        let mut program = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        thread::sleep(Duration::from_millis(point));
+        send(["-KILL", "-TERM", "-HUP", "-QUIT"][point as usize / 20 % 4], &program);
+        cut += usize::from(!program.wait().expect("the program ends").success());
+        for output in outputs.map(|output| shell.path(output)).iter().filter(|path| path.exists()) {
+            let _ = shell.run(&[output.to_str().unwrap(), "-c", ".list"]).ok();
+        }
+        let _ = shell.run(&work).ok();
+        let left = temporary(&shell.path(""));
+        assert!(left.is_empty(), "after {point} ms: {left:?}");
+    }
+    assert!(cut > 5, "the work takes longer than most of these times");
 }
 
 #[test]

@@ -119,6 +119,7 @@ fn written() -> Members {
     commands.push(".dump ObjectRef -ShowStack -ShowRef -json".to_owned());
     commands.push(".dump ObjectRef -ShowTotal Process -json".to_owned());
     commands.push(".dump ObjectRef -TopN 1 -json".to_owned());
+    commands.push(".dump ObjectRef -LeakAtExit -ShowStack -json".to_owned());
     commands.push(".dump Stats -Properties * -json".to_owned());
     commands.push(".dump ObjectRef -Type Evnt -json".to_owned());
     let mut members = Members::new();

@@ -1,9 +1,9 @@
 //! Handles that only the end of their process closes, through the program.
 
-use handlescope_tests::binary::run_over;
+use handlescope_tests::binary::{Shell, run_over, sample_symbols};
 use handlescope_tests::payload::DuplicateRecord;
 use handlescope_tests::scenario::TraceBuilder;
-use serde_json::{Deserializer, Value};
+use serde_json::{Deserializer, Value, json};
 
 const MS: i64 = 1_000_000;
 const OBJECT: u64 = 0xffff_8100_0000_1000;
@@ -196,4 +196,22 @@ fn sql_tells_the_classes_of_leaks_apart() {
     let expected =
         "class,process,handle\nclosed_at_exit,tool.exe,0x4\nnever_closed,server.exe,0x24\n";
     assert_eq!(leaks, expected);
+}
+
+#[test]
+fn with_names_the_stacks_of_closes_at_exit_confirm_them() {
+    let shell = Shell::new();
+    let symbols = sample_symbols();
+    let ask = |options: &str| {
+        let line = format!(".dump ObjectRef -LeakAtExit {options}");
+        let symbols = symbols.to_str().unwrap();
+        shell.run(&["--symbol-path", symbols, "leaky.etl", "-c", &line]).ok().stdout
+    };
+    let confirmed = "Confirmed by their stacks (ExSweepHandleTable, ObKillProcess, PspExitProcess): \
+         1 of 1 closes";
+    assert!(ask("-ShowStack").lines().any(|line| line == confirmed));
+    assert!(!ask("").contains("Confirmed"), "without names nothing is said");
+    let document: Value = serde_json::from_str(&ask("-ShowStack -json")).unwrap();
+    let stacks = &document["files"][0]["exit_stacks"];
+    assert_eq!(*stacks, json!({ "closes": 1, "confirmed": 1, "doubtful": 0 }));
 }

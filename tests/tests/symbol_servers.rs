@@ -11,14 +11,19 @@ use handlescope_tests::bytes::Guid;
 use handlescope_tests::needs_linker;
 use handlescope_tests::scenario::TraceBuilder;
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const STACK: &str = ".dump ObjectRef -MinMaxId 89 89 -ShowStack";
 const LEAKY: &str = "leaky.pdb/641FC44082B9E1ED4C4C44205044422E1/leaky.pdb";
 
 /// Runs commands with a server and a cache.
 fn ask(shell: &Shell, server: &str, commands: &[&str]) -> Run {
+    ask_with(&[], shell, server, commands)
+}
+
+fn ask_with(options: &[&str], shell: &Shell, server: &str, commands: &[&str]) -> Run {
     let mut arguments = vec!["leaky.etl", "-SymServer", server, "-symCache", "cache"];
+    arguments.extend(options);
     for command in commands {
         arguments.extend(["-c", command]);
     }
@@ -118,6 +123,37 @@ fn what_is_missing_is_not_asked_for_again_until_it_is_wanted() {
 }
 
 #[test]
+fn a_damaged_answer_is_remembered_for_minutes_and_not_as_missing() {
+    let (shell, server) =
+        (Shell::new(), SymbolServer::start(|_| Answer::File(b"<html>".repeat(99))));
+    assert!(leaky(&shell, &server.url)["refused"][0].as_str().unwrap().contains("is damaged"));
+    let requests = server.asked().len();
+    let found = leaky(&shell, &server.url);
+    assert_eq!(server.asked().len(), requests, "it is not asked again at once");
+    let missing = json!([{ "server": server.url, "remembered": true, "refused": true }]);
+    assert_eq!(found["missing_at"], missing);
+    let text = ask(&shell, &server.url, &[".dump Symbols -Dll leaky.exe"]);
+    assert!(text.stdout.contains("sent an unusable file minutes ago"), "{text:?}");
+    ask(&shell, &server.url, &[".sympath -retry", STACK]);
+    assert!(server.asked().len() > requests);
+}
+
+#[test]
+fn the_largest_file_of_a_server_is_an_option() {
+    let (shell, server) = (Shell::new(), SymbolServer::of_folder(&sample_symbols()));
+    let ask = |limit: &str| {
+        let commands = [".dump Symbols -Dll leaky.exe -json", ".sympath -retry"];
+        let run = ask_with(&["--symbol-max-size", limit], &shell, &server.url, &commands);
+        let document: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        document["symbols"][0].clone()
+    };
+    let refused = ask("1KiB");
+    assert!(refused["refused"][0].as_str().unwrap().contains("is larger than 1024 bytes"));
+    assert!(files(&shell.path("cache")).iter().all(|file| file == "missing.tsv"), "{refused}");
+    assert_eq!(ask("1GiB")["status"], "pdb");
+}
+
+#[test]
 fn a_dead_server_costs_no_time_and_the_next_one_is_asked() {
     let (shell, server) = (Shell::new(), SymbolServer::of_folder(&sample_symbols()));
     let start = Instant::now();
@@ -133,9 +169,10 @@ fn servers_that_say_nothing_are_waited_for_once_each() {
     let [first, second] = silent.each_ref().map(|server| &server.url);
     let servers = format!("http://127.0.0.1:9;{first};{second}");
     let (shell, start) = (Shell::new(), Instant::now());
-    let run = ask(&shell, &servers, &[STACK, ".dump ObjectRef -Leak -ShowStack"]);
-    // 20 seconds each.
-    assert!(start.elapsed() < Duration::from_secs(100), "{run:?}");
+    let questions = [STACK, ".dump ObjectRef -Leak -ShowStack"];
+    let run = ask_with(&["--symbol-timeout", "2"], &shell, &servers, &questions);
+    // Two seconds each.
+    assert!(start.elapsed() < Duration::from_secs(30), "{run:?}");
     assert!(run.stderr.contains("leaky.exe") && run.stdout.contains("leaky.exe+0x"), "{run:?}");
     for server in &silent {
         // As many as are asked for at once, and none of them again.

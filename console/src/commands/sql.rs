@@ -11,7 +11,7 @@ use super::{
     },
 };
 use crate::{
-    grammar::{Arguments, OptionGroup, ParseError, Quotes, Redirect, Token, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, Quotes, Redirect, Take, Token, parse},
     render,
     settings::DisplayArgs,
     sql,
@@ -29,6 +29,8 @@ const ONE_LINE: [&str; 3] = ["SHOW", "DESCRIBE", "DESC"];
 pub(crate) struct SqlArgs {
     /// The query.
     pub(crate) query: String,
+    /// How much memory the query may take, bytes.
+    pub(crate) max_memory: Option<u64>,
     /// Which files are asked, and how the answer is written.
     pub(crate) shared: SharedArgs,
 }
@@ -76,6 +78,17 @@ impl Command for Sql {
             options: &row_options("-SortBy pid SELECT name, pid FROM processes"),
         },
         OptionGroup { title: groups::SCRIPTS, options: &format_options() },
+        OptionGroup {
+            title: groups::LIMITS,
+            options: &[Opt {
+                names: &["-MaxMemory"],
+                help: "how much memory the query may take",
+                details: "Half of what the machine has, if nothing is said. A query that takes more is given \
+                          up. Units: KB, KiB, MB, MiB, GB, GiB.",
+                example: "-MaxMemory 4GB SELECT count(*) FROM events",
+                take: Take::Size(|args: &mut SqlArgs| &mut args.max_memory),
+            }],
+        },
     ];
 
     fn parse(entered: &Entered<'_>) -> Result<SqlArgs, ParseError> {
@@ -94,13 +107,13 @@ impl Command for Sql {
 
     fn run(args: SqlArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, screen, out, messages, .. } = context;
-        let SqlArgs { query, shared: SharedArgs { files, output, text } } = args;
+        let SqlArgs { query, max_memory, shared: SharedArgs { files, output, text } } = args;
         let files = choose(&session.files, &files, messages)?;
         let overwrite = session.overwrite(output.force);
         output.check_file(&overwrite)?;
         messages.wait("searching");
         let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
-        let answer = sql::sql(&files, &query, &names, cancel)?;
+        let answer = sql::sql(&files, &query, max_memory, &names, cancel)?;
         let display = session.settings.display(&DisplayArgs::default(), *screen);
         let rows = answer.height();
         let table = render::frame(answer, &text);

@@ -5,14 +5,23 @@ use handlescope_model::Untrusted;
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
-/// A filter that cannot be used.
+/// The longest filter, bytes: some thousands of names. Compiling takes time in proportion to it.
+const LONGEST_FILTER: usize = 64 << 10;
+
+/// So many characters of a filter are quoted in an error.
+const QUOTED: usize = 40;
+
+/// A filter that cannot be used, with its beginning.
 #[derive(Debug, Clone, Error)]
-#[error("the filter '{}' is too large ({source}); shorten it or split the query", Untrusted(.filter))]
-pub struct FilterError {
-    /// The filter as typed.
-    filter: String,
-    /// Why the regular expression made of it was refused.
-    source: regex::Error,
+pub enum FilterError {
+    #[error(
+        "the filter '{filter}…' has {length} bytes, more than {LONGEST_FILTER}; shorten it or split the \
+         query"
+    )]
+    TooLong { filter: String, length: usize },
+    /// The regular expression made of it was refused.
+    #[error("the filter '{}…' is too large ({source}); shorten it or split the query", Untrusted(.filter))]
+    TooLarge { filter: String, source: regex::Error },
 }
 
 /// One wildcard pattern for a whole text, in any case: `*` any number of characters, `?` exactly
@@ -78,13 +87,17 @@ impl Alternatives {
         if patterns.contains(&"*") {
             return Ok(Alternatives::Everything);
         }
+        let quoted = || filter.chars().take(QUOTED).collect();
+        if filter.len() > LONGEST_FILTER {
+            return Err(FilterError::TooLong { filter: quoted(), length: filter.len() });
+        }
         let any: Vec<String> = patterns.iter().map(|pattern| expression(pattern)).collect();
         RegexBuilder::new(&any.join("|"))
             .case_insensitive(true)
             .dot_matches_new_line(true)
             .build()
             .map(Alternatives::Regex)
-            .map_err(|source| FilterError { filter: filter.to_owned(), source })
+            .map_err(|source| FilterError::TooLarge { filter: quoted(), source })
     }
 
     /// Whether one of the patterns covers all of `text`.
@@ -155,8 +168,9 @@ mod tests {
 
     #[test]
     fn a_filter_beyond_all_measure_is_an_error_and_no_panic() {
-        let huge = "?".repeat(300_000);
-        let error = Wildcard::new(&huge).expect_err("too large");
-        assert!(error.to_string().contains("too large"));
+        let error = |length| Wildcard::new(&"?".repeat(length)).expect_err("too large").to_string();
+        assert!(error(60_000).contains("is too large"), "{}", error(60_000));
+        let long = error(300_000);
+        assert!(long.contains("has 300000 bytes, more than 65536;") && long.len() < 200, "{long}");
     }
 }

@@ -158,7 +158,7 @@ fn split(arguments: &[String]) -> Split {
                 split.words.extend(arguments.by_ref().cloned());
             }
             "--keep-going" | "--echo" | "--force" => split.globals.push(word.clone()),
-            "--color" | "-c" => {
+            "--color" | "-c" | "--symbol-timeout" | "--symbol-max-size" => {
                 split.globals.push(word.clone());
                 if name == word {
                     split.globals.extend(arguments.next().cloned());

@@ -3,11 +3,9 @@
 use std::{
     fs::File,
     io::{self, BufWriter, ErrorKind, Write},
-    path::Path,
 };
 
-use handlescope_model::Noting;
-use tempfile::NamedTempFile;
+use handlescope_model::{Noting, OutputFile};
 
 use super::overwrite::Output;
 
@@ -19,9 +17,8 @@ pub(crate) fn write_whole<E: From<io::Error>>(
     output: &Output,
     content: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), E> {
-    let path = output.path();
-    let mut file = temporary_beside(path)?;
-    let mut noting = Noting::new(file.as_file_mut());
+    let mut file = OutputFile::beside(output.path())?;
+    let mut noting = Noting::new(&mut file);
     let mut out = BufWriter::new(&mut noting);
     let written = content(&mut out).and_then(|()| Ok(out.flush()?));
     drop(out);
@@ -29,7 +26,7 @@ pub(crate) fn write_whole<E: From<io::Error>>(
         // Encoders say of a full disk what they like.
         return Err(noting.failed().map_or(error, E::from));
     }
-    file.persist(path).map_err(io::Error::from)?;
+    file.persist(output.path())?;
     output.is_written();
     Ok(())
 }
@@ -50,24 +47,4 @@ pub(crate) fn append_whole(
         }
         content(out)
     })
-}
-
-/// A file in the same folder, so that it only needs a new name in the end.
-fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".handlescope-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As readable as any other new file, instead of private.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        return Err(io::Error::new(ErrorKind::NotFound, "folder not found"));
-    }
-    builder.tempfile_in(folder)
 }

@@ -11,6 +11,7 @@ mod context;
 mod counts;
 mod criteria;
 mod error;
+mod exit_stacks;
 mod filters;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -45,6 +46,7 @@ pub use self::criteria::{
     ProcessListCriteria, ProcessOrder, ShowTotal, StackCriteria,
 };
 pub use self::error::QueryError;
+pub use self::exit_stacks::ExitStacks;
 pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::handle_counts::{CountBy, Counted, HandleCounts};

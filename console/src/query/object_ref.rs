@@ -9,6 +9,7 @@ use handlescope_model::{EventIdx, Table};
 
 use super::context::FileContext;
 use super::error::QueryError;
+use super::exit_stacks::ExitStacks;
 use super::filters;
 use super::frame_names::{FrameNames, ModuleBases};
 use super::handle_counts::{CountBy, Counted, HandleCounts};
@@ -50,6 +51,9 @@ pub struct FileAnswer<'a> {
     pub(crate) shown_stacks: Option<StackSet>,
     /// Addresses of modules, if they were asked for.
     pub(crate) bases: ModuleBases,
+    /// What stacks say of closes at the ends of processes, if `-LeakAtExit` asks for them and there are
+    /// names.
+    pub exit_stacks: Option<ExitStacks>,
     /// What makes this answer wrong or incomplete.
     pub caveats: Vec<Caveat>,
     /// Why nothing matches; `None` when something does, in this file or another.
@@ -132,6 +136,14 @@ fn at_exit_beside_leaks(file: &FileContext<'_>, args: &ObjectCriteria) -> Result
 }
 
 impl ObjectRefAnswer<'_> {
+    /// What stacks say of closes at the ends of processes in all traces.
+    pub fn exit_stacks(&self) -> Option<ExitStacks> {
+        self.files.iter().filter_map(|file| file.exit_stacks).reduce(|mut sums, file| {
+            sums += file;
+            sums
+        })
+    }
+
     /// Sums over all traces.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
@@ -170,9 +182,15 @@ impl<'a> FileAnswer<'a> {
                 }
             }
         }
+        let frames = file.frames.as_ref().filter(|_| args.leak_at_exit);
+        let exit_stacks = frames.map(|frames| ExitStacks::of(&file, frames, &selection));
+        let exit_stacks = exit_stacks.transpose()?;
+        let mut caveats = caveats(&file, args, &selection)?;
+        caveats.extend(exit_stacks.and_then(|stacks| Caveat::of_doubtful_exits(stacks.doubtful)));
         Ok(Self {
             info: trace_info(file.trace)?,
-            caveats: caveats(&file, args, &selection)?,
+            caveats,
+            exit_stacks,
             no_match: None,
             left_out: LeftOut::default(),
             selection,

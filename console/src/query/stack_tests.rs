@@ -4,10 +4,11 @@ use handlescope_model::tables::Event;
 
 use handlescope_extract::symbols::{FrameChain, ModuleIdentity, ResolvedFrame};
 
-use super::fixture::{APP, Fixture, Saved, With, arguments, close, create};
-use super::{FrameNames, QueryError, object_ref};
+use super::fixture::{APP, CHILD, Fixture, Saved, With, arguments, close, create};
+use super::{ExitStacks, FrameNames, QueryError, object_ref};
 use crate::cancel::Cancel;
 use crate::query::ModuleCriteria;
+use crate::trace::CaveatKind;
 
 /// One object for each pair of stacks: created on the first, closed on the second.
 fn trace(pairs: &[(&[&str], &[&str])]) -> Saved {
@@ -107,6 +108,43 @@ fn a_filter_that_passes_everything_needs_no_names() {
     let saved = trace(&[(OPEN, CLOSE)]);
     assert_eq!(saved.ids("-CreateStack * -StackFilter *"), [1]);
     assert!(saved.asked.take().is_empty());
+}
+
+/// A handle that only the end of its process closes, on this stack; child.exe ends at 9,000 µs.
+fn closed_at_exit(at: i64, stack: &[&str]) -> Saved {
+    let mut fixture = Fixture::new();
+    let stack = fixture.stack(stack);
+    let mut events = vec![create(CHILD, 1, 4), close(CHILD, at, 4).on(stack)];
+    events.iter_mut().for_each(|event| event.closed_at_exit = Some(true));
+    fixture.event_object(events);
+    fixture.save()
+}
+
+#[test]
+fn stacks_confirm_closes_at_exit_or_speak_against_them() {
+    let asked = |at, stack| {
+        closed_at_exit(at, stack).ask("-LeakAtExit -ShowStack", |answer| {
+            let ExitStacks { closes, confirmed, doubtful } = answer.exit_stacks().expect("names");
+            let caveats = answer.files[0].caveats.iter();
+            let doubts = caveats.filter(|caveat| caveat.kind == CaveatKind::ExitsDoubtful).count();
+            assert_eq!(doubts as u64, doubtful);
+            (closes, confirmed, doubtful)
+        })
+    };
+    assert_eq!(asked(3, &["nt.exe!ObClose", "nt.exe!ExSweepHandleTable"]), (1, 1, 0));
+    assert_eq!(asked(3, &["nt.exe!ObClose", "app.exe!main"]), (1, 0, 1));
+    assert_eq!(asked(3, &["nt.exe!ObClose", "app.exe!ObKillProcess"]), (1, 0, 1));
+    assert_eq!(asked(3, &["nt.exe!ObClose", "nt.exe+0x1234"]), (1, 0, 0), "not all have names");
+    assert_eq!(asked(3, &[]), (1, 0, 0), "no stack");
+    assert_eq!(asked(9_000, &["nt.exe!ObClose"]), (1, 0, 0), "after the end");
+}
+
+#[test]
+fn without_names_or_closes_at_exit_no_stack_is_asked() {
+    let saved = closed_at_exit(3, &["nt.exe!ObClose"]);
+    for options in ["-LeakAtExit", "-Leak -ShowStack", "-ShowStack"] {
+        assert!(saved.ask(options, |answer| answer.exit_stacks().is_none()), "{options}");
+    }
 }
 
 /// Names the frames of the first module, and asks to stop then.

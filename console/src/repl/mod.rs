@@ -14,7 +14,7 @@ use handlescope_model::guard::lock;
 use reedline::Signal;
 
 use crate::{
-    cancel::Cancelled,
+    cancel::{self, Cancelled, Wait},
     commands::{CommandError, Flow},
     completion::SharedKnown,
     console::Console,
@@ -39,11 +39,11 @@ pub fn run(
     let known = SharedKnown::default();
     let mut editor = editor::editor(Arc::clone(&known), color, messages);
     messages.note(".help lists the commands, Tab completes, Ctrl-D leaves");
-    loop {
+    while !cancel::is_ending() {
         refresh(console, &known);
         let prompt = prompt::FilePrompt::new(&console.session);
-        let signal =
-            editor.read_line(&prompt).map_err(|source| CommandError::Terminal { source })?;
+        let signal = cancel::waiting(Wait::Prompt, || editor.read_line(&prompt));
+        let signal = signal.map_err(|source| CommandError::Terminal { source })?;
         match signal {
             Signal::Success(line) => {
                 // Written at once, so that it survives whatever happens, and so that consoles beside
@@ -57,6 +57,7 @@ pub fn run(
             _ => {}
         }
     }
+    Err(Cancelled.into())
 }
 
 /// Carries out the commands of what was typed or pasted, up to one that is cancelled.

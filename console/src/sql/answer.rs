@@ -12,6 +12,7 @@ use super::{
     error::SqlError,
     functions::Functions,
     joins::{Refused, TooLarge, limit_joins},
+    memory::Memory,
     relations::Relation,
     scan::scan,
     stack_texts::stack_texts,
@@ -38,13 +39,19 @@ const COUNT: &str = "count";
 /// Between two looks at Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
+/// Looks at Ctrl-C for one at the memory.
+const MEMORY_EVERY: u32 = 4;
+
 /// Answers a query over some of the loaded traces, each with its number in the session.
 ///
+/// It may take so many bytes of memory, by default half of what there is.
+///
 /// # Errors
-/// When the query is wrong, an archive is damaged, or `cancel` asks to stop.
+/// When the query is wrong or takes too much memory, an archive is damaged, or `cancel` asks to stop.
 pub fn sql(
     files: &[(usize, &LoadedTrace)],
     query: &str,
+    max_memory: Option<u64>,
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
@@ -53,12 +60,14 @@ pub fn sql(
         return describe(name);
     }
     let text = query.to_owned();
-    let named = apart(move || extract_table_identifiers(&text, false, true), cancel)??;
+    let mut memory = Memory::new(max_memory);
+    let names_tables = move || extract_table_identifiers(&text, false, true);
+    let named = apart(names_tables, Memory::new(max_memory), cancel)??;
     let is_named = |table: Table| named.iter().any(|name| name.eq_ignore_ascii_case(table.name()));
     let stacks = match is_named(Table::Stacks) {
         true => {
             let traces = files.iter().map(|(_, file)| (&*file.trace, &file.frames));
-            Some(stack_texts(traces, names, cancel)?)
+            Some(stack_texts(traces, names, &mut memory, cancel)?)
         }
         false => None,
     };
@@ -80,6 +89,7 @@ pub fn sql(
                 Ok(())
             })
         },
+        memory,
         cancel,
     );
     stop.cancel();
@@ -156,9 +166,11 @@ fn context(tables: &Arc<Tables>, named: &[String]) -> Result<SQLContext, SqlErro
     Ok(context)
 }
 
-/// Does a part of a query on a thread of its own, with stack enough, while this thread looks at Ctrl-C.
+/// Does a part of a query on a thread of its own, with stack enough, while this thread looks at Ctrl-C and
+/// at its memory.
 fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
+    mut memory: Memory,
     cancel: &Cancel,
 ) -> Result<T, SqlError> {
     cancel.check()?;
@@ -166,8 +178,16 @@ fn apart<T: Send + 'static>(
     let work = move || quietly(work);
     let thread = thread::Builder::new().name("sql".into()).stack_size(STACK_BYTES).spawn(work);
     let thread = thread.map_err(|error| SqlError::failed(error.to_string()))?;
-    while !thread.is_finished() {
-        cancel.check()?;
+    for look in 0_u32.. {
+        if thread.is_finished() {
+            break;
+        }
+        let memory_check =
+            if look % MEMORY_EVERY == MEMORY_EVERY - 1 { memory.check() } else { Ok(()) };
+        if let Err(error) = memory_check.and_then(|()| Ok(cancel.check()?)) {
+            memory.wait_for(thread);
+            return Err(error);
+        }
         thread::sleep(LOOK_EVERY);
     }
     match thread.join() {

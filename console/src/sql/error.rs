@@ -1,7 +1,7 @@
 //! Why a query has no answer.
 
 use handlescope_model::{ArchiveError, Cancelled};
-use indicatif::{HumanCount, HumanFloatCount};
+use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
@@ -21,6 +21,13 @@ pub enum SqlError {
         HumanFloatCount(*.rows), HumanCount(*.most)
     )]
     JoinTooLarge { rows: f64, most: u64 },
+    /// It takes more memory than it may.
+    #[error(
+        "the query takes more than {} of memory; leave rows and columns out before joins and ORDER BY, or \
+         raise the limit with -MaxMemory",
+        HumanBytes(*.most)
+    )]
+    TooMuchMemory { most: u64 },
     /// An archive is damaged.
     #[error(transparent)]
     Archive(#[from] ArchiveError),

@@ -8,6 +8,7 @@ mod columns;
 mod error;
 mod functions;
 mod joins;
+mod memory;
 mod opened;
 mod relations;
 mod scan;

@@ -3,31 +3,38 @@
 use std::fmt::Write;
 
 use handlescope_model::{StackIdx, Table, Trace};
-use polars::prelude::{
-    DataFrame, IntoColumn, NewChunkedArray, PlSmallStr, StringChunked, UInt32Chunked,
-};
+use polars::prelude::{DataFrame, IntoColumn, PlSmallStr, StringChunkedBuilder, UInt32Chunked};
 
 use super::error::SqlError;
+use super::memory::Memory;
 use crate::{
     cancel::{Cancel, Poll},
     query::{FrameNames, Frames},
     trace::FrameNameCache,
 };
 
+/// Frames in the text of a stack. ETW records 199 at most; a hostile extract may claim millions.
+const MOST_FRAMES: u32 = 512;
+
+/// Bytes of text between two looks at the memory.
+const CHECK_EVERY: usize = 16 << 20;
+
 /// `depth` and `text` of every stack of some traces, one behind the other. Looks for the names of all
 /// their frames.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// When an archive is damaged, the texts take too much memory, or `cancel` asks to stop.
 pub(super) fn stack_texts<'a>(
     traces: impl Iterator<Item = (&'a Trace, &'a FrameNameCache)>,
     names: &dyn FrameNames,
+    memory: &mut Memory,
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
-    let (mut depths, mut texts) = (Vec::new(), Vec::<String>::new());
-    for (trace, memory) in traces {
+    let (mut depths, mut texts) = (Vec::new(), StringChunkedBuilder::new("text".into(), 0));
+    let mut bytes = 0;
+    for (trace, known) in traces {
         let stacks = trace.height(Table::Stacks)?;
-        let frames = Frames::load(trace, names, memory, cancel)?;
+        let frames = Frames::load(trace, names, known, cancel)?;
         frames.resolve((0..stacks).map(StackIdx::of))?;
         let named = frames.named();
         let mut poll = Poll::new(cancel);
@@ -35,16 +42,26 @@ pub(super) fn stack_texts<'a>(
             poll.round()?;
             let (mut depth, mut text) = (0_u32, String::new());
             for frame in named.stack(stack) {
-                let line_end = if depth > 0 { "\n" } else { "" };
-                // Writing to a string does not fail.
-                let _ = write!(text, "{line_end}{frame}");
                 depth += 1;
+                let line_end = if depth > 1 { "\n" } else { "" };
+                // Writing to a string does not fail.
+                let _ = match depth {
+                    ..=MOST_FRAMES => write!(text, "{line_end}{frame}"),
+                    _ => Ok(()),
+                };
+            }
+            if let Some(more) = depth.checked_sub(MOST_FRAMES).filter(|more| *more > 0) {
+                let _ = write!(text, "\n… {more} more frames");
+            }
+            bytes += text.len();
+            if bytes > CHECK_EVERY {
+                memory.check()?;
+                bytes = 0;
             }
             depths.push(depth);
-            texts.push(text);
+            texts.append_value(text);
         }
     }
     let depths = UInt32Chunked::from_vec(PlSmallStr::from_static("depth"), depths).into_column();
-    let texts = StringChunked::from_iter_values(PlSmallStr::from_static("text"), texts.into_iter());
-    Ok(DataFrame::new(depths.len(), vec![depths, texts.into_column()])?)
+    Ok(DataFrame::new(depths.len(), vec![depths, texts.finish().into_column()])?)
 }

@@ -44,7 +44,7 @@ fn trace(objects: Vec<Vec<Event>>) -> LoadedTrace {
 
 fn answer(files: &[LoadedTrace], query: &str) -> Result<DataFrame, String> {
     let files: Vec<_> = files.iter().enumerate().collect();
-    sql(&files, query, &NoNames, &Cancel::default()).map_err(|error| error.to_string())
+    sql(&files, query, None, &NoNames, &Cancel::default()).map_err(|error| error.to_string())
 }
 
 /// The answer as CSV, a line for each row, without the header.
@@ -208,7 +208,7 @@ fn a_query_ends_when_asked_to() {
     let cancel = Cancel::default();
     cancel.cancel();
     for query in ["SELECT * FROM handles", "SELECT * FROM stacks"] {
-        let result = sql(&[(0, &file)], query, &NoNames, &cancel);
+        let result = sql(&[(0, &file)], query, None, &NoNames, &cancel);
         assert!(matches!(result, Err(SqlError::Cancelled(Cancelled))), "{query}");
     }
 }

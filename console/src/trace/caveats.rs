@@ -1,7 +1,7 @@
 //! What speaks against the answers of a trace, in the words of its users.
 
 use handlescope_extract::is_loss;
-use handlescope_model::rules::WITH_HANDLE;
+use handlescope_model::rules::{EXIT_FUNCTIONS, WITH_HANDLE};
 use handlescope_model::tables::{EventCounts, Events, TraceInfos, Warnings};
 use handlescope_model::{ArchiveError, Table, TableRows, Trace};
 use indicatif::HumanCount;
@@ -35,6 +35,7 @@ pub enum CaveatKind {
     MissingInFile,
     NoEndRundown,
     ExitsUnknown,
+    ExitsDoubtful,
     StacksMissing,
     SymbolsMissing,
 }
@@ -77,6 +78,17 @@ impl Caveat {
         let text = "the extract is of an older version, so that handles closed only at process exit \
                     are unknown; extract the trace again";
         Ok(is_unknown.then(|| Caveat { kind: CaveatKind::ExitsUnknown, text: text.to_owned() }))
+    }
+
+    /// What to say of closes at exit whose stacks name functions, but none of the end of a process.
+    pub(crate) fn of_doubtful_exits(closes: u64) -> Option<Caveat> {
+        let closes_say = if closes == 1 { "close says" } else { "closes say" };
+        let text = format!(
+            "the stacks of {closes} {closes_say} nothing of the end of a process ({}): the program may \
+             have closed these handles itself",
+            EXIT_FUNCTIONS.join(", ")
+        );
+        (closes > 0).then_some(Caveat { kind: CaveatKind::ExitsDoubtful, text })
     }
 
     /// What to say when creates have no stacks; a few may lack theirs.

@@ -47,6 +47,13 @@ pub enum LoadError {
         path: PathBuf,
         source: io::Error,
     },
+    /// Loading it panicked.
+    #[error(
+        "{}: this is a bug in handlescope ({place}: {message}); please report it with the file, or with \
+         what `handlescope redact` makes of it",
+        Untrusted(.path)
+    )]
+    Panicked { path: PathBuf, message: String, place: String },
     /// Two traces have the same extract.
     #[error(
         "{}: would overwrite {}, the extract of {}; extract them into different folders",

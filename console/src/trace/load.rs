@@ -6,6 +6,7 @@ use std::{
 };
 
 use handlescope_extract::StackChoice;
+use handlescope_model::guard::{Panicked, quietly};
 use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace, Untrusted};
 use tempfile::TempDir;
 
@@ -79,7 +80,9 @@ impl Loading {
             let expanded = expand(query, args.recursive, &mut problems);
             loading.errors.extend(problems.into_iter().map(LoadError::from));
             for path in expanded.files {
-                let added = loading.add(path, expanded.is_found, args, cancel, messages);
+                let file = path.clone();
+                let added =
+                    caught(&file, || loading.add(path, expanded.is_found, args, cancel, messages));
                 // A file that was not finished has not failed.
                 cancel.check()?;
                 let failed = if expanded.is_found { &mut found } else { &mut loading.errors };
@@ -118,6 +121,13 @@ impl Loading {
         self.files.push(file);
         Ok(())
     }
+}
+
+/// A panic while one file is loaded, as its error: the others load nevertheless.
+fn caught<T>(path: &Path, load: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
+    quietly(load).unwrap_or_else(|Panicked { message, place }| {
+        Err(LoadError::Panicked { path: path.to_path_buf(), message, place })
+    })
 }
 
 /// The trace, with every table read if `all` is wanted.
@@ -251,4 +261,17 @@ fn extracted(
 fn archive_limits(max_size: Option<u64>) -> ArchiveLimits {
     let usual = ArchiveLimits::default();
     max_size.map_or(usual, |size| usual.trusted_with(size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_the_error_of_its_file() {
+        let error = caught(Path::new("a.etl"), || -> Result<(), LoadError> { panic!("row {}", 7) });
+        let text = error.map_err(|error| error.to_string()).expect_err("a panic");
+        assert!(text.starts_with("a.etl: this is a bug in handlescope (console"), "{text}");
+        assert!(text.contains("row 7"), "{text}");
+    }
 }

@@ -26,6 +26,8 @@ pub struct Session {
     pub force: bool,
     /// Modules whose frames say little about a program.
     pub system_modules: SystemModules,
+    /// How symbols are searched for, from the first search on.
+    pub symbol_options: SymbolizerOptions,
     symbol_path: SymbolPath,
     symbolizer: OnceLock<Symbolizer>,
     symbol_notes: SymbolNotes,
@@ -114,8 +116,8 @@ impl Session {
     /// What resolves addresses to names. Made when first needed, and kept: it remembers what it
     /// found.
     pub fn symbolizer(&self) -> &Symbolizer {
-        let path = || self.symbol_path.clone();
-        self.symbolizer.get_or_init(|| Symbolizer::new(path(), SymbolizerOptions::default()))
+        let make = || Symbolizer::new(self.symbol_path.clone(), self.symbol_options.clone());
+        self.symbolizer.get_or_init(make)
     }
 
     /// Says what is missing for names of functions, unless that was said before.

@@ -4,6 +4,7 @@
 //! Both directions know the same names of members and the same fixed texts. What the format has no
 //! place for is written as members of our own (`own`), which ETWAnalyzer passes over.
 
+mod held;
 mod members;
 mod own;
 mod read;

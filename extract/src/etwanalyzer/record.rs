@@ -9,6 +9,8 @@ use serde::de::{
     DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor,
 };
 
+use super::held;
+
 /// What the value of a member is read into: it takes the kinds of JSON that it expects.
 pub(super) trait Member {
     const EXPECTED: &'static str;
@@ -246,6 +248,7 @@ impl<T: Member + Default> Member for Vec<T> {
     fn list<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         let mut element = T::default();
         while list.next_element_seed(Fill(&mut element))?.is_some() {
+            held::take::<T, A::Error>()?;
             self.push(std::mem::take(&mut element));
         }
         Ok(())

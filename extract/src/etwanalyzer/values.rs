@@ -7,6 +7,7 @@ use handlescope_model::tables::{Frames, Methods, StackEvents, Stacks, Symbols, T
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, SeqAccess};
 use serde::{Deserialize, Serialize};
 
+use super::held;
 use super::record::{Fill, Member, Nullable};
 
 /// The rows of a table of ours.
@@ -18,6 +19,7 @@ impl<T: DeserializeOwned> Member for Rows<T> {
 
     fn list<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         while let Some(row) = list.next_element()? {
+            held::take::<T, A::Error>()?;
             self.0.push(row);
         }
         Ok(())
@@ -33,6 +35,8 @@ macro_rules! tables {
 
             fn list<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
                 while let Some(row) = list.next_element()? {
+                    // The columns of a row, each up to eight bytes for the most part.
+                    held::take::<[u64; 8], A::Error>()?;
                     self.push(row);
                 }
                 Ok(())

@@ -18,10 +18,11 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use super::identity::{PdbIdentity, StoreKey};
-use super::install::{self, Form, Install};
-use super::missing::MissingFiles;
+use super::install::{Form, Install};
+use super::missing::{Absence, MissingFiles};
 use super::observer::Watch;
 use super::options::SymbolizerOptions;
+use super::partial;
 use super::path::{Server, SymbolPath};
 use super::pointer;
 use super::report::{Chain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
@@ -83,7 +84,7 @@ impl Downloads {
         let list = servers.iter().find_map(|server| server.caches.first().cloned());
         Self {
             hosts: path.hosts(),
-            missing: MissingFiles::new(list, options.missing_for),
+            missing: MissingFiles::new(list, options),
             options: options.clone(),
             servers,
             session: Mutex::default(),
@@ -173,8 +174,12 @@ impl Downloads {
             notes.skipped.push(server.url.clone());
             return None;
         }
-        if self.missing.contains(&server.url, key) {
-            notes.missing.push(MissingAt { place: server.url.clone(), is_remembered: true });
+        if let Some(absence) = self.missing.get(&server.url, key) {
+            notes.missing.push(MissingAt {
+                place: server.url.clone(),
+                is_remembered: true,
+                is_refused: absence == Absence::Refused,
+            });
             return None;
         }
         for form in Form::ALL {
@@ -186,9 +191,9 @@ impl Downloads {
                 Err(Failure::Missing) => {}
                 Err(Failure::File(error)) => {
                     self.note_answer(&server.url);
-                    // Another build under this name will be there tomorrow as well.
-                    if matches!(error, SymbolFileError::WrongIdentity { .. }) {
-                        self.missing.insert(&server.url, key);
+                    // What could not be written here is no fault of the server.
+                    if !matches!(error, SymbolFileError::Io { .. }) {
+                        self.missing.insert(&server.url, key, Absence::Refused);
                     }
                     notes.refused.push(Arc::new(error));
                     return None;
@@ -205,8 +210,9 @@ impl Downloads {
             }
         }
         self.note_answer(&server.url);
-        self.missing.insert(&server.url, key);
-        notes.missing.push(MissingAt { place: server.url.clone(), is_remembered: false });
+        self.missing.insert(&server.url, key, Absence::Missing);
+        let place = server.url.clone();
+        notes.missing.push(MissingAt { place, is_remembered: false, is_refused: false });
         None
     }
 
@@ -226,11 +232,10 @@ impl Downloads {
         let Some(cache) = caches.first() else {
             return Err(Failure::Failed("there is no folder to keep downloads in".to_owned()));
         };
-        let folder = install::folder(cache, key);
-        let target = folder.join(&name);
+        let place = partial::place(cache, key, &name);
         let is_given_up = || self.is_given_up(&server.url);
         let request =
-            Request { url: &url, target: &target, magic: form.magic(), is_given_up: &is_given_up };
+            Request { url: &url, partial: &place, magic: form.magic(), is_given_up: &is_given_up };
         if form == Form::Pointer {
             let text = transfer.bytes(&request, pointer::MAX_BYTES).await?;
             let source = pointer::Source::Server { hosts: &self.hosts };
@@ -324,6 +329,10 @@ impl Downloads {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let transfer = Transfer::new(&self.options)?;
+        let SymbolizerOptions { partial_for, max_file_bytes, .. } = self.options;
+        for cache in self.servers.iter().filter_map(|server| server.caches.first()) {
+            partial::sweep(cache, partial_for, 2 * max_file_bytes);
+        }
         Ok(Client { transfer, runtime: Some(runtime) })
     }
 }

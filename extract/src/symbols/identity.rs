@@ -6,6 +6,8 @@ use handlescope_model::Untrusted;
 use symbolic::common::DebugId;
 use uuid::Uuid;
 
+use super::own;
+
 /// What the trace knows of a module; the key for finding its symbols.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ModuleIdentity {
@@ -109,7 +111,8 @@ impl StoreKey {
             && name.len() <= Self::MAX_NAME
             && !name.ends_with(['.', ' '])
             && !name.contains(|c: char| c.is_control() || r#"<>:"|?*/\"#.contains(c))
-            && !is_device(name);
+            && !is_device(name)
+            && !own::is_folder(name);
         is_safe.then(|| Self { name: name.to_owned(), index })
     }
 }
@@ -127,6 +130,14 @@ fn is_device(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_name_reaches_what_the_program_keeps_in_a_cache() {
+        for name in [".handlescope", ".HandleScope", r"C:\build\.handlescope"] {
+            assert_eq!(StoreKey::new(&named(name)), None, "{name}");
+        }
+        assert!(StoreKey::new(&named(".handlescope.pdb")).is_some());
+    }
 
     fn named(name: &str) -> PdbIdentity {
         let guid = Uuid::from_u128(0x0155fe84_c000_1eb1_57c6_858e85d46b4c);

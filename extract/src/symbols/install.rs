@@ -4,10 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use handlescope_model::output::named_in;
 use tempfile::NamedTempFile;
 
 use super::identity::{PdbIdentity, StoreKey};
-use super::partial::Received;
+use super::partial::{self, Received};
 use super::pdb::PdbFile;
 use super::pointer;
 use super::report::SymbolFileError;
@@ -83,14 +84,19 @@ impl Install {
 
     /// Unpacks a file of a store into the cache if it is the right PDB.
     pub(super) fn packed(&self, packed: &Path) -> Result<PathBuf, SymbolFileError> {
-        let file = unpack(packed, Packing::Cabinet, &self.folder()?, self.max_bytes, &self.shown)?;
-        self.finish(file.into())
+        self.finish(self.unpack(packed, Packing::Cabinet)?.into())
     }
 
     fn unpacked(&self, packed: Received, packing: Packing) -> Result<Received, SymbolFileError> {
-        let file = unpack(packed.path(), packing, &self.folder()?, self.max_bytes, &self.shown);
+        let file = self.unpack(packed.path(), packing);
         packed.discard();
         file.map(Received::from)
+    }
+
+    /// Unpacks into the folder of files that are not whole, where what an interruption leaves is removed.
+    fn unpack(&self, packed: &Path, packing: Packing) -> Result<NamedTempFile, SymbolFileError> {
+        let folder = partial::folder(self.cache()?);
+        unpack(packed, packing, &folder, self.max_bytes, &self.shown)
     }
 
     fn finish(&self, source: Received) -> Result<PathBuf, SymbolFileError> {
@@ -99,7 +105,7 @@ impl Install {
             source.discard();
             return Err(error);
         }
-        let file = self.folder()?.join(&self.key.name);
+        let file = folder(self.cache()?, &self.key).join(&self.key.name);
         if let Err(error) = source.persist(&file)
             // Another session may have been faster; on Windows its file can not be replaced.
             && !file.is_file()
@@ -108,28 +114,26 @@ impl Install {
         }
         for cache in self.caches.iter().skip(1) {
             // A shared cache that may only be read is usual.
-            let _ = copy(&file, &folder(cache, &self.key), &self.key.name);
+            let _ = copy(&file, cache, &self.key);
         }
         Ok(file)
     }
 
-    fn folder(&self) -> Result<PathBuf, SymbolFileError> {
-        let cache = self.caches.first().ok_or_else(|| SymbolFileError::Io {
-            action: "keep",
-            path: self.shown.clone(),
-            source: io::Error::other("there is no folder for caches"),
-        })?;
-        Ok(folder(cache, &self.key))
+    fn cache(&self) -> Result<&Path, SymbolFileError> {
+        let none = || io::Error::other("there is no folder for caches");
+        let cache = self.caches.first().map(PathBuf::as_path);
+        cache.ok_or_else(|| SymbolFileError::io("keep", &self.shown)(none()))
     }
 }
 
-fn copy(file: &Path, folder: &Path, name: &str) -> io::Result<()> {
-    let target = folder.join(name);
+fn copy(file: &Path, cache: &Path, key: &StoreKey) -> io::Result<()> {
+    let target = folder(cache, key).join(&key.name);
     if target.exists() {
         return Ok(());
     }
-    fs::create_dir_all(folder)?;
-    let mut copy = NamedTempFile::new_in(folder)?;
+    let temporary = partial::folder(cache);
+    fs::create_dir_all(&temporary)?;
+    let mut copy = named_in(&temporary)?;
     io::copy(&mut fs::File::open(file)?, &mut copy)?;
     Received::from(copy).persist(&target)
 }

@@ -1,7 +1,9 @@
-//! What servers are known not to have, so that it is not asked for at every start.
+//! What servers are known not to have, or to have in no usable form, so that it is not asked for at every
+//! start.
 //!
-//! A text file in the cache folder, one line each: seconds since 1970, address of the server, file
-//! name, index, divided by tabs. Lines are appended, several sessions may do so at once.
+//! A text file in our folder of the cache, one line each: seconds since 1970, `missing` or `refused`,
+//! address of the server, file name, index, divided by tabs. Lines are appended, several sessions may do so
+//! at once.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -9,40 +11,74 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use handlescope_model::OutputFile;
 use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
-use tempfile::NamedTempFile;
 
 use super::identity::StoreKey;
+use super::options::SymbolizerOptions;
+use super::own;
 
-const FILE_NAME: &str = "handlescope-missing.tsv";
+const FILE_NAME: &str = "missing.tsv";
 /// A longer file is not ours, or has grown for years; it is begun anew.
 const MAX_BYTES: u64 = 1 << 26;
+
+/// Why a server is not asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absence {
+    /// It does not have the file.
+    Missing,
+    /// What it sent was damaged, or of another build. That may be mended soon.
+    Refused,
+}
+
+impl Absence {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Refused => "refused",
+        }
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        [Self::Missing, Self::Refused].into_iter().find(|absence| absence.word() == word)
+    }
+}
+
+/// Why, and since when, in seconds since 1970.
+type Known = (Absence, u64);
 
 /// The list, read when it is first needed.
 pub(super) struct MissingFiles {
     file: Option<PathBuf>,
-    max_age: Duration,
-    /// When it was found out, in seconds since 1970, by the rest of the line.
-    known: Mutex<Option<FxHashMap<String, u64>>>,
+    missing_for: Duration,
+    refused_for: Duration,
+    /// By server, name and index.
+    known: Mutex<Option<FxHashMap<String, Known>>>,
 }
 
 impl MissingFiles {
     /// With `folder`, the list outlives the session.
-    pub(super) fn new(folder: Option<PathBuf>, max_age: Duration) -> Self {
-        Self { file: folder.map(|folder| folder.join(FILE_NAME)), max_age, known: Mutex::default() }
+    pub(super) fn new(cache: Option<PathBuf>, options: &SymbolizerOptions) -> Self {
+        Self {
+            file: cache.map(|cache| own::folder(&cache).join(FILE_NAME)),
+            missing_for: options.missing_for,
+            refused_for: options.refused_for,
+            known: Mutex::default(),
+        }
     }
 
-    /// Whether the server did not have the file not long ago.
-    pub(super) fn contains(&self, server: &str, key: &StoreKey) -> bool {
+    /// Why the server is not asked for the file now.
+    pub(super) fn get(&self, server: &str, key: &StoreKey) -> Option<Absence> {
         let mut known = lock(&self.known);
         let known = known.get_or_insert_with(|| self.load());
-        known.get(&line(server, key)).is_some_and(|since| self.is_fresh(*since))
+        let (absence, _) = known.get(&line(server, key)).filter(|known| self.is_fresh(**known))?;
+        Some(*absence)
     }
 
     /// That it can not be kept for the next session is not worth a message.
-    pub(super) fn insert(&self, server: &str, key: &StoreKey) {
-        if self.max_age.is_zero() {
+    pub(super) fn insert(&self, server: &str, key: &StoreKey, absence: Absence) {
+        if self.age_of(absence).is_zero() {
             return;
         }
         let (line, now) = (line(server, key), now());
@@ -50,12 +86,12 @@ impl MissingFiles {
             let append = || -> io::Result<()> {
                 fs::create_dir_all(file.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
                 let mut file = OpenOptions::new().create(true).append(true).open(file)?;
-                file.write_all(format!("{now}\t{line}\n").as_bytes())
+                file.write_all(entry(&line, (absence, now)).as_bytes())
             };
             let _ = append();
         }
         let mut known = lock(&self.known);
-        known.get_or_insert_with(|| self.load()).insert(line, now);
+        known.get_or_insert_with(|| self.load()).insert(line, (absence, now));
     }
 
     /// Asks for everything again.
@@ -66,7 +102,7 @@ impl MissingFiles {
         }
     }
 
-    fn load(&self) -> FxHashMap<String, u64> {
+    fn load(&self) -> FxHashMap<String, Known> {
         let mut known = FxHashMap::default();
         let Some(file) = &self.file else { return known };
         if fs::metadata(file).is_ok_and(|metadata| metadata.len() > MAX_BYTES) {
@@ -76,11 +112,12 @@ impl MissingFiles {
         let mut lines = 0_usize;
         for entry in String::from_utf8_lossy(&text).lines() {
             lines += 1;
-            if let Some((since, line)) = entry.split_once('\t')
-                && let Ok(since) = since.parse()
-                && self.is_fresh(since)
+            if let Some((since, rest)) = entry.split_once('\t')
+                && let Some((word, line)) = rest.split_once('\t')
+                && let Some(new) = Absence::of(word).zip(since.parse().ok())
+                && self.is_fresh(new)
             {
-                known.insert(line.to_owned(), since);
+                known.insert(line.to_owned(), new);
             }
         }
         if lines > 2 * known.len() {
@@ -90,19 +127,29 @@ impl MissingFiles {
     }
 
     /// Drops what is out of date.
-    fn rewrite(&self, known: &FxHashMap<String, u64>) -> io::Result<()> {
+    fn rewrite(&self, known: &FxHashMap<String, Known>) -> io::Result<()> {
         let file = self.file.as_deref().ok_or(io::ErrorKind::NotFound)?;
-        let mut new = NamedTempFile::new_in(file.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
-        let lines = known.iter().map(|(line, since)| format!("{since}\t{line}\n"));
+        let mut new = OutputFile::beside(file)?;
+        let lines = known.iter().map(|(line, known)| entry(line, *known));
         new.write_all(lines.collect::<String>().as_bytes())?;
-        new.persist(file)?;
-        Ok(())
+        new.persist(file)
     }
 
     /// A time in the future is that of a clock set back since.
-    fn is_fresh(&self, since: u64) -> bool {
-        now().checked_sub(since).is_some_and(|age| age < self.max_age.as_secs())
+    fn is_fresh(&self, (absence, since): Known) -> bool {
+        now().checked_sub(since).is_some_and(|age| age < self.age_of(absence).as_secs())
     }
+
+    fn age_of(&self, absence: Absence) -> Duration {
+        match absence {
+            Absence::Missing => self.missing_for,
+            Absence::Refused => self.refused_for,
+        }
+    }
+}
+
+fn entry(line: &str, (absence, since): Known) -> String {
+    format!("{since}\t{}\t{line}\n", absence.word())
 }
 
 fn line(server: &str, key: &StoreKey) -> String {
@@ -129,34 +176,56 @@ mod tests {
     }
 
     fn list(folder: &TempDir) -> MissingFiles {
-        MissingFiles::new(Some(folder.path().to_owned()), DAY)
+        with_ages(Some(folder.path().to_owned()), DAY)
+    }
+
+    fn with_ages(cache: Option<PathBuf>, missing_for: Duration) -> MissingFiles {
+        let options = SymbolizerOptions { missing_for, ..SymbolizerOptions::default() };
+        MissingFiles::new(cache, &options)
     }
 
     #[test]
     fn a_file_is_missing_on_one_server_and_in_the_next_session_too() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        list(&folder).insert(SERVER, &key("a.pdb"));
+        list(&folder).insert(SERVER, &key("a.pdb"), Absence::Missing);
         let next = list(&folder);
-        assert!(next.contains(SERVER, &key("a.pdb")));
-        assert!(next.contains("https://x/symbols/", &key("A.pdb")));
-        assert!(!next.contains(SERVER, &key("b.pdb")));
-        assert!(!next.contains("https://y", &key("a.pdb")));
+        let missing = Some(Absence::Missing);
+        assert_eq!(next.get(SERVER, &key("a.pdb")), missing);
+        assert_eq!(next.get("https://x/symbols/", &key("A.pdb")), missing);
+        assert_eq!(next.get(SERVER, &key("b.pdb")), None);
+        assert_eq!(next.get("https://y", &key("a.pdb")), None);
         next.clear();
-        assert!(!next.contains(SERVER, &key("a.pdb")));
-        assert!(!list(&folder).contains(SERVER, &key("a.pdb")));
+        assert_eq!(next.get(SERVER, &key("a.pdb")), None);
+        assert_eq!(list(&folder).get(SERVER, &key("a.pdb")), None);
+    }
+
+    #[test]
+    fn what_was_refused_is_asked_for_again_in_minutes() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        list(&folder).insert(SERVER, &key("a.pdb"), Absence::Refused);
+        assert_eq!(list(&folder).get(SERVER, &key("a.pdb")), Some(Absence::Refused));
+        let file = own::folder(folder.path()).join(FILE_NAME);
+        let at = |minutes: u64| (Absence::Refused, now() - minutes * 60);
+        let line = line(SERVER, &key("a.pdb"));
+        for (minutes, is_known) in [(9, true), (11, false)] {
+            fs::write(&file, entry(&line, at(minutes))).expect("list");
+            assert_eq!(list(&folder).get(SERVER, &key("a.pdb")).is_some(), is_known);
+        }
     }
 
     #[test]
     fn old_future_and_damaged_lines_count_for_nothing_and_go() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let file = folder.path().join(FILE_NAME);
-        let entry = |since: u64, name: &str| format!("{since}\t{}\n", line(SERVER, &key(name)));
+        let file = own::folder(folder.path()).join(FILE_NAME);
+        fs::create_dir(file.parent().expect("a folder")).expect("our folder");
+        let entry = |since, name| entry(&line(SERVER, &key(name)), (Absence::Missing, since));
         let (old, future) = (now() - 2 * DAY.as_secs(), now() + DAY.as_secs());
         let mut text = entry(old, "a.pdb") + &entry(future, "b.pdb") + "\0garbage\n\t\n";
         text += &entry(now(), "c.pdb");
         fs::write(&file, &text).expect("list");
         let list = list(&folder);
-        let missing = ["a.pdb", "b.pdb", "c.pdb"].map(|name| list.contains(SERVER, &key(name)));
+        let missing =
+            ["a.pdb", "b.pdb", "c.pdb"].map(|name| list.get(SERVER, &key(name)).is_some());
         assert_eq!(missing, [false, false, true]);
         assert_eq!(fs::read_to_string(&file).expect("list").lines().count(), 1);
     }
@@ -164,11 +233,11 @@ mod tests {
     #[test]
     fn without_an_age_or_a_folder_nothing_is_kept() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let list = MissingFiles::new(Some(folder.path().to_owned()), Duration::ZERO);
-        list.insert(SERVER, &key("a.pdb"));
-        assert!(!list.contains(SERVER, &key("a.pdb")));
-        let list = MissingFiles::new(None, DAY);
-        list.insert(SERVER, &key("a.pdb"));
-        assert!(list.contains(SERVER, &key("a.pdb")));
+        let list = with_ages(Some(folder.path().to_owned()), Duration::ZERO);
+        list.insert(SERVER, &key("a.pdb"), Absence::Missing);
+        assert_eq!(list.get(SERVER, &key("a.pdb")), None);
+        let list = with_ages(None, DAY);
+        list.insert(SERVER, &key("a.pdb"), Absence::Missing);
+        assert_eq!(list.get(SERVER, &key("a.pdb")), Some(Absence::Missing));
     }
 }

@@ -63,6 +63,7 @@ mod module;
 mod names;
 mod observer;
 mod options;
+mod own;
 mod pace;
 mod partial;
 mod path;

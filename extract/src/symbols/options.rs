@@ -16,10 +16,15 @@ pub struct SymbolizerOptions {
     pub download_timeout: Duration,
     /// The slowest download that is waited for.
     pub min_speed: MinSpeed,
-    /// The largest file that is downloaded or unpacked, in bytes.
+    /// The largest file that is downloaded or unpacked, in bytes. The PDB format itself allows 4 GiB with
+    /// blocks of 4 KiB; the largest that public servers have are below 2 GiB.
     pub max_file_bytes: u64,
     /// How long a server is not asked again for what it did not have.
     pub missing_for: Duration,
+    /// How long a server is not asked again for what it sent damaged or of another build.
+    pub refused_for: Duration,
+    /// How long downloads that broke off are kept, to be continued.
+    pub partial_for: Duration,
 }
 
 impl Default for SymbolizerOptions {
@@ -28,8 +33,10 @@ impl Default for SymbolizerOptions {
             symcache_folder: None,
             download_timeout: Duration::from_secs(20),
             min_speed: MinSpeed::default(),
-            max_file_bytes: 4 << 30,
+            max_file_bytes: 2 << 30,
             missing_for: Duration::from_hours(7 * 24),
+            refused_for: Duration::from_mins(10),
+            partial_for: Duration::from_hours(7 * 24),
         }
     }
 }

@@ -20,9 +20,9 @@ pub struct MinSpeed {
 }
 
 impl Default for MinSpeed {
-    /// 1 KiB a second over 30 seconds.
+    /// 16 KiB a second over a minute, a tenth of a slow line.
     fn default() -> Self {
-        Self { bytes_per_second: 1 << 10, over: Duration::from_secs(30) }
+        Self { bytes_per_second: 16 << 10, over: Duration::from_mins(1) }
     }
 }
 

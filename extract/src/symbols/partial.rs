@@ -1,15 +1,20 @@
 //! A file on its way from a server, which may break off and go on in another session.
 //!
-//! The bytes lie beside their target as `NAME.partial`, a name that no search for PDBs knows, and
-//! where they come from in `NAME.partial.source`. The writer holds a lock on the file; a second
-//! session gets a temporary file of its own instead of waiting.
+//! The bytes lie in our folder of the cache as `NAME.INDEX.partial`, and where they come from in
+//! `NAME.INDEX.partial.source`. The writer holds a lock on the file; a second session gets a temporary file
+//! of its own instead of waiting. What nobody continues goes after a while ([`sweep`]).
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
+use handlescope_model::output::named_in;
 use tempfile::{NamedTempFile, TempPath};
+
+use super::identity::StoreKey;
+use super::own;
 
 /// What the bytes are a part of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,8 +50,8 @@ pub(super) struct Received {
 
 impl Partial {
     /// What an earlier download left of the same address.
-    pub(super) fn left_over(target: &Path, url: &str) -> Option<Self> {
-        let path = partial_path(target);
+    pub(super) fn left_over(path: &Path, url: &str) -> Option<Self> {
+        let path = path.to_owned();
         let source = Source::parse(&fs::read_to_string(source_path(&path)).ok()?)?;
         let file = OpenOptions::new().read(true).write(true).open(&path).ok()?;
         if source.url != url || file.try_lock().is_err() {
@@ -58,16 +63,16 @@ impl Partial {
         (partial.len > 0 && is_possible).then_some(partial)
     }
 
-    /// An empty file for the target.
-    pub(super) fn create(target: &Path, source: Source) -> io::Result<Self> {
-        let folder = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    /// An empty file in this place.
+    pub(super) fn create(path: &Path, source: Source) -> io::Result<Self> {
+        let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(folder)?;
-        let path = partial_path(target);
+        let path = path.to_owned();
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
         // The file is gone if another session finished it in between.
         if file.try_lock().is_err() || !path.exists() {
-            let (file, path) = NamedTempFile::new_in(folder)?.into_parts();
+            let (file, path) = named_in(folder)?.into_parts();
             return Ok(Self { file, place: Place::Temporary(path), source, len: 0 });
         }
         file.set_len(0)?;
@@ -123,21 +128,14 @@ impl Received {
 
     /// Makes the bytes the target.
     pub(super) fn persist(self, target: &Path) -> io::Result<()> {
+        fs::create_dir_all(target.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         match self.place {
             Place::Kept(path) => {
                 fs::rename(&path, target)?;
                 let _ = fs::remove_file(source_path(&path));
                 Ok(())
             }
-            Place::Temporary(path) => {
-                // With the rights of any new file: temporary ones are for their maker only.
-                #[cfg(unix)]
-                {
-                    use std::os::unix::fs::PermissionsExt;
-                    fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
-                }
-                Ok(path.persist(target)?)
-            }
+            Place::Temporary(path) => Ok(path.persist(target)?),
         }
     }
 }
@@ -158,18 +156,41 @@ impl Source {
     }
 }
 
-fn partial_path(target: &Path) -> PathBuf {
-    with_suffix(target, ".partial")
+/// The folder of a cache for files that are not whole.
+pub(super) fn folder(cache: &Path) -> PathBuf {
+    own::folder(cache).join("partial")
+}
+
+/// The place of the bytes of a file of a store, in one of its forms.
+pub(super) fn place(cache: &Path, key: &StoreKey, name: &str) -> PathBuf {
+    folder(cache).join(format!("{name}.{}.partial", key.index))
 }
 
 fn source_path(partial: &Path) -> PathBuf {
-    with_suffix(partial, ".source")
+    let mut path = OsString::from(partial);
+    path.push(".source");
+    path.into()
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut path = OsString::from(path);
-    path.push(suffix);
-    path.into()
+/// Removes what was not written to for so long, and the oldest of the rest beyond so many bytes. What a
+/// session writes now stays.
+pub(super) fn sweep(cache: &Path, max_age: Duration, max_bytes: u64) {
+    let entries = fs::read_dir(folder(cache)).into_iter().flatten().flatten();
+    let file = |entry: fs::DirEntry| {
+        let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+        Some((metadata.modified().ok()?, metadata.len(), entry.path()))
+    };
+    let mut files: Vec<(SystemTime, u64, PathBuf)> = entries.filter_map(file).collect();
+    files.sort_unstable_by(|a, b| b.cmp(a));
+    let (now, mut bytes) = (SystemTime::now(), 0_u64);
+    for (modified, len, path) in files {
+        bytes = bytes.saturating_add(len);
+        let is_old = now.duration_since(modified).is_ok_and(|age| age > max_age);
+        let is_free = || File::open(&path).is_ok_and(|file| file.try_lock().is_ok());
+        if (is_old || bytes > max_bytes) && is_free() {
+            let _ = fs::remove_file(&path);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -181,30 +202,69 @@ mod tests {
         Source { url, validator: "\"1\"".to_owned(), encoding: String::new(), total: Some(9) }
     }
 
+    fn key() -> StoreKey {
+        StoreKey { name: "a.pdb".to_owned(), index: "1".to_owned() }
+    }
+
+    #[test]
+    fn old_files_go_and_the_oldest_of_too_many_but_none_that_is_written_to() {
+        let cache = tempfile::tempdir().expect("temporary folder");
+        let hours = |hours| SystemTime::now() - Duration::from_hours(hours);
+        let keep = ["a", "b", "c", "d"].map(|name| {
+            let mut partial = Partial::create(&place(cache.path(), &key(), name), source());
+            let partial = partial.as_mut().expect("partial file");
+            partial.append(&[0; 1000]).expect("written");
+            partial.file.try_clone().expect("a handle")
+        });
+        for (file, age) in keep.iter().zip([30, 3, 2, 40]) {
+            file.set_modified(hours(age)).expect("a time");
+        }
+        let left = || {
+            let names = fs::read_dir(folder(cache.path())).expect("folder").flatten();
+            let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+            names.retain(|name| !name.to_string_lossy().ends_with(".source"));
+            names.sort_unstable();
+            names
+        };
+        let [_a, _b, _c, d] = keep;
+        // Dropping the others ends their locks.
+        drop((_a, _b, _c));
+        let notes = 1000;
+        sweep(cache.path(), Duration::from_hours(24), 1000 + notes);
+        assert_eq!(left(), ["c.1.partial", "d.1.partial"]);
+        drop(d);
+        sweep(cache.path(), Duration::from_hours(24), 10_000);
+        assert_eq!(left(), ["c.1.partial"]);
+    }
+
     #[test]
     fn what_broke_off_is_found_again_for_the_same_address_only() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let target = folder.path().join("a.pdb/1/a.pdb");
-        let mut partial = Partial::create(&target, source()).expect("partial file");
+        let place = place(folder.path(), &key(), "a.pdb");
+        let mut partial = Partial::create(&place, source()).expect("partial file");
         partial.append(b"abc").expect("written");
-        assert!(Partial::left_over(&target, &source().url).is_none(), "it is being written");
+        assert!(Partial::left_over(&place, &source().url).is_none(), "it is being written");
         drop(partial);
-        assert!(Partial::left_over(&target, "http://y/a.pdb").is_none());
-        let mut partial = Partial::left_over(&target, &source().url).expect("left over");
+        assert!(Partial::left_over(&place, "http://y/a.pdb").is_none());
+        let mut partial = Partial::left_over(&place, &source().url).expect("left over");
         assert_eq!((partial.len(), partial.source()), (3, &source()));
         partial.append(b"def").expect("written");
         partial.finish().persist(&target).expect("persisted");
         assert_eq!(fs::read(&target).expect("target"), b"abcdef");
-        let folder = target.parent().expect("has a parent");
-        assert_eq!(fs::read_dir(folder).expect("folder").count(), 1);
+        for (folder, files) in [(target.parent(), 1), (place.parent(), 0)] {
+            let folder = folder.expect("has a parent");
+            assert_eq!(fs::read_dir(folder).expect("folder").count(), files);
+        }
     }
 
     #[test]
     fn a_second_writer_gets_a_file_of_its_own() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let target = folder.path().join("a.pdb");
-        let mut first = Partial::create(&target, source()).expect("partial file");
-        let mut second = Partial::create(&target, source()).expect("partial file");
+        let place = place(folder.path(), &key(), "a.pdb");
+        let mut first = Partial::create(&place, source()).expect("partial file");
+        let mut second = Partial::create(&place, source()).expect("partial file");
         first.append(b"first").expect("written");
         second.append(b"second").expect("written");
         second.finish().persist(&target).expect("persisted");
@@ -216,15 +276,15 @@ mod tests {
     #[test]
     fn a_damaged_note_of_the_source_leaves_nothing_to_go_on_with() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let target = folder.path().join("a.pdb");
-        let mut partial = Partial::create(&target, source()).expect("partial file");
+        let place = place(folder.path(), &key(), "a.pdb");
+        let mut partial = Partial::create(&place, source()).expect("partial file");
         partial.append(&[0; 9]).expect("written");
         drop(partial);
-        assert!(Partial::left_over(&target, &source().url).is_some());
+        assert!(Partial::left_over(&place, &source().url).is_some());
         for text in ["", "http://x/a.pdb", "http://x/a.pdb\n\n\nnine\n", "http://x/a.pdb\n\n\n8\n"]
         {
-            fs::write(source_path(&partial_path(&target)), text).expect("note");
-            assert!(Partial::left_over(&target, &source().url).is_none(), "{text:?}");
+            fs::write(source_path(&place), text).expect("note");
+            assert!(Partial::left_over(&place, &source().url).is_none(), "{text:?}");
         }
     }
 }

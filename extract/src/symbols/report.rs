@@ -97,6 +97,8 @@ pub struct MissingAt {
     pub place: String,
     /// It said so in an earlier session, and was not asked again.
     pub is_remembered: bool,
+    /// It has a file under that name, which was damaged or of another build minutes ago.
+    pub is_refused: bool,
 }
 
 /// What happened on the way, whether or not symbols were found in the end.

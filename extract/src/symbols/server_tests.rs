@@ -142,7 +142,7 @@ fn a_file_the_server_does_not_have_is_no_failure_of_the_server() {
     let report = last_report(&symbolizer);
     assert_eq!((report.outcome, report.failures), (Outcome::NotFound, Vec::new()));
     let place = server.url.clone();
-    assert_eq!(report.missing, [MissingAt { place, is_remembered: false }]);
+    assert_eq!(report.missing, [MissingAt { place, is_remembered: false, is_refused: false }]);
     assert!(!cache.0.path().join("b.pdb").exists(), "it leaves no folder");
     assert!(is_named(&symbolizer, "a.pdb"), "the server is asked again");
 }
@@ -160,7 +160,10 @@ fn what_a_server_does_not_have_is_not_asked_for_at_every_start() {
     assert!(!is_named(&symbolizer, "a.pdb"));
     assert_eq!(server.requests(), requests);
     let place = server.url.clone();
-    assert_eq!(last_report(&symbolizer).missing, [MissingAt { place, is_remembered: true }]);
+    assert_eq!(
+        last_report(&symbolizer).missing,
+        [MissingAt { place, is_remembered: true, is_refused: false }]
+    );
     assert!(!is_named(&symbolizer, "b.pdb"));
     assert_eq!(server.requests(), 2 * requests, "another pdb");
 

@@ -1,6 +1,6 @@
 //! The store of converted PDBs, so that every PDB is parsed once only.
 //!
-//! A symcache lies at `symcache-vN/NAME.pdb/INDEX/NAME.symcache` under the store's folder, N being
+//! A symcache lies at `symcache-vN/NAME.pdb/INDEX/NAME.symcache` in our folder of the cache, N being
 //! symbolic's format version. Behind the bytes that symbolic wrote it ends in a footer of our own:
 //!
 //! | offset from the end | content (little endian)                             |
@@ -18,12 +18,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use handlescope_model::OutputFile;
 use rustc_hash::FxHasher;
 use symbolic::common::ByteView;
 use symbolic::symcache::{SYMCACHE_VERSION, SymCache};
-use tempfile::NamedTempFile;
 
 use super::identity::{PdbIdentity, StoreKey};
+use super::own;
 use super::report::SymbolFileError;
 
 /// Changes whenever the footer or the names that are put into a symcache change.
@@ -61,7 +62,8 @@ impl FileStamp {
 
 impl SymcacheStore {
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder: folder.map(|folder| folder.join(format!("symcache-v{SYMCACHE_VERSION}"))) }
+        let version = format!("symcache-v{SYMCACHE_VERSION}");
+        Self { folder: folder.map(|cache| own::folder(&cache).join(version)) }
     }
 
     /// The symcache of a PDB, if there is one and it is intact.
@@ -100,7 +102,7 @@ impl SymcacheStore {
 fn write(path: &Path, symcache: &[u8], source: FileStamp) -> io::Result<ByteView<'static>> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(folder)?;
-    let mut file = NamedTempFile::new_in(folder)?;
+    let mut file = OutputFile::beside(path)?;
     file.write_all(symcache)?;
     file.write_all(&footer(symcache, source))?;
     file.persist(path)?;

@@ -234,13 +234,18 @@ impl Cache {
         fs::read(self.stored(name)).is_ok_and(|bytes| bytes == pdb().bytes())
     }
 
-    /// Files of the store `name`, apart from the PDB: what is on its way.
+    /// Files of the store `name`, apart from the PDB, and what is on its way to it, without its index.
     pub(super) fn left_overs(&self, name: &str) -> Vec<String> {
         let stored = self.stored(name);
         let folder = stored.parent().expect("has a parent");
-        let files = fs::read_dir(folder).into_iter().flatten().flatten();
-        let files = files.map(|file| file.file_name().to_string_lossy().into_owned());
-        let mut files: Vec<String> = files.filter(|file| file != name).collect();
+        let index = format!(".{}", folder.file_name().expect("a name").to_string_lossy());
+        let folders = [folder.to_owned(), partial::folder(self.0.path())];
+        let files =
+            folders.into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
+        let files = files.flatten().map(|file| file.file_name().to_string_lossy().into_owned());
+        let files = files.map(|file| file.replacen(&index, "", 1));
+        let mut files: Vec<String> =
+            files.filter(|file| file != name && file.starts_with(name)).collect();
         files.sort();
         files
     }

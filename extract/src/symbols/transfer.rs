@@ -61,8 +61,8 @@ impl From<GivenUp> for Failure {
 /// What to expect of a file.
 pub(super) struct Request<'a> {
     pub(super) url: &'a str,
-    /// Where it shall lie in the end; the partial file lies beside it.
-    pub(super) target: &'a Path,
+    /// Where it lies until it is whole.
+    pub(super) partial: &'a Path,
     /// The first bytes of every such file, so that a web page is not taken for one.
     pub(super) magic: &'a [u8],
     /// Whether others waited for the server long enough.
@@ -90,7 +90,7 @@ impl Transfer {
         request: &Request<'_>,
         progress: &dyn Fn(u64, Option<u64>),
     ) -> Result<Received, Failure> {
-        let mut partial = Partial::left_over(request.target, request.url);
+        let mut partial = Partial::left_over(request.partial, request.url);
         let mut reason = String::new();
         // Of all requests together, as else each could bring one byte.
         let mut pace = None;
@@ -214,7 +214,7 @@ impl Transfer {
         if source.total.is_some_and(|total| total > self.max_bytes) {
             return Err(self.too_large(request));
         }
-        let partial = Partial::create(request.target, source).map_err(unwritten(request))?;
+        let partial = Partial::create(request.partial, source).map_err(unwritten(request))?;
         Ok(Some((partial, 0)))
     }
 
@@ -332,6 +332,6 @@ fn unsent(error: reqwest::Error) -> Failure {
 }
 
 fn unwritten(request: &Request<'_>) -> impl Fn(io::Error) -> Failure {
-    let path = request.target.to_owned();
+    let path = request.partial.to_owned();
     move |source| Failure::File(SymbolFileError::Io { action: "write", path: path.clone(), source })
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use cab::Cabinet;
 use flate2::read::MultiGzDecoder;
 use handlescope_model::guard::quietly;
+use handlescope_model::output::named_in;
 use tempfile::NamedTempFile;
 
 use super::report::SymbolFileError;
@@ -37,7 +38,7 @@ pub(super) fn unpack(
     let size = input.metadata().map_err(SymbolFileError::io("read", shown))?.len();
     let limit = max_bytes.min((size.saturating_mul(MAX_RATIO)).max(SMALL));
     fs::create_dir_all(folder).map_err(SymbolFileError::io("write", folder))?;
-    let mut output = NamedTempFile::new_in(folder).map_err(SymbolFileError::io("write", folder))?;
+    let mut output = named_in(folder).map_err(SymbolFileError::io("write", folder))?;
     let input = BufReader::new(input);
     // The cab crate indexes into what a damaged cabinet says.
     let result = quietly(|| match packing {

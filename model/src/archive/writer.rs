@@ -1,21 +1,20 @@
 //! Writing an archive.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use super::error::ArchiveError;
+use crate::noting::{Noting, is_full, plain};
+use crate::output::{OutputFile, folder_of};
+use crate::table::Table;
 use polars::polars_utils::compression::ZstdLevel;
 use polars::prelude::{
     Column, DataFrame, ParquetCompression, ParquetWriter, PolarsResult, Schema, StatisticsOptions,
 };
 use sevenz_rust::encoder_options::Lzma2Options;
 use sevenz_rust::{ArchiveEntry, EncoderConfiguration, EncoderMethod};
-use tempfile::NamedTempFile;
-
-use super::error::ArchiveError;
-use crate::noting::{Noting, is_full, plain};
-use crate::table::Table;
 
 /// Rows per Parquet row group: large enough for good compression, small enough to build in parts.
 const ROW_GROUP_ROWS: usize = 1 << 18;
@@ -27,8 +26,9 @@ const ZSTD_LEVEL: i32 = 1;
 /// tenths of the time that JSON takes as it is.
 const LZMA_LEVEL: u32 = 1;
 
-/// Bytes of JSON that are compressed by themselves, so that several threads share the work.
-const LZMA_CHUNK: u64 = 16 << 20;
+/// Bytes of JSON that are compressed by themselves, so that several threads share the work, and whoever
+/// presses Ctrl-C waits for one of them at most. Each is four times the dictionary of this level.
+const LZMA_CHUNK: u64 = 4 << 20;
 
 /// Threads that compress; each has some chunks in memory.
 const MOST_THREADS: usize = 4;
@@ -38,7 +38,7 @@ const MOST_THREADS: usize = 4;
 /// Dropping an unfinished writer removes its temporary file.
 pub struct ArchiveWriter {
     encoder: TableEncoder,
-    archive: sevenz_rust::ArchiveWriter<NamedTempFile>,
+    archive: sevenz_rust::ArchiveWriter<OutputFile>,
 }
 
 /// Encodes tables for an archive; a clone does so on another thread.
@@ -61,19 +61,12 @@ impl ArchiveWriter {
     /// # Errors
     /// When the folder cannot be written.
     pub fn create(path: &Path) -> Result<Self, ArchiveError> {
-        let folder = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-            _ => PathBuf::from("."),
-        };
-        let file = tempfile::Builder::new()
-            .prefix(".handlescope-")
-            .suffix(".tmp")
-            .tempfile_in(&folder)
-            .map_err(|source| ArchiveError::Io {
-                path: path.to_path_buf(),
-                action: "create a temporary file beside it",
-                source,
-            })?;
+        let folder = folder_of(path).to_path_buf();
+        let file = OutputFile::beside(path).map_err(|source| ArchiveError::Io {
+            path: path.to_path_buf(),
+            action: "create a temporary file beside it",
+            source,
+        })?;
         let archive = sevenz_rust::ArchiveWriter::new(file).map_err(|e| packing(path, &e))?;
         Ok(Self { encoder: TableEncoder { path: path.to_path_buf(), folder }, archive })
     }
@@ -140,14 +133,10 @@ impl ArchiveWriter {
     pub fn finish(self) -> Result<u64, ArchiveError> {
         let Self { encoder: TableEncoder { path, .. }, archive } = self;
         let io = |source| ArchiveError::Io { path: path.clone(), action: "write", source };
-        let temp = archive.finish().map_err(io)?;
-        temp.as_file().sync_all().map_err(io)?;
-        let size = temp.as_file().metadata().map_err(io)?.len();
-        if let Err(error) = temp.persist(&path) {
-            // On Windows, this one replaces also a file that is open.
-            fs::rename(error.file.path(), &path).map_err(io)?;
-        }
-        make_readable(&path);
+        let output = archive.finish().map_err(io)?;
+        output.file().sync_all().map_err(io)?;
+        let size = output.file().metadata().map_err(io)?.len();
+        output.persist(&path).map_err(io)?;
         Ok(size)
     }
 }
@@ -239,17 +228,6 @@ fn conform(table: Table, part: &DataFrame) -> PolarsResult<DataFrame> {
         })
         .collect();
     DataFrame::new(part.height(), columns?)
-}
-
-/// Temporary files are private to their owner; an extract is as readable as any other file.
-fn make_readable(path: &Path) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644));
-    }
-    #[cfg(not(unix))]
-    let _ = path;
 }
 
 pub(super) fn packing(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {

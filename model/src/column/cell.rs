@@ -3,6 +3,7 @@
 use polars::prelude::{
     BooleanChunked, ChunkedArray, Column, DataType, IntoColumn, ListBuilderTrait,
     ListPrimitiveChunkedBuilder, NewChunkedArray, PolarsResult, StringChunked, UInt32Type,
+    polars_ensure,
 };
 
 use super::number::Number;
@@ -73,6 +74,20 @@ impl<T: Number> Cell for Option<T> {
     }
 }
 
+/// The text of a column that is read into rows, bytes: a text of which the table has one copy is copied for
+/// each row then. A sound table of so much text is read as [`Texts`].
+const MOST_TEXT: usize = 256 << 20;
+
+/// Refuses a column whose rows would take too much memory.
+fn limited(texts: Texts) -> PolarsResult<Texts> {
+    let bytes: usize = texts.iter().flatten().map(str::len).sum();
+    polars_ensure!(
+        bytes <= MOST_TEXT,
+        ComputeError: "its rows have {bytes} bytes of text, more than {MOST_TEXT}"
+    );
+    Ok(texts)
+}
+
 impl Cell for String {
     const TYPE: ColumnType = ColumnType::Text;
     const NULLABLE: bool = false;
@@ -87,7 +102,8 @@ impl Cell for String {
     }
 
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
-        Ok(Texts::of(column)?.iter().map(|text| text.unwrap_or_default().to_owned()).collect())
+        let texts = limited(Texts::of(column)?)?;
+        Ok(texts.iter().map(|text| text.unwrap_or_default().to_owned()).collect())
     }
 }
 
@@ -105,7 +121,8 @@ impl Cell for Option<String> {
     }
 
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
-        Ok(Texts::of(column)?.iter().map(|text| text.map(str::to_owned)).collect())
+        let texts = limited(Texts::of(column)?)?;
+        Ok(texts.iter().map(|text| text.map(str::to_owned)).collect())
     }
 }
 

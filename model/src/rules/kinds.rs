@@ -85,6 +85,14 @@ pub const fn is_leak_at_exit(kind: EventKind, is_inherited: bool, is_closed_at_e
     OPENING_HANDLES.contains(kind) && !is_inherited && is_closed_at_exit
 }
 
+/// Kernel functions that close what a process leaves open when it ends.
+pub const EXIT_FUNCTIONS: [&str; 3] = ["ExSweepHandleTable", "ObKillProcess", "PspExitProcess"];
+
+/// Whether a function on the stack of a close says that the end of the process made it.
+pub fn is_exit_function(name: &str) -> bool {
+    EXIT_FUNCTIONS.contains(&name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,8 +8,8 @@ mod kinds;
 mod object;
 
 pub use kinds::{
-    CLOSING, CREATING, Kinds, OPENING, OPENING_HANDLES, REFERENCE_CHANGES, VIEWS, WITH_HANDLE,
-    create_rank, is_leak, is_leak_at_exit,
+    CLOSING, CREATING, EXIT_FUNCTIONS, Kinds, OPENING, OPENING_HANDLES, REFERENCE_CHANGES, VIEWS,
+    WITH_HANDLE, create_rank, is_exit_function, is_leak, is_leak_at_exit,
 };
 pub use object::{DeriveScratch, Derived, ObjectEvents, creation, derive, end, has_overlap};
 

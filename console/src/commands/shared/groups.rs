@@ -8,5 +8,8 @@ pub(crate) const SESSION: &str = "Session";
 /// Options about order, number and form of what is printed.
 pub(crate) const DISPLAY: &str = "Change how it is printed";
 
+/// Options about what a command may take.
+pub(crate) const LIMITS: &str = "Limits";
+
 /// Options for scripts.
 pub(crate) const SCRIPTS: &str = "Files and documents";

@@ -1,12 +1,15 @@
 //! Where symbols come from, in the words of a command line or of `.sympath`.
 
-use std::{convert::Infallible, path::PathBuf};
+use std::{convert::Infallible, path::PathBuf, time::Duration};
 
-use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError};
+use handlescope_extract::symbols::{
+    ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError, SymbolizerOptions,
+};
 
 use crate::{
     grammar::{Opt, Take},
     paths::with_home,
+    values::bytes,
 };
 
 /// What `-symServer` knows by name, each with its meaning.
@@ -39,6 +42,34 @@ pub struct SymbolArgs {
     /// A folder with symbols, searched before servers are asked.
     #[arg(long = "symfolder", value_name = "FOLDER", value_parser = folder, global = true)]
     pub folder: Option<PathBuf>,
+}
+
+/// How long servers are waited for, and how much of them is taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+pub struct SymbolLimitArgs {
+    /// How long a symbol server may take to answer, and then to send nothing [default: 20].
+    #[arg(
+        long = "symbol-timeout",
+        value_name = "SECONDS",
+        value_parser = clap::value_parser!(u64).range(1..=3600),
+        global = true
+    )]
+    pub timeout: Option<u64>,
+    /// The largest symbol file that is downloaded or unpacked, such as 4GiB [default: 2GiB].
+    #[arg(long = "symbol-max-size", value_name = "SIZE", value_parser = bytes, global = true)]
+    pub max_size: Option<u64>,
+}
+
+impl SymbolLimitArgs {
+    /// The options of a search within these limits.
+    pub fn options(&self) -> SymbolizerOptions {
+        let usual = SymbolizerOptions::default();
+        SymbolizerOptions {
+            download_timeout: self.timeout.map_or(usual.download_timeout, Duration::from_secs),
+            max_file_bytes: self.max_size.unwrap_or(usual.max_file_bytes),
+            ..usual
+        }
+    }
 }
 
 fn folder(name: &str) -> Result<PathBuf, Infallible> {

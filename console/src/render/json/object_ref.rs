@@ -10,8 +10,8 @@ use super::object::ObjectJson;
 use super::stack::StackJson;
 use super::{Array, Members, Shown};
 use crate::query::{
-    CountBy, CountOrder, Counted, FileAnswer, HandleCounts, LeftOut, NoMatch, ObjectRefAnswer,
-    Totals,
+    CountBy, CountOrder, Counted, ExitStacks, FileAnswer, HandleCounts, LeftOut, NoMatch,
+    ObjectRefAnswer, Totals,
 };
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::Utc7;
@@ -87,6 +87,8 @@ struct FileHeader {
     events_lost: Option<u64>,
     buffers_lost: Option<u64>,
     totals: Totals,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_stacks: Option<ExitStacks>,
 }
 
 #[derive(Serialize)]
@@ -194,6 +196,7 @@ impl<'a> FileJson<'a> {
             events_lost,
             buffers_lost,
             totals: self.answer.totals,
+            exit_stacks: self.answer.exit_stacks,
         }
     }
 

@@ -52,6 +52,7 @@ struct PlaceJson {
 struct MissingJson<'a> {
     server: &'a str,
     remembered: bool,
+    refused: bool,
 }
 
 #[derive(Serialize)]
@@ -83,6 +84,7 @@ impl<'a> ModuleJson<'a> {
                 .map(|missing| MissingJson {
                     server: &missing.place,
                     remembered: missing.is_remembered,
+                    refused: missing.is_refused,
                 })
                 .collect(),
             skipped: &report.skipped,

@@ -82,6 +82,9 @@ fn found(report: &ModuleReport) -> String {
         Outcome::NotFound => "not found".to_owned(),
     };
     let missing = report.missing.iter().map(|missing| match missing.is_remembered {
+        true if missing.is_refused => {
+            format!("{} sent an unusable file minutes ago and was not asked again", missing.place)
+        }
         true => format!("{} did not have it lately", missing.place),
         false => format!("{} does not have it", missing.place),
     });

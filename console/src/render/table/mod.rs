@@ -7,6 +7,7 @@ mod columns;
 mod csv;
 mod json;
 mod parquet;
+mod size;
 mod text;
 mod value;
 

@@ -6,6 +6,7 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 use nu_ansi_term::Color;
 
+use super::size::{GridSize, cut};
 use super::{Part, Table};
 use crate::{
     settings::Display,
@@ -68,17 +69,27 @@ impl Table<'_> {
     fn write_grid(&self, rows: &[usize], display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let shown = self.shown();
         let headings: Vec<&str> = shown.iter().map(|(_, heading)| heading.as_str()).collect();
-        let mut table = table::table(display.screen, &headings);
         let is_number = |column: usize| {
             self.frame.columns().get(column).is_some_and(|column| column.dtype().is_numeric())
         };
         let numbers = shown.iter().enumerate().filter(|(_, (column, _))| is_number(*column));
-        table::align_right(&mut table, &numbers.map(|(at, _)| at).collect::<Vec<_>>());
-        for &row in rows {
-            let cells = shown.iter().map(|(column, _)| self.cell(*column, row));
-            table.add_row(cells.collect::<io::Result<Vec<String>>>()?);
+        let numbers: Vec<usize> = numbers.map(|(at, _)| at).collect();
+        let mut rows = rows.iter().peekable();
+        loop {
+            let mut table = table::table(display.screen, &headings);
+            table::align_right(&mut table, &numbers);
+            let mut size = GridSize::default();
+            while let Some(&row) = rows.next_if(|_| size.has_room()) {
+                let cells = shown.iter().map(|(column, _)| Ok(cut(self.cell(*column, row)?)));
+                let cells = cells.collect::<io::Result<Vec<String>>>()?;
+                size.add(&cells);
+                table.add_row(cells);
+            }
+            write!(out, "{}", table::text(&table))?;
+            if rows.peek().is_none() {
+                return Ok(());
+            }
         }
-        write!(out, "{}", table::text(&table))
     }
 
     /// A line for each value: more columns than fit beside each other.
@@ -94,7 +105,7 @@ impl Table<'_> {
             let lines = self
                 .shown()
                 .into_iter()
-                .map(|(column, heading)| Ok([heading, self.cell(column, row)?]));
+                .map(|(column, heading)| Ok([heading, cut(self.cell(column, row)?)]));
             let lines = lines.collect::<io::Result<Vec<[String; 2]>>>()?;
             write!(out, "{}", table::text(&table::columns(display.screen, lines)))?;
         }

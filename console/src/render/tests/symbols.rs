@@ -36,7 +36,7 @@ fn saved() -> Saved {
         ModuleReport { origin: Some(origin), ..report(name, outcome) }
     };
     let server = "https://symbols.example".to_owned();
-    let missing = MissingAt { place: server.clone(), is_remembered: false };
+    let missing = MissingAt { place: server.clone(), is_remembered: false, is_refused: false };
     let reason = "500 Internal Server Error".to_owned();
     let damaged =
         SymbolFileError::Malformed { path: "/f/b.pdb".into(), source: "no such stream".into() };
@@ -96,7 +96,7 @@ fn json_has_the_reasons_apart() {
             "pdb_guid": "0155fe84-c000-1eb1-57c6-858e85d46b4c", "pdb_age": 1,
             "frames": 1, "frames_named": 0, "status": "not_found", "symbol_file": null,
             "found_in": null,
-            "missing_at": [{ "server": "https://symbols.example", "remembered": false }],
+            "missing_at": [{ "server": "https://symbols.example", "remembered": false, "refused": false }],
             "skipped": ["https://dead.example"], "failures": [],
             "refused": ["/f/b.pdb is damaged, delete it or get it again: no such stream"],
         }] })

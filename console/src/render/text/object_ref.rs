@@ -59,7 +59,8 @@ pub(in crate::render) fn object_ref(
             CountTable { counts, by, criteria, files: None, screen }.write(out)?;
         }
         if has_totals {
-            let lines = LeakLines { criteria: args.criteria, totals: file.totals };
+            let (criteria, exit_stacks) = (args.criteria, file.exit_stacks);
+            let lines = LeakLines { criteria, totals: file.totals, exit_stacks };
             let label = if is_one {
                 String::new()
             } else {
@@ -95,7 +96,8 @@ fn write_all(
         let (criteria, screen) = (args.criteria, display.screen);
         CountTable { counts, by, criteria, files, screen }.write(out)?;
     }
-    let lines = LeakLines { criteria: args.criteria, totals: answer.totals() };
+    let (criteria, exit_stacks) = (args.criteria, answer.exit_stacks());
+    let lines = LeakLines { criteria, totals: answer.totals(), exit_stacks };
     let summary = format!("{summary}{lines}");
     writeln!(out, "{}", display.screen.paint(Color::Red, summary))
 }

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
 
+use handlescope_model::rules::EXIT_FUNCTIONS;
+
 use super::numbers::grouped;
-use crate::query::{CountBy, CountRow, Counted, HandleCounts, ObjectCriteria, Totals};
+use crate::query::{CountBy, CountRow, Counted, ExitStacks, HandleCounts, ObjectCriteria, Totals};
 use crate::terminal::Screen;
 use crate::terminal::table;
 use handlescope_model::Untrusted;
@@ -62,6 +64,7 @@ fn difference(a: u64, b: u64) -> i128 {
 pub(super) struct LeakLines<'a> {
     pub(super) criteria: &'a ObjectCriteria,
     pub(super) totals: Totals,
+    pub(super) exit_stacks: Option<ExitStacks>,
 }
 
 impl fmt::Display for LeakLines<'_> {
@@ -75,6 +78,10 @@ impl fmt::Display for LeakLines<'_> {
             Counted::LeakedOrAtExit => leaked_handles.saturating_add(closed_at_exit),
         };
         write!(f, "\n{}: {count}", capitalized(counted.text()))?;
+        if let Some(ExitStacks { closes, confirmed, .. }) = self.exit_stacks {
+            let functions = EXIT_FUNCTIONS.join(", ");
+            write!(f, "\nConfirmed by their stacks ({functions}): {confirmed} of {closes} closes")?;
+        }
         if counted != Counted::Leaked || closed_at_exit == 0 {
             return Ok(());
         }

@@ -89,7 +89,11 @@ pub(crate) fn imported(
 fn limits(max_size: Option<u64>) -> ImportLimits {
     let usual = ImportLimits::default();
     let Some(member_bytes) = max_size else { return usual };
-    ImportLimits { container: usual.container.trusted_with(member_bytes), ..usual }
+    ImportLimits {
+        container: usual.container.trusted_with(member_bytes),
+        record_bytes: usual.record_bytes.max(member_bytes),
+        ..usual
+    }
 }
 
 /// What an extract of this name is converted to when it is in a state.

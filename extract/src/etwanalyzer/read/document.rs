@@ -8,6 +8,7 @@ use std::rc::Rc;
 use serde::de::DeserializeSeed;
 use serde_json::error::Category;
 
+use super::super::held::TOO_MUCH;
 use super::super::record::{Fill, Record};
 use super::encoding::utf8;
 use super::error::ImportError;
@@ -64,6 +65,7 @@ fn said(path: &Path, member: String, error: &serde_json::Error) -> ImportError {
     let reason: String =
         text.strip_suffix(&place).unwrap_or(&text).chars().take(LONGEST_REASON).collect();
     match error.classify() {
+        Category::Data if reason == TOO_MUCH => ImportError::TooMuch { path, member },
         Category::Io => ImportError::Read { path, member, reason },
         _ => ImportError::Json { path, member, line, column, reason },
     }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use handlescope_model::{ArchiveError, Cancelled, ContainerError, Untrusted};
 
+use super::super::held::TOO_MUCH;
+
 /// An ETWAnalyzer extract that could not be read, or not be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
@@ -33,6 +35,9 @@ pub enum ImportError {
         /// What is wrong.
         reason: String,
     },
+    /// The records of a member would take too much memory.
+    #[error("{}: member {}: {TOO_MUCH}", Untrusted(.path), Untrusted(.member))]
+    TooMuch { path: PathBuf, member: String },
     /// A member cannot be read.
     #[error("{}: member {} cannot be read: {reason}", Untrusted(.path), Untrusted(.member))]
     Read { path: PathBuf, member: String, reason: String },
@@ -46,6 +51,9 @@ pub enum ImportError {
 impl ImportError {
     /// Whether a higher limit lets a user who trusts the file read it.
     pub fn is_about_size(&self) -> bool {
-        matches!(self, Self::Container(error) if error.is_about_size())
+        match self {
+            Self::Container(error) => error.is_about_size(),
+            error => matches!(error, Self::TooMuch { .. }),
+        }
     }
 }

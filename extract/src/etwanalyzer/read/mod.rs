@@ -57,6 +57,7 @@ use self::stacks_part::StackTexts;
 use self::stream::Stream;
 use self::time::Time;
 use self::trace::TraceFigures;
+use super::held;
 use super::members::Part;
 use super::own::OwnStartHandle;
 use super::records::{Main, ModulesPart};
@@ -85,12 +86,20 @@ pub fn import(
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let progress = Rc::new(Progress::new(observer, cancel));
+    let size = source_size(input).saturating_mul(limits.record_bytes_per_byte);
+    held::allow(limits.record_bytes.saturating_add(size));
     let mut parts = container::open(input, folder, &limits.container, observer, &progress)?;
     let reading = Reading { input, limits, progress, findings: RefCell::default() };
     let read = reading.small_parts(&mut parts)?;
     let writer = ArchiveWriter::create(output)?;
     let summary = reading.convert(read, &mut parts, writer, observer)?;
     Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
+}
+
+/// Bytes of the files of an extract.
+fn source_size(input: &Path) -> u64 {
+    let files = import_sources(input).into_iter();
+    files.map(|path| path.metadata().map_or(0, |data| data.len())).sum()
 }
 
 /// An extract being read.
@@ -183,8 +192,7 @@ impl Reading<'_> {
         let warnings = self.findings.borrow().warnings();
         writer.table(Table::Volumes, trace::volumes(&main).into_frame())?;
         writer.table(Table::Warnings, trace::warnings(&main, &warnings).into_frame())?;
-        let sizes = import_sources(self.input).into_iter();
-        let source_size = sizes.map(|path| path.metadata().map_or(0, |data| data.len())).sum();
+        let source_size = source_size(self.input);
         let in_trace = TraceFigures {
             source_size,
             stacks_total: figures.stacks_total,

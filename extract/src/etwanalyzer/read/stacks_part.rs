@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use handlescope_model::FrameIdx;
+use handlescope_model::rules::is_exit_function;
 use handlescope_model::tables::{Frames, Methods, Stack, StackEvents, Stacks, Symbols};
 use serde::de::MapAccess;
 
@@ -128,11 +129,8 @@ impl StackTexts {
     }
 }
 
-/// Kernel functions that close what a process leaves open when it ends.
-const EXIT_FUNCTIONS: [&str; 3] = ["ExSweepHandleTable", "ObKillProcess", "PspExitProcess"];
-
 fn is_of_exit(frame: &str) -> bool {
-    frame.split_once('!').is_some_and(|(_, function)| EXIT_FUNCTIONS.contains(&function))
+    frame.split_once('!').is_some_and(|(_, function)| is_exit_function(function))
 }
 
 /// The stacks by their numbers in the file.

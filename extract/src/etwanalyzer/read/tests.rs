@@ -89,8 +89,26 @@ fn all_tables_are_there_and_refer_to_each_other() {
 }
 
 #[test]
+fn records_may_not_take_more_memory_than_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("a.json7z"), folder.path().join("out.json7z"));
+    let mut members = members();
+    let processes = format!(r#"{{"Processes":[{{}}{}]}}"#, ",{}".repeat(10_000));
+    members[3].1 = processes.into_bytes();
+    pack(&input, &members);
+    let import = |record_bytes| {
+        let usual = ImportLimits::default();
+        let limits = ImportLimits { record_bytes, record_bytes_per_byte: 0, ..usual };
+        import(&input, &output, limits, &NoObserver, &Cancel::default()).map(drop)
+    };
+    import(100 << 20).unwrap();
+    let error = import(1 << 20).unwrap_err();
+    assert!(matches!(error, ImportError::TooMuch { .. }) && error.is_about_size(), "{error}");
+}
+
+#[test]
 fn damage_anywhere_in_a_member_is_read_or_refused() {
-    damage(&members(), 4);
+    damage(&members(), 12);
 }
 
 #[test]
@@ -108,7 +126,7 @@ fn damage_anywhere_in_what_this_program_wrote_is_read_or_refused() {
         let content = archive.read_file(&name.replacen('a', "written", 1)).unwrap();
         written.push((name, content));
     }
-    damage(&written, 28);
+    damage(&written, 56);
 }
 
 /// Imports members in which every so many bytes one was another.

@@ -1,7 +1,7 @@
 //! The handle part: objects with their events, in the order of the objects table.
 
-use handlescope_model::tables::{Events, ExistingHandles, Names, ObjectTypes, Objects};
-use handlescope_model::{ArchiveError, EventKind, Trace};
+use handlescope_model::tables::{Events, ExistingHandles, ObjectTypes, Objects};
+use handlescope_model::{ArchiveError, EventKind, Texts, Trace};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -13,7 +13,7 @@ use super::json::{TryEach, Window};
 pub(super) struct HandlePart<'a> {
     pub(super) trace: &'a Trace,
     pub(super) types: &'a ObjectTypes,
-    pub(super) names: &'a Names,
+    pub(super) names: &'a Texts,
     pub(super) context: Context<'a>,
 }
 
@@ -39,7 +39,7 @@ struct ObjectRecords<'a> {
     objects: Window<'a, Objects>,
     events: Window<'a, Events>,
     existing: Window<'a, ExistingHandles>,
-    names: &'a Names,
+    names: &'a Texts,
     context: Context<'a>,
     next: usize,
 }
@@ -49,12 +49,12 @@ impl ObjectRecords<'_> {
         let Some(object) = self.objects.row(self.next)? else { return Ok(None) };
         self.next += 1;
         let rows = |first: u32, count: u32| first as usize..first as usize + count as usize;
-        let name = object.name.and_then(|name| self.names.name.get(name.row()));
+        let name = object.name.and_then(|name| self.names.get(name.row()));
         // It has 16 bits there; an id that has more is none of Windows.
         let type_id = u16::try_from(object.type_id.0).unwrap_or_default();
         let mut record = ObjectRecord {
             pointer: Some(object.pointer as i64),
-            name: name.cloned(),
+            name: name.map(str::to_owned),
             type_id: Some(type_id.into()),
             ..ObjectRecord::default()
         };

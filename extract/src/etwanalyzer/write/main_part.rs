@@ -1,10 +1,10 @@
 //! The main part: machine, session and processes.
 
-use handlescope_model::TableRows;
 use handlescope_model::tables::{
-    EventCounts, Names, ObjectTypes, Process, Processes, StartHandle, StartHandles, TraceInfo,
-    Volumes, Warnings,
+    EventCounts, ObjectTypes, Process, Processes, StartHandle, StartHandles, TraceInfo, Volumes,
+    Warnings,
 };
+use handlescope_model::{TableRows, Texts};
 
 use super::super::own::OwnStartHandle;
 use super::super::records::{
@@ -22,7 +22,7 @@ pub(super) struct MainPart<'a> {
     pub(super) warnings: &'a Warnings,
     pub(super) volumes: &'a Volumes,
     pub(super) start_handles: &'a StartHandles,
-    pub(super) names: &'a Names,
+    pub(super) names: &'a Texts,
     /// When the last event happened, ns since session start.
     pub(super) last_event_ns: i64,
     /// The types, if there is no object: then there is no handle part that has them.
@@ -81,7 +81,7 @@ impl MainPart<'_> {
             pid: handle.pid,
             handle: handle.handle,
             type_id: handle.type_id,
-            name: handle.name.and_then(|name| self.names.name.get(name.row())).cloned(),
+            name: handle.name.and_then(|name| self.names.get(name.row())).map(str::to_owned),
             closed: handle.closed,
         };
         OwnMain {

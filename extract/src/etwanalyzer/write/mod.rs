@@ -22,20 +22,25 @@ use handlescope_model::tables::{
     EventCounts, Events, Frames, Methods, ModuleLoads, Modules, Names, ObjectTypes, Processes,
     StartHandles, Symbols, TraceInfo, TraceInfos, Volumes, Warnings,
 };
-use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, Trace};
+use handlescope_model::{
+    ArchiveError, ArchiveWriter, Cancel, NameIdx, Table, TableRows, Texts, Trace,
+};
 use serde::Serialize;
 
 pub use error::SaveError;
 
 use self::event::Context;
 use self::handle_part::HandlePart;
-use self::json::{MEMBER_LIMIT, document};
+use self::json::{CancelledRead, MEMBER_LIMIT, document};
 use self::main_part::{MainPart, system_process};
 use self::stacks_part::{StackTexts, StacksPart};
 use super::members::{Part, find};
 use super::records::ModulesPart;
 use crate::filetime::system_time;
 use crate::options::ExtractObserver;
+
+/// Names of handles of the rundown at the start, bytes.
+const MOST_NAMES: u64 = 256 << 20;
 
 /// What an archive is to hold besides the tables.
 #[derive(Default)]
@@ -136,7 +141,10 @@ impl Parts<'_> {
         let processes = Processes::read(trace)?;
         let (modules, loads) = (Modules::read(trace)?, ModuleLoads::read(trace)?);
         let (frames, methods) = (Frames::read(trace)?, Methods::read(trace)?);
-        let (names, types) = (Names::read(trace)?, ObjectTypes::read(trace)?);
+        self.cancel.check()?;
+        let (names, types) = (trace.values(Names::name)?, ObjectTypes::read(trace)?);
+        let start_handles = StartHandles::read(trace)?;
+        self.check_names(&start_handles, &names)?;
         // Stacks of other events may be there without any object.
         let has_objects = trace.height(Table::Objects)? + trace.height(Table::Stacks)? > 0;
 
@@ -145,7 +153,7 @@ impl Parts<'_> {
         self.part(writer, Part::Modules, &part)?;
         drop(part);
         if has_objects {
-            let texts = StackTexts::new(trace, &frames, &modules, &methods, symbols)?;
+            let texts = StackTexts::new(trace, &frames, &modules, &methods, symbols, self.cancel)?;
             let context = Context { stacks: &texts, pids: &processes.pid };
             let part = HandlePart { trace, types: &types, names: &names, context };
             self.part(writer, Part::Handle, &part)?;
@@ -159,13 +167,28 @@ impl Parts<'_> {
             event_counts: &EventCounts::read(trace)?,
             warnings: &Warnings::read(trace)?,
             volumes: &Volumes::read(trace)?,
-            start_handles: &StartHandles::read(trace)?,
+            start_handles: &start_handles,
             names: &names,
             last_event_ns: last_event(trace)?,
             types_without_objects: (!has_objects).then_some(&types),
         };
         self.part(writer, Part::Main, &part.record())?;
         Ok(info.session_start_filetime)
+    }
+
+    /// Refuses handles whose names would be more than a member may have. This part is in memory as a whole.
+    fn check_names(&self, handles: &StartHandles, names: &Texts) -> Result<(), SaveError> {
+        let length =
+            |name: &Option<NameIdx>| name.and_then(|name| names.get(name.row())).map(str::len);
+        let bytes: usize = handles.name.iter().filter_map(length).sum();
+        match bytes as u64 > MOST_NAMES {
+            false => Ok(()),
+            true => Err(SaveError::TooLarge {
+                path: self.output.to_path_buf(),
+                member: Part::Main.name(&base(self.output)),
+                limit: MOST_NAMES,
+            }),
+        }
     }
 
     fn part(
@@ -177,7 +200,10 @@ impl Parts<'_> {
         let member = part.name(&base(self.output));
         self.observer.on_phase(&member);
         let file = document(&member, content, self.output, MEMBER_LIMIT, self.cancel)?;
-        Ok(writer.member(&member, file)?)
+        // Packing takes longer than writing.
+        let written = writer.member(&member, CancelledRead { inner: file, cancel: self.cancel });
+        self.cancel.check()?;
+        Ok(written?)
     }
 }
 

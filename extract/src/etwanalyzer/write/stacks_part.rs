@@ -1,13 +1,17 @@
 //! The stacks part: texts, each once.
 
 use handlescope_model::tables::{Frames, Methods, Modules, StackEvents, Stacks, Symbols};
-use handlescope_model::{ArchiveError, StackIdx, TableRows, Trace};
+use handlescope_model::{Cancel, StackIdx, TableRows, Trace};
 use serde::ser::{Serialize, Serializer};
 
+use super::error::SaveError;
 use super::frames::FrameLines;
 use super::json::{Each, Window, rows_of};
 use crate::intern::Interner;
 use crate::lifecycle::NONE;
+
+/// Stacks between two looks at Ctrl-C.
+const CHECK_EVERY: usize = 1 << 12;
 
 /// What ends a line. ETWAnalyzer on Windows ends them with CR LF, which its own filters then find at
 /// the end of each frame, so that none matches a frame exactly; its reader takes either.
@@ -34,13 +38,17 @@ impl StackTexts {
         modules: &Modules,
         methods: &Methods,
         symbols: &Symbols,
-    ) -> Result<Self, ArchiveError> {
+        cancel: &Cancel,
+    ) -> Result<Self, SaveError> {
         let lines = FrameLines::new(frames, modules, methods, symbols);
         let mut texts = Interner::default();
         texts.intern(&[]);
         let (mut of_row, mut first_row, mut numbers) = (Vec::new(), vec![NONE], Vec::new());
         let mut stacks = Window::<Stacks>::new(trace);
         while let Some(stack) = stacks.row(of_row.len())? {
+            if of_row.len().is_multiple_of(CHECK_EVERY) {
+                cancel.check()?;
+            }
             numbers.clear();
             numbers.extend(stack.frames.iter().flat_map(|frame| lines.of(*frame)));
             let text = texts.intern(&numbers);

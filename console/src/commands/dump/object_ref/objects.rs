@@ -27,7 +27,9 @@ pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[
         details: "A program that ends without closing a handle has leaked it all the same. Such a \
                   close comes after the end event of the process, or belongs to the last closes \
                   of the process, on one thread and on kernel frames on which no program that \
-                  goes on closes a handle. An inherited handle does not count. With -Leak: both.",
+                  goes on closes a handle. An inherited handle does not count. With -ShowStack and \
+                  symbols of the kernel, the stacks of the closes confirm it, or a warning says \
+                  that they do not. With -Leak: both.",
         example: "-LeakAtExit",
         take: Take::Switch(|args| &mut args.criteria.leak_at_exit),
     },

@@ -1,0 +1,108 @@
+//! What the stacks of closes say of those that the lifecycle gives to the end of a process.
+//!
+//! The lifecycle knows no names of functions. Where they are known, the kernel's functions at the end of a
+//! process confirm it, and a close in the kernel without any of them speaks against it.
+
+use std::collections::HashMap;
+use std::ops::AddAssign;
+
+use handlescope_model::StackIdx;
+use handlescope_model::rules::{CLOSING, is_exit_function};
+use handlescope_model::tables::Events;
+use serde::Serialize;
+
+use super::context::FileContext;
+use super::error::QueryError;
+use super::frame_names::{Frames, NamedFrames};
+use super::selection::Selection;
+use super::stacks::StackSet;
+use crate::cancel::Poll;
+
+/// Closes at the end of processes, by what their stacks say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ExitStacks {
+    /// All of them, of the objects that passed.
+    pub closes: u64,
+    /// With a function of the end of a process on the stack.
+    pub confirmed: u64,
+    /// Before the event that ends the process, with names for all frames in the kernel and none of those
+    /// functions among them.
+    pub doubtful: u64,
+}
+
+impl AddAssign for ExitStacks {
+    fn add_assign(&mut self, other: Self) {
+        self.closes += other.closes;
+        self.confirmed += other.confirmed;
+        self.doubtful += other.doubtful;
+    }
+}
+
+/// What a stack says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Confirms,
+    Contradicts,
+    Nothing,
+}
+
+impl ExitStacks {
+    /// Asks the stacks of the closes of the objects that passed; names of their frames are looked up for
+    /// it.
+    pub(crate) fn of(
+        file: &FileContext<'_>,
+        frames: &Frames<'_>,
+        selection: &Selection,
+    ) -> Result<Self, QueryError> {
+        let trace = file.trace;
+        let (kind, at_exit) = (trace.values(Events::kind)?, trace.values(Events::closed_at_exit)?);
+        let (stack, time) = (trace.values(Events::stack)?, trace.values(Events::time_ns)?);
+        let process = trace.values(Events::process)?;
+        let is_close = |event: &usize| {
+            at_exit.get(*event) && kind.get(*event).is_some_and(|kind| CLOSING.contains_code(kind))
+        };
+        let mut needed = StackSet::new(frames.stacks.len());
+        let mut closes = Vec::new();
+        let mut poll = Poll::new(file.cancel);
+        for selected in selection.objects() {
+            poll.round()?;
+            for event in file.objects.events(selected.object()).filter(is_close) {
+                let end = process.get(event).and_then(|process| file.processes.get(process).end_ns);
+                let is_after_end = time.get(event).zip(end).is_some_and(|(time, end)| time >= end);
+                needed.add(stack.get(event));
+                closes.push((stack.get(event), is_after_end));
+            }
+        }
+        frames.resolve(needed.iter())?;
+        let named = frames.named();
+        let verdict = |stack| (stack, Verdict::of(stack, &named));
+        let verdicts: HashMap<StackIdx, Verdict> = needed.iter().map(verdict).collect();
+        let mut sums = Self { closes: closes.len() as u64, ..Self::default() };
+        for (stack, is_after_end) in closes {
+            let verdict = stack.and_then(|stack| verdicts.get(&stack).copied());
+            sums.confirmed += u64::from(verdict == Some(Verdict::Confirms));
+            // What is closed after its process ended is of the end, whatever thread does it.
+            sums.doubtful += u64::from(verdict == Some(Verdict::Contradicts) && !is_after_end);
+        }
+        Ok(sums)
+    }
+}
+
+impl Verdict {
+    fn of(stack: StackIdx, named: &NamedFrames<'_>) -> Self {
+        let mut frames = named.stack(stack).peekable();
+        // A close is logged by the kernel, in its innermost frame.
+        let Some(kernel) = frames.peek().and_then(|frame| frame.module_name()) else {
+            return Self::Nothing;
+        };
+        let mut verdict = Self::Contradicts;
+        for frame in frames.filter(|frame| frame.module_name() == Some(kernel)) {
+            match frame.function() {
+                Some(function) if is_exit_function(function) => return Self::Confirms,
+                Some(_) => {}
+                None => verdict = Self::Nothing,
+            }
+        }
+        verdict
+    }
+}

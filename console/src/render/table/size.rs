@@ -1,0 +1,104 @@
+//! What a grid takes in memory: a table printer pads each line of a cell to the width of its column, and each
+//! cell of a row to as many lines as the highest has.
+
+use std::borrow::Cow;
+
+use indicatif::HumanCount;
+
+/// Rows of one grid. Those behind them get columns of their own.
+const MOST_ROWS: usize = 50_000;
+
+/// Bytes of one grid, all cells padded.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Lines of a cell that are printed, if they fit, and bytes of a line.
+const MOST_LINES: usize = 10_000;
+const LONGEST_LINE: usize = 32 << 10;
+
+/// The size of a grid so far.
+#[derive(Default)]
+pub(super) struct GridSize {
+    rows: usize,
+    lines: usize,
+    /// Of each column.
+    widths: Vec<usize>,
+}
+
+impl GridSize {
+    pub(super) fn has_room(&self) -> bool {
+        let bytes = self.lines.saturating_mul(self.widths.iter().sum());
+        self.rows < MOST_ROWS && bytes < MOST_BYTES
+    }
+
+    pub(super) fn add(&mut self, cells: &[String]) {
+        self.rows += 1;
+        self.widths.resize(cells.len(), 0);
+        let mut height = 1;
+        for (width, cell) in self.widths.iter_mut().zip(cells) {
+            *width = (*width).max(longest(cell));
+            height = height.max(cell.lines().count());
+        }
+        self.lines += height;
+    }
+}
+
+fn longest(cell: &str) -> usize {
+    cell.lines().map(str::len).max().unwrap_or_default()
+}
+
+/// A cell as far as it is printed. What is left out is counted in its last line.
+pub(super) fn cut(cell: String) -> String {
+    let count = cell.lines().count();
+    let longest = longest(&cell);
+    let most = (MOST_BYTES / longest.clamp(1, LONGEST_LINE)).min(MOST_LINES);
+    if count <= most && longest <= LONGEST_LINE {
+        return cell;
+    }
+    let mut lines: Vec<Cow<'_, str>> = cell.lines().take(most).map(shortened).collect();
+    if count > most {
+        lines.push(format!("… {} more lines", HumanCount((count - most) as u64)).into());
+    }
+    lines.join("\n")
+}
+
+fn shortened(line: &str) -> Cow<'_, str> {
+    let end = line.floor_char_boundary(LONGEST_LINE);
+    match line.get(..end) {
+        Some(start) if end < line.len() => Cow::Owned(format!("{start}…")),
+        _ => Cow::Borrowed(line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_printed_up_to_some_lines_and_columns() {
+        let cell = "one\ntwo".to_owned();
+        assert_eq!(cut(cell.clone()), cell);
+        let many = cut("frame\n".repeat(30_000));
+        assert_eq!(many.lines().count(), MOST_LINES + 1);
+        assert_eq!(many.lines().last(), Some("… 20,000 more lines"));
+        let long = cut("ä".repeat(LONGEST_LINE));
+        assert!(long.ends_with("ä…") && long.len() == LONGEST_LINE + "…".len());
+        let both = cut(format!("{}\n", "x".repeat(LONGEST_LINE)).repeat(5_000));
+        assert_eq!(both.lines().count(), MOST_BYTES / LONGEST_LINE + 1);
+    }
+
+    #[test]
+    fn a_grid_ends_before_its_padding_takes_the_memory() {
+        let row = |cell: &str| vec!["1".to_owned(), cell.to_owned()];
+        let mut size = GridSize::default();
+        let tall = "f\n".repeat(1_000);
+        let rows = (0..).take_while(|_| {
+            let has_room = size.has_room();
+            size.add(&row(&tall));
+            has_room
+        });
+        assert_eq!(rows.count(), MOST_BYTES.div_ceil(1_000 * 2));
+        let mut size = GridSize::default();
+        (0..MOST_ROWS).for_each(|_| size.add(&row("x")));
+        assert!(!size.has_room());
+    }
+}

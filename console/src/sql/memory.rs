@@ -1,0 +1,102 @@
+//! How much memory a query may take. Polars has no limit of its own, and a query cannot be stopped inside
+//! of one of its steps; so the memory of the process is watched.
+
+use std::time::Duration;
+use std::{process, thread};
+
+use indicatif::HumanBytes;
+use sysinfo::{MemoryRefreshKind, Process, ProcessRefreshKind, ProcessesToUpdate, System};
+
+use super::error::SqlError;
+use crate::terminal::{ColorChoice, Messages, standard};
+
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What a query takes on top of what the process had before.
+pub(super) struct Memory {
+    system: System,
+    before: u64,
+    most: u64,
+    /// What a query that was given up may take before the program ends.
+    most_of_given_up: u64,
+}
+
+impl Memory {
+    /// Starts to watch; without `most`, half of the machine's memory, or of the container's.
+    pub(super) fn new(most: Option<u64>) -> Self {
+        let mut memory = Self { system: System::new(), before: 0, most: 0, most_of_given_up: 0 };
+        memory.before = memory.used();
+        let half = memory.half();
+        memory.most = most.unwrap_or(half);
+        memory.most_of_given_up = half.max(memory.most).saturating_add(half / 4);
+        memory
+    }
+
+    /// # Errors
+    /// When the query takes more than it may.
+    pub(super) fn check(&mut self) -> Result<(), SqlError> {
+        let most = self.most;
+        if self.taken() > most { Err(SqlError::TooMuchMemory { most }) } else { Ok(()) }
+    }
+
+    /// Waits for a query that was given up, and ends the program before it takes all memory.
+    pub(super) fn wait_for<T: Send + 'static>(mut self, query: thread::JoinHandle<T>) {
+        let watch = move || {
+            while !query.is_finished() {
+                if self.taken() > self.most_of_given_up {
+                    let most = HumanBytes(self.most_of_given_up);
+                    Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(format_args!(
+                        "a query that was given up takes more and more memory, beyond {most}; the program \
+                         ends"
+                    ));
+                    process::exit(1);
+                }
+                thread::sleep(LOOK_EVERY);
+            }
+        };
+        // Without it, the query ends unwatched.
+        let _ = thread::Builder::new().name("sql memory".into()).spawn(watch);
+    }
+
+    fn taken(&mut self) -> u64 {
+        self.used().saturating_sub(self.before)
+    }
+
+    /// Bytes of the process in memory, or in addresses where these are limited; 0 where the system does not
+    /// say.
+    fn used(&mut self) -> u64 {
+        let of = if addresses().is_some() { Process::virtual_memory } else { Process::memory };
+        self.process().map_or(0, of)
+    }
+
+    fn process(&mut self) -> Option<&Process> {
+        let pid = sysinfo::get_current_pid().ok()?;
+        let what = ProcessRefreshKind::nothing().with_memory();
+        self.system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, what);
+        self.system.process(pid)
+    }
+
+    /// Half of what the machine has, or its container, or what is left of the limit for addresses
+    /// (`ulimit -v`), beyond which an allocation ends the program.
+    fn half(&mut self) -> u64 {
+        self.system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
+        let limit = self.system.cgroup_limits().map(|limits| limits.total_memory);
+        let total = self.system.total_memory();
+        // No limit of the container is 0, or more than there is.
+        let total = limit.filter(|limit| *limit > 0).map_or(total, |limit| limit.min(total));
+        let addresses = addresses().map(|most| most.saturating_sub(self.used()));
+        addresses.map_or(total, |left| left.min(total)) / 2
+    }
+}
+
+/// The limit for addresses of the process, bytes.
+#[cfg(unix)]
+fn addresses() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::As).current
+}
+
+#[cfg(not(unix))]
+fn addresses() -> Option<u64> {
+    None
+}

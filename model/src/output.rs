@@ -1,0 +1,306 @@
+//! Output files, which get their names when they are whole, and temporary files that have names.
+//!
+//! On Linux an output has no name until then (`O_TMPFILE`, open(2)), so that nothing is left of it however the
+//! program ends. Elsewhere, and on file systems that cannot do this, it is
+//! `.handlescope-PID-START-HOST-RANDOM.tmp` in the folder of the target. The first output of a run into a
+//! folder removes those there whose owner is gone.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, SystemTime};
+
+use tempfile::{NamedTempFile, TempPath};
+
+use crate::guard::lock;
+
+const PREFIX: &str = ".handlescope-";
+const SUFFIX: &str = ".tmp";
+
+/// A temporary file whose owner cannot be asked for, being on another machine, is left alone for so long.
+const FOREIGN_AGE: Duration = Duration::from_hours(24);
+
+/// A file that gets its name when it is whole. Dropping it before leaves nothing.
+#[derive(Debug)]
+pub struct OutputFile {
+    file: File,
+    /// Its name until then, if it needs one.
+    name: Option<TempPath>,
+}
+
+impl OutputFile {
+    /// Starts a file that will appear at `target`, whose folder must exist.
+    ///
+    /// # Errors
+    /// When the folder does not exist or cannot be written.
+    pub fn beside(target: &Path) -> io::Result<Self> {
+        let folder = folder_of(target);
+        if !folder.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "folder not found"));
+        }
+        sweep(folder);
+        if let Some(file) = unnamed(folder)? {
+            return Ok(Self { file, name: None });
+        }
+        let (file, name) = named_in(folder)?.into_parts();
+        Ok(Self { file, name: Some(name) })
+    }
+
+    /// The open file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives the file its name; another file of that name is replaced at once.
+    ///
+    /// # Errors
+    /// When it cannot be renamed.
+    pub fn persist(self, target: &Path) -> io::Result<()> {
+        let name = match self.name {
+            Some(name) => name,
+            None => match link(&self.file, target)? {
+                Some(name) => name,
+                None => return Ok(()),
+            },
+        };
+        name.persist(target).or_else(|error| {
+            // On Windows, this one replaces also a file that is open.
+            fs::rename(&error.path, target)
+        })
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Read for OutputFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read(buffer)
+    }
+}
+
+impl Seek for OutputFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+/// A temporary file with a name, for what has to be opened by one. It goes when it is dropped, and when a
+/// later run finds that its owner is gone.
+///
+/// # Errors
+/// When the folder does not exist or cannot be written.
+pub fn named_in(folder: &Path) -> io::Result<NamedTempFile> {
+    sweep(folder);
+    let prefix = format!("{PREFIX}{}-", &*OWNER);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(SUFFIX);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As readable as any other new file, instead of private.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
+/// The folder of a file.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// A file without a name; `None` where there is no such thing.
+#[cfg(target_os = "linux")]
+fn unnamed(folder: &Path) -> io::Result<Option<File>> {
+    use rustix::fs::{Mode, OFlags};
+    use rustix::io::Errno;
+
+    // Without it, the file could not get a name.
+    if !Path::new("/proc/self/fd").is_dir() {
+        return Ok(None);
+    }
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::open(folder, flags, Mode::from_raw_mode(0o666)) {
+        Ok(file) => Ok(Some(file.into())),
+        // The file system, or the kernel, cannot do it (open(2)).
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unnamed(_: &Path) -> io::Result<Option<File>> {
+    Ok(None)
+}
+
+/// Gives a file without a name that of the target, or if there is such a file another one.
+#[cfg(target_os = "linux")]
+fn link(file: &File, target: &Path) -> io::Result<Option<TempPath>> {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{AtFlags, CWD, linkat};
+
+    // As linkat(2) says, because AT_EMPTY_PATH needs a privilege.
+    let source = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let link = |name: &Path| {
+        linkat(CWD, source.as_str(), CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
+    };
+    match link(target) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        linked => return linked.map(|()| None),
+    }
+    let prefix = format!("{PREFIX}{}-", &*OWNER);
+    let named = tempfile::Builder::new()
+        .prefix(&prefix)
+        .suffix(SUFFIX)
+        .make_in(folder_of(target), |path| link(path))?;
+    Ok(Some(named.into_temp_path()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path) -> io::Result<Option<TempPath>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Process id, start of the process, and machine, as in the names of temporary files.
+static OWNER: LazyLock<String> = LazyLock::new(|| {
+    let pid = std::process::id();
+    format!("{pid}-{}-{:08x}", start_of(pid).unwrap_or_default(), *HOST)
+});
+
+/// The machine and, in a container, its processes: in another one a process id means something else.
+static HOST: LazyLock<u32> = LazyLock::new(|| {
+    let mut hasher = std::hash::DefaultHasher::new();
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    (name, fs::read_link("/proc/self/ns/pid").ok()).hash(&mut hasher);
+    hasher.finish() as u32
+});
+
+/// When a process started, in ticks since the machine did (proc_pid_stat(5), field 22); `None` when there
+/// is no such process, or no such file.
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program, field 2, may hold spaces and parentheses.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Removes what programs that are gone left in a folder, once in a run.
+fn sweep(folder: &Path) {
+    static SWEPT: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
+    let is_new = lock(&SWEPT)
+        .get_or_insert_default()
+        .insert(std::path::absolute(folder).unwrap_or_default());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|_| is_new) {
+        let name = entry.file_name();
+        let name = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
+        let modified = || entry.metadata().ok()?.modified().ok();
+        if name.is_some_and(|name| is_gone(name, modified)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether the owner of a temporary file, in whose name it is, is gone.
+fn is_gone(name: &str, modified: impl FnOnce() -> Option<SystemTime>) -> bool {
+    let mut parts = name.split('-');
+    let mut next = || parts.next();
+    let pid = next().and_then(|pid| pid.parse().ok());
+    let start = next().and_then(|start| start.parse().ok()).filter(|start| *start != 0);
+    let is_here = next().is_some_and(|host| u32::from_str_radix(host, 16) == Ok(*HOST));
+    match (pid, start) {
+        (Some(pid), Some(start)) if is_here => start_of(pid) != Some(start),
+        _ => modified()
+            .and_then(|modified| SystemTime::now().duration_since(modified).ok())
+            .is_some_and(|age| age > FOREIGN_AGE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder").flatten();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn an_output_appears_when_it_is_whole_and_replaces_what_was_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = folder.path().join("a.txt");
+        for text in ["first", "second"] {
+            let mut output = OutputFile::beside(&target).expect("an output");
+            output.write_all(text.as_bytes()).expect("written");
+            output.persist(&target).expect("renamed");
+            assert_eq!(fs::read_to_string(&target).expect("read"), text);
+            assert_eq!(names(folder.path()), ["a.txt"]);
+        }
+        let mut output = OutputFile::beside(&target).expect("an output");
+        output.write_all(b"third").expect("written");
+        drop(output);
+        assert_eq!(fs::read_to_string(&target).expect("read"), "second");
+        assert_eq!(names(folder.path()), ["a.txt"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_output_has_no_name_before_on_linux() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let output = OutputFile::beside(&folder.path().join("a.txt")).expect("an output");
+        // Unless the file system of temporary folders cannot do it.
+        assert_eq!(output.name.is_none(), names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let error = OutputFile::beside(&folder.path().join("b/a.txt")).expect_err("no folder");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_program_that_is_gone_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let make = |name: String| {
+            let path = folder.path().join(&name);
+            fs::write(&path, "").expect("a file");
+            (path, name)
+        };
+        let (pid, host) = (std::process::id(), *HOST);
+        let start = start_of(pid).expect("this process");
+        let (_, own) = make(format!("{PREFIX}{pid}-{start}-{host:08x}-abc{SUFFIX}"));
+        let (_, young) = make(format!("{PREFIX}1-2-{:08x}-abc{SUFFIX}", host ^ 1));
+        let (old, _) = make(format!("{PREFIX}3-4-{:08x}-abc{SUFFIX}", host ^ 1));
+        let day = SystemTime::now() - Duration::from_hours(25);
+        File::options()
+            .append(true)
+            .open(old)
+            .and_then(|file| file.set_modified(day))
+            .expect("old");
+        let (_, other) = make(".handlescope-settings".to_owned());
+        make(format!("{PREFIX}{pid}-{}-{host:08x}-abc{SUFFIX}", start + 1));
+        make(format!("{PREFIX}4194305-5-{host:08x}-abc{SUFFIX}"));
+        let mut kept = vec![own, young, other];
+        kept.sort_unstable();
+        sweep(folder.path());
+        assert_eq!(names(folder.path()), kept);
+    }
+}
