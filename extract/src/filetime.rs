@@ -20,6 +20,11 @@ pub fn filetime(time: SystemTime) -> Option<i64> {
     i64::try_from(since.as_nanos() / 100).ok()?.checked_add(UNIX_EPOCH)
 }
 
+/// The FILETIME of nanoseconds since 1970, rounded down.
+pub(crate) fn of_unix_ns(ns: i64) -> Option<i64> {
+    ns.div_euclid(100).checked_add(UNIX_EPOCH)
+}
+
 /// The system time of a FILETIME; `None` before 1970.
 pub(crate) fn system_time(filetime: i64) -> Option<SystemTime> {
     let since = u64::try_from(filetime.checked_sub(UNIX_EPOCH)?).ok()?;
@@ -52,6 +57,8 @@ mod tests {
             let time = date_time(filetime).unwrap();
             assert_eq!((time.to_string().as_str(), of_date_time(time)), (text, Some(filetime)));
             let same = system_time(filetime).and_then(super::filetime);
+            let since = system_time(filetime).and_then(crate::source::ns_since_1970);
+            assert_eq!(since.and_then(of_unix_ns), same);
             assert_eq!(same, (filetime >= UNIX_EPOCH).then_some(filetime));
         }
         assert_eq!(date_time(i64::MAX), None);

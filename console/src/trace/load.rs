@@ -6,7 +6,8 @@ use std::{
 };
 
 use handlescope_extract::StackChoice;
-use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace};
+use handlescope_model::tables::Warnings;
+use handlescope_model::{ArchiveError, ArchiveLimits, Table, TableRows, Trace};
 
 use crate::{
     cancel::{Cancel, Cancelled},
@@ -152,12 +153,13 @@ fn open(
     with_caveats(path, trace, messages)
 }
 
-/// The loaded trace, after what speaks against its answers was said.
+/// The loaded trace, after what speaks against its answers was said, and what was counted when it was read.
 fn with_caveats(
     path: PathBuf,
     trace: Trace,
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
+    extraction::warn(&path, Warnings::read(&trace)?.rows(), messages);
     for Caveat { text, .. } in Caveat::of_trace(&trace)? {
         messages.warning(format_args!("{}: {text}", path.display()));
     }

@@ -6,6 +6,7 @@
 mod buffer;
 mod clock;
 mod diagnostics;
+mod duplicates;
 mod event;
 mod file;
 mod index;
@@ -19,7 +20,7 @@ pub use diagnostics::{Diagnostics, WarningKind, is_loss};
 pub use event::{Event, EventId, FrameError, Guid};
 pub(crate) use event::{Framed, frame, is_end};
 pub use file::EtlFile;
-pub use index::{BufferIndex, IndexedBuffer, OtherPlace, Session};
+pub use index::{BufferIndex, IndexedBuffer, OtherPlace, ScanError, Session};
 pub use lz77::{Lz77Error, decompress};
 pub(crate) use reader::load;
 pub use reader::{EventReader, Selector};
