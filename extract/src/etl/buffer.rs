@@ -121,6 +121,18 @@ impl BufferHeader {
     }
 }
 
+/// One buffer of the file.
+#[derive(Debug, Clone, Copy)]
+pub struct IndexedBuffer {
+    /// Its place in the file, bytes.
+    pub offset: u64,
+    /// Bytes it occupies in the file; fewer than its header says when the file is cut.
+    pub stored: u32,
+    pub header: BufferHeader,
+    /// Raw time of its first event.
+    pub first_time: i64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

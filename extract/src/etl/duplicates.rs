@@ -7,9 +7,8 @@ use std::io;
 use handlescope_model::Cancel;
 use rustc_hash::FxHasher;
 
-use super::buffer::BUFFER_HEADER_SIZE;
-use super::file::EtlFile;
-use super::index::{IndexedBuffer, ScanError};
+use super::buffer::{BUFFER_HEADER_SIZE, IndexedBuffer};
+use super::file::{EtlFile, ScanError};
 
 /// Takes the second and later copies of a buffer out of `buffers` and returns them. The first one, by its
 /// place in the file, stays.

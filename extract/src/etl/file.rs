@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
+use handlescope_model::Cancelled;
+
 /// An opened `.etl` file that is read in pieces, so that its size does not matter.
 #[derive(Debug)]
 pub struct EtlFile {
@@ -54,6 +56,15 @@ impl EtlFile {
     pub(super) fn next_data(&self, offset: u64) -> u64 {
         next_data(&self.file, offset, self.len).clamp(offset, self.len.max(offset))
     }
+}
+
+/// Why buffers were not found.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }
 
 #[cfg(target_os = "linux")]

@@ -1,14 +1,12 @@
 //! Where the buffers are and in which order to read them.
 
-use std::io;
+use handlescope_model::Cancel;
 
-use handlescope_model::{Cancel, Cancelled};
-
-use super::buffer::{BUFFER_HEADER_SIZE, BadHeader, BufferHeader};
+use super::buffer::{BUFFER_HEADER_SIZE, BadHeader, BufferHeader, IndexedBuffer};
 use super::diagnostics::{Diagnostics, WarningKind};
 use super::duplicates;
 use super::event::{LEADING_BYTES, leading_time};
-use super::file::EtlFile;
+use super::file::{EtlFile, ScanError};
 use super::lz77::decompress;
 
 /// What the trace header says that matters for finding buffers.
@@ -31,18 +29,6 @@ impl Session {
     }
 }
 
-/// One buffer of the file.
-#[derive(Debug, Clone, Copy)]
-pub struct IndexedBuffer {
-    /// Its place in the file, bytes.
-    pub offset: u64,
-    /// Bytes it occupies in the file; fewer than its header says when the file is cut.
-    pub stored: u32,
-    pub header: BufferHeader,
-    /// Raw time of its first event.
-    pub first_time: i64,
-}
-
 /// A place of the file without events.
 #[derive(Debug, Clone, Copy)]
 pub struct OtherPlace {
@@ -52,15 +38,6 @@ pub struct OtherPlace {
     pub size: u64,
     /// Whether it is a buffer, of a type that holds no events or with a claim that is not believed.
     pub is_buffer: bool,
-}
-
-/// Why buffers were not found.
-#[derive(Debug, thiserror::Error)]
-pub enum ScanError {
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error(transparent)]
-    Cancelled(#[from] Cancelled),
 }
 
 /// All buffers that hold events, in the order of their first event.
@@ -250,6 +227,36 @@ mod tests {
         let index =
             BufferIndex::scan(&mut file, session, &mut diagnostics, &Cancel::default()).unwrap();
         (index, diagnostics)
+    }
+
+    #[test]
+    fn a_walk_over_buffers_is_stopped_at_the_next_one() {
+        let mut temp = tempfile::NamedTempFile::new().unwrap();
+        temp.write_all(&[buffer(1), buffer(2), vec![0; 512], buffer(3)].concat()).unwrap();
+        let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
+        for looks in 0..5 {
+            let cancel = Cancel::after(looks);
+            let found = BufferIndex::scan(&mut file, SESSION, &mut Diagnostics::default(), &cancel);
+            assert!(matches!(found, Err(ScanError::Cancelled(_))), "{looks}");
+        }
+    }
+
+    #[test]
+    fn a_hole_is_counted_as_its_buffers_would_be() {
+        let mut temp = tempfile::NamedTempFile::new().unwrap();
+        temp.write_all(&buffer(1)).unwrap();
+        temp.as_file().set_len((1 << 20) + 300).unwrap();
+        let mut end = temp.reopen().unwrap();
+        std::io::Seek::seek(&mut end, std::io::SeekFrom::Start(1 << 20)).unwrap();
+        end.write_all(&buffer(2)).unwrap();
+        let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
+        let (mut diagnostics, cancel) = (Diagnostics::default(), Cancel::default());
+        let index = BufferIndex::scan(&mut file, SESSION, &mut diagnostics, &cancel).unwrap();
+        assert_eq!(index.found, 2);
+        assert_eq!(diagnostics.of(WarningKind::EmptyBuffer), (1 << 20) / 256 - 1);
+        assert_eq!(diagnostics.of(WarningKind::TruncatedBuffer), 1);
+        let places: u64 = index.others.iter().map(|place| place.size).sum();
+        assert_eq!((places, index.others.len()), ((1 << 20) - 256 + 44, 2));
     }
 
     #[test]

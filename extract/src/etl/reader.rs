@@ -9,11 +9,11 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-use super::buffer::BUFFER_HEADER_SIZE;
+use super::buffer::{BUFFER_HEADER_SIZE, IndexedBuffer};
 use super::diagnostics::{Diagnostics, WarningKind};
 use super::event::{Event, frame, is_end};
 use super::file::EtlFile;
-use super::index::{BufferIndex, IndexedBuffer};
+use super::index::BufferIndex;
 use super::lz77::decompress;
 use super::merge::{DecodedBuffer, Merge};
 

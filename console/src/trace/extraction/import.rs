@@ -8,7 +8,7 @@ use std::{
 use handlescope_extract::{ExtractError, ImportLimits, SourceIdentity, import, import_sources};
 use handlescope_model::{SCHEMA_VERSION, Trace};
 
-use super::{freshness::Recorded, line, paths, prepare_folder, stable_hash::name_of};
+use super::{Opened, freshness::Recorded, line, paths, prepare_folder, stable_hash::name_of};
 use crate::{
     cancel::Cancel,
     paths::stem,
@@ -59,8 +59,8 @@ pub(crate) fn imported(
     extract: &Path,
     max_size: Option<u64>,
     cancel: &Cancel,
-    messages: &mut Messages<'_>,
-) -> Result<Trace, LoadError> {
+    messages: &Messages<'_>,
+) -> Result<Opened, LoadError> {
     let name = stem(extract).to_string_lossy().into_owned();
     let folder = paths::converted(extract);
     let before = State::of(extract);
@@ -68,7 +68,7 @@ pub(crate) fn imported(
     if let Ok(trace) = Trace::open(&output)
         && Recorded::of(&trace).is_ok_and(|recorded| recorded.version == SCHEMA_VERSION)
     {
-        return Ok(trace);
+        return Ok(Opened::found(trace));
     }
     prepare_folder(&output)
         .map_err(|source| LoadError::NoCache { path: output.clone(), source })?;
@@ -83,8 +83,8 @@ pub(crate) fn imported(
     }
     remove_older(&folder, &name, &output);
     let (extract, line) = (extract.display(), line(&output, &summary));
-    messages.note(format_args!("{extract} is ETWAnalyzer's and was converted: {line}"));
-    Ok(Trace::open(&output)?)
+    let line = format!("{extract} is ETWAnalyzer's and was converted: {line}");
+    Ok(Opened { trace: Trace::open(&output)?, line: Some(line) })
 }
 
 fn limits(max_size: Option<u64>) -> ImportLimits {

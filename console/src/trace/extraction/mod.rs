@@ -9,6 +9,7 @@ mod stable_hash;
 use std::path::Path;
 
 use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, StackChoice, extract};
+use handlescope_model::Trace;
 
 pub(crate) use freshness::{Freshness, freshness, is_foreign};
 pub(crate) use import::imported;
@@ -24,6 +25,19 @@ use crate::{
 pub(crate) fn options(stacks: StackChoice, max_size: Option<u64>) -> ExtractOptions {
     let usual = ExtractOptions::default().limits;
     ExtractOptions { stacks, limits: max_size.map_or(usual, |size| usual.trusted_with(size)) }
+}
+
+/// An extract, and the line about making it if it was made just now.
+pub(crate) struct Opened {
+    pub(crate) trace: Trace,
+    pub(crate) line: Option<String>,
+}
+
+impl Opened {
+    /// An extract that was there.
+    pub(crate) fn found(trace: Trace) -> Opened {
+        Opened { trace, line: None }
+    }
 }
 
 /// Extracts one trace, with a progress bar.
