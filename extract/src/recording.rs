@@ -51,6 +51,9 @@ const PLAUSIBLE_BUFFER_SIZES: std::ops::RangeInclusive<u32> = 1 << 10..=64 << 20
 /// Largest session buffers that are usual.
 const USUAL_BUFFER_SIZE: u32 = 1 << 20;
 
+/// How much better archives pack than compressed buffers do: these expand to 3 to 10 times their size.
+const RATIO_SHARE: u64 = 10;
+
 /// EVENT_TRACE_FILE_MODE_CIRCULAR: old buffers are overwritten.
 const MODE_CIRCULAR: u32 = 0x2;
 
@@ -99,6 +102,7 @@ impl OpenRecording {
                 }
             })?;
         // Of the file that was named: an archive may pack well what expands well again.
+        let limits = ContainerLimits { ratio: limits.ratio / RATIO_SHARE, ..*limits };
         limits.check_content(path, identity.size, index.expanded_bytes())?;
         let recording = Recording {
             source: path.to_path_buf(),

@@ -1,8 +1,9 @@
 //! An extract stands for its trace only as long as the trace is the file that it was made of.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use handlescope_model::SCHEMA_VERSION;
@@ -128,6 +129,32 @@ fn stored_names_of_another_trace_are_given_up_and_that_is_said() {
     let unnamed = shell.run(&["leaky.etl", "-c", question[0]]).ok();
     assert!(unnamed.stderr.contains(" names of functions in it are given up"), "{unnamed:?}");
     assert!(!unnamed.stdout.contains("leaky.exe!"), "{unnamed:?}");
+}
+
+#[test]
+fn names_are_not_stored_in_an_extract_that_was_replaced_since_it_was_loaded() {
+    let shell = Shell::new();
+    fs::write(shell.path("other.etl"), trace_of_handles(2)).unwrap();
+    let _ = shell.run(&["extract", "leaky.etl", "other.etl"]).ok();
+    let symbols = sample_symbols();
+    let mut program = shell
+        .command(&["Extract/leaky.json7z", "--symbol-path", symbols.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = program.stdin.take().unwrap();
+    input.write_all(b".dump ObjectRef -Leak -ShowStack\n").unwrap();
+    program.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let (loaded, other) = (shell.path("Extract/leaky.json7z"), shell.path("Extract/other.json7z"));
+    fs::rename(&other, &loaded).unwrap();
+    let before = fs::read(&loaded).unwrap();
+    input.write_all(b".symbolize\n").unwrap();
+    drop(input);
+    let run = Run::from(program.wait_with_output().unwrap());
+    assert!(run.status == Some(1) && run.stderr.contains("was replaced since it was loaded"));
+    assert_eq!(fs::read(&loaded).unwrap(), before);
 }
 
 #[test]

@@ -55,6 +55,10 @@ pub struct BufferIndex {
     pub found: u64,
 }
 
+/// Largest size that a buffer expands to, whatever the session claims: EVENT_TRACE_PROPERTIES.BufferSize is at
+/// most 16384 KB.
+const MAX_EXPANDED: u32 = 16 << 20;
+
 /// Compressed bytes that surely expand to the first event's header: 24 literals and flag words.
 const LEADING_COMPRESSED: usize = 256;
 
@@ -148,7 +152,7 @@ fn judge(buffer: &IndexedBuffer, session: Session, diagnostics: &mut Diagnostics
         count(WarningKind::UnknownBufferType);
         return false;
     }
-    if header.is_compressed() && header.filled > session.buffer_size {
+    if header.is_compressed() && header.filled > session.buffer_size.min(MAX_EXPANDED) {
         count(WarningKind::OversizedBuffer);
         return false;
     }

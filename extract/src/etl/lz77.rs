@@ -11,8 +11,8 @@ pub enum Lz77Error {
     BadDistance,
 }
 
-/// How many times its compressed size a buffer of a trace has, mostly less.
-const USUAL_RATIO: usize = 8;
+/// Largest size that buffers usually expand to.
+const USUAL_SIZE: usize = 1 << 20;
 
 /// Appends the expansion of `input` to `output` until it has grown by `limit` bytes or the input
 /// ends.
@@ -24,8 +24,8 @@ const USUAL_RATIO: usize = 8;
 pub fn decompress(input: &[u8], limit: usize, output: &mut Vec<u8>) -> Result<(), Lz77Error> {
     let start = output.len();
     let end = start + limit;
-    // Not `limit`: a buffer may claim what it does not hold.
-    output.reserve(limit.min(input.len().saturating_mul(USUAL_RATIO)));
+    // A buffer may claim what it does not hold.
+    output.reserve(limit.min(USUAL_SIZE));
     let mut reader = Reader { input, at: 0, nibble: None };
     let mut flags = 0u32;
     let mut flags_left = 0;

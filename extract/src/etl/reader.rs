@@ -33,7 +33,7 @@ const READ_AHEAD: usize = 8;
 const MERGE_BYTES: usize = 256 << 20;
 
 /// The same, however many processors and how large buffers the trace claims.
-const MOST_MERGE_BYTES: usize = 1 << 30;
+const MOST_MERGE_BYTES: usize = 512 << 20;
 
 /// Events handed out between two looks whether to stop.
 const EVENTS_PER_LOOK: u32 = 1 << 14;

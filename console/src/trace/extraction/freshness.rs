@@ -1,6 +1,6 @@
 //! Whether an extract is of the trace that lies beside it.
 
-use std::{ffi::OsString, path::Path};
+use std::path::Path;
 
 use handlescope_extract::SourceIdentity;
 use handlescope_model::tables::TraceInfos;
@@ -97,11 +97,14 @@ impl Recorded {
 
     /// Whether the trace may be another member of the same archive: the name of the archive chooses it.
     fn is_of_another_member(&self, trace: &Path) -> bool {
-        let stem = |path: &Path| path.file_stem().map(OsString::from);
-        let source = Path::new(&self.path);
-        let lay_in_archive = source.file_name().is_some_and(|name| *name != *self.name);
-        lay_in_archive && stem(source) != stem(trace)
+        let archive = last_name(&self.path);
+        archive != self.name && archive != last_name(&trace.to_string_lossy())
     }
+}
+
+/// The last name of a path as any system writes it: extracts travel.
+fn last_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -135,7 +138,10 @@ mod tests {
         let trace = Path::new("new/a.etl");
         let difference = |recorded: &Recorded| recorded.difference(trace, &now);
         assert_eq!(difference(&same()), None);
-        assert_eq!(recorded("a.zip").difference(Path::new("new/a.zip"), &now), None);
+        for archive in ["a.zip", r"C:\traces\a.zip"] {
+            assert_eq!(recorded(archive).difference(Path::new("new/a.zip"), &now), None);
+        }
+        assert_eq!(difference(&recorded(r"C:\traces\a.etl")), None);
         for (recorded, reason) in [
             (Recorded { version: 2, ..same() }, "made by an older version"),
             (Recorded { size: 8, ..same() }, "another size"),
