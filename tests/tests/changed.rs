@@ -14,7 +14,7 @@ use handlescope_tests::scenario::TraceBuilder;
 /// Changes a file once the first events were read.
 struct Change {
     path: PathBuf,
-    how: fn(&Path),
+    how: How,
     is_done: Cell<bool>,
 }
 
@@ -63,7 +63,9 @@ fn trace() -> Vec<u8> {
     trace.to_bytes()
 }
 
-const CHANGES: [(&str, fn(&Path)); 4] =
+type How = fn(&Path);
+
+const CHANGES: [(&str, How); 4] =
     [("shrink", shrink), ("grow", grow), ("overwrite", overwrite), ("replace", replace)];
 
 #[test]

@@ -117,16 +117,37 @@ fn an_extract_that_does_not_know_its_trace_is_used_only_without_it() {
 }
 
 #[test]
+fn an_extract_that_is_named_is_used_and_its_doubt_is_said() {
+    let shell = Shell::new();
+    put(&shell.path("a.etl"), &trace_of_handles(2), ago(0));
+    assert_eq!(objects(&shell, "a.etl").0, 2);
+    let (_, sure) = objects(&shell, "Extract/a.json7z");
+    assert!(!sure.stderr.contains("to extract it again"), "{sure:?}");
+    put(&shell.path("a.etl"), &trace_of_handles(3), ago(0));
+    for name in ["Extract/a.json7z", "a.json7z"] {
+        let (objects, run) = objects(&shell, name);
+        let said = "warning: Extract/a.json7z is of a trace with another content; load a.etl, ";
+        assert!(objects == 2 && run.stderr.contains(said), "{run:?}");
+    }
+    fs::rename(shell.path("Extract/a.json7z"), shell.path("a.json7z")).unwrap();
+    let (_, beside) = objects(&shell, "a.json7z");
+    assert!(beside.stderr.contains("with another content; load a.etl"), "{beside:?}");
+    fs::remove_file(shell.path("a.etl")).unwrap();
+    let (_, alone) = objects(&shell, "a.json7z");
+    assert!(!alone.stderr.contains("to extract it again"), "{alone:?}");
+}
+
+#[test]
 fn stored_names_of_another_trace_are_given_up_and_that_is_said() {
     let shell = Shell::new();
     let symbols = sample_symbols();
-    let path = ["--symbol-path", symbols.to_str().unwrap()];
-    let question = [".dump ObjectRef -Leak -ShowStack -TopN 1"];
-    let _ = shell.run(&["leaky.etl", path[0], path[1], "-c", ".symbolize"]).ok();
-    let named = shell.run(&["leaky.etl", "-c", question[0]]).ok();
+    let path = symbols.to_str().unwrap();
+    let question = ["leaky.etl", "-c", ".dump ObjectRef -Leak -ShowStack -TopN 1"];
+    let _ = shell.run(&["leaky.etl", "--symbol-path", path, "-c", ".symbolize"]).ok();
+    let named = shell.run(&question).ok();
     assert!(named.stdout.contains("leaky.exe!"), "{named:?}");
     put(&shell.path("leaky.etl"), &fs::read(shell.path("leaky.etl")).unwrap(), ago(0));
-    let unnamed = shell.run(&["leaky.etl", "-c", question[0]]).ok();
+    let unnamed = shell.run(&question).ok();
     assert!(unnamed.stderr.contains(" names of functions in it are given up"), "{unnamed:?}");
     assert!(!unnamed.stdout.contains("leaky.exe!"), "{unnamed:?}");
 }

@@ -20,7 +20,7 @@ use crate::{
         caveats::Caveat,
         error::LoadError,
         extraction::{
-            self, Freshness, Opened, beside, freshness, imported, in_cache, is_foreign,
+            self, Freshness, Opened, beside, doubt, freshness, imported, in_cache, is_foreign,
             prepare_folder, side_by_side,
         },
         loaded::LoadedTrace,
@@ -141,7 +141,7 @@ fn open(
     let opened = if is_extract(&path) {
         match Trace::open_within(&path, archive_limits(args.max_size)) {
             Err(ArchiveError::NotAnExtract { .. }) => import(messages)?,
-            opened => Opened::found(opened?),
+            opened => named(&path, opened?, messages),
         }
     } else if has_extension(&path, &[PLAIN_EXTENSION]) {
         import(messages)?
@@ -151,6 +151,17 @@ fn open(
         return Err(LoadError::UnknownFormat { path });
     };
     with_caveats(path, opened, messages)
+}
+
+/// An extract that was named itself: it is what is asked for, but may not be of the trace beside it.
+fn named(path: &Path, opened: Trace, messages: &mut Messages<'_>) -> Opened {
+    if let Some((trace, difference)) = doubt(path, &opened) {
+        let (path, trace) = (path.display(), trace.display());
+        messages.warning(format_args!(
+            "{path} {difference}; load {trace}, which lies beside it, to extract it again"
+        ));
+    }
+    Opened::found(opened)
 }
 
 /// The loaded trace, after what speaks against its answers was said, and what was counted when it was read.

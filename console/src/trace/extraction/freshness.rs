@@ -1,10 +1,12 @@
 //! Whether an extract is of the trace that lies beside it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use handlescope_extract::SourceIdentity;
 use handlescope_model::tables::TraceInfos;
-use handlescope_model::{ArchiveError, SCHEMA_VERSION, Trace};
+use handlescope_model::{ArchiveError, SCHEMA_VERSION, Table, Trace};
+
+use crate::paths::{EXTRACT_FOLDER, stem};
 
 /// Whether an extract can stand for its trace.
 pub(crate) enum Freshness {
@@ -41,10 +43,34 @@ pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
         Err(error) => Some(format!("cannot be compared with its trace ({error})")),
     };
     let Some(reason) = reason else { return Freshness::UpToDate(Box::new(opened)) };
-    Freshness::Stale(match opened.height(handlescope_model::Table::Symbols) {
+    Freshness::Stale(match opened.height(Table::Symbols) {
         Ok(names @ 1..) => format!("{reason}; the {names} names of functions in it are given up"),
         _ => reason,
     })
+}
+
+/// The trace beside an extract that was named itself, and in what the extract is not of it; `None` where no
+/// trace lies, or one that it is of.
+pub(crate) fn doubt(extract: &Path, opened: &Trace) -> Option<(PathBuf, String)> {
+    let recorded = Recorded::of(opened).ok()?;
+    let folder = extract.parent().unwrap_or(Path::new(""));
+    let is_in_own =
+        folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(EXTRACT_FOLDER));
+    let above = folder.parent().filter(|_| is_in_own);
+    let name = stem(extract);
+    let mut first = None;
+    for folder in [Some(folder), above].into_iter().flatten() {
+        for end in ["etl", "etl.zip", "etl.7z", "zip", "7z"] {
+            let mut file = name.clone();
+            file.push(".");
+            file.push(end);
+            let trace = folder.join(file);
+            let Some(now) = SourceIdentity::of(&trace).ok() else { continue };
+            let difference = recorded.difference(&trace, &now)?;
+            first = first.or(Some((trace, difference)));
+        }
+    }
+    first
 }
 
 /// What an extract says of its layout and of the file that it was made of.

@@ -11,7 +11,7 @@ use std::path::Path;
 use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, StackChoice, extract};
 use handlescope_model::Trace;
 
-pub(crate) use freshness::{Freshness, freshness, is_foreign};
+pub(crate) use freshness::{Freshness, doubt, freshness, is_foreign};
 pub(crate) use import::imported;
 pub(crate) use paths::{beside, file_name, in_cache, prepare_folder, side_by_side};
 pub(crate) use report::{line, warn};
