@@ -45,7 +45,6 @@ pub use etwanalyzer::{
     save,
 };
 pub use extraction::extract;
-pub use filetime::filetime;
 pub use options::{ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice};
 pub use recording::{OpenRecording, Recording};
 pub use redact::{RedactError, redact};

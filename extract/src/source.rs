@@ -24,8 +24,8 @@ const PLACES: u64 = 32;
 /// Bytes that are hashed at each of them.
 const PLACE_BYTES: u64 = 4 << 10;
 
-/// Sizes of a first buffer, behind which others of its size follow. See section 1.2 of WMI_BUFFER_HEADER:
-/// its first field is the size of the buffer in the file.
+/// Sizes of a first buffer, which mostly is as large as the others: WMI_BUFFER_HEADER starts with the bytes that
+/// the buffer has in the file.
 const BUFFER_SIZES: std::ops::RangeInclusive<u64> = 512..=64 << 20;
 
 impl SourceIdentity {
