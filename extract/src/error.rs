@@ -14,6 +14,12 @@ pub enum ExtractError {
     /// The source cannot be read any more.
     #[error("{}: cannot read: {source}", .path.display())]
     Read { path: PathBuf, source: io::Error },
+    /// The source is not what it was when reading began.
+    #[error(
+        "{}: changed while it was read; extract it again when nothing writes to it any more",
+        .path.display()
+    )]
+    Changed { path: PathBuf },
     /// The file does not start like an `.etl` file.
     #[error("{}: not an .etl trace: {reason} at offset {offset}", .path.display())]
     NotATrace {

@@ -62,6 +62,9 @@ pub enum CommandError {
     /// `.redact` of a trace into itself.
     #[error("{}: is the trace itself; choose another name with -o", .path.display())]
     RedactInPlace { path: PathBuf },
+    /// `.symbolize` of an extract whose file is not the loaded one any more.
+    #[error("{}: was replaced since it was loaded, so no names were stored; load it again", .path.display())]
+    ExtractReplaced { path: PathBuf },
     /// A query that cannot be carried out.
     #[error(transparent)]
     Query(#[from] QueryError),

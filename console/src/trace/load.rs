@@ -7,7 +7,8 @@ use std::{
 
 use handlescope_extract::StackChoice;
 use handlescope_model::guard::{Panicked, quietly};
-use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace};
+use handlescope_model::tables::Warnings;
+use handlescope_model::{ArchiveError, ArchiveLimits, Table, TableRows, Trace};
 
 use crate::{
     cancel::{Cancel, Cancelled},
@@ -20,8 +21,8 @@ use crate::{
         caveats::Caveat,
         error::LoadError,
         extraction::{
-            self, Freshness, beside, freshness, imported, in_cache, is_foreign, prepare_folder,
-            side_by_side,
+            self, Freshness, Opened, beside, doubt, freshness, imported, in_cache, is_foreign,
+            prepare_folder, side_by_side,
         },
         loaded::LoadedTrace,
     },
@@ -147,10 +148,10 @@ fn open(
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
     let import = |messages: &mut Messages<'_>| imported(&path, args.max_size, cancel, messages);
-    let trace = if is_extract(&path) {
+    let opened = if is_extract(&path) {
         match Trace::open_within(&path, archive_limits(args.max_size)) {
             Err(ArchiveError::NotAnExtract { .. }) => import(messages)?,
-            opened => opened?,
+            opened => named(&path, opened?, messages),
         }
     } else if has_extension(&path, &[PLAIN_EXTENSION]) {
         import(messages)?
@@ -159,15 +160,28 @@ fn open(
     } else {
         return Err(LoadError::UnknownFormat { path });
     };
-    with_caveats(path, trace, messages)
+    with_caveats(path, opened, messages)
 }
 
-/// The loaded trace, after what speaks against its answers was said.
+/// An extract that was named itself: it is what is asked for, but may not be of the trace beside it.
+fn named(path: &Path, opened: Trace, messages: &mut Messages<'_>) -> Opened {
+    if let Some((trace, difference)) = doubt(path, &opened) {
+        let (path, trace) = (path.display(), trace.display());
+        messages.warning(format_args!(
+            "{path} {difference}; load {trace}, which lies beside it, to extract it again"
+        ));
+    }
+    Opened::found(opened)
+}
+
+/// The loaded trace, after what speaks against its answers was said, and what was counted when it was read.
 fn with_caveats(
     path: PathBuf,
-    trace: Trace,
+    Opened { trace, line }: Opened,
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
+    extraction::warn(&path, Warnings::read(&trace)?.rows(), messages);
+    line.iter().for_each(|line| messages.note(line));
     for Caveat { text, .. } in Caveat::of_trace(&trace)? {
         messages.warning(format_args!("{}: {text}", path.display()));
     }
@@ -221,12 +235,12 @@ fn extracted(
     max_size: Option<u64>,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
-) -> Result<Trace, LoadError> {
+) -> Result<Opened, LoadError> {
     let (beside, in_cache) = (beside(path), in_cache(path));
     let mut is_taken = false;
     for extract in [&beside, &side_by_side(path), &in_cache] {
         match freshness(path, extract) {
-            Freshness::UpToDate(trace) => return Ok(*trace),
+            Freshness::UpToDate(trace) => return Ok(Opened::found(*trace)),
             Freshness::Missing => {}
             Freshness::Foreign => is_taken |= *extract == beside,
             Freshness::Stale(reason) => {
@@ -252,8 +266,8 @@ fn extracted(
     };
     let options = extraction::options(StackChoice::default(), max_size);
     let summary = extraction::run(path, &output, options, cancel, messages)?;
-    messages.note(extraction::line(&output, &summary));
-    Ok(Trace::open(&output)?)
+    let line = extraction::line(&output, &summary);
+    Ok(Opened { trace: Trace::open(&output)?, line: Some(line) })
 }
 
 /// What an extract may not exceed, if its user trusts it with members of some size.
