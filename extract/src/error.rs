@@ -14,6 +14,12 @@ pub enum ExtractError {
     /// The source cannot be read any more.
     #[error("{}: cannot read: {source}", Untrusted(.path))]
     Read { path: PathBuf, source: io::Error },
+    /// The source is not what it was when reading began.
+    #[error(
+        "{}: changed while it was read; extract it again when nothing writes to it any more",
+        Untrusted(.path)
+    )]
+    Changed { path: PathBuf },
     /// The file does not start like an `.etl` file.
     #[error("{}: not an .etl trace: {reason} at offset {offset}", Untrusted(.path))]
     NotATrace {

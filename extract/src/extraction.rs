@@ -44,6 +44,7 @@ pub fn extract(
         },
         |event| collector.event(event),
     )?;
+    cancel.check()?;
     collector.finish();
     let rows = collector.shared.timeline.len();
     if u32::try_from(rows).is_err() {

@@ -14,10 +14,9 @@ pub const PER_SECOND: i64 = 10_000_000;
 /// FILETIME 0.
 const START: DateTime = date(1601, 1, 1).at(0, 0, 0, 0);
 
-/// The FILETIME of a system time; `None` before 1970.
-pub fn filetime(time: SystemTime) -> Option<i64> {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    i64::try_from(since.as_nanos() / 100).ok()?.checked_add(UNIX_EPOCH)
+/// The FILETIME of nanoseconds since 1970, rounded down.
+pub(crate) fn of_unix_ns(ns: i64) -> Option<i64> {
+    ns.div_euclid(100).checked_add(UNIX_EPOCH)
 }
 
 /// The system time of a FILETIME; `None` before 1970.
@@ -41,6 +40,7 @@ pub(crate) fn of_date_time(utc: DateTime) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::ns_since_1970;
 
     #[test]
     fn a_time_survives_both_ways() {
@@ -51,7 +51,7 @@ mod tests {
         ] {
             let time = date_time(filetime).unwrap();
             assert_eq!((time.to_string().as_str(), of_date_time(time)), (text, Some(filetime)));
-            let same = system_time(filetime).and_then(super::filetime);
+            let same = system_time(filetime).and_then(ns_since_1970).and_then(of_unix_ns);
             assert_eq!(same, (filetime >= UNIX_EPOCH).then_some(filetime));
         }
         assert_eq!(date_time(i64::MAX), None);

@@ -35,6 +35,7 @@ pub mod payload;
 pub mod raw;
 mod recording;
 mod redact;
+mod source;
 pub mod stacks;
 pub mod symbols;
 
@@ -45,7 +46,7 @@ pub use etwanalyzer::{
     save,
 };
 pub use extraction::extract;
-pub use filetime::filetime;
 pub use options::{ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice};
 pub use recording::{OpenRecording, Recording};
 pub use redact::{RedactError, redact};
+pub use source::SourceIdentity;

@@ -1,21 +1,20 @@
 //! A trace file opened: its header read, its buffers found, its events still to be read.
 
-use std::fs;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use handlescope_model::{Cancel, Cancelled, ContainerLimits, plain_content};
 
 use crate::error::ExtractError;
 use crate::etl::{
     BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, Clock, Diagnostics, EtlFile, Event, EventReader,
-    IndexedBuffer, Selector, Session, WarningKind, load,
+    IndexedBuffer, ScanError, Selector, Session, WarningKind, load,
 };
 use crate::input::Input;
 use crate::options::ExtractOptions;
 use crate::payload::TraceHeader;
+use crate::source::SourceIdentity;
 
 /// What is known of a trace before its events are read.
 #[derive(Debug, Clone)]
@@ -23,10 +22,8 @@ pub struct Recording {
     pub source: PathBuf,
     /// File name of the `.etl`, also when it lies in an archive.
     pub source_name: String,
-    /// Size of the file that was named, bytes.
-    pub source_size: u64,
-    /// When it was changed last.
-    pub source_modified: Option<SystemTime>,
+    /// The file that was named, before it was read.
+    pub identity: SourceIdentity,
     pub header: TraceHeader,
     /// The clock of its raw time stamps.
     pub clock: Clock,
@@ -42,6 +39,7 @@ pub struct OpenRecording {
     pub recording: Recording,
     file: EtlFile,
     pub(crate) index: BufferIndex,
+    buffer_size: u32,
 }
 
 /// Bytes in which the trace header event must lie; it has less than 400 and two short names.
@@ -49,6 +47,12 @@ const HEADER_EVENT_BYTES: usize = 64 << 10;
 
 /// Smallest and largest session buffers that are believed.
 const PLAUSIBLE_BUFFER_SIZES: std::ops::RangeInclusive<u32> = 1 << 10..=64 << 20;
+
+/// Largest session buffers that are usual.
+const USUAL_BUFFER_SIZE: u32 = 1 << 20;
+
+/// How much better archives pack than compressed buffers do: these expand to 3 to 10 times their size.
+const RATIO_SHARE: u64 = 10;
 
 /// EVENT_TRACE_FILE_MODE_CIRCULAR: old buffers are overwritten.
 const MODE_CIRCULAR: u32 = 0x2;
@@ -69,9 +73,8 @@ impl OpenRecording {
         cancel: &Cancel,
     ) -> Result<Self, ExtractError> {
         cancel.check()?;
-        // In front of reading: what changes meanwhile is newer than what was read.
-        let source_modified = fs::metadata(path).and_then(|data| data.modified()).ok();
-        let Input { mut file, name, source_size } = Input::open(path, limits, cancel)?;
+        let identity = identity_of(path)?;
+        let Input { mut file, name } = Input::open(path, limits, cancel)?;
         let read = |source| ExtractError::Read { path: path.to_path_buf(), source };
         let mut start = Vec::new();
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
@@ -86,21 +89,31 @@ impl OpenRecording {
         })?;
         let mut session = header.session();
         if !PLAUSIBLE_BUFFER_SIZES.contains(&session.buffer_size) {
-            session = Session { buffer_size: first.size.max(1 << 10), ..session };
+            // The first buffer of a compressed file is smaller than those of the session.
+            let least = if session.is_compressed() { USUAL_BUFFER_SIZE } else { 1 << 10 };
+            session = Session { buffer_size: first.size.max(least), ..session };
         }
         let mut diagnostics = Diagnostics::default();
-        let index = BufferIndex::scan(&mut file, session, &mut diagnostics).map_err(read)?;
+        let index =
+            BufferIndex::scan(&mut file, session, &mut diagnostics, cancel).map_err(|error| {
+                match error {
+                    ScanError::Io(error) => read(error),
+                    ScanError::Cancelled(cancelled) => cancelled.into(),
+                }
+            })?;
+        // Of the file that was named: an archive may pack well what expands well again.
+        let limits = ContainerLimits { ratio: limits.ratio / RATIO_SHARE, ..*limits };
+        limits.check_content(path, identity.size, index.expanded_bytes())?;
         let recording = Recording {
             source: path.to_path_buf(),
             source_name: name,
-            source_size,
-            source_modified,
+            identity,
             clock,
             buffers_found: index.found,
             diagnostics: completeness(&header, &index, diagnostics),
             header,
         };
-        Ok(Self { recording, file, index })
+        Ok(Self { recording, file, index, buffer_size: session.buffer_size })
     }
 
     /// Size of the `.etl`, bytes.
@@ -150,20 +163,39 @@ impl OpenRecording {
     /// `progress` gets the number of bytes of [`Self::len`] that were read, and says whether to go on.
     ///
     /// # Errors
-    /// When the file cannot be read any more, or `progress` says to stop.
+    /// When the file cannot be read any more or was changed, or `progress` says to stop.
     pub fn read(
         self,
         selector: &mut dyn Selector,
         progress: impl FnMut(u64) -> ControlFlow<()>,
         sink: impl FnMut(&Event<'_>),
     ) -> Result<Recording, ExtractError> {
-        let Self { mut recording, file, index } = self;
-        let reader = EventReader::new(file, index, recording.header.cpu_count);
+        let Self { mut recording, file, index, buffer_size } = self;
+        let reader = EventReader::new(file, index, recording.header.cpu_count, buffer_size);
         let flow = reader
             .read(selector, &mut recording.diagnostics, progress, sink)
             .map_err(|source| ExtractError::Read { path: recording.source.clone(), source })?;
-        if flow.is_break() { Err(ExtractError::Cancelled(Cancelled)) } else { Ok(recording) }
+        if flow.is_break() {
+            return Err(ExtractError::Cancelled(Cancelled));
+        }
+        recording.check_unchanged()?;
+        Ok(recording)
     }
+}
+
+impl Recording {
+    /// Makes sure that what was read is of one file: its source is the same as before.
+    pub(crate) fn check_unchanged(&self) -> Result<(), ExtractError> {
+        if identity_of(&self.source)? == self.identity {
+            return Ok(());
+        }
+        Err(ExtractError::Changed { path: self.source.clone() })
+    }
+}
+
+fn identity_of(path: &Path) -> Result<SourceIdentity, ExtractError> {
+    SourceIdentity::of(path)
+        .map_err(|source| ExtractError::Open { path: path.to_path_buf(), source })
 }
 
 fn not_a_trace(path: &Path, reason: &'static str, offset: usize) -> ExtractError {

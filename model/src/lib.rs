@@ -13,6 +13,7 @@
 mod archive;
 mod cancel;
 mod column;
+mod file;
 pub mod guard;
 mod index;
 mod key;
@@ -30,6 +31,7 @@ pub use archive::{
 };
 pub use cancel::{Cancel, Cancelled};
 pub use column::{Cell, ColumnSpec, ColumnType, Flags, Lists, Number, Numbers, Reference, Texts};
+pub use file::open_file;
 pub use index::{
     EventIdx, ExistingIdx, FrameIdx, MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx,
     RowCount, RowIndex, StackIdx, TypeId, sentinel,

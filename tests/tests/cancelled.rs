@@ -1,9 +1,12 @@
 //! An extraction that is cancelled leaves nothing behind, whenever that happens.
 
+use std::cell::Cell;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use handlescope_extract::{ExtractError, ExtractOptions, NoObserver, extract};
+use handlescope_extract::etl::{Event, Selector};
+use handlescope_extract::{ExtractError, ExtractOptions, NoObserver, OpenRecording, extract};
 use handlescope_model::{Cancel, Trace};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
@@ -55,6 +58,37 @@ fn a_cancelled_extraction_leaves_nothing_behind() {
     fs::write(&input, trace()).unwrap();
     // Once for each buffer, and between the steps behind them.
     assert!(stop_everywhere(&input, &target) > 8);
+}
+
+/// Selects every event.
+struct All;
+
+impl Selector for All {
+    fn select(&mut self, _event: &Event<'_>) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_large_buffer_is_left_in_its_middle() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("x.etl");
+    let options = FileOptions { buffer_size: 16 << 20, cpus: 1, ..FileOptions::default() };
+    let mut trace = TraceBuilder::with_options(options);
+    trace.process(4, "System");
+    trace.noise(100_000, 3);
+    fs::write(&input, trace.to_bytes()).unwrap();
+    let handed_out = Cell::new(0);
+    let read = OpenRecording::open(&input).unwrap().read(
+        &mut All,
+        |_| match handed_out.get() {
+            0 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        },
+        |_| handed_out.set(handed_out.get() + 1),
+    );
+    assert!(matches!(read, Err(ExtractError::Cancelled(_))));
+    assert!((1..50_000).contains(&handed_out.get()), "{}", handed_out.get());
 }
 
 #[test]

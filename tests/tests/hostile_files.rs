@@ -51,6 +51,7 @@ fn no_file_takes_the_memory_or_writes_control_characters() {
         ("pb_names.json7z", ".save out.json7z -etwanalyzer"),
         ("pb_names.json7z", ".dump ObjectRef -ShowTotal Process"),
         ("procs.json7z", ".list"),
+        ("lz77bomb.etl", ".dump Stats"),
     ];
     for (file, question) in questions {
         let arguments = ["--keep-going", file, "-c", question];

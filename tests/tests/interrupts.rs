@@ -1,7 +1,7 @@
 //! Ctrl-C without a terminal to type in, and the spinner of something that takes long.
 #![cfg(unix)]
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::containers::trace_of_handles;
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
 use handlescope_tests::terminal::{Key, Terminal};
 use handlescope_tests::thorough::one_of;
@@ -194,4 +195,49 @@ fn ctrl_c_ends_a_download_and_keeps_the_session() {
     assert!(transcript.iter().any(|line| line.trim() == "cancelled"), "{transcript:#?}");
     assert!(transcript.iter().any(|line| line.contains(" leaky.etl ")), "{transcript:#?}");
     assert!(!transcript.iter().any(|line| line.contains("downloading")), "{transcript:#?}");
+}
+
+#[test]
+fn a_pipe_or_device_is_refused_with_the_reason_and_not_waited_for() {
+    let shell = Shell::new();
+    for name in ["pipe.etl", "pipe.zip", "pipe.7z", "pipe.json7z", "pipe.json"] {
+        assert!(Command::new("mkfifo").arg(shell.path(name)).status().unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", shell.path(&name.replace("pipe", "zero"))).unwrap();
+    }
+    let reason = |file: &str| {
+        let what = if file.starts_with("pipe") { "a pipe" } else { "a device" };
+        format!("{file}: cannot open: it is {what}, not a file")
+    };
+    for end in ["etl", "zip", "7z", "json7z", "json"] {
+        for file in [format!("pipe.{end}"), format!("zero.{end}")] {
+            let run = shell.run(&[&file, "-c", ".list"]);
+            assert_eq!(run.status, Some(1), "{run:?}");
+            assert!(run.stderr.contains(&reason(&file)), "{run:?}");
+        }
+    }
+    for command in ["extract", "redact"] {
+        let run = shell.run(&[command, "pipe.etl"]);
+        assert!(run.status == Some(1) && run.stderr.contains(&reason("pipe.etl")), "{run:?}");
+    }
+    // Also as the extract of a trace, which is then made anew elsewhere or refused.
+    fs::create_dir_all(shell.path("Extract")).unwrap();
+    fs::rename(shell.path("pipe.json7z"), shell.path("Extract/leaky.json7z")).unwrap();
+    let run = shell.run(&["leaky.etl", "-c", ".list"]).ok();
+    assert!(run.stderr.contains("it is a pipe, not a file"), "{run:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_holes_of_a_sparse_file_are_counted_at_once() {
+    let shell = Shell::new();
+    let path = shell.path("sparse.etl");
+    fs::write(&path, trace_of_handles(3)).unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
+    let size = file.metadata().unwrap().len();
+    file.set_len(200 << 30).unwrap();
+    let run = shell.run(&["extract", "sparse.etl"]).ok();
+    // 3.3 million places, of which each takes microseconds to look at.
+    let said = format!(" x empty buffer, first at offset 0x{size:X}");
+    assert!(run.stderr.contains("sparse.etl: 3,276,"), "{run:?}");
+    assert!(run.stderr.contains(&said), "{run:?}");
 }

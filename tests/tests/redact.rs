@@ -39,8 +39,15 @@ const TEXTS: [(Table, &[&str]); 6] = [
 ];
 
 /// Columns about the file itself.
-const FILE: [&str; 5] =
-    ["source_path", "source_name", "source_size", "source_modified_filetime", "first_offset"];
+const FILE: [&str; 7] = [
+    "source_path",
+    "source_name",
+    "source_size",
+    "source_modified_filetime",
+    "source_modified_ns",
+    "source_content",
+    "first_offset",
+];
 
 /// The redacted copy of a trace, in a folder of its own.
 struct Redacted {

@@ -63,6 +63,9 @@ pub enum CommandError {
     /// `.redact` of a trace into itself.
     #[error("{}: is the trace itself; choose another name with -o", Untrusted(.path))]
     RedactInPlace { path: PathBuf },
+    /// `.symbolize` of an extract whose file is not the loaded one any more.
+    #[error("{}: was replaced since it was loaded, so no names were stored; load it again", Untrusted(.path))]
+    ExtractReplaced { path: PathBuf },
     /// A query that cannot be carried out.
     #[error(transparent)]
     Query(#[from] QueryError),

@@ -19,12 +19,12 @@ impl Command for Load {
         details: "QUERY is an extract (.json7z), a trace (.etl, also inside a .zip or .7z), a folder \
                   of such files, or a pattern like *leak*;!*old* for their names. A trace is \
                   extracted first; the extract is kept as Extract/NAME.json7z beside it and used \
-                  again as long as it is up to date. A trace and its extract are loaded once. \
-                  Extracts of ETWAnalyzer (.json7z, or .json with its companions) are loaded, too: \
-                  they are converted once, into the cache folder. Where a folder or pattern finds a \
-                  trace that has only such an extract, that is loaded; name the trace to extract it. \
-                  Files that cannot be loaded are named (of many in a folder, three), the others are \
-                  loaded; when none can, the session stays as it is.",
+                  again as long as the trace has the same size, time and content. A trace and its \
+                  extract are loaded once. Extracts of ETWAnalyzer (.json7z, or .json with its \
+                  companions) are loaded, too: they are converted once, into the cache folder. Where \
+                  a folder or pattern finds a trace that has only such an extract, that is loaded; \
+                  name the trace to extract it. Files that cannot be loaded are named (of many in a \
+                  folder, three), the others are loaded; when none can, the session stays as it is.",
         examples: &[
             ".load examples/leaky.etl",
             ".load -r examples",

@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(of(&["ext"]), ["extract"]);
         assert!(of(&[""]).contains(&"completions".to_owned()));
         assert!(!of(&[""]).contains(&"complete".to_owned()), "hidden");
-        assert_eq!(of(&["--symb"]), ["--symbol-path"]);
+        assert_eq!(of(&["--symb"]), ["--symbol-path", "--symbol-timeout", "--symbol-max-size"]);
         assert_eq!(of(&["extract", "--out"]), ["--outdir"]);
         assert_eq!(of(&["extract", "--col"]), ["--color"]);
         assert_eq!(of(&["--color", "n"]), ["never"]);

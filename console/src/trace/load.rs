@@ -7,8 +7,8 @@ use std::{
 
 use handlescope_extract::StackChoice;
 use handlescope_model::guard::{Panicked, quietly};
-use handlescope_model::{ArchiveError, ArchiveLimits, Table, Trace, Untrusted};
-use tempfile::TempDir;
+use handlescope_model::tables::Warnings;
+use handlescope_model::{ArchiveError, ArchiveLimits, Table, TableRows, Trace, Untrusted};
 
 use crate::{
     cancel::{Cancel, Cancelled},
@@ -21,8 +21,8 @@ use crate::{
         caveats::Caveat,
         error::LoadError,
         extraction::{
-            self, Freshness, Kept, beside, freshness, imported, in_cache, is_foreign, kept,
-            prepare_folder, side_by_side,
+            self, Freshness, Kept, Opened, beside, doubt, freshness, imported, in_cache,
+            is_foreign, kept, prepare_folder, side_by_side,
         },
         loaded::LoadedTrace,
     },
@@ -148,10 +148,10 @@ fn open(
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
     let import = |messages: &mut Messages<'_>| imported(&path, args.max_size, cancel, messages);
-    let (trace, temporary) = if is_extract(&path) {
+    let opened = if is_extract(&path) {
         match Trace::open_within(&path, archive_limits(args.max_size)) {
             Err(ArchiveError::NotAnExtract { .. }) => import(messages)?,
-            opened => (opened?, None),
+            opened => named(&path, opened?, messages),
         }
     } else if has_extension(&path, &[PLAIN_EXTENSION]) {
         import(messages)?
@@ -160,16 +160,28 @@ fn open(
     } else {
         return Err(LoadError::UnknownFormat { path });
     };
-    with_caveats(path, trace, temporary, messages)
+    with_caveats(path, opened, messages)
 }
 
-/// The loaded trace, after what speaks against its answers was said.
+/// An extract that was named itself: it is what is asked for, but may not be of the trace beside it.
+fn named(path: &Path, opened: Trace, messages: &mut Messages<'_>) -> Opened {
+    if let Some((trace, difference)) = doubt(path, &opened) {
+        let (path, trace) = (Untrusted(path), Untrusted(trace));
+        messages.warning(format_args!(
+            "{path} {difference}; load {trace}, which lies beside it, to extract it again"
+        ));
+    }
+    Opened::found(opened)
+}
+
+/// The loaded trace, after what speaks against its answers was said, and what was counted when it was read.
 fn with_caveats(
     path: PathBuf,
-    trace: Trace,
-    temporary: Option<TempDir>,
+    Opened { trace, line, temporary }: Opened,
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
+    extraction::warn(&path, Warnings::read(&trace)?.rows(), messages);
+    line.iter().for_each(|line| messages.note(line));
     for Caveat { text, .. } in Caveat::of_trace(&trace)? {
         messages.warning(format_args!("{}: {text}", Untrusted(&path)));
     }
@@ -188,7 +200,7 @@ fn import_for(
     }
     let extract = foreign(trace)?;
     let opened = imported(&extract, args.max_size, cancel, messages)
-        .and_then(|(trace, folder)| with_caveats(extract.clone(), trace, folder, messages));
+        .and_then(|opened| with_caveats(extract.clone(), opened, messages));
     let (trace, theirs) = (Untrusted(trace), Untrusted(extract));
     match opened {
         Ok(file) => {
@@ -223,12 +235,12 @@ fn extracted(
     max_size: Option<u64>,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
-) -> Result<(Trace, Option<TempDir>), LoadError> {
+) -> Result<Opened, LoadError> {
     let (beside, in_cache) = (beside(path), in_cache(path));
     let mut is_taken = false;
     for extract in [&beside, &side_by_side(path), &in_cache] {
         match freshness(path, extract) {
-            Freshness::UpToDate(trace) => return Ok((*trace, None)),
+            Freshness::UpToDate(trace) => return Ok(Opened::found(*trace)),
             Freshness::Missing => {}
             Freshness::Foreign => is_taken |= *extract == beside,
             Freshness::Stale(reason) => {
@@ -253,8 +265,8 @@ fn extracted(
     };
     let options = extraction::options(StackChoice::default(), max_size);
     let summary = extraction::run(path, &output, options, cancel, messages)?;
-    messages.note(extraction::line(&output, &summary));
-    Ok((Trace::open(&output)?, temporary))
+    let line = extraction::line(&output, &summary);
+    Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })
 }
 
 /// What an extract may not exceed, if its user trusts it with members of some size.

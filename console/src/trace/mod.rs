@@ -23,6 +23,6 @@ pub(crate) use load::Loading;
 pub use loaded::LoadedTrace;
 pub use rundown::has_end_rundown;
 pub use session::Session;
-pub(crate) use stored_names::StoredNames;
+pub(crate) use stored_names::{StoredNames, is_still_loaded};
 pub use values::TraceValues;
 pub(crate) use values::programs;

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use handlescope_extract::symbols::{FrameChain, ResolvedFrame};
 use handlescope_model::tables::Symbols;
-use handlescope_model::{ArchiveError, FrameIdx, Trace};
+use handlescope_model::{ArchiveError, FrameIdx, Table, Trace};
 
 /// Names by row of the frames table.
 pub(crate) type StoredNames = HashMap<FrameIdx, FrameChain>;
@@ -34,6 +34,18 @@ pub(super) fn stored_names(trace: &Trace) -> Result<StoredNames, ArchiveError> {
     };
     let chains = chains.into_iter().map(|(frame, chain)| (frame, innermost_first(chain)));
     Ok(chains.collect())
+}
+
+/// Whether the file of a loaded extract is still the one that was loaded, so that names may be stored in it:
+/// they belong to rows of its frames.
+pub(crate) fn is_still_loaded(trace: &Trace) -> Result<bool, ArchiveError> {
+    let now = Trace::open_within(trace.path(), trace.limits())?;
+    for table in [Table::Trace, Table::Frames] {
+        if !now.frame(table)?.equals_missing(&trace.frame(table)?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Texts that many rows have.

@@ -54,13 +54,18 @@ pub(crate) fn assemble(
     let timeline = &collected.shared.timeline;
     let processes = &collected.processes.rows;
     let index = ProcessIndex::new(processes);
+    cancel.check()?;
     let owners = EventOwners::new(&collected, &index, clock, &mut warnings);
+    cancel.check()?;
     let tracked = track(&collected, &owners, order.as_deref(), &mut warnings);
+    cancel.check()?;
     let exits = ExitCloses::new(&collected, &owners, order.as_deref(), clock);
+    cancel.check()?;
     let closed = closed_start_handles(&collected, &owners, &index, order.as_deref());
     drop(order);
     cancel.check()?;
     let grouped = GroupedEvents::new(timeline, &tracked);
+    cancel.check()?;
     let modules = ModuleTables::new(&collected.images, &index, clock);
     let grace = clock.ticks(EXIT_GRACE_NS);
     let spaces = AddressSpaces::new(
@@ -77,6 +82,7 @@ pub(crate) fn assemble(
     let mut writer = ArchiveWriter::create(output)?;
     let mut table = StackTable::default();
     let fragments = collected.stacks.events.fragments();
+    cancel.check()?;
     let mut resolver = StackResolver::new(fragments, &spaces, &methods, &mut table);
     let names = write_names(&mut writer, &collected, &tracked)?;
     let columns = EventColumns {

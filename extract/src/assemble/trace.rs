@@ -4,7 +4,7 @@ use handlescope_model::SCHEMA_VERSION;
 use handlescope_model::tables::{EventCount, EventCounts, TraceInfo, TraceInfos, Volume, Volumes};
 
 use crate::collect::{Collector, EventCounter, event_name};
-use crate::filetime::filetime;
+use crate::filetime::of_unix_ns;
 use crate::lifecycle::Attribution;
 use crate::recording::Recording;
 
@@ -45,8 +45,10 @@ pub(super) fn info(
         extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
         source_path: recording.source.to_string_lossy().into_owned(),
         source_name: recording.source_name.clone(),
-        source_size: recording.source_size,
-        source_modified_filetime: recording.source_modified.and_then(filetime),
+        source_size: recording.identity.size,
+        source_modified_filetime: recording.identity.modified_ns.and_then(of_unix_ns),
+        source_modified_ns: recording.identity.modified_ns,
+        source_content: Some(recording.identity.content.clone()),
         computer: system.computer.clone(),
         memory_mb: system.memory_mb,
         os_version: format!("{}.{}", header.version[0], header.version[1]),

@@ -17,8 +17,8 @@ const FLAG_COMPRESSED: u16 = 0x40;
 
 /// What a buffer header says that can be relied on.
 ///
-/// The other fields (saved and current offset, reference count, list links) are left-overs from
-/// the memory of the session and mean nothing on disk.
+/// The other fields (current offset, reference count, list links) are left-overs from the memory of
+/// the session and mean nothing on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferHeader {
     /// Bytes the buffer occupies in the file, header included.
@@ -29,6 +29,12 @@ pub struct BufferHeader {
     pub processor: u16,
     /// 0 normal, 4 trace header; see the `holds_events` method.
     pub kind: u16,
+    /// Its number in the session, if it has one; not in the order of the file.
+    pub(super) sequence: u64,
+    /// When the session wrote it, in a unit that depends on the file.
+    pub(super) time: u64,
+    /// Usually equal to `filled`; only compared with that of a copy.
+    pub(super) saved: u32,
     flags: u16,
 }
 
@@ -55,6 +61,7 @@ impl BufferHeader {
         }
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;
+        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
         let flags = u16_at(52);
         let header = Self {
             size: u32_at(0),
@@ -65,6 +72,9 @@ impl BufferHeader {
                 u16::from(bytes[40])
             },
             kind: u16_at(54),
+            sequence: u64_at(24),
+            time: u64_at(16),
+            saved: u32_at(4),
             flags,
         };
         let smallest = BUFFER_HEADER_SIZE as u32;
@@ -109,6 +119,18 @@ impl BufferHeader {
     pub fn holds_events(&self) -> bool {
         matches!(self.kind, 0 | 1 | 4)
     }
+}
+
+/// One buffer of the file.
+#[derive(Debug, Clone, Copy)]
+pub struct IndexedBuffer {
+    /// Its place in the file, bytes.
+    pub offset: u64,
+    /// Bytes it occupies in the file; fewer than its header says when the file is cut.
+    pub stored: u32,
+    pub header: BufferHeader,
+    /// Raw time of its first event.
+    pub first_time: i64,
 }
 
 #[cfg(test)]

@@ -32,6 +32,10 @@ warning_kinds! {
     UnreadableRest => "unreadable rest of file",
     /// A buffer of zeros in a file that was not preallocated.
     EmptyBuffer => "empty buffer",
+    /// A buffer that is in the file more than once; the copies were left out.
+    DuplicateBuffer => "copy of a buffer left out",
+    /// A compressed buffer that claims to hold more than a buffer of the session; it was left out.
+    OversizedBuffer => "compressed buffer larger than the session's buffers, left out",
     /// A buffer type that holds no events this program reads.
     UnknownBufferType => "buffer of unknown type",
     /// A compressed buffer that does not expand as it should; its complete events were read.
@@ -87,10 +91,11 @@ warning_kinds! {
 }
 
 /// Kinds that mean that events are missing.
-const LOSSES: [WarningKind; 12] = [
+const LOSSES: [WarningKind; 13] = [
     WarningKind::TruncatedBuffer,
     WarningKind::BadBuffer,
     WarningKind::UnreadableRest,
+    WarningKind::OversizedBuffer,
     WarningKind::UnknownBufferType,
     WarningKind::BadCompression,
     WarningKind::BadEvent,

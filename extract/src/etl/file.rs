@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
+use handlescope_model::Cancelled;
+
 /// An opened `.etl` file that is read in pieces, so that its size does not matter.
 #[derive(Debug)]
 pub struct EtlFile {
@@ -20,7 +22,7 @@ impl EtlFile {
         Ok(Self { file, len })
     }
 
-    /// Size in bytes.
+    /// Size in bytes when it was opened.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -35,11 +37,84 @@ impl EtlFile {
     /// Fewer bytes mean that the file ends.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// When the file cannot be read, or has become shorter than it was.
     pub fn read_at(&mut self, offset: u64, size: usize, into: &mut Vec<u8>) -> io::Result<()> {
         into.clear();
+        let expected = (size as u64).min(self.len.saturating_sub(offset));
         self.file.seek(SeekFrom::Start(offset))?;
-        (&mut self.file).take(size as u64).read_to_end(into)?;
+        (&mut self.file).take(expected).read_to_end(into)?;
+        if (into.len() as u64) < expected {
+            let reason = "it became shorter while it was read";
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, reason));
+        }
         Ok(())
+    }
+
+    /// Where the next bytes that were ever written may be, at `offset` or behind it: everything before is a
+    /// hole of the file, which reads as zeros. The size of the file if none follow, and `offset` where the
+    /// system does not say.
+    pub(super) fn next_data(&self, offset: u64) -> u64 {
+        next_data(&self.file, offset, self.len).clamp(offset, self.len.max(offset))
+    }
+}
+
+/// Why buffers were not found.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+#[cfg(target_os = "linux")]
+fn next_data(file: &File, offset: u64, len: u64) -> u64 {
+    use rustix::fs::{SeekFrom, seek};
+    use rustix::io::Errno;
+    match seek(file, SeekFrom::Data(offset)) {
+        Ok(data) => data,
+        // lseek(2): offset is within a hole at the end of the file.
+        Err(Errno::NXIO) => len,
+        Err(_) => offset,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn next_data(_: &File, offset: u64, _: u64) -> u64 {
+    offset
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_became_shorter_is_an_error_and_its_end_is_none() {
+        let temp = tempfile::NamedTempFile::new().unwrap();
+        temp.as_file().write_all(&[7; 100]).unwrap();
+        let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
+        let mut bytes = Vec::new();
+        file.read_at(90, 20, &mut bytes).unwrap();
+        assert_eq!(bytes, [7; 10]);
+        file.read_at(200, 20, &mut bytes).unwrap();
+        assert_eq!(bytes, [0; 0]);
+        temp.as_file().set_len(95).unwrap();
+        let error = file.read_at(90, 20, &mut bytes).unwrap_err();
+        assert!(error.to_string().contains("became shorter"), "{error}");
+    }
+
+    #[test]
+    fn a_hole_is_passed_over_and_data_is_not() {
+        let mut temp = tempfile::tempfile().unwrap();
+        temp.write_all(&[7; 100]).unwrap();
+        temp.set_len(100 << 20).unwrap();
+        let file = EtlFile::new(temp).unwrap();
+        assert_eq!(file.next_data(50), 50);
+        if cfg!(target_os = "linux") {
+            assert_eq!(file.next_data(1 << 20), 100 << 20);
+        }
+        assert_eq!(file.next_data(200 << 20), 200 << 20);
     }
 }

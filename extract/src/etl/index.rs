@@ -1,17 +1,18 @@
 //! Where the buffers are and in which order to read them.
 
-use std::io;
+use handlescope_model::Cancel;
 
-use super::buffer::{BUFFER_HEADER_SIZE, BadHeader, BufferHeader};
+use super::buffer::{BUFFER_HEADER_SIZE, BadHeader, BufferHeader, IndexedBuffer};
 use super::diagnostics::{Diagnostics, WarningKind};
+use super::duplicates;
 use super::event::{LEADING_BYTES, leading_time};
-use super::file::EtlFile;
+use super::file::{EtlFile, ScanError};
 use super::lz77::decompress;
 
 /// What the trace header says that matters for finding buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Session {
-    /// Buffer size of the session, bytes.
+    /// Buffer size of the session, bytes. No buffer expands to more.
     pub buffer_size: u32,
     pub log_file_mode: u32,
 }
@@ -28,18 +29,6 @@ impl Session {
     }
 }
 
-/// One buffer of the file.
-#[derive(Debug, Clone, Copy)]
-pub struct IndexedBuffer {
-    /// Its place in the file, bytes.
-    pub offset: u64,
-    /// Bytes it occupies in the file; fewer than its header says when the file is cut.
-    pub stored: u32,
-    pub header: BufferHeader,
-    /// Raw time of its first event.
-    pub first_time: i64,
-}
-
 /// A place of the file without events.
 #[derive(Debug, Clone, Copy)]
 pub struct OtherPlace {
@@ -47,7 +36,7 @@ pub struct OtherPlace {
     pub offset: u64,
     /// Bytes to the next buffer.
     pub size: u64,
-    /// Whether it is a buffer, of a type that holds no events.
+    /// Whether it is a buffer, of a type that holds no events or with a claim that is not believed.
     pub is_buffer: bool,
 }
 
@@ -58,11 +47,17 @@ pub struct OtherPlace {
 #[derive(Debug, Default)]
 pub struct BufferIndex {
     pub buffers: Vec<IndexedBuffer>,
-    /// The other places, in the order of the file.
+    /// Further copies of buffers, whose events must not count again.
+    pub duplicates: Vec<IndexedBuffer>,
+    /// The other places, in no order.
     pub others: Vec<OtherPlace>,
-    /// Buffers found, with those that hold no events.
+    /// Buffers found, with those that hold no events, each once.
     pub found: u64,
 }
+
+/// Largest size that a buffer expands to, whatever the session claims: EVENT_TRACE_PROPERTIES.BufferSize is at
+/// most 16384 KB.
+const MAX_EXPANDED: u32 = 16 << 20;
 
 /// Compressed bytes that surely expand to the first event's header: 24 literals and flag words.
 const LEADING_COMPRESSED: usize = 256;
@@ -75,75 +70,128 @@ impl BufferIndex {
     /// where the next buffer starts.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// When the file cannot be read, or `cancel` asks to stop.
     pub fn scan(
         file: &mut EtlFile,
         session: Session,
         diagnostics: &mut Diagnostics,
-    ) -> io::Result<Self> {
+        cancel: &Cancel,
+    ) -> Result<Self, ScanError> {
         let mut index = Self::default();
         let mut bytes = Vec::new();
         let mut offset = 0;
         let mut last_time = i64::MIN;
         while offset < file.len() {
+            cancel.check()?;
             file.read_at(offset, BUFFER_HEADER_SIZE + LEADING_COMPRESSED, &mut bytes)?;
             let header = match BufferHeader::parse(&bytes) {
                 Ok(header) => header,
                 Err(bad) => {
-                    let next = skip_bad(bad, offset, file.len(), session, diagnostics);
-                    let end = next.unwrap_or(u64::MAX).min(file.len());
-                    let (size, is_buffer) = (end - offset, false);
-                    index.others.push(OtherPlace { offset, size, is_buffer });
+                    let end = skip_bad(bad, offset, file, session, diagnostics);
+                    index.add_other(offset, end, bad);
                     offset = end;
                     continue;
                 }
             };
-            index.found += 1;
-            let left = file.len() - offset;
-            let stored = u64::from(header.size).min(left) as u32;
-            if stored < header.size {
-                diagnostics.count(WarningKind::TruncatedBuffer, Some(offset));
-            }
-            if header.marks_loss() {
-                diagnostics.count(WarningKind::LossFlag, Some(offset));
-            }
+            let stored = u64::from(header.size).min(file.len() - offset) as u32;
             if header.holds_events() {
-                let first_time = first_time(&header, &bytes).unwrap_or(last_time);
-                last_time = first_time;
-                index.buffers.push(IndexedBuffer { offset, stored, header, first_time });
-            } else {
-                diagnostics.count(WarningKind::UnknownBufferType, Some(offset));
-                let (size, is_buffer) = (stored.into(), true);
-                index.others.push(OtherPlace { offset, size, is_buffer });
+                last_time = first_time(&header, &bytes).unwrap_or(last_time);
             }
+            index.buffers.push(IndexedBuffer { offset, stored, header, first_time: last_time });
             offset += u64::from(header.size);
         }
-        index.buffers.sort_by_key(|b| (b.first_time, b.offset));
+        index.duplicates = duplicates::remove(file, &mut index.buffers, cancel)?;
+        for copy in &index.duplicates {
+            diagnostics.count(WarningKind::DuplicateBuffer, Some(copy.offset));
+        }
+        index.found = index.buffers.len() as u64;
+        let Self { buffers, others, .. } = &mut index;
+        buffers.retain(|buffer| {
+            let is_read = judge(buffer, session, diagnostics);
+            if !is_read {
+                let (offset, size) = (buffer.offset, buffer.stored.into());
+                others.push(OtherPlace { offset, size, is_buffer: true });
+            }
+            is_read
+        });
+        buffers.sort_by_key(|b| (b.first_time, b.offset));
         Ok(index)
+    }
+
+    /// Sum of the sizes that compressed buffers claim to expand to, bytes.
+    pub(crate) fn expanded_bytes(&self) -> u64 {
+        let compressed = self.buffers.iter().filter(|buffer| buffer.header.is_compressed());
+        compressed.map(|buffer| u64::from(buffer.header.filled)).sum()
+    }
+
+    /// Adds a place that is no buffer. An empty one is added to the one before it, if that ends there.
+    fn add_other(&mut self, offset: u64, end: u64, bad: BadHeader) {
+        match self.others.last_mut() {
+            Some(last) if bad == BadHeader::Empty && last.offset + last.size == offset => {
+                last.size += end - offset;
+            }
+            _ => {
+                let (size, is_buffer) = (end - offset, false);
+                self.others.push(OtherPlace { offset, size, is_buffer });
+            }
+        }
     }
 }
 
-/// Counts a place that is not a buffer; returns where to go on, if anywhere.
+/// Counts what is wrong with a buffer; returns whether its events are read.
+fn judge(buffer: &IndexedBuffer, session: Session, diagnostics: &mut Diagnostics) -> bool {
+    let IndexedBuffer { offset, stored, header, .. } = buffer;
+    let mut count = |kind| diagnostics.count(kind, Some(*offset));
+    if *stored < header.size {
+        count(WarningKind::TruncatedBuffer);
+    }
+    if header.marks_loss() {
+        count(WarningKind::LossFlag);
+    }
+    if !header.holds_events() {
+        count(WarningKind::UnknownBufferType);
+        return false;
+    }
+    if header.is_compressed() && header.filled > session.buffer_size.min(MAX_EXPANDED) {
+        count(WarningKind::OversizedBuffer);
+        return false;
+    }
+    true
+}
+
+/// Counts a place that is not a buffer; returns where to go on, at most the end of the file.
+///
+/// Empty places in a hole of the file are passed over, and counted, all at once.
 fn skip_bad(
     bad: BadHeader,
     offset: u64,
-    len: u64,
+    file: &EtlFile,
     session: Session,
     diagnostics: &mut Diagnostics,
-) -> Option<u64> {
+) -> u64 {
     let size = u64::from(session.buffer_size.max(BUFFER_HEADER_SIZE as u32));
     let kind = match bad {
         BadHeader::Empty if session.log_file_mode & MODE_PREALLOCATE != 0 => None,
         _ if session.is_compressed() => Some(WarningKind::UnreadableRest),
-        _ if len - offset < BUFFER_HEADER_SIZE as u64 => Some(WarningKind::TruncatedBuffer),
+        _ if file.len() - offset < BUFFER_HEADER_SIZE as u64 => Some(WarningKind::TruncatedBuffer),
         BadHeader::Empty => Some(WarningKind::EmptyBuffer),
         BadHeader::Implausible => Some(WarningKind::BadBuffer),
     };
-    if let Some(kind) = kind {
-        diagnostics.count(kind, Some(offset));
+    if kind == Some(WarningKind::UnreadableRest) {
+        diagnostics.count(WarningKind::UnreadableRest, Some(offset));
+        return file.len();
     }
-    let next = (offset / size + 1) * size;
-    (kind != Some(WarningKind::UnreadableRest)).then_some(next)
+    let mut next = (offset / size + 1) * size;
+    let mut places = 1;
+    if bad == BadHeader::Empty {
+        let in_hole = file.next_data(next) / size * size;
+        places += in_hole.saturating_sub(next) / size;
+        next = next.max(in_hole);
+    }
+    if let Some(kind) = kind {
+        diagnostics.add(kind, places, Some(offset));
+    }
+    next.min(file.len())
 }
 
 fn first_time(header: &BufferHeader, bytes: &[u8]) -> Option<i64> {
@@ -180,8 +228,39 @@ mod tests {
         temp.write_all(bytes).unwrap();
         let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
         let mut diagnostics = Diagnostics::default();
-        let index = BufferIndex::scan(&mut file, session, &mut diagnostics).unwrap();
+        let index =
+            BufferIndex::scan(&mut file, session, &mut diagnostics, &Cancel::default()).unwrap();
         (index, diagnostics)
+    }
+
+    #[test]
+    fn a_walk_over_buffers_is_stopped_at_the_next_one() {
+        let mut temp = tempfile::NamedTempFile::new().unwrap();
+        temp.write_all(&[buffer(1), buffer(2), vec![0; 512], buffer(3)].concat()).unwrap();
+        let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
+        for looks in 0..5 {
+            let cancel = Cancel::after(looks);
+            let found = BufferIndex::scan(&mut file, SESSION, &mut Diagnostics::default(), &cancel);
+            assert!(matches!(found, Err(ScanError::Cancelled(_))), "{looks}");
+        }
+    }
+
+    #[test]
+    fn a_hole_is_counted_as_its_buffers_would_be() {
+        let mut temp = tempfile::NamedTempFile::new().unwrap();
+        temp.write_all(&buffer(1)).unwrap();
+        temp.as_file().set_len((1 << 20) + 300).unwrap();
+        let mut end = temp.reopen().unwrap();
+        std::io::Seek::seek(&mut end, std::io::SeekFrom::Start(1 << 20)).unwrap();
+        end.write_all(&buffer(2)).unwrap();
+        let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
+        let (mut diagnostics, cancel) = (Diagnostics::default(), Cancel::default());
+        let index = BufferIndex::scan(&mut file, SESSION, &mut diagnostics, &cancel).unwrap();
+        assert_eq!(index.found, 2);
+        assert_eq!(diagnostics.of(WarningKind::EmptyBuffer), (1 << 20) / 256 - 1);
+        assert_eq!(diagnostics.of(WarningKind::TruncatedBuffer), 1);
+        let places: u64 = index.others.iter().map(|place| place.size).sum();
+        assert_eq!((places, index.others.len()), ((1 << 20) - 256 + 44, 2));
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub enum Lz77Error {
     BadDistance,
 }
 
+/// Largest size that buffers usually expand to.
+const USUAL_SIZE: usize = 1 << 20;
+
 /// Appends the expansion of `input` to `output` until it has grown by `limit` bytes or the input
 /// ends.
 ///
@@ -21,7 +24,8 @@ pub enum Lz77Error {
 pub fn decompress(input: &[u8], limit: usize, output: &mut Vec<u8>) -> Result<(), Lz77Error> {
     let start = output.len();
     let end = start + limit;
-    output.reserve(limit);
+    // A buffer may claim what it does not hold.
+    output.reserve(limit.min(USUAL_SIZE));
     let mut reader = Reader { input, at: 0, nibble: None };
     let mut flags = 0u32;
     let mut flags_left = 0;

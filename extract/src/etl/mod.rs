@@ -6,6 +6,7 @@
 mod buffer;
 mod clock;
 mod diagnostics;
+mod duplicates;
 mod event;
 mod file;
 mod index;
@@ -13,13 +14,13 @@ mod lz77;
 mod merge;
 mod reader;
 
-pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader};
+pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader, IndexedBuffer};
 pub use clock::{Clock, ClockKind};
 pub use diagnostics::{Diagnostics, WarningKind, is_loss};
 pub use event::{Event, EventId, FrameError, Guid};
 pub(crate) use event::{Framed, frame, is_end};
-pub use file::EtlFile;
-pub use index::{BufferIndex, IndexedBuffer, OtherPlace, Session};
+pub use file::{EtlFile, ScanError};
+pub use index::{BufferIndex, OtherPlace, Session};
 pub use lz77::{Lz77Error, decompress};
 pub(crate) use reader::load;
 pub use reader::{EventReader, Selector};

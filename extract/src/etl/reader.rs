@@ -9,11 +9,11 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-use super::buffer::BUFFER_HEADER_SIZE;
+use super::buffer::{BUFFER_HEADER_SIZE, IndexedBuffer};
 use super::diagnostics::{Diagnostics, WarningKind};
 use super::event::{Event, frame, is_end};
 use super::file::EtlFile;
-use super::index::{BufferIndex, IndexedBuffer};
+use super::index::BufferIndex;
 use super::lz77::decompress;
 use super::merge::{DecodedBuffer, Merge};
 
@@ -28,23 +28,43 @@ pub trait Selector: Send {
 /// Decoded buffers that wait for the merge.
 const READ_AHEAD: usize = 8;
 
-/// Bytes of buffers that may be merged at once; only damaged time stamps come near.
-const MERGE_BYTES: usize = 1 << 30;
+/// Bytes of buffers that may be merged at once, or of some for each processor if that is more; only
+/// damaged time stamps come near.
+const MERGE_BYTES: usize = 256 << 20;
+
+/// The same, however many processors and how large buffers the trace claims.
+const MOST_MERGE_BYTES: usize = 512 << 20;
+
+/// Events handed out between two looks whether to stop.
+const EVENTS_PER_LOOK: u32 = 1 << 14;
 
 /// Reads the events of an indexed file.
 pub struct EventReader {
     file: EtlFile,
     index: BufferIndex,
-    merge_limit: usize,
+    limits: MergeLimits,
+}
+
+/// How much is merged at once.
+#[derive(Debug, Clone, Copy)]
+struct MergeLimits {
+    buffers: usize,
+    bytes: usize,
 }
 
 impl EventReader {
-    /// A reader for the buffers of `index`, written by a system with `processors` processors.
-    pub fn new(file: EtlFile, index: BufferIndex, processors: u32) -> Self {
+    /// A reader for the buffers of `index`, of `buffer_size` bytes each, written by a system with
+    /// `processors` processors.
+    pub fn new(file: EtlFile, index: BufferIndex, processors: u32, buffer_size: u32) -> Self {
         // One buffer per processor overlaps with the next one of the same processor; more overlap
         // only in damaged files.
-        let merge_limit = 64 + 4 * processors.min(2048) as usize;
-        Self { file, index, merge_limit }
+        let processors = processors.min(2048) as usize;
+        let bytes = (2 * processors).saturating_mul(buffer_size as usize);
+        let limits = MergeLimits {
+            buffers: 64 + 4 * processors,
+            bytes: bytes.clamp(MERGE_BYTES, MOST_MERGE_BYTES),
+        };
+        Self { file, index, limits }
     }
 
     /// Hands out the selected events in time order; events of equal time in file order.
@@ -58,10 +78,10 @@ impl EventReader {
         self,
         selector: &mut dyn Selector,
         diagnostics: &mut Diagnostics,
-        mut progress: impl FnMut(u64) -> ControlFlow<()>,
-        mut sink: impl FnMut(&Event<'_>),
+        progress: impl FnMut(u64) -> ControlFlow<()>,
+        sink: impl FnMut(&Event<'_>),
     ) -> io::Result<ControlFlow<()>> {
-        let Self { file, index, merge_limit } = self;
+        let Self { file, index, limits } = self;
         let (decoded_tx, decoded_rx) = sync_channel(READ_AHEAD);
         let (spare_tx, spare_rx) = channel();
         thread::scope(|scope| {
@@ -76,24 +96,15 @@ impl EventReader {
                 spare: spare_tx,
                 bytes: 0,
                 last_time: i64::MIN,
+                handed_out: 0,
+                read: 0,
                 diagnostics,
+                progress,
+                sink,
             };
-            let mut read = 0;
-            let mut flow = ControlFlow::Continue(());
-            for buffer in buffers {
-                merger.catch_up(buffer.first_time, merge_limit, &mut sink);
-                let Ok(decoded) = decoded_rx.recv() else { break };
-                merger.add(decoded);
-                read += u64::from(buffer.stored);
-                flow = progress(read);
-                if flow.is_break() {
-                    break;
-                }
-            }
-            if flow.is_continue() {
-                merger.finish(&mut sink);
-            }
+            let flow = merger.run(buffers, limits, &decoded_rx);
             drop(decoded_rx);
+            let Merger { diagnostics, .. } = merger;
             match decoder.join() {
                 Ok((result, found)) => {
                     diagnostics.merge(&found);
@@ -203,15 +214,37 @@ fn is_cut(buffer: &IndexedBuffer) -> bool {
 }
 
 /// The merging side.
-struct Merger<'a> {
+struct Merger<'a, P, S> {
     merge: Merge,
     spare: Sender<DecodedBuffer>,
     bytes: usize,
     last_time: i64,
+    handed_out: u32,
+    /// Bytes of the file that were read.
+    read: u64,
     diagnostics: &'a mut Diagnostics,
+    progress: P,
+    sink: S,
 }
 
-impl Merger<'_> {
+impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
+    /// Hands out the events of all buffers; ends early when the decoder does.
+    fn run(
+        &mut self,
+        buffers: &[IndexedBuffer],
+        limits: MergeLimits,
+        decoded: &Receiver<DecodedBuffer>,
+    ) -> ControlFlow<()> {
+        for buffer in buffers {
+            self.catch_up(buffer.first_time, limits)?;
+            let Ok(decoded) = decoded.recv() else { break };
+            self.add(decoded);
+            self.read += u64::from(buffer.stored);
+            (self.progress)(self.read)?;
+        }
+        self.hand_out_while(|merger| merger.merge.len() > 0)
+    }
+
     fn add(&mut self, buffer: DecodedBuffer) {
         self.bytes += buffer.data.len();
         if let Some(empty) = self.merge.add(buffer) {
@@ -220,26 +253,31 @@ impl Merger<'_> {
     }
 
     /// Hands out what comes before `until`, the first time of the next buffer.
-    fn catch_up(&mut self, until: i64, limit: usize, sink: &mut impl FnMut(&Event<'_>)) {
-        while self.merge.next_time().is_some_and(|time| time < until) {
-            self.hand_out(sink);
-        }
-        if self.merge.len() > limit || self.bytes > MERGE_BYTES {
+    fn catch_up(&mut self, until: i64, limits: MergeLimits) -> ControlFlow<()> {
+        self.hand_out_while(|merger| merger.merge.next_time().is_some_and(|time| time < until))?;
+        let MergeLimits { buffers, bytes } = limits;
+        if self.merge.len() > buffers || self.bytes > bytes {
             self.diagnostics.count(WarningKind::MergeOverflow, None);
-            while self.merge.len() > limit / 2 || self.bytes > MERGE_BYTES / 2 {
-                self.hand_out(sink);
+            let is_full =
+                |merger: &Self| merger.merge.len() > buffers / 2 || merger.bytes > bytes / 2;
+            self.hand_out_while(is_full)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn hand_out_while(&mut self, is_wanted: impl Fn(&Self) -> bool) -> ControlFlow<()> {
+        while is_wanted(self) {
+            self.hand_out();
+            self.handed_out = self.handed_out.wrapping_add(1);
+            if self.handed_out.is_multiple_of(EVENTS_PER_LOOK) {
+                (self.progress)(self.read)?;
             }
         }
+        ControlFlow::Continue(())
     }
 
-    fn finish(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
-        while self.merge.len() > 0 {
-            self.hand_out(sink);
-        }
-    }
-
-    fn hand_out(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
-        let Self { merge, last_time, diagnostics, .. } = self;
+    fn hand_out(&mut self) {
+        let Self { merge, last_time, diagnostics, sink, .. } = self;
         let done = merge.next(|buffer, at| {
             let Some(event) = event_at(buffer, at, *last_time) else { return };
             if event.time < *last_time {

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use handlescope_model::{Cancel, Cancelled, Container, ContainerLimits};
+use handlescope_model::{Cancel, Cancelled, Container, ContainerLimits, open_file};
 
 use self::choose::choose;
 use crate::error::ExtractError;
@@ -21,8 +21,6 @@ pub(crate) struct Input {
     pub(crate) file: EtlFile,
     /// File name of the `.etl`.
     pub(crate) name: String,
-    /// Size of the file that was named, bytes.
-    pub(crate) source_size: u64,
 }
 
 const SEVENZ_MAGIC: &[u8] = b"7z\xBC\xAF\x27\x1C";
@@ -36,8 +34,7 @@ impl Input {
         cancel: &Cancel,
     ) -> Result<Self, ExtractError> {
         let open = |source| ExtractError::Open { path: path.to_path_buf(), source };
-        let mut file = File::open(path).map_err(open)?;
-        let source_size = file.metadata().map_err(open)?.len();
+        let mut file = open_file(path).map_err(open)?;
         let mut magic = Vec::new();
         (&mut file).take(6).read_to_end(&mut magic).map_err(open)?;
         file.seek(SeekFrom::Start(0)).map_err(open)?;
@@ -55,9 +52,7 @@ impl Input {
         match unpacked {
             Err(_) if cancel.is_cancelled() => Err(ExtractError::Cancelled(Cancelled)),
             Err(error) => Err(error),
-            Ok((file, name)) => {
-                Ok(Self { file: EtlFile::new(file).map_err(open)?, name, source_size })
-            }
+            Ok((file, name)) => Ok(Self { file: EtlFile::new(file).map_err(open)?, name }),
         }
     }
 }

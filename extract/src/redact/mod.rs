@@ -53,7 +53,8 @@ pub fn redact(
     let content = open.uncompressed_bytes();
     limits.check_content(input, open.len(), content).map_err(ExtractError::from)?;
     observer.on_started(open.len());
-    let buffers = open.index.buffers.iter().map(|buffer| (buffer.offset, Place::Buffer(*buffer)));
+    let buffers = open.index.buffers.iter().chain(&open.index.duplicates);
+    let buffers = buffers.map(|buffer| (buffer.offset, Place::Buffer(*buffer)));
     let others = open.index.others.iter().map(|other| (other.offset, Place::Other(*other)));
     let mut places: Vec<(u64, Place)> = buffers.chain(others).collect();
     places.sort_by_key(|(offset, _)| *offset);
@@ -72,11 +73,14 @@ pub fn redact(
                 redaction.buffer(&mut bytes, valid, buffer.first_time);
                 out.write_all(&bytes)?;
             }
-            Place::Other(other) => write_other(&mut open, other, &mut bytes, out)?,
+            Place::Other(other) => write_other(&mut open, other, &mut bytes, out, cancel)?,
         }
     }
-    Ok(())
+    Ok(open.recording.check_unchanged()?)
 }
+
+/// Bytes of zeros that are written between two looks whether to stop.
+const ZEROS_PER_LOOK: u64 = 1 << 20;
 
 /// Writes a place without events: its header if it is a buffer, or bytes that are no buffer either.
 fn write_other(
@@ -84,6 +88,7 @@ fn write_other(
     other: OtherPlace,
     bytes: &mut Vec<u8>,
     out: &mut dyn Write,
+    cancel: &Cancel,
 ) -> Result<(), RedactError> {
     let head = other.size.min(BUFFER_HEADER_SIZE as u64);
     open.read_at(other.offset, head as usize, bytes)?;
@@ -93,6 +98,10 @@ fn write_other(
         bytes.fill(0xFF);
     }
     out.write_all(bytes)?;
-    io::copy(&mut io::repeat(0).take(other.size - head), out)?;
+    let mut left = other.size - head;
+    while left > 0 {
+        cancel.check().map_err(ExtractError::from)?;
+        left -= io::copy(&mut io::repeat(0).take(left.min(ZEROS_PER_LOOK)), out)?;
+    }
     Ok(())
 }

@@ -9,6 +9,7 @@ use sevenz_rust::{Archive, Block, Password};
 use super::contents::{decoder_memory, refused_name};
 use super::header;
 use super::plain::plain_file;
+use crate::file::open_file;
 use crate::untrusted::Untrusted;
 
 /// A file that is not unpacked because of what it claims or holds.
@@ -185,7 +186,7 @@ impl Container {
         let open = |source| ContainerError::Open { path: path.to_path_buf(), source };
         let unreadable =
             |reason: String| ContainerError::Unreadable { path: path.to_path_buf(), reason };
-        let file = File::open(path).map_err(open)?;
+        let file = open_file(path).map_err(open)?;
         let packed = file.metadata().map_err(open)?.len();
         if let Some(what) = plain_file(&file).map_err(open)? {
             return Err(ContainerError::Plain { path: path.to_path_buf(), what });

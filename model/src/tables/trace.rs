@@ -19,6 +19,10 @@ table! {
         ["bytes"] source_size: u64,
         /// When the source file was changed last, UTC; null where it is not known.
         ["100 ns since 1601"] source_modified_filetime: Option<i64>,
+        /// The same, as exactly as the file system has it.
+        ["ns since 1970"] source_modified_ns: Option<i64>,
+        /// Hash of parts of the source file, by which another file of its name, size and time is told from it.
+        source_content: Option<String>,
         /// Computer that recorded the trace, where the trace says so.
         computer: Option<String>,
         /// Memory of that computer, where the trace says so.

@@ -17,7 +17,7 @@ use crate::{
     terminal::Messages,
     trace::{
         Caveat, LoadError,
-        extraction::{beside, file_name, is_foreign, line, options, prepare_folder, run},
+        extraction::{beside, file_name, is_foreign, line, options, prepare_folder, run, warn},
     },
 };
 
@@ -148,6 +148,7 @@ fn extract_file(
     prepare_folder(output)
         .map_err(|source| LoadError::NoPlace { path: output.to_path_buf(), source })?;
     let summary = run(input, output, options, cancel, messages)?;
+    warn(input, summary.warnings.iter().cloned(), messages);
     for Caveat { text, .. } in Caveat::of_trace(&Trace::open(output)?)? {
         messages.warning(format_args!("{}: {text}", Untrusted(input)));
     }

@@ -15,7 +15,7 @@ use crate::{
     commands::error::CommandError,
     query::{AllNames, all_names},
     terminal::{Messages, Spinner},
-    trace::FrameNameCache,
+    trace::{FrameNameCache, is_still_loaded},
 };
 
 /// What names are found with.
@@ -45,6 +45,9 @@ pub(crate) fn store_names(
     }
     let AllNames { named, frames, table } = found_names(trace, search, messages)?;
     if named > 0 {
+        if !is_still_loaded(trace)? {
+            return Err(CommandError::ExtractReplaced { path: path.to_path_buf() });
+        }
         replace_table(path, Table::Symbols, table.into_frame(), &trace.limits().container)?;
     }
     Ok(line(path, named, frames))

@@ -1,17 +1,14 @@
 //! Extracts of ETWAnalyzer: converted once, into the cache, and then opened like any other.
 
 use std::{
-    fs::{self, File},
-    io::Read,
+    fs,
     path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
-use handlescope_extract::{ImportLimits, import, import_sources};
+use handlescope_extract::{ExtractError, ImportLimits, SourceIdentity, import, import_sources};
 use handlescope_model::{SCHEMA_VERSION, Trace, Untrusted};
-use tempfile::TempDir;
 
-use super::{Kept, kept, line, paths, report, stable_hash::name_of};
+use super::{Kept, Opened, freshness::Recorded, kept, line, paths, stable_hash::name_of};
 use crate::{
     cancel::Cancel,
     paths::stem,
@@ -19,26 +16,20 @@ use crate::{
     trace::LoadError,
 };
 
-/// What an extract looks like from outside: the size of each of its files, when it was changed, and how
-/// it starts.
+/// Which files an extract consists of.
 ///
 /// ETWAnalyzer gives its files the time of the session, so that a newer file may have an older time:
 /// it has to be the very same. Extracts of one trace all have the same time; but an archive starts with
 /// a checksum of its table of contents, in which are those of its members.
-struct State(Vec<(PathBuf, u64, Option<SystemTime>, Vec<u8>)>);
-
-/// Bytes of the start of a 7z archive.
-const START_BYTES: u64 = 32;
+#[derive(PartialEq, Eq)]
+struct State(Vec<(PathBuf, Option<SourceIdentity>)>);
 
 impl State {
     fn of(extract: &Path) -> State {
         let state = |file: PathBuf| {
-            let metadata = fs::metadata(&file).ok();
-            let size = metadata.as_ref().map_or(0, fs::Metadata::len);
-            let mut start = Vec::new();
             // What cannot be read is reported when it is imported.
-            let _ = File::open(&file).map(|file| file.take(START_BYTES).read_to_end(&mut start));
-            (file, size, metadata.and_then(|metadata| metadata.modified().ok()), start)
+            let identity = SourceIdentity::of(&file).ok();
+            (file, identity)
         };
         State(import_sources(extract).into_iter().map(state).collect())
     }
@@ -46,12 +37,14 @@ impl State {
     /// A name for the state, for the file that is converted from it.
     fn name(&self) -> String {
         let State(files) = self;
-        let parts = files.iter().flat_map(|(file, size, modified, start)| {
+        let parts = files.iter().flat_map(|(file, identity)| {
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-            let modified =
-                modified.map_or_else(Vec::new, |time| time.as_nanos().to_le_bytes().into());
-            [name.into_bytes(), size.to_le_bytes().into(), modified, start.clone()]
+            let (modified, content) = identity.as_ref().map_or_else(Default::default, |identity| {
+                let modified = identity.modified_ns.map(i64::to_le_bytes);
+                (modified.map_or_else(Vec::new, Vec::from), identity.content.clone())
+            });
+            // The content says the size, too.
+            [name.into_bytes(), modified, content.into_bytes()]
         });
         let parts: Vec<Vec<u8>> = parts.collect();
         name_of(parts.iter().map(Vec::as_slice))
@@ -67,23 +60,30 @@ pub(crate) fn imported(
     max_size: Option<u64>,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
-) -> Result<(Trace, Option<TempDir>), LoadError> {
+) -> Result<Opened, LoadError> {
     let name = stem(extract).to_string_lossy().into_owned();
     let folder = paths::converted(extract);
-    let output = folder.join(file_name(&name, &State::of(extract).name()));
-    if let Ok((trace, SCHEMA_VERSION, _)) = paths::recorded(&output) {
-        return Ok((trace, None));
+    let before = State::of(extract);
+    let output = folder.join(file_name(&name, &before.name()));
+    if let Ok(trace) = Trace::open(&output)
+        && Recorded::of(&trace).is_ok_and(|recorded| recorded.version == SCHEMA_VERSION)
+    {
+        return Ok(Opened::found(trace));
     }
     let Kept { path: output, folder: temporary } = kept(output, messages)?;
     let summary = {
         let progress = Progress::new(extract, messages.is_watched());
         import(extract, &output, limits(max_size), &progress, cancel)?
     };
+    if State::of(extract) != before {
+        // It was made of something between the two.
+        let _ = fs::remove_file(&output);
+        return Err(ExtractError::Changed { path: extract.to_path_buf() }.into());
+    }
     remove_older(&folder, &name, &output);
-    report::warn(extract, &summary, messages);
     let (extract, line) = (Untrusted(extract), line(&output, &summary));
-    messages.note(format_args!("{extract} is ETWAnalyzer's and was converted: {line}"));
-    Ok((Trace::open(&output)?, temporary))
+    let line = format!("{extract} is ETWAnalyzer's and was converted: {line}");
+    Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })
 }
 
 fn limits(max_size: Option<u64>) -> ImportLimits {
@@ -119,6 +119,8 @@ fn remove_older(folder: &Path, name: &str, newest: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs::File, time::SystemTime};
+
     use super::*;
 
     #[test]
@@ -147,10 +149,10 @@ mod tests {
     }
 
     #[test]
-    fn content_of_the_same_size_and_time_is_another_state() {
+    fn content_of_the_same_size_and_time_is_another_state_also_far_from_the_start() {
         let folder = tempfile::tempdir().expect("a folder");
         let extract = folder.path().join("a.json7z");
-        let mut states = ["ab", "ac"].map(|content| {
+        let mut states = ["b", "c"].map(|end| " ".repeat(50_000) + end).map(|content| {
             fs::write(&extract, content).expect("a file");
             let file = File::options().write(true).open(&extract).expect("a file");
             file.set_modified(SystemTime::UNIX_EPOCH).expect("a time");

@@ -1,5 +1,6 @@
 //! Extracting traces: where extracts go, whether one is up to date, and what is said about it.
 
+mod freshness;
 mod import;
 mod paths;
 mod report;
@@ -8,13 +9,13 @@ mod stable_hash;
 use std::path::Path;
 
 use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, StackChoice, extract};
+use handlescope_model::Trace;
+use tempfile::TempDir;
 
+pub(crate) use freshness::{Freshness, doubt, freshness, is_foreign};
 pub(crate) use import::imported;
-pub(crate) use paths::{
-    Freshness, Kept, beside, file_name, freshness, in_cache, is_foreign, kept, prepare_folder,
-    side_by_side,
-};
-pub(crate) use report::line;
+pub(crate) use paths::{Kept, beside, file_name, in_cache, kept, prepare_folder, side_by_side};
+pub(crate) use report::{line, warn};
 
 use crate::{
     cancel::Cancel,
@@ -27,18 +28,29 @@ pub(crate) fn options(stacks: StackChoice, max_size: Option<u64>) -> ExtractOpti
     ExtractOptions { stacks, limits: max_size.map_or(usual, |size| usual.trusted_with(size)) }
 }
 
-/// Extracts one trace, with a progress bar, and warns of what was counted while reading.
+/// An extract, and the line about making it if it was made just now.
+pub(crate) struct Opened {
+    pub(crate) trace: Trace,
+    pub(crate) line: Option<String>,
+    /// Where its tables are, when they are kept for this session only.
+    pub(crate) temporary: Option<TempDir>,
+}
+
+impl Opened {
+    /// An extract that was there.
+    pub(crate) fn found(trace: Trace) -> Opened {
+        Opened { trace, line: None, temporary: None }
+    }
+}
+
+/// Extracts one trace, with a progress bar.
 pub(crate) fn run(
     input: &Path,
     output: &Path,
     options: ExtractOptions,
     cancel: &Cancel,
-    messages: &mut Messages<'_>,
+    messages: &Messages<'_>,
 ) -> Result<ExtractSummary, ExtractError> {
-    let summary = {
-        let progress = Progress::new(input, messages.is_watched());
-        extract(input, output, options, &progress, cancel)?
-    };
-    report::warn(input, &summary, messages);
-    Ok(summary)
+    let progress = Progress::new(input, messages.is_watched());
+    extract(input, output, options, &progress, cancel)
 }

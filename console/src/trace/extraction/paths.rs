@@ -5,9 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_extract::filetime;
-use handlescope_model::tables::TraceInfos;
-use handlescope_model::{ArchiveError, SCHEMA_VERSION, Trace, Untrusted};
+use handlescope_model::Untrusted;
 use tempfile::TempDir;
 
 use super::stable_hash::name_of;
@@ -88,68 +86,6 @@ pub(crate) fn kept(wanted: PathBuf, messages: &mut Messages<'_>) -> Result<Kept,
     Ok(Kept { path, folder: Some(folder) })
 }
 
-/// Whether an extract can stand for its trace.
-pub(crate) enum Freshness {
-    /// It can.
-    UpToDate(Box<Trace>),
-    /// There is none.
-    Missing,
-    /// There is one, but not of this trace or not for this program; the reason is for the user.
-    Stale(String),
-    /// There is one that another program made, which holds what this one cannot make again.
-    Foreign,
-}
-
-/// Whether another program made an extract, so that it is not to be overwritten.
-pub(crate) fn is_foreign(extract: &Path) -> bool {
-    matches!(Trace::open(extract), Err(ArchiveError::NotAnExtract { .. }))
-}
-
-/// Compares an extract with its trace: it must hold the trace's time or be newer, hold its size, have
-/// the current layout, and be readable. An extract for ETWAnalyzer has the time of the session, which
-/// is before that of the trace.
-pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
-    let (Ok(source), Ok(target)) = (fs::metadata(trace), fs::metadata(extract)) else {
-        return Freshness::Missing;
-    };
-    let is_older = match (source.modified(), target.modified()) {
-        (Ok(source), Ok(target)) => source > target,
-        _ => false,
-    };
-    let older = || Freshness::Stale("is older than the trace".into());
-    let source_time = source.modified().ok().and_then(filetime);
-    match recorded(extract) {
-        Err(ArchiveError::NotAnExtract { .. }) => Freshness::Foreign,
-        Err(_) if is_older => older(),
-        Err(error) => Freshness::Stale(format!("cannot be used ({error})")),
-        Ok((trace, _, _))
-            if is_older && (source_time.is_none() || told_time(&trace) != source_time) =>
-        {
-            older()
-        }
-        Ok((_, version, _)) if version != SCHEMA_VERSION => {
-            Freshness::Stale("was made by an older version".into())
-        }
-        Ok((_, _, size)) if size != source.len() => {
-            Freshness::Stale("is of a trace of another size".into())
-        }
-        Ok((opened, _, _)) => Freshness::UpToDate(Box::new(opened)),
-    }
-}
-
-/// When the trace of an extract was changed last, as the extract says.
-fn told_time(trace: &Trace) -> Option<i64> {
-    trace.values(TraceInfos::source_modified_filetime).ok()?.get(0)
-}
-
-/// An extract with what it says about its layout version and the size of its source.
-pub(super) fn recorded(extract: &Path) -> Result<(Trace, u32, u64), ArchiveError> {
-    let trace = Trace::open(extract)?;
-    let version = trace.values(TraceInfos::schema_version)?.get(0).unwrap_or_default();
-    let size = trace.values(TraceInfos::source_size)?.get(0).unwrap_or_default();
-    Ok((trace, version, size))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,16 +109,6 @@ mod tests {
         let (left, right) = (in_cache(Path::new("/x/a.etl")), in_cache(Path::new("/y/a.etl")));
         assert_ne!(left, right);
         assert!(left.ends_with("a.json7z"));
-    }
-
-    #[test]
-    fn a_damaged_extract_is_stale_and_a_missing_one_missing() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (trace, extract) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
-        fs::write(&trace, "trace").expect("a file");
-        assert!(matches!(freshness(&trace, &extract), Freshness::Missing));
-        fs::write(&extract, "no archive").expect("a file");
-        assert!(matches!(freshness(&trace, &extract), Freshness::Stale(_)));
     }
 
     #[test]

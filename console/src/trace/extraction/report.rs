@@ -3,17 +3,21 @@
 use std::{fmt::Write, path::Path, time::Duration};
 
 use handlescope_extract::ExtractSummary;
-use handlescope_model::Untrusted;
+use handlescope_model::{Untrusted, tables::Warning};
 use indicatif::{HumanBytes, HumanCount};
 
 use crate::terminal::Messages;
 
 /// Warns of everything that was counted while a trace was read.
-pub(super) fn warn(input: &Path, summary: &ExtractSummary, messages: &mut Messages<'_>) {
-    for warning in &summary.warnings {
+pub(crate) fn warn(
+    input: &Path,
+    warnings: impl IntoIterator<Item = Warning>,
+    messages: &mut Messages<'_>,
+) {
+    for warning in warnings {
         let times = if warning.count == 1 { "" } else { " x" };
         let (input, count) = (Untrusted(input), HumanCount(warning.count));
-        let mut text = format!("{input}: {count}{times} {}", warning.kind);
+        let mut text = format!("{input}: {count}{times} {}", Untrusted(&warning.kind));
         if let Some(offset) = warning.first_offset {
             let _ = write!(text, ", first at offset 0x{offset:X}");
         }

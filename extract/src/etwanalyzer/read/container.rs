@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use handlescope_model::{Container, ContainerLimits};
+use handlescope_model::{Container, ContainerLimits, open_file};
 use sevenz_rust::ArchiveEntry;
 
 use super::super::members::{DERIVED, Part, find};
@@ -74,7 +74,7 @@ fn open_plain(
         let member = part.name(&base);
         let path = input.with_file_name(&member);
         let open = |source| ImportError::Open { path: path.clone(), source };
-        let file = match File::open(&path) {
+        let file = match open_file(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound && part != Part::Main => continue,
             Err(error) => return Err(open(error)),

@@ -1,0 +1,174 @@
+//! Which file an extract was made of, so that another file of its name is not taken for it.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use handlescope_model::open_file;
+use sha2::{Digest, Sha256};
+
+/// What tells a file from another one of its name. Two files are the same when all of it is equal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceIdentity {
+    /// Size, bytes.
+    pub size: u64,
+    /// When it was changed last, ns since 1970; `None` where the file system does not say.
+    pub modified_ns: Option<i64>,
+    /// 128 bits of the SHA-256 of its size and of parts of its content, as hexadecimal digits.
+    pub content: String,
+}
+
+/// Places of a large file that are hashed.
+const PLACES: u64 = 32;
+
+/// Bytes that are hashed at each of them.
+const PLACE_BYTES: u64 = 4 << 10;
+
+/// Sizes of a first buffer, which mostly is as large as the others: WMI_BUFFER_HEADER starts with the bytes that
+/// the buffer has in the file.
+const BUFFER_SIZES: std::ops::RangeInclusive<u64> = 512..=64 << 20;
+
+impl SourceIdentity {
+    /// The identity of a file as it is now.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let mut file = open_file(path)?;
+        let metadata = file.metadata()?;
+        let size = metadata.len();
+        let modified_ns = metadata.modified().ok().and_then(ns_since_1970);
+        Ok(Self { size, modified_ns, content: content(&mut file, size)? })
+    }
+}
+
+/// Negative before 1970; `None` beyond the year 2262.
+pub(crate) fn ns_since_1970(time: SystemTime) -> Option<i64> {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_nanos()).ok(),
+        Err(before) => i64::try_from(before.duration().as_nanos()).ok().map(|ns| -ns),
+    }
+}
+
+/// A hash of a file of a size: of all of it when it is small, else of its end and of parts that lie where
+/// buffers of a trace start, because their headers have times and numbers that no other trace has, while
+/// the end of a buffer may be unused.
+fn content(file: &mut (impl Read + Seek), size: u64) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    hasher.update(size.to_le_bytes());
+    let mut part = Vec::new();
+    let mut read = |offset: u64, bytes: u64, part: &mut Vec<u8>| -> io::Result<()> {
+        part.clear();
+        file.seek(SeekFrom::Start(offset))?;
+        file.take(bytes).read_to_end(part).map(drop)
+    };
+    if size <= PLACES * PLACE_BYTES {
+        read(0, size, &mut part)?;
+        hasher.update(&part);
+    } else {
+        read(0, PLACE_BYTES, &mut part)?;
+        let first = part.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes).into());
+        let unit = if BUFFER_SIZES.contains(&first) { first } else { PLACE_BYTES };
+        let last = (size - 1) / unit;
+        for place in 0..PLACES {
+            let at = u128::from(last) * u128::from(place) / u128::from(PLACES - 1);
+            read(at as u64 * unit, PLACE_BYTES, &mut part)?;
+            hasher.update(&part);
+        }
+        // The table of contents of a .zip is there, and that of a .7z.
+        read(size - PLACE_BYTES, PLACE_BYTES, &mut part)?;
+        hasher.update(&part);
+    }
+    Ok(hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::io::{Cursor, Write};
+    use std::time::Duration;
+
+    use super::*;
+
+    fn hash(bytes: &[u8]) -> String {
+        content(&mut Cursor::new(bytes), bytes.len() as u64).unwrap()
+    }
+
+    /// A file that counts the bytes that are read of it.
+    struct Counted(File, u64);
+
+    impl Read for Counted {
+        fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+            let count = self.0.read(target)?;
+            self.1 += count as u64;
+            Ok(count)
+        }
+    }
+
+    impl Seek for Counted {
+        fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+            self.0.seek(position)
+        }
+    }
+
+    #[test]
+    fn little_is_read_of_a_large_file() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&(1u32 << 20).to_le_bytes()).unwrap();
+        file.set_len(10 << 30).unwrap();
+        let mut counted = Counted(file, 0);
+        content(&mut counted, 10 << 30).unwrap();
+        assert!(counted.1 <= (PLACES + 2) * PLACE_BYTES, "{} bytes", counted.1);
+    }
+
+    #[test]
+    fn any_byte_of_a_small_file_counts_and_its_size() {
+        let bytes = vec![7; 100_000];
+        for place in [0, 1, 50_000, 99_999] {
+            let mut other = bytes.clone();
+            other[place] = 8;
+            assert_ne!(hash(&bytes), hash(&other), "{place}");
+        }
+        assert_ne!(hash(&bytes), hash(&bytes[..99_999]));
+        assert_eq!(hash(&bytes), hash(&bytes.clone()));
+    }
+
+    #[test]
+    fn of_a_large_trace_the_headers_of_first_and_last_buffer_count() {
+        let mut trace = vec![0; 40 << 16];
+        trace[..4].copy_from_slice(&(1u32 << 16).to_le_bytes());
+        for header in [0, 39 << 16] {
+            let mut other = trace.clone();
+            other[header + 24] ^= 1;
+            assert_ne!(hash(&trace), hash(&other), "{header}");
+        }
+    }
+
+    #[test]
+    fn of_a_large_archive_start_and_end_count() {
+        let mut archive = vec![1; 1_000_001];
+        archive[..4].copy_from_slice(b"PK\x03\x04");
+        for place in [4, 1_000_000, 999_950] {
+            let mut other = archive.clone();
+            other[place] ^= 1;
+            assert_ne!(hash(&archive), hash(&other), "{place}");
+        }
+    }
+
+    #[test]
+    fn times_are_compared_with_all_their_digits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.etl");
+        fs::write(&path, "a trace").unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        let at = |ns| {
+            file.set_modified(UNIX_EPOCH + Duration::new(1_700_000_000, ns)).unwrap();
+            SourceIdentity::of(&path).unwrap()
+        };
+        let (one, other) = (at(100), at(200));
+        assert_eq!(one.modified_ns, Some(1_700_000_000_000_000_100));
+        assert_ne!(one, other);
+        assert_eq!(one, at(100));
+        assert_eq!(ns_since_1970(UNIX_EPOCH - Duration::from_nanos(5)), Some(-5));
+    }
+}
