@@ -103,10 +103,13 @@ fn every_event_of_a_trace_has_a_row() {
 }
 
 #[test]
-fn an_existing_file_is_replaced_and_nothing_else_is_left_behind() {
+fn an_existing_file_is_replaced_with_force_and_nothing_else_is_left_behind() {
     let shell = Shell::new();
     fs::write(shell.path("all.csv"), "old").expect("written");
-    let _ = shell.script(&["leaky.etl"], ".dump ObjectRef -csv all.csv\n").ok();
+    let refused = shell.script(&["leaky.etl"], ".dump ObjectRef -csv all.csv\n");
+    assert!(refused.stderr.contains("all.csv: exists") && refused.status == Some(1), "{refused:?}");
+    assert_eq!(fs::read_to_string(shell.path("all.csv")).expect("read"), "old");
+    let _ = shell.script(&["leaky.etl"], ".dump ObjectRef -csv all.csv -Force\n").ok();
     assert!(!Sheet::open(&shell.path("all.csv")).rows.is_empty());
     let names = fs::read_dir(shell.path(".")).expect("a folder").map(|entry| entry.expect("one"));
     let left = names.map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -52,6 +52,10 @@ fn no_file_takes_the_memory_or_writes_control_characters() {
         ("pb_names.json7z", ".dump ObjectRef -ShowTotal Process"),
         ("procs.json7z", ".list"),
         ("lz77bomb.etl", ".dump Stats"),
+        ("esc-module.etl", ".dump ObjectRef -ShowStack"),
+        ("esc-module.etl", ".dump Module"),
+        ("escbad.zip", ".list"),
+        (".", ".list"),
     ];
     for (file, question) in questions {
         let arguments = ["--keep-going", file, "-c", question];

@@ -36,7 +36,9 @@ impl SameTrace {
 
 /// Whether two names stand for one file, which exists: in another spelling, by a symbolic or a hard link.
 pub(crate) fn is_same_file(left: &Path, right: &Path) -> bool {
-    same_file::is_same_file(left, right).unwrap_or(false)
+    // Both are opened for it, and a pipe waits for its other end.
+    let are_files = [left, right].iter().all(|path| path.is_file());
+    are_files && same_file::is_same_file(left, right).unwrap_or(false)
 }
 
 /// The name of a trace or an extract without its extension. Of `a.etl.zip` both go.
