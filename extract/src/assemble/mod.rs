@@ -79,7 +79,7 @@ pub(crate) fn assemble(
     );
 
     cancel.check()?;
-    let mut writer = ArchiveWriter::create(output)?;
+    let mut writer = ArchiveWriter::create(output)?.stopped_by(cancel);
     let mut table = StackTable::default();
     let fragments = collected.stacks.events.fragments();
     cancel.check()?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::error::ArchiveError;
+use crate::cancel::Cancel;
 use crate::noting::{Noting, is_full, plain};
 use crate::output::{OutputFile, folder_of};
 use crate::table::Table;
@@ -46,6 +47,7 @@ pub struct ArchiveWriter {
 pub struct TableEncoder {
     path: PathBuf,
     folder: PathBuf,
+    cancel: Cancel,
 }
 
 /// A table ready to become a member of its archive, in an unnamed temporary file.
@@ -68,7 +70,16 @@ impl ArchiveWriter {
             source,
         })?;
         let archive = sevenz_rust::ArchiveWriter::new(file).map_err(|e| packing(path, &e))?;
-        Ok(Self { encoder: TableEncoder { path: path.to_path_buf(), folder }, archive })
+        let encoder = TableEncoder { path: path.to_path_buf(), folder, cancel: Cancel::default() };
+        Ok(Self { encoder, archive })
+    }
+
+    /// The same writer, whose work ends with some error when `cancel` asks to stop: at the next row group,
+    /// and within a member that is packed.
+    #[must_use]
+    pub fn stopped_by(mut self, cancel: &Cancel) -> Self {
+        self.encoder.cancel = cancel.clone();
+        self
     }
 
     /// Where the archive will appear.
@@ -107,8 +118,10 @@ impl ArchiveWriter {
     ///
     /// # Errors
     /// When the content cannot be read or the archive not be written.
-    pub fn member(&mut self, name: &str, mut content: impl Read) -> Result<(), ArchiveError> {
-        self.push(name, &mut content).map_err(|e| packing(&self.encoder.path, &e))
+    pub fn member(&mut self, name: &str, content: impl Read) -> Result<(), ArchiveError> {
+        let cancel = self.encoder.cancel.clone();
+        self.push(name, &mut Stopped { inner: content, cancel })
+            .map_err(|e| packing(&self.encoder.path, &e))
     }
 
     pub(super) fn push(
@@ -141,6 +154,30 @@ impl ArchiveWriter {
     }
 }
 
+/// Fails when the work is cancelled.
+struct Stopped<T> {
+    inner: T,
+    cancel: Cancel,
+}
+
+impl<T: Read> Read for Stopped<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.cancel.check().map_err(io::Error::other)?;
+        self.inner.read(buffer)
+    }
+}
+
+impl<T: Write> Write for Stopped<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.cancel.check().map_err(io::Error::other)?;
+        self.inner.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
 impl TableEncoder {
     /// Encodes a table that is at hand as a whole.
     ///
@@ -168,7 +205,8 @@ impl TableEncoder {
     ) -> Result<EncodedTable, ArchiveError> {
         let mut content = tempfile::tempfile_in(&self.folder).map_err(|e| self.io(e))?;
         let mut noting = Noting::new(&mut content);
-        if let Err(source) = write_parts(table, &mut next, BufWriter::new(&mut noting)) {
+        let out = BufWriter::new(Stopped { inner: &mut noting, cancel: self.cancel.clone() });
+        if let Err(source) = write_parts(table, &mut next, out) {
             return Err(match noting.failed() {
                 Some(error) => self.io(error),
                 None => ArchiveError::Encode { table: table.name(), source },

@@ -91,8 +91,9 @@ pub fn import(
     let mut parts = container::open(input, folder, &limits.container, observer, &progress)?;
     let reading = Reading { input, limits, progress, findings: RefCell::default() };
     let read = reading.small_parts(&mut parts)?;
-    let writer = ArchiveWriter::create(output)?;
-    let summary = reading.convert(read, &mut parts, writer, observer)?;
+    let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
+    let summary = reading.convert(read, &mut parts, writer, observer);
+    let summary = summary.map_err(|error| cancel.check().err().map_or(error, Into::into))?;
     Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
 }
 

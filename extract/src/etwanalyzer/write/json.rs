@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use handlescope_model::{ArchiveError, Cancel, TableRows, Trace};
@@ -117,21 +117,6 @@ pub(super) fn document(
     Ok(file)
 }
 
-/// Ends where the work is cancelled.
-pub(super) struct CancelledRead<'a> {
-    pub(super) inner: File,
-    pub(super) cancel: &'a Cancel,
-}
-
-impl Read for CancelledRead<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.cancel.is_cancelled() {
-            true => Err(io::Error::other("given up")),
-            false => self.inner.read(buffer),
-        }
-    }
-}
-
 /// Counts what is written, and ends when it is too much or the work is cancelled.
 struct Watched<'a> {
     inner: File,
@@ -157,6 +142,8 @@ impl Write for Watched<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     #[test]

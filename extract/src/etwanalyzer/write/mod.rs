@@ -31,7 +31,7 @@ pub use error::SaveError;
 
 use self::event::Context;
 use self::handle_part::HandlePart;
-use self::json::{CancelledRead, MEMBER_LIMIT, document};
+use self::json::{MEMBER_LIMIT, document};
 use self::main_part::{MainPart, system_process};
 use self::stacks_part::{StackTexts, StacksPart};
 use super::members::{Part, find};
@@ -69,7 +69,7 @@ pub fn save(
     cancel: &Cancel,
 ) -> Result<u64, SaveError> {
     let SaveOptions { names, etwanalyzer } = options;
-    let mut writer = ArchiveWriter::create(output)?;
+    let mut writer = ArchiveWriter::create(output)?.stopped_by(cancel);
     let (symbols, has_names) = match names {
         Some(names) => (names, true),
         None => (Symbols::read(trace)?, false),
@@ -200,10 +200,8 @@ impl Parts<'_> {
         let member = part.name(&base(self.output));
         self.observer.on_phase(&member);
         let file = document(&member, content, self.output, MEMBER_LIMIT, self.cancel)?;
-        // Packing takes longer than writing.
-        let written = writer.member(&member, CancelledRead { inner: file, cancel: self.cancel });
-        self.cancel.check()?;
-        Ok(written?)
+        let written = writer.member(&member, file);
+        written.map_err(|error| self.cancel.check().err().map_or(error.into(), Into::into))
     }
 }
 
