@@ -1,6 +1,6 @@
 //! The last step before a terminal, and before a reader of JSON: whatever was printed, nothing in it acts.
 //!
-//! [`Untrusted`](handlescope_model::Untrusted) escapes a name where it is put into a text. This is for what
+//! [`Untrusted`] escapes a name where it is put into a text. This is for what
 //! nobody thought of, and for formats that keep names as they are.
 
 use std::borrow::Cow;

@@ -1,5 +1,5 @@
 //! Standard output and standard error. Nobody else opens them (`clippy.toml` sees to that), so that all that
-//! is printed goes through what this folder has: results through [`Neutral`](super::Neutral), messages
+//! is printed goes through what this folder has: results through `Neutral`, messages
 //! through [`Messages`](super::Messages).
 
 use std::fs;
