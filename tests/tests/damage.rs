@@ -66,7 +66,7 @@ fn extract_within_patience(input: PathBuf, output: PathBuf, what: &str) -> Resul
 
 /// Damages the bytes in `seeds` ways and checks how the extraction of each ends.
 fn survive(name: &str, bytes: &[u8], seeds: std::ops::Range<u64>) {
-    let seeds = seeds.step_by(one_of(3));
+    let seeds = seeds.step_by(one_of(6));
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("bad.etl"), folder.path().join("bad.json7z"));
     for seed in seeds {

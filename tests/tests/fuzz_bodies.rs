@@ -45,7 +45,7 @@ fn members(archive: &[u8]) -> Vec<Vec<u8>> {
 
 /// The input with one byte at a time changed, about so many times.
 fn damaged(input: &[u8], times: usize) -> impl Iterator<Item = Vec<u8>> {
-    let step = (input.len() / times).max(1) * one_of(4);
+    let step = (input.len() / times).max(1) * one_of(16);
     (1..input.len()).step_by(step).map(|place| {
         let mut bad = input.to_vec();
         bad[place] ^= [0x01, 0x80, 0xFF, 0x55][place % 4];

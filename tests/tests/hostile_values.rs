@@ -112,7 +112,7 @@ fn problems(tables: impl Iterator<Item = Table>) -> Vec<String> {
             cases.extend(columns.map(|column| (table, frame.clone(), column)));
         }
     }
-    let cases = cases.into_iter().step_by(one_of(8));
+    let cases = cases.into_iter().step_by(one_of(32));
     cases
         .flat_map(|(table, frame, column)| ask(&shell, &questions, table, &frame, column))
         .collect()

@@ -140,7 +140,7 @@ const ROUND: u64 = 10;
 fn nothing_is_left_behind_by_programs_that_are_killed_after_the_next_run() {
     let shell = Shell::new();
     let mut cut = 0;
-    for round in (0..KILL_POINTS / ROUND).step_by(one_of(5)) {
+    for round in (0..KILL_POINTS / ROUND).step_by(one_of(10)) {
         for at in 0..ROUND {
             let _ = fs::remove_file(shell.path("Extract/leaky.json7z"));
             let mut command = shell.command(&WORK);
