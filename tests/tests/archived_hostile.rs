@@ -8,6 +8,7 @@ use handlescope_extract::{ExtractOptions, NoObserver, extract};
 use handlescope_model::{Cancel, ContainerLimits};
 use handlescope_tests::binary::Shell;
 use handlescope_tests::containers::{trace_of_handles, write_7z, write_zip};
+use handlescope_tests::thorough::one_of;
 use sevenz_rust::{ArchiveEntry, ArchiveWriter};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -82,7 +83,7 @@ fn what_lies_before_the_trace_in_its_block_counts() {
 #[test]
 fn a_bomb_is_refused_unless_it_is_trusted() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, write) in ARCHIVES {
+    for (name, write) in ARCHIVES.into_iter().step_by(one_of(3)) {
         let path = folder.path().join(name);
         let mut bomb = trace();
         bomb.resize(66 << 20, 0);
