@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-pub use handlescope_model::{Cancel, Cancelled};
+pub use handlescope_model::{Cancel, Cancelled, Poll};
 #[cfg(unix)]
 use signal_hook::consts::{SIGHUP, SIGQUIT};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -124,45 +124,5 @@ mod unix {
             let _ = io::stderr().write_all(b"\n");
         }
         std::process::exit(status().into())
-    }
-}
-
-/// Rounds between two looks: some milliseconds of work.
-const EVERY: u32 = 4096;
-
-/// Looks at a [`Cancel`] every few thousand rounds of a loop.
-pub(crate) struct Poll<'a> {
-    cancel: &'a Cancel,
-    rounds: u32,
-}
-
-impl<'a> Poll<'a> {
-    pub(crate) fn new(cancel: &'a Cancel) -> Self {
-        Self { cancel, rounds: 0 }
-    }
-
-    /// To be called in each round, the first of which looks.
-    pub(crate) fn round(&mut self) -> Result<(), Cancelled> {
-        if self.rounds.is_multiple_of(EVERY) {
-            self.cancel.check()?;
-        }
-        self.rounds = self.rounds.wrapping_add(1);
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_loop_stops_within_some_thousand_rounds() {
-        let cancel = Cancel::default();
-        let mut poll = Poll::new(&cancel);
-        assert_eq!(poll.round(), Ok(()));
-        cancel.cancel();
-        let rounds = (0..10_000).take_while(|_| poll.round().is_ok()).count();
-        assert!(rounds < EVERY as usize);
-        assert_eq!(Poll::new(&cancel).round(), Err(Cancelled));
     }
 }

@@ -51,8 +51,7 @@ pub fn extract(
         return Err(ExtractError::TooLarge { path: input.to_path_buf(), rows });
     }
     observer.on_phase("writing");
-    let summary = assemble(&recording, collector, &selector.counter, output, cancel);
-    // What was not written because of it has some other error.
-    let summary = summary.map_err(|error| cancel.check().err().map_or(error, Into::into))?;
+    let summary = assemble(&recording, collector, &selector.counter, output, cancel)
+        .map_err(|error| cancel.or(error))?;
     Ok(ExtractSummary { bytes_read, elapsed: begin.elapsed(), ..summary })
 }

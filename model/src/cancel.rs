@@ -51,9 +51,44 @@ impl Cancel {
         if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
     }
 
+    /// The error of work that failed: that it was stopped, if it was, because what it did not finish then may
+    /// have any error.
+    pub fn or<E: From<Cancelled>>(&self, error: E) -> E {
+        self.check().err().map_or(error, E::from)
+    }
+
     /// The flag itself, for a signal handler that sets it.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)
+    }
+}
+
+/// Rounds between two looks: some milliseconds of work.
+const EVERY: u32 = 4096;
+
+/// Looks at a [`Cancel`] every few thousand rounds of a loop.
+#[derive(Debug)]
+pub struct Poll<'a> {
+    cancel: &'a Cancel,
+    rounds: u32,
+}
+
+impl<'a> Poll<'a> {
+    /// Nothing was looked at yet.
+    pub fn new(cancel: &'a Cancel) -> Self {
+        Self { cancel, rounds: 0 }
+    }
+
+    /// To be called in each round, the first of which looks.
+    ///
+    /// # Errors
+    /// [`Cancelled`], when asked to stop.
+    pub fn round(&mut self) -> Result<(), Cancelled> {
+        if self.rounds.is_multiple_of(EVERY) {
+            self.cancel.check()?;
+        }
+        self.rounds = self.rounds.wrapping_add(1);
+        Ok(())
     }
 }
 
@@ -76,5 +111,16 @@ mod tests {
     fn a_request_can_come_by_itself() {
         let cancel = Cancel::after(2);
         assert_eq!([(); 4].map(|()| cancel.is_cancelled()), [false, false, true, true]);
+    }
+
+    #[test]
+    fn a_loop_stops_within_some_thousand_rounds() {
+        let cancel = Cancel::default();
+        let mut poll = Poll::new(&cancel);
+        assert_eq!(poll.round(), Ok(()));
+        cancel.cancel();
+        let rounds = (0..10_000).take_while(|_| poll.round().is_ok()).count();
+        assert!(rounds < EVERY as usize);
+        assert_eq!(Poll::new(&cancel).round(), Err(Cancelled));
     }
 }

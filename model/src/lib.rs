@@ -29,7 +29,7 @@ pub use archive::{
     EncodedTable, TableEncoder, Trace, plain_content, refused_name, replace_table, unpack_reason,
     write_parquet,
 };
-pub use cancel::{Cancel, Cancelled};
+pub use cancel::{Cancel, Cancelled, Poll};
 pub use column::{Cell, ColumnSpec, ColumnType, Flags, Lists, Number, Numbers, Reference, Texts};
 pub use file::open_file;
 pub use index::{

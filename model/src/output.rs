@@ -102,9 +102,7 @@ impl Seek for OutputFile {
 /// When the folder does not exist or cannot be written.
 pub fn named_in(folder: &Path) -> io::Result<NamedTempFile> {
     sweep(folder);
-    let prefix = format!("{PREFIX}{}-", &*OWNER);
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(SUFFIX);
+    let mut builder = named();
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -112,6 +110,15 @@ pub fn named_in(folder: &Path) -> io::Result<NamedTempFile> {
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     builder.tempfile_in(folder)
+}
+
+/// Makes a folder, and proves that files can be made in it.
+///
+/// # Errors
+/// When they cannot.
+pub fn prepare_folder(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    tempfile::tempfile_in(folder).map(drop)
 }
 
 /// The folder of a file.
@@ -162,11 +169,7 @@ fn link(file: &File, target: &Path) -> io::Result<Option<TempPath>> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         linked => return linked.map(|()| None),
     }
-    let prefix = format!("{PREFIX}{}-", &*OWNER);
-    let named = tempfile::Builder::new()
-        .prefix(&prefix)
-        .suffix(SUFFIX)
-        .make_in(folder_of(target), |path| link(path))?;
+    let named = named().make_in(folder_of(target), |path| link(path))?;
     Ok(Some(named.into_temp_path()))
 }
 
@@ -175,11 +178,16 @@ fn link(_: &File, _: &Path) -> io::Result<Option<TempPath>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Process id, start of the process, and machine, as in the names of temporary files.
-static OWNER: LazyLock<String> = LazyLock::new(|| {
-    let pid = std::process::id();
-    format!("{pid}-{}-{:08x}", start_of(pid).unwrap_or_default(), *HOST)
-});
+/// A temporary file that has the name of its owner: process id, start of the process, and machine.
+fn named() -> tempfile::Builder<'static, 'static> {
+    static OWNER: LazyLock<String> = LazyLock::new(|| {
+        let pid = std::process::id();
+        format!("{PREFIX}{pid}-{}-{:08x}-", start_of(pid).unwrap_or_default(), *HOST)
+    });
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&**OWNER).suffix(SUFFIX);
+    builder
+}
 
 /// The machine and, in a container, its processes: in another one a process id means something else.
 static HOST: LazyLock<u32> = LazyLock::new(|| {

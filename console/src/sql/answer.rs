@@ -62,7 +62,7 @@ pub fn sql(
     let text = query.to_owned();
     let mut memory = Memory::new(max_memory);
     let names_tables = move || extract_table_identifiers(&text, false, true);
-    let named = apart(names_tables, Memory::new(max_memory), cancel)??;
+    let named = apart(names_tables, &mut memory, cancel)??;
     let is_named = |table: Table| named.iter().any(|name| name.eq_ignore_ascii_case(table.name()));
     let stacks = match is_named(Table::Stacks) {
         true => {
@@ -89,7 +89,7 @@ pub fn sql(
                 Ok(())
             })
         },
-        memory,
+        &mut memory,
         cancel,
     );
     stop.cancel();
@@ -170,7 +170,7 @@ fn context(tables: &Arc<Tables>, named: &[String]) -> Result<SQLContext, SqlErro
 /// at its memory.
 fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-    mut memory: Memory,
+    memory: &mut Memory,
     cancel: &Cancel,
 ) -> Result<T, SqlError> {
     cancel.check()?;

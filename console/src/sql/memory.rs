@@ -41,11 +41,12 @@ impl Memory {
     }
 
     /// Waits for a query that was given up, and ends the program before it takes all memory.
-    pub(super) fn wait_for<T: Send + 'static>(mut self, query: thread::JoinHandle<T>) {
+    pub(super) fn wait_for<T: Send + 'static>(&self, query: thread::JoinHandle<T>) {
+        let mut memory = Self { system: System::new(), ..*self };
         let watch = move || {
             while !query.is_finished() {
-                if self.taken() > self.most_of_given_up {
-                    let most = HumanBytes(self.most_of_given_up);
+                if memory.taken() > memory.most_of_given_up {
+                    let most = HumanBytes(memory.most_of_given_up);
                     Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(format_args!(
                         "a query that was given up takes more and more memory, beyond {most}; the program \
                          ends"

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use handlescope_model::rules::{WITH_HANDLE, is_leak, is_leak_at_exit};
 use handlescope_model::tables::Events;
-use handlescope_model::{EventIdx, EventKind, ObjectIdx, ProcessIdx, StackIdx};
+use handlescope_model::{
+    Cancel, Cancelled, EventIdx, EventKind, ObjectIdx, Poll, ProcessIdx, StackIdx,
+};
 use polars::prelude::{DataFrame, PolarsResult};
 
 use crate::collect::Collector;
@@ -32,8 +34,13 @@ pub(super) struct GroupedEvents {
 }
 
 impl GroupedEvents {
-    /// Groups the events (counting sort, so that equal keys keep their order).
-    pub(super) fn new(timeline: &Timeline, tracked: &TrackedEvents) -> Self {
+    /// Groups the events (counting sort, so that equal keys keep their order), unless asked to stop.
+    pub(super) fn new(
+        timeline: &Timeline,
+        tracked: &TrackedEvents,
+        cancel: &Cancel,
+    ) -> Result<Self, Cancelled> {
+        let mut poll = Poll::new(cancel);
         let places = tracked.objects.places();
         let mut objects = vec![0; places.len()];
         for (object, place) in places.iter().enumerate() {
@@ -46,6 +53,7 @@ impl GroupedEvents {
         let mut first_row = vec![0u32; places.len() + 1];
         let mut first_existing = vec![0u32; places.len() + 1];
         for row in 0..timeline.len() {
+            poll.round()?;
             if let Some(place) = place_of(row) {
                 let is_rundown = event_kind(timeline.kind[row]).is_none();
                 let counts = if is_rundown { &mut first_existing } else { &mut first_row };
@@ -59,8 +67,9 @@ impl GroupedEvents {
         let mut rows = vec![0; first_row.last().copied().unwrap_or(0) as usize];
         let mut existing = vec![(0, 0); first_existing.last().copied().unwrap_or(0) as usize];
         let (mut next_row, mut next_existing) = (first_row.clone(), first_existing.clone());
-        let mut place_row = |row: usize| {
-            let Some(place) = place_of(row) else { return };
+        for row in 0..timeline.len() {
+            poll.round()?;
+            let Some(place) = place_of(row) else { continue };
             if event_kind(timeline.kind[row]).is_none() {
                 let next = &mut next_existing[place as usize];
                 existing[*next as usize] = (place, row as u32);
@@ -70,22 +79,24 @@ impl GroupedEvents {
                 rows[*next as usize] = row as u32;
                 *next += 1;
             }
-        };
-        (0..timeline.len()).for_each(&mut place_row);
+        }
         let mut grouped = Self { rows, first_row, existing, first_existing, objects };
-        grouped.sort_disordered(timeline);
-        grouped
+        grouped.sort_disordered(timeline, cancel)?;
+        Ok(grouped)
     }
 
     /// Damaged files have events that were read too late; within an object they are sorted too.
-    fn sort_disordered(&mut self, timeline: &Timeline) {
+    fn sort_disordered(&mut self, timeline: &Timeline, cancel: &Cancel) -> Result<(), Cancelled> {
         if timeline.time.is_sorted() {
-            return;
+            return Ok(());
         }
+        let mut poll = Poll::new(cancel);
         for bounds in self.first_row.windows(2) {
+            poll.round()?;
             let rows = &mut self.rows[bounds[0] as usize..bounds[1] as usize];
             rows.sort_by_key(|row| timeline.time[*row as usize]);
         }
+        Ok(())
     }
 
     /// Number of objects.

@@ -19,8 +19,8 @@ use handlescope_model::tables::{
     StartHandle, StartHandles, Symbols, Warnings,
 };
 use handlescope_model::{
-    ArchiveError, ArchiveWriter, Cancel, EventIdx, ExistingIdx, FILE_MAPPING_NAME,
-    FILE_MAPPING_TYPE, NameIdx, ObjectIdx, ProcessIdx, RowCount, Table, TypeId,
+    ArchiveError, ArchiveWriter, Cancel, Cancelled, EventIdx, ExistingIdx, FILE_MAPPING_NAME,
+    FILE_MAPPING_TYPE, NameIdx, ObjectIdx, Poll, ProcessIdx, RowCount, Table, TypeId,
 };
 
 use crate::collect::{Collector, EventCounter};
@@ -55,17 +55,12 @@ pub(crate) fn assemble(
     let processes = &collected.processes.rows;
     let index = ProcessIndex::new(processes);
     cancel.check()?;
-    let owners = EventOwners::new(&collected, &index, clock, &mut warnings);
-    cancel.check()?;
-    let tracked = track(&collected, &owners, order.as_deref(), &mut warnings);
-    cancel.check()?;
-    let exits = ExitCloses::new(&collected, &owners, order.as_deref(), clock);
-    cancel.check()?;
-    let closed = closed_start_handles(&collected, &owners, &index, order.as_deref());
+    let owners = EventOwners::new(&collected, &index, clock, &mut warnings, cancel)?;
+    let tracked = track(&collected, &owners, order.as_deref(), &mut warnings, cancel)?;
+    let exits = ExitCloses::new(&collected, &owners, order.as_deref(), clock, cancel)?;
+    let closed = closed_start_handles(&collected, &owners, &index, order.as_deref(), cancel)?;
     drop(order);
-    cancel.check()?;
-    let grouped = GroupedEvents::new(timeline, &tracked);
-    cancel.check()?;
+    let grouped = GroupedEvents::new(timeline, &tracked, cancel)?;
     let modules = ModuleTables::new(&collected.images, &index, clock);
     let grace = clock.ticks(EXIT_GRACE_NS);
     let spaces = AddressSpaces::new(
@@ -96,7 +91,7 @@ pub(crate) fn assemble(
         write_events(&mut writer, &columns, &tracked, &names, &mut resolver, cancel)?;
     let object_count = objects.len() as u64;
     let stack_events =
-        stack_events::table(&collected, &spaces, &methods, &index, clock, &mut table);
+        stack_events::table(&collected, &spaces, &methods, &index, clock, &mut table, cancel)?;
     writer.table(Table::StackEvents, stack_events.into_frame())?;
     cancel.check()?;
     let frames_in_modules = table.frames().in_modules();
@@ -175,13 +170,13 @@ fn write_events(
     thread::scope(|scope| {
         let (parts, encode) = sync_channel(2);
         let build = scope.spawn(move || {
-            let mut builder = EventBuilder::new(columns, tracked, names, resolver);
-            while let Some(part) = builder.next_part() {
+            let mut builder = EventBuilder::new(columns, tracked, names, resolver, cancel);
+            while let Some(part) = builder.next_part()? {
                 if parts.send(part).is_err() {
                     break;
                 }
             }
-            builder.figures
+            Ok::<_, Cancelled>(builder.figures)
         });
         let encoded = writer.encoder().encode_in_parts(Table::Events, || {
             let part = encode.recv().ok().filter(|_| !cancel.is_cancelled());
@@ -190,6 +185,7 @@ fn write_events(
         // Without a receiver the builder ends after the part at hand.
         drop(encode);
         let figures = build.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let figures = figures?;
         cancel.check()?;
         writer.append(encoded?)?;
         Ok(figures)
@@ -218,6 +214,7 @@ struct EventBuilder<'a, 'r> {
     tracked: &'a TrackedEvents,
     names: &'a ObjectNames,
     resolver: &'a mut StackResolver<'r>,
+    poll: Poll<'a>,
     scratch: DeriveScratch,
     place: usize,
     figures: ObjectFigures,
@@ -229,35 +226,38 @@ impl<'a, 'r> EventBuilder<'a, 'r> {
         tracked: &'a TrackedEvents,
         names: &'a ObjectNames,
         resolver: &'a mut StackResolver<'r>,
+        cancel: &'a Cancel,
     ) -> Self {
         Self {
             columns,
             tracked,
             names,
             resolver,
+            poll: Poll::new(cancel),
             scratch: DeriveScratch::default(),
             place: 0,
             figures: ObjectFigures::default(),
         }
     }
 
-    /// The next rows; `None` after the last object.
-    fn next_part(&mut self) -> Option<EventPart<'a>> {
+    /// The next rows, unless asked to stop; `None` after the last object.
+    fn next_part(&mut self) -> Result<Option<EventPart<'a>>, Cancelled> {
         let mut part = self.columns.part();
         while self.place < self.columns.grouped.len() && part.has_room() {
-            self.object(&mut part);
+            self.object(&mut part)?;
             self.place += 1;
         }
-        (!part.is_empty()).then_some(part)
+        Ok((!part.is_empty()).then_some(part))
     }
 
-    fn object(&mut self, part: &mut EventPart<'a>) {
+    fn object(&mut self, part: &mut EventPart<'a>) -> Result<(), Cancelled> {
         let Self { columns, place, .. } = *self;
         let (object, rows) = columns.grouped.object(place);
         let raw = RawEvents { collected: columns.collected, owners: columns.owners };
         let derived = derive(&raw, rows, &mut self.scratch);
         let first_event = columns.grouped.first_event(place);
         for (row, closing) in rows.iter().zip(&self.scratch.closing) {
+            self.poll.round()?;
             let row = *row as usize;
             let stack = columns.stack(row, self.resolver);
             self.figures.stacks_total += u64::from(stack.is_some());
@@ -284,6 +284,7 @@ impl<'a, 'r> EventBuilder<'a, 'r> {
             is_multiprocess: derived.is_multiprocess,
             is_overlapped: derived.is_overlapped,
         });
+        Ok(())
     }
 }
 

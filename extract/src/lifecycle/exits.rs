@@ -6,6 +6,7 @@
 //! handles of the process, on one thread, and always on the same kernel frames, on which no close of a
 //! program that goes on is ever made. What is closed after the event that ends the process is of it anyhow.
 
+use handlescope_model::{Cancel, Cancelled, Poll};
 use hashbrown::HashSet;
 
 use super::attribution::{EXIT_GRACE_NS, NONE};
@@ -22,15 +23,16 @@ type KernelPart = u32;
 pub struct ExitCloses(HashSet<u32>);
 
 impl ExitCloses {
-    /// Finds them; `order` gives the time order when it is not the order of the rows.
+    /// Finds them, unless asked to stop; `order` gives the time order when it is not the order of the rows.
     pub fn new(
         collected: &Collector,
         owners: &EventOwners,
         order: Option<&[u32]>,
         clock: &Clock,
-    ) -> Self {
+        cancel: &Cancel,
+    ) -> Result<Self, Cancelled> {
         if collected.processes.rows.iter().all(|process| process.end.is_none()) {
-            return Self::default();
+            return Ok(Self::default());
         }
         let mut search = Search {
             collected,
@@ -43,10 +45,12 @@ impl ExitCloses {
             candidates: Vec::new(),
         };
         // From the end, because only then it is known what comes behind a close.
+        let mut poll = Poll::new(cancel);
         for position in (0..collected.shared.timeline.len()).rev() {
+            poll.round()?;
             search.event(order.map_or(position, |order| order[position] as usize));
         }
-        search.finish()
+        Ok(search.finish())
     }
 
     /// Whether the end of a process made the close in this row.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use handlescope_model::{FILE_MAPPING_TYPE, TypeId};
+use handlescope_model::{Cancel, Cancelled, FILE_MAPPING_TYPE, Poll, TypeId};
 
 use super::attribution::NONE;
 use super::owners::{EventOwners, event_pid};
@@ -49,17 +49,21 @@ pub struct TrackedEvents {
     pub object: Vec<u32>,
 }
 
-/// Follows all events in time order; `order` gives it when it is not the order of the rows.
+/// Follows all events in time order, unless asked to stop; `order` gives it when it is not the order of
+/// the rows.
 pub fn track(
     collected: &Collector,
     owners: &EventOwners,
     order: Option<&[u32]>,
     diagnostics: &mut Diagnostics,
-) -> TrackedEvents {
+    cancel: &Cancel,
+) -> Result<TrackedEvents, Cancelled> {
     let mut objects = Objects::default();
     let rows = collected.shared.timeline.len();
     let mut object = vec![NONE; rows];
+    let mut poll = Poll::new(cancel);
     for position in 0..rows {
+        poll.round()?;
         let row = order.map_or(position, |order| order[position] as usize);
         let process = owners.process[row];
         if process == NONE {
@@ -70,7 +74,7 @@ pub fn track(
             Err(kind) => diagnostics.count(kind, None),
         }
     }
-    TrackedEvents { objects, object }
+    Ok(TrackedEvents { objects, object })
 }
 
 impl Objects {

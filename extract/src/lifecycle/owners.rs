@@ -1,5 +1,7 @@
 //! The process of every event, and of every side of a duplicate.
 
+use handlescope_model::{Cancel, Cancelled, Poll};
+
 use super::attribution::{Attribution, EXIT_GRACE_NS, NONE, ProcessIndex};
 use crate::collect::Collector;
 use crate::etl::{Clock, Diagnostics};
@@ -34,13 +36,14 @@ pub struct EventOwners {
 }
 
 impl EventOwners {
-    /// Attributes all events.
+    /// Attributes all events, unless asked to stop.
     pub fn new(
         collected: &Collector,
         index: &ProcessIndex,
         clock: &Clock,
         diagnostics: &mut Diagnostics,
-    ) -> Self {
+        cancel: &Cancel,
+    ) -> Result<Self, Cancelled> {
         let timeline = &collected.shared.timeline;
         let mut owners = Self {
             process: Vec::with_capacity(timeline.len()),
@@ -48,7 +51,9 @@ impl EventOwners {
             attribution: Attribution::default(),
         };
         let grace = clock.ticks(EXIT_GRACE_NS);
+        let mut poll = Poll::new(cancel);
         for row in 0..timeline.len() {
+            poll.round()?;
             let time = timeline.time[row];
             let process = owners.attribution.attribute(
                 index,
@@ -75,7 +80,7 @@ impl EventOwners {
             };
             owners.process.push(process);
         }
-        owners
+        Ok(owners)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which handles of the rundown at the start are closed later.
 
+use handlescope_model::{Cancel, Cancelled, Poll};
 use hashbrown::HashMap;
 
 use super::attribution::{NONE, ProcessIndex};
@@ -16,20 +17,24 @@ pub fn closed_start_handles(
     owners: &EventOwners,
     index: &ProcessIndex,
     order: Option<&[u32]>,
-) -> Vec<bool> {
+    cancel: &Cancel,
+) -> Result<Vec<bool>, Cancelled> {
     let start = &collected.handles.start;
     let mut closed = vec![false; start.len()];
     let mut open: HashMap<(u32, u32), usize> = HashMap::with_capacity(start.len());
+    let mut poll = Poll::new(cancel);
     for (at, handle) in start.iter().enumerate() {
+        poll.round()?;
         if let Some(process) = index.find(handle.pid, handle.time) {
             open.insert((process, handle.handle), at);
         }
     }
     if open.is_empty() {
-        return closed;
+        return Ok(closed);
     }
     let timeline = &collected.shared.timeline;
     for position in 0..timeline.len() {
+        poll.round()?;
         let row = order.map_or(position, |order| order[position] as usize);
         let process = owners.process[row];
         if timeline.kind[row] != RowKind::HandleClose || process == NONE {
@@ -42,5 +47,5 @@ pub fn closed_start_handles(
             open.remove(&(process, value));
         }
     }
-    closed
+    Ok(closed)
 }

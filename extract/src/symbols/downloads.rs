@@ -5,7 +5,6 @@
 //! hundreds of modules and must not wait for each of them; so each dead server costs its time-out
 //! once, however many modules there are and wherever it is in the path.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream;
 use handlescope_model::guard::lock;
+use handlescope_model::output::prepare_folder;
 use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -262,11 +262,8 @@ impl Downloads {
     /// Where downloads from a server go: to its caches, and where the first cannot be written, to a folder of
     /// this session in front of them.
     fn caches(&self, server: &Server) -> Vec<PathBuf> {
-        let takes_files = |folder: &PathBuf| {
-            fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder)).is_ok()
-        };
         let mut caches = server.caches.clone();
-        if !caches.first().is_some_and(takes_files) {
+        if caches.first().is_none_or(|folder| prepare_folder(folder).is_err()) {
             let make = || tempfile::Builder::new().prefix("handlescope-").tempdir().ok();
             let spare = self.spare.get_or_init(make).as_ref();
             caches.splice(..0, spare.map(|folder| folder.path().to_path_buf()));

@@ -1,11 +1,11 @@
 //! Where extracts lie.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
-use handlescope_model::Untrusted;
+use handlescope_model::{Untrusted, output};
 use tempfile::TempDir;
 
 use super::stable_hash::name_of;
@@ -56,12 +56,7 @@ pub(crate) fn file_name(trace: &Path) -> PathBuf {
 
 /// Makes the folder of an extract, and proves that files can be made in it.
 pub(crate) fn prepare_folder(extract: &Path) -> io::Result<()> {
-    let folder = match extract.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    fs::create_dir_all(folder)?;
-    tempfile::tempfile_in(folder).map(drop)
+    output::prepare_folder(output::folder_of(extract))
 }
 
 /// Where an extract is kept.
@@ -88,6 +83,8 @@ pub(crate) fn kept(wanted: PathBuf, messages: &mut Messages<'_>) -> Result<Kept,
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

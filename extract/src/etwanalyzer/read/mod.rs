@@ -35,6 +35,7 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Instant;
 
+use handlescope_model::output::folder_of;
 use handlescope_model::tables::{
     Events, ExistingHandles, Name, Names, ObjectType, ObjectTypes, Objects, StartHandle,
     StartHandles, TraceInfos,
@@ -83,8 +84,7 @@ pub fn import(
     cancel: &Cancel,
 ) -> Result<ExtractSummary, ImportError> {
     let begin = Instant::now();
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder_of(output);
     let progress = Rc::new(Progress::new(observer, cancel));
     let size = source_size(input).saturating_mul(limits.record_bytes_per_byte);
     held::allow(limits.record_bytes.saturating_add(size));
@@ -92,8 +92,8 @@ pub fn import(
     let reading = Reading { input, limits, progress, findings: RefCell::default() };
     let read = reading.small_parts(&mut parts)?;
     let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
-    let summary = reading.convert(read, &mut parts, writer, observer);
-    let summary = summary.map_err(|error| cancel.check().err().map_or(error, Into::into))?;
+    let summary =
+        reading.convert(read, &mut parts, writer, observer).map_err(|error| cancel.or(error))?;
     Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
 }
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use handlescope_model::output::folder_of;
 use handlescope_model::{ArchiveError, Cancel, TableRows, Trace};
 use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
 
@@ -100,8 +101,7 @@ pub(super) fn document(
         member: member.to_owned(),
         source,
     };
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let file = tempfile::tempfile_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    let file = tempfile::tempfile_in(folder_of(output)).map_err(failed)?;
     let watched = Watched { inner: file, written: 0, limit, cancel };
     let mut out = BufWriter::with_capacity(BUFFER, watched);
     let result = serde_json::to_writer(&mut out, content).map_err(io::Error::from);

@@ -200,8 +200,7 @@ impl Parts<'_> {
         let member = part.name(&base(self.output));
         self.observer.on_phase(&member);
         let file = document(&member, content, self.output, MEMBER_LIMIT, self.cancel)?;
-        let written = writer.member(&member, file);
-        written.map_err(|error| self.cancel.check().err().map_or(error.into(), Into::into))
+        writer.member(&member, file).map_err(|error| self.cancel.or(error.into()))
     }
 }
 
