@@ -255,6 +255,7 @@ impl Position<'_> {
     fn values(&self, option: &dyn OptionSpec, known: &Known) -> Vec<Suggestion> {
         match option.value() {
             ValueKind::Choice(words) => self.words(words),
+            ValueKind::List(words) => self.list(words),
             ValueKind::Processes => self.filters(filter_values::processes(self.word, known)),
             ValueKind::Filter(texts) => self.filters(filter_values::texts(self.word, texts, known)),
             ValueKind::File | ValueKind::MaybeFile => self.files(Wanted::Tables),
@@ -283,6 +284,21 @@ impl Position<'_> {
             }
         };
         values.into_iter().map(suggestion).collect()
+    }
+
+    /// What may stand behind the last comma of a list: words that are not in it yet.
+    fn list(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
+        let (before, word) = self.word.rsplit_once(',').map_or(("", self.word), |(b, w)| (b, w));
+        let is_used = |word: &str| before.split(',').any(|used| used.eq_ignore_ascii_case(word));
+        let fitting = words.into_iter().filter(|(own, _)| starts_with(own, word) && !is_used(own));
+        let comma = if before.is_empty() { "" } else { "," };
+        fitting
+            .map(|(own, help)| Suggestion {
+                display_override: Some(own.to_owned()),
+                append_whitespace: false,
+                ..self.suggest(&format!("{before}{comma}{own}"), help)
+            })
+            .collect()
     }
 
     fn words(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {

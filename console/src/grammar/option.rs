@@ -10,8 +10,8 @@ use crate::{
     paths::with_home,
     values::{
         CountRange, CountUnit, CsvTarget, ProcessFormat, SecondsRange, TimeDigits, TimeFormat,
-        TopN, ValueError, address, bytes, no_choice, process_format, process_words, time_format,
-        time_words,
+        TopN, ValueError, address, bytes, no_choice, number, process_format, process_words,
+        time_format, time_words,
     },
 };
 
@@ -66,6 +66,12 @@ pub enum Take<A: 'static> {
     Size(fn(&mut A) -> &mut Option<u64>),
     /// One of a few words.
     Choice(&'static [Choice<A>]),
+    /// Some of a few words, divided by commas: each does what it does, in their order.
+    List(&'static [Choice<A>]),
+    /// A whole number, at least 1.
+    Number(fn(&mut A) -> &mut Option<u64>),
+    /// The same, or else the number that is there.
+    MaybeNumber(u64, fn(&mut A) -> &mut Option<u64>),
     /// How times are written.
     TimeFormat(fn(&mut A) -> &mut Option<TimeFormat>),
     /// How starts and ends of processes are written.
@@ -138,6 +144,10 @@ pub enum ValueKind {
     Size,
     /// One of these words, each with its meaning.
     Choice(Vec<(&'static str, &'static str)>),
+    /// Some of these words, divided by commas.
+    List(Vec<(&'static str, &'static str)>),
+    /// A whole number, at least 1, which may be missing.
+    Number { may_be_missing: bool },
     /// A number of digits.
     Digits,
     /// A file to write.
@@ -194,6 +204,9 @@ impl ValueKind {
             ValueKind::Address => ("ADDRESS", 1, 1),
             ValueKind::Size => ("BYTES", 1, 1),
             ValueKind::Choice(words) => return (choice_placeholder(words).into(), 1, 1),
+            ValueKind::List(_) => ("WORD,…", 1, 1),
+            ValueKind::Number { may_be_missing: false } => ("N", 1, 1),
+            ValueKind::Number { may_be_missing: true } => ("[N]", 0, 1),
             ValueKind::Digits => ("DIGITS", 1, 1),
             ValueKind::File => ("FILE", 1, 1),
             ValueKind::MaybeFile => ("[FILE]", 0, 1),
@@ -266,9 +279,10 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Top(_) => ValueKind::Top,
             Take::Address(_) => ValueKind::Address,
             Take::Size(_) => ValueKind::Size,
-            Take::Choice(words) => {
-                ValueKind::Choice(words.iter().map(|choice| (choice.word, choice.help)).collect())
-            }
+            Take::Choice(words) => ValueKind::Choice(described(words)),
+            Take::List(words) => ValueKind::List(described(words)),
+            Take::Number(_) => ValueKind::Number { may_be_missing: false },
+            Take::MaybeNumber(..) => ValueKind::Number { may_be_missing: true },
             Take::TimeFormat(_) => ValueKind::Choice(time_words().collect()),
             Take::ProcessFormat(_) => ValueKind::Choice(process_words().collect()),
             Take::Digits(_) => ValueKind::Digits,
@@ -309,6 +323,15 @@ impl<A> Opt<A> {
             Take::Address(field) => *field(args) = Some(address(first)?),
             Take::Size(field) => *field(args) = Some(bytes(first)?),
             Take::Choice(words) => choose(words, first)?(args),
+            Take::List(words) => {
+                for word in first.split(',') {
+                    choose(words, word)?(args);
+                }
+            }
+            Take::Number(field) => *field(args) = Some(number(first)?),
+            Take::MaybeNumber(missing, field) => {
+                *field(args) = Some(value(0).map_or(Ok(*missing), number)?);
+            }
             Take::TimeFormat(field) => *field(args) = Some(time_format(first)?),
             Take::ProcessFormat(field) => *field(args) = Some(process_format(first)?),
             Take::Digits(field) => *field(args) = Some(TimeDigits::parse(first)?),
@@ -339,6 +362,11 @@ impl<A> Opt<A> {
 #[allow(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
 fn refused(error: FilterError) -> ValueError {
     ValueError::Filter { reason: error.to_string() }
+}
+
+/// The words with their meanings.
+fn described<A>(words: &[Choice<A>]) -> Vec<(&'static str, &'static str)> {
+    words.iter().map(|choice| (choice.word, choice.help)).collect()
 }
 
 /// What the word does.

@@ -56,5 +56,5 @@ impl<'a> FileContext<'a> {
 
 fn needs_frames(args: &ObjectCriteria) -> bool {
     let filters = [&args.stack_filter, &args.create_stack, &args.destroy_stack];
-    args.stacks.show || filters.into_iter().any(Option::is_some)
+    args.groups.needs_frames() || args.stacks.show || filters.into_iter().any(Option::is_some)
 }

@@ -106,7 +106,7 @@ impl<'a> Frames<'a> {
     }
 
     /// Whether a frame lies in a module of the system.
-    fn is_system(&self, row: usize) -> bool {
+    pub(super) fn is_system(&self, row: usize) -> bool {
         let module = self.module.get(row).and_then(|module| self.is_system.get(module.row()));
         module.copied().unwrap_or_default() && self.method.get(row).is_none()
     }
@@ -238,6 +238,11 @@ impl NamedFrames<'_> {
     pub(crate) fn stack(&self, stack: StackIdx) -> impl Iterator<Item = FrameView<'_>> {
         let frames = self.frames.stacks.get(stack.row());
         frames.flat_map(|frame| self.frames_at(frame))
+    }
+
+    /// The frames without their names.
+    pub(crate) fn frames(&self) -> &Frames<'_> {
+        self.frames
     }
 
     /// The first frame of a stack outside of the system, else the innermost one.

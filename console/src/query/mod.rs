@@ -17,6 +17,7 @@ mod filters;
 pub(crate) mod fixture;
 mod frame_figures;
 mod frame_names;
+mod groups;
 mod handle_counts;
 mod info;
 mod listing;
@@ -42,13 +43,14 @@ pub use self::all_names::{AllNames, all_names};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria,
-    ProcessListCriteria, ProcessOrder, ShowTotal, StackCriteria,
+    CountOrder, Figure, GroupColumn, GroupCriteria, MapMode, ModuleCriteria, NewProcess,
+    ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder, ShowTotal, StackCriteria,
 };
 pub use self::error::QueryError;
 pub use self::exit_stacks::ExitStacks;
 pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};
+pub use self::groups::{Figures, GroupKey, GroupTree, Groups, GroupsLeftOut, NodeIdx};
 pub use self::handle_counts::{CountBy, Counted, HandleCounts};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
@@ -65,5 +67,6 @@ pub use self::totals::Totals;
 pub use self::volumes::Volumes;
 
 pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
+pub(crate) use self::groups::TrimmedStacks;
 pub(crate) use self::info::trace_info;
 pub(crate) use handlescope_model::rules::UNKNOWN_LIFETIME_NS;

@@ -12,6 +12,7 @@ use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
 use super::filters;
 use super::frame_names::{FrameNames, ModuleBases};
+use super::groups::Groups;
 use super::handle_counts::{CountBy, Counted, HandleCounts};
 use super::info::trace_info;
 use super::listing::Listing;
@@ -43,7 +44,9 @@ pub struct FileAnswer<'a> {
     pub totals: Totals,
     /// Handles counted, if that was asked for.
     pub handle_counts: Option<HandleCounts>,
-    /// What is needed to print objects; `None` when only sums were asked for.
+    /// Groups of handles instead of objects, if they were asked for.
+    pub groups: Option<Groups>,
+    /// What is needed to print objects; `None` when only sums or groups were asked for.
     pub listing: Option<Listing>,
     /// Number of stacks of the trace.
     pub(crate) stack_count: usize,
@@ -123,16 +126,16 @@ fn caveats(
     Ok(caveats)
 }
 
-/// How many handles `-LeakAtExit` would keep in place of `-Leak`, which leaves them out.
-fn at_exit_beside_leaks(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<u64, QueryError> {
-    if !args.leak || args.leak_at_exit {
-        return Ok(0);
-    }
-    if !file.trace.values(Events::closed_at_exit)?.any() {
-        return Ok(0);
+/// What `-LeakAtExit` would keep in place of `-Leak`, which leaves it out; `None` where that is nothing.
+fn at_exit_beside_leaks(
+    file: &FileContext<'_>,
+    args: &ObjectCriteria,
+) -> Result<Option<Selection>, QueryError> {
+    if !args.leak || args.leak_at_exit || !file.trace.values(Events::closed_at_exit)?.any() {
+        return Ok(None);
     }
     let args = ObjectCriteria { leak: false, leak_at_exit: true, ..args.clone() };
-    Ok(Totals::of(file, &filters::select(file, &args)?)?.closed_at_exit)
+    filters::select(file, &args).map(Some)
 }
 
 impl ObjectRefAnswer<'_> {
@@ -164,11 +167,18 @@ impl<'a> FileAnswer<'a> {
         let file = FileContext::load(source, args, names, cancel)?;
         let mut selection = filters::select(&file, args)?;
         let mut totals = Totals::of(&file, &selection)?;
-        totals.closed_at_exit += at_exit_beside_leaks(&file, args)?;
+        let beside = at_exit_beside_leaks(&file, args)?;
+        if let Some(beside) = &beside {
+            totals.closed_at_exit += Totals::of(&file, beside)?.closed_at_exit;
+        }
         let counted = CountBy::of(args).is_some();
         let count = || HandleCounts::of(&file, &selection, args);
         let handle_counts = counted.then(count).transpose()?;
-        let listing = (!counted).then(|| Listing::load(file.trace)).transpose()?;
+        let grouped = !args.groups.by.is_empty();
+        let beside = beside.as_ref();
+        let groups = grouped.then(|| Groups::of(&file, &selection, beside, args)).transpose()?;
+        let listing = !counted && !grouped;
+        let listing = listing.then(|| Listing::load(file.trace)).transpose()?;
         let mut bases = ModuleBases::default();
         let mut shown_stacks = None;
         if let Some(listing) = &listing {
@@ -180,6 +190,12 @@ impl<'a> FileAnswer<'a> {
                 if args.stacks.address || args.for_programs {
                     bases = ModuleBases::load(file.trace)?;
                 }
+            }
+        }
+        if let Some((groups, frames)) = groups.as_ref().zip(file.frames.as_ref()) {
+            shown_stacks = Some(groups.shown_stacks(frames.stacks.len()));
+            if args.stacks.address || args.for_programs {
+                bases = ModuleBases::load(file.trace)?;
             }
         }
         let frames = file.frames.as_ref().filter(|_| args.leak_at_exit);
@@ -196,6 +212,7 @@ impl<'a> FileAnswer<'a> {
             selection,
             totals,
             handle_counts,
+            groups,
             listing,
             stack_count: file.trace.height(Table::Stacks)?,
             shown_stacks,

@@ -181,6 +181,8 @@ fn a_bad_value_is_told_with_the_help_line_of_its_option() {
             ValueKind::Top => &["all", "-1", "1.5", "5 x"],
             ValueKind::Address => &["here", "0x", "0x1ffffffffffffffff"],
             ValueKind::Choice(_) => &["nonsense"],
+            ValueKind::List(_) => &["nonsense", "type,nonsense", "type,"],
+            ValueKind::Number { .. } => &["many", "1.5", "0"],
             ValueKind::Size => &["many", "1.5", "1s"],
             ValueKind::Digits => &["7", "-1", "six"],
             ValueKind::Servers => &["syngo", "ftp://x"],

@@ -8,4 +8,4 @@ pub use documents::{CsvTarget, CsvText, JsonMode};
 pub use formats::{ProcessFormat, TimeDigits, TimeFormat};
 pub(crate) use formats::{no_choice, process_format, process_words, time_format, time_words};
 pub use ranges::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
-pub(crate) use ranges::{address, bytes};
+pub(crate) use ranges::{address, bytes, number};

@@ -119,6 +119,9 @@ pub enum ValueError {
     /// More than the machine can count.
     #[error("'{}' is too large", Untrusted(.value))]
     TooLarge { value: String },
+    /// Nothing, where something is needed.
+    #[error("0 is too small, the least is 1")]
+    Zero,
     /// The minimum is larger than the maximum.
     #[error("'{}' ends before it begins", Untrusted(.value))]
     Backwards { value: String },
@@ -223,6 +226,14 @@ fn whole(text: &str) -> Result<u64, ValueError> {
     }
     decimal(text, text)?;
     Err(ValueError::NotWhole { value: text.to_owned() })
+}
+
+/// A whole number from 1.
+pub(crate) fn number(text: &str) -> Result<u64, ValueError> {
+    match whole(text)? {
+        0 => Err(ValueError::Zero),
+        number => Ok(number),
+    }
 }
 
 /// A number of bytes; a fraction is fine when bytes come out (`1.5MB`).

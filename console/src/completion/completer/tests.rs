@@ -28,7 +28,15 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
     assert_eq!(offered(".dump obj"), ["ObjectRef"]);
     assert_eq!(
         offered(".dump ObjectRef -show"),
-        ["-ShowStack", "-ShowAddress", "-ShowLine", "-ShowTotal", "-ShowRef", "-ShowFullFileName"]
+        [
+            "-ShowStack",
+            "-ShowAddress",
+            "-ShowLine",
+            "-ShowTotal",
+            "-ShowTime",
+            "-ShowRef",
+            "-ShowFullFileName"
+        ]
     );
     assert_eq!(offered(".dump ObjectRef -pn"), ["-pn"]);
     assert_eq!(
@@ -56,6 +64,13 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
 }
 
 #[test]
+fn words_of_a_list_are_offered_behind_each_comma_once() {
+    assert_eq!(offered(".dump ObjectRef -GroupBy p"), ["process"]);
+    assert_eq!(offered(".dump ObjectRef -GroupBy process,ty"), ["process,type"]);
+    assert!(offered(".dump ObjectRef -GroupBy process,p").is_empty());
+}
+
+#[test]
 fn columns_are_offered_behind_sort_by() {
     let objects = ["id", "type", "name", "lifetime", "created", "events"];
     assert_eq!(offered(".dump ObjectRef -SortBy "), objects);
@@ -80,7 +95,7 @@ fn an_option_is_offered_once_and_found_by_a_part_of_its_name() {
     assert!(!offers.iter().any(|name| name == "-ShowStack"));
     assert_eq!(
         offered(".dump ObjectRef -stack"),
-        ["-StackFilter"],
+        ["-StackFilter", "-StackFrom"],
         "a name that starts so goes first"
     );
     assert_eq!(offered(".dump ObjectRef -estack"), ["-CreateStack"]);

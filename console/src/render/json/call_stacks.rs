@@ -38,6 +38,7 @@ impl<'a> RowJson<'a> {
                 frames: Some(&answer.frames),
                 bases: &answer.bases,
                 stack: row.stack,
+                trims: None,
             },
         }
     }

@@ -2,7 +2,7 @@
 
 use handlescope_model::StackIdx;
 
-use crate::query::FileAnswer;
+use crate::query::{FileAnswer, ObjectRefAnswer};
 
 /// One trace in the document.
 pub(super) struct FileJson<'a> {
@@ -12,7 +12,18 @@ pub(super) struct FileJson<'a> {
     pub(super) first_stack: u64,
 }
 
-impl FileJson<'_> {
+impl<'a> FileJson<'a> {
+    /// The traces of an answer.
+    pub(super) fn of_all(answer: &'a ObjectRefAnswer<'_>) -> Vec<Self> {
+        let mut first_stack = 0;
+        let number = |answer: &'a FileAnswer<'_>| {
+            let file = Self { index: answer.index(), answer, first_stack };
+            first_stack += answer.stack_count as u64;
+            file
+        };
+        answer.files.iter().map(number).collect()
+    }
+
     /// The number of a stack in the document.
     pub(super) fn stack(&self, stack: StackIdx) -> u64 {
         self.first_stack + u64::from(stack.0)

@@ -2,6 +2,7 @@
 
 mod call_stacks;
 mod file;
+mod groups;
 mod lines;
 mod modules;
 mod object;
@@ -21,6 +22,7 @@ use crate::terminal::Neutral;
 use crate::values::JsonMode;
 
 pub(super) use self::call_stacks::call_stacks;
+pub(super) use self::groups::groups;
 pub(super) use self::modules::modules;
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::stats::{stats, stats_members};

@@ -10,8 +10,8 @@ use super::object::ObjectJson;
 use super::stack::StackJson;
 use super::{Array, Members, Shown};
 use crate::query::{
-    CountBy, CountOrder, Counted, ExitStacks, FileAnswer, HandleCounts, LeftOut, NoMatch,
-    ObjectRefAnswer, Totals,
+    CountBy, CountOrder, Counted, ExitStacks, HandleCounts, LeftOut, NoMatch, ObjectRefAnswer,
+    Totals,
 };
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::Utc7;
@@ -24,7 +24,7 @@ pub(in crate::render) fn object_ref(
     mode: JsonMode,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    super::write(&Document { files: number_stacks(answer), answer, args }, mode, out)
+    super::write(&Document { files: FileJson::of_all(answer), answer, args }, mode, out)
 }
 
 /// The document.
@@ -32,16 +32,6 @@ struct Document<'a> {
     answer: &'a ObjectRefAnswer<'a>,
     files: Vec<FileJson<'a>>,
     args: &'a ObjectRefStyle<'a>,
-}
-
-fn number_stacks<'a>(answer: &'a ObjectRefAnswer<'a>) -> Vec<FileJson<'a>> {
-    let mut first_stack = 0;
-    let number = |answer: &'a FileAnswer<'a>| {
-        let file = FileJson { index: answer.index(), answer, first_stack };
-        first_stack += answer.stack_count as u64;
-        file
-    };
-    answer.files.iter().map(number).collect()
 }
 
 impl Serialize for Document<'_> {
@@ -79,7 +69,7 @@ impl Serialize for Document<'_> {
 }
 
 #[derive(Serialize)]
-struct FileHeader {
+pub(super) struct FileHeader {
     file: usize,
     path: String,
     session_start_utc: Shown<Utc7>,
@@ -92,7 +82,7 @@ struct FileHeader {
 }
 
 #[derive(Serialize)]
-struct CaveatJson<'a> {
+pub(super) struct CaveatJson<'a> {
     file: usize,
     #[serde(flatten)]
     caveat: &'a Caveat,
@@ -100,7 +90,7 @@ struct CaveatJson<'a> {
 
 /// The filter that removed everything.
 #[derive(Serialize)]
-struct NoMatchJson<'a> {
+pub(super) struct NoMatchJson<'a> {
     file: usize,
     option: &'a str,
     before: usize,
@@ -185,7 +175,7 @@ impl<'a> NotClosed<'a> {
 }
 
 impl<'a> FileJson<'a> {
-    fn header(&self) -> FileHeader {
+    pub(super) fn header(&self) -> FileHeader {
         let info = &self.answer.info;
         let (events_lost, buffers_lost) = info.losses().unzip();
         FileHeader {
@@ -200,12 +190,12 @@ impl<'a> FileJson<'a> {
         }
     }
 
-    fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>> {
+    pub(super) fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>> {
         let file = self.index;
         self.answer.caveats.iter().map(move |caveat| CaveatJson { file, caveat })
     }
 
-    fn no_match(&self) -> Option<NoMatchJson<'_>> {
+    pub(super) fn no_match(&self) -> Option<NoMatchJson<'_>> {
         let NoMatch { option, before, nearest, existing } = self.answer.no_match.as_ref()?;
         Some(NoMatchJson { file: self.index, option, before: *before, nearest, existing })
     }
@@ -218,9 +208,11 @@ impl<'a> FileJson<'a> {
         })
     }
 
-    fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'_>)> {
+    pub(super) fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'_>)> {
         let stacks = self.answer.shown_stacks.iter().flat_map(|stacks| stacks.iter());
         let (frames, bases) = (self.answer.file.frames.as_ref(), &self.answer.bases);
-        stacks.map(move |stack| (self.stack(stack).to_string(), StackJson { frames, bases, stack }))
+        let trims = self.answer.groups.as_ref().and_then(|groups| groups.stacks.as_ref());
+        let frames = move |stack| StackJson { frames, bases, stack, trims };
+        stacks.map(move |stack| (self.stack(stack).to_string(), frames(stack)))
     }
 }

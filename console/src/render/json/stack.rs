@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use handlescope_model::StackIdx;
 
 use super::Hex;
-use crate::query::{FrameView, Frames, ModuleBases, NamedFrames};
+use crate::query::{FrameView, Frames, ModuleBases, NamedFrames, TrimmedStacks};
 
 /// One stack.
 pub(super) struct StackJson<'a> {
@@ -13,6 +13,8 @@ pub(super) struct StackJson<'a> {
     pub(super) frames: Option<&'a Frames<'a>>,
     pub(super) bases: &'a ModuleBases,
     pub(super) stack: StackIdx,
+    /// What is left out of it.
+    pub(super) trims: Option<&'a TrimmedStacks>,
 }
 
 #[derive(Serialize)]
@@ -32,7 +34,9 @@ struct FrameJson<'a> {
 impl Serialize for StackJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let named = self.frames.map(Frames::named);
-        let frames = named.iter().flat_map(|named: &NamedFrames<'_>| named.stack(self.stack));
+        let frames = named.iter().flat_map(|named: &NamedFrames<'_>| {
+            TrimmedStacks::views(self.trims, named, self.stack)
+        });
         serializer.collect_seq(frames.map(|frame: FrameView<'_>| FrameJson {
             module: frame.module_name(),
             function: frame.function(),

@@ -2,6 +2,7 @@
 
 mod events;
 mod frame;
+mod groups;
 mod module;
 mod objects;
 mod process;

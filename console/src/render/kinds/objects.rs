@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::events;
+use super::{events, groups::groups};
 use crate::{
     cancel::Cancel,
     paths::Overwrite,
@@ -30,13 +30,21 @@ pub fn object_ref(
     cancel: &Cancel,
     out: &mut dyn Write,
 ) -> Result<(), OutputError> {
-    if let Some(column) = &options.sort_by {
+    if let Some(column) = options.sort_by.as_ref().filter(|_| style.criteria.groups.by.is_empty()) {
         for file in &mut answer.files {
             sort(file, column)?;
         }
     }
     if let Some(top) = style.criteria.top {
         answer.files.iter_mut().for_each(|file| file.cut(top));
+    }
+    let by = &style.criteria.groups.by;
+    if !by.is_empty() {
+        return options.deliver(overwrite, cancel, out, |out| match options.format() {
+            Format::Text => text::object_ref(&answer, style, display, out),
+            Format::Json(mode) => json::groups(&answer, style, mode, out),
+            format => groups(&answer, by)?.write_as(format, display, cancel, out),
+        });
     }
     options.deliver(overwrite, cancel, out, |out| match options.format() {
         Format::Text => text::object_ref(&answer, style, display, out),

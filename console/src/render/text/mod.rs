@@ -1,6 +1,7 @@
 //! Text in ETWAnalyzer's shape, so that its users read it at once and their scripts keep working.
 
 mod event;
+mod groups;
 mod layout;
 mod numbers;
 mod object_ref;

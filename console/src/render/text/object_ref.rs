@@ -6,6 +6,7 @@ use handlescope_model::{EventKind, Untrusted};
 use nu_ansi_term::Color;
 
 use super::event::{EventWriter, is_shown};
+use super::groups;
 use super::layout::Layout;
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
@@ -43,6 +44,9 @@ pub(in crate::render) fn object_ref(
             continue;
         }
         write_header(file, display, out)?;
+        if let Some(groups) = &file.groups {
+            groups::write(file, groups, args, display, out)?;
+        }
         if let Some(listing) = &file.listing {
             write_objects(file, listing, args, display, out)?;
         }

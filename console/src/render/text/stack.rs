@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use handlescope_model::{StackIdx, Untrusted};
 use nu_ansi_term::Style;
 
-use crate::query::{FileAnswer, FrameView, ModuleBases, NamedFrames};
+use crate::query::{FileAnswer, FrameView, ModuleBases, NamedFrames, TrimmedStacks};
 use crate::settings::{Display, StackDisplayArgs};
 
 /// How stacks are shown.
@@ -76,6 +76,29 @@ impl StackStyle<'_> {
     ) -> Option<impl Iterator<Item = String> + '_> {
         let frames = self.frames.as_ref()?.stack(stack);
         Some(frames.map(|frame| self.line(frame).to_string()))
+    }
+
+    /// The same without the frames that are trimmed.
+    pub(in crate::render) fn trimmed_lines(
+        &self,
+        stack: StackIdx,
+        trims: Option<&TrimmedStacks>,
+    ) -> Option<impl Iterator<Item = String>> {
+        let frames = TrimmedStacks::views(trims, self.frames.as_ref()?, stack);
+        Some(frames.map(|frame| self.line(frame).to_string()))
+    }
+
+    /// Of these, the first outside of the system, else the innermost one.
+    pub(in crate::render) fn trimmed_telling(
+        &self,
+        stack: StackIdx,
+        trims: Option<&TrimmedStacks>,
+    ) -> Option<String> {
+        let named = self.frames.as_ref()?;
+        let frames = || TrimmedStacks::views(trims, named, stack);
+        let is_own = |frame: &FrameView<'_>| !frame.module.is_some_and(|module| module.is_system);
+        let own = frames().find(is_own).or_else(|| frames().next())?;
+        Some(self.line(own).to_string())
     }
 
     /// The line of the first frame of a stack outside of the system, else of the innermost one.

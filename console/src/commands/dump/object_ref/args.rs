@@ -8,7 +8,7 @@ use crate::{
             stack_display::ShowsStacks,
         },
     },
-    query::{CountBy, CountOrder, ObjectCriteria, ProcessCriteria},
+    query::{CountBy, CountOrder, Figure, GroupCriteria, ObjectCriteria, ProcessCriteria},
     render::{ObjectRefStyle, OutputOptions},
     settings::{DisplayArgs, StackDisplayArgs},
     values::CsvTarget,
@@ -26,6 +26,12 @@ pub(crate) struct ObjectRefArgs {
     pub(crate) no_csv_separator: bool,
     /// `-NoCmdLine`: an empty command line column in the CSV file.
     pub(crate) no_command_line: bool,
+    /// `-MinCount`
+    pub(crate) min_count: Option<u64>,
+    /// `-Depth`
+    pub(crate) depth: Option<u64>,
+    /// `-ShowTime`
+    pub(crate) buckets: Option<u64>,
     /// Options that were accepted without effect, each with the reason.
     pub(crate) notes: Vec<&'static str>,
 }
@@ -34,6 +40,32 @@ impl ObjectRefArgs {
     /// How the answer is written, and where.
     pub(crate) fn output(&self, shared: &SharedArgs) -> OutputOptions {
         OutputOptions { csv: self.csv.clone(), ..shared.output.clone() }
+    }
+
+    /// What groups are asked for.
+    pub(super) fn groups(&self, output: &OutputOptions) -> GroupCriteria {
+        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        GroupCriteria {
+            min_count: self.min_count.unwrap_or_default(),
+            depth: self.depth.map(whole),
+            buckets: self.buckets.map(whole),
+            order: output.sort_by.as_deref().and_then(Figure::named),
+            ..self.criteria.groups.clone()
+        }
+    }
+
+    /// The first of the options about groups where none are asked for.
+    pub(super) fn option_without_groups(&self) -> Option<&'static str> {
+        let trims = &self.criteria.groups.trims;
+        let options = [
+            (self.min_count.is_some(), "-MinCount"),
+            (self.depth.is_some(), "-Depth"),
+            (trims.fold.is_some(), "-FoldStack"),
+            (trims.from.is_some(), "-StackFrom"),
+            (self.buckets.is_some(), "-ShowTime"),
+        ];
+        let is_without = self.criteria.groups.by.is_empty();
+        options.into_iter().find(|(is, _)| is_without && *is).map(|(_, option)| option)
     }
 
     /// The order of totals; `None` when `-SortBy` names a column that they do not have.

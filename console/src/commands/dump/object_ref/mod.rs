@@ -3,6 +3,7 @@
 mod args;
 mod display;
 mod etw_analyzer;
+mod groups;
 mod objects;
 mod output;
 mod shares;
@@ -13,11 +14,11 @@ pub(crate) use self::args::ObjectRefArgs;
 use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature, SharedArgs,
-        shared::{groups, notes::write_notes, options::check_output},
+        shared::{groups as headings, notes::write_notes, options::check_output},
     },
     grammar::{Example, OptionGroup, ParseError},
-    query::{self, FileAnswer, NoMatch, ObjectCriteria, ShowTotal},
-    render::{self, Format},
+    query::{self, Figure, FileAnswer, NoMatch, ObjectCriteria, ShowTotal},
+    render::{self, Format, OutputOptions},
     terminal::Messages,
     trace::Caveat,
 };
@@ -44,6 +45,7 @@ impl Kind for ObjectRef {
     fn check(args: &ObjectRefArgs, shared: &SharedArgs) -> Result<(), ParseError> {
         let output = args.output(shared);
         check_output(&output)?;
+        check_groups(args, &output)?;
         if matches!(args.criteria.show_total, None | Some(ShowTotal::None)) {
             return Ok(());
         }
@@ -66,11 +68,15 @@ impl Kind for ObjectRef {
 
     fn answer(args: &ObjectRefArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         write_notes(&args.notes, dump.messages);
+        if let Some(option) = args.option_without_groups() {
+            dump.messages.note(format_args!("{option} has no effect without -GroupBy"));
+        }
         let output = args.output(dump.shared);
         let criteria = ObjectCriteria {
             plain_process_names: args.display.plain_process_names,
             for_programs: matches!(output.format(), Format::Json(_)),
             order: args.order(&output).unwrap_or_default(),
+            groups: args.groups(&output),
             ..args.criteria.clone()
         };
         let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
@@ -79,6 +85,22 @@ impl Kind for ObjectRef {
         let style = args.style(&criteria, &dump.shared.text);
         let (overwrite, cancel) = (dump.overwrite(), dump.cancel);
         Ok(render::object_ref(answer, &style, &output, &display, &overwrite, cancel, dump.out)?)
+    }
+}
+
+/// Looks whether the options about groups fit the others.
+fn check_groups(args: &ObjectRefArgs, output: &OutputOptions) -> Result<(), ParseError> {
+    if args.criteria.groups.by.is_empty() {
+        return Ok(());
+    }
+    let conflict = |option, reason| Err(ParseError::Conflict { option, other: "-GroupBy", reason });
+    match (&args.criteria.show_total, &output.sort_by) {
+        (Some(ShowTotal::None) | None, None) => Ok(()),
+        (Some(ShowTotal::None) | None, Some(column)) if Figure::named(column).is_some() => Ok(()),
+        (_, Some(_)) => {
+            conflict("-SortBy", "groups are ordered by one of their figures, as in leaked")
+        }
+        _ => conflict("-ShowTotal", "both count handles; choose one"),
     }
 }
 
@@ -108,8 +130,9 @@ static OPTIONS: &[OptionGroup<ObjectRefArgs>] = &[
     OptionGroup { title: "Find what processes or threads share", options: shares::SHARED },
     OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS },
     OptionGroup { title: "Count", options: output::TOTALS },
-    OptionGroup { title: groups::DISPLAY, options: display::DISPLAY },
-    OptionGroup { title: groups::SCRIPTS, options: output::SCRIPTS },
+    OptionGroup { title: "Group", options: groups::GROUPS },
+    OptionGroup { title: headings::DISPLAY, options: display::DISPLAY },
+    OptionGroup { title: headings::SCRIPTS, options: output::SCRIPTS },
     OptionGroup {
         title: "Known from ETWAnalyzer, without effect",
         options: etw_analyzer::WITHOUT_EFFECT,
@@ -133,6 +156,10 @@ static EXAMPLES: &[Example] = &[
     Example {
         goal: "what one function opened",
         line: ".dump ObjectRef -CreateStack *Session::Connect*",
+    },
+    Example {
+        goal: "which code leaks what, the worst first",
+        line: ".dump ObjectRef -Leak -LeakAtExit -GroupBy process,type,createstack -ss",
     },
     Example {
         goal: "opened by two threads at once",

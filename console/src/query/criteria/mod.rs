@@ -1,5 +1,10 @@
 //! What is asked: plain values, whatever command or format they come from.
 
+mod groups;
+
+pub(crate) use self::groups::StackTrims;
+pub use self::groups::{Figure, GroupColumn, GroupCriteria};
+
 use super::tables::ProcessInfo;
 use crate::{
     filter::{Filter, ProcessFilter},
@@ -67,6 +72,8 @@ pub struct ObjectCriteria {
     pub plain_process_names: bool,
     /// The answer is for programs: names of executables, addresses of modules.
     pub for_programs: bool,
+    /// `-GroupBy` and what belongs to it.
+    pub groups: GroupCriteria,
 }
 
 /// Which processes are meant: those that pass all that was given.

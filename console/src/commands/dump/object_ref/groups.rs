@@ -1,0 +1,102 @@
+//! Options about groups of handles.
+
+use super::args::ObjectRefArgs;
+use crate::{
+    grammar::{Choice, Opt, Take, Texts},
+    query::GroupColumn,
+};
+
+/// So many parts of time are shown unless it is said.
+const BUCKETS: u64 = 24;
+
+/// Groups instead of objects.
+pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
+    Opt {
+        names: &["-GroupBy"],
+        help: "handles and views in groups instead of objects, as a tree",
+        details: "Columns in any order, divided by commas; the groups of each level are ordered by what \
+                  they lose. All other filters come first. A handle belongs to the process that opened it, \
+                  was given it as a duplicate, or inherited it. Stacks are equal when their functions are. \
+                  The figures sum up to the totals; only an object whose handles are in several groups \
+                  counts in each. Open: listed by the rundown at the end or, without one, opened and not \
+                  closed in the trace.",
+        example: "-GroupBy process,type,createstack",
+        take: Take::List(&[
+            by("createstack", "stack of the event that opened the handle", |args| {
+                push(args, GroupColumn::CreateStack)
+            }),
+            by("closestack", "stack of the event that closed it", |args| {
+                push(args, GroupColumn::CloseStack)
+            }),
+            by("type", "type of the object", |args| push(args, GroupColumn::Type)),
+            by("process", "owner of the handle", |args| push(args, GroupColumn::Process)),
+            by("name", "name of the object", |args| push(args, GroupColumn::Name)),
+            by("namepattern", "the same with # for numbers and GUIDs", |args| {
+                push(args, GroupColumn::NamePattern)
+            }),
+            by(
+                "module",
+                "module of the first frame that opened it outside of the system",
+                |args| push(args, GroupColumn::Module),
+            ),
+            by("function", "that frame", |args| push(args, GroupColumn::Function)),
+            by("thread", "thread that opened it", |args| push(args, GroupColumn::Thread)),
+            by("lifetime", "how long it was open", |args| push(args, GroupColumn::Lifetime)),
+        ]),
+    },
+    Opt {
+        names: &["-MinCount"],
+        help: "only groups of at least N handles and views",
+        details: "On every level. What is left out is counted.",
+        example: "-MinCount 10",
+        take: Take::Number(|args| &mut args.min_count),
+    },
+    Opt {
+        names: &["-Depth"],
+        help: "only the first N columns of the groups",
+        details: "The groups of the last one stay together.",
+        example: "-Depth 1",
+        take: Take::Number(|args| &mut args.depth),
+    },
+    Opt {
+        names: &["-FoldStack"],
+        help: "leave frames out of the stacks of groups",
+        details: "Stacks that differ in nothing but these frames are one group. A filter is compared \
+                  with module!function.",
+        example: "-FoldStack *!std::*",
+        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.groups.trims.fold),
+    },
+    Opt {
+        names: &["-StackFrom"],
+        help: "begin the stacks of groups at a frame",
+        details: "What the first frame that matches calls is left out; a stack without such a frame \
+                  stays whole.",
+        example: "-StackFrom *Session::Connect*",
+        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.groups.trims.from),
+    },
+    Opt {
+        names: &["-ShowTime"],
+        help: "how many handles of each group were open in N parts of the trace",
+        details: "As a line of bars, with the largest and the last number, and as numbers in -json: \
+                  opened and not yet closed at the end of each part. Handles from before the trace \
+                  are not in it.",
+        example: "-ShowTime 12",
+        take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
+    },
+];
+
+const fn by(
+    word: &'static str,
+    help: &'static str,
+    set: fn(&mut ObjectRefArgs),
+) -> Choice<ObjectRefArgs> {
+    Choice { word, help, set }
+}
+
+/// A column counts once, where it stands first.
+fn push(args: &mut ObjectRefArgs, column: GroupColumn) {
+    let by = &mut args.criteria.groups.by;
+    if !by.contains(&column) {
+        by.push(column);
+    }
+}

@@ -1,0 +1,231 @@
+//! What `-GroupBy` groups by: from a handle to a number, and from the number to a text.
+
+use hashbrown::HashMap;
+
+use handlescope_model::tables::{Events, Names, Objects};
+use handlescope_model::{NameIdx, Numbers, ProcessIdx, StackIdx, Texts, TypeId, sentinel};
+
+use super::lives::{Life, code};
+use super::name_pattern::NamePattern;
+use super::stacks::TrimmedStacks;
+use crate::query::context::FileContext;
+use crate::query::criteria::{GroupColumn, ObjectCriteria};
+use crate::query::error::QueryError;
+
+/// Upper ends of lifetimes in nanoseconds, with what those below are called.
+const LIFETIMES: [(i64, &str); 9] = [
+    (1_000_000, "under 1 ms"),
+    (10_000_000, "1 to 10 ms"),
+    (100_000_000, "10 to 100 ms"),
+    (1_000_000_000, "100 ms to 1 s"),
+    (10_000_000_000, "1 to 10 s"),
+    (60_000_000_000, "10 s to 1 min"),
+    (600_000_000_000, "1 to 10 min"),
+    (3_600_000_000_000, "10 min to 1 h"),
+    (i64::MAX, "over 1 h"),
+];
+const NOT_CLOSED: &str = "not closed";
+const OPENED_BEFORE: &str = "opened before the trace";
+
+/// What the handles of a group have in common in a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupKey<'a> {
+    /// A name of whatever it is.
+    Text(&'a str),
+    /// A number.
+    Number(u32),
+    /// A stack: one of those that are equal.
+    Stack(StackIdx),
+    /// They have none: no name, no stack, not closed.
+    None,
+}
+
+/// Makes the numbers that handles are grouped by.
+pub(super) struct Keys<'a> {
+    tables: Tables<'a>,
+    coders: Vec<Coder>,
+}
+
+/// What the columns read.
+struct Tables<'a> {
+    file: &'a FileContext<'a>,
+    stacks: Option<&'a TrimmedStacks>,
+    stack: Numbers<StackIdx>,
+    tid: Numbers<u32>,
+    name: Numbers<NameIdx>,
+    names: Texts,
+    pattern: NamePattern,
+    /// Whether processes go by the names of their executables.
+    is_plain: bool,
+}
+
+/// The numbers of one column.
+struct Coder {
+    column: GroupColumn,
+    texts: Vec<String>,
+    by_text: HashMap<String, u32>,
+    by_row: HashMap<u32, u32>,
+    /// Neighbours have the same mostly.
+    last: (u32, u32),
+}
+
+/// What the numbers of all columns stand for.
+pub(super) struct KeyTexts(Vec<(GroupColumn, Vec<String>)>);
+
+impl<'a> Keys<'a> {
+    pub(super) fn new(
+        file: &'a FileContext<'a>,
+        columns: &[GroupColumn],
+        stacks: Option<&'a TrimmedStacks>,
+        criteria: &ObjectCriteria,
+    ) -> Result<Self, QueryError> {
+        let trace = file.trace;
+        let coder = |column: &GroupColumn| Coder {
+            column: *column,
+            texts: Vec::new(),
+            by_text: HashMap::new(),
+            by_row: HashMap::new(),
+            last: (sentinel(), sentinel()),
+        };
+        Ok(Self {
+            tables: Tables {
+                file,
+                stacks,
+                stack: trace.values(Events::stack)?,
+                tid: trace.values(Events::tid)?,
+                name: trace.values(Objects::name)?,
+                names: trace.values(Names::name)?,
+                pattern: NamePattern,
+                // Scripts know a process by its executable.
+                is_plain: criteria.plain_process_names || criteria.for_programs,
+            },
+            coders: columns.iter().map(coder).collect(),
+        })
+    }
+
+    /// The numbers of a handle, one for each column.
+    pub(super) fn codes(&mut self, life: &Life) -> impl Iterator<Item = u32> {
+        let Self { tables, coders } = self;
+        coders.iter_mut().map(|coder| coder.code(life, tables))
+    }
+
+    pub(super) fn into_texts(self) -> KeyTexts {
+        KeyTexts(self.coders.into_iter().map(|coder| (coder.column, coder.texts)).collect())
+    }
+}
+
+impl Coder {
+    fn code(&mut self, life: &Life, tables: &Tables<'_>) -> u32 {
+        let row = tables.row(self.column, life);
+        if is_own_text(self.column) || row == sentinel() {
+            return row;
+        }
+        if self.last.0 != row {
+            let code = match self.by_row.get(&row) {
+                Some(&known) => known,
+                None => self.new_code(row, tables),
+            };
+            self.last = (row, code);
+        }
+        self.last.1
+    }
+
+    fn new_code(&mut self, row: u32, tables: &Tables<'_>) -> u32 {
+        let text = tables.text(self.column, row);
+        let next = code(Some(self.texts.len()));
+        let code = *self.by_text.entry(text).or_insert_with_key(|text| {
+            self.texts.push(text.clone());
+            next
+        });
+        self.by_row.insert(row, code);
+        code
+    }
+}
+
+/// Whether the number itself is the key.
+fn is_own_text(column: GroupColumn) -> bool {
+    use GroupColumn::{CloseStack, CreateStack, Lifetime, Thread};
+    matches!(column, CreateStack | CloseStack | Thread | Lifetime)
+}
+
+impl Tables<'_> {
+    /// What a handle has in a column: a row, or a number; [`sentinel`] for nothing.
+    fn row(&self, column: GroupColumn, life: &Life) -> u32 {
+        let stack = |event: Option<usize>| event.and_then(|event| self.stack.get(event));
+        let equal = |event| Some(self.stacks?.equal(stack(event)?)?.row());
+        match column {
+            GroupColumn::CreateStack => code(equal(life.opened)),
+            GroupColumn::CloseStack => code(equal(life.closed)),
+            GroupColumn::Module | GroupColumn::Function => code(equal(life.opened)),
+            GroupColumn::Type => self.file.objects.type_id(life.object).0,
+            GroupColumn::Process => code(life.owner.map(ProcessIdx::row)),
+            GroupColumn::Name | GroupColumn::NamePattern => {
+                code(self.name.get(life.object).map(NameIdx::row))
+            }
+            GroupColumn::Thread => {
+                let event = life.opened.or(life.closed);
+                event.and_then(|event| self.tid.get(event)).unwrap_or(sentinel())
+            }
+            GroupColumn::Lifetime => lifetime(life),
+        }
+    }
+
+    /// What a row is called.
+    fn text(&self, column: GroupColumn, row: u32) -> String {
+        let name = || self.names.text(row as usize);
+        let stacks = self.stacks;
+        match column {
+            GroupColumn::Type => self.file.types.get(TypeId(row)).to_owned(),
+            GroupColumn::Process => {
+                self.file.processes.get(ProcessIdx(row)).shown_label(self.is_plain)
+            }
+            GroupColumn::Name => name().to_owned(),
+            GroupColumn::NamePattern => self.pattern.of(name()),
+            GroupColumn::Module => {
+                stacks.map_or_else(String::new, |stacks| stacks.module(self.file, StackIdx(row)))
+            }
+            GroupColumn::Function => {
+                stacks.map_or_else(String::new, |stacks| stacks.function(self.file, StackIdx(row)))
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// The number of a lifetime: its place in [`LIFETIMES`], or one of the two behind them.
+fn lifetime(life: &Life) -> u32 {
+    let (not_closed, before) = (LIFETIMES.len() as u32, LIFETIMES.len() as u32 + 1);
+    match (life.opened_ns, life.closed_ns) {
+        _ if life.is_bare => sentinel(),
+        (None, _) => before,
+        (Some(_), None) => not_closed,
+        (Some(opened), Some(closed)) => {
+            let lived = closed.saturating_sub(opened);
+            let place = LIFETIMES.iter().position(|(end, _)| lived < *end);
+            place.map_or(not_closed - 1, |place| place as u32)
+        }
+    }
+}
+
+impl KeyTexts {
+    /// What a number of a column stands for.
+    pub(super) fn key(&self, column: GroupColumn, code: u32) -> GroupKey<'_> {
+        if code == sentinel() {
+            return GroupKey::None;
+        }
+        match column {
+            GroupColumn::CreateStack | GroupColumn::CloseStack => GroupKey::Stack(StackIdx(code)),
+            GroupColumn::Thread => GroupKey::Number(code),
+            GroupColumn::Lifetime => {
+                let known = LIFETIMES.get(code as usize).map(|(_, text)| *text);
+                let is_open = code as usize == LIFETIMES.len();
+                GroupKey::Text(known.unwrap_or(if is_open { NOT_CLOSED } else { OPENED_BEFORE }))
+            }
+            _ => {
+                let texts = self.0.iter().find(|(own, _)| *own == column).map(|(_, texts)| texts);
+                let text = texts.and_then(|texts| texts.get(code as usize));
+                text.map_or(GroupKey::None, |text| GroupKey::Text(text))
+            }
+        }
+    }
+}

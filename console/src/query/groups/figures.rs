@@ -1,0 +1,116 @@
+//! What is counted of a group.
+
+use handlescope_model::EventKind;
+
+use super::lives::{Life, code};
+use crate::query::criteria::Figure;
+
+/// Objects named as examples of a group.
+const SAMPLES: usize = 3;
+
+/// What is counted of a group.
+///
+/// Handles and views are 32 bits, as rows of events are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Distinct objects.
+    pub objects: u32,
+    /// Handles made by creating or opening.
+    pub created: u32,
+    /// Handles made by duplicating.
+    pub duplicated: u32,
+    /// Handles closed.
+    pub closed: u32,
+    /// Views mapped.
+    pub mapped: u32,
+    /// Views unmapped.
+    pub unmapped: u32,
+    /// Handles open at the end: those that the rundown lists or, in a trace without, those opened and not
+    /// closed.
+    pub open_at_end: u32,
+    /// Handles and views that nothing closed.
+    pub leaked: u32,
+    /// Handles that only the end of their process closed.
+    pub closed_at_exit: u32,
+    /// Times of the first and last event counted, nanoseconds since session start; `None` where the group
+    /// has none.
+    pub span_ns: Option<(i64, i64)>,
+    /// Handles and views, whatever is known of them.
+    pub handles: u32,
+    /// Ids of up to three objects; 0 for none.
+    samples: [u32; SAMPLES],
+    /// The id of the object that was counted last.
+    last_object: u32,
+}
+
+impl Figures {
+    /// A figure; `None` for the times of a group without events.
+    pub fn get(&self, figure: Figure) -> Option<i64> {
+        let count = match figure {
+            Figure::Leaked => self.leaked,
+            Figure::ClosedAtExit => self.closed_at_exit,
+            Figure::OpenAtEnd => self.open_at_end,
+            Figure::Created => self.created,
+            Figure::Duplicated => self.duplicated,
+            Figure::Closed => self.closed,
+            Figure::Mapped => self.mapped,
+            Figure::Unmapped => self.unmapped,
+            Figure::Objects => self.objects,
+            Figure::First => return self.span_ns.map(|(first, _)| first),
+            Figure::Last => return self.span_ns.map(|(_, last)| last),
+        };
+        Some(i64::from(count))
+    }
+
+    /// Handles and views that the program did not close.
+    pub fn lost(&self) -> u32 {
+        self.leaked.saturating_add(self.closed_at_exit)
+    }
+
+    /// Ids of up to three objects of the group, of those that lose something if any does.
+    pub fn sample_ids(&self) -> impl Iterator<Item = u64> {
+        self.samples.into_iter().filter(|id| *id != 0).map(u64::from)
+    }
+
+    pub(super) fn add(&mut self, life: &Life) {
+        let is = u32::from;
+        if life.is_beside {
+            self.closed_at_exit += 1;
+            return;
+        }
+        let id = code(Some(life.object)).saturating_add(1);
+        if self.last_object != id {
+            self.last_object = id;
+            self.objects += 1;
+        }
+        self.sample(id, life.is_leaked || life.is_closed_at_exit);
+        self.handles += is(!life.is_bare);
+        self.created += is(life.opening == Some(EventKind::HandleCreate));
+        self.duplicated += is(life.opening == Some(EventKind::HandleDuplicate));
+        self.mapped += is(life.opening == Some(EventKind::Map));
+        self.closed += is(life.closing == Some(EventKind::HandleClose));
+        self.unmapped += is(life.closing == Some(EventKind::Unmap));
+        self.open_at_end += is(life.is_open_at_end);
+        self.leaked += is(life.is_leaked);
+        self.closed_at_exit += is(life.is_closed_at_exit);
+        let opened = life.opening.and(life.opened_ns);
+        for time in opened.into_iter().chain(life.closing.and(life.closed_ns)) {
+            let (first, last) = self.span_ns.unwrap_or((time, time));
+            self.span_ns = Some((first.min(time), last.max(time)));
+        }
+    }
+
+    fn sample(&mut self, id: u32, is_lost: bool) {
+        if is_lost && self.lost() == 0 {
+            // Better examples than those which lose nothing.
+            self.samples = [0; SAMPLES];
+        }
+        let is_wanted = is_lost || self.lost() == 0;
+        if !is_wanted || self.samples.contains(&id) {
+            return;
+        }
+        if let Some(free) = self.samples.iter_mut().find(|sample| **sample == 0) {
+            *free = id;
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Handles and views, each from its opening to its close.
+
+use std::collections::HashMap;
+
+use handlescope_model::rules::{CLOSING, OPENING};
+use handlescope_model::tables::{Events, ExistingHandles};
+use handlescope_model::{EventIdx, EventKind, Flags, Numbers, ProcessIdx, sentinel};
+
+use crate::query::context::FileContext;
+use crate::query::error::QueryError;
+use crate::query::selection::{EventMask, Selected};
+use crate::trace::has_end_rundown;
+
+/// A handle or view: what is known of its opening and its close, and what of both a query counts.
+///
+/// Of an object without any, one with nothing but the event that created the object.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Life {
+    /// Row of the object.
+    pub(crate) object: usize,
+    /// Row of the event that opened it; none for what was open before the trace.
+    pub(crate) opened: Option<usize>,
+    /// Row of the event that closed it.
+    pub(crate) closed: Option<usize>,
+    /// What opened it, if that event is left.
+    pub(crate) opening: Option<EventKind>,
+    /// What closed it, if that event is left.
+    pub(crate) closing: Option<EventKind>,
+    /// Whether it was left open, by an event that is left.
+    pub(crate) is_leaked: bool,
+    /// Whether only the end of its process closed it, and its opening is left.
+    pub(crate) is_closed_at_exit: bool,
+    /// Whether it was open at the end of the trace.
+    pub(crate) is_open_at_end: bool,
+    /// Whether it is no handle or view, but an object without any.
+    pub(crate) is_bare: bool,
+    /// Whether nothing of it counts but that only the end of its process closed it.
+    pub(crate) is_beside: bool,
+    /// Whose it is.
+    pub(crate) owner: Option<ProcessIdx>,
+    /// Times of these events, nanoseconds.
+    pub(crate) opened_ns: Option<i64>,
+    pub(crate) closed_ns: Option<i64>,
+}
+
+/// Follows the handles and views of objects, one object after the other.
+pub(super) struct Lives<'a> {
+    file: &'a FileContext<'a>,
+    kind: Numbers<u32>,
+    time_ns: Numbers<i64>,
+    process: Numbers<ProcessIdx>,
+    inherited_by: Numbers<ProcessIdx>,
+    handle: Numbers<u64>,
+    closing_event: Numbers<EventIdx>,
+    leaked: Flags,
+    closed_at_exit: Flags,
+    existing_owner: Numbers<ProcessIdx>,
+    existing_handle: Numbers<u64>,
+    has_end_rundown: bool,
+    /// For each event of the object at hand, whether it closes something that an event opened.
+    is_matched: Vec<bool>,
+    found: Vec<Life>,
+}
+
+impl<'a> Lives<'a> {
+    pub(super) fn new(file: &'a FileContext<'a>) -> Result<Self, QueryError> {
+        let trace = file.trace;
+        Ok(Self {
+            file,
+            kind: trace.values(Events::kind)?,
+            time_ns: trace.values(Events::time_ns)?,
+            process: trace.values(Events::process)?,
+            inherited_by: trace.values(Events::inherited_by)?,
+            handle: trace.values(Events::handle)?,
+            closing_event: trace.values(Events::closing_event)?,
+            leaked: trace.values(Events::leaked)?,
+            closed_at_exit: trace.values(Events::closed_at_exit)?,
+            existing_owner: trace.values(ExistingHandles::process)?,
+            existing_handle: trace.values(ExistingHandles::handle)?,
+            has_end_rundown: has_end_rundown(trace)?,
+            is_matched: Vec::new(),
+            found: Vec::new(),
+        })
+    }
+
+    /// What an object has of handles and views, as far as something of it is left; never nothing.
+    pub(super) fn of_object(&mut self, selected: Selected, left: &EventMask) -> &[Life] {
+        self.found.clear();
+        let object = selected.object();
+        let events = self.file.objects.events(object);
+        self.is_matched.clear();
+        self.is_matched.resize(events.len(), false);
+        for event in events.clone() {
+            if self.kind_of(event).is_some_and(|kind| OPENING.contains(kind)) {
+                let life = self.opened_by(object, event, left);
+                let place = life.closed.and_then(|closed| closed.checked_sub(events.start));
+                let is_matched = place.and_then(|place| self.is_matched.get_mut(place));
+                // An unmap closes all views of its process.
+                let is_second = is_matched.is_some_and(|is| std::mem::replace(is, true));
+                let closing = life.closing.filter(|_| !is_second);
+                self.found.push(Life { closing, ..life });
+            }
+        }
+        for (event, is_matched) in events.zip(&self.is_matched) {
+            let kind = self.kind_of(event).filter(|kind| CLOSING.contains(*kind));
+            if let (Some(kind), false, true) = (kind, is_matched, left.contains(event)) {
+                self.found.push(Life {
+                    object,
+                    closed: Some(event),
+                    closing: Some(kind),
+                    owner: self.process.get(event),
+                    closed_ns: self.time_ns.get(event),
+                    ..Life::default()
+                });
+            }
+        }
+        if self.has_end_rundown {
+            self.mark_existing(object);
+        }
+        self.found
+            .retain(|life| life.opening.is_some() || life.closing.is_some() || life.is_open_at_end);
+        if self.found.is_empty() {
+            let created = selected.create();
+            self.found.push(Life {
+                object,
+                opened: created,
+                is_bare: true,
+                owner: created.and_then(|event| self.process.get(event)),
+                opened_ns: created.and_then(|event| self.time_ns.get(event)),
+                ..Life::default()
+            });
+        }
+        &self.found
+    }
+
+    fn kind_of(&self, event: usize) -> Option<EventKind> {
+        EventKind::from_code(self.kind.get(event)?)
+    }
+
+    /// What an event opened.
+    fn opened_by(&self, object: usize, event: usize, left: &EventMask) -> Life {
+        let closed = self.closing_event.get(event).map(EventIdx::row);
+        let kind = self.kind_of(event);
+        let opening = kind.filter(|_| left.contains(event));
+        let is_left = opening.is_some();
+        let is_leaked = is_left && self.leaked.get(event);
+        Life {
+            object,
+            opened: Some(event),
+            closed,
+            opening,
+            closing: closed.filter(|&row| left.contains(row)).and_then(|row| self.kind_of(row)),
+            is_leaked,
+            is_closed_at_exit: is_left && self.closed_at_exit.get(event),
+            is_open_at_end: is_leaked && !self.has_end_rundown && kind != Some(EventKind::Map),
+            is_bare: false,
+            is_beside: false,
+            owner: self.inherited_by.get(event).or_else(|| self.process.get(event)),
+            opened_ns: self.time_ns.get(event),
+            closed_ns: closed.and_then(|row| self.time_ns.get(row)),
+        }
+    }
+
+    /// Marks what the rundown at the end lists of an object, and adds what was open before the trace.
+    fn mark_existing(&mut self, object: usize) {
+        let existing = self.file.objects.existing(object);
+        if existing.is_empty() {
+            return;
+        }
+        let owners = self.existing_owner.range(existing.clone());
+        let mut open: HashMap<(ProcessIdx, u64), u32> = HashMap::new();
+        for handle in owners.zip(self.existing_handle.range(existing)) {
+            *open.entry(handle).or_default() += 1;
+        }
+        // The last one opened of a value is the open one.
+        for life in self.found.iter_mut().rev().filter(|life| life.closed.is_none()) {
+            let value = life.opened.and_then(|event| self.handle.get(event));
+            let known = life.owner.zip(value).and_then(|handle| open.get_mut(&handle));
+            if let Some(count) = known.filter(|count| **count > 0) {
+                *count -= 1;
+                life.is_open_at_end = true;
+            }
+        }
+        let mut before: Vec<_> = open.into_iter().filter(|(_, count)| *count > 0).collect();
+        before.sort_unstable();
+        for ((owner, _), count) in before {
+            let life = Life { object, is_open_at_end: true, owner: Some(owner), ..Life::default() };
+            self.found.extend((0..count).map(|_| life));
+        }
+    }
+}
+
+/// A row number, or [`sentinel`] for none.
+pub(super) fn code(row: Option<usize>) -> u32 {
+    row.and_then(|row| u32::try_from(row).ok()).unwrap_or(sentinel())
+}

@@ -1,0 +1,121 @@
+//! `.dump ObjectRef -GroupBy`: handles and views in groups, as a tree.
+//!
+//! [`lives`] follows each handle and view from its opening to its close, [`columns`] says what a column
+//! groups by, [`stacks`] which stacks are equal, and [`tree`] counts. This is a loop over slices and no
+//! expression over frames, because what is counted depends on the order of rows: the objects of a group are
+//! distinct, and the groups of all levels come out of one pass.
+
+mod columns;
+mod figures;
+mod lives;
+mod name_pattern;
+mod stacks;
+mod tree;
+
+pub use self::columns::GroupKey;
+pub use self::figures::Figures;
+pub(crate) use self::stacks::TrimmedStacks;
+pub use self::tree::{GroupTree, GroupsLeftOut, NodeIdx};
+
+use self::columns::{KeyTexts, Keys};
+use self::lives::{Life, Lives};
+use super::context::FileContext;
+use super::criteria::{GroupColumn, ObjectCriteria};
+use super::error::QueryError;
+use super::selection::Selection;
+use super::stacks::StackSet;
+use crate::cancel::Poll;
+
+/// The groups of the objects of one trace that passed.
+pub struct Groups {
+    /// What they are grouped by, the outermost first.
+    pub by: Vec<GroupColumn>,
+    /// All groups of all levels, cut as the criteria say.
+    pub tree: GroupTree,
+    texts: KeyTexts,
+    pub(crate) stacks: Option<TrimmedStacks>,
+    all: Sums,
+}
+
+/// Sums over all groups, shown or not.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    lost: u64,
+    handles: u64,
+}
+
+impl Groups {
+    /// Groups what the objects that passed have of handles and views; `beside` is what only the ends of
+    /// processes closed, where the criteria leave that out: then nothing else of it counts.
+    pub(crate) fn of(
+        file: &FileContext<'_>,
+        selection: &Selection,
+        beside: Option<&Selection>,
+        criteria: &ObjectCriteria,
+    ) -> Result<Self, QueryError> {
+        let mut by = criteria.groups.by.clone();
+        let selections = || [Some(selection), beside].into_iter().flatten();
+        let stacks = TrimmedStacks::needed(file, selections(), &criteria.groups)?;
+        let mut keys = Keys::new(file, &by, stacks.as_ref(), criteria)?;
+        let mut tree = GroupTree::new(by.len());
+        let mut lives = Lives::new(file)?;
+        let mut poll = Poll::new(file.cancel);
+        let mut all = Sums::default();
+        let mut codes = Vec::with_capacity(by.len());
+        for (selection, is_beside) in selections().zip([false, true]) {
+            for selected in selection.objects() {
+                poll.round()?;
+                for life in lives.of_object(*selected, &selection.events) {
+                    let life = &Life { is_beside, ..*life };
+                    if is_beside && !life.is_closed_at_exit {
+                        continue;
+                    }
+                    codes.clear();
+                    codes.extend(keys.codes(life));
+                    tree.add(&codes, life);
+                    all.lost += u64::from(life.is_leaked || life.is_closed_at_exit);
+                    all.handles += u64::from(!life.is_bare);
+                }
+            }
+        }
+        let texts = keys.into_texts();
+        by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
+        tree.arrange(&criteria.groups, criteria.top);
+        Ok(Self { by, tree, texts, stacks, all })
+    }
+
+    /// A group and those it is in, the outermost first.
+    pub fn path(&self, node: NodeIdx) -> impl Iterator<Item = NodeIdx> {
+        let mut path: Vec<NodeIdx> = self.tree.with_parents(node).collect();
+        path.reverse();
+        path.into_iter()
+    }
+
+    /// The part of what all groups lose that a group loses, 0 to 1; where nothing is lost, its part of the
+    /// handles.
+    pub fn share(&self, node: NodeIdx) -> f64 {
+        let (own, all) = (self.tree.figures(node), self.all);
+        let (part, whole) = match all.lost {
+            0 => (own.handles, all.handles),
+            lost => (own.lost(), lost),
+        };
+        if whole == 0 { 0.0 } else { f64::from(part) / whole as f64 }
+    }
+
+    /// The stacks that are keys of groups that are shown.
+    pub(crate) fn shown_stacks(&self, height: usize) -> StackSet {
+        let mut stacks = StackSet::new(height);
+        for node in self.tree.shown() {
+            if let GroupKey::Stack(stack) = self.key(node) {
+                stacks.add(Some(stack));
+            }
+        }
+        stacks
+    }
+
+    /// What the handles of a group have in common in its own column.
+    pub fn key(&self, node: NodeIdx) -> GroupKey<'_> {
+        let (level, code) = self.tree.place(node);
+        self.by.get(level).map_or(GroupKey::None, |column| self.texts.key(*column, code))
+    }
+}

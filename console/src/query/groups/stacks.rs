@@ -1,0 +1,203 @@
+//! Which stacks are equal: those of the same functions, whatever their addresses.
+
+use std::fmt::Write;
+use std::hash::{BuildHasher, Hasher};
+
+use handlescope_model::rules::{CLOSING, OPENING};
+use handlescope_model::tables::Events;
+use handlescope_model::{FrameIdx, StackIdx, sentinel};
+use hashbrown::HashMap;
+
+use super::lives::code;
+use crate::cancel::Poll;
+use crate::filter::Filter;
+use crate::query::context::FileContext;
+use crate::query::criteria::{GroupCriteria, StackTrims};
+use crate::query::error::QueryError;
+use crate::query::frame_names::{FrameView, Frames, NamedFrames};
+use crate::query::selection::Selection;
+use crate::query::stacks::StackSet;
+
+/// The stacks of a trace that groups need, trimmed, each with the first one that is equal.
+pub(crate) struct TrimmedStacks {
+    /// By row of the stacks table.
+    equal: Vec<u32>,
+    /// By row of the frames table.
+    frames: Vec<FrameFacts>,
+    has_start: bool,
+}
+
+/// What is known of a row of the frames table.
+#[derive(Debug, Clone, Copy)]
+struct FrameFacts {
+    /// Number of its text, [`sentinel`] as long as it is unknown.
+    text: u32,
+    is_folded: bool,
+    is_start: bool,
+}
+
+impl TrimmedStacks {
+    /// Compares the stacks that the columns of the groups need, if they need any.
+    pub(super) fn needed<'s>(
+        file: &FileContext<'_>,
+        selections: impl Iterator<Item = &'s Selection>,
+        criteria: &GroupCriteria,
+    ) -> Result<Option<Self>, QueryError> {
+        let Some(frames) = &file.frames else { return Ok(None) };
+        let needs = criteria.by.iter().map(|column| column.needs_stacks());
+        let (opening, closing) = needs.fold((false, false), |all, of| (all.0 | of.0, all.1 | of.1));
+        let (kind, stack) = (file.trace.values(Events::kind)?, file.trace.values(Events::stack)?);
+        let mut needed = StackSet::new(frames.stacks.len());
+        let mut poll = Poll::new(file.cancel);
+        for selected in selections.flat_map(Selection::objects) {
+            poll.round()?;
+            for event in file.objects.events(selected.object()) {
+                let Some(kind) = kind.get(event) else { continue };
+                let is_needed = (opening && !CLOSING.contains_code(kind))
+                    || (closing && !OPENING.contains_code(kind));
+                if is_needed {
+                    needed.add(stack.get(event));
+                }
+            }
+        }
+        frames.resolve(needed.iter())?;
+        Self::compare(frames, &needed, &criteria.trims).map(Some)
+    }
+
+    fn compare(
+        frames: &Frames<'_>,
+        needed: &StackSet,
+        trims: &StackTrims,
+    ) -> Result<Self, QueryError> {
+        let unknown = FrameFacts { text: sentinel(), is_folded: false, is_start: false };
+        let mut stacks = Self {
+            equal: vec![sentinel(); frames.stacks.len()],
+            frames: Vec::new(),
+            has_start: trims.from.is_some(),
+        };
+        let mut texts = FrameTexts { named: frames.named(), trims, numbers: HashMap::new() };
+        let hasher = hashbrown::DefaultHashBuilder::default();
+        let mut by_hash: HashMap<u64, Vec<u32>> = HashMap::new();
+        for stack in needed.iter() {
+            for frame in frames.stacks.get(stack.row()) {
+                if stacks.frames.len() <= frame.row() {
+                    stacks.frames.resize(frame.row() + 1, unknown);
+                }
+                if let Some(facts) = stacks.frames.get_mut(frame.row())
+                    && facts.text == sentinel()
+                {
+                    *facts = texts.of(frame);
+                }
+            }
+            let mut hash = hasher.build_hasher();
+            stacks.texts(frames, stack).for_each(|text| hash.write_u32(text));
+            let candidates = by_hash.entry(hash.finish()).or_default();
+            let is_equal = |other: &&u32| {
+                stacks.texts(frames, StackIdx(**other)).eq(stacks.texts(frames, stack))
+            };
+            let equal = candidates.iter().find(is_equal).copied().unwrap_or_else(|| {
+                candidates.push(stack.0);
+                stack.0
+            });
+            if let Some(slot) = stacks.equal.get_mut(stack.row()) {
+                *slot = equal;
+            }
+        }
+        Ok(stacks)
+    }
+
+    /// The first of the stacks that are equal to this one; `None` for one that was not compared.
+    pub(super) fn equal(&self, stack: StackIdx) -> Option<StackIdx> {
+        let equal = self.equal.get(stack.row()).copied()?;
+        (equal != sentinel()).then_some(StackIdx(equal))
+    }
+
+    /// The frames of a stack that are left, innermost first.
+    pub(crate) fn frames(
+        &self,
+        frames: &Frames<'_>,
+        stack: StackIdx,
+    ) -> impl Iterator<Item = FrameIdx> {
+        let facts = |frame: &FrameIdx| self.frames.get(frame.row());
+        let all = || frames.stacks.get(stack.row());
+        let start = all().position(|frame| facts(&frame).is_some_and(|facts| facts.is_start));
+        let start = start.filter(|_| self.has_start).unwrap_or_default();
+        all().skip(start).filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
+    }
+
+    /// The same of the frames that a row stands for; of a stack that is not trimmed, all.
+    pub(crate) fn views<'n>(
+        trims: Option<&Self>,
+        named: &'n NamedFrames<'_>,
+        stack: StackIdx,
+    ) -> impl Iterator<Item = FrameView<'n>> {
+        let whole = trims.is_none().then(|| named.stack(stack));
+        let trimmed = trims.map(|trims| trims.frames(named.frames(), stack));
+        let trimmed = trimmed.into_iter().flatten().flat_map(|frame| named.frames_at(frame));
+        whole.into_iter().flatten().chain(trimmed)
+    }
+
+    fn texts(&self, frames: &Frames<'_>, stack: StackIdx) -> impl Iterator<Item = u32> {
+        self.frames(frames, stack)
+            .map(|frame| self.frames.get(frame.row()).map_or(sentinel(), |facts| facts.text))
+    }
+
+    /// The frame that says most of a stack: the first outside of the system, else the innermost one.
+    fn telling(&self, frames: &Frames<'_>, stack: StackIdx) -> Option<FrameIdx> {
+        let mut own = self.frames(frames, stack);
+        let first = own.next()?;
+        if !frames.is_system(first.row()) {
+            return Some(first);
+        }
+        own.find(|frame| !frames.is_system(frame.row())).or(Some(first))
+    }
+
+    /// The text of that frame.
+    pub(crate) fn function(&self, file: &FileContext<'_>, stack: StackIdx) -> String {
+        self.of_telling(file, stack, |named, frame| {
+            named.frames_at(frame).next().map(|view| view.to_string())
+        })
+    }
+
+    /// The module of that frame.
+    pub(super) fn module(&self, file: &FileContext<'_>, stack: StackIdx) -> String {
+        self.of_telling(file, stack, |named, frame| {
+            let view = named.frames_at(frame).next()?;
+            Some(view.module_name().map_or_else(|| view.to_string(), str::to_owned))
+        })
+    }
+
+    fn of_telling(
+        &self,
+        file: &FileContext<'_>,
+        stack: StackIdx,
+        text: impl Fn(&NamedFrames<'_>, FrameIdx) -> Option<String>,
+    ) -> String {
+        let Some(frames) = &file.frames else { return String::new() };
+        let frame = self.telling(frames, stack);
+        frame.and_then(|frame| text(&frames.named(), frame)).unwrap_or_default()
+    }
+}
+
+/// Numbers the texts of frames, and judges each once.
+struct FrameTexts<'a> {
+    named: NamedFrames<'a>,
+    trims: &'a StackTrims,
+    numbers: HashMap<String, u32>,
+}
+
+impl FrameTexts<'_> {
+    fn of(&mut self, frame: FrameIdx) -> FrameFacts {
+        let mut text = String::new();
+        for view in self.named.frames_at(frame) {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{view}");
+        }
+        let is = |filter: &Option<Filter>| {
+            filter.as_ref().is_some_and(|filter| text.lines().any(|line| filter.matches(line)))
+        };
+        let (is_folded, is_start) = (is(&self.trims.fold), is(&self.trims.from));
+        let next = code(Some(self.numbers.len()));
+        FrameFacts { text: *self.numbers.entry(text).or_insert(next), is_folded, is_start }
+    }
+}

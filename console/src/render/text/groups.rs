@@ -1,0 +1,133 @@
+//! `.dump ObjectRef -GroupBy` as text: a tree, the figures of a group in front of it.
+
+use std::io::{self, Write};
+
+use handlescope_model::Untrusted;
+
+use super::numbers::grouped;
+use super::stack::StackStyle;
+use crate::query::{
+    Figure, Figures, FileAnswer, GroupColumn, GroupKey, Groups, GroupsLeftOut, NodeIdx,
+};
+use crate::render::style::ObjectRefStyle;
+use crate::render::time::Clock;
+use crate::settings::{Display, StackDisplayArgs};
+use crate::terminal::table;
+
+/// What a level is indented by.
+const INDENT: &str = "  ";
+
+/// What handles have in common that have nothing in a column.
+const NOTHING: &str = "-";
+
+/// Writes the groups of a file.
+pub(super) fn write(
+    file: &FileAnswer<'_>,
+    groups: &Groups,
+    style: &ObjectRefStyle<'_>,
+    display: &Display,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let shown: Vec<NodeIdx> = groups.tree.shown().collect();
+    let figures = || shown.iter().map(|node| groups.tree.figures(*node));
+    let is_told = |figure: Figure| figures().any(|own| own.get(figure).is_some_and(|n| n != 0));
+    let columns: Vec<_> = Figure::ALL
+        .into_iter()
+        .filter(|(figure, ..)| *figure == Figure::Leaked || is_told(*figure))
+        .collect();
+    let clock = Clock::new(&file.info, display.time_format, display.time_digits);
+    let names = StackDisplayArgs { show: true, ..style.criteria.stacks };
+    let stacks = StackStyle::of(file, names);
+    let titles = columns.iter().map(|(.., title)| *title);
+    let header: Vec<&str> = titles.chain(["Share", "Ids", "Group"]).collect();
+    let mut table = table::table(display.screen, &header);
+    table::align_right(&mut table, &(0..=columns.len()).collect::<Vec<_>>());
+    let writer = Writer {
+        groups,
+        columns: columns.iter().map(|(figure, ..)| *figure).collect(),
+        clock: clock.without_start_date(),
+        stacks,
+        has_frames: style.criteria.stacks.show,
+        display,
+    };
+    writer.add(&mut table, None, 0);
+    write!(out, "{}", table::text(&table))
+}
+
+struct Writer<'a> {
+    groups: &'a Groups,
+    columns: Vec<Figure>,
+    clock: Clock,
+    stacks: StackStyle<'a>,
+    /// Whether stacks are shown with all frames.
+    has_frames: bool,
+    display: &'a Display,
+}
+
+impl Writer<'_> {
+    /// Adds what is within a group.
+    fn add(&self, table: &mut comfy_table::Table, parent: Option<NodeIdx>, level: usize) {
+        let indent = INDENT.repeat(level);
+        for node in self.groups.tree.children(parent) {
+            let figures = self.groups.tree.figures(*node);
+            let mut row: Vec<String> =
+                self.columns.iter().map(|figure| self.figure(&figures, *figure)).collect();
+            row.push(share(self.groups.share(*node)));
+            row.push(figures.sample_ids().map(|id| id.to_string()).collect::<Vec<_>>().join(" "));
+            row.push(self.label(*node, level, &indent));
+            table.add_row(row);
+            self.add(table, Some(*node), level + 1);
+        }
+        let GroupsLeftOut { groups, handles } = self.groups.tree.left_out(parent);
+        if groups > 0 {
+            let mut row = vec![String::new(); self.columns.len() + 2];
+            let (groups, handles) = (count(groups as u64, "more group"), count(handles, "handle"));
+            row.push(format!("{indent}+ {groups}, {handles}"));
+            table.add_row(row);
+        }
+    }
+
+    fn figure(&self, figures: &Figures, figure: Figure) -> String {
+        match figures.get(figure) {
+            Some(time) if figure.is_time() => self.clock.at(time).to_string(),
+            Some(count) => {
+                grouped(u64::try_from(count).unwrap_or_default(), self.display.digit_separator)
+            }
+            None => NOTHING.to_owned(),
+        }
+    }
+
+    /// What a group is called, with the frames of its stack below.
+    fn label(&self, node: NodeIdx, level: usize, indent: &str) -> String {
+        let column = self.groups.by.get(level);
+        match self.groups.key(node) {
+            GroupKey::Text(text) => format!("{indent}{}", Untrusted(text)),
+            GroupKey::Number(thread) => format!("{indent}thread {thread}"),
+            GroupKey::None => match column {
+                Some(GroupColumn::CloseStack) => format!("{indent}not closed, or no stack"),
+                Some(GroupColumn::CreateStack) => format!("{indent}no stack"),
+                Some(GroupColumn::Name | GroupColumn::NamePattern) => format!("{indent}no name"),
+                _ => format!("{indent}{NOTHING}"),
+            },
+            GroupKey::Stack(stack) => {
+                let trims = self.groups.stacks.as_ref();
+                let frames = self.stacks.trimmed_lines(stack, trims).into_iter().flatten();
+                let telling = self.stacks.trimmed_telling(stack, trims).unwrap_or_default();
+                let mut label = format!("{indent}Stack {stack}: {}", Untrusted(&telling));
+                for line in frames.take_while(|_| self.has_frames) {
+                    label.push_str(&format!("\n{indent}{INDENT}{}", Untrusted(&line)));
+                }
+                label
+            }
+        }
+    }
+}
+
+fn share(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn count(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}

@@ -1,0 +1,234 @@
+//! `-GroupBy`: groups sum up to the totals, are the known ones, and read as a tree.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use handlescope_tests::binary::{Run, Shell, handlescope, run_script, sample_symbols};
+use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
+use serde_json::{Value, json};
+
+/// Figures of groups, and the totals they sum up to.
+const SUMS: [(&str, &str); 7] = [
+    ("created", "handles_created"),
+    ("duplicated", "handles_duplicated"),
+    ("closed", "handles_closed"),
+    ("mapped", "map_count"),
+    ("unmapped", "unmap_count"),
+    ("leaked", "leaked_handles"),
+    ("closed_at_exit", "closed_at_exit"),
+];
+
+const COLUMNS: [&str; 10] = [
+    "createstack",
+    "closestack",
+    "type",
+    "process",
+    "name",
+    "namepattern",
+    "module",
+    "function",
+    "thread",
+    "lifetime",
+];
+
+fn sample(options: &str) -> Run {
+    let shell = Shell::new();
+    let symbols = sample_symbols();
+    let arguments = ["--symbol-path", symbols.to_str().unwrap(), "leaky.etl"];
+    shell.script(&arguments, &format!(".dump ObjectRef {options}\n"))
+}
+
+fn document(options: &str) -> Value {
+    serde_json::from_str(&sample(&format!("{options} -json")).ok().stdout).unwrap()
+}
+
+fn groups(document: &Value) -> &Vec<Value> {
+    document["groups"].as_array().unwrap()
+}
+
+fn sum(document: &Value, figure: &str) -> u64 {
+    groups(document).iter().map(|group| group[figure].as_u64().unwrap()).sum()
+}
+
+fn assert_sums(document: &Value, options: &str) {
+    for (figure, total) in SUMS {
+        assert_eq!(json!(sum(document, figure)), document["totals"][total], "{options}: {figure}");
+    }
+}
+
+#[test]
+fn groups_sum_up_to_the_totals_whatever_they_are_grouped_by() {
+    for filter in ["", "-Leak ", "-LeakAtExit ", "-Type Event ", "-MinMaxTime 0.5 1 ", "-pn leaky "]
+    {
+        for column in COLUMNS {
+            let options = format!("{filter}-GroupBy {column}");
+            assert_sums(&document(&options), &options);
+        }
+    }
+    let all = COLUMNS.join(",");
+    assert_sums(&document(&format!("-GroupBy {all}")), &all);
+}
+
+#[test]
+fn open_handles_are_those_of_the_rundown() {
+    let counted = sample("-ShowTotal Total -json").ok();
+    let counted: Value = serde_json::from_str(&counted.stdout).unwrap();
+    let grouped = document("-GroupBy type,createstack");
+    assert_eq!(json!(sum(&grouped, "open_at_end")), counted["not_closed"]["sum"]);
+}
+
+#[test]
+fn the_tree_has_what_loses_most_first_and_each_stack_once() {
+    let run = sample("-Leak -LeakAtExit -GroupBy process,type,createstack -TimeFmt s -ss").ok();
+    insta::assert_snapshot!(run.stdout);
+}
+
+#[test]
+fn levels_are_cut_and_what_is_left_out_is_counted() {
+    let run = sample("-GroupBy type,createstack -TopN 1 -MinCount 2 -TimeFmt s").ok();
+    insta::assert_snapshot!(run.stdout);
+    let document = document("-GroupBy type,createstack -TopN 1");
+    let all = sample("-GroupBy type,createstack -json").ok().stdout;
+    let all: Value = serde_json::from_str(&all).unwrap();
+    let handles = |document: &Value| {
+        let of = |group: &Value| {
+            let opened = ["created", "duplicated", "mapped"].map(|f| group[f].as_u64().unwrap());
+            opened.iter().sum::<u64>()
+        };
+        groups(document).iter().map(of).sum::<u64>()
+    };
+    // Seven handles were opened before the trace.
+    assert!(handles(&document) < handles(&all));
+    let left_out = document["left_out"]["handles"].as_u64().unwrap();
+    assert!(handles(&document) + left_out >= handles(&all), "{left_out}");
+    assert_eq!(all["left_out"], json!({ "groups": 0, "handles": 0 }));
+}
+
+#[test]
+fn depth_keeps_the_groups_of_the_last_column_together() {
+    let deep = document("-GroupBy process,type -Depth 1");
+    let flat = document("-GroupBy process");
+    assert_eq!(groups(&deep), groups(&flat));
+}
+
+#[test]
+fn names_of_one_pattern_are_one_group() {
+    let names = document("-Leak -Type Event -GroupBy name");
+    let patterns = document("-Leak -Type Event -GroupBy namepattern");
+    assert!(groups(&names).len() > 5);
+    let keys: Vec<&str> = groups(&patterns)
+        .iter()
+        .filter_map(|group| group["keys"]["namepattern"].as_str())
+        .collect();
+    assert!(keys.iter().all(|key| !key.contains(|c: char| c.is_ascii_digit())), "{keys:?}");
+    assert!(keys.iter().any(|key| key.ends_with("_#")), "{keys:?}");
+}
+
+#[test]
+fn a_folded_frame_and_what_lies_inside_of_the_start_are_left_out() {
+    let stack = |document: &Value| -> Vec<String> {
+        let id = &groups(document)[0]["keys"]["createstack"];
+        let frames = document["stacks"][id.to_string()].as_array().unwrap();
+        frames.iter().filter_map(|frame| Some(frame["function"].as_str()?.to_owned())).collect()
+    };
+    let base = "-Leak -Type Event -GroupBy createstack";
+    let whole = stack(&document(base));
+    assert!(whole.len() > 4 && whole[0] != "leaky::EventCache::GetOrCreate", "{whole:?}");
+    let from = stack(&document(&format!("{base} -StackFrom leaky.exe!*GetOrCreate")));
+    assert_eq!(from[0], "leaky::EventCache::GetOrCreate");
+    assert!(whole.ends_with(&from));
+    let folded = stack(&document(&format!("{base} -FoldStack ntoskrnl.exe*;ntdll.dll*")));
+    let own = |frame: &&String| frame.starts_with("leaky::");
+    assert!(folded.iter().filter(own).eq(whole.iter().filter(own)), "{folded:?}");
+    assert!(!folded.iter().any(|frame| frame.starts_with("Nt")), "{folded:?}");
+    // Without the frames in which they differ, stacks are one group.
+    let one = document(&format!("{base} -FoldStack *"));
+    assert_eq!(groups(&one).len(), 1);
+    assert_sums(&one, "-FoldStack");
+}
+
+#[test]
+fn groups_go_into_every_format() {
+    let csv = sample("-Leak -GroupBy type,createstack -csv").ok().stdout;
+    let mut lines = csv.lines();
+    let header = "file,type,createstack,leaked,closed_at_exit,open_at_end,created,duplicated,closed,mapped,\
+                  unmapped,objects,first_ns,last_ns,share,sample_ids";
+    assert_eq!(lines.next(), Some(header));
+    assert!(csv.contains("leaky.exe!leaky::EventCache::GetOrCreate\n"), "the text of the stack");
+    let lines = sample("-Leak -GroupBy type -ndjson").ok().stdout;
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["type"], &first["leaked"]), (&json!("Event"), &json!(13)));
+    let by_name = sample("-Leak -GroupBy type -SortBy objects -csv").ok().stdout;
+    assert!(by_name.lines().nth(1).unwrap().starts_with("0,Event,"), "{by_name}");
+}
+
+#[test]
+fn options_that_do_not_fit_groups_are_refused() {
+    for (options, message) in [
+        ("-GroupBy type,colour", "'colour' is not one of createstack, "),
+        ("-GroupBy type -ShowTotal Total", "-ShowTotal and -GroupBy cannot be had together"),
+        ("-GroupBy type -SortBy colour", "-SortBy and -GroupBy cannot be had together"),
+        ("-GroupBy type -Depth 0", "0 is too small"),
+    ] {
+        let run = sample(options);
+        assert!(run.stderr.contains(message), "{options}: {}", run.stderr);
+        assert_ne!(run.status, Some(0));
+    }
+}
+
+#[test]
+fn an_option_of_groups_without_any_is_named_in_a_note() {
+    let run = sample("-MinCount 3 -ShowTotal Total").ok();
+    assert!(run.stderr.contains("-MinCount has no effect without -GroupBy"), "{}", run.stderr);
+}
+
+#[needs_data]
+#[test]
+fn groups_of_process_type_and_stack_are_the_known_ones() {
+    let trace = SharedTrace::open("synthetic/growth");
+    let (home, pdbs) = (tempfile::tempdir().unwrap(), trace.pdbs());
+    fs::copy(trace.etl(), home.path().join("growth.etl")).unwrap();
+    let mut program = handlescope(home.path());
+    program.arg("--symbol-path").arg(pdbs.path()).arg("growth.etl");
+    let run =
+        run_script(&mut program, ".dump ObjectRef -GroupBy process,type,createstack -json\n").ok();
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_sums(&document, "growth");
+    let expected: Value = serde_json::from_slice(&fs::read(trace.expected()).unwrap()).unwrap();
+    let found = by_keys(&document);
+    let groups = expected["why"].as_array().unwrap();
+    assert!(groups.len() > 40);
+    for group in groups {
+        let stack = expected["stacks"][group["create_stack"].as_u64().unwrap() as usize].as_array();
+        let lines: Vec<&str> = stack.unwrap().iter().map(|frame| frame.as_str().unwrap()).collect();
+        let key = |process: &str| {
+            (process.to_owned(), group["type"].as_str().unwrap().to_owned(), lines.join("\n"))
+        };
+        let own = &found[&key(group["process"].as_str().unwrap())];
+        let opened = ["created", "duplicated", "mapped"].map(|f| own[f].as_u64().unwrap());
+        let script = &group["script"];
+        assert_eq!(json!(opened.iter().sum::<u64>()), group["opened"], "{script}");
+        assert_eq!(own["leaked"], group["leaked"], "{script}");
+        assert_eq!(own["closed_at_exit"], group["closed_at_exit"], "{script}");
+    }
+}
+
+/// The groups of a document by process, type and text of the stack; no two of them are equal.
+fn by_keys(document: &Value) -> BTreeMap<(String, String, String), &Value> {
+    let mut found = BTreeMap::new();
+    for group in groups(document) {
+        let keys = &group["keys"];
+        let frame = |frame: &Value| match (&frame["module"], &frame["function"], &frame["rva"]) {
+            (Value::String(module), Value::String(function), _) => format!("{module}!{function}"),
+            (Value::String(module), _, Value::String(rva)) => format!("{module}+{rva}"),
+            _ => "<UnknownMethod>".to_owned(),
+        };
+        let frames = document["stacks"][keys["createstack"].to_string()].as_array();
+        let stack: Vec<String> = frames.into_iter().flatten().map(frame).collect();
+        let text = |key: &str| keys[key].as_str().unwrap().to_owned();
+        let key = (text("process"), text("type"), stack.join("\n"));
+        assert!(found.insert(key.clone(), group).is_none(), "twice: {key:?}");
+    }
+    found
+}
