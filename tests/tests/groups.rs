@@ -149,6 +149,23 @@ fn a_folded_frame_and_what_lies_inside_of_the_start_are_left_out() {
 }
 
 #[test]
+fn outstanding_handles_are_counted_in_parts_of_the_time() {
+    let document = document("-GroupBy type,createstack -ShowTime 5");
+    for group in groups(&document) {
+        let open = group["outstanding"].as_array().unwrap();
+        assert_eq!(open.len(), 5);
+        // Nothing but leaks is open at the end.
+        assert_eq!(open[4], group["leaked"], "{group}");
+        assert!(
+            ["steady", "burst", "once", "balanced", "short"]
+                .contains(&group["verdict"].as_str().unwrap())
+        );
+    }
+    let run = sample("-Leak -GroupBy type -ShowTime 5 -TimeFmt s").ok();
+    insta::assert_snapshot!(run.stdout);
+}
+
+#[test]
 fn groups_go_into_every_format() {
     let csv = sample("-Leak -GroupBy type,createstack -csv").ok().stdout;
     let mut lines = csv.lines();

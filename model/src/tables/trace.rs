@@ -103,6 +103,12 @@ impl TraceInfo {
         self.clock == UNKNOWN_CLOCK
     }
 
+    /// How long the session lasted in nanoseconds, if its end is known.
+    pub fn length_ns(&self) -> Option<i64> {
+        let ticks = self.session_end_filetime?.checked_sub(self.session_start_filetime)?;
+        ticks.checked_mul(100).filter(|length| *length >= 0)
+    }
+
     /// A figure that is never 0 in a trace, if it is known.
     pub fn known(&self, figure: u64) -> Option<u64> {
         (figure != 0 || !self.is_converted()).then_some(figure)

@@ -31,6 +31,19 @@ pub static TOPICS: &[TopicSpec] = &[
         ],
     },
     TopicSpec {
+        name: "growth",
+        summary: "what is said about the growth of a group of handles",
+        rows: &[
+            ("lost", "a handle that its program never closes; the end of a process is no close"),
+            ("kept", "a lost handle that is older than handles of its group get that are closed"),
+            ("steady", "kept handles at one rate, to the end: a leak, with the rate per minute"),
+            ("burst", "kept handles within a very short time, none before and after"),
+            ("once", "filled at the start and kept: a cache, a warm-up, a pool of threads"),
+            ("balanced", "what is opened is closed; what is open at the end is young"),
+            ("short", "too few handles, or in too short a time, to say"),
+        ],
+    },
+    TopicSpec {
         name: "etwanalyzer",
         summary: "what is different for those who know ETWAnalyzer",
         rows: &[

@@ -20,6 +20,11 @@ pub struct GroupCriteria {
 }
 
 impl GroupCriteria {
+    /// Whether the times of handles are needed, besides their figures.
+    pub(in crate::query) fn keeps_handles(&self) -> bool {
+        self.buckets.is_some()
+    }
+
     /// Whether any column needs the names of frames.
     pub(in crate::query) fn needs_frames(&self) -> bool {
         self.by.iter().any(|column| column.needs_stacks() != (false, false))

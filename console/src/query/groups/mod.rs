@@ -10,11 +10,13 @@ mod figures;
 mod lives;
 mod name_pattern;
 mod stacks;
+mod timed;
 mod tree;
 
 pub use self::columns::GroupKey;
 pub use self::figures::Figures;
 pub(crate) use self::stacks::TrimmedStacks;
+pub(crate) use self::timed::{Opened, TimedGroups};
 pub use self::tree::{GroupTree, GroupsLeftOut, NodeIdx};
 
 use self::columns::{KeyTexts, Keys};
@@ -22,6 +24,8 @@ use self::lives::{Life, Lives};
 use super::context::FileContext;
 use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
+use super::growth::{self, Growth, Window};
+use super::info::trace_info;
 use super::selection::Selection;
 use super::stacks::StackSet;
 use crate::cancel::Poll;
@@ -34,6 +38,9 @@ pub struct Groups {
     pub tree: GroupTree,
     texts: KeyTexts,
     pub(crate) stacks: Option<TrimmedStacks>,
+    pub(crate) timed: Option<TimedGroups>,
+    /// The time of the trace.
+    pub(crate) window: Window,
     all: Sums,
 }
 
@@ -61,6 +68,7 @@ impl Groups {
         let mut lives = Lives::new(file)?;
         let mut poll = Poll::new(file.cancel);
         let mut all = Sums::default();
+        let mut opened = criteria.groups.keeps_handles().then(Vec::new);
         let mut codes = Vec::with_capacity(by.len());
         for (selection, is_beside) in selections().zip([false, true]) {
             for selected in selection.objects() {
@@ -72,7 +80,10 @@ impl Groups {
                     }
                     codes.clear();
                     codes.extend(keys.codes(life));
-                    tree.add(&codes, life);
+                    let leaf = tree.add(&codes, life);
+                    if let Some(opened) = &mut opened {
+                        opened.extend(Opened::of(life).map(|handle| (leaf, handle)));
+                    }
                     all.lost += u64::from(life.is_leaked || life.is_closed_at_exit);
                     all.handles += u64::from(!life.is_bare);
                 }
@@ -81,7 +92,11 @@ impl Groups {
         let texts = keys.into_texts();
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
         tree.arrange(&criteria.groups, criteria.top);
-        Ok(Self { by, tree, texts, stacks, all })
+        let timed = opened.map(|opened| TimedGroups::new(file.trace, &tree, opened)).transpose()?;
+        let last_ns = timed.as_ref().map_or(0, TimedGroups::last_ns);
+        let length_ns = trace_info(file.trace)?.length_ns().unwrap_or_default();
+        let window = Window { start_ns: 0, end_ns: length_ns.max(last_ns) };
+        Ok(Self { by, tree, texts, stacks, timed, window, all })
     }
 
     /// A group and those it is in, the outermost first.
@@ -89,6 +104,18 @@ impl Groups {
         let mut path: Vec<NodeIdx> = self.tree.with_parents(node).collect();
         path.reverse();
         path.into_iter()
+    }
+
+    /// How many handles of a group were open at the ends of so many parts of the trace, if that was asked
+    /// for.
+    pub fn outstanding(&self, node: NodeIdx, buckets: usize) -> Option<Vec<u32>> {
+        let times = self.timed.as_ref()?.open_times(node);
+        Some(growth::outstanding(&times, self.window, buckets))
+    }
+
+    /// How a group grows, in the time of the trace.
+    pub fn growth(&self, node: NodeIdx) -> Option<Growth> {
+        Some(Growth::of(&self.timed.as_ref()?.program_times(node), self.window))
     }
 
     /// The part of what all groups lose that a group loses, 0 to 1; where nothing is lost, its part of the

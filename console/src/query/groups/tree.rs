@@ -164,6 +164,11 @@ impl GroupTree {
         self.nodes.get(node.0 as usize).map_or_else(Figures::default, |node| node.figures)
     }
 
+    /// The level of a group, the outermost being 0.
+    pub(super) fn level(&self, node: NodeIdx) -> usize {
+        self.place(node).0
+    }
+
     /// The level of a group, the outermost being 0, and its number in the column of that level.
     pub(super) fn place(&self, node: NodeIdx) -> (usize, u32) {
         let known = self.nodes.get(node.0 as usize);

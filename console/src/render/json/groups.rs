@@ -29,7 +29,8 @@ struct Document<'a> {
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let by = &self.style.criteria.groups.by;
-        let groups = || self.files.iter().flat_map(GroupJson::of_file);
+        let buckets = self.style.criteria.groups.buckets;
+        let groups = || self.files.iter().flat_map(|file| GroupJson::of_file(file, buckets));
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", "ObjectRefGroups")?;
         map.serialize_entry("command", &self.style.text)?;
@@ -72,13 +73,14 @@ struct GroupJson<'a> {
     file: &'a FileJson<'a>,
     groups: &'a Groups,
     node: NodeIdx,
+    buckets: Option<usize>,
 }
 
 impl<'a> GroupJson<'a> {
-    fn of_file(file: &'a FileJson<'a>) -> impl Iterator<Item = Self> {
+    fn of_file(file: &'a FileJson<'a>, buckets: Option<usize>) -> impl Iterator<Item = Self> {
         let groups = file.answer.groups.iter();
         groups.flat_map(move |groups| {
-            groups.tree.leaves().map(move |node| Self { file, groups, node })
+            groups.tree.leaves().map(move |node| Self { file, groups, node, buckets })
         })
     }
 
@@ -116,6 +118,13 @@ impl Serialize for GroupJson<'_> {
         }
         map.serialize_entry("share", &self.groups.share(self.node))?;
         map.serialize_entry("sample_ids", &Array(|| figures.sample_ids()))?;
+        if let Some(buckets) = self.buckets {
+            map.serialize_entry("outstanding", &self.groups.outstanding(self.node, buckets))?;
+            let growth = self.groups.growth(self.node);
+            map.serialize_entry("verdict", &growth.map(|growth| growth.verdict.word()))?;
+            let rate = growth.and_then(|growth| growth.evidence.rate);
+            map.serialize_entry("rate_per_minute", &rate.map(|rate| rate.per_minute))?;
+        }
         map.end()
     }
 }

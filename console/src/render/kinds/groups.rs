@@ -4,7 +4,9 @@ use std::io;
 
 use super::index;
 use crate::{
-    query::{Figure, FileAnswer, GroupColumn, GroupKey, Groups, NodeIdx, ObjectRefAnswer},
+    query::{
+        Figure, FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, NodeIdx, ObjectRefAnswer,
+    },
     render::{
         table::{Columns, Part, Table},
         text::StackStyle,
@@ -27,7 +29,7 @@ struct Row<'a> {
 /// None that a caller could do anything about.
 pub(super) fn groups<'a>(
     answer: &ObjectRefAnswer<'_>,
-    by: &[GroupColumn],
+    criteria: &GroupCriteria,
 ) -> io::Result<Table<'a>> {
     let shown = StackDisplayArgs { show: true, ..StackDisplayArgs::default() };
     let styles: Vec<StackStyle<'_>> =
@@ -36,7 +38,7 @@ pub(super) fn groups<'a>(
         answer.files.iter().zip(&styles).flat_map(|(file, stacks)| of_file(file, stacks)).collect();
     let mut columns = Columns::of(&rows);
     columns.add("file", |row| index(row.file.index()));
-    for (level, column) in by.iter().enumerate() {
+    for (level, column) in criteria.by.iter().enumerate() {
         match column {
             GroupColumn::CreateStack | GroupColumn::CloseStack => {
                 columns.add(column.word(), |row| row.stack(level));
@@ -54,6 +56,15 @@ pub(super) fn groups<'a>(
     }
     columns.add("share", |row| row.groups.share(row.node));
     columns.add_list("sample_ids", |row| row.sample_ids());
+    if let Some(buckets) = criteria.buckets {
+        columns.add_list("outstanding", |row| {
+            row.groups.outstanding(row.node, buckets).unwrap_or_default()
+        });
+        columns.add("verdict", |row| row.groups.growth(row.node).map(|own| own.verdict.word()));
+        columns.add("rate_per_minute", |row| {
+            Some(row.groups.growth(row.node)?.evidence.rate?.per_minute)
+        });
+    }
     let parts = answer.files.iter().map(|file| {
         let leaves = file.groups.as_ref().map_or(0, |groups| groups.tree.leaves().count());
         Part::of(file.path(), leaves)

@@ -30,7 +30,8 @@ pub fn object_ref(
     cancel: &Cancel,
     out: &mut dyn Write,
 ) -> Result<(), OutputError> {
-    if let Some(column) = options.sort_by.as_ref().filter(|_| style.criteria.groups.by.is_empty()) {
+    let criteria = &style.criteria.groups;
+    if let Some(column) = options.sort_by.as_ref().filter(|_| criteria.by.is_empty()) {
         for file in &mut answer.files {
             sort(file, column)?;
         }
@@ -38,12 +39,11 @@ pub fn object_ref(
     if let Some(top) = style.criteria.top {
         answer.files.iter_mut().for_each(|file| file.cut(top));
     }
-    let by = &style.criteria.groups.by;
-    if !by.is_empty() {
+    if !criteria.by.is_empty() {
         return options.deliver(overwrite, cancel, out, |out| match options.format() {
             Format::Text => text::object_ref(&answer, style, display, out),
             Format::Json(mode) => json::groups(&answer, style, mode, out),
-            format => groups(&answer, by)?.write_as(format, display, cancel, out),
+            format => groups(&answer, criteria)?.write_as(format, display, cancel, out),
         });
     }
     options.deliver(overwrite, cancel, out, |out| match options.format() {

@@ -7,7 +7,7 @@ use handlescope_model::Untrusted;
 use super::numbers::grouped;
 use super::stack::StackStyle;
 use crate::query::{
-    Figure, Figures, FileAnswer, GroupColumn, GroupKey, Groups, GroupsLeftOut, NodeIdx,
+    Figure, Figures, FileAnswer, GroupColumn, GroupKey, Groups, GroupsLeftOut, NodeIdx, sparkline,
 };
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::Clock;
@@ -19,6 +19,9 @@ const INDENT: &str = "  ";
 
 /// What handles have in common that have nothing in a column.
 const NOTHING: &str = "-";
+
+/// Columns of `-ShowTime`.
+const OVER_TIME: usize = 3;
 
 /// Writes the groups of a file.
 pub(super) fn write(
@@ -39,7 +42,11 @@ pub(super) fn write(
     let names = StackDisplayArgs { show: true, ..style.criteria.stacks };
     let stacks = StackStyle::of(file, names);
     let titles = columns.iter().map(|(.., title)| *title);
-    let header: Vec<&str> = titles.chain(["Share", "Ids", "Group"]).collect();
+    let buckets = style.criteria.groups.buckets;
+    let over_time = buckets.map(|_| ["Open over time", "Numbers", "Growth"]);
+    let over_time = over_time.into_iter().flatten();
+    let header: Vec<&str> =
+        titles.chain(["Share", "Ids"]).chain(over_time).chain(["Group"]).collect();
     let mut table = table::table(display.screen, &header);
     table::align_right(&mut table, &(0..=columns.len()).collect::<Vec<_>>());
     let writer = Writer {
@@ -48,6 +55,7 @@ pub(super) fn write(
         clock: clock.without_start_date(),
         stacks,
         has_frames: style.criteria.stacks.show,
+        buckets,
         display,
     };
     writer.add(&mut table, None, 0);
@@ -61,6 +69,8 @@ struct Writer<'a> {
     stacks: StackStyle<'a>,
     /// Whether stacks are shown with all frames.
     has_frames: bool,
+    /// With `-ShowTime`, into how many parts time is divided.
+    buckets: Option<usize>,
     display: &'a Display,
 }
 
@@ -74,17 +84,30 @@ impl Writer<'_> {
                 self.columns.iter().map(|figure| self.figure(&figures, *figure)).collect();
             row.push(share(self.groups.share(*node)));
             row.push(figures.sample_ids().map(|id| id.to_string()).collect::<Vec<_>>().join(" "));
+            row.extend(self.buckets.into_iter().flat_map(|buckets| self.over_time(*node, buckets)));
             row.push(self.label(*node, level, &indent));
             table.add_row(row);
             self.add(table, Some(*node), level + 1);
         }
         let GroupsLeftOut { groups, handles } = self.groups.tree.left_out(parent);
         if groups > 0 {
-            let mut row = vec![String::new(); self.columns.len() + 2];
+            let over_time = self.buckets.map_or(0, |_| OVER_TIME);
+            let mut row = vec![String::new(); self.columns.len() + 2 + over_time];
             let (groups, handles) = (count(groups as u64, "more group"), count(handles, "handle"));
             row.push(format!("{indent}+ {groups}, {handles}"));
             table.add_row(row);
         }
+    }
+
+    /// What was open in each part of time, as bars and as numbers, and how the group grows.
+    fn over_time(&self, node: NodeIdx, buckets: usize) -> [String; OVER_TIME] {
+        let open = self.groups.outstanding(node, buckets).unwrap_or_default();
+        let numbers: Vec<String> = open.iter().map(u32::to_string).collect();
+        let growth = self.groups.growth(node).map(|growth| match growth.evidence.rate {
+            Some(rate) => format!("{} {rate}", growth.verdict.word()),
+            None => growth.verdict.word().to_owned(),
+        });
+        [sparkline(&open), numbers.join(" "), growth.unwrap_or_default()]
     }
 
     fn figure(&self, figures: &Figures, figure: Figure) -> String {

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// So many parts of time are shown unless it is said.
-const BUCKETS: u64 = 24;
+const BUCKETS: u64 = 12;
 
 /// Groups instead of objects.
 pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
@@ -77,10 +77,10 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-ShowTime"],
         help: "how many handles of each group were open in N parts of the trace",
-        details: "As a line of bars, with the largest and the last number, and as numbers in -json: \
-                  opened and not yet closed at the end of each part. Handles from before the trace \
-                  are not in it.",
-        example: "-ShowTime 12",
+        details: "As bars and as numbers: opened and not yet closed at the end of each part. \
+                  Handles from before the trace are not in it. Growth: steady with its rate, burst, \
+                  once, balanced, or short for too few handles to say; .help growth explains it.",
+        example: "-ShowTime 24",
         take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
     },
 ];
