@@ -3,7 +3,9 @@
 use std::fmt;
 
 use super::kept::Kept;
-use super::{Growth, Life, Rate, Verdict, Window};
+use super::life::{Life, Window};
+use super::rate::Rate;
+use super::verdict::Verdict;
 
 /// The figures behind a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,6 +68,15 @@ impl Evidence {
         self.last_ns.map_or(0, |last| self.window.end_ns.saturating_sub(last))
     }
 
+    /// The evidence of a verdict as a sentence without a full stop.
+    pub(super) fn sentence(&self, verdict: Verdict) -> String {
+        let (opened, closed, losses) = (self.opened, self.closed, self.losses(verdict));
+        match self.mean_lifetime_ns.map(Duration) {
+            Some(mean) => format!("{losses}; {closed} of {opened} closed, after {mean} on average"),
+            None => losses,
+        }
+    }
+
     /// What was lost, and when.
     fn losses(&self, verdict: Verdict) -> String {
         let count = match self.lost {
@@ -103,18 +114,6 @@ fn mean_lifetime_ns(lives: &[Life]) -> Option<i64> {
     let (sum, count) =
         lifetimes.fold((0i128, 0i128), |(sum, count), life| (sum + i128::from(life), count + 1));
     sum.checked_div(count).and_then(|mean| i64::try_from(mean).ok())
-}
-
-/// The evidence as a sentence without a full stop.
-impl fmt::Display for Growth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Evidence { opened, closed, .. } = self.evidence;
-        f.write_str(&self.evidence.losses(self.verdict))?;
-        match self.evidence.mean_lifetime_ns.map(Duration) {
-            Some(mean) => write!(f, "; {closed} of {opened} closed, after {mean} on average"),
-            None => Ok(()),
-        }
-    }
 }
 
 impl fmt::Display for Rate {

@@ -1,6 +1,6 @@
 //! Which of the lost handles of a group are kept, and which are only young.
 
-use super::{Life, Window};
+use super::life::{Life, Window};
 
 /// Handles that the estimate needs at an age, to say anything about older ones.
 const MIN_AT_RISK: usize = 5;

@@ -16,6 +16,7 @@
 
 mod evidence;
 mod kept;
+mod life;
 mod outstanding;
 #[cfg(test)]
 mod published_tests;
@@ -23,45 +24,17 @@ mod rate;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 pub use self::evidence::Evidence;
+pub use self::life::{Life, Window};
 pub use self::outstanding::{outstanding, sparkline};
 pub use self::rate::Rate;
+pub use self::verdict::Verdict;
+
+use std::fmt;
 
 use self::kept::Kept;
-
-/// When a handle was opened and closed, in nanoseconds since session start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Life {
-    /// When it was opened.
-    pub opened_ns: i64,
-    /// When its program closed it; `None` when nothing did, or only the end of its process.
-    pub closed_ns: Option<i64>,
-}
-
-/// The time in which handles of the group could be opened and closed, in nanoseconds since session start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    /// The start of the trace, or of the process if that is later.
-    pub start_ns: i64,
-    /// The end of the trace, or of the process if that is earlier.
-    pub end_ns: i64,
-}
-
-/// How the number of open handles of a group develops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Verdict {
-    /// It leaks: handles are lost at one rate, to the end.
-    Steady,
-    /// Many handles were lost within a very short time.
-    Burst,
-    /// It was filled and then kept: a cache, a warm-up.
-    Once,
-    /// What is opened is closed; what is open at the end is young.
-    Balanced,
-    /// Too few handles, or in too short a time, to say.
-    Short,
-}
 
 /// A verdict and what it rests on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,29 +45,6 @@ pub struct Growth {
     pub evidence: Evidence,
 }
 
-impl Window {
-    /// Its length in nanoseconds; 0 when it ends before it starts.
-    fn length_ns(self) -> i64 {
-        self.end_ns.saturating_sub(self.start_ns).max(0)
-    }
-}
-
-impl Verdict {
-    /// Every verdict.
-    pub const ALL: [Self; 5] = [Self::Steady, Self::Burst, Self::Once, Self::Balanced, Self::Short];
-
-    /// The word in JSON and tables.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Steady => "steady",
-            Self::Burst => "burst",
-            Self::Once => "once",
-            Self::Balanced => "balanced",
-            Self::Short => "short",
-        }
-    }
-}
-
 impl Growth {
     /// Judges a group of handles, in any order.
     pub fn of(lives: &[Life], window: Window) -> Self {
@@ -102,5 +52,12 @@ impl Growth {
         let (verdict, opens) = shape::verdict(lives.len(), &kept, window);
         let rate = (verdict == Verdict::Steady).then(|| Rate::of(&opens)).flatten();
         Self { verdict, evidence: Evidence::new(lives, &kept, &opens, rate, window) }
+    }
+}
+
+/// The evidence as a sentence without a full stop.
+impl fmt::Display for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.evidence.sentence(self.verdict))
     }
 }

@@ -1,6 +1,6 @@
 //! How many handles of a group are open over time.
 
-use super::{Life, Window};
+use super::life::{Life, Window};
 
 /// Bars from none to most.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::kept::Kept;
-use super::{Verdict, Window};
+use super::life::Window;
+use super::verdict::Verdict;
 
 /// Up to so many handles are too few for any verdict.
 const TOO_FEW: usize = 3;
