@@ -145,6 +145,12 @@ pub enum Action {
     #[command(disable_help_flag = true)]
     Dump(Words),
 
+    /// Say what leaks, how fast and why: handlescope why trace.etl --symbol-path DIR
+    ///
+    /// The options are those of .why in the console.
+    #[command(disable_help_flag = true)]
+    Why(Words),
+
     /// Extract traces, so that they load in no time.
     ///
     /// Writes Extract/NAME.json7z beside each trace, and a line about it to standard output.

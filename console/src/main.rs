@@ -126,7 +126,13 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
             return done(out.flush());
         }
         // These were read in ETWAnalyzer's manner.
-        Some(Action::Dump(_) | Action::Extract(_) | Action::Redact(_) | Action::ConvertTime(_))
+        Some(
+            Action::Dump(_)
+            | Action::Why(_)
+            | Action::Extract(_)
+            | Action::Redact(_)
+            | Action::ConvertTime(_),
+        )
         | None => {}
     }
     for note in notes {

@@ -15,6 +15,7 @@ pub static REGISTRY: Registry = Registry {
         &c::symbolize::Symbolize,
         &c::dir::Dir,
         &c::cd::Cd,
+        &dump::why::WhyCommand,
         &dump::Dump,
         &c::sql::Sql,
         &c::converttime::ConvertTime,
@@ -35,6 +36,7 @@ pub static REGISTRY: Registry = Registry {
     ],
     kinds: &[
         &dump::object_ref::ObjectRef,
+        &dump::why::Why,
         &dump::process::Process,
         &dump::module::Module,
         &dump::version::Version,

@@ -161,3 +161,12 @@ fn all_stacks_of_the_sample_hold_those_of_its_handle_events() {
     assert!(has_every_stack);
     assert!(events >= handle_events, "{events} {handle_events}");
 }
+
+#[test]
+fn stacks_are_written_in_every_format_with_their_frames() {
+    let shell = Shell::new();
+    for format in ["-json", "-csv", "-ndjson"] {
+        let run = shell.script(&["leaky.etl"], &format!(".dump Stack -ss {format}\n")).ok();
+        assert!(run.stdout.contains("ntoskrnl.exe"), "{format}");
+    }
+}

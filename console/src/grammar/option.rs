@@ -56,6 +56,8 @@ pub enum Take<A: 'static> {
     Processes(fn(&mut A) -> &mut Option<ProcessFilter>),
     /// `min [max]` in seconds.
     Seconds(fn(&mut A) -> &mut Option<SecondsRange>),
+    /// A length of time in nanoseconds.
+    Length(fn(&mut A) -> &mut Option<i64>),
     /// `min [max]` of a count.
     Count(CountUnit, fn(&mut A) -> &mut Option<CountRange>),
     /// `n [skip]`.
@@ -134,6 +136,8 @@ pub enum ValueKind {
     Processes,
     /// `min [max]` in seconds.
     Seconds,
+    /// A length of time.
+    Length,
     /// `min [max]` of a count.
     Count(CountUnit),
     /// `n [skip]`.
@@ -198,6 +202,7 @@ impl ValueKind {
             ValueKind::Filter(_) => ("FILTER", 1, 1),
             ValueKind::Processes => ("PROCESSES", 1, 1),
             ValueKind::Seconds => ("SECONDS [MAX]", 1, 2),
+            ValueKind::Length => ("SECONDS", 1, 1),
             ValueKind::Count(CountUnit::None) => ("MIN [MAX]", 1, 2),
             ValueKind::Count(CountUnit::Bytes) => ("BYTES [MAX]", 1, 2),
             ValueKind::Top => ("N [SKIP]", 1, 2),
@@ -275,6 +280,7 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Filter(texts, _) | Take::Filters(texts, _) => ValueKind::Filter(*texts),
             Take::Processes(_) => ValueKind::Processes,
             Take::Seconds(_) => ValueKind::Seconds,
+            Take::Length(_) => ValueKind::Length,
             Take::Count(unit, _) => ValueKind::Count(*unit),
             Take::Top(_) => ValueKind::Top,
             Take::Address(_) => ValueKind::Address,
@@ -316,6 +322,9 @@ impl<A> Opt<A> {
                 *field(args) = Some(ProcessFilter::new(first).map_err(refused)?);
             }
             Take::Seconds(field) => *field(args) = Some(SecondsRange::parse(first, second)?),
+            Take::Length(field) => {
+                *field(args) = Some(*SecondsRange::parse(first, None)?.nanoseconds().start());
+            }
             Take::Count(unit, field) => {
                 *field(args) = Some(CountRange::parse(*unit, first, second)?);
             }

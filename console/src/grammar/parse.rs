@@ -62,6 +62,18 @@ pub(crate) fn known_items<'t>(
     })
 }
 
+/// The words between options.
+pub(crate) fn words<'t>(
+    options: &[&'static dyn OptionSpec],
+    tokens: &'t [Token],
+) -> Vec<&'t Token> {
+    let word = |item| match item {
+        Item::Word(token) => Some(token),
+        _ => None,
+    };
+    known_items(options, tokens).into_iter().filter_map(word).collect()
+}
+
 /// The option at the end that has fewer values than it needs.
 pub(crate) fn waiting(
     options: &[&'static dyn OptionSpec],

@@ -7,7 +7,7 @@ use clap::Parser;
 use crate::{
     cli::Cli,
     commands::{Command, Entered, Invocation, help::help_in_shell, load::Load, shared::notes},
-    grammar::{ParseError, join},
+    grammar::{ParseError, Token, join, parse},
     registry::REGISTRY,
     terminal::ColorChoice,
     trace::LoadArgs,
@@ -48,6 +48,7 @@ pub(crate) enum Form {
     Redact,
     ConvertTime,
     Symbolize,
+    Why,
     Console,
     /// Something of ETWAnalyzer that is not here, because of the reason.
     Refused(&'static str),
@@ -83,6 +84,7 @@ impl Form {
             "dump" => Some(Form::Dump),
             "extract" => Some(Form::Extract),
             "redact" => Some(Form::Redact),
+            "why" => Some(Form::Why),
             "convert-time" | "converttime" => Some(Form::ConvertTime),
             _ => None,
         }
@@ -96,6 +98,7 @@ impl Form {
             Form::Redact => ".redact",
             Form::ConvertTime => ".converttime",
             Form::Symbolize => ".symbolize",
+            Form::Why => ".why",
             Form::Console | Form::Refused(_) => ".load",
         }
     }
@@ -248,6 +251,13 @@ fn read(
             shot.load = Some(LoadArgs { recursive, ..LoadArgs::replacing(queries) });
             shot.command = command(form, &words)?;
         }
+        Form::Why => {
+            let recursive = take(&["-recursive"]);
+            let files = files(form, &mut words);
+            let queries = if files.is_empty() { queries(&mut words)? } else { files };
+            shot.load = Some(LoadArgs { recursive, ..LoadArgs::replacing(queries) });
+            shot.command = command(form, &words)?;
+        }
         Form::Extract | Form::Redact => shot.command = command(form, &words)?,
         Form::Console | Form::Refused(_) => {
             if words.iter().any(|word| !names_files(word)) {
@@ -274,6 +284,18 @@ fn load_args(words: &[String]) -> Result<LoadArgs, ParseError> {
 fn help(form: Form, words: &[String]) -> Result<Box<dyn Invocation>, ParseError> {
     let kind = words.iter().find_map(|word| REGISTRY.kind(word)).filter(|_| form == Form::Dump);
     help_in_shell(kind.map_or(form.command(), |kind| kind.name()), &REGISTRY)
+}
+
+/// Takes the files that stand between the options of a command out of the words.
+fn files(form: Form, words: &mut Vec<String>) -> Vec<String> {
+    let options = REGISTRY.command(form.command()).map(|command| command.options());
+    let (_, tokens) = join(words);
+    let between = parse::words(&options.unwrap_or_default(), &tokens);
+    let is_between = |token: &&Token| between.iter().any(|file| file.span == token.span);
+    let (files, others): (Vec<&Token>, Vec<&Token>) = tokens.iter().partition(is_between);
+    let texts = |tokens: Vec<&Token>| tokens.into_iter().map(|token| token.text.clone()).collect();
+    *words = texts(others);
+    texts(files)
 }
 
 /// Whether a word is the option that names the files to load.

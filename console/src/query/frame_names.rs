@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::sync::MutexGuard;
+use std::sync::Arc;
 
 use handlescope_extract::symbols::{
     FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, ResolvedFrame,
@@ -16,8 +16,8 @@ use super::frame_figures::FrameFigures;
 use super::managed::{ManagedMethod, UNKNOWN_ASSEMBLY};
 use crate::cancel::{Cancel, Cancelled};
 use crate::filter::SystemModules;
-use crate::trace::FrameNameCache;
 use crate::trace::StoredNames;
+use crate::trace::{FrameNameCache, KnownNames};
 
 /// What a frame outside of all modules is called.
 const UNKNOWN_METHOD: &str = "<UnknownMethod>";
@@ -124,7 +124,7 @@ impl<'a> Frames<'a> {
         let frames = (0..self.module.len()).map(FrameIdx::of);
         let wanted: Vec<(ModuleIdx, FrameIdx)> = frames.filter_map(place).collect();
         self.resolve_frames(wanted.iter().map(|&(_, frame)| frame))?;
-        let memory = self.memory.lock();
+        let memory = self.memory.known();
         let mut counts: BTreeMap<ModuleIdx, (usize, usize)> = BTreeMap::new();
         for (module, frame) in wanted {
             let (frames, named) = counts.entry(module).or_default();
@@ -145,7 +145,7 @@ impl<'a> Frames<'a> {
     }
 
     fn resolve_frames(&self, frames: impl Iterator<Item = FrameIdx>) -> Result<(), Cancelled> {
-        let mut memory = self.memory.lock();
+        let memory = self.memory.known();
         let mut wanted: BTreeMap<ModuleIdx, Vec<(u64, FrameIdx)>> = BTreeMap::new();
         let mut seen: HashSet<FrameIdx> = HashSet::new();
         for frame in frames {
@@ -167,7 +167,10 @@ impl<'a> Frames<'a> {
             requests.push((module.clone(), frames.iter().map(|&(rva, _)| rva).collect()));
             rows.push(frames);
         }
+        // Adding need not copy what nobody else holds.
+        drop(memory);
         let names = self.names.resolve(&requests);
+        let mut found = Vec::new();
         let cancelled = self.cancel.check();
         for (((module, _), rows), names) in requests.iter().zip(&rows).zip(names) {
             for (&(_, frame), mut chain) in rows.iter().zip(names) {
@@ -180,9 +183,10 @@ impl<'a> Frames<'a> {
                     chain = stored.clone();
                     self.memory.note_served(module);
                 }
-                memory.insert(frame, chain);
+                found.push((frame, chain));
             }
         }
+        self.memory.add(found);
         cancelled
     }
 
@@ -207,9 +211,9 @@ impl<'a> Frames<'a> {
         self.methods.get(self.method.get(row)?.row())
     }
 
-    /// Gives access to the names found so far. Resolving has to wait while it lives.
+    /// Gives access to the names found so far.
     pub(crate) fn named(&self) -> NamedFrames<'_> {
-        NamedFrames { frames: self, memory: self.memory.lock() }
+        NamedFrames { frames: self, memory: self.memory.known() }
     }
 }
 
@@ -230,7 +234,7 @@ pub(crate) struct ModuleFrames<'a> {
 /// Frames with their names.
 pub(crate) struct NamedFrames<'a> {
     frames: &'a Frames<'a>,
-    memory: MutexGuard<'a, HashMap<FrameIdx, FrameChain>>,
+    memory: Arc<KnownNames>,
 }
 
 impl NamedFrames<'_> {

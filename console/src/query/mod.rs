@@ -39,6 +39,7 @@ mod symbols;
 mod tables;
 mod totals;
 mod volumes;
+mod why;
 
 pub use self::all_names::{AllNames, all_names};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
@@ -46,6 +47,7 @@ pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
     CountOrder, Figure, GroupColumn, GroupCriteria, MapMode, ModuleCriteria, NewProcess,
     ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder, ShowTotal, StackCriteria,
+    WhyCriteria,
 };
 pub use self::error::QueryError;
 pub use self::exit_stacks::ExitStacks;
@@ -67,6 +69,7 @@ pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::Totals;
 pub use self::volumes::Volumes;
+pub use self::why::{Cause, Diagnosis, Suspect, WhyAnswer, why};
 
 pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::groups::TrimmedStacks;

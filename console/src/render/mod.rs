@@ -16,7 +16,7 @@ pub(crate) mod time;
 
 pub(crate) use kinds::{OBJECT_COLUMNS, columns, write_frame};
 pub use kinds::{
-    call_stacks, frame, modules, object_ref, processes, properties, stats, symbols, versions,
+    call_stacks, frame, modules, object_ref, processes, properties, stats, symbols, versions, why,
 };
 pub use output::{Format, OutputError, OutputOptions};
 pub use style::ObjectRefStyle;

@@ -177,6 +177,7 @@ fn a_bad_value_is_told_with_the_help_line_of_its_option() {
             | ValueKind::Text(..) => &[],
             ValueKind::Filter(_) | ValueKind::Processes => &[&filter],
             ValueKind::Seconds => &["soon", "1,5", "2 1", "1KB"],
+            ValueKind::Length => &["soon", "1,5", "1KB"],
             ValueKind::Count(_) => &["many", "1.5", "2 1", "1s"],
             ValueKind::Top => &["all", "-1", "1.5", "5 x"],
             ValueKind::Address => &["here", "0x", "0x1ffffffffffffffff"],

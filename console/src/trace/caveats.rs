@@ -105,16 +105,31 @@ impl Caveat {
 
     /// What to say when a filter on stacks needs symbols that are not there.
     pub(crate) fn of_missing_symbols(modules: &[String]) -> Option<Caveat> {
-        let shown: Vec<&str> = modules.iter().take(MOST_MODULES).map(String::as_str).collect();
-        let more = modules.len() - shown.len();
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         let text = format!(
-            "the filter on stacks needs symbols of {}{more}; without them no function there has a \
-             name: see .help .sympath",
-            shown.join(", ")
+            "the filter on stacks needs symbols of {}; without them no function there has a name: see \
+             .help .sympath",
+            few(modules)
         );
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
     }
+
+    /// What to say when functions that leak have no names.
+    pub(crate) fn of_unnamed_suspects(modules: &[String]) -> Option<Caveat> {
+        let text = format!(
+            "no symbols of {}: functions there are printed as module+0xOFFSET, and each place counts as a \
+             function of its own; see .help .sympath",
+            few(modules)
+        );
+        (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
+    }
+}
+
+/// The first of some modules, and how many more there are.
+fn few(modules: &[String]) -> String {
+    let shown: Vec<&str> = modules.iter().take(MOST_MODULES).map(String::as_str).collect();
+    let more = modules.len() - shown.len();
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{more}", shown.join(", "))
 }
 
 /// What to say about losses, if there are any.

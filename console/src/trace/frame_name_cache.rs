@@ -1,7 +1,7 @@
 //! What is remembered of the names of a trace's frames.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use handlescope_extract::symbols::{FrameChain, ModuleIdentity};
 use handlescope_model::guard::lock;
@@ -9,12 +9,15 @@ use handlescope_model::{ArchiveError, FrameIdx, Trace};
 
 use super::stored_names::{StoredNames, stored_names};
 
+/// Names by row of the frames table; an empty chain has none.
+pub(crate) type KnownNames = HashMap<FrameIdx, FrameChain>;
+
 /// The names of frames that were asked for, by row of the frames table; an empty chain has none.
 ///
 /// Belongs to one loaded trace and one symbol path: make a new one when either changes.
 #[derive(Debug, Default)]
 pub struct FrameNameCache {
-    names: Mutex<HashMap<FrameIdx, FrameChain>>,
+    names: Mutex<Arc<KnownNames>>,
     /// What the extract holds itself.
     stored: OnceLock<StoredNames>,
     /// Modules with frames whose names come from the extract.
@@ -22,8 +25,14 @@ pub struct FrameNameCache {
 }
 
 impl FrameNameCache {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<FrameIdx, FrameChain>> {
-        lock(&self.names)
+    /// The names that are known now. Who holds them keeps nobody from finding more.
+    pub(crate) fn known(&self) -> Arc<KnownNames> {
+        Arc::clone(&lock(&self.names))
+    }
+
+    /// Adds names.
+    pub(crate) fn add(&self, names: Vec<(FrameIdx, FrameChain)>) {
+        Arc::make_mut(&mut lock(&self.names)).extend(names);
     }
 
     pub(crate) fn load(&self, trace: &Trace) -> Result<&StoredNames, ArchiveError> {

@@ -18,6 +18,7 @@ pub use caveats::{Caveat, CaveatKind};
 pub(crate) use chosen::choose;
 pub use error::{LoadError, NoFile};
 pub use frame_name_cache::FrameNameCache;
+pub(crate) use frame_name_cache::KnownNames;
 pub use load::LoadArgs;
 pub(crate) use load::Loading;
 pub use loaded::LoadedTrace;

@@ -7,6 +7,7 @@ pub(crate) mod stack;
 pub(crate) mod stats;
 pub(crate) mod symbols;
 pub(crate) mod version;
+pub(crate) mod why;
 mod words;
 
 pub(crate) use self::words::DumpWords;

@@ -15,6 +15,8 @@ pub struct GroupCriteria {
     pub(crate) trims: StackTrims,
     /// `-ShowTime`: into so many parts time is divided.
     pub buckets: Option<usize>,
+    /// Whether the handles of groups are kept, for what depends on their times.
+    pub keeps_handles: bool,
     /// `-SortBy`: what the groups of each level are ordered by, before what they lose.
     pub order: Option<Figure>,
 }
@@ -22,7 +24,7 @@ pub struct GroupCriteria {
 impl GroupCriteria {
     /// Whether the times of handles are needed, besides their figures.
     pub(in crate::query) fn keeps_handles(&self) -> bool {
-        self.buckets.is_some()
+        self.keeps_handles || self.buckets.is_some()
     }
 
     /// Whether any column needs the names of frames.

@@ -67,6 +67,11 @@ impl Figures {
         self.leaked.saturating_add(self.closed_at_exit)
     }
 
+    /// Handles and views that were opened.
+    pub fn opened(&self) -> u32 {
+        self.created.saturating_add(self.duplicated).saturating_add(self.mapped)
+    }
+
     /// Ids of up to three objects of the group, of those that lose something if any does.
     pub fn sample_ids(&self) -> impl Iterator<Item = u64> {
         self.samples.into_iter().filter(|id| *id != 0).map(u64::from)

@@ -152,6 +152,23 @@ impl TrimmedStacks {
         own.find(|frame| !frames.is_system(frame.row())).or(Some(first))
     }
 
+    /// The modules of the frames that say most of some stacks, where these have no names; in order, each once.
+    pub(crate) fn unnamed(
+        frames: &Frames<'_>,
+        stacks: impl Iterator<Item = StackIdx>,
+    ) -> Vec<String> {
+        let named = frames.named();
+        let mut modules: Vec<String> = Vec::new();
+        for view in stacks.filter_map(|stack| named.telling(stack)) {
+            if let (Some(module), None) = (view.module_name(), view.function())
+                && !modules.iter().any(|known| known == module)
+            {
+                modules.push(module.to_owned());
+            }
+        }
+        modules
+    }
+
     /// The text of that frame.
     pub(crate) fn function(&self, file: &FileContext<'_>, stack: StackIdx) -> String {
         self.of_telling(file, stack, |named, frame| {

@@ -14,14 +14,19 @@ pub(super) struct FileJson<'a> {
 
 impl<'a> FileJson<'a> {
     /// The traces of an answer.
-    pub(super) fn of_all(answer: &'a ObjectRefAnswer<'_>) -> Vec<Self> {
+    pub(super) fn of_all(answer: &'a ObjectRefAnswer<'a>) -> Vec<Self> {
+        Self::of_files(answer.files.iter())
+    }
+
+    /// Some traces.
+    pub(super) fn of_files(files: impl Iterator<Item = &'a FileAnswer<'a>>) -> Vec<Self> {
         let mut first_stack = 0;
-        let number = |answer: &'a FileAnswer<'_>| {
+        let number = |answer: &'a FileAnswer<'a>| {
             let file = Self { index: answer.index(), answer, first_stack };
             first_stack += answer.stack_count as u64;
             file
         };
-        answer.files.iter().map(number).collect()
+        files.map(number).collect()
     }
 
     /// The number of a stack in the document.

@@ -10,6 +10,7 @@ mod object_ref;
 mod stack;
 mod stats;
 mod symbols;
+mod why;
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -27,6 +28,8 @@ pub(super) use self::modules::modules;
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::stats::{stats, stats_members};
 pub(super) use self::symbols::{symbol_status, symbols};
+
+pub(super) use self::why::why;
 
 use self::lines::LineFormatter;
 

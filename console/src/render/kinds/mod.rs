@@ -10,6 +10,7 @@ mod stack;
 mod stats;
 mod symbols;
 mod version;
+mod why;
 
 use std::io;
 
@@ -22,6 +23,7 @@ pub use self::{
     stats::{properties, stats},
     symbols::symbols,
     version::versions,
+    why::why,
 };
 pub(crate) use self::{frame::write_frame, objects::OBJECT_COLUMNS};
 use super::table::Table;

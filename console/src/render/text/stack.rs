@@ -101,6 +101,13 @@ impl StackStyle<'_> {
         Some(self.line(own).to_string())
     }
 
+    /// The lines of the frames outside of the system.
+    pub(in crate::render) fn own_lines(&self, stack: StackIdx) -> impl Iterator<Item = String> {
+        let frames = self.frames.iter().flat_map(move |frames| frames.stack(stack));
+        let is_own = |frame: &FrameView<'_>| !frame.module.is_some_and(|module| module.is_system);
+        frames.filter(is_own).map(|frame| self.line(frame).to_string())
+    }
+
     /// The line of the first frame of a stack outside of the system, else of the innermost one.
     pub(in crate::render) fn telling_line(&self, stack: StackIdx) -> Option<String> {
         let frame = self.frames.as_ref()?.telling(stack)?;

@@ -1,0 +1,150 @@
+//! `.dump Why`, and `.why`, which is the same.
+
+use handlescope_model::Untrusted;
+
+use crate::{
+    commands::{
+        AnyCommand, AnyKind, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature,
+        Signature,
+        shared::{
+            choice::process_option,
+            groups,
+            stack_display::{
+                ShowsStacks, show_address_option, show_line_option, show_stack_option,
+            },
+        },
+    },
+    grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take, Texts},
+    query::{self, Suspect, WhyCriteria},
+    render::{self, Format},
+    settings::{Display, StackDisplayArgs},
+};
+
+/// The kind, which has every option and format that kinds have.
+pub(crate) struct Why;
+
+/// The command.
+pub(crate) struct WhyCommand;
+
+const SUMMARY: &str = "what leaks, the worst first, how fast and why";
+
+const DETAILS: &str = "Groups of one process, type and create stack that lose handles and are not balanced, with \
+     how they grow, the program's functions, what the events prove about the cause, and the .dump command \
+     that shows the handles. Ranked by the handles that are kept for ever: those of a steady leak count in \
+     full, of a burst half, of a few handles a quarter, and what was filled at the start a tenth. \
+     .help growth and .help causes explain the words.";
+
+static SIGNATURE: Signature = Signature {
+    names: &[".why"],
+    group: groups::QUERIES,
+    usage: "[OPTION…]",
+    arguments: Arguments::Options,
+    summary: SUMMARY,
+    details: DETAILS,
+    examples: &[".why", ".why -pn leaky -ShowStack", ".why -json"],
+};
+
+impl AnyCommand for WhyCommand {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        AnyKind::groups(&Why)
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+        AnyKind::parse(&Why, entered)
+    }
+}
+
+impl Kind for Why {
+    type Args = WhyCriteria;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Why",
+        summary: SUMMARY,
+        details: DETAILS,
+        examples: &[
+            Example { goal: "what leaks, and why", line: ".dump Why" },
+            Example {
+                goal: "the same of one process, with all frames",
+                line: ".dump Why -pn leaky -ss",
+            },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<WhyCriteria>] = OPTIONS;
+
+    fn columns() -> Vec<String> {
+        let (stacks, display) = (StackDisplayArgs::default(), Display::default());
+        render::columns(render::why(&[], &|_| String::new(), stacks, &display))
+    }
+
+    fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let format = dump.shared.output.format();
+        let criteria =
+            WhyCriteria { for_programs: matches!(format, Format::Json(_)), ..criteria.clone() };
+        let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
+        for answer in &answers {
+            let path = Untrusted(answer.file.path());
+            for caveat in &answer.file.caveats {
+                dump.messages.warning(format_args!("{path}: {}", caveat.text));
+            }
+        }
+        let display = dump.display();
+        let table = render::why(&answers, &command, criteria.stacks, &display)?;
+        dump.write(table)
+    }
+}
+
+/// The command that shows the handles of a suspect.
+fn command(suspect: &Suspect) -> String {
+    let mut words = vec![".dump ObjectRef -Leak -LeakAtExit".to_owned()];
+    words.extend(suspect.pid.map(|pid| format!("-RelatedProcess {pid}")));
+    words.push(format!("-Type {}", quoted(&suspect.type_name)));
+    words.extend(suspect.function.as_ref().map(|name| format!("-StackFilter {}", quoted(name))));
+    words.push("-ShowStack".to_owned());
+    words.join(" ")
+}
+
+/// A word as the command line reads it.
+fn quoted(word: &str) -> String {
+    if word.contains([' ', '\t', '"', '>', '#']) { format!("\"{word}\"") } else { word.to_owned() }
+}
+
+/// All options, under the headings of the help.
+static OPTIONS: &[OptionGroup<WhyCriteria>] = &[
+    OptionGroup { title: "Which handles", options: WHICH },
+    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+];
+
+static WHICH: &[Opt<WhyCriteria>] = &[
+    process_option(
+        "handles that processes of this name or pid own",
+        "The name may go without .exe; a number is a pid; ! in front excludes.",
+        |criteria| &mut criteria.process,
+    ),
+    Opt {
+        names: &["-Type"],
+        help: "handles of objects of such a type",
+        details: "As in -Type of .dump ObjectRef.",
+        example: "-Type Event;Thread",
+        take: Take::Filter(Texts::ObjectTypes, |criteria| &mut criteria.object_type),
+    },
+    Opt {
+        names: &["-RaceWindow"],
+        help: "how far apart two opens of a race are at most",
+        details: "Two threads of one process that open handles to one object within this time, one of \
+                  which is lost, are a race. 1 ms unless it is given. Units: s, ms, us, ns.",
+        example: "-RaceWindow 500us",
+        take: Take::Length(|criteria| &mut criteria.race_window_ns),
+    },
+];
+
+static DISPLAY: &[Opt<WhyCriteria>] =
+    &[show_stack_option(), show_address_option(), show_line_option()];
+
+impl ShowsStacks for WhyCriteria {
+    fn stacks(&mut self) -> &mut StackDisplayArgs {
+        &mut self.stacks
+    }
+}

@@ -1,0 +1,89 @@
+//! The columns of events that causes are found in.
+
+use handlescope_model::rules::OPENING;
+use handlescope_model::tables::Events;
+use handlescope_model::{
+    ArchiveError, EventIdx, EventKind, Flags, Numbers, ProcessIdx, StackIdx, Trace,
+};
+
+pub(super) struct EventColumns {
+    kind: Numbers<u32>,
+    time_ns: Numbers<i64>,
+    process: Numbers<ProcessIdx>,
+    inherited_by: Numbers<ProcessIdx>,
+    source_process: Numbers<ProcessIdx>,
+    caller_process: Numbers<ProcessIdx>,
+    tid: Numbers<u32>,
+    handle: Numbers<u64>,
+    stack: Numbers<StackIdx>,
+    closing_event: Numbers<EventIdx>,
+    closed_at_exit: Flags,
+}
+
+impl EventColumns {
+    pub(super) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        Ok(Self {
+            kind: trace.values(Events::kind)?,
+            time_ns: trace.values(Events::time_ns)?,
+            process: trace.values(Events::process)?,
+            inherited_by: trace.values(Events::inherited_by)?,
+            source_process: trace.values(Events::source_process)?,
+            caller_process: trace.values(Events::caller_process)?,
+            tid: trace.values(Events::tid)?,
+            handle: trace.values(Events::handle)?,
+            stack: trace.values(Events::stack)?,
+            closing_event: trace.values(Events::closing_event)?,
+            closed_at_exit: trace.values(Events::closed_at_exit)?,
+        })
+    }
+
+    pub(super) fn kind(&self, event: usize) -> Option<EventKind> {
+        EventKind::from_code(self.kind.get(event)?)
+    }
+
+    pub(super) fn is_opening(&self, event: usize) -> bool {
+        self.kind.get(event).is_some_and(|kind| OPENING.contains_code(kind))
+    }
+
+    /// Whose handle an event opened.
+    pub(super) fn owner(&self, event: usize) -> Option<ProcessIdx> {
+        self.inherited_by(event).or_else(|| self.process.get(event))
+    }
+
+    /// The child that inherited the handle of a duplicate.
+    pub(super) fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
+        self.inherited_by.get(event)
+    }
+
+    /// The process that an event belongs to: of an inherited handle the parent.
+    pub(super) fn process(&self, event: usize) -> Option<ProcessIdx> {
+        self.process.get(event)
+    }
+
+    /// The process a duplicate was made of, and the one that made it.
+    pub(super) fn duplicated(&self, event: usize) -> (Option<ProcessIdx>, Option<ProcessIdx>) {
+        (self.source_process.get(event), self.caller_process.get(event))
+    }
+
+    pub(super) fn time_ns(&self, event: usize) -> Option<i64> {
+        self.time_ns.get(event)
+    }
+
+    pub(super) fn tid(&self, event: usize) -> Option<u32> {
+        self.tid.get(event)
+    }
+
+    pub(super) fn handle(&self, event: usize) -> Option<u64> {
+        self.handle.get(event)
+    }
+
+    pub(super) fn stack(&self, event: usize) -> Option<StackIdx> {
+        self.stack.get(event)
+    }
+
+    /// The event by which the program closed what an event opened.
+    pub(super) fn closed_by_program(&self, event: usize) -> Option<usize> {
+        let closing = self.closing_event.get(event).map(EventIdx::row);
+        closing.filter(|_| !self.closed_at_exit.get(event))
+    }
+}

@@ -1,0 +1,225 @@
+//! `.why`: the groups of handles that leak, ranked, each with how it grows and why.
+//!
+//! A suspect is a group of one process, one type and one create stack that loses handles and is not
+//! balanced. [`score`] ranks them, [`causes`] says what the events prove; docs/why.md explains both.
+
+mod causes;
+mod columns;
+mod score;
+mod targets;
+
+use handlescope_model::{ProcessIdx, StackIdx};
+
+pub use self::causes::{Cause, Diagnosis};
+
+use self::causes::Causes;
+use self::columns::EventColumns;
+use self::targets::Targets;
+use super::criteria::{GroupColumn, GroupCriteria, ObjectCriteria, WhyCriteria};
+use super::error::QueryError;
+use super::frame_names::FrameNames;
+use super::groups::{Figures, GroupKey, Groups, NodeIdx, Opened, TimedGroups, TrimmedStacks};
+use super::growth::{Growth, Verdict, Window};
+use super::object_ref::{FileAnswer, object_ref};
+use super::source::Source;
+use super::stacks::StackSet;
+use crate::cancel::Cancel;
+use crate::trace::Caveat;
+
+/// How far apart the opens of a race are at most, unless it is said: 1 ms.
+const RACE_WINDOW_NS: i64 = 1_000_000;
+
+/// What leaks in one trace.
+pub struct WhyAnswer<'a> {
+    /// The trace, and all its groups.
+    pub file: FileAnswer<'a>,
+    /// Groups that leak, the worst first.
+    pub suspects: Vec<Suspect>,
+}
+
+/// A group of handles that leaks.
+#[derive(Debug, Clone)]
+pub struct Suspect {
+    /// Its place among the suspects of its trace, from 1.
+    pub rank: usize,
+    /// The owner, `name.exe(pid)`.
+    pub process: String,
+    /// Process id of the owner, if it is known.
+    pub pid: Option<u32>,
+    /// Type of the objects.
+    pub type_name: String,
+    /// The stack that opened the handles: one of those that are equal.
+    pub create_stack: Option<StackIdx>,
+    /// Its figures.
+    pub figures: Figures,
+    /// How it grows.
+    pub growth: Growth,
+    /// Why, as far as the events say.
+    pub diagnoses: Vec<Diagnosis>,
+    /// What says most of the create stack, as stack filters see it: its first frame outside of the system.
+    pub function: Option<String>,
+    /// What it was ranked by.
+    pub score: f64,
+}
+
+/// Finds what leaks, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn why<'a>(
+    sources: &'a [Source<'a>],
+    criteria: &WhyCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Vec<WhyAnswer<'a>>, QueryError> {
+    let by = vec![GroupColumn::Process, GroupColumn::Type, GroupColumn::CreateStack];
+    let asked = ObjectCriteria {
+        object_type: criteria.object_type.clone(),
+        stacks: criteria.stacks,
+        plain_process_names: criteria.plain_process_names,
+        for_programs: criteria.for_programs,
+        groups: GroupCriteria { by, keeps_handles: true, ..GroupCriteria::default() },
+        ..ObjectCriteria::default()
+    };
+    let answer = object_ref(sources, &asked, names, cancel)?;
+    answer.files.into_iter().map(|file| WhyAnswer::new(file, criteria)).collect()
+}
+
+impl<'a> WhyAnswer<'a> {
+    fn new(mut file: FileAnswer<'a>, criteria: &WhyCriteria) -> Result<Self, QueryError> {
+        let mut suspects = Vec::new();
+        if let Some(groups) = &file.groups
+            && let Some(timed) = &groups.timed
+        {
+            let search = Search {
+                file: &file,
+                groups,
+                timed,
+                criteria,
+                columns: EventColumns::load(file.file.trace)?,
+                targets: Targets::load(file.file.trace)?,
+            };
+            for leaf in groups.tree.leaves() {
+                file.file.cancel.check()?;
+                suspects.extend(search.suspect(leaf));
+            }
+        }
+        suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
+        (1..).zip(&mut suspects).for_each(|(rank, suspect)| suspect.rank = rank);
+        let stacks = || {
+            let closing = |suspect: &Suspect| {
+                suspect.diagnoses.iter().flat_map(|own| own.stacks.clone()).collect::<Vec<_>>()
+            };
+            suspects.iter().flat_map(move |own| own.create_stack.into_iter().chain(closing(own)))
+        };
+        if let Some(frames) = &file.file.frames {
+            let mut shown = StackSet::new(frames.stacks.len());
+            stacks().for_each(|stack| shown.add(Some(stack)));
+            frames.resolve(shown.iter())?;
+            let unnamed = TrimmedStacks::unnamed(frames, shown.iter());
+            file.caveats.extend(Caveat::of_unnamed_suspects(&unnamed));
+            file.shown_stacks = Some(shown);
+        }
+        file.caveats.extend(Caveat::of_unknown_exits(file.file.trace)?);
+        Ok(Self { file, suspects })
+    }
+
+    /// Handles and views that nothing but the end of a process closed, of all groups.
+    pub fn lost(&self) -> u64 {
+        let totals = self.file.totals;
+        totals.leaked_handles.saturating_add(totals.closed_at_exit)
+    }
+}
+
+/// What the search for suspects in a trace reads.
+struct Search<'a> {
+    file: &'a FileAnswer<'a>,
+    groups: &'a Groups,
+    timed: &'a TimedGroups,
+    criteria: &'a WhyCriteria,
+    columns: EventColumns,
+    targets: Targets,
+}
+
+impl Search<'_> {
+    /// A group as a suspect, if it is one.
+    fn suspect(&self, leaf: NodeIdx) -> Option<Suspect> {
+        let figures = self.groups.tree.figures(leaf);
+        if figures.lost() == 0 {
+            return None;
+        }
+        let handles = self.timed.handles(leaf);
+        let owner = handles.first().and_then(|handle| self.columns.owner(handle.opened as usize));
+        let processes = &self.file.file.processes;
+        let process = processes.known_or_invalid(owner);
+        let is_plain = self.criteria.plain_process_names || self.criteria.for_programs;
+        let is_meant = |filter| process.is_meant_by(filter, is_plain);
+        if !self.criteria.process.as_ref().is_none_or(is_meant) {
+            return None;
+        }
+        let growth = Growth::of(&self.timed.program_times(leaf), self.window(owner));
+        let [_, type_name, stack] = self.keys(leaf);
+        let create_stack = match stack {
+            GroupKey::Stack(stack) => Some(stack),
+            _ => None,
+        };
+        let lost: Vec<Opened> = handles.iter().copied().filter(|own| self.is_lost(*own)).collect();
+        let diagnoses = self.causes().of(handles, &lost);
+        let races = diagnoses.iter().find(|own| own.cause == Cause::Race);
+        let score = score::of(&growth, races.map_or(0, |own| own.count))?;
+        let trims = self.groups.stacks.as_ref();
+        let function = trims.zip(create_stack);
+        Some(Suspect {
+            rank: 0,
+            process: process.shown_label(is_plain),
+            pid: owner.map(|_| process.pid),
+            type_name: match type_name {
+                GroupKey::Text(text) => text.to_owned(),
+                _ => String::new(),
+            },
+            create_stack,
+            figures,
+            growth,
+            diagnoses,
+            function: function.map(|(stacks, stack)| stacks.function(&self.file.file, stack)),
+            score,
+        })
+    }
+
+    fn causes(&self) -> Causes<'_> {
+        Causes {
+            file: &self.file.file,
+            columns: &self.columns,
+            targets: &self.targets,
+            race_window_ns: self.criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS),
+        }
+    }
+
+    fn keys(&self, leaf: NodeIdx) -> [GroupKey<'_>; 3] {
+        let mut path = self.groups.path(leaf).map(|node| self.groups.key(node));
+        std::array::from_fn(|_| path.next().unwrap_or(GroupKey::None))
+    }
+
+    /// The time in which a process could open and close handles.
+    fn window(&self, owner: Option<ProcessIdx>) -> Window {
+        let process = self.file.file.processes.known_or_invalid(owner);
+        let Window { start_ns, end_ns } = self.groups.window;
+        Window {
+            start_ns: process.start_ns.map_or(start_ns, |start| start.max(start_ns)),
+            end_ns: process.end_ns.map_or(end_ns, |end| end.min(end_ns)),
+        }
+    }
+
+    /// Whether nothing closed a handle, or only the end of its process.
+    fn is_lost(&self, handle: Opened) -> bool {
+        handle.closed().is_none() || self.timed.is_closed_at_exit(handle)
+    }
+}
+
+impl Suspect {
+    /// Its rate if it loses handles steadily, per minute.
+    pub fn rate_per_minute(&self) -> Option<f64> {
+        let rate = self.growth.evidence.rate.filter(|_| self.growth.verdict == Verdict::Steady);
+        rate.map(|rate| rate.per_minute)
+    }
+}

@@ -1,0 +1,117 @@
+//! `.dump Why -json`.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use super::file::FileJson;
+use super::{Array, Members};
+use crate::query::{Diagnosis, Suspect, WhyAnswer};
+use crate::render::table::Part;
+use crate::values::JsonMode;
+
+pub(in crate::render) fn why(
+    answers: &[WhyAnswer<'_>],
+    commands: &[String],
+    parts: &[Part],
+    mode: JsonMode,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let files = FileJson::of_files(answers.iter().map(|answer| &answer.file));
+    super::write(&Document { answers, files, commands, parts }, mode, out)
+}
+
+struct Document<'a> {
+    answers: &'a [WhyAnswer<'a>],
+    files: Vec<FileJson<'a>>,
+    commands: &'a [String],
+    parts: &'a [Part],
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", "Why")?;
+        let headers = || self.files.iter().map(FileJson::header);
+        map.serialize_entry("files", &Array(headers))?;
+        map.serialize_entry("suspects", &Array(|| self.suspects()))?;
+        let stacks = || self.files.iter().flat_map(FileJson::stacks);
+        map.serialize_entry("stacks", &Members(stacks))?;
+        let caveats = || self.files.iter().flat_map(FileJson::caveats);
+        map.serialize_entry("caveats", &Array(caveats))?;
+        map.end()
+    }
+}
+
+impl Document<'_> {
+    fn suspects(&self) -> impl Iterator<Item = SuspectJson<'_>> {
+        let files = self.answers.iter().zip(&self.files).zip(self.parts);
+        files.flat_map(move |((answer, file), part)| {
+            part.rows().zip(part.own_rows()).filter_map(move |(row, own)| {
+                let suspect = answer.suspects.get(own)?;
+                let command = self.commands.get(row).map_or("", String::as_str);
+                Some(SuspectJson::new(file, suspect, command))
+            })
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct SuspectJson<'a> {
+    file: usize,
+    rank: usize,
+    process: &'a str,
+    pid: Option<u32>,
+    r#type: &'a str,
+    create_stack: Option<u64>,
+    function: Option<&'a str>,
+    leaked: u32,
+    closed_at_exit: u32,
+    created: u32,
+    verdict: &'static str,
+    rate_per_minute: Option<f64>,
+    evidence: String,
+    diagnoses: Vec<DiagnosisJson<'a>>,
+    score: f64,
+    command: &'a str,
+}
+
+#[derive(Serialize)]
+struct DiagnosisJson<'a> {
+    cause: &'static str,
+    count: u64,
+    object_ids: &'a [u64],
+    close_stacks: Vec<u64>,
+    text: &'a str,
+}
+
+impl<'a> SuspectJson<'a> {
+    fn new(file: &FileJson<'_>, suspect: &'a Suspect, command: &'a str) -> Self {
+        let diagnosis = |own: &'a Diagnosis| DiagnosisJson {
+            cause: own.cause.word(),
+            count: own.count,
+            object_ids: &own.object_ids,
+            close_stacks: own.stacks.iter().map(|stack| file.stack(*stack)).collect(),
+            text: &own.text,
+        };
+        Self {
+            file: file.index,
+            rank: suspect.rank,
+            process: &suspect.process,
+            pid: suspect.pid,
+            r#type: &suspect.type_name,
+            create_stack: suspect.create_stack.map(|stack| file.stack(stack)),
+            function: suspect.function.as_deref(),
+            leaked: suspect.figures.leaked,
+            closed_at_exit: suspect.figures.closed_at_exit,
+            created: suspect.figures.opened(),
+            verdict: suspect.growth.verdict.word(),
+            rate_per_minute: suspect.rate_per_minute(),
+            evidence: suspect.growth.to_string(),
+            diagnoses: suspect.diagnoses.iter().map(diagnosis).collect(),
+            score: suspect.score,
+            command,
+        }
+    }
+}

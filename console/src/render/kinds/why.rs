@@ -1,0 +1,175 @@
+//! `.dump Why`
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use handlescope_model::Untrusted;
+use indicatif::HumanCount;
+use nu_ansi_term::{Color, Style};
+
+use super::index;
+use crate::{
+    query::{Diagnosis, Suspect, WhyAnswer},
+    render::{
+        json,
+        table::{Columns, Part, Table},
+        text::StackStyle,
+    },
+    settings::{Display, StackDisplayArgs},
+    trace::CaveatKind,
+};
+
+/// Frames of the program that are shown without `-ShowStack`.
+const OWN_FRAMES: usize = 3;
+
+/// What shows the handles of a suspect.
+type CommandOf<'a> = &'a dyn Fn(&Suspect) -> String;
+
+/// A suspect, and how it is shown.
+struct Row<'a> {
+    answer: &'a WhyAnswer<'a>,
+    suspect: &'a Suspect,
+    stacks: StackStyle<'a>,
+    command: String,
+}
+
+/// A row for each suspect; JSON has its diagnoses and stacks, too, and the text shows it in lines of its own.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn why<'a>(
+    answers: &'a [WhyAnswer<'a>],
+    command: CommandOf<'_>,
+    stacks: StackDisplayArgs,
+    display: &Display,
+) -> io::Result<Table<'a>> {
+    let suspects = answers.iter().flat_map(|answer| {
+        answer.suspects.iter().map(move |suspect| (answer, suspect, command(suspect)))
+    });
+    let rows: Vec<Row<'a>> = suspects
+        .map(|(answer, suspect, command)| {
+            let shown = StackDisplayArgs { show: true, line: true, ..stacks };
+            Row { answer, suspect, stacks: StackStyle::of(&answer.file, shown), command }
+        })
+        .collect();
+    let mut columns = Columns::of(&rows);
+    columns.add("file", |row| index(row.answer.file.index()));
+    columns.add("rank", |row| index(row.suspect.rank)).title("Rank");
+    columns.add("process", |row| row.suspect.process.clone()).title("Process");
+    columns.add("pid", |row| row.suspect.pid);
+    columns.add("type", |row| row.suspect.type_name.clone()).title("Type");
+    columns.add("leaked", |row| row.suspect.figures.leaked).title("Leaked");
+    columns.add("closed_at_exit", |row| row.suspect.figures.closed_at_exit).title("At exit");
+    columns.add("created", |row| row.suspect.figures.opened()).title("Opened");
+    columns.add("verdict", |row| row.suspect.growth.verdict.word()).title("Growth");
+    columns.add("rate_per_minute", |row| row.suspect.rate_per_minute()).title("Per minute");
+    columns.add("evidence", |row| row.suspect.growth.to_string());
+    columns.add("causes", |row| row.causes()).title("Causes");
+    columns.add("function", |row| row.suspect.function.clone()).title("Function");
+    columns.add("score", |row| row.suspect.score);
+    columns.add("stack", Row::stack);
+    columns.add("command", |row| row.command.clone());
+    let commands: Vec<String> = rows.iter().map(|row| row.command.clone()).collect();
+    let table = Table::new("suspects", columns, answers.iter().map(part))?;
+    let document = move |parts: &[Part], mode, out: &mut dyn Write| {
+        json::why(answers, &commands, parts, mode, out)
+    };
+    let display = *display;
+    let text = move |at: usize, out: &mut dyn Write| {
+        rows.get(at).map_or(Ok(()), |row| row.write(stacks.show, &display, out))
+    };
+    Ok(table.with_document(document).with_row_text(text))
+}
+
+fn part(answer: &WhyAnswer<'_>) -> Part {
+    let part = Part::of(answer.file.path(), answer.suspects.len());
+    let has_events =
+        !answer.file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
+    if !answer.suspects.is_empty() {
+        return part;
+    }
+    let opened = answer.file.totals.handles_created + answer.file.totals.handles_duplicated;
+    part.below(match has_events {
+        true => format!(
+            "Nothing leaks: of {} handles that were opened, {} were not closed by their programs, none of \
+             them older than others of its group get",
+            HumanCount(opened),
+            HumanCount(answer.lost())
+        ),
+        false => "Whether anything leaks is unknown".to_owned(),
+    })
+}
+
+impl Row<'_> {
+    fn causes(&self) -> String {
+        let words: Vec<&str> = self.suspect.diagnoses.iter().map(|own| own.cause.word()).collect();
+        words.join(",")
+    }
+
+    /// The lines of the create stack.
+    fn stack(&self) -> Option<String> {
+        let lines = self.stacks.lines(self.suspect.create_stack?)?;
+        Some(lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Writes all about a suspect, and an empty line.
+    fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let Suspect { rank, process, type_name, growth, .. } = self.suspect;
+        let bold = |text: String| display.screen.paint(Style::new().bold(), text).to_string();
+        let heading = format!("{rank}. {} {}", Untrusted(process), Untrusted(type_name));
+        writeln!(out, "{}: {}", bold(heading), self.figures())?;
+        let indent = display.indent(1);
+        let verdict = display.screen.paint(Color::Yellow, growth.verdict.word());
+        writeln!(out, "{indent}{verdict}: {growth}")?;
+        for line in self.frames(all_frames) {
+            writeln!(out, "{indent}{}", bold(Untrusted(&line).to_string()))?;
+        }
+        for diagnosis in &self.suspect.diagnoses {
+            let cause = display.screen.paint(Color::Cyan, diagnosis.cause.word());
+            writeln!(out, "{indent}{cause}: {}{}", diagnosis.text, examples(diagnosis))?;
+            let closers = diagnosis.stacks.iter().filter_map(|own| self.stacks.telling_line(*own));
+            let mut closers: Vec<String> = closers.collect();
+            closers.dedup();
+            for closer in closers {
+                writeln!(out, "{indent}{indent}closed by {}", Untrusted(&closer))?;
+            }
+        }
+        writeln!(out, "{indent}{}\n", Untrusted(&self.command))
+    }
+
+    /// What was opened and lost.
+    fn figures(&self) -> String {
+        let figures = self.suspect.figures;
+        let opened = HumanCount(figures.opened().into());
+        let mut text = format!("{} leaked", HumanCount(figures.leaked.into()));
+        if figures.closed_at_exit > 0 {
+            let at_exit = HumanCount(figures.closed_at_exit.into());
+            // Writing to a string does not fail.
+            let _ = write!(text, " and {at_exit} closed only at process exit");
+        }
+        format!("{text} of {opened} opened")
+    }
+
+    /// The frames of the create stack: all, or the first of the program.
+    fn frames(&self, all: bool) -> Vec<String> {
+        let Some(stack) = self.suspect.create_stack else {
+            return vec!["no create stack".to_owned()];
+        };
+        if all {
+            return self.stacks.lines(stack).into_iter().flatten().collect();
+        }
+        let own: Vec<String> = self.stacks.own_lines(stack).take(OWN_FRAMES).collect();
+        if own.is_empty() { self.stacks.telling_line(stack).into_iter().collect() } else { own }
+    }
+}
+
+/// Ids of objects that a diagnosis names.
+fn examples(diagnosis: &Diagnosis) -> String {
+    let ids: Vec<String> = diagnosis.object_ids.iter().map(u64::to_string).collect();
+    let objects = if ids.len() == 1 { "object" } else { "objects" };
+    format!(
+        " ({objects} {}{})",
+        ids.join(" "),
+        if diagnosis.count > ids.len() as u64 { " …" } else { "" }
+    )
+}
