@@ -1,0 +1,176 @@
+//! The figures behind a verdict, as numbers and as a sentence.
+
+use std::fmt;
+
+use super::kept::Kept;
+use super::life::{Life, Window};
+use super::rate::Rate;
+use super::verdict::Verdict;
+
+/// The figures behind a verdict.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evidence {
+    /// Handles of the group.
+    pub opened: usize,
+    /// Handles that the program closed.
+    pub closed: usize,
+    /// Mean lifetime of the closed ones in nanoseconds; `None` without.
+    pub mean_lifetime_ns: Option<i64>,
+    /// Handles that nothing closed, or only the end of the process.
+    pub lost: usize,
+    /// Lost handles that are older than handles of the group get that are closed.
+    pub kept: usize,
+    /// Age of the oldest of the other lost handles in nanoseconds; 0 without.
+    pub young_age_ns: i64,
+    /// Kept handles that the verdict speaks of: of a burst those in it, of a leak those of its rate.
+    pub count: usize,
+    /// When the first of them was opened, in nanoseconds since session start.
+    pub first_ns: Option<i64>,
+    /// When the last of them was opened, in nanoseconds since session start.
+    pub last_ns: Option<i64>,
+    /// The rate at which handles are lost (verdict steady).
+    pub rate: Option<Rate>,
+    /// The time in which the group was seen.
+    pub window: Window,
+}
+
+impl Evidence {
+    /// `opens`: those that the verdict speaks of, ascending.
+    pub(super) fn new(
+        lives: &[Life],
+        kept: &Kept,
+        opens: &[i64],
+        rate: Option<Rate>,
+        window: Window,
+    ) -> Self {
+        Self {
+            opened: lives.len(),
+            closed: kept.closed,
+            mean_lifetime_ns: mean_lifetime_ns(lives),
+            lost: kept.opens.len() + kept.young,
+            kept: kept.opens.len(),
+            young_age_ns: kept.young_age_ns,
+            count: opens.len(),
+            first_ns: opens.first().copied(),
+            last_ns: opens.last().copied(),
+            rate,
+            window,
+        }
+    }
+
+    /// The evidence for a verdict as a sentence without a full stop.
+    pub(super) fn sentence(&self, verdict: Verdict) -> String {
+        let (losses, closed, opened) = (self.losses(verdict), self.closed, self.opened);
+        match self.mean_lifetime_ns.map(Duration) {
+            Some(mean) => format!("{losses}; {closed} of {opened} closed, after {mean} on average"),
+            None => losses,
+        }
+    }
+
+    /// From the first to the last open that the verdict speaks of.
+    fn width_ns(&self) -> i64 {
+        self.last_ns.zip(self.first_ns).map_or(0, |(last, first)| last.saturating_sub(first))
+    }
+
+    /// From the last open that the verdict speaks of to the end of the window.
+    fn quiet_ns(&self) -> i64 {
+        self.last_ns.map_or(0, |last| self.window.end_ns.saturating_sub(last))
+    }
+
+    /// What was lost, and when.
+    fn losses(&self, verdict: Verdict) -> String {
+        let count = match self.lost {
+            lost if lost == self.count => format!("{lost} lost"),
+            lost => format!("{} of {lost} lost", self.count),
+        };
+        let (width, quiet) = (Duration(self.width_ns()), Duration(self.quiet_ns()));
+        match verdict {
+            Verdict::Steady => {
+                let rate = self.rate.map_or_else(String::new, |rate| format!(", {rate}"));
+                format!("{count} over {width}{rate}")
+            }
+            Verdict::Burst | Verdict::Once => {
+                // A handle may be inherited just before its process starts.
+                let since = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
+                let since = Duration(since.max(0));
+                format!("{count} within {width}, {since} after the start, {quiet} before the end")
+            }
+            Verdict::Balanced | Verdict::Short if self.kept > 0 => {
+                format!("{count}, the last one {quiet} before the end")
+            }
+            Verdict::Balanced | Verdict::Short if self.lost > 0 => {
+                let age = Duration(self.young_age_ns);
+                format!("{} open at the end, for {age} at most", self.lost)
+            }
+            Verdict::Balanced | Verdict::Short => "none lost".to_owned(),
+        }
+    }
+}
+
+/// The mean lifetime of those that were closed.
+fn mean_lifetime_ns(lives: &[Life]) -> Option<i64> {
+    let lifetimes =
+        lives.iter().filter_map(|life| Some(life.closed_ns?.saturating_sub(life.opened_ns)));
+    let (sum, count) =
+        lifetimes.fold((0i128, 0i128), |(sum, count), life| (sum + i128::from(life), count + 1));
+    sum.checked_div(count).and_then(|mean| i64::try_from(mean).ok())
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [rate, low, high] = [self.per_minute, self.low, self.high].map(digits);
+        write!(f, "{rate} per minute (95 %: {low} to {high})")
+    }
+}
+
+/// Nanoseconds as text, in a unit that fits.
+struct Duration(i64);
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // From how many nanoseconds on a unit is used: 90 min, 100 s, but 1.5 s.
+        const UNITS: [(f64, f64, &str); 5] = [
+            (172_800e9, 86_400e9, "days"),
+            (7_200e9, 3_600e9, "h"),
+            (120e9, 60e9, "min"),
+            (1e9, 1e9, "s"),
+            (1e6, 1e6, "ms"),
+        ];
+        if self.0 == 0 {
+            return f.write_str("0 s");
+        }
+        let ns = self.0 as f64;
+        let unit = UNITS.into_iter().find(|(from, ..)| ns >= *from);
+        let (_, unit, name) = unit.unwrap_or((0.0, 1e3, "µs"));
+        write!(f, "{} {name}", digits(ns / unit))
+    }
+}
+
+/// A number with three digits, six of them behind the point at most.
+fn digits(number: f64) -> String {
+    let magnitude = number.abs().max(1e-4).log10().floor();
+    let decimals = (2.0 - magnitude).max(0.0) as usize;
+    format!("{number:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let shown = [0.004_567, 0.25, 9.94, 37.41, 563.9, 12_345.6].map(digits);
+        assert_eq!(shown, ["0.00457", "0.250", "9.94", "37.4", "564", "12346"]);
+    }
+
+    #[test]
+    fn durations_have_a_unit_that_fits() {
+        let shown =
+            [0, 1_500, 3_000_000, 1_600_000_000, 100_000_000_000, 558_000_000_000, i64::MAX]
+                .map(|ns| Duration(ns).to_string());
+        assert_eq!(
+            shown,
+            ["0 s", "1.50 µs", "3.00 ms", "1.60 s", "100 s", "9.30 min", "106752 days"]
+        );
+    }
+}

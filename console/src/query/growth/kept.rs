@@ -1,0 +1,145 @@
+//! Which of the lost handles of a group are kept, and which are only young.
+
+use super::life::{Life, Window};
+
+/// Handles that the estimate needs at an age, to say anything about older ones.
+const MIN_AT_RISK: usize = 5;
+
+/// The lost handles of a group.
+pub(super) struct Kept {
+    /// When the kept ones were opened, ascending.
+    pub(super) opens: Vec<i64>,
+    /// The others: as old as handles that were closed.
+    pub(super) young: usize,
+    /// Age of the oldest of the others in nanoseconds, 0 without.
+    pub(super) young_age_ns: i64,
+    /// The handles that were closed.
+    pub(super) closed: usize,
+}
+
+impl Kept {
+    /// Parts kept handles from young ones.
+    ///
+    /// S(t), the share of handles that are still open at age t, is estimated as by Kaplan and Meier (1958):
+    /// at each age by the share of closes among the handles that got so old, because of a lost handle it is
+    /// known only that it lives longer than it is old. Where S ends is the share of handles that are never
+    /// closed. A lost handle of age t is kept where at least two thirds of S(t) are that share.
+    ///
+    /// What a few of the oldest handles do says little, so that S ends where less than [`MIN_AT_RISK`] got so
+    /// old: one close that comes very late does not make all others young. And when handles are
+    /// young that are as old as a third of the window, it is too short to tell any apart.
+    pub(super) fn of(lives: &[Life], window: Window) -> Self {
+        let lost = lives.iter().filter(|life| life.closed_ns.is_none());
+        let mut opens: Vec<i64> = lost.map(|life| life.opened_ns.min(window.end_ns)).collect();
+        // The youngest first, as the estimate goes.
+        opens.sort_unstable_by(|a, b| b.cmp(a));
+        let age = |opened: i64| window.end_ns.saturating_sub(opened);
+        let still_open = still_open(lives, &opens, age);
+        let plateau = still_open.last().copied().unwrap_or(1.0);
+        let young = still_open[..opens.len()].partition_point(|share| *share > 1.5 * plateau);
+        let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
+        let can_tell = young_age_ns <= window.length_ns() / 3;
+        let closed = lives.len() - opens.len();
+        let young = if can_tell { young } else { opens.len() };
+        let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
+        opens.drain(..young);
+        opens.reverse();
+        Self { opens, young, young_age_ns, closed }
+    }
+}
+
+/// S at the age of each lost handle, youngest first, and where it ends.
+fn still_open(lives: &[Life], opens: &[i64], age: impl Fn(i64) -> i64) -> Vec<f64> {
+    // Between the ages of two lost handles no handle leaves except by its close, so that the closes of
+    // an interval act on S as one.
+    let mut closes = vec![0usize; opens.len() + 1];
+    for life in lives {
+        if let Some(closed_ns) = life.closed_ns {
+            let lifetime = closed_ns.saturating_sub(life.opened_ns);
+            closes[opens.partition_point(|opened| age(*opened) < lifetime)] += 1;
+        }
+    }
+    let (mut at_risk, mut share, mut has_ended) = (lives.len(), 1.0, false);
+    let mut shares = Vec::with_capacity(closes.len());
+    for closes in closes {
+        has_ended |= at_risk < MIN_AT_RISK;
+        if !has_ended {
+            let left = at_risk - closes;
+            share *= left.max(MIN_AT_RISK) as f64 / at_risk as f64;
+        }
+        shares.push(share);
+        // The lost handle of this age.
+        at_risk = at_risk.saturating_sub(closes + 1);
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Window = Window { start_ns: 0, end_ns: 1_000 };
+
+    fn life(opened_ns: i64, lifetime: Option<i64>) -> Life {
+        Life { opened_ns, closed_ns: lifetime.map(|lifetime| opened_ns + lifetime) }
+    }
+
+    /// A handle every 10 ns that lives for 40 to 60 ns.
+    fn pool() -> Vec<Life> {
+        let lives = (0..100).map(|n| (n * 10, 40 + n * 7 % 20));
+        let close =
+            |(opened, lifetime)| life(opened, Some(lifetime).filter(|l| opened + l <= 1_000));
+        lives.map(close).collect()
+    }
+
+    #[test]
+    fn without_closes_every_lost_handle_is_kept() {
+        let lives = [life(300, None), life(100, None), life(999, None)];
+        let kept = Kept::of(&lives, WINDOW);
+        assert_eq!((kept.opens, kept.young, kept.closed), (vec![100, 300, 999], 0, 0));
+    }
+
+    #[test]
+    fn a_lost_handle_that_is_not_older_than_others_got_is_young() {
+        let kept = Kept::of(&pool(), WINDOW);
+        assert_eq!((kept.opens, kept.young, kept.young_age_ns), (vec![], 4, 40));
+    }
+
+    #[test]
+    fn a_lost_handle_that_is_older_than_all_others_got_is_kept() {
+        let lives: Vec<Life> = (0..8).map(|n| life(n * 100 + 3, None)).chain(pool()).collect();
+        let kept = Kept::of(&lives, WINDOW);
+        assert_eq!(kept.opens, (0..8).map(|n| n * 100 + 3).collect::<Vec<_>>());
+        assert_eq!(kept.young, 4);
+    }
+
+    #[test]
+    fn one_very_late_close_does_not_make_lost_handles_young() {
+        let lost = (0..8).map(|n| life(n * 100 + 3, None));
+        let lives: Vec<Life> = lost.chain([life(0, Some(999))]).chain(pool()).collect();
+        assert_eq!(Kept::of(&lives, WINDOW).opens.len(), 8);
+    }
+
+    #[test]
+    fn a_window_of_two_lifetimes_tells_nothing() {
+        let lives: Vec<Life> =
+            (0..100).map(|n| life(n * 10, Some(600).filter(|l| n * 10 + l < 1_000))).collect();
+        let kept = Kept::of(&lives, WINDOW);
+        assert_eq!((kept.opens.len(), kept.young, kept.closed), (0, 60, 40));
+    }
+
+    #[test]
+    fn times_outside_of_the_window_and_closes_before_opens_do_no_harm() {
+        let extremes = [i64::MIN, -1, 0, 1_000, 1_001, i64::MAX];
+        let lives: Vec<Life> = extremes
+            .iter()
+            .flat_map(|opened| extremes.map(|closed| (*opened, Some(closed))))
+            .chain(extremes.map(|opened| (opened, None)))
+            .map(|(opened_ns, closed_ns)| Life { opened_ns, closed_ns })
+            .collect();
+        for window in [WINDOW, Window { start_ns: i64::MAX, end_ns: i64::MIN }] {
+            let kept = Kept::of(&lives, window);
+            assert_eq!(kept.opens.len() + kept.young, 6);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! How a group of handles grows: it leaks at a rate, it was filled once, it is balanced.
+//!
+//! The group is any set of handles; the queries take those of one process, one type and one create
+//! stack. A handle is *lost* when its program never closes it: a close by the end of the process is none.
+//! The rule has two steps, and knows no absolute times, so that it holds for seconds and for days.
+//!
+//! 1. Which of the lost handles are *kept* ([`kept`])? Those that were opened shortly before the end are
+//!    open in a balanced group too. The Kaplan-Meier estimate of the lifetimes tells them apart: a lost
+//!    handle is kept if, of the handles that got as old as it is, at least two thirds are never closed.
+//! 2. How are the opens of the kept handles distributed over time ([`shape`])? That is the verdict.
+//!
+//! The rate is a count by time with a Poisson interval, checked with the slope of Theil and Sen
+//! ([`rate`]). `docs/growth.md` explains the rule to users.
+//!
+//! A group of n handles, m of them lost, costs O(n log m) time and O(m) memory.
+
+mod evidence;
+mod kept;
+mod life;
+mod outstanding;
+#[cfg(test)]
+mod published_tests;
+mod rate;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use self::evidence::Evidence;
+pub use self::life::{Life, Window};
+pub use self::outstanding::{outstanding, sparkline};
+pub use self::rate::Rate;
+pub use self::verdict::Verdict;
+
+use std::fmt;
+
+use self::kept::Kept;
+
+/// A verdict and what it rests on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Growth {
+    /// How the group grows.
+    pub verdict: Verdict,
+    /// The figures behind it.
+    pub evidence: Evidence,
+}
+
+impl Growth {
+    /// Judges a group of handles, in any order.
+    pub fn of(lives: &[Life], window: Window) -> Self {
+        let kept = Kept::of(lives, window);
+        let (verdict, opens) = shape::verdict(lives.len(), &kept, window);
+        let rate = (verdict == Verdict::Steady).then(|| Rate::of(&opens)).flatten();
+        Self { verdict, evidence: Evidence::new(lives, &kept, &opens, rate, window) }
+    }
+}
+
+/// The evidence as a sentence without a full stop.
+impl fmt::Display for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.evidence.sentence(self.verdict))
+    }
+}

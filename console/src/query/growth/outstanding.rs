@@ -1,0 +1,88 @@
+//! How many handles of a group are open over time.
+
+use super::life::{Life, Window};
+
+/// Bars from none to most.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The number of handles that are open at the end of each of so many equal parts of the window.
+///
+/// What was opened before the window counts from its start; what is opened after it does not count.
+pub fn outstanding(lives: &[Life], window: Window, buckets: usize) -> Vec<u32> {
+    let length = i128::from(window.length_ns()).max(1);
+    // The first bucket that ends at or after a time.
+    let bucket = |time_ns: i64| {
+        let since = i128::from(time_ns) - i128::from(window.start_ns);
+        let ends = (since.max(1) * buckets as i128 + length - 1) / length;
+        usize::try_from(ends - 1).unwrap_or(usize::MAX).min(buckets)
+    };
+    // One more than there are buckets, for what happens after the last.
+    let mut changes = vec![0i64; buckets + 1];
+    for life in lives {
+        let opened = bucket(life.opened_ns);
+        changes[opened] += 1;
+        if let Some(closed_ns) = life.closed_ns {
+            changes[bucket(closed_ns).max(opened)] -= 1;
+        }
+    }
+    let open = changes.into_iter().take(buckets).scan(0i64, |open, change| {
+        *open += change;
+        Some(u32::try_from(*open).unwrap_or(u32::MAX))
+    });
+    open.collect()
+}
+
+/// Numbers as a line of bars, from 0 to the largest.
+pub fn sparkline(counts: &[u32]) -> String {
+    let most = u64::from(counts.iter().copied().max().unwrap_or_default()).max(1);
+    let steps = BARS.len() as u64 - 1;
+    // Rounded up, so that only 0 looks like none.
+    let bar = |count: &u32| BARS[(u64::from(*count) * steps).div_ceil(most) as usize];
+    counts.iter().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Window = Window { start_ns: 100, end_ns: 200 };
+
+    fn open(lives: &[(i64, Option<i64>)], buckets: usize) -> Vec<u32> {
+        let life = |(opened_ns, closed_ns): &(i64, Option<i64>)| Life {
+            opened_ns: *opened_ns,
+            closed_ns: *closed_ns,
+        };
+        outstanding(&lives.iter().map(life).collect::<Vec<_>>(), WINDOW, buckets)
+    }
+
+    #[test]
+    fn a_bucket_has_what_is_open_at_its_end() {
+        assert_eq!(open(&[(105, Some(115)), (115, None), (150, None)], 5), [1, 1, 2, 2, 2]);
+        assert_eq!(open(&[(121, Some(139))], 5), [0; 5], "opened and closed within one");
+        assert_eq!(open(&[(120, Some(140))], 5), [1, 0, 0, 0, 0], "at their ends");
+    }
+
+    #[test]
+    fn handles_from_before_the_window_count_and_later_ones_do_not() {
+        assert_eq!(open(&[(0, Some(150)), (i64::MIN, None)], 4), [2, 1, 1, 1]);
+        assert_eq!(open(&[(201, None), (i64::MAX, Some(i64::MIN))], 4), [0; 4]);
+    }
+
+    #[test]
+    fn windows_and_bucket_counts_of_any_size_do_no_harm() {
+        assert_eq!(open(&[(120, None)], 0), [0u32; 0]);
+        assert_eq!(outstanding(&[], Window { start_ns: i64::MAX, end_ns: i64::MIN }, 2), [0, 0]);
+        let life = Life { opened_ns: 7, closed_ns: None };
+        let all = Window { start_ns: i64::MIN / 2, end_ns: i64::MAX / 2 };
+        assert_eq!(outstanding(&[life], all, 2), [0, 1]);
+        assert_eq!(outstanding(&[life], Window { start_ns: 7, end_ns: 7 }, 2), [0, 1]);
+    }
+
+    #[test]
+    fn the_largest_number_is_the_full_bar_and_only_none_the_empty_one() {
+        assert_eq!(sparkline(&[0, 1, 2, 3, 4, 5, 6, 7]), "▁▂▃▄▅▆▇█");
+        assert_eq!(sparkline(&[0, 1, u32::MAX]), "▁▂█");
+        assert_eq!(sparkline(&[0, 0]), "▁▁");
+        assert_eq!(sparkline(&[]), "");
+    }
+}

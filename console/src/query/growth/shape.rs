@@ -1,0 +1,162 @@
+//! The verdict from when the kept handles of a group were opened.
+
+use std::ops::Range;
+
+use super::kept::Kept;
+use super::life::Window;
+use super::verdict::Verdict;
+
+/// Up to so many handles are too few for any verdict.
+const TOO_FEW: usize = 3;
+
+/// Kept handles that a burst or a fill has at least.
+const MIN_KEPT: usize = 5;
+
+/// Kept handles that a steady leak has at least.
+const MIN_STEADY: usize = 8;
+
+/// Moments of the time of a steady leak, and how many of them have a loss at least.
+const MOMENTS: i64 = 32;
+const MIN_MOMENTS: usize = 6;
+
+/// The verdict, and the opens that it speaks of, ascending.
+///
+/// `opened` is the number of all handles of the group.
+pub(super) fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, Vec<i64>) {
+    let opens = &kept.opens;
+    if opened <= TOO_FEW {
+        return (Verdict::Short, opens.clone());
+    }
+    if opens.len() < MIN_KEPT {
+        return (without_growth(kept), opens.clone());
+    }
+    let time = Time::of(kept, window);
+    let lump = densest(opens, time.length_ns / 50);
+    if lump.len() >= MIN_KEPT && 2 * lump.len() >= opens.len() {
+        // What the start of a program opens at once does not hide that it leaks later.
+        let rest = [&opens[..lump.start], &opens[lump.end..]].concat();
+        if time.is_steady(&rest) {
+            return (Verdict::Steady, rest);
+        }
+        let verdict = time.lump(&opens[lump.clone()]);
+        // A fill that ended is all of what was opened until then.
+        let is_whole = verdict == Verdict::Once && time.has_stopped(opens);
+        return (verdict, if is_whole { opens.clone() } else { opens[lump].to_vec() });
+    }
+    if time.is_steady(opens) {
+        return (Verdict::Steady, opens.clone());
+    }
+    if time.has_stopped(opens) {
+        return (Verdict::Once, opens.clone());
+    }
+    let core = core(opens);
+    if is_falling(opens) || time.has_stopped(core) {
+        return (Verdict::Once, core.to_vec());
+    }
+    if opens.len() >= 3 * MIN_MOMENTS && moments(opens) < MIN_MOMENTS {
+        return (Verdict::Burst, opens[lump].to_vec());
+    }
+    (Verdict::Short, opens.clone())
+}
+
+/// The verdict on a group that keeps next to nothing.
+fn without_growth(kept: &Kept) -> Verdict {
+    let is_closed = kept.closed >= 5 * kept.opens.len() && 2 * kept.closed >= kept.young;
+    if is_closed { Verdict::Balanced } else { Verdict::Short }
+}
+
+/// The time in which kept handles are seen.
+struct Time {
+    window: Window,
+    length_ns: i64,
+    /// Later opens are too young to be judged.
+    horizon_ns: i64,
+}
+
+impl Time {
+    fn of(kept: &Kept, window: Window) -> Self {
+        Self {
+            window,
+            length_ns: window.length_ns(),
+            horizon_ns: window.end_ns.saturating_sub(kept.young_age_ns),
+        }
+    }
+
+    /// Handles are lost one after the other, over a fifth of the time or more, not ever more slowly, and
+    /// have not stopped being lost in the last quarter.
+    fn is_steady(&self, opens: &[i64]) -> bool {
+        let [first, .., last] = opens else { return false };
+        opens.len() >= MIN_STEADY
+            && last.saturating_sub(*first) >= self.length_ns / 5
+            && self.quiet_after(*last) <= self.length_ns / 4
+            && moments(opens) >= MIN_MOMENTS
+            && !is_falling(opens)
+    }
+
+    /// The verdict on handles that were lost within a very short time.
+    fn lump(&self, lump: &[i64]) -> Verdict {
+        let [first, .., last] = lump else { return Verdict::Short };
+        if first.saturating_sub(self.window.start_ns) <= self.length_ns / 100 * 15 {
+            Verdict::Once
+        } else if self.window.end_ns.saturating_sub(*last) < self.length_ns / 20 {
+            Verdict::Short
+        } else {
+            Verdict::Burst
+        }
+    }
+
+    /// Nothing was lost in the last quarter, and for longer than the distances before would explain.
+    fn has_stopped(&self, opens: &[i64]) -> bool {
+        let [first, .., last] = opens else { return false };
+        let distance = last.saturating_sub(*first) / (opens.len() as i64 - 1);
+        let quiet = self.quiet_after(*last);
+        quiet > self.length_ns / 4 && quiet > distance.saturating_mul(5)
+    }
+
+    fn quiet_after(&self, last: i64) -> i64 {
+        self.horizon_ns.saturating_sub(last)
+    }
+}
+
+/// Whether the first half of the time has more than three times the losses of the second, and more than
+/// chance would explain: by four standard deviations of a Poisson difference.
+fn is_falling(opens: &[i64]) -> bool {
+    let [first, .., last] = opens else { return false };
+    let middle = first.midpoint(*last);
+    let before = opens.partition_point(|open| *open <= middle) as f64;
+    let after = opens.len() as f64 - before;
+    before > 3.0 * after && (before - after).powi(2) > 16.0 * (before + after)
+}
+
+/// In how many moments handles were lost; a moment lasts 1/32 of the time from the first to the last.
+fn moments(opens: &[i64]) -> usize {
+    let [first, .., last] = opens else { return opens.len() };
+    let moment = last.saturating_sub(*first) / MOMENTS;
+    let (mut count, mut begin) = (1, *first);
+    for open in opens {
+        if open.saturating_sub(begin) > moment {
+            (count, begin) = (count + 1, *open);
+        }
+    }
+    count
+}
+
+/// All but the first and last twentieth, so that a stray handle does not stretch them.
+fn core(opens: &[i64]) -> &[i64] {
+    let strays = opens.len() / 20;
+    &opens[strays..opens.len() - strays]
+}
+
+/// Where most opens lie within `width_ns`.
+fn densest(opens: &[i64], width_ns: i64) -> Range<usize> {
+    let (mut best, mut from) = (0..0, 0);
+    for (to, open) in opens.iter().enumerate() {
+        while open.saturating_sub(opens[from]) > width_ns {
+            from += 1;
+        }
+        if to + 1 - from > best.len() {
+            best = from..to + 1;
+        }
+    }
+    best
+}

@@ -1,0 +1,32 @@
+//! The verdicts.
+
+/// How the number of open handles of a group develops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Verdict {
+    /// It leaks: handles are lost at one rate, to the end.
+    Steady,
+    /// Many handles were lost within a very short time.
+    Burst,
+    /// It was filled and then kept: a cache, a warm-up.
+    Once,
+    /// What is opened is closed; what is open at the end is young.
+    Balanced,
+    /// Too few handles, or in too short a time, to say.
+    Short,
+}
+
+impl Verdict {
+    /// Every verdict.
+    pub const ALL: [Self; 5] = [Self::Steady, Self::Burst, Self::Once, Self::Balanced, Self::Short];
+
+    /// The word in JSON and tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Steady => "steady",
+            Self::Burst => "burst",
+            Self::Once => "once",
+            Self::Balanced => "balanced",
+            Self::Short => "short",
+        }
+    }
+}
