@@ -29,6 +29,8 @@ tables! {
     Trace = "trace";
     /// Processes, one row per lifetime.
     Processes = "processes";
+    /// Threads, one row per lifetime.
+    Threads = "threads";
     /// Modules, one row per file identity.
     Modules = "modules";
     /// Where and when modules were mapped.

@@ -31,6 +31,7 @@ const QUESTIONS: &str = "\
 .sql SELECT * FROM events
 .sql SELECT * FROM module_loads
 .sql SELECT * FROM modules
+.sql SELECT * FROM threads
 ";
 
 /// A folder with three archives of one trace, each named `trace.json7z` in a folder of its own: its

@@ -165,7 +165,9 @@ fn processes_and_threads_are_found() {
         rows.sort_by_key(|(key, _)| *key);
         let rows: Value = rows.into_iter().map(|(_, row)| row).collect();
         assert_eq!(rows, expected["processes"], "{}", trace.etl().display());
-        assert_eq!(expected["threads"], collected.threads.ids.len());
+        let threads: BTreeSet<_> =
+            collected.threads.rows.iter().map(|row| (row.pid, row.tid)).collect();
+        assert_eq!(expected["threads"], threads.len());
         let sids: BTreeSet<_> =
             collected.processes.rows.iter().filter_map(|row| row.process.sid.as_deref()).collect();
         assert_eq!(json!(sids), expected["process_sids"]);

@@ -5,6 +5,7 @@ mod methods;
 mod modules;
 mod processes;
 mod stack_events;
+mod threads;
 mod trace;
 
 use std::panic::resume_unwind;
@@ -111,6 +112,8 @@ pub(crate) fn assemble(
     let image_paths = modules.process_images(&collected, &index);
     let process_table = processes::table(processes, &image_paths, clock);
     writer.table(Table::Processes, process_table.into_frame())?;
+    let thread_table = threads::table(&collected.threads.rows, &index, clock);
+    writer.table(Table::Threads, thread_table.into_frame())?;
     let (module_table, loads) = modules.into_tables();
     writer.table(Table::Modules, module_table.into_frame())?;
     writer.table(Table::ModuleLoads, loads.into_frame())?;

@@ -24,5 +24,5 @@ pub(crate) use processes::Sid;
 pub use processes::{Process, ProcessRow, Processes};
 pub use references::References;
 pub use system::{FACTS_GUID, System};
-pub use threads::Threads;
+pub use threads::{ThreadRow, Threads};
 pub use views::{ViewRow, Views};

@@ -16,6 +16,7 @@ mod schema;
 mod stack_events;
 mod stacks;
 mod symbols;
+mod threads;
 mod trace;
 mod volumes;
 
@@ -36,5 +37,6 @@ pub use schema::SCHEMA_VERSION;
 pub use stack_events::{StackEvent, StackEvents};
 pub use stacks::{Stack, Stacks};
 pub use symbols::{Symbol, Symbols};
+pub use threads::{Thread, Threads};
 pub use trace::{TraceInfo, TraceInfos, UNKNOWN_CLOCK};
 pub use volumes::{Volume, Volumes};

@@ -2,8 +2,8 @@
 
 use super::{
     EventCounts, Events, ExistingHandles, Frames, Methods, ModuleLoads, Modules, Names,
-    ObjectTypes, Objects, Processes, StackEvents, Stacks, StartHandles, Symbols, TraceInfos,
-    Volumes, Warnings,
+    ObjectTypes, Objects, Processes, StackEvents, Stacks, StartHandles, Symbols, Threads,
+    TraceInfos, Volumes, Warnings,
 };
 use crate::column::ColumnSpec;
 use crate::table::Table;
@@ -15,7 +15,8 @@ use crate::table::Table;
 ///   `method` of `frames`), stacks of any event (table `stack_events`).
 /// * 3: closes by the end of a process (column `closed_at_exit` of `events`) and of handles
 ///   open at the start (column `closed` of `start_handles`); drive letters (table `volumes`).
-pub const SCHEMA_VERSION: u32 = 3;
+/// * 4: threads (table `threads`).
+pub const SCHEMA_VERSION: u32 = 4;
 
 impl Table {
     /// The columns, in their order in the archive.
@@ -23,6 +24,7 @@ impl Table {
         match self {
             Self::Trace => TraceInfos::COLUMNS,
             Self::Processes => Processes::COLUMNS,
+            Self::Threads => Threads::COLUMNS,
             Self::Modules => Modules::COLUMNS,
             Self::ModuleLoads => ModuleLoads::COLUMNS,
             Self::Volumes => Volumes::COLUMNS,

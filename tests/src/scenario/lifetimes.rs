@@ -18,7 +18,7 @@ impl TraceBuilder {
         }
         for thread in self.threads.clone() {
             if let Some(ns) = thread.started {
-                self.add_thread(ThreadEvent::Start, ns, (thread.pid, thread.tid));
+                self.add_thread(ThreadEvent::Start, ns, (thread.pid, thread.tid), thread.creator);
             }
         }
         for module in self.modules.clone() {
@@ -37,7 +37,8 @@ impl TraceBuilder {
         }
         for thread in self.threads.clone() {
             if let Some(ns) = thread.ended {
-                self.add_thread(ThreadEvent::End, ns, (thread.pid, thread.tid));
+                let ids = (thread.pid, thread.tid);
+                self.add_thread(ThreadEvent::End, ns, ids, ids);
             }
         }
         for process in self.processes.clone() {
@@ -72,9 +73,15 @@ impl TraceBuilder {
         self.add_kernel(HeaderKind::System, self.options.raw(ns), caller, &payload);
     }
 
-    fn add_thread(&mut self, event: ThreadEvent, ns: i64, (pid, tid): (u32, u32)) {
+    fn add_thread(
+        &mut self,
+        event: ThreadEvent,
+        ns: i64,
+        (pid, tid): (u32, u32),
+        caller: (u32, u32),
+    ) {
         let payload = self.thread_record(pid, tid).payload(event, self.options.pointer);
-        let caller = Caller::new(pid, tid);
+        let caller = Caller::new(caller.0, caller.1);
         self.add_kernel(HeaderKind::System, self.options.raw(ns), caller, &payload);
     }
 

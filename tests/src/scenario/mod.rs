@@ -119,7 +119,7 @@ impl TraceBuilder {
     /// A thread, from before the trace until behind it unless stated otherwise. Threads that log
     /// events are in the rundown without being declared.
     pub fn thread(&mut self, pid: u32, tid: u32) -> &mut ThreadSpec {
-        self.threads.push(ThreadSpec { pid, tid, started: None, ended: None });
+        self.threads.push(ThreadSpec { pid, tid, creator: (pid, tid), started: None, ended: None });
         self.threads.last_mut().expect("just pushed")
     }
 

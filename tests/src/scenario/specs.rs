@@ -188,11 +188,18 @@ impl ModuleSpec {
 pub struct ThreadSpec {
     pub(super) pid: u32,
     pub(super) tid: u32,
+    pub(super) creator: (u32, u32),
     pub(super) started: Option<i64>,
     pub(super) ended: Option<i64>,
 }
 
 impl ThreadSpec {
+    /// Process and thread that started it.
+    pub fn creator(&mut self, pid: u32, tid: u32) -> &mut Self {
+        self.creator = (pid, tid);
+        self
+    }
+
     /// Started during the trace.
     pub fn started(&mut self, ns: i64) -> &mut Self {
         self.started = Some(ns);

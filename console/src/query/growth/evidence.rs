@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::kept::Kept;
-use super::life::{Life, Window};
+use super::life::Window;
 use super::rate::Rate;
 use super::verdict::Verdict;
 
@@ -35,18 +35,19 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// `opens`: those that the verdict speaks of, ascending.
+    /// `opened`: the number of all handles; `opens`: when those were opened that the verdict speaks of,
+    /// ascending.
     pub(super) fn new(
-        lives: &[Life],
+        opened: usize,
         kept: &Kept,
         opens: &[i64],
         rate: Option<Rate>,
         window: Window,
     ) -> Self {
         Self {
-            opened: lives.len(),
+            opened,
             closed: kept.closed,
-            mean_lifetime_ns: mean_lifetime_ns(lives),
+            mean_lifetime_ns: kept.mean_lifetime_ns,
             lost: kept.opens.len() + kept.young,
             kept: kept.opens.len(),
             young_age_ns: kept.young_age_ns,
@@ -58,6 +59,15 @@ impl Evidence {
         }
     }
 
+    /// The evidence for a verdict as a sentence without a full stop.
+    pub(super) fn sentence(&self, verdict: Verdict) -> String {
+        let (losses, closed, opened) = (self.losses(verdict), self.closed, self.opened);
+        match self.mean_lifetime_ns.map(Duration) {
+            Some(mean) => format!("{losses}; {closed} of {opened} closed, after {mean} on average"),
+            None => losses,
+        }
+    }
+
     /// From the first to the last open that the verdict speaks of.
     fn width_ns(&self) -> i64 {
         self.last_ns.zip(self.first_ns).map_or(0, |(last, first)| last.saturating_sub(first))
@@ -66,15 +76,6 @@ impl Evidence {
     /// From the last open that the verdict speaks of to the end of the window.
     fn quiet_ns(&self) -> i64 {
         self.last_ns.map_or(0, |last| self.window.end_ns.saturating_sub(last))
-    }
-
-    /// The evidence of a verdict as a sentence without a full stop.
-    pub(super) fn sentence(&self, verdict: Verdict) -> String {
-        let (opened, closed, losses) = (self.opened, self.closed, self.losses(verdict));
-        match self.mean_lifetime_ns.map(Duration) {
-            Some(mean) => format!("{losses}; {closed} of {opened} closed, after {mean} on average"),
-            None => losses,
-        }
     }
 
     /// What was lost, and when.
@@ -105,15 +106,6 @@ impl Evidence {
             Verdict::Balanced | Verdict::Short => "none lost".to_owned(),
         }
     }
-}
-
-/// The mean lifetime of those that were closed.
-fn mean_lifetime_ns(lives: &[Life]) -> Option<i64> {
-    let lifetimes =
-        lives.iter().filter_map(|life| Some(life.closed_ns?.saturating_sub(life.opened_ns)));
-    let (sum, count) =
-        lifetimes.fold((0i128, 0i128), |(sum, count), life| (sum + i128::from(life), count + 1));
-    sum.checked_div(count).and_then(|mean| i64::try_from(mean).ok())
 }
 
 impl fmt::Display for Rate {

@@ -15,6 +15,8 @@ pub(super) struct Kept {
     pub(super) young_age_ns: i64,
     /// The handles that were closed.
     pub(super) closed: usize,
+    /// Their mean lifetime in nanoseconds; `None` without.
+    pub(super) mean_lifetime_ns: Option<i64>,
 }
 
 impl Kept {
@@ -44,7 +46,7 @@ impl Kept {
         let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
         opens.drain(..young);
         opens.reverse();
-        Self { opens, young, young_age_ns, closed }
+        Self { opens, young, young_age_ns, closed, mean_lifetime_ns: mean_lifetime_ns(lives) }
     }
 }
 
@@ -72,6 +74,15 @@ fn still_open(lives: &[Life], opens: &[i64], age: impl Fn(i64) -> i64) -> Vec<f6
         at_risk = at_risk.saturating_sub(closes + 1);
     }
     shares
+}
+
+/// The mean lifetime of those that were closed.
+fn mean_lifetime_ns(lives: &[Life]) -> Option<i64> {
+    let lifetimes =
+        lives.iter().filter_map(|life| Some(life.closed_ns?.saturating_sub(life.opened_ns)));
+    let (sum, count) =
+        lifetimes.fold((0i128, 0i128), |(sum, count), life| (sum + i128::from(life), count + 1));
+    sum.checked_div(count).and_then(|mean| i64::try_from(mean).ok())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! When a handle was open.
+//! The lives of the handles of a group.
 
 /// When a handle was opened and closed, in nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

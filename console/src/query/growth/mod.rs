@@ -51,7 +51,7 @@ impl Growth {
         let kept = Kept::of(lives, window);
         let (verdict, opens) = shape::verdict(lives.len(), &kept, window);
         let rate = (verdict == Verdict::Steady).then(|| Rate::of(&opens)).flatten();
-        Self { verdict, evidence: Evidence::new(lives, &kept, &opens, rate, window) }
+        Self { verdict, evidence: Evidence::new(lives.len(), &kept, &opens, rate, window) }
     }
 }
 

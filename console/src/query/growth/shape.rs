@@ -28,7 +28,7 @@ pub(super) fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, V
         return (Verdict::Short, opens.clone());
     }
     if opens.len() < MIN_KEPT {
-        return (without_growth(kept), opens.clone());
+        return (without_growth(kept, window), opens.clone());
     }
     let time = Time::of(kept, window);
     let lump = densest(opens, time.length_ns / 50);
@@ -60,9 +60,15 @@ pub(super) fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, V
 }
 
 /// The verdict on a group that keeps next to nothing.
-fn without_growth(kept: &Kept) -> Verdict {
-    let is_closed = kept.closed >= 5 * kept.opens.len() && 2 * kept.closed >= kept.young;
-    if is_closed { Verdict::Balanced } else { Verdict::Short }
+fn without_growth(kept: &Kept, window: Window) -> Verdict {
+    let is_closed = 2 * kept.closed >= kept.opens.len() + kept.young;
+    let is_young = || {
+        // Of a few handles the estimate of lifetimes says little, their mean more.
+        let age = kept.opens.first().map(|oldest| window.end_ns.saturating_sub(*oldest));
+        age.zip(kept.mean_lifetime_ns).is_some_and(|(age, mean)| age / 3 <= mean)
+    };
+    let is_balanced = is_closed && (kept.closed >= 5 * kept.opens.len() || is_young());
+    if is_balanced { Verdict::Balanced } else { Verdict::Short }
 }
 
 /// The time in which kept handles are seen.
@@ -98,7 +104,10 @@ impl Time {
         let [first, .., last] = lump else { return Verdict::Short };
         if first.saturating_sub(self.window.start_ns) <= self.length_ns / 100 * 15 {
             Verdict::Once
-        } else if self.window.end_ns.saturating_sub(*last) < self.length_ns / 20 {
+        } else if self.window.end_ns.saturating_sub(*last) < self.length_ns / 20
+            || self.quiet_after(*last) < self.length_ns / 200
+        {
+            // It may go on, after the end or with the oldest of the young ones.
             Verdict::Short
         } else {
             Verdict::Burst

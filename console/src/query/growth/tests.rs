@@ -132,6 +132,15 @@ fn a_pool_whose_handles_live_long_never_leaks_steadily() {
 }
 
 #[test]
+fn a_pool_of_a_few_handles_is_balanced() {
+    let fill = |group: &mut Group| {
+        let (count, mean) = (group.count(4, 40), group.between(0.0001, 0.02));
+        group.pool(count, mean);
+    };
+    assert_verdicts(fill, |growth| growth.verdict == Verdict::Balanced);
+}
+
+#[test]
 fn a_batch_just_before_the_end_leaves_a_group_balanced() {
     let fill = |group: &mut Group| {
         let batches = group.count(5, 40);

@@ -1,4 +1,4 @@
-//! What is said of the growth of a group.
+//! The verdicts.
 
 /// How the number of open handles of a group develops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

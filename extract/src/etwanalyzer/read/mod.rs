@@ -192,6 +192,7 @@ impl Reading<'_> {
         self.findings.borrow_mut().add(WarningKind::NoText, replaced, None);
         let warnings = self.findings.borrow().warnings();
         writer.table(Table::Volumes, trace::volumes(&main).into_frame())?;
+        writer.table(Table::Threads, trace::threads(&main).into_frame())?;
         writer.table(Table::Warnings, trace::warnings(&main, &warnings).into_frame())?;
         let source_size = source_size(self.input);
         let in_trace = TraceFigures {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use handlescope_model::tables::{
-    self, EventCount, EventCounts, TraceInfo, Volumes, Warning, Warnings,
+    self, EventCount, EventCounts, Threads, TraceInfo, Volumes, Warning, Warnings,
 };
 use handlescope_model::{EventKind, SCHEMA_VERSION};
 
@@ -109,4 +109,9 @@ pub(super) fn warnings(main: &Main, found: &[Warning]) -> Warnings {
 /// Drive letters, which only our own extract has.
 pub(super) fn volumes(main: &Main) -> Volumes {
     main.own.volumes.0.iter().filter(|_| main.is_own()).cloned().collect()
+}
+
+/// Threads, which only our own extract has.
+pub(super) fn threads(main: &Main) -> Threads {
+    main.own.threads.0.iter().filter(|_| main.is_own()).cloned().collect()
 }

@@ -20,7 +20,7 @@ use std::path::Path;
 
 use handlescope_model::tables::{
     EventCounts, Events, Frames, Methods, ModuleLoads, Modules, Names, ObjectTypes, Processes,
-    StartHandles, Symbols, TraceInfo, TraceInfos, Volumes, Warnings,
+    StartHandles, Symbols, Threads, TraceInfo, TraceInfos, Volumes, Warnings,
 };
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, NameIdx, Table, TableRows, Texts, Trace,
@@ -167,6 +167,7 @@ impl Parts<'_> {
             event_counts: &EventCounts::read(trace)?,
             warnings: &Warnings::read(trace)?,
             volumes: &Volumes::read(trace)?,
+            threads: &Threads::read(trace)?,
             start_handles: &start_handles,
             names: &names,
             last_event_ns: last_event(trace)?,

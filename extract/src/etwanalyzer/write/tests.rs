@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use handlescope_model::tables::{
     Event, Events, ExistingHandle, ExistingHandles, Frame, Module, Name, Object, Objects, Process,
-    Stack, Stacks, StartHandle, Symbol,
+    Stack, Stacks, StartHandle, Symbol, Thread,
 };
 use handlescope_model::{
     Cancel, EventIdx, EventKind, FrameIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, RowCount,
@@ -37,6 +37,7 @@ struct Tables {
     events: Events,
     existing: ExistingHandles,
     start: StartHandles,
+    threads: Threads,
 }
 
 impl Tables {
@@ -51,6 +52,8 @@ impl Tables {
         };
         let mut tables = Self { info, ..Self::default() };
         tables.processes.push(Process { pid: 8, name: "a.exe".into(), ..Process::default() });
+        let started = Thread { start_ns: Some(7), creator_tid: Some(5), ..Thread::default() };
+        tables.threads.push(Thread { pid: 8, tid: 9, ..started });
         tables
     }
 
@@ -83,6 +86,7 @@ impl Tables {
             (Table::Events, self.events.into_frame()),
             (Table::ExistingHandles, self.existing.into_frame()),
             (Table::StartHandles, self.start.into_frame()),
+            (Table::Threads, self.threads.into_frame()),
         ];
         let mut writer = ArchiveWriter::create(path).unwrap();
         for (table, frame) in tables {
@@ -154,6 +158,7 @@ impl Written {
         self.is_lossless::<StartHandles>();
         self.is_lossless::<Warnings>();
         self.is_lossless::<Volumes>();
+        self.is_lossless::<Threads>();
     }
 }
 
