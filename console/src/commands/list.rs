@@ -35,7 +35,10 @@ impl Command for List {
         for (index, file) in context.session.files.iter().enumerate() {
             let info = trace_info(&file.trace)?;
             let machine = info.computer.as_deref().unwrap_or(UNKNOWN);
-            let windows = format!("{} ({})", info.os_version, info.os_build);
+            let windows = match info.has_clock() || !info.os_version.is_empty() {
+                true => format!("{} ({})", info.os_version, info.os_build),
+                false => UNKNOWN.to_owned(),
+            };
             table.add_row([
                 index.to_string(),
                 Untrusted(shown(&file.path)).to_string(),

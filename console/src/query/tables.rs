@@ -14,6 +14,9 @@ use crate::filter::ProcessFilter;
 /// What is printed for an unknown process, as ETWAnalyzer does.
 const INVALID: &str = "Invalid";
 
+/// What is printed for a process of which the source does not say the program.
+const UNKNOWN: &str = "unknown";
+
 /// One lifetime of one process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessInfo {
@@ -32,9 +35,14 @@ pub struct ProcessInfo {
 }
 
 impl ProcessInfo {
+    /// The name of the executable; `None` where the source does not say.
+    pub fn known_name(&self) -> Option<&str> {
+        Some(self.name.as_str()).filter(|name| !name.is_empty())
+    }
+
     /// The name for people: the better one, if there is one and `plain` names are not wanted.
     pub fn shown_name(&self, plain: bool) -> &str {
-        self.pretty_name.filter(|_| !plain).unwrap_or(&self.name)
+        self.pretty_name.filter(|_| !plain).or(self.known_name()).unwrap_or(UNKNOWN)
     }
 
     /// `name(pid)` for people.

@@ -36,11 +36,13 @@ pub(super) struct FileFacts<'a> {
 /// What the rows of an object have in common. Whatever filters removed of its events, this stays.
 pub(super) struct ObjectFacts<'a> {
     pub(super) id: u64,
-    pub(super) pointer: u64,
+    pub(super) pointer: Option<u64>,
     pub(super) name: &'a str,
     pub(super) kind: &'a str,
-    /// `None` when creation or end is unknown.
+    /// `None` when creation or end is unknown, or when they were.
     pub(super) lifetime_ns: Option<i64>,
+    /// Whether creation and end are known.
+    pub(super) is_ended: bool,
     pub(super) is_multiprocess: bool,
     pub(super) is_overlapped: bool,
     pub(super) max_ref_count: i64,
@@ -86,6 +88,8 @@ impl<'a> ObjectFacts<'a> {
             name: listing.name(object).unwrap_or_default(),
             kind: tables.types.get(tables.objects.type_id(object)),
             lifetime_ns: file.answer.lifetime_ns(listing, selected),
+            is_ended: tables.objects.create_event(object).is_some()
+                && tables.objects.destroy_event(object).is_some(),
             is_multiprocess: listing.is_multiprocess(object),
             is_overlapped: listing.is_overlapped(object),
             max_ref_count: max_ref_count(file, object),

@@ -66,7 +66,7 @@ impl EventWriter<'_> {
         let Layout { time, pid, tid, handle } = self.layout;
         let screen = self.display.screen;
         let process = self.process(event.process);
-        let (indent, at) = (self.display.indent(1), self.clock.at(event.time_ns).to_string());
+        let (indent, at) = (self.display.indent(1), self.clock.at(event.time_ns.unwrap_or_default()).to_string());
         let id = screen.paint(Color::Magenta, process.pid);
         write!(out, "{indent}{at:>time$} {id:>pid$}/{:<tid$} ", event.tid)?;
         let (color, label) = self.label(row, event);

@@ -3,8 +3,8 @@
 
 use std::io::{self, Read};
 use std::rc::Rc;
+use crate::text::Progress;
 
-use super::progress::Progress;
 
 /// Bytes that are looked at together.
 const CHUNK: usize = 32 << 10;
