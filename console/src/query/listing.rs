@@ -53,8 +53,8 @@ pub struct EventRow {
     pub time_ns: Option<i64>,
     /// Row of the process that owns the handle, or that acted.
     pub process: ProcessIdx,
-    /// Thread.
-    pub tid: u32,
+    /// Thread; `None` where text of a debugger does not say.
+    pub tid: Option<u32>,
     /// Row of the stack.
     pub stack: Option<StackIdx>,
     /// Whether nothing closes what it opened.
@@ -157,7 +157,7 @@ impl Listing {
             kind: EventKind::from_code(self.kind.get(event)?)?,
             time_ns: self.time_ns(event),
             process: self.process.get(event)?,
-            tid: self.tid.get(event)?,
+            tid: self.tid.get(event).filter(|tid| self.has_clock || *tid != 0),
             stack: self.stack.get(event),
             leaked: self.leaked.get(event),
             closed_at_exit: self.closed_at_exit.known(event),

@@ -35,6 +35,11 @@ pub struct ProcessInfo {
 }
 
 impl ProcessInfo {
+    /// The process id; `None` where the source says neither that nor the name.
+    pub fn known_pid(&self) -> Option<u32> {
+        Some(self.pid).filter(|pid| *pid != 0 || !self.name.is_empty())
+    }
+
     /// The name of the executable; `None` where the source does not say.
     pub fn known_name(&self) -> Option<&str> {
         Some(self.name.as_str()).filter(|name| !name.is_empty())
@@ -47,7 +52,10 @@ impl ProcessInfo {
 
     /// `name(pid)` for people.
     pub fn shown_label(&self, plain: bool) -> String {
-        format!("{}({})", self.shown_name(plain), self.pid)
+        match self.known_pid() {
+            Some(pid) => format!("{}({pid})", self.shown_name(plain)),
+            None => self.shown_name(plain).to_owned(),
+        }
     }
 
     /// Whether a filter means this process, by either of its names or, `plain`, by that of the

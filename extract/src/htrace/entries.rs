@@ -100,14 +100,17 @@ impl Entries {
     /// Adds the rows of a frame that was not seen before.
     fn add_frame(&mut self, row: u32, frame: &FrameLine<'_>) {
         let mut module = |name: &str| Some(ModuleIdx(self.modules.intern(name.as_bytes())));
+        let address = Some(frame.address);
         self.frame_rows.push(match frame.place {
-            Place::Function { module: name, .. } => {
-                Frame { module: module(name), ..Frame::default() }
+            Place::Function { module: name, offset, .. } => {
+                // An address without an offset would look like the start of the function.
+                let address = address.filter(|_| offset.is_some());
+                Frame { module: module(name), address, ..Frame::default() }
             }
             Place::Module { module: name, rva } => {
-                Frame { module: module(name), rva: Some(rva), ..Frame::default() }
+                Frame { module: module(name), rva: Some(rva), address, ..Frame::default() }
             }
-            Place::Unknown => Frame { address: Some(frame.address), ..Frame::default() },
+            Place::Unknown => Frame { address, ..Frame::default() },
         });
         if let Place::Function { function, offset, .. } = frame.place {
             let (frame, function) = (FrameIdx(row), function.to_owned());

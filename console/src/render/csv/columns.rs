@@ -25,7 +25,7 @@ pub(super) static COLUMNS: &[Column] = &[
     ("Stack", |row| row.stack.as_str().into()),
     ("EventName", |row| event_name(&row.item).into()),
     ("Time", |row| number(row.item.event().and_then(|event| event.time_ns))),
-    ("Thread Id", |row| number(row.item.event().map(|event| event.tid))),
+    ("Thread Id", |row| number(row.item.event().and_then(|event| event.tid))),
     ("Handle Value", |row| hex(row.item.handle())),
     ("Type", |row| row.object.kind.into()),
     ("Object Name", |row| row.object.name.into()),

@@ -27,7 +27,7 @@ pub(super) struct FileFacts<'a> {
     pub(super) listing: &'a Listing,
     /// File name without extension.
     pub(super) name: String,
-    /// When the recording began.
+    /// When the recording began; empty where that is unknown.
     pub(super) date: String,
     pub(super) clock: Clock,
     style: ProcessStyle,
@@ -56,7 +56,10 @@ impl<'a> FileFacts<'a> {
             answer,
             listing,
             name: answer.path().file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-            date: Clock::session_start(&answer.info),
+            date: match answer.info.has_clock() {
+                true => Clock::session_start(&answer.info),
+                false => String::new(),
+            },
             clock: Clock::new(&answer.info, display.time_format, display.time_digits),
             style: ProcessStyle::new(&answer.info, display),
         }
@@ -74,7 +77,12 @@ impl<'a> FileFacts<'a> {
 
     /// `name.exe(pid)` with its start and end.
     pub(super) fn marked(&self, process: &ProcessInfo) -> String {
-        format!("{}({}){}", self.style.name(process), process.pid, self.style.suffix(process))
+        match process.known_pid() {
+            Some(pid) => {
+                format!("{}({pid}){}", self.style.name(process), self.style.suffix(process))
+            }
+            None => self.style.name(process).to_owned(),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) struct ObjectJson<'a> {
 
 #[derive(Serialize)]
 struct Creator<'a> {
-    pid: u32,
+    pid: Option<u32>,
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pretty_name: Option<&'static str>,
@@ -41,7 +41,7 @@ impl Serialize for ObjectJson<'_> {
         let creator = create.and_then(|event| listing.event(event)).map(|event| {
             let process = processes.get(event.process);
             Creator {
-                pid: process.pid,
+                pid: process.known_pid(),
                 name: process.known_name(),
                 pretty_name: process.pretty_name,
                 start_ns: process.start_ns,
@@ -92,7 +92,7 @@ impl Serialize for EventJson<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", event.kind.name())?;
         map.serialize_entry("time_ns", &event.time_ns)?;
-        map.serialize_entry("pid", &process.pid)?;
+        map.serialize_entry("pid", &process.known_pid())?;
         map.serialize_entry("process", &process.known_name())?;
         map.serialize_entry("tid", &event.tid)?;
         self.serialize_own_members(&mut map)?;

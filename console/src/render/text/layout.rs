@@ -19,7 +19,7 @@ impl Layout {
         let mut times: Option<(i64, i64)> = None;
         for (event, process) in events {
             pid = pid.max(process);
-            tid = tid.max(event.tid);
+            tid = tid.max(event.tid.unwrap_or_default());
             handle = handle.max(event.handle.unwrap_or_default());
             let time = event.time_ns.unwrap_or_default();
             let (first, last) = times.unwrap_or((time, time));
