@@ -95,7 +95,35 @@ fn a_listing_is_turned_round_to_the_order_of_time() {
 fn a_whole_session_with_other_output_around_it_counts_what_was_printed_twice_once() {
     let log = fs::read(examples().join("htrace.log")).unwrap();
     let run = with(log).run(&["session.log", "-c", ".dump ObjectRef -ShowStack"]).ok();
-    insta::assert_snapshot!(run.stdout.replace('\t', "    "), @r"");
+    insta::assert_snapshot!(run.stdout.replace('\t', "    "), @r"
+    unknown                session.log
+    Id: 1 Object: unknown  Lifetime: unknown  Type: UnknownType Create+Duplicate-Close: 1+0-1 = 0
+        unknown  7316/7416  HandleCreate    0xD0    leaky.exe Stack: 2
+            ntdll!NtCreateEvent
+            KERNELBASE!CreateEventW
+            leaky!leaky::Session::Connect
+
+        unknown  7316/7416  HandleClose     0xD0    leaky.exe Stack: 1
+            ntdll!NtClose
+            KERNELBASE!CloseHandle
+            leaky!leaky::Session::Close
+
+    Id: 2 Object: unknown  Lifetime: never closed  Type: UnknownType Create+Duplicate-Close: 1+0-0 = 1
+        unknown  7316/7420  HandleCreate    0xD4    leaky.exe Stack: 0
+            ntdll!NtCreateEvent
+            KERNELBASE!CreateEventW
+            leaky!leaky::EventCache::GetOrCreate
+            leaky!leaky::Worker::Run
+            KERNEL32!BaseThreadInitThunk
+
+    Id: 3 Object: unknown  Lifetime: never closed  Type: UnknownType Create+Duplicate-Close: 1+0-0 = 1
+        unknown  7316/7416  HandleCreate    0xD0    leaky.exe Stack: 2
+            ntdll!NtCreateEvent
+            KERNELBASE!CreateEventW
+            leaky!leaky::Session::Connect
+
+    Objects Created/Destroyed: 3/1 Diff: 2,  Handles Created/Closed/Duplicated: 3/1/0 Diff: 2,  RefChanges: 0 FileMap/Unmap: 0/0
+    ");
 }
 
 #[test]
@@ -146,7 +174,8 @@ fn frames_without_symbols_are_modules_or_addresses() {
 #[test]
 fn names_of_functions_have_spaces_signs_and_templates_and_cannot_talk_to_the_terminal() {
     let name = "std::map<int,char [4]>::operator+=";
-    let text = SESSION.replace("Cache::Open", name).replace("ZwCreateEvent", "a\u{1b}[2Jb\u{202e}c");
+    let text =
+        SESSION.replace("Cache::Open", name).replace("ZwCreateEvent", "a\u{1b}[2Jb\u{202e}c");
     let (answer, _) = answer(&text);
     assert!(events(&answer)[2].ends_with(&format!("my_app!{name}+0x16F")), "{answer}");
     let run = with(&text).run(&["session.log", "-c", ".dump ObjectRef -ss"]).ok();
@@ -175,7 +204,9 @@ fn the_kernel_debugger_names_neither_thread_nor_pid() {
 #[test]
 fn every_encoding_is_read() {
     let text = SESSION.replace(" - ", " \u{2013} ");
-    let units = |mark: &'static str| -> Vec<u16> { mark.chars().chain(text.chars()).map(|c| c as u16).collect() };
+    let units = |mark: &'static str| -> Vec<u16> {
+        mark.chars().chain(text.chars()).map(|c| c as u16).collect()
+    };
     let little = |mark| units(mark).into_iter().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     let big = |mark| units(mark).into_iter().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
     let one_byte = text.chars().map(|c| if c == '\u{2013}' { 0x96 } else { c as u8 });
@@ -205,7 +236,8 @@ fn snapshots_and_differences_are_one_history() {
                 0x77ca2e3c: ntdll!ZwCreateFile+0x0000000c\n0x00ab158f: my_app!Cache::Open+0x0000016f\n\
                 --------------------------------------\n\
                 Displayed 0x1 stack traces for outstanding handles opened since the previous snapshot.\n";
-    let snapshot = "0:000> !htrace -snapshot\nHandle tracing information snapshot successfully taken.\n";
+    let snapshot =
+        "0:000> !htrace -snapshot\nHandle tracing information snapshot successfully taken.\n";
     let nothing = "0:000> !htrace -diff\nHandle tracing information snapshot successfully taken.\n\
                    0x0 new stack traces since the previous snapshot.\n\
                    No outstanding handles opened since the previous snapshot were detected.\n";
@@ -291,7 +323,8 @@ fn times_are_printed_as_unknown_everywhere() {
     assert_eq!(column("Date"), ["", "", ""]);
     assert_eq!(column("Object Ptr"), ["", "", ""]);
     assert_eq!(column("Lifetime in s (9999 is not closed)"), ["", "", "9999"]);
-    let sql = run(".sql SELECT handle, open_ns, close_ns, lifetime_ns FROM handles ORDER BY id -csv");
+    let sql =
+        run(".sql SELECT handle, open_ns, close_ns, lifetime_ns FROM handles ORDER BY id -csv");
     assert_eq!(sql.lines().skip(1).collect::<Vec<_>>(), ["0x34,,,", "0x38,,,"]);
     assert!(run(".list").contains("unknown"));
 }
@@ -334,12 +367,36 @@ fn what_the_text_does_not_say_is_said_at_load_with_answers_and_in_stats() {
 fn a_cut_text_is_read_and_reported_with_its_line() {
     let at = |part: &str| &SESSION[..SESSION.find(part).unwrap() + part.len()];
     for (text, left, message) in [
-        (at("Open+0x0000016f\n"), 1, "output of !htrace without its last line, perhaps cut, first in line 7"),
-        (at("Handle = 0x00000034 - CLOSE\n"), 2, "entry of !htrace without a stack, first in line 9"),
-        (at("Handle = 0x00000034 - CL"), 1, "entry of !htrace that cannot be read, left out, first in line 9"),
-        (at("Thread ID = 0x000017f0, Proc"), 1, "line cut at the end of the text, left out, first in line 10"),
-        (at("0x77ca2e4c: ntdll!ZwCl"), 2, "line cut at the end of the text, left out, first in line 12"),
-        (at("Parsed 0x3 stack traces.\n"), 3, "output of !htrace without its last line, perhaps cut, first in line"),
+        (
+            at("Open+0x0000016f\n"),
+            1,
+            "output of !htrace without its last line, perhaps cut, first in line 7",
+        ),
+        (
+            at("Handle = 0x00000034 - CLOSE\n"),
+            2,
+            "entry of !htrace without a stack, first in line 9",
+        ),
+        (
+            at("Handle = 0x00000034 - CL"),
+            1,
+            "entry of !htrace that cannot be read, left out, first in line 9",
+        ),
+        (
+            at("Thread ID = 0x000017f0, Proc"),
+            1,
+            "line cut at the end of the text, left out, first in line 10",
+        ),
+        (
+            at("0x77ca2e4c: ntdll!ZwCl"),
+            2,
+            "line cut at the end of the text, left out, first in line 12",
+        ),
+        (
+            at("Parsed 0x3 stack traces.\n"),
+            3,
+            "output of !htrace without its last line, perhaps cut, first in line",
+        ),
     ] {
         let (answer, messages) = answer(text);
         assert_eq!(events(&answer).len(), left, "{text}");
@@ -347,7 +404,8 @@ fn a_cut_text_is_read_and_reported_with_its_line() {
         assert!(messages.contains("objects, closes and leaks may be wrong"), "{messages}");
     }
     let (_, messages) = answer(SESSION.replace("Dumped 0x3", "Dumped 0x5"));
-    let message = "1 output of !htrace with another number of entries than it says, first in line 20";
+    let message =
+        "1 output of !htrace with another number of entries than it says, first in line 20";
     assert!(messages.contains(message), "{messages}");
 }
 

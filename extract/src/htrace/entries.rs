@@ -8,25 +8,8 @@ use handlescope_model::tables::{
 use handlescope_model::{FrameIdx, ModuleIdx};
 
 use super::frame::{FrameLine, Place};
-use super::grammar::Operation;
-use super::history::History;
+use super::history::{Entry, History};
 use crate::intern::{ByteInterner, Interner};
-
-/// What `!htrace` printed of one event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) handle: u64,
-    pub(super) operation: Operation,
-    /// 0 when it is not known.
-    pub(super) thread: u32,
-    /// Row of the process.
-    pub(super) process: u32,
-    /// Row of the stack.
-    pub(super) stack: Option<u32>,
-    /// Number of the addresses of the stack. Their names depend on the symbols that the debugger had found when
-    /// it printed them.
-    pub(super) addresses: u32,
-}
 
 /// What was read so far.
 #[derive(Default)]

@@ -14,9 +14,16 @@ pub(super) struct FrameLine<'a> {
 /// Where an address lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place<'a> {
-    Function { module: &'a str, function: &'a str, offset: Option<u64> },
+    Function {
+        module: &'a str,
+        function: &'a str,
+        offset: Option<u64>,
+    },
     /// Bytes from the start of the module.
-    Module { module: &'a str, rva: u64 },
+    Module {
+        module: &'a str,
+        rva: u64,
+    },
     /// No symbols, no module.
     Unknown,
 }
@@ -135,8 +142,13 @@ mod tests {
 
     #[test]
     fn without_symbols_there_is_a_module_or_nothing() {
-        assert_eq!(frame("0x1234: clr+0x34"), Some((0x1234, Place::Module { module: "clr", rva: 0x34 })));
-        for line in ["0x1234:", "0x1234", "0x1234: +0x1234", "0x1234: +1234", "0x1234: why is that!"] {
+        assert_eq!(
+            frame("0x1234: clr+0x34"),
+            Some((0x1234, Place::Module { module: "clr", rva: 0x34 }))
+        );
+        for line in
+            ["0x1234:", "0x1234", "0x1234: +0x1234", "0x1234: +1234", "0x1234: why is that!"]
+        {
             assert_eq!(frame(line), Some((0x1234, Place::Unknown)), "{line}");
         }
     }

@@ -213,7 +213,8 @@ mod tests {
         for line in ["Handle a44", "Handle 00000004", "Handles: 7", "Handle 34 has no name", "x"] {
             assert_eq!(Statement::parse(line), None, "{line}");
         }
-        for line in ["Handle = 0xQQ - OPEN", "Handle = 0x34 - OPN", "Handle = 0x1ffffffffffffffff0 - OPEN"]
+        for line in
+            ["Handle = 0xQQ - OPEN", "Handle = 0x34 - OPN", "Handle = 0x1ffffffffffffffff0 - OPEN"]
         {
             assert_eq!(Statement::parse(line), Some(Statement::BadEntry), "{line}");
         }
@@ -228,7 +229,10 @@ mod tests {
         );
         assert_eq!(Statement::parse("Thread ID = 10"), ids(Some(16), None));
         assert_eq!(Statement::parse("Process ID = 0x0000000000000010"), ids(None, Some(16)));
-        assert_eq!(Statement::parse("Thread ID = 0xQQ, Process ID = 0x10"), Some(Statement::BadIds));
+        assert_eq!(
+            Statement::parse("Thread ID = 0xQQ, Process ID = 0x10"),
+            Some(Statement::BadIds)
+        );
     }
 
     #[test]
@@ -239,7 +243,9 @@ mod tests {
         assert_eq!(Statement::parse(both), Some(Statement::Count(5)));
         let displayed = "Displayed 0x13 stack traces for outstanding handles opened since the previous snapshot.";
         assert_eq!(Statement::parse(displayed), Some(Statement::Count(0x13)));
-        for prompt in ["0:000> !htrace", "0:000:x86> g", "kd> g", "1: kd> g", "0: kd:x86> g", "lkd> g"] {
+        for prompt in
+            ["0:000> !htrace", "0:000:x86> g", "kd> g", "1: kd> g", "0: kd:x86> g", "lkd> g"]
+        {
             assert_eq!(Statement::parse(prompt), Some(Statement::Break), "{prompt}");
         }
         for other in ["a <b> c", "std::vector<int>", "0 -> 1", "kdx>"] {
@@ -249,6 +255,9 @@ mod tests {
             Statement::parse(".  0\tid: 17e8\tcreate\tname: C:\\a b\\leaky.exe"),
             Some(Statement::Program { pid: 0x17e8, path: "C:\\a b\\leaky.exe" })
         );
-        assert_eq!(Statement::parse("Process 0x81400300"), Some(Statement::KernelProcess(0x8140_0300)));
+        assert_eq!(
+            Statement::parse("Process 0x81400300"),
+            Some(Statement::KernelProcess(0x8140_0300))
+        );
     }
 }

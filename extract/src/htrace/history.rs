@@ -8,8 +8,23 @@
 
 use std::collections::HashMap;
 
-use super::entries::Entry;
 use super::grammar::Operation;
+
+/// What `!htrace` printed of one event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) handle: u64,
+    pub(super) operation: Operation,
+    /// 0 when it is not known.
+    pub(super) thread: u32,
+    /// Row of the process.
+    pub(super) process: u32,
+    /// Row of the stack.
+    pub(super) stack: Option<u32>,
+    /// Number of the addresses of the stack. Their names depend on the symbols that the debugger had found when
+    /// it printed them.
+    pub(super) addresses: u32,
+}
 
 /// The events of all listings in the order they happened.
 #[derive(Default)]
@@ -60,15 +75,26 @@ impl History {
                 }
             }
         }
-        // From the newest on, each new one in front of what follows it in the listing.
         let known_nodes = self.nodes.len() as u32;
+        // A listing that has everything knows the order, which listings of single handles do not.
+        let has_all = nodes.iter().flatten().count() == self.nodes.len();
+        if has_all {
+            (self.first, self.last) = (None, None);
+        }
+        // From the newest on, each in front of what follows it in the listing.
         let mut behind = None;
         for (node, entry) in nodes.iter_mut().zip(&listing).rev() {
+            let is_known = node.is_some();
+            let row = node.unwrap_or(self.nodes.len() as u32);
             match self.node_mut(*node) {
                 // Later listings know more names of functions.
                 Some(known) => known.entry.stack = entry.stack,
-                None => *node = Some(self.insert(*entry, behind)),
+                None => self.nodes.push(Node { entry: *entry, before: None, next: None }),
             }
+            if has_all || !is_known {
+                self.link(row, behind);
+            }
+            *node = Some(row);
             behind = *node;
         }
         for (key, places) in of_handles {
@@ -97,9 +123,8 @@ impl History {
         self.nodes.get_mut(row? as usize)
     }
 
-    /// Inserts a new event in front of a node, or as the last one.
-    fn insert(&mut self, entry: Entry, behind: Option<u32>) -> u32 {
-        let row = self.nodes.len() as u32;
+    /// Puts a node in front of another one, or to the end.
+    fn link(&mut self, row: u32, behind: Option<u32>) {
         let before = match self.node_mut(behind) {
             Some(behind) => behind.before.replace(row),
             None => self.last.replace(row),
@@ -108,8 +133,9 @@ impl History {
             Some(before) => before.next = Some(row),
             None => self.first = Some(row),
         }
-        self.nodes.push(Node { entry, before, next: behind });
-        row
+        if let Some(node) = self.node_mut(Some(row)) {
+            (node.before, node.next) = (before, behind);
+        }
     }
 
     /// Number of events.
@@ -194,7 +220,14 @@ mod tests {
             };
             let handle = characters.next().and_then(|digit| digit.to_digit(10)).unwrap();
             let addresses = characters.next().map_or(0, u32::from);
-            Entry { handle: handle.into(), operation, thread: 7, process: 0, stack: None, addresses }
+            Entry {
+                handle: handle.into(),
+                operation,
+                thread: 7,
+                process: 0,
+                stack: None,
+                addresses,
+            }
         };
         text.split_whitespace().map(entry).collect()
     }

@@ -1,8 +1,9 @@
 //! From lines to listings: what each `!htrace` printed, as the lines come.
 
-use super::entries::{Entries, Entry};
+use super::entries::Entries;
 use super::frame::FrameLine;
 use super::grammar::{Operation, Statement};
+use super::history::Entry;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::text::Line;
 

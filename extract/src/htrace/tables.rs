@@ -13,8 +13,9 @@ use handlescope_model::{
     TypeId,
 };
 
-use super::entries::{Entries, Entry};
+use super::entries::Entries;
 use super::grammar::Operation;
+use super::history::Entry;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::filetime::of_unix_ns;
 use crate::source::SourceIdentity;
@@ -65,8 +66,7 @@ impl Handles {
             let closed_at_exit = at_exit
                 && (kind == EventKind::HandleClose || is_leak_at_exit(kind, false, at_exit));
             self.leaked += u64::from(leaked);
-            self.closed_at_exit +=
-                u64::from(closed_at_exit && kind == EventKind::HandleCreate);
+            self.closed_at_exit += u64::from(closed_at_exit && kind == EventKind::HandleCreate);
             self.events.push(Event {
                 object,
                 kind: kind.code(),

@@ -13,12 +13,14 @@ const CHUNK: usize = 32 << 10;
 const START: u64 = 64;
 
 /// Whether a file that starts so may be a text in an encoding that [`utf8`] or a code page of one byte reads:
-/// it has no control characters but those of lines.
+/// it has no control characters but those of lines and of terminals.
 pub(crate) fn may_be_text(start: &[u8]) -> bool {
     start.starts_with(b"\xFF\xFE")
         || start.starts_with(b"\xFE\xFF")
         || utf16_order(start).is_some()
-        || !start.iter().any(|byte| byte.is_ascii_control() && !b"\t\r\n\x0C".contains(byte))
+        || !start
+            .iter()
+            .any(|byte| byte.is_ascii_control() && !b"\t\r\n\x0C\x07\x08\x1B".contains(byte))
 }
 
 /// Whether UTF-16 without byte order mark is big-endian; `None` for another encoding. Only texts that start in
@@ -27,7 +29,9 @@ fn utf16_order(start: &[u8]) -> Option<bool> {
     let units = start.get(..start.len().min(START as usize))?.chunks_exact(2);
     let is = |high: usize| {
         units.len() > 1
-            && units.clone().all(|unit| unit.get(high) == Some(&0) && unit.get(1 - high) != Some(&0))
+            && units
+                .clone()
+                .all(|unit| unit.get(high) == Some(&0) && unit.get(1 - high) != Some(&0))
     };
     if is(1) { Some(false) } else { is(0).then_some(true) }
 }
@@ -41,7 +45,7 @@ pub(crate) fn utf8<'a>(
     file.seek(SeekFrom::Start(0))?;
     (&mut file).take(START).read_to_end(&mut start)?;
     let (mark, big_endian) = match start.as_slice() {
-        [0xEF, 0xBB, 0xBF] => (3, None),
+        [0xEF, 0xBB, 0xBF, ..] => (3, None),
         [0xFF, 0xFE, ..] => (2, Some(false)),
         [0xFE, 0xFF, ..] => (2, Some(true)),
         _ => (0, utf16_order(&start)),

@@ -96,7 +96,12 @@ mod tests {
         let line = |text: &str, number, is_ended| (text.to_owned(), number, is_ended, false);
         assert_eq!(
             read(b"a\r\n\nb\xFF\nc"),
-            [line("a", 1, true), line("", 2, true), line("b\u{FFFD}", 3, true), line("c", 4, false)]
+            [
+                line("a", 1, true),
+                line("", 2, true),
+                line("b\u{FFFD}", 3, true),
+                line("c", 4, false)
+            ]
         );
         assert!(read(b"").is_empty());
     }
