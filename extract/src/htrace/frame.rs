@@ -7,7 +7,7 @@ use super::grammar::{hex, without_quote};
 pub(super) struct FrameLine<'a> {
     pub(super) address: u64,
     pub(super) place: Place<'a>,
-    /// Digits of the offset, which are as many in all lines of a debugger.
+    /// Characters of the offset, which are as many in all lines of a debugger.
     pub(super) offset_digits: usize,
 }
 

@@ -10,6 +10,9 @@ use crate::text::Line;
 /// Frames of a stack that are read. The debuggers keep 16, the kernel some more.
 const MOST_FRAMES: usize = 1 << 10;
 
+/// Characters of an offset as the debuggers print it, of 32 and of 64 bits.
+const OFFSET_DIGITS: [usize; 2] = ["0x00000000".len(), "0x0000000000000000".len()];
+
 /// Reads lines one by one. The places in `findings` are numbers of lines.
 #[derive(Default)]
 pub(super) struct Parser {
@@ -23,7 +26,7 @@ pub(super) struct Parser {
     left_out: u64,
     /// The process whose handles the kernel debugger lists, by its kernel address.
     kernel_process: Option<u64>,
-    /// Digits of the last offset.
+    /// Characters of the last offset.
     offset_digits: Option<usize>,
     number: u64,
 }
@@ -41,13 +44,24 @@ impl Parser {
     /// Takes the next line.
     pub(super) fn line(&mut self, line: &Line<'_>) {
         self.number = line.number;
-        let is_in_listing = self.entry.is_some() || !self.listing.is_empty();
-        if is_in_listing && line.is_long {
+        let was_in_listing = self.is_in_listing();
+        self.read(line);
+        if !was_in_listing && !self.is_in_listing() {
+            return;
+        }
+        if line.is_long {
             self.find(WarningKind::LongLine);
         }
-        if is_in_listing && line.text.contains(char::REPLACEMENT_CHARACTER) {
+        if line.text.contains(char::REPLACEMENT_CHARACTER) {
             self.find(WarningKind::LossyText);
         }
+    }
+
+    fn is_in_listing(&self) -> bool {
+        self.entry.is_some() || !self.listing.is_empty()
+    }
+
+    fn read(&mut self, line: &Line<'_>) {
         if self.entry.is_some()
             && let Some(frame) = FrameLine::parse(&line.text)
         {
@@ -114,12 +128,16 @@ impl Parser {
     }
 
     fn frame(&mut self, frame: &FrameLine<'_>, line: &Line<'_>) {
-        let digits = Some(frame.offset_digits);
+        let digits = frame.offset_digits;
+        let is_usual = match self.offset_digits {
+            Some(before) => before == digits,
+            None => OFFSET_DIGITS.contains(&digits),
+        };
         // A line that has no end may be cut: then it is not like those in front of it.
-        if !line.is_ended && self.offset_digits.is_some() && self.offset_digits != digits {
+        if !line.is_ended && !is_usual {
             return self.find(WarningKind::CutLine);
         }
-        self.offset_digits = digits;
+        self.offset_digits = Some(digits);
         if self.entries.depth() < MOST_FRAMES {
             self.entries.frame(frame);
         } else {
