@@ -47,7 +47,7 @@ impl Command for List {
                 Untrusted(machine).to_string(),
                 Untrusted(&windows).to_string(),
                 info.events_total.to_string(),
-                info.events_lost.to_string(),
+                if info.has_clock() { info.events_lost.to_string() } else { UNKNOWN.to_owned() },
             ]);
         }
         table::align_right(&mut table, &[0, 3, 6, 7]);

@@ -125,7 +125,7 @@ impl Listing {
 
     /// Kernel address of an object; `None` where the source does not say.
     pub fn pointer(&self, object: usize) -> Option<u64> {
-        self.pointer.get(object).filter(|pointer| *pointer != 0)
+        self.pointer.get(object).filter(|pointer| self.has_clock || *pointer != 0)
     }
 
     /// Name of an object.

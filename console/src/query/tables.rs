@@ -8,6 +8,7 @@ use handlescope_model::{
     UNKNOWN_TYPE_NAME,
 };
 
+use super::info::trace_info;
 use super::pretty_names::pretty_name;
 use crate::filter::ProcessFilter;
 
@@ -32,17 +33,19 @@ pub struct ProcessInfo {
     pub start_ns: Option<i64>,
     /// Nanoseconds since session start; `None` when it outlived the trace.
     pub end_ns: Option<i64>,
+    /// It comes from text of a debugger, which may name neither the program nor the process id.
+    pub is_of_text: bool,
 }
 
 impl ProcessInfo {
     /// The process id; `None` where the source says neither that nor the name.
     pub fn known_pid(&self) -> Option<u32> {
-        Some(self.pid).filter(|pid| *pid != 0 || !self.name.is_empty())
+        Some(self.pid).filter(|pid| *pid != 0 || self.known_name().is_some())
     }
 
     /// The name of the executable; `None` where the source does not say.
     pub fn known_name(&self) -> Option<&str> {
-        Some(self.name.as_str()).filter(|name| !name.is_empty())
+        Some(self.name.as_str()).filter(|name| !self.is_of_text || !name.is_empty())
     }
 
     /// The name for people: the better one, if there is one and `plain` names are not wanted.
@@ -85,6 +88,7 @@ pub struct ProcessList {
 
 impl ProcessList {
     pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        let is_of_text = !trace_info(trace)?.has_clock();
         let info = |process: Process| ProcessInfo {
             pid: process.pid,
             pretty_name: pretty_name(&process.name, &process.command_line),
@@ -92,6 +96,7 @@ impl ProcessList {
             command_line: process.command_line,
             start_ns: process.start_ns,
             end_ns: process.end_ns,
+            is_of_text,
         };
         let rows = Processes::read(trace)?.rows().map(info).collect();
         Ok(Self { rows, invalid: ProcessInfo { name: INVALID.to_owned(), ..Default::default() } })

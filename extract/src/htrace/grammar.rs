@@ -151,11 +151,12 @@ fn is_prompt(line: &str) -> bool {
         && (has_thread || ["kd", "lkd"].contains(&prompt))
 }
 
-/// `.  0	id: 17e8	create	name: C:\leaky.exe`, a line of `|`.
+/// `.  0 id: 17e8 create name: C:\leaky.exe`, a line of `|`.
 fn program(line: &str) -> Option<Statement<'_>> {
-    let (_, rest) = line.split_once("\tid: ")?;
-    let (pid, rest) = hex(rest)?;
-    let (_, path) = rest.split_once("\tname: ")?;
+    let (before, rest) = line.split_once("id: ")?;
+    let is_number = |c: char| c.is_ascii_digit() || c.is_whitespace() || ".#".contains(c);
+    let (pid, rest) = hex(rest).filter(|_| before.chars().all(is_number))?;
+    let (_, path) = rest.split_once("name: ")?;
     let pid = u32::try_from(pid).ok()?;
     (!path.trim().is_empty()).then_some(Statement::Program { pid, path: path.trim() })
 }
@@ -251,10 +252,11 @@ mod tests {
         for other in ["a <b> c", "std::vector<int>", "0 -> 1", "kdx>"] {
             assert_eq!(Statement::parse(other), None, "{other}");
         }
-        assert_eq!(
-            Statement::parse(".  0\tid: 17e8\tcreate\tname: C:\\a b\\leaky.exe"),
-            Some(Statement::Program { pid: 0x17e8, path: "C:\\a b\\leaky.exe" })
-        );
+        let program = ".  0\tid: 17e8\tcreate\tname: C:\\a b\\leaky.exe";
+        for line in [program, &program.replace('\t', " ")] {
+            let path = "C:\\a b\\leaky.exe";
+            assert_eq!(Statement::parse(line), Some(Statement::Program { pid: 0x17e8, path }));
+        }
         assert_eq!(
             Statement::parse("Process 0x81400300"),
             Some(Statement::KernelProcess(0x8140_0300))

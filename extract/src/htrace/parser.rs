@@ -78,16 +78,13 @@ impl Parser {
                 }
             }
             Some(Statement::Ids { thread, process }) if line.is_ended => self.ids(thread, process),
-            Some(Statement::Ids { .. }) => {
-                if self.entry.is_some() {
-                    self.leave_out(WarningKind::CutLine);
-                }
+            Some(Statement::Ids { .. }) if self.entry.is_some() => {
+                self.leave_out(WarningKind::CutLine);
             }
-            Some(Statement::BadIds) => {
-                if self.entry.is_some() {
-                    self.leave_out(WarningKind::BadLine);
-                }
+            Some(Statement::BadIds) if self.entry.is_some() => {
+                self.leave_out(WarningKind::BadLine);
             }
+            Some(Statement::Ids { .. } | Statement::BadIds) => {}
             Some(Statement::BadEntry) => {
                 self.end_entry();
                 self.leave_out(WarningKind::BadLine);

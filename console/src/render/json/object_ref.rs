@@ -191,7 +191,7 @@ impl<'a> FileJson<'a> {
         FileHeader {
             file: self.index,
             path: self.answer.path().to_string_lossy().into_owned(),
-            session_start_utc: info.has_clock().then(|| Shown(Utc7(info.session_start_filetime))),
+            session_start_utc: info.has_clock().then_some(Shown(Utc7(info.session_start_filetime))),
             session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
             events_lost,
             buffers_lost,

@@ -75,7 +75,7 @@ fn table<'a>(rows: &[Row<'_>], style: &ObjectRefStyle<'_>) -> io::Result<Table<'
     columns.add("kind", |row| row.item.event().map_or(EXISTING, |event| event.kind.name()));
     columns.add("time_ns", |row| row.item.event()?.time_ns);
     columns.add("pid", |row| row.item.process().known_pid());
-    columns.add("process", |row| row.item.process().name.as_str());
+    columns.add("process", |row| row.item.process().known_name());
     columns.add("tid", |row| row.item.event()?.tid);
     columns.add("handle", |row| row.item.handle()).show(Show::Hex);
     columns.add("leaked", Row::leaked);
