@@ -166,11 +166,6 @@ impl Entries {
         (std::mem::take(&mut self.frame_rows), std::mem::take(&mut self.symbols))
     }
 
-    #[cfg(test)]
-    pub(super) fn symbols_for_tests(&self) -> Vec<String> {
-        self.symbols.function.clone()
-    }
-
     /// Whether a function on a stack is one of some.
     pub(super) fn has_function(&self, stack: u32, is_it: impl Fn(&str) -> bool) -> bool {
         // Symbols stand in the order of their frames.

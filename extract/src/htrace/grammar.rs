@@ -40,8 +40,8 @@ impl<'a> Statement<'a> {
     /// Reads a line; `None` when it says nothing about handles.
     pub(super) fn parse(line: &'a str) -> Option<Self> {
         let line = without_quote(line);
-        if let Some(rest) = word(line, "Handle") {
-            return entry(rest);
+        if let Some(statement) = word(line, "Handle").and_then(entry) {
+            return Some(statement);
         }
         if line.contains("Thread ID") || line.contains("Process ID") {
             return Some(ids(line));
@@ -248,6 +248,11 @@ mod tests {
             ["0:000> !htrace", "0:000:x86> g", "kd> g", "1: kd> g", "0: kd:x86> g", "lkd> g"]
         {
             assert_eq!(Statement::parse(prompt), Some(Statement::Break), "{prompt}");
+        }
+        for line in
+            ["Handle tracing enabled.", "Outstanding handles opened since the previous snapshot:"]
+        {
+            assert_eq!(Statement::parse(line), Some(Statement::Break), "{line}");
         }
         for other in ["a <b> c", "std::vector<int>", "0 -> 1", "kdx>"] {
             assert_eq!(Statement::parse(other), None, "{other}");

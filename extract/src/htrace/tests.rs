@@ -78,6 +78,20 @@ fn a_value_that_is_opened_again_was_closed() {
 }
 
 #[test]
+fn a_program_is_known_when_one_is_named_for_a_process() {
+    let program = |path| format!(".  0\tid: 17e8\tattach\tname: {path}\n");
+    let names = |front: String| {
+        let (entries, _) = read_text(format!("{front}{SESSION}").as_bytes());
+        (entries.process_table().name, entries.process_table().image_path)
+    };
+    let path = r"C:\demo\a.exe";
+    let known = (vec!["a.exe".to_owned()], vec![Some(path.to_owned())]);
+    assert_eq!(names(program(path)), known);
+    assert_eq!(names(program(path) + &program(path)), known);
+    assert_eq!(names(program(path) + &program("b.exe")), (vec![String::new()], vec![None]));
+}
+
+#[test]
 fn the_end_of_a_process_is_told_by_its_functions() {
     let text = "Handle 0x7CC - CLOSE:\n0x8018FCB9: nt!ExSweepHandleTable+0x103\n\
                 Handle 0x7CC - OPEN:\n0x8018F44A: nt!ObpCreateHandle+0x94\nDumped 0x2 stack traces.\n";
@@ -90,7 +104,7 @@ fn the_end_of_a_process_is_told_by_its_functions() {
 #[test]
 fn every_cut_text_is_read_and_says_so() {
     for end in 0..SESSION.len() {
-        let (entries, findings) = read_text(&SESSION.as_bytes()[..end]);
+        let (mut entries, findings) = read_text(&SESSION.as_bytes()[..end]);
         let text = &SESSION[..end];
         let is_cut = text.contains("0x00000038 -") && !text.contains("Dumped 0x4 stack trace");
         if is_cut || !text.contains("Handle =") || text.contains("Dumped 0x4 stack trace") {
@@ -98,7 +112,7 @@ fn every_cut_text_is_read_and_says_so() {
         }
         // Nothing that is cut in the middle is believed.
         assert!(entries.process_table().pid.iter().all(|pid| *pid == 0x17e8 || *pid == 0), "{end}");
-        for function in &entries.symbols_for_tests() {
+        for function in &entries.take_frames().1.function {
             assert!(SESSION.contains(&format!("!{function}+0x")), "{end}: {function}");
         }
     }
