@@ -9,11 +9,12 @@ use handlescope_model::Cancel;
 use crate::assemble::assemble;
 use crate::collect::{Collector, KernelSelector};
 use crate::error::ExtractError;
+use crate::htrace::{self, is_htrace};
 use crate::options::{ExtractObserver, ExtractOptions, ExtractSummary, StackChoice};
 use crate::recording::OpenRecording;
 use crate::stacks::KeptStacks;
 
-/// Extracts the trace `input` into the archive `output`, whose folder must exist.
+/// Extracts the trace `input`, or the handles of a text of `!htrace`, into the archive `output`, whose folder must exist.
 ///
 /// The archive appears under its name only when it is complete.
 ///
@@ -27,6 +28,9 @@ pub fn extract(
     cancel: &Cancel,
 ) -> Result<ExtractSummary, ExtractError> {
     let begin = Instant::now();
+    if is_htrace(input, cancel)? {
+        return htrace::extract(input, output, observer, cancel);
+    }
     let open = OpenRecording::open_cancellable(input, &options.limits, cancel)?;
     let bytes_read = open.len();
     observer.on_started(bytes_read);

@@ -12,7 +12,8 @@
 //!
 //! [`extract`] runs all of them. [`OpenRecording`] with a [`collect::Collector`] of one's own runs
 //! the first four, for every stack or every event. [`symbols`] stands apart: it is asked when stacks
-//! are shown. [`import`] fills the same tables from an extract of ETWAnalyzer.
+//! are shown. [`import`] fills the same tables from an extract of ETWAnalyzer, `htrace` from text of a
+//! debugger.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
@@ -24,6 +25,7 @@ pub mod etl;
 mod etwanalyzer;
 mod extraction;
 pub mod filetime;
+mod htrace;
 mod input;
 mod intern;
 pub mod kernel;
@@ -38,6 +40,7 @@ mod redact;
 mod source;
 pub mod stacks;
 pub mod symbols;
+mod text;
 
 pub use error::ExtractError;
 pub use etl::is_loss;
@@ -46,6 +49,7 @@ pub use etwanalyzer::{
     save,
 };
 pub use extraction::extract;
+pub use htrace::is_htrace;
 pub use options::{ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice};
 pub use recording::{OpenRecording, Recording};
 pub use redact::{RedactError, redact};

@@ -85,6 +85,10 @@ impl Command for ConvertTime {
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
         for (_, file) in choose(&session.files, &args.files, messages)? {
             let info = trace_info(&file.trace)?;
+            if !info.has_clock() {
+                messages.note(format_args!("{}: has no clock", Untrusted(&file.path)));
+                continue;
+            }
             let ns = since_start(time, &info).ok_or_else(not_a_time)?;
             let name = shown(&file.path);
             let name = name.file_name().unwrap_or_default().to_string_lossy();

@@ -35,7 +35,10 @@ impl Command for List {
         for (index, file) in context.session.files.iter().enumerate() {
             let info = trace_info(&file.trace)?;
             let machine = info.computer.as_deref().unwrap_or(UNKNOWN);
-            let windows = format!("{} ({})", info.os_version, info.os_build);
+            let windows = match info.has_clock() || !info.os_version.is_empty() {
+                true => format!("{} ({})", info.os_version, info.os_build),
+                false => UNKNOWN.to_owned(),
+            };
             table.add_row([
                 index.to_string(),
                 Untrusted(shown(&file.path)).to_string(),
@@ -44,7 +47,7 @@ impl Command for List {
                 Untrusted(machine).to_string(),
                 Untrusted(&windows).to_string(),
                 info.events_total.to_string(),
-                info.events_lost.to_string(),
+                if info.has_clock() { info.events_lost.to_string() } else { UNKNOWN.to_owned() },
             ]);
         }
         table::align_right(&mut table, &[0, 3, 6, 7]);

@@ -23,7 +23,10 @@ impl Command for Load {
                   extract are loaded once. Extracts of ETWAnalyzer (.json7z, or .json with its \
                   companions) are loaded, too: they are converted once, into the cache folder. Where \
                   a folder or pattern finds a trace that has only such an extract, that is loaded; \
-                  name the trace to extract it. Files that cannot be loaded are named (of many in a \
+                  name the trace to extract it. Text of WinDbg, cdb or kd with the \
+                  output of !htrace (.logopen session.log) is loaded when it is named, whatever its \
+                  extension: opens and closes with their stacks, in their order, but without times, \
+                  types and names. Files that cannot be loaded are named (of many in a \
                   folder, three), the others are loaded; when none can, the session stays as it is.",
         examples: &[
             ".load examples/leaky.etl",

@@ -6,10 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::names::{EXTRACT_FOLDER, PLAIN_EXTENSION, has_extension, is_extract};
+use super::names::{
+    EXTRACT_EXTENSION, EXTRACT_FOLDER, PLAIN_EXTENSION, TRACE_EXTENSIONS, has_extension, is_extract,
+};
 
 /// What a trace and its extract have in common: the folder, without `Extract`, and the name, without
-/// `.etl`, `.zip`, `.7z`, `.etl.zip`, `.etl.7z` or `.json7z`. Two traces that share it would share
+/// `.etl`, `.zip`, `.7z`, `.etl.zip`, `.etl.7z` or `.json7z`. A text keeps its extension: a debugger's log of a
+/// program may lie beside a trace of it. Two traces that share it would share
 /// their extract, too.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SameTrace {
@@ -43,6 +46,11 @@ pub(crate) fn is_same_file(left: &Path, right: &Path) -> bool {
 
 /// The name of a trace or an extract without its extension. Of `a.etl.zip` both go.
 pub(crate) fn stem(path: &Path) -> OsString {
+    let is_trace = has_extension(path, TRACE_EXTENSIONS)
+        || has_extension(path, &[EXTRACT_EXTENSION, PLAIN_EXTENSION]);
+    if !is_trace {
+        return path.file_name().unwrap_or_default().to_owned();
+    }
     let mut stem = PathBuf::from(path.file_stem().unwrap_or_default());
     if has_extension(path, &["zip", "7z"]) && has_extension(&stem, &["etl"]) {
         stem.set_extension("");

@@ -11,7 +11,7 @@ use super::counts::row_counts;
 use super::error::QueryError;
 use super::frame_figures::FrameFigures;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
-use super::info::trace_info;
+use super::info::{check_clock, trace_info};
 use super::source::Source;
 use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ProcessInfo, ProcessList};
@@ -77,6 +77,9 @@ impl<'a> StacksAnswer<'a> {
     ) -> Result<Self, QueryError> {
         let trace = source.trace;
         let info = trace_info(trace)?;
+        if args.time.is_some() {
+            check_clock(trace, source.path, "-MinMaxTime")?;
+        }
         let is_extracted = trace.height(Table::StackEvents)? > 0;
         let recorded = recorded(trace, is_extracted)?;
         let processes = ProcessList::load(trace)?;

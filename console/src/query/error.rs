@@ -1,6 +1,8 @@
 //! Why a query has no answer.
 
-use handlescope_model::ArchiveError;
+use std::path::PathBuf;
+
+use handlescope_model::{ArchiveError, Untrusted};
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
@@ -15,6 +17,12 @@ pub enum QueryError {
     /// The user does not want the answer any more.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
+    /// Times are asked for, of which a trace has none.
+    #[error(
+        "{}: has no clock, so {option} cannot choose by time; leave it out, or ask other traces with -fd",
+        Untrusted(.path)
+    )]
+    NoClock { path: PathBuf, option: &'static str },
     /// Polars cannot carry out a sum.
     #[error("the tables cannot be summed up: {0}")]
     Sums(#[from] PolarsError),

@@ -327,7 +327,7 @@ pub(crate) struct FrameView<'a> {
     pub(crate) name: Option<&'a ResolvedFrame>,
     /// The method, of managed code.
     pub(crate) method: Option<&'a ManagedMethod>,
-    /// The raw address, of frames outside of all modules.
+    /// The raw address, of frames outside of all modules and of those that text of a debugger names.
     pub(crate) address: Option<u64>,
 }
 
@@ -379,7 +379,7 @@ impl<'a> FrameView<'a> {
             }
             None => {
                 // Without a place there is no distance either.
-                self.module?.rva?;
+                self.module?.rva.or(self.address)?;
                 self.name.filter(|name| !name.inlined).map(|name| name.offset)
             }
         }
@@ -421,7 +421,11 @@ impl ModuleBases {
     /// The address of a frame; `None` when its module is mapped at several addresses.
     pub(crate) fn address(&self, frame: &FrameView<'_>) -> Option<u64> {
         match frame.module {
-            Some(module) => Some(self.0.get(&module.row)?.as_ref()?.wrapping_add(module.rva?)),
+            Some(module) => {
+                let base = self.0.get(&module.row).copied().flatten();
+                let address = base.zip(module.rva).map(|(base, rva)| base.wrapping_add(rva));
+                address.or(frame.address)
+            }
             None => frame.address,
         }
     }

@@ -8,6 +8,7 @@ use handlescope_model::{
 };
 
 use super::context::FileContext;
+use super::info::trace_info;
 use super::selection::{Selected, Selection};
 use super::stacks::StackSet;
 use crate::cancel::Cancelled;
@@ -24,6 +25,8 @@ pub struct Listing {
     existing_handle: Numbers<u64>,
     kind: Numbers<u32>,
     time_ns: Numbers<i64>,
+    /// Whether these are times, and not only an order.
+    has_clock: bool,
     process: Numbers<ProcessIdx>,
     tid: Numbers<u32>,
     stack: Numbers<StackIdx>,
@@ -46,12 +49,12 @@ pub struct Listing {
 pub struct EventRow {
     /// What it did.
     pub kind: EventKind,
-    /// Nanoseconds since session start.
-    pub time_ns: i64,
+    /// Nanoseconds since session start; `None` in a trace without a clock.
+    pub time_ns: Option<i64>,
     /// Row of the process that owns the handle, or that acted.
     pub process: ProcessIdx,
-    /// Thread.
-    pub tid: u32,
+    /// Thread; `None` where text of a debugger does not say.
+    pub tid: Option<u32>,
     /// Row of the stack.
     pub stack: Option<StackIdx>,
     /// Whether nothing closes what it opened.
@@ -101,6 +104,7 @@ impl Listing {
             existing_handle: trace.values(ExistingHandles::handle)?,
             kind: trace.values(Events::kind)?,
             time_ns: trace.values(Events::time_ns)?,
+            has_clock: trace_info(trace)?.has_clock(),
             process: trace.values(Events::process)?,
             tid: trace.values(Events::tid)?,
             stack: trace.values(Events::stack)?,
@@ -119,9 +123,9 @@ impl Listing {
         })
     }
 
-    /// Kernel address of an object.
-    pub fn pointer(&self, object: usize) -> u64 {
-        self.pointer.get(object).unwrap_or_default()
+    /// Kernel address of an object; `None` where the source does not say.
+    pub fn pointer(&self, object: usize) -> Option<u64> {
+        self.pointer.get(object).filter(|pointer| self.has_clock || *pointer != 0)
     }
 
     /// Name of an object.
@@ -151,9 +155,9 @@ impl Listing {
     pub fn event(&self, event: usize) -> Option<EventRow> {
         Some(EventRow {
             kind: EventKind::from_code(self.kind.get(event)?)?,
-            time_ns: self.time_ns.get(event)?,
+            time_ns: self.time_ns(event),
             process: self.process.get(event)?,
-            tid: self.tid.get(event)?,
+            tid: self.tid.get(event).filter(|tid| self.has_clock || *tid != 0),
             stack: self.stack.get(event),
             leaked: self.leaked.get(event),
             closed_at_exit: self.closed_at_exit.known(event),
@@ -196,9 +200,9 @@ impl Listing {
         self.ref_delta.get(event)
     }
 
-    /// Time of an event.
+    /// Time of an event; `None` in a trace without a clock.
     pub fn time_ns(&self, event: usize) -> Option<i64> {
-        self.time_ns.get(event)
+        self.time_ns.get(event).filter(|_| self.has_clock)
     }
 
     /// Puts objects into the order of the console: by creation, without one first; then by id.

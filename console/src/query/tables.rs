@@ -8,11 +8,15 @@ use handlescope_model::{
     UNKNOWN_TYPE_NAME,
 };
 
+use super::info::trace_info;
 use super::pretty_names::pretty_name;
 use crate::filter::ProcessFilter;
 
 /// What is printed for an unknown process, as ETWAnalyzer does.
 const INVALID: &str = "Invalid";
+
+/// What is printed for a process of which the source does not say the program.
+const UNKNOWN: &str = "unknown";
 
 /// One lifetime of one process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,17 +33,32 @@ pub struct ProcessInfo {
     pub start_ns: Option<i64>,
     /// Nanoseconds since session start; `None` when it outlived the trace.
     pub end_ns: Option<i64>,
+    /// It comes from text of a debugger, which may name neither the program nor the process id.
+    pub is_of_text: bool,
 }
 
 impl ProcessInfo {
+    /// The process id; `None` where the source says neither that nor the name.
+    pub fn known_pid(&self) -> Option<u32> {
+        Some(self.pid).filter(|pid| *pid != 0 || self.known_name().is_some())
+    }
+
+    /// The name of the executable; `None` where the source does not say.
+    pub fn known_name(&self) -> Option<&str> {
+        Some(self.name.as_str()).filter(|name| !self.is_of_text || !name.is_empty())
+    }
+
     /// The name for people: the better one, if there is one and `plain` names are not wanted.
     pub fn shown_name(&self, plain: bool) -> &str {
-        self.pretty_name.filter(|_| !plain).unwrap_or(&self.name)
+        self.pretty_name.filter(|_| !plain).or(self.known_name()).unwrap_or(UNKNOWN)
     }
 
     /// `name(pid)` for people.
     pub fn shown_label(&self, plain: bool) -> String {
-        format!("{}({})", self.shown_name(plain), self.pid)
+        match self.known_pid() {
+            Some(pid) => format!("{}({pid})", self.shown_name(plain)),
+            None => self.shown_name(plain).to_owned(),
+        }
     }
 
     /// Whether a filter means this process, by either of its names or, `plain`, by that of the
@@ -69,6 +88,7 @@ pub struct ProcessList {
 
 impl ProcessList {
     pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        let is_of_text = !trace_info(trace)?.has_clock();
         let info = |process: Process| ProcessInfo {
             pid: process.pid,
             pretty_name: pretty_name(&process.name, &process.command_line),
@@ -76,6 +96,7 @@ impl ProcessList {
             command_line: process.command_line,
             start_ns: process.start_ns,
             end_ns: process.end_ns,
+            is_of_text,
         };
         let rows = Processes::read(trace)?.rows().map(info).collect();
         Ok(Self { rows, invalid: ProcessInfo { name: INVALID.to_owned(), ..Default::default() } })

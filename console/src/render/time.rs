@@ -28,6 +28,8 @@ impl fmt::Display for Utc7 {
 /// Writes the times of a trace in one format.
 #[derive(Debug, Clone)]
 pub(crate) struct Clock {
+    /// Whether there are times at all; else each is `unknown`.
+    is_known: bool,
     /// Session start, FILETIME.
     start: i64,
     /// What the recording machine's clock was ahead of UTC, 100 ns units.
@@ -51,6 +53,7 @@ impl Clock {
 
     fn in_zone(info: &TraceInfo, format: TimeFormat, digits: TimeDigits, here: TimeZone) -> Self {
         Self {
+            is_known: info.has_clock(),
             start: info.session_start_filetime,
             recorded_ahead: i64::from(info.utc_offset_minutes) * 60 * PER_SECOND,
             format,
@@ -104,7 +107,10 @@ pub(crate) struct At<'a> {
 
 impl fmt::Display for At<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Clock { format, digits, .. } = *self.clock;
+        let Clock { is_known, format, digits, .. } = *self.clock;
+        if !is_known {
+            return f.write_str("unknown");
+        }
         if format == TimeFormat::Seconds {
             return Seconds { ns: self.time_ns, digits }.fmt(f);
         }
@@ -159,6 +165,8 @@ fn in_utc(filetime: i64) -> Option<DateTime> {
 
 #[cfg(test)]
 mod tests {
+    use handlescope_model::tables::NO_CLOCK;
+
     use super::*;
 
     /// 2024-05-10 10:46:34 UTC, recorded two hours east of it.
@@ -195,6 +203,15 @@ mod tests {
         assert_eq!(shown("Here", "6", at), "2024-05-10 12:46:37.775935");
         assert_eq!(shown("HereTime", "6", at), "12:46:37.775935");
         assert_eq!(Clock::session_start(&info()), "2024-05-10 12:46:34");
+    }
+
+    #[test]
+    fn a_trace_without_a_clock_has_no_times() {
+        let info = TraceInfo { clock: NO_CLOCK.to_owned(), ..info() };
+        assert_eq!(Clock::session_start(&info), "unknown");
+        for (_, format, _) in TimeFormat::WORDS {
+            assert_eq!(Clock::new(&info, *format, TimeDigits::MOST).at(7).to_string(), "unknown");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The columns of tables as queries see them: those of the archive, and some more that are made when they
 //! are asked for.
 
+use handlescope_model::tables::Events;
 use handlescope_model::{Cell, ColumnSpec, ColumnType, Columns, Key, Reference, Table};
 
 /// A column of a table.
@@ -15,6 +16,8 @@ pub(super) struct TableColumn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Values {
     Archive,
+    /// That of the archive; null in a trace without a clock.
+    Time,
     FileIndex,
     Row,
     ObjectId,
@@ -118,6 +121,10 @@ impl TableColumn {
         let (values, spec) = FILE_INDEX;
         TableColumn { table, spec, values }
     }
+
+    /// When an event happened, where the trace has a clock.
+    pub(super) const TIME: TableColumn =
+        TableColumn { values: Values::Time, ..TableColumn::of(Events::time_ns) };
 
     pub(super) const ID: TableColumn =
         TableColumn { table: Table::Objects, spec: ID.1, values: ID.0 };

@@ -66,6 +66,10 @@ impl From<QueryError> for SqlError {
             QueryError::Archive(error) => error.into(),
             QueryError::Cancelled(cancelled) => cancelled.into(),
             QueryError::Sums(error) => error.into(),
+            // SQL has no such option.
+            error @ QueryError::NoClock { .. } => {
+                PolarsError::ComputeError(error.to_string().into()).into()
+            }
         }
     }
 }

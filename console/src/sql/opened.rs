@@ -46,7 +46,7 @@ const OBJECT: TableColumn = TableColumn::of(Events::object);
 const PROCESS: TableColumn = TableColumn::of(Events::process);
 const PROCESS_NAME: TableColumn = TableColumn::of(Processes::name);
 const CLOSE: TableColumn = TableColumn::of(Events::closing_event);
-const TIME: TableColumn = TableColumn::of(Events::time_ns);
+const TIME: TableColumn = TableColumn::TIME;
 const STACK: TableColumn = TableColumn::of(Events::stack);
 
 const OPENED_AT: Path = path(&[TIME]);
@@ -89,7 +89,7 @@ pub(super) static OPENED: &[ViewColumn] = &[
     maybe("process", "Executable that owns the handle.", value(&[PROCESS, PROCESS_NAME])),
     maybe("pid", "Its process id.", value(&[PROCESS, TableColumn::of(Processes::pid)])),
     view("tid", "Thread that opened it.", value(&[TableColumn::of(Events::tid)])),
-    view("open_ns", "When it was opened.", Value(OPENED_AT)),
+    maybe("open_ns", "When it was opened.", Value(OPENED_AT)),
     maybe("close_ns", "When it was closed.", Value(CLOSED_AT)),
     maybe("lifetime_ns", "How long it was open.", Between(OPENED_AT, CLOSED_AT)),
     view(

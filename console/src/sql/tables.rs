@@ -12,7 +12,10 @@ use polars::prelude::{
 };
 
 use super::columns::{TableColumn, Values};
-use crate::{cancel::Cancel, query::TypeNames};
+use crate::{
+    cancel::Cancel,
+    query::{TypeNames, trace_info},
+};
 
 /// A trace that is queried.
 pub(super) struct Part {
@@ -84,6 +87,13 @@ impl Tables {
                 match spec.rows_of() {
                     Some(target) => self.moved(column, spec.dtype, at, target)?,
                     None => column,
+                }
+            }
+            Values::Time => {
+                let column = part.trace.column(table, spec.name).map_err(failed)?;
+                match trace_info(&part.trace).map_err(failed)?.has_clock() {
+                    true => column,
+                    false => Column::full_null(name, column.len(), column.dtype()),
                 }
             }
             Values::StackDepth | Values::StackText => polars_bail!(ColumnNotFound: "{name}"),

@@ -2,7 +2,7 @@
 
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{EXIT_FUNCTIONS, WITH_HANDLE};
-use handlescope_model::tables::{EventCounts, Events, TraceInfos, Warnings};
+use handlescope_model::tables::{EventCounts, Events, Processes, TraceInfos, Warnings};
 use handlescope_model::{ArchiveError, Table, TableRows, Trace};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -31,6 +31,7 @@ pub struct Caveat {
 #[serde(rename_all = "snake_case")]
 pub enum CaveatKind {
     NoHandleEvents,
+    NoClock,
     LostWhileRecording,
     MissingInFile,
     NoEndRundown,
@@ -49,7 +50,9 @@ impl Caveat {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
         let has_rundown = has_end_rundown(trace)?;
-        if trace.height(Table::ExistingHandles)? == 0 && !has_handle_events(trace)? {
+        if let Some(text) = without_clock(trace)? {
+            add(CaveatKind::NoClock, text);
+        } else if trace.height(Table::ExistingHandles)? == 0 && !has_handle_events(trace)? {
             let text =
                 format!("no handle events: it was not recorded with handle tracing; {RECORD}");
             add(CaveatKind::NoHandleEvents, text);
@@ -142,6 +145,19 @@ fn lost_while_recording(events: u64, buffers: u64) -> Option<String> {
             HumanCount(buffers)
         )
     })
+}
+
+/// What a text of `!htrace` does not say.
+fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    let names = trace.values(Processes::name)?;
+    let unnamed = (0..names.len()).any(|row| names.text(row).is_empty());
+    let programs = if unnamed { ", programs" } else { "" };
+    let text = format!(
+        "it is text of !htrace, so that times and lifetimes, types and names of objects{programs} and what was \
+         open before are unknown; events have an order only"
+    );
+    Ok((!info.has_clock()).then_some(text))
 }
 
 fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {

@@ -17,7 +17,8 @@ pub enum LoadError {
     Name(#[from] ExpandError),
     /// It is not a trace.
     #[error(
-        "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one)",
+        "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one) nor text with the output \
+         of !htrace",
         Untrusted(.path)
     )]
     UnknownFormat { path: PathBuf },

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_extract::StackChoice;
+use handlescope_extract::{StackChoice, is_htrace};
 use handlescope_model::guard::{Panicked, quietly};
 use handlescope_model::tables::Warnings;
 use handlescope_model::{ArchiveError, ArchiveLimits, Table, TableRows, Trace, Untrusted};
@@ -155,7 +155,7 @@ fn open(
         }
     } else if has_extension(&path, &[PLAIN_EXTENSION]) {
         import(messages)?
-    } else if has_extension(&path, TRACE_EXTENSIONS) {
+    } else if has_extension(&path, TRACE_EXTENSIONS) || is_htrace(&path, cancel)? {
         extracted(&path, args.max_size, cancel, messages)?
     } else {
         return Err(LoadError::UnknownFormat { path });

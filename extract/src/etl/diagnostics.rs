@@ -78,6 +78,28 @@ warning_kinds! {
     NoText => "no character in a text of this extract, replaced by U+FFFD",
     /// An extract that a newer version of this program wrote.
     Newer => "written by a newer handlescope; what ETWAnalyzer would not know is left out",
+    /// A reference to a handle that was not open, in text of `!htrace`.
+    BadReference => "reference to an invalid handle (BAD REF); .dump Stack has its stack",
+    /// An entry of `!htrace` without frames.
+    EntryWithoutStack => "entry of !htrace without a stack",
+    /// One without thread and process; the kernel debugger prints none.
+    EntryWithoutIds => "entry of !htrace without thread and process",
+    /// A stack in text with more frames than are read.
+    DeepStack => "frame of a stack of more than 1024, left out",
+    /// A first line of an entry that makes no sense.
+    BadLine => "entry of !htrace that cannot be read, left out",
+    /// The last line of a text, where it does not look whole.
+    CutLine => "line cut at the end of the text, left out",
+    /// A listing of `!htrace` that does not end as they do.
+    CutListing => "output of !htrace without its last line, perhaps cut",
+    /// A listing of `!htrace` whose last line counts other entries.
+    OtherCount => "output of !htrace with another number of entries than it says",
+    /// A line in a listing that is too long.
+    LongLine => "line longer than 64 KiB, its rest left out",
+    /// Bytes in a text that are no characters.
+    LossyText => "line with bytes that are no characters, replaced by U+FFFD",
+    /// A handle value that was opened twice in a row.
+    ReopenedHandle => "handle value opened again without a close, so that the close is missing",
     /// A close whose object was never seen.
     CloseWithoutObject => "close of a handle opened before the trace",
     /// A delete whose object was never seen or already complete.
@@ -91,7 +113,7 @@ warning_kinds! {
 }
 
 /// Kinds that mean that events are missing.
-const LOSSES: [WarningKind; 13] = [
+const LOSSES: [WarningKind; 17] = [
     WarningKind::TruncatedBuffer,
     WarningKind::BadBuffer,
     WarningKind::UnreadableRest,
@@ -105,6 +127,10 @@ const LOSSES: [WarningKind; 13] = [
     WarningKind::LossRecord,
     WarningKind::UnknownProcess,
     WarningKind::TooMany,
+    WarningKind::BadLine,
+    WarningKind::CutLine,
+    WarningKind::CutListing,
+    WarningKind::OtherCount,
 ];
 
 /// Whether a warning of this kind, as it is stored, means that events are missing.
@@ -158,6 +184,7 @@ impl Diagnostics {
             kind: kind.text().to_owned(),
             count: finding.count,
             first_offset: finding.first_offset,
+            first_line: None,
         };
         self.findings.iter().map(warning).collect()
     }

@@ -7,7 +7,7 @@ table! {
     EventCounts => EventCounts,
     /// How often one kind of event occurs in the source, kept or not.
     EventCount {
-        /// hook:GGTT, classic:{guid}:{opcode} or manifest:{guid}:{id}; etwanalyzer:{kind} in an extract of ETWAnalyzer.
+        /// hook:GGTT, classic:{guid}:{opcode} or manifest:{guid}:{id}; etwanalyzer:{kind} in an extract of ETWAnalyzer, htrace:{kind} in text of !htrace.
         kind: String,
         /// Name, for the kinds this program knows.
         name: Option<String>,
@@ -27,5 +27,7 @@ table! {
         count: u64,
         /// Where it happened first.
         ["bytes from the start of the file"] first_offset: Option<u64>,
+        /// The same in a text, line from 1.
+        first_line: Option<u64>,
     }
 }

@@ -76,7 +76,7 @@ table! {
         object: ObjectIdx,
         /// 0 handle_create, 1 handle_duplicate, 2 handle_close, 3 object_create, 4 object_delete, 5 reference, 6 dereference, 7 map, 8 unmap.
         kind: u32,
-        /// Time.
+        /// Time; only the order of the events where the trace has no clock.
         ["ns since session start"] time_ns: i64,
         /// The process that owns the handle; for the other kinds the process that acted.
         process: ProcessIdx,

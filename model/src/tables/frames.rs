@@ -12,7 +12,7 @@ table! {
         module: Option<ModuleIdx>,
         /// Offset from the module's base (relative virtual address); null where the source has only a name.
         ["bytes"] rva: Option<u64>,
-        /// The raw address, where there is no module.
+        /// The raw address, where there is no module, and where text of !htrace has it.
         address: Option<u64>,
         /// The managed method, in or outside of a module; null for native code.
         method: Option<MethodIdx>,

@@ -35,7 +35,7 @@ table! {
         os_build_string: Option<String>,
         /// Product name, as in Windows 8 Pro.
         product: Option<String>,
-        /// Clock of the raw time stamps: qpc, system_time or cpu_cycles; unknown in an extract of ETWAnalyzer.
+        /// Clock of the raw time stamps: qpc, system_time or cpu_cycles; unknown in an extract of ETWAnalyzer; none in text of !htrace, where times are only an order.
         clock: String,
         /// Frequency of the performance counter.
         ["ticks per second"] perf_freq: i64,
@@ -97,10 +97,18 @@ table! {
 /// The clock of a trace whose clock is not known, because an extract of another program does not say.
 pub const UNKNOWN_CLOCK: &str = "unknown";
 
+/// The clock of a source that has no times: those in the tables are the numbers of its events.
+pub const NO_CLOCK: &str = "none";
+
 impl TraceInfo {
-    /// Whether this came from an extract of another program, which does not hold all figures of a trace.
+    /// Whether this came from the output of another program, which does not hold all figures of a trace.
     pub fn is_converted(&self) -> bool {
-        self.clock == UNKNOWN_CLOCK
+        self.clock == UNKNOWN_CLOCK || !self.has_clock()
+    }
+
+    /// Whether the times in the tables are times, and not only an order.
+    pub fn has_clock(&self) -> bool {
+        self.clock != NO_CLOCK
     }
 
     /// How long the session lasted in nanoseconds, if its end is known.

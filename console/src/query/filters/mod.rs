@@ -18,6 +18,7 @@ mod start_handle;
 
 use super::context::FileContext;
 use super::error::QueryError;
+use super::info::check_clock;
 use super::selection::{Selected, Selection};
 use crate::filter::Filter;
 use crate::query::criteria::ObjectCriteria;
@@ -31,6 +32,10 @@ pub(super) fn select(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
 ) -> Result<Selection, QueryError> {
+    let by_time = [("-MinMaxTime", args.time), ("-MinMaxDuration", args.duration)];
+    for (option, _) in by_time.into_iter().filter(|(_, range)| range.is_some()) {
+        check_clock(file.trace, file.path, option)?;
+    }
     let mut tests = object::tests(file, args)?;
     let mut selection = Selection::new(&file.objects, file.cancel, |object| {
         tests.iter_mut().all(|test| test(object))

@@ -16,6 +16,10 @@ const EXAMPLES: usize = 5;
 /// Stacks of closes that are named.
 const CLOSE_STACKS: usize = 3;
 
+/// Types whose objects end before their handles are closed.
+const PROCESS: &str = "Process";
+const THREAD: &str = "Thread";
+
 /// A cause of a leak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
@@ -174,7 +178,7 @@ impl Causes<'_> {
         let ended = |handle: &&Opened| {
             let opened = handle.opened as usize;
             let Some(opened_ns) = self.columns.time_ns(opened) else { return false };
-            let end = self.targets.end(handle.object as usize, opened_ns, self.columns.tid(opened));
+            let end = self.target_end(handle.object as usize, opened, opened_ns);
             let closed = handle.closed().and_then(|event| self.columns.time_ns(event));
             end.is_some_and(|end| closed.is_none_or(|closed| end < closed))
         };
@@ -184,6 +188,15 @@ impl Causes<'_> {
         diagnosis(Cause::ThreadOrProcessHandle, &kept, |count| {
             format!("{count} stayed open after the {what} ended that they are of")
         })
+    }
+
+    /// When the process or thread ended that a handle is of.
+    fn target_end(&self, object: usize, opened: usize, opened_ns: i64) -> Option<i64> {
+        match self.file.types.get(self.file.objects.type_id(object)) {
+            PROCESS => self.targets.process_end(object, opened_ns),
+            THREAD => self.targets.thread_end(opened_ns, self.columns.tid(opened)?),
+            _ => None,
+        }
     }
 
     fn views(&self, lost: &[Opened]) -> Option<Diagnosis> {

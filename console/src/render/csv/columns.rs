@@ -24,12 +24,12 @@ pub(super) static COLUMNS: &[Column] = &[
     ("Id", |row| row.object.id.to_string().into()),
     ("Stack", |row| row.stack.as_str().into()),
     ("EventName", |row| event_name(&row.item).into()),
-    ("Time", |row| number(row.item.event().map(|event| event.time_ns))),
-    ("Thread Id", |row| number(row.item.event().map(|event| event.tid))),
+    ("Time", |row| number(row.item.event().and_then(|event| event.time_ns))),
+    ("Thread Id", |row| number(row.item.event().and_then(|event| event.tid))),
     ("Handle Value", |row| hex(row.item.handle())),
     ("Type", |row| row.object.kind.into()),
     ("Object Name", |row| row.object.name.into()),
-    ("Object Ptr", |row| hex(Some(row.object.pointer))),
+    ("Object Ptr", |row| hex(row.object.pointer)),
     ("SourceProces", source_process),
     ("SourceHandleValue", |row| {
         hex(row.item.duplicate().and_then(|duplicate| duplicate.source_handle))
@@ -40,7 +40,10 @@ pub(super) static COLUMNS: &[Column] = &[
     ("File Offset", |row| number(row.item.view().and_then(|view| view.offset))),
     ("RefChange", |row| number(row.item.ref_delta())),
     ("Lifetime in s (9999 is not closed)", |row| {
-        of_event(row, |row| seconds(row.object.lifetime_ns.unwrap_or(UNKNOWN_LIFETIME_NS)))
+        of_event(row, |row| match row.object.lifetime_ns {
+            None if row.object.is_ended => String::new(),
+            lifetime => seconds(lifetime.unwrap_or(UNKNOWN_LIFETIME_NS)),
+        })
     }),
     ("MultiProcess", |row| of_event(row, |row| yes_or_no(row.object.is_multiprocess))),
     ("MaxRefCount", |row| of_event(row, |row| row.object.max_ref_count.to_string())),

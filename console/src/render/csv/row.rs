@@ -27,7 +27,7 @@ pub(super) struct FileFacts<'a> {
     pub(super) listing: &'a Listing,
     /// File name without extension.
     pub(super) name: String,
-    /// When the recording began.
+    /// When the recording began; empty where that is unknown.
     pub(super) date: String,
     pub(super) clock: Clock,
     style: ProcessStyle,
@@ -36,11 +36,13 @@ pub(super) struct FileFacts<'a> {
 /// What the rows of an object have in common. Whatever filters removed of its events, this stays.
 pub(super) struct ObjectFacts<'a> {
     pub(super) id: u64,
-    pub(super) pointer: u64,
+    pub(super) pointer: Option<u64>,
     pub(super) name: &'a str,
     pub(super) kind: &'a str,
-    /// `None` when creation or end is unknown.
+    /// `None` when creation or end is unknown, or when they were.
     pub(super) lifetime_ns: Option<i64>,
+    /// Whether creation and end are known.
+    pub(super) is_ended: bool,
     pub(super) is_multiprocess: bool,
     pub(super) is_overlapped: bool,
     pub(super) max_ref_count: i64,
@@ -54,7 +56,10 @@ impl<'a> FileFacts<'a> {
             answer,
             listing,
             name: answer.path().file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-            date: Clock::session_start(&answer.info),
+            date: match answer.info.has_clock() {
+                true => Clock::session_start(&answer.info),
+                false => String::new(),
+            },
             clock: Clock::new(&answer.info, display.time_format, display.time_digits),
             style: ProcessStyle::new(&answer.info, display),
         }
@@ -72,7 +77,12 @@ impl<'a> FileFacts<'a> {
 
     /// `name.exe(pid)` with its start and end.
     pub(super) fn marked(&self, process: &ProcessInfo) -> String {
-        format!("{}({}){}", self.style.name(process), process.pid, self.style.suffix(process))
+        match process.known_pid() {
+            Some(pid) => {
+                format!("{}({pid}){}", self.style.name(process), self.style.suffix(process))
+            }
+            None => self.style.name(process).to_owned(),
+        }
     }
 }
 
@@ -86,6 +96,8 @@ impl<'a> ObjectFacts<'a> {
             name: listing.name(object).unwrap_or_default(),
             kind: tables.types.get(tables.objects.type_id(object)),
             lifetime_ns: file.answer.lifetime_ns(listing, selected),
+            is_ended: tables.objects.create_event(object).is_some()
+                && tables.objects.destroy_event(object).is_some(),
             is_multiprocess: listing.is_multiprocess(object),
             is_overlapped: listing.is_overlapped(object),
             max_ref_count: max_ref_count(file, object),

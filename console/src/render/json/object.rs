@@ -17,8 +17,8 @@ pub(super) struct ObjectJson<'a> {
 
 #[derive(Serialize)]
 struct Creator<'a> {
-    pid: u32,
-    name: &'a str,
+    pid: Option<u32>,
+    name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pretty_name: Option<&'static str>,
     start_ns: Option<i64>,
@@ -41,8 +41,8 @@ impl Serialize for ObjectJson<'_> {
         let creator = create.and_then(|event| listing.event(event)).map(|event| {
             let process = processes.get(event.process);
             Creator {
-                pid: process.pid,
-                name: &process.name,
+                pid: process.known_pid(),
+                name: process.known_name(),
                 pretty_name: process.pretty_name,
                 start_ns: process.start_ns,
             }
@@ -62,7 +62,7 @@ impl Serialize for ObjectJson<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("file", &file.index)?;
         map.serialize_entry("id", &selected.id())?;
-        map.serialize_entry("pointer", &Hex(listing.pointer(object)))?;
+        map.serialize_entry("pointer", &listing.pointer(object).map(Hex))?;
         map.serialize_entry("name", &listing.name(object))?;
         map.serialize_entry("type", answer.file.types.get(tables.type_id(object)))?;
         map.serialize_entry("lifetime_s", &answer.lifetime_ns(listing, *selected).map(seconds))?;
@@ -92,8 +92,8 @@ impl Serialize for EventJson<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", event.kind.name())?;
         map.serialize_entry("time_ns", &event.time_ns)?;
-        map.serialize_entry("pid", &process.pid)?;
-        map.serialize_entry("process", &process.name)?;
+        map.serialize_entry("pid", &process.known_pid())?;
+        map.serialize_entry("process", &process.known_name())?;
         map.serialize_entry("tid", &event.tid)?;
         self.serialize_own_members(&mut map)?;
         map.serialize_entry("stack", &event.stack.map(|stack| self.file.stack(stack)))?;

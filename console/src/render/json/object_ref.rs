@@ -72,7 +72,7 @@ impl Serialize for Document<'_> {
 pub(super) struct FileHeader {
     file: usize,
     path: String,
-    session_start_utc: Shown<Utc7>,
+    session_start_utc: Option<Shown<Utc7>>,
     session_end_utc: Option<Shown<Utc7>>,
     events_lost: Option<u64>,
     buffers_lost: Option<u64>,
@@ -181,7 +181,7 @@ impl<'a> FileJson<'a> {
         FileHeader {
             file: self.index,
             path: self.answer.path().to_string_lossy().into_owned(),
-            session_start_utc: Shown(Utc7(info.session_start_filetime)),
+            session_start_utc: info.has_clock().then_some(Shown(Utc7(info.session_start_filetime))),
             session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
             events_lost,
             buffers_lost,

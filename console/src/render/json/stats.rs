@@ -59,7 +59,8 @@ impl Serialize for FileJson<'_> {
         map.serialize_entry("os_build", &info.os_build)?;
         map.serialize_entry("os_build_string", &info.os_build_string)?;
         map.serialize_entry("product", &info.product)?;
-        map.serialize_entry("session_start_utc", &Shown(Utc7(info.session_start_filetime)))?;
+        let start = info.has_clock().then_some(info.session_start_filetime);
+        map.serialize_entry("session_start_utc", &start.map(|start| Shown(Utc7(start))))?;
         map.serialize_entry(
             "session_end_utc",
             &info.session_end_filetime.map(|end| Shown(Utc7(end))),

@@ -73,10 +73,10 @@ fn table<'a>(rows: &[Row<'_>], style: &ObjectRefStyle<'_>) -> io::Result<Table<'
     columns.add("is_multiprocess", |row| row.listing.is_multiprocess(row.object.object()));
     columns.add("is_overlapped", |row| row.listing.is_overlapped(row.object.object()));
     columns.add("kind", |row| row.item.event().map_or(EXISTING, |event| event.kind.name()));
-    columns.add("time_ns", |row| row.item.event().map(|event| event.time_ns));
-    columns.add("pid", |row| row.item.process().pid);
-    columns.add("process", |row| row.item.process().name.as_str());
-    columns.add("tid", |row| row.item.event().map(|event| event.tid));
+    columns.add("time_ns", |row| row.item.event()?.time_ns);
+    columns.add("pid", |row| row.item.process().known_pid());
+    columns.add("process", |row| row.item.process().known_name());
+    columns.add("tid", |row| row.item.event()?.tid);
     columns.add("handle", |row| row.item.handle()).show(Show::Hex);
     columns.add("leaked", Row::leaked);
     columns.add("closed_at_exit", Row::closed_at_exit);

@@ -122,8 +122,12 @@ fn write_warnings(warnings: &[Warning], screen: Screen, out: &mut String) -> fmt
         return writeln!(out, "Nothing was damaged or left out.");
     }
     writeln!(out, "{}", screen.paint(Color::Red, "Warnings:"))?;
-    for Warning { kind, count, first_offset } in warnings {
-        let place = first_offset.map_or_else(String::new, |at| format!(", first at byte {at}"));
+    for Warning { kind, count, first_offset, first_line } in warnings {
+        let place = match (first_offset, first_line) {
+            (Some(at), _) => format!(", first at byte {at}"),
+            (None, Some(line)) => format!(", first in line {line}"),
+            (None, None) => String::new(),
+        };
         let count = HumanCount(*count).to_string();
         writeln!(out, "{count:>12} x {}{place}", Untrusted(kind))?;
     }
@@ -135,17 +139,19 @@ fn facts(answer: &StatsAnswer<'_>) -> Vec<(&'static str, String)> {
     let StatsAnswer { info, .. } = answer;
     let count = |number: u64| HumanCount(number).to_string();
     let time = |time: Option<i64>| time.map_or_else(unknown, |time| Utc7(time).to_string());
+    let start = info.has_clock().then_some(info.session_start_filetime);
+    let zone = info.has_clock().then(|| utc_offset(info.utc_offset_minutes));
     let build = info.os_build_string.as_deref().map_or_else(String::new, |b| format!(" ({b})"));
     let product = info.product.as_deref().map_or_else(String::new, |p| format!(" {p}"));
     vec![
         ("Source", format!("{} ({} bytes)", info.source_path, count(info.source_size))),
         ("Computer", info.computer.clone().unwrap_or_else(unknown)),
-        ("Windows", format!("{} build {}{build}{product}", info.os_version, info.os_build)),
+        ("Windows", windows(info).map_or_else(unknown, |windows| windows + &build + &product)),
         ("Processors", processors(info)),
-        ("Session start (UTC)", time(Some(info.session_start_filetime))),
+        ("Session start (UTC)", time(start)),
         ("Session end (UTC)", time(info.session_end_filetime)),
         ("Boot (UTC)", time(info.boot_filetime)),
-        ("Local time", utc_offset(info.utc_offset_minutes)),
+        ("Local time", zone.unwrap_or_else(unknown)),
         ("Clock", clock(info)),
         ("Buffers", buffers(info)),
         ("Events", count(info.events_total)),
@@ -160,6 +166,12 @@ fn facts(answer: &StatsAnswer<'_>) -> Vec<(&'static str, String)> {
         ("Frames in modules", count(info.frames_in_modules)),
         ("Extracted by", format!("{} (layout {})", info.extractor, info.schema_version)),
     ]
+}
+
+/// Version and build, where the source names them.
+fn windows(info: &TraceInfo) -> Option<String> {
+    let is_known = info.has_clock() || !info.os_version.is_empty();
+    is_known.then(|| format!("{} build {}", info.os_version, info.os_build))
 }
 
 /// An offset as in `UTC+02:00`.

@@ -129,7 +129,7 @@ fn stats_begin_with_what_was_lost() {
     let file = &document["files"][0];
     assert_eq!(file["events_lost"], 1234);
     assert_eq!(file["attribution"]["header"], 2);
-    let warning = json!([{ "kind": "buffer cut short", "count": 1, "first_offset": 4096 }]);
+    let warning = json!([{ "kind": "buffer cut short", "count": 1, "first_offset": 4096, "first_line": null }]);
     assert_eq!(file["warnings"], warning);
     assert_eq!(file["events"][1]["name"], Value::Null);
     assert_eq!((&file["handle_events"], &file["leaked_handles"]), (&json!(2), &json!(1)));

@@ -66,9 +66,11 @@ impl EventWriter<'_> {
         let Layout { time, pid, tid, handle } = self.layout;
         let screen = self.display.screen;
         let process = self.process(event.process);
-        let (indent, at) = (self.display.indent(1), self.clock.at(event.time_ns).to_string());
-        let id = screen.paint(Color::Magenta, process.pid);
-        write!(out, "{indent}{at:>time$} {id:>pid$}/{:<tid$} ", event.tid)?;
+        let (indent, at) =
+            (self.display.indent(1), self.clock.at(event.time_ns.unwrap_or_default()).to_string());
+        let known = |id: Option<u32>| id.map_or_else(|| "unknown".to_owned(), |id| id.to_string());
+        let id = screen.paint(Color::Magenta, known(process.known_pid()));
+        write!(out, "{indent}{at:>time$} {id:>pid$}/{:<tid$} ", known(event.tid))?;
         let (color, label) = self.label(row, event);
         if VIEWS.contains(event.kind) {
             write!(out, "{label} ")?;

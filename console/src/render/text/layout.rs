@@ -19,10 +19,11 @@ impl Layout {
         let mut times: Option<(i64, i64)> = None;
         for (event, process) in events {
             pid = pid.max(process);
-            tid = tid.max(event.tid);
+            tid = tid.max(event.tid.unwrap_or_default());
             handle = handle.max(event.handle.unwrap_or_default());
-            let (first, last) = times.unwrap_or((event.time_ns, event.time_ns));
-            times = Some((first.min(event.time_ns), last.max(event.time_ns)));
+            let time = event.time_ns.unwrap_or_default();
+            let (first, last) = times.unwrap_or((time, time));
+            times = Some((first.min(time), last.max(time)));
         }
         let (first, last) = times.unwrap_or_default();
         let width = |time| clock.at(time).to_string().len();

@@ -172,15 +172,17 @@ struct ObjectLine<'a> {
 impl ObjectLine<'_> {
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let object = self.selected.object();
-        let (id, pointer) = (self.selected.id(), self.listing.pointer(object));
+        let id = self.selected.id();
+        let pointer = self.listing.pointer(object);
+        let pointer = pointer.map_or_else(|| "unknown".to_owned(), |known| format!("0x{known:X}"));
         let lifetime = self.lifetime();
         let tables = &self.file.file;
         if tables.objects.is_mapping(object) {
-            return writeln!(out, "Id: {id} MappingObject: 0x{pointer:X} Lifetime: {lifetime}");
+            return writeln!(out, "Id: {id} MappingObject: {pointer} Lifetime: {lifetime}");
         }
         let kind = Untrusted(tables.types.get(tables.objects.type_id(object))).to_string();
         let kind = self.display.screen.paint(Color::Green, kind);
-        let before = format!("Id: {id} Object: 0x{pointer:X} ");
+        let before = format!("Id: {id} Object: {pointer} ");
         let line_break = self.display.line_break();
         let behind = format!(
             "{line_break} Lifetime: {lifetime}  {line_break}Type: {kind} {line_break}{}",
@@ -206,6 +208,7 @@ impl ObjectLine<'_> {
         match self.file.lifetime_ns(self.listing, self.selected) {
             Some(ns) => format!("{} s", Seconds { ns, digits: self.display.time_digits }),
             None if objects.create_event(object).is_none() => "created before the trace".to_owned(),
+            None if objects.destroy_event(object).is_some() => "unknown".to_owned(),
             None => "never closed".to_owned(),
         }
     }

@@ -60,9 +60,10 @@ pub(crate) fn doubt(extract: &Path, opened: &Trace) -> Option<(PathBuf, String)>
     let name = stem(extract);
     let mut first = None;
     for folder in [Some(folder), above].into_iter().flatten() {
-        for end in ["etl", "etl.zip", "etl.7z", "zip", "7z"] {
+        // A text is named with its extension.
+        let text = (name == *recorded.name).then_some("");
+        for end in text.into_iter().chain([".etl", ".etl.zip", ".etl.7z", ".zip", ".7z"]) {
             let mut file = name.clone();
-            file.push(".");
             file.push(end);
             let trace = folder.join(file);
             let Some(now) = SourceIdentity::of(&trace).ok() else { continue };

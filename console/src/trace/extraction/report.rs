@@ -21,6 +21,9 @@ pub(crate) fn warn(
         if let Some(offset) = warning.first_offset {
             let _ = write!(text, ", first at offset 0x{offset:X}");
         }
+        if let Some(line) = warning.first_line {
+            let _ = write!(text, ", first in line {}", HumanCount(line));
+        }
         messages.warning(text);
     }
 }

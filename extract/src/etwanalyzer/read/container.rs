@@ -10,9 +10,9 @@ use sevenz_rust::ArchiveEntry;
 use super::super::members::{DERIVED, Part, find};
 use super::document::Document;
 use super::error::ImportError;
-use super::progress::Progress;
 use crate::members::{SevenZipMembers, temporary};
 use crate::options::ExtractObserver;
+use crate::text::Progress;
 
 /// The parts of an extract; those it lacks are missing.
 pub(super) struct Parts(Vec<(Part, Document)>);

@@ -10,12 +10,11 @@ use serde_json::error::Category;
 
 use super::super::held::TOO_MUCH;
 use super::super::record::{Fill, Record};
-use super::encoding::utf8;
 use super::error::ImportError;
 use super::guard::Guard;
 use super::limits::ImportLimits;
-use super::progress::Progress;
 use super::repair::Repair;
+use crate::text::{Progress, utf8};
 
 /// Bytes that are read at once.
 const BUFFER: usize = 128 << 10;

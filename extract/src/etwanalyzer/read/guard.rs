@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::rc::Rc;
 
 use super::limits::ImportLimits;
-use super::progress::Progress;
+use crate::text::Progress;
 
 /// Passes bytes on; fails when strings are too long, nesting is too deep or the import is cancelled.
 ///

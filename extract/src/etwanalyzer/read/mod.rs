@@ -9,7 +9,6 @@
 
 mod container;
 mod document;
-mod encoding;
 mod error;
 mod frames;
 mod guard;
@@ -19,7 +18,6 @@ mod main_part;
 mod modules_part;
 mod objects;
 mod processes;
-mod progress;
 mod repair;
 mod stacks_part;
 mod stream;
@@ -53,7 +51,6 @@ use self::handle_part::HandlePart;
 use self::modules_part::ModuleTables;
 use self::objects::{Figures, ObjectRows};
 use self::processes::ProcessRows;
-use self::progress::Progress;
 use self::stacks_part::StackTexts;
 use self::stream::Stream;
 use self::time::Time;
@@ -65,6 +62,7 @@ use super::records::{Main, ModulesPart};
 use super::words::OWN_OPTIONS;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::options::{ExtractObserver, ExtractSummary};
+use crate::text::Progress;
 
 /// Names per part of their table.
 const NAMES_PER_PART: u32 = 1 << 16;

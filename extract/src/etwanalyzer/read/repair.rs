@@ -1,10 +1,9 @@
 //! JSON that other programs wrote with names that are no text: bytes that are no UTF-8, and halves of
 //! surrogate pairs.
 
+use crate::text::Progress;
 use std::io::{self, Read};
 use std::rc::Rc;
-
-use super::progress::Progress;
 
 /// Bytes that are looked at together.
 const CHUNK: usize = 32 << 10;

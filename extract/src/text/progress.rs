@@ -8,26 +8,26 @@ use handlescope_model::Cancel;
 use crate::options::ExtractObserver;
 
 /// Reports to the observer how many bytes have passed.
-pub(super) struct Progress<'a> {
+pub(crate) struct Progress<'a> {
     observer: &'a dyn ExtractObserver,
-    pub(super) cancel: &'a Cancel,
+    pub(crate) cancel: &'a Cancel,
     passed: Cell<u64>,
     /// What was no character and is U+FFFD now.
-    pub(super) replaced: Cell<u64>,
+    pub(crate) replaced: Cell<u64>,
 }
 
 impl<'a> Progress<'a> {
-    pub(super) fn new(observer: &'a dyn ExtractObserver, cancel: &'a Cancel) -> Self {
+    pub(crate) fn new(observer: &'a dyn ExtractObserver, cancel: &'a Cancel) -> Self {
         Self { observer, cancel, passed: Cell::new(0), replaced: Cell::new(0) }
     }
 
-    pub(super) fn add(&self, bytes: u64) {
+    pub(crate) fn add(&self, bytes: u64) {
         let passed = self.passed.get() + bytes;
         self.passed.set(passed);
         self.observer.on_progress(passed);
     }
 
-    pub(super) fn check(&self) -> io::Result<()> {
+    pub(crate) fn check(&self) -> io::Result<()> {
         self.cancel.check().map_err(io::Error::other)
     }
 }

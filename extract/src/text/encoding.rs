@@ -9,19 +9,46 @@ use super::progress::Progress;
 /// Bytes of UTF-16 that are translated at once.
 const CHUNK: usize = 32 << 10;
 
+/// Bytes from which UTF-16 without byte order mark is told.
+const START: u64 = 64;
+
+/// Whether a file that starts so may be a text in an encoding that [`utf8`] or a code page of one byte reads:
+/// it has no control characters but those of lines and of terminals.
+pub(crate) fn may_be_text(start: &[u8]) -> bool {
+    start.starts_with(b"\xFF\xFE")
+        || start.starts_with(b"\xFE\xFF")
+        || utf16_order(start).is_some()
+        || !start
+            .iter()
+            .any(|byte| byte.is_ascii_control() && !b"\t\r\n\x0C\x07\x08\x1B".contains(byte))
+}
+
+/// Whether UTF-16 without byte order mark is big-endian; `None` for another encoding. Only texts that start in
+/// ASCII are told.
+fn utf16_order(start: &[u8]) -> Option<bool> {
+    let units = start.get(..start.len().min(START as usize))?.chunks_exact(2);
+    let is = |high: usize| {
+        units.len() > 1
+            && units
+                .clone()
+                .all(|unit| unit.get(high) == Some(&0) && unit.get(1 - high) != Some(&0))
+    };
+    if is(1) { Some(false) } else { is(0).then_some(true) }
+}
+
 /// The content of a file as UTF-8 without byte order mark.
-pub(super) fn utf8<'a>(
+pub(crate) fn utf8<'a>(
     mut file: File,
     progress: Rc<Progress<'a>>,
 ) -> io::Result<Box<dyn Read + 'a>> {
     let mut start = Vec::new();
     file.seek(SeekFrom::Start(0))?;
-    (&mut file).take(3).read_to_end(&mut start)?;
+    (&mut file).take(START).read_to_end(&mut start)?;
     let (mark, big_endian) = match start.as_slice() {
-        [0xEF, 0xBB, 0xBF] => (3, None),
+        [0xEF, 0xBB, 0xBF, ..] => (3, None),
         [0xFF, 0xFE, ..] => (2, Some(false)),
         [0xFE, 0xFF, ..] => (2, Some(true)),
-        _ => (0, None),
+        _ => (0, utf16_order(&start)),
     };
     file.seek(SeekFrom::Start(mark))?;
     Ok(match big_endian {
@@ -140,6 +167,21 @@ mod tests {
         let big: Vec<u8> = units().flat_map(u16::to_be_bytes).collect();
         assert_eq!(read(&little), text);
         assert_eq!(read(&big), text);
+    }
+
+    #[test]
+    fn utf16_is_told_without_a_byte_order_mark() {
+        let text = "0:000> !htrace";
+        let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for bytes in [&little, &big] {
+            assert!(may_be_text(bytes));
+            assert_eq!(read(bytes), text);
+        }
+        assert!(may_be_text(b"a \x96 b"), "a code page");
+        for binary in [&b"\0\0\x01\0\x90\0\0\0"[..], b"PK\x03\x04", b"7z\xBC\xAF\x27\x1C"] {
+            assert!(!may_be_text(binary), "{binary:?}");
+        }
     }
 
     #[test]

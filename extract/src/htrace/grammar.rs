@@ -1,0 +1,270 @@
+//! What a line of a debugger's text says about handles.
+//!
+//! The forms are those of the debuggers' documentation of `!htrace` and of transcripts that were published:
+//! user mode (`Handle = 0x00000034 - OPEN`), kernel mode (`Handle 0x34 - OPEN:`), and what pages do to them
+//! (other dashes, quote marks, comments).
+
+/// What an entry of `!htrace` says happened (PROCESS_HANDLE_TRACING_ENTRY, `Type`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Open,
+    Close,
+    /// A reference to a handle that is not open.
+    BadReference,
+}
+
+/// A line outside of stacks.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Statement<'a> {
+    /// The first line of an entry, and what stands behind the operation.
+    Entry { handle: u64, operation: Operation, rest: &'a str },
+    /// It looks like one and makes no sense.
+    BadEntry,
+    /// The thread and process of an entry, each `None` when it is not there.
+    Ids { thread: Option<u32>, process: Option<u32> },
+    /// It looks like one and makes no sense.
+    BadIds,
+    /// A line of dashes, between entries.
+    Rule,
+    /// The last lines of a listing: how many entries it has.
+    Count(u64),
+    /// `!htrace` of the kernel debugger names the kernel address of the process whose handles follow.
+    KernelProcess(u64),
+    /// `|` names the program of a process.
+    Program { pid: u32, path: &'a str },
+    /// A prompt, or a line in front of a listing: no listing goes on behind it.
+    Break,
+}
+
+impl<'a> Statement<'a> {
+    /// Reads a line; `None` when it says nothing about handles.
+    pub(super) fn parse(line: &'a str) -> Option<Self> {
+        let line = without_quote(line);
+        if let Some(statement) = word(line, "Handle").and_then(entry) {
+            return Some(statement);
+        }
+        if line.contains("Thread ID") || line.contains("Process ID") {
+            return Some(ids(line));
+        }
+        if line.len() >= 10 && line.chars().all(|character| character == '-') {
+            return Some(Self::Rule);
+        }
+        if let Some(count) = ["Dumped", "Displayed"].iter().find_map(|name| count(line, name)) {
+            return Some(Self::Count(count));
+        }
+        if is_prompt(line)
+            || line.starts_with("Handle tracing")
+            || line.starts_with("Outstanding handles")
+        {
+            return Some(Self::Break);
+        }
+        if let Some(rest) = word(line, "Process")
+            && let Some((address, "")) = hex(rest)
+        {
+            return Some(Self::KernelProcess(address));
+        }
+        program(line)
+    }
+}
+
+/// A line without the marks of a quotation, as pages and mails write them.
+pub(super) fn without_quote(line: &str) -> &str {
+    line.trim_start_matches(['>', '#', '\\', ' ', '\t', '\u{FEFF}']).trim_end()
+}
+
+/// What stands behind a word that a line starts with.
+fn word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
+    let rest = line.strip_prefix(word)?;
+    rest.starts_with([' ', '\t', '=']).then(|| rest.trim_start())
+}
+
+/// ` = 0x34 - OPEN`, or without `=`. A line that names a handle for another reason is none.
+fn entry(rest: &str) -> Option<Statement<'_>> {
+    let has_sign = rest.starts_with('=');
+    let rest = rest.trim_start_matches(['=', ' ', '\t']);
+    let number = hex(rest);
+    let behind = number.map_or(rest, |(_, behind)| behind).trim_start();
+    let is_dash = |character: char| {
+        // U+FFFD and U+0096 are what remains of the en dash of code page 1252.
+        matches!(character, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{FFFD}' | '\u{96}')
+    };
+    let after_dash = behind.trim_start_matches(is_dash);
+    let has_dash = after_dash.len() < behind.len();
+    let operation = after_dash.trim_start();
+    match (number, operation_of(operation).filter(|_| has_dash)) {
+        (Some((handle, _)), Some((operation, rest))) => {
+            Some(Statement::Entry { handle, operation, rest })
+        }
+        _ if has_sign && (has_dash || number.is_none()) => Some(Statement::BadEntry),
+        _ => None,
+    }
+}
+
+/// The operation a text starts with, and what stands behind it.
+fn operation_of(text: &str) -> Option<(Operation, &str)> {
+    let bare = text.trim_start_matches(['*', ' ']);
+    [
+        ("OPEN", Operation::Open),
+        ("CLOSE", Operation::Close),
+        ("BAD REF", Operation::BadReference),
+        ("BADREF", Operation::BadReference),
+    ]
+    .into_iter()
+    .find_map(|(name, operation)| {
+        let is_it = bare.get(..name.len())?.eq_ignore_ascii_case(name);
+        let rest = bare.get(name.len()..).filter(|_| is_it)?;
+        let is_whole = !rest.starts_with(char::is_alphanumeric);
+        (is_whole || operation == Operation::BadReference).then_some((operation, rest))
+    })
+}
+
+/// `Thread ID = 0x17ec, Process ID = 0x17e8`, in one line or two.
+fn ids(line: &str) -> Statement<'_> {
+    let id = |name: &str| -> Option<Option<u32>> {
+        let Some((_, rest)) = line.split_once(name) else { return Some(None) };
+        let rest = rest.trim_start().strip_prefix(['=', ':'])?;
+        let (id, _) = hex(rest.trim_start())?;
+        Some(Some(u32::try_from(id).ok()?))
+    };
+    match (id("Thread ID"), id("Process ID")) {
+        (Some(thread), Some(process)) => Statement::Ids { thread, process },
+        _ => Statement::BadIds,
+    }
+}
+
+/// `NAME 0x5 stack traces`, perhaps behind another sentence.
+fn count(line: &str, name: &str) -> Option<u64> {
+    let (_, rest) = line.split_once(name)?;
+    let (count, rest) = hex(rest.trim_start())?;
+    rest.trim_start().starts_with("stack trace").then_some(count)
+}
+
+/// `0:000> `, `0:000:x86> `, `1: kd> ` and the like.
+fn is_prompt(line: &str) -> bool {
+    /// Longer ones there are none.
+    const LONGEST: usize = 24;
+    let Some(prompt) = line.find('>').and_then(|end| line.get(..end)) else { return false };
+    let is_in_prompt = |byte: u8| byte.is_ascii_alphanumeric() || b": _".contains(&byte);
+    let has_thread = prompt.starts_with(|c: char| c.is_ascii_digit()) && prompt.contains(':');
+    prompt.len() <= LONGEST
+        && prompt.bytes().all(is_in_prompt)
+        && (has_thread || ["kd", "lkd"].contains(&prompt))
+}
+
+/// `.  0 id: 17e8 create name: C:\leaky.exe`, a line of `|`.
+fn program(line: &str) -> Option<Statement<'_>> {
+    let (before, rest) = line.split_once("id: ")?;
+    let is_number = |c: char| c.is_ascii_digit() || c.is_whitespace() || ".#".contains(c);
+    let (pid, rest) = hex(rest).filter(|_| before.chars().all(is_number))?;
+    let (_, path) = rest.split_once("name: ")?;
+    let pid = u32::try_from(pid).ok()?;
+    (!path.trim().is_empty()).then_some(Statement::Program { pid, path: path.trim() })
+}
+
+/// The hexadecimal number that a text starts with, of up to 64 bits, perhaps with `0x` in front and with the
+/// grave accent that parts 64 bits in two; and what stands behind it.
+pub(super) fn hex(text: &str) -> Option<(u64, &str)> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    let is_digit = |c: char| c.is_ascii_hexdigit() || c == '`';
+    let end = digits.find(|c| !is_digit(c)).unwrap_or(digits.len());
+    let (number, rest) = digits.split_at(end);
+    if rest.starts_with(char::is_alphanumeric) {
+        return None;
+    }
+    let mut value: Option<u64> = None;
+    for digit in number.chars().filter_map(|c| c.to_digit(16)) {
+        let before = value.unwrap_or_default();
+        value = Some(before.checked_mul(16)? | u64::from(digit));
+    }
+    Some((value?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> (Option<u64>, Option<Operation>) {
+        match Statement::parse(line) {
+            Some(Statement::Entry { handle, operation, .. }) => (Some(handle), Some(operation)),
+            _ => (None, None),
+        }
+    }
+
+    #[test]
+    fn entries_are_read_in_every_form() {
+        use Operation::{BadReference, Close, Open};
+        for (line, handle, operation) in [
+            ("Handle = 0x00000034 - OPEN", 0x34, Open),
+            ("Handle = 0x00000000000007cc - CLOSE", 0x7CC, Close),
+            ("Handle = 0x00000000`000007cc \u{2013} OPEN", 0x7CC, Open),
+            ("Handle 0x7CC - CLOSE:", 0x7CC, Close),
+            ("Handle 0x7CC - *** BAD REFERENCE ***:", 0x7CC, BadReference),
+            ("Handle = 0x34 - BAD REF", 0x34, BadReference),
+            ("Handle = 0x34 \u{2014} BADREF", 0x34, BadReference),
+            ("Handle=34-OPEN", 0x34, Open),
+            ("  > Handle = 0x34 - open, Thread ID = 0x1", 0x34, Open),
+            ("Handle = 0x34 \u{FFFD} OPEN", 0x34, Open),
+        ] {
+            assert_eq!(parsed(line), (Some(handle), Some(operation)), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_entry_is_none_and_a_damaged_one_is_said() {
+        for line in ["Handle a44", "Handle 00000004", "Handles: 7", "Handle 34 has no name", "x"] {
+            assert_eq!(Statement::parse(line), None, "{line}");
+        }
+        for line in
+            ["Handle = 0xQQ - OPEN", "Handle = 0x34 - OPN", "Handle = 0x1ffffffffffffffff0 - OPEN"]
+        {
+            assert_eq!(Statement::parse(line), Some(Statement::BadEntry), "{line}");
+        }
+    }
+
+    #[test]
+    fn ids_are_hexadecimal_in_one_line_or_two() {
+        let ids = |thread, process| Some(Statement::Ids { thread, process });
+        assert_eq!(
+            Statement::parse("Thread ID = 0x000017ec, Process ID = 0x000017e8"),
+            ids(Some(0x17ec), Some(0x17e8))
+        );
+        assert_eq!(Statement::parse("Thread ID = 10"), ids(Some(16), None));
+        assert_eq!(Statement::parse("Process ID = 0x0000000000000010"), ids(None, Some(16)));
+        assert_eq!(
+            Statement::parse("Thread ID = 0xQQ, Process ID = 0x10"),
+            Some(Statement::BadIds)
+        );
+    }
+
+    #[test]
+    fn counts_prompts_and_programs_are_told() {
+        assert_eq!(Statement::parse("Parsed 0x6 stack traces."), None);
+        assert_eq!(Statement::parse("Dumped 0xC stack traces."), Some(Statement::Count(12)));
+        let both = "Parsed 0x6 stack traces. Dumped 0x5 stack traces.";
+        assert_eq!(Statement::parse(both), Some(Statement::Count(5)));
+        let displayed = "Displayed 0x13 stack traces for outstanding handles opened since the previous snapshot.";
+        assert_eq!(Statement::parse(displayed), Some(Statement::Count(0x13)));
+        for prompt in
+            ["0:000> !htrace", "0:000:x86> g", "kd> g", "1: kd> g", "0: kd:x86> g", "lkd> g"]
+        {
+            assert_eq!(Statement::parse(prompt), Some(Statement::Break), "{prompt}");
+        }
+        for line in
+            ["Handle tracing enabled.", "Outstanding handles opened since the previous snapshot:"]
+        {
+            assert_eq!(Statement::parse(line), Some(Statement::Break), "{line}");
+        }
+        for other in ["a <b> c", "std::vector<int>", "0 -> 1", "kdx>"] {
+            assert_eq!(Statement::parse(other), None, "{other}");
+        }
+        let program = ".  0\tid: 17e8\tcreate\tname: C:\\a b\\leaky.exe";
+        for line in [program, &program.replace('\t', " ")] {
+            let path = "C:\\a b\\leaky.exe";
+            assert_eq!(Statement::parse(line), Some(Statement::Program { pid: 0x17e8, path }));
+        }
+        assert_eq!(
+            Statement::parse("Process 0x81400300"),
+            Some(Statement::KernelProcess(0x8140_0300))
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! Text of a debugger (WinDbg, cdb, ntsd, kd) with the output of `!htrace` → the tables of a trace.
+//!
+//! Line by line: `grammar` and `frame` read a line, `parser` puts lines together to entries and listings,
+//! `history` listings to one history, in which each event counts once, and `tables` makes objects of it.
+//! What the text does not say stays unknown: times (there is an order only), types and names of objects, and
+//! mostly the programs.
+
+mod entries;
+mod frame;
+mod grammar;
+mod history;
+mod parser;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Instant;
+
+use handlescope_model::tables::{
+    ExistingHandles, Methods, ModuleLoads, Names, ObjectTypes, StartHandles, TraceInfos, Volumes,
+    Warnings,
+};
+use handlescope_model::{ArchiveWriter, Cancel, Table, open_file};
+
+use self::entries::Entries;
+use self::grammar::Statement;
+use self::parser::Parser;
+use self::tables::Handles;
+use crate::error::ExtractError;
+use crate::etl::{Diagnostics, WarningKind};
+use crate::options::{ExtractObserver, ExtractSummary, NoObserver};
+use crate::source::SourceIdentity;
+use crate::text::{Lines, Progress, may_be_text, utf8};
+
+/// Bytes by which a text is told from another file.
+const START: u64 = 1 << 10;
+
+/// Lines after which a request to stop is looked for.
+const LINES_PER_CHECK: u64 = 1 << 10;
+
+/// Whether a file is a text with an entry of `!htrace`. A text without one is read to its end.
+///
+/// # Errors
+/// When it cannot be read, or `cancel` asks to stop.
+pub fn is_htrace(path: &Path, cancel: &Cancel) -> Result<bool, ExtractError> {
+    let file = open_file(path).map_err(|source| opened(path, source))?;
+    has_entry(file, cancel).map_err(|source| unreadable(path, source, cancel))
+}
+
+fn has_entry(mut file: File, cancel: &Cancel) -> io::Result<bool> {
+    let mut start = Vec::new();
+    (&mut file).take(START).read_to_end(&mut start)?;
+    if !may_be_text(&start) {
+        return Ok(false);
+    }
+    file.seek(SeekFrom::Start(0))?;
+    let progress = Rc::new(Progress::new(&NoObserver, cancel));
+    let mut lines = Lines::new(utf8(file, Rc::clone(&progress))?);
+    while let Some((line, _)) = lines.next()? {
+        if matches!(Statement::parse(&line.text), Some(Statement::Entry { .. })) {
+            return Ok(true);
+        }
+        if line.number.is_multiple_of(LINES_PER_CHECK) {
+            progress.check()?;
+        }
+    }
+    Ok(false)
+}
+
+/// Reads the text `input` and writes the archive `output`, whose folder must exist.
+///
+/// # Errors
+/// When the text cannot be read or was changed meanwhile, the archive cannot be written, or `cancel` asks to stop.
+pub(crate) fn extract(
+    input: &Path,
+    output: &Path,
+    observer: &dyn ExtractObserver,
+    cancel: &Cancel,
+) -> Result<ExtractSummary, ExtractError> {
+    let begin = Instant::now();
+    let identity = SourceIdentity::of(input).map_err(|source| opened(input, source))?;
+    observer.on_started(identity.size);
+    let (entries, findings) = read(input, observer, cancel)?;
+    if SourceIdentity::of(input).map_err(|source| opened(input, source))? != identity {
+        return Err(ExtractError::Changed { path: input.to_path_buf() });
+    }
+    let rows = entries.history.len();
+    if u32::try_from(rows).is_err() {
+        return Err(ExtractError::TooLarge { path: input.to_path_buf(), rows });
+    }
+    observer.on_phase("writing");
+    let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
+    let summary = write(writer, input, &identity, entries, findings);
+    // What was not written because of it has some other error.
+    let summary = summary.map_err(|error| cancel.check().err().map_or(error, Into::into))?;
+    Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
+}
+
+fn opened(path: &Path, source: io::Error) -> ExtractError {
+    ExtractError::Open { path: path.to_path_buf(), source }
+}
+
+/// Why a text was not read to its end.
+fn unreadable(path: &Path, source: io::Error, cancel: &Cancel) -> ExtractError {
+    match cancel.check() {
+        Err(cancelled) => ExtractError::Cancelled(cancelled),
+        Ok(()) => ExtractError::Read { path: path.to_path_buf(), source },
+    }
+}
+
+/// The entries of a text, and what was odd in it, by line.
+fn read(
+    input: &Path,
+    observer: &dyn ExtractObserver,
+    cancel: &Cancel,
+) -> Result<(Entries, Diagnostics), ExtractError> {
+    let progress = Rc::new(Progress::new(observer, cancel));
+    let unreadable = |source| unreadable(input, source, cancel);
+    let file = open_file(input).map_err(|source| opened(input, source))?;
+    let text = utf8(file, Rc::clone(&progress)).map_err(unreadable)?;
+    parse(text, &progress).map_err(unreadable)
+}
+
+/// The entries of a text in UTF-8.
+fn parse(text: impl Read, progress: &Progress<'_>) -> io::Result<(Entries, Diagnostics)> {
+    let mut lines = Lines::new(text);
+    let mut parser = Parser::default();
+    let mut bytes = 0;
+    while let Some((line, length)) = lines.next()? {
+        parser.line(&line);
+        bytes += length;
+        if line.number.is_multiple_of(LINES_PER_CHECK) {
+            progress.check()?;
+            progress.add(std::mem::take(&mut bytes));
+        }
+    }
+    progress.add(bytes);
+    let (entries, mut findings) = parser.finish();
+    findings.add(WarningKind::LossyText, progress.replaced.get(), None);
+    Ok((entries, findings))
+}
+
+fn write(
+    mut writer: ArchiveWriter,
+    input: &Path,
+    identity: &SourceIdentity,
+    mut entries: Entries,
+    mut findings: Diagnostics,
+) -> Result<ExtractSummary, ExtractError> {
+    let handles = Handles::of(&entries, &mut findings);
+    let counts = tables::event_counts(&entries);
+    let processes = entries.process_table();
+    let stack_events = tables::stack_events(&entries, &processes.pid);
+    let stacks_total = stack_events.stack.iter().flatten().count() as u64;
+    let stacks = entries.stack_table();
+    let warnings = tables::warnings(&findings);
+    let mut info = tables::info(input, identity, &entries, stacks_total);
+    let (frames, symbols) = entries.take_frames();
+    info.frames_in_modules = frames.module.iter().flatten().count() as u64;
+    let summary = ExtractSummary {
+        objects: handles.objects.len() as u64,
+        handle_events: handles.events.len() as u64,
+        leaked_handles: handles.leaked,
+        closed_at_exit: handles.closed_at_exit,
+        stacks_distinct: stacks.len() as u64,
+        events_lost: 0,
+        buffers_lost: 0,
+        bytes_read: identity.size,
+        output_bytes: 0,
+        elapsed: std::time::Duration::ZERO,
+        warnings: warnings.clone(),
+    };
+    writer.table(Table::Trace, TraceInfos::from_iter([info]).into_frame())?;
+    writer.table(Table::Processes, processes.into_frame())?;
+    writer.table(Table::Modules, entries.module_table().into_frame())?;
+    writer.table(Table::ModuleLoads, ModuleLoads::default().into_frame())?;
+    writer.table(Table::Volumes, Volumes::default().into_frame())?;
+    writer.table(Table::ObjectTypes, ObjectTypes::default().into_frame())?;
+    writer.table(Table::Names, Names::default().into_frame())?;
+    writer.table(Table::Objects, handles.objects.into_frame())?;
+    writer.table(Table::Events, handles.events.into_frame())?;
+    writer.table(Table::ExistingHandles, ExistingHandles::default().into_frame())?;
+    writer.table(Table::StartHandles, StartHandles::default().into_frame())?;
+    writer.table(Table::Stacks, stacks.into_frame())?;
+    writer.table(Table::StackEvents, stack_events.into_frame())?;
+    writer.table(Table::Frames, frames.into_frame())?;
+    writer.table(Table::Methods, Methods::default().into_frame())?;
+    writer.table(Table::Symbols, symbols.into_frame())?;
+    writer.table(Table::EventCounts, counts.into_frame())?;
+    writer.table(Table::Warnings, Warnings::from_iter(warnings).into_frame())?;
+    Ok(ExtractSummary { output_bytes: writer.finish()?, ..summary })
+}

@@ -1,0 +1,179 @@
+//! From lines to listings: what each `!htrace` printed, as the lines come.
+
+use super::entries::Entries;
+use super::frame::FrameLine;
+use super::grammar::{Operation, Statement};
+use super::history::Entry;
+use crate::etl::{Diagnostics, WarningKind};
+use crate::text::Line;
+
+/// Frames of a stack that are read. The debuggers keep 16, the kernel some more.
+const MOST_FRAMES: usize = 1 << 10;
+
+/// Characters of an offset as the debuggers print it, of 32 and of 64 bits.
+const OFFSET_DIGITS: [usize; 2] = ["0x00000000".len(), "0x0000000000000000".len()];
+
+/// Reads lines one by one. The places in `findings` are numbers of lines.
+#[derive(Default)]
+pub(super) struct Parser {
+    entries: Entries,
+    findings: Diagnostics,
+    /// The entry whose lines are being read.
+    entry: Option<Reading>,
+    /// Entries of the listing so far, the newest first.
+    listing: Vec<Entry>,
+    /// Entries of the listing that were counted but are no entries here.
+    left_out: u64,
+    /// The process whose handles the kernel debugger lists, by its kernel address.
+    kernel_process: Option<u64>,
+    /// Characters of the last offset.
+    offset_digits: Option<usize>,
+    number: u64,
+}
+
+/// An entry being read.
+struct Reading {
+    handle: u64,
+    operation: Operation,
+    thread: Option<u32>,
+    process: Option<u32>,
+    line: u64,
+}
+
+impl Parser {
+    /// Takes the next line.
+    pub(super) fn line(&mut self, line: &Line<'_>) {
+        self.number = line.number;
+        let was_in_listing = self.is_in_listing();
+        self.read(line);
+        if !was_in_listing && !self.is_in_listing() {
+            return;
+        }
+        if line.is_long {
+            self.find(WarningKind::LongLine);
+        }
+        if line.text.contains(char::REPLACEMENT_CHARACTER) {
+            self.find(WarningKind::LossyText);
+        }
+    }
+
+    fn is_in_listing(&self) -> bool {
+        self.entry.is_some() || !self.listing.is_empty()
+    }
+
+    fn read(&mut self, line: &Line<'_>) {
+        if self.entry.is_some()
+            && let Some(frame) = FrameLine::parse(&line.text)
+        {
+            return self.frame(&frame, line);
+        }
+        match Statement::parse(&line.text) {
+            None => {}
+            Some(Statement::Entry { handle, operation, rest }) => {
+                self.end_entry();
+                let (thread, process, line) = (None, None, line.number);
+                self.entry = Some(Reading { handle, operation, thread, process, line });
+                if let Some(Statement::Ids { thread, process }) = Statement::parse(rest) {
+                    self.ids(thread, process);
+                }
+            }
+            Some(Statement::Ids { thread, process }) if line.is_ended => self.ids(thread, process),
+            Some(Statement::Ids { .. }) if self.entry.is_some() => {
+                self.leave_out(WarningKind::CutLine);
+            }
+            Some(Statement::BadIds) if self.entry.is_some() => {
+                self.leave_out(WarningKind::BadLine);
+            }
+            Some(Statement::Ids { .. } | Statement::BadIds) => {}
+            Some(Statement::BadEntry) => {
+                self.end_entry();
+                self.leave_out(WarningKind::BadLine);
+            }
+            Some(Statement::Rule) => self.end_entry(),
+            Some(Statement::Count(count)) => self.end_listing(Some(count)),
+            Some(Statement::KernelProcess(address)) => {
+                self.end_listing(None);
+                self.kernel_process = Some(address);
+            }
+            Some(Statement::Program { pid, path }) => self.entries.program(pid, path),
+            Some(Statement::Break) => self.end_listing(None),
+        }
+    }
+
+    /// What was read, and what was odd, behind the last line.
+    pub(super) fn finish(mut self) -> (Entries, Diagnostics) {
+        self.end_listing(None);
+        (self.entries, self.findings)
+    }
+
+    fn find(&mut self, kind: WarningKind) {
+        self.findings.count(kind, Some(self.number));
+    }
+
+    /// Gives up the entry, which a line that makes no sense belongs to.
+    fn leave_out(&mut self, kind: WarningKind) {
+        self.find(kind);
+        self.entry = None;
+        self.left_out += 1;
+    }
+
+    fn ids(&mut self, thread: Option<u32>, process: Option<u32>) {
+        if let Some(entry) = &mut self.entry {
+            entry.thread = entry.thread.or(thread);
+            entry.process = entry.process.or(process);
+        }
+    }
+
+    fn frame(&mut self, frame: &FrameLine<'_>, line: &Line<'_>) {
+        let digits = frame.offset_digits;
+        let is_usual = match self.offset_digits {
+            Some(before) => before == digits,
+            None => OFFSET_DIGITS.contains(&digits),
+        };
+        // A line that has no end may be cut: then it is not like those in front of it.
+        if !line.is_ended && !is_usual {
+            return self.find(WarningKind::CutLine);
+        }
+        self.offset_digits = Some(digits);
+        if self.entries.depth() < MOST_FRAMES {
+            self.entries.frame(frame);
+        } else {
+            self.find(WarningKind::DeepStack);
+        }
+    }
+
+    /// Ends the entry that is being read.
+    fn end_entry(&mut self) {
+        let Some(Reading { handle, operation, thread, process, line }) = self.entry.take() else {
+            return;
+        };
+        let (stack, addresses) = self.entries.take_stack();
+        let find = |findings: &mut Diagnostics, kind| findings.count(kind, Some(line));
+        if stack.is_none() {
+            find(&mut self.findings, WarningKind::EntryWithoutStack);
+        }
+        if process.is_none() {
+            find(&mut self.findings, WarningKind::EntryWithoutIds);
+        }
+        if operation == Operation::BadReference {
+            find(&mut self.findings, WarningKind::BadReference);
+        }
+        let process = self.entries.process(process, self.kernel_process);
+        let thread = thread.unwrap_or_default();
+        self.listing.push(Entry { handle, operation, thread, process, stack, addresses });
+    }
+
+    /// Ends a listing. `count` is how many entries it says it has, in its last line.
+    fn end_listing(&mut self, count: Option<u64>) {
+        self.end_entry();
+        self.kernel_process = self.kernel_process.filter(|_| count.is_none());
+        let read = self.listing.len() as u64 + std::mem::take(&mut self.left_out);
+        match count {
+            None if read > 0 => self.find(WarningKind::CutListing),
+            Some(count) if count != read => self.find(WarningKind::OtherCount),
+            _ => {}
+        }
+        self.entries.add_listing(&self.listing);
+        self.listing.clear();
+    }
+}

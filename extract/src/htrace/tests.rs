@@ -1,0 +1,154 @@
+//! Whole texts, also damaged ones.
+
+use std::fmt::Write as _;
+
+use super::*;
+
+const SESSION: &str = "\
+0:000> !htrace -enable
+Handle tracing enabled.
+Handle tracing information snapshot successfully taken.
+0:000> g
+(17e8.17ec): Break instruction exception - code 80000003 (first chance)
+eax=00000000 ebx=00000000
+0:001> !htrace
+--------------------------------------
+Handle = 0x00000038 - OPEN
+Thread ID = 0x000017ec, Process ID = 0x000017e8
+
+0x77ca2e3c: ntdll!ZwCreateFile+0x0000000c
+*** WARNING: Unable to verify checksum for my_app.exe
+0x00ab158f: my_app!Cache::Open+0x0000016f
+--------------------------------------
+Handle = 0x00000034 - CLOSE
+Thread ID = 0x000017ec, Process ID = 0x000017e8
+
+0x77ca2e4c: ntdll!ZwClose+0x0000000c
+--------------------------------------
+Handle = 0x00000034 - *** BAD REFERENCE ***
+Thread ID = 0x000017ec, Process ID = 0x000017e8
+
+0x77ca2e5c: ntdll!ZwSetEvent+0x0000000c
+--------------------------------------
+Handle = 0x00000034 - OPEN
+Thread ID = 0x000017ec, Process ID = 0x000017e8
+
+0x77ca310c: ntdll!ZwCreateEvent+0x0000000c
+--------------------------------------
+Parsed 0x4 stack traces.
+Dumped 0x4 stack traces.
+0:001> q
+";
+
+fn read_text(text: &[u8]) -> (Entries, Diagnostics) {
+    let cancel = Cancel::default();
+    parse(text, &Progress::new(&NoObserver, &cancel)).unwrap()
+}
+
+fn events(entries: &Entries) -> Vec<(char, u64)> {
+    let letter = |operation| match operation {
+        grammar::Operation::Open => 'o',
+        grammar::Operation::Close => 'c',
+        grammar::Operation::BadReference => 'x',
+    };
+    entries.history.events().map(|entry| (letter(entry.operation), entry.handle)).collect()
+}
+
+#[test]
+fn a_session_becomes_a_history_in_the_order_of_time() {
+    let (entries, mut findings) = read_text(SESSION.as_bytes());
+    assert_eq!(events(&entries), [('o', 0x34), ('x', 0x34), ('c', 0x34), ('o', 0x38)]);
+    assert_eq!(findings.warnings().len(), 1, "{findings:?}");
+    let handles = Handles::of(&entries, &mut findings);
+    assert_eq!((handles.objects.len(), handles.leaked), (2, 1));
+    assert_eq!(handles.events.leaked, [false, false, true]);
+    assert_eq!(handles.events.tid, [0x17ec; 3]);
+    assert_eq!(entries.process_table().pid, [0x17e8]);
+    assert_eq!(entries.module_table().name, ["ntdll", "my_app"]);
+}
+
+#[test]
+fn a_value_that_is_opened_again_was_closed() {
+    let open = "Handle = 0x4 - OPEN\nThread ID = 0x1, Process ID = 0x2\n0x1: a!f+0x1\n";
+    let text = format!("{open}---------------------\n{open}Dumped 0x2 stack traces\n");
+    let (entries, mut findings) = read_text(text.as_bytes());
+    let handles = Handles::of(&entries, &mut findings);
+    assert_eq!(handles.events.leaked, [false, true]);
+    assert_eq!(findings.of(WarningKind::ReopenedHandle), 1);
+}
+
+#[test]
+fn a_program_is_known_when_one_is_named_for_a_process() {
+    let program = |path| format!(".  0\tid: 17e8\tattach\tname: {path}\n");
+    let names = |front: String| {
+        let (entries, _) = read_text(format!("{front}{SESSION}").as_bytes());
+        (entries.process_table().name, entries.process_table().image_path)
+    };
+    let path = r"C:\demo\a.exe";
+    let known = (vec!["a.exe".to_owned()], vec![Some(path.to_owned())]);
+    assert_eq!(names(program(path)), known);
+    assert_eq!(names(program(path) + &program(path)), known);
+    assert_eq!(names(program(path) + &program("b.exe")), (vec![String::new()], vec![None]));
+}
+
+#[test]
+fn the_end_of_a_process_is_told_by_its_functions() {
+    let text = "Handle 0x7CC - CLOSE:\n0x8018FCB9: nt!ExSweepHandleTable+0x103\n\
+                Handle 0x7CC - OPEN:\n0x8018F44A: nt!ObpCreateHandle+0x94\nDumped 0x2 stack traces.\n";
+    let (entries, mut findings) = read_text(text.as_bytes());
+    let handles = Handles::of(&entries, &mut findings);
+    assert_eq!((handles.leaked, handles.closed_at_exit), (0, 1));
+    assert_eq!(findings.of(WarningKind::EntryWithoutIds), 2);
+}
+
+#[test]
+fn every_cut_text_is_read_and_says_so() {
+    for end in 0..SESSION.len() {
+        let (mut entries, findings) = read_text(&SESSION.as_bytes()[..end]);
+        let text = &SESSION[..end];
+        let is_cut = text.contains("0x00000038 -") && !text.contains("Dumped 0x4 stack trace");
+        if is_cut || !text.contains("Handle =") || text.contains("Dumped 0x4 stack trace") {
+            assert_eq!(findings.of(WarningKind::CutListing), u64::from(is_cut), "{end}");
+        }
+        // Nothing that is cut in the middle is believed.
+        assert!(entries.process_table().pid.iter().all(|pid| *pid == 0x17e8 || *pid == 0), "{end}");
+        for function in &entries.take_frames().1.function {
+            assert!(SESSION.contains(&format!("!{function}+0x")), "{end}: {function}");
+        }
+    }
+}
+
+#[test]
+fn damaged_lines_do_no_harm() {
+    let lines: Vec<&str> = SESSION.lines().collect();
+    let mut seed = 7_u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    for _ in 0..2_000 {
+        let mut bytes = Vec::new();
+        for _ in 0..lines.len() {
+            bytes.extend_from_slice(lines[random(lines.len())].as_bytes());
+            bytes.push(b'\n');
+        }
+        for _ in 0..random(20) {
+            let (at, byte) = (random(bytes.len()), random(256) as u8);
+            bytes[at] = byte;
+        }
+        let (entries, mut findings) = read_text(&bytes);
+        let handles = Handles::of(&entries, &mut findings);
+        assert!(handles.events.len() <= entries.history.len());
+    }
+}
+
+#[test]
+fn a_deep_stack_is_cut() {
+    let mut text = "Handle = 0x4 - OPEN\nThread ID = 0x1, Process ID = 0x2\n".to_owned();
+    for address in 0..5_000 {
+        writeln!(text, "0x{address:08x}: +0x{address:08x}").unwrap();
+    }
+    let (entries, findings) = read_text(text.as_bytes());
+    assert_eq!(entries.stack_table().frames[0].len(), 1 << 10);
+    assert_eq!(findings.of(WarningKind::DeepStack), 5_000 - (1 << 10));
+}

@@ -1,0 +1,118 @@
+//! A text line by line, with limited memory.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead, BufReader, Read};
+
+/// Longest line that is read, bytes; the rest of a longer one is passed over.
+const LINE_BYTES: usize = 64 << 10;
+
+/// A line of a text.
+pub(crate) struct Line<'a> {
+    /// Without its end. What is no UTF-8 is U+FFFD.
+    pub(crate) text: Cow<'a, str>,
+    /// Its number, from 1.
+    pub(crate) number: u64,
+    /// Whether the text goes on behind it, so that it is not cut.
+    pub(crate) is_ended: bool,
+    /// Whether its rest was left out, as it is too long.
+    pub(crate) is_long: bool,
+}
+
+/// Reads lines that end in LF or CR LF.
+pub(crate) struct Lines<R> {
+    reader: BufReader<R>,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl<R: Read> Lines<R> {
+    pub(crate) fn new(reader: R) -> Self {
+        Self { reader: BufReader::new(reader), line: Vec::new(), number: 0 }
+    }
+
+    /// The next line, and how many bytes it has with its end; `None` at the end.
+    ///
+    /// # Errors
+    /// When the text cannot be read.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(Line<'_>, u64)>> {
+        let Self { reader, line, number } = self;
+        line.clear();
+        let mut bytes = reader.by_ref().take(LINE_BYTES as u64).read_until(b'\n', line)? as u64;
+        if bytes == 0 {
+            return Ok(None);
+        }
+        *number += 1;
+        let mut is_ended = line.last() == Some(&b'\n');
+        let is_long = !is_ended && line.len() == LINE_BYTES;
+        if is_long {
+            let rest;
+            (rest, is_ended) = skip_line(reader)?;
+            bytes += rest;
+        }
+        while line.last().is_some_and(|byte| b"\r\n".contains(byte)) {
+            line.pop();
+        }
+        let text = String::from_utf8_lossy(line);
+        Ok(Some((Line { text, number: *number, is_ended, is_long }, bytes)))
+    }
+}
+
+/// Passes over the rest of a line; returns its bytes, and whether it has an end.
+fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
+    let mut skipped = 0;
+    loop {
+        let bytes = reader.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok((skipped, false));
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let used = end.map_or(bytes.len(), |end| end + 1);
+        reader.consume(used);
+        skipped += used as u64;
+        if end.is_some() {
+            return Ok((skipped, true));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Text, number, whether it has an end and whether it is too long, of each line.
+    fn read(bytes: &[u8]) -> Vec<(String, u64, bool, bool)> {
+        let mut lines = Lines::new(bytes);
+        let (mut all, mut total) = (Vec::new(), 0);
+        while let Some((line, bytes)) = lines.next().unwrap() {
+            all.push((line.text.into_owned(), line.number, line.is_ended, line.is_long));
+            total += bytes;
+        }
+        assert_eq!(total, bytes.len() as u64);
+        all
+    }
+
+    #[test]
+    fn lines_end_one_way_or_the_other_or_not_at_all() {
+        let line = |text: &str, number, is_ended| (text.to_owned(), number, is_ended, false);
+        assert_eq!(
+            read(b"a\r\n\nb\xFF\nc"),
+            [
+                line("a", 1, true),
+                line("", 2, true),
+                line("b\u{FFFD}", 3, true),
+                line("c", 4, false)
+            ]
+        );
+        assert!(read(b"").is_empty());
+    }
+
+    #[test]
+    fn the_rest_of_a_long_line_is_passed_over() {
+        let text = format!("{}\nb", "a".repeat(3 * LINE_BYTES));
+        let lines = read(text.as_bytes());
+        assert_eq!(lines[0].0.len(), LINE_BYTES);
+        assert_eq!((lines[0].2, lines[0].3), (true, true));
+        assert_eq!(lines[1], ("b".to_owned(), 2, false, false));
+        assert!(!read("a".repeat(3 * LINE_BYTES).as_bytes())[0].2, "cut");
+    }
+}

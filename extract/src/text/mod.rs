@@ -1,0 +1,9 @@
+//! Texts of other programs as UTF-8, and how far reading them is.
+
+mod encoding;
+mod lines;
+mod progress;
+
+pub(crate) use encoding::{may_be_text, utf8};
+pub(crate) use lines::{Line, Lines};
+pub(crate) use progress::Progress;
