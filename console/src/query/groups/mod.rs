@@ -39,8 +39,8 @@ pub struct Groups {
     texts: KeyTexts,
     pub(crate) stacks: Option<TrimmedStacks>,
     pub(crate) timed: Option<TimedGroups>,
-    /// The time of the trace.
-    pub(crate) window: Window,
+    /// The time of the trace, if it has a clock.
+    pub(crate) window: Option<Window>,
     all: Sums,
 }
 
@@ -94,8 +94,9 @@ impl Groups {
         tree.arrange(&criteria.groups, criteria.top);
         let timed = opened.map(|opened| TimedGroups::new(file.trace, &tree, opened)).transpose()?;
         let last_ns = timed.as_ref().map_or(0, TimedGroups::last_ns);
-        let length_ns = trace_info(file.trace)?.length_ns().unwrap_or_default();
-        let window = Window { start_ns: 0, end_ns: length_ns.max(last_ns) };
+        let info = trace_info(file.trace)?;
+        let end_ns = info.length_ns().unwrap_or_default().max(last_ns);
+        let window = info.has_clock().then_some(Window { start_ns: 0, end_ns });
         Ok(Self { by, tree, texts, stacks, timed, window, all })
     }
 
@@ -107,15 +108,15 @@ impl Groups {
     }
 
     /// How many handles of a group were open at the ends of so many parts of the trace, if that was asked
-    /// for.
+    /// for and is known.
     pub fn outstanding(&self, node: NodeIdx, buckets: usize) -> Option<Vec<u32>> {
         let times = self.timed.as_ref()?.open_times(node);
-        Some(growth::outstanding(&times, self.window, buckets))
+        Some(growth::outstanding(&times, self.window?, buckets))
     }
 
-    /// How a group grows, in the time of the trace.
+    /// How a group grows, in the time of the trace, if that is known.
     pub fn growth(&self, node: NodeIdx) -> Option<Growth> {
-        Some(Growth::of(&self.timed.as_ref()?.program_times(node), self.window))
+        Some(Growth::of(&self.timed.as_ref()?.program_times(node), self.window?))
     }
 
     /// The part of what all groups lose that a group loses, 0 to 1; where nothing is lost, its part of the

@@ -157,7 +157,11 @@ impl Search<'_> {
         if !self.criteria.process.as_ref().is_none_or(is_meant) {
             return None;
         }
-        let growth = Growth::of(&self.timed.program_times(leaf), self.window(owner));
+        let lives = self.timed.program_times(leaf);
+        let growth = self.groups.window.map_or_else(
+            || Growth::without_clock(&lives),
+            |window| Growth::of(&lives, self.window(window, owner)),
+        );
         let [_, type_name, stack] = self.keys(leaf);
         let create_stack = match stack {
             GroupKey::Stack(stack) => Some(stack),
@@ -191,7 +195,10 @@ impl Search<'_> {
             file: &self.file.file,
             columns: &self.columns,
             targets: &self.targets,
-            race_window_ns: self.criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS),
+            race_window_ns: self
+                .groups
+                .window
+                .map(|_| self.criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS)),
         }
     }
 
@@ -201,9 +208,9 @@ impl Search<'_> {
     }
 
     /// The time in which a process could open and close handles.
-    fn window(&self, owner: Option<ProcessIdx>) -> Window {
+    fn window(&self, trace: Window, owner: Option<ProcessIdx>) -> Window {
         let process = self.file.file.processes.known_or_invalid(owner);
-        let Window { start_ns, end_ns } = self.groups.window;
+        let Window { start_ns, end_ns } = trace;
         Window {
             start_ns: process.start_ns.map_or(start_ns, |start| start.max(start_ns)),
             end_ns: process.end_ns.map_or(end_ns, |end| end.min(end_ns)),
