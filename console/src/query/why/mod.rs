@@ -170,7 +170,7 @@ impl Search<'_> {
         let lost: Vec<Opened> = handles.iter().copied().filter(|own| self.is_lost(*own)).collect();
         let diagnoses = self.causes().of(handles, &lost);
         let races = diagnoses.iter().find(|own| own.cause == Cause::Race);
-        let score = score::of(&growth, races.map_or(0, |own| own.count))?;
+        let score = score::of(&growth, &lives, races.map_or(0, |own| own.count))?;
         let trims = self.groups.stacks.as_ref();
         let function = trims.zip(create_stack);
         Some(Suspect {
