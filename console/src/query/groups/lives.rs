@@ -35,8 +35,6 @@ pub(crate) struct Life {
     pub(crate) is_open_at_end: bool,
     /// Whether it is no handle or view, but an object without any.
     pub(crate) is_bare: bool,
-    /// Whether nothing of it counts but that only the end of its process closed it.
-    pub(crate) is_beside: bool,
     /// Whose it is.
     pub(crate) owner: Option<ProcessIdx>,
     /// Times of these events, nanoseconds.
@@ -162,7 +160,6 @@ impl<'a> Lives<'a> {
             is_closed_at_exit: is_left && self.closed_at_exit.get(event),
             is_open_at_end: is_leaked && !self.has_end_rundown && kind != Some(EventKind::Map),
             is_bare: false,
-            is_beside: false,
             owner: self.inherited_by.get(event).or_else(|| self.process.get(event)),
             opened_ns: self.time(event),
             closed_ns: closed.and_then(|row| self.time(row)),

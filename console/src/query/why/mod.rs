@@ -148,7 +148,7 @@ impl Search<'_> {
         if figures.lost() == 0 {
             return None;
         }
-        let handles = self.timed.handles(leaf);
+        let handles = self.timed.handles(&self.groups.tree, leaf);
         let owner = handles.first().and_then(|handle| self.columns.owner(handle.opened as usize));
         let processes = &self.file.file.processes;
         let process = processes.known_or_invalid(owner);
@@ -157,7 +157,7 @@ impl Search<'_> {
         if !self.criteria.process.as_ref().is_none_or(is_meant) {
             return None;
         }
-        let lives = self.timed.program_times(leaf);
+        let lives = self.timed.program_times(&handles);
         let growth = self.groups.window.map_or_else(
             || Growth::without_clock(&lives),
             |window| Growth::of(&lives, self.window(window, owner)),
@@ -168,7 +168,7 @@ impl Search<'_> {
             _ => None,
         };
         let lost: Vec<Opened> = handles.iter().copied().filter(|own| self.is_lost(*own)).collect();
-        let diagnoses = self.causes().of(handles, &lost);
+        let diagnoses = self.causes().of(&handles, &lost);
         let races = diagnoses.iter().find(|own| own.cause == Cause::Race);
         let score = score::of(&growth, &lives, races.map_or(0, |own| own.count))?;
         let trims = self.groups.stacks.as_ref();
