@@ -112,6 +112,12 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-parquet", "", "a.parquet"),
     ("-NoCSVSeparator", "-csv FILE", ""),
     ("-NoCmdLine", "-csv FILE", ""),
+    ("-GroupBy", "", "type"),
+    ("-MinCount", "-GroupBy name", "5"),
+    ("-Depth", "-GroupBy process,type", "1"),
+    ("-FoldStack", "-GroupBy createstack -ss", "leaky.exe*"),
+    ("-StackFrom", "-GroupBy createstack -ss", "leaky.exe*"),
+    ("-ShowTime", "-GroupBy type", "3"),
 ];
 
 /// Options that change nothing here: how lines are cut on a terminal, as a pipe gets whole lines; and those for

@@ -24,6 +24,9 @@ const LIFETIMES: [(i64, &str); 9] = [
     (3_600_000_000_000, "10 min to 1 h"),
     (i64::MAX, "over 1 h"),
 ];
+/// Rows below have a place of their own in a table; no table of processes or names of types is as long.
+const NEAR: usize = 1 << 20;
+
 const NOT_CLOSED: &str = "not closed";
 const OPENED_BEFORE: &str = "opened before the trace";
 
@@ -64,9 +67,10 @@ struct Coder {
     column: GroupColumn,
     texts: Vec<String>,
     by_text: HashMap<String, u32>,
-    by_row: HashMap<u32, u32>,
-    /// Neighbours have the same mostly.
-    last: (u32, u32),
+    /// By row, [`sentinel`] where it was not asked for yet.
+    near: Vec<u32>,
+    /// Of rows with large numbers.
+    far: HashMap<u32, u32>,
 }
 
 /// What the numbers of all columns stand for.
@@ -84,8 +88,8 @@ impl<'a> Keys<'a> {
             column: *column,
             texts: Vec::new(),
             by_text: HashMap::new(),
-            by_row: HashMap::new(),
-            last: (sentinel(), sentinel()),
+            near: Vec::new(),
+            far: HashMap::new(),
         };
         Ok(Self {
             tables: Tables {
@@ -120,14 +124,9 @@ impl Coder {
         if is_own_text(self.column) || row == sentinel() {
             return row;
         }
-        if self.last.0 != row {
-            let code = match self.by_row.get(&row) {
-                Some(&known) => known,
-                None => self.new_code(row, tables),
-            };
-            self.last = (row, code);
-        }
-        self.last.1
+        let near = self.near.get(row as usize).copied().filter(|code| *code != sentinel());
+        let known = near.or_else(|| self.far.get(&row).copied());
+        known.unwrap_or_else(|| self.new_code(row, tables))
     }
 
     fn new_code(&mut self, row: u32, tables: &Tables<'_>) -> u32 {
@@ -137,7 +136,17 @@ impl Coder {
             self.texts.push(text.clone());
             next
         });
-        self.by_row.insert(row, code);
+        let at = row as usize;
+        if at >= NEAR {
+            self.far.insert(row, code);
+            return code;
+        }
+        if self.near.len() <= at {
+            self.near.resize(at + 1, sentinel());
+        }
+        if let Some(near) = self.near.get_mut(at) {
+            *near = code;
+        }
         code
     }
 }

@@ -56,6 +56,7 @@ pub fn why<'a>(
     columns.add("file", |row| index(row.answer.file.index()));
     columns.add("rank", |row| index(row.suspect.rank)).title("Rank");
     columns.add("process", |row| row.suspect.process.clone()).title("Process");
+    columns.add("name", |row| format!("{} {}", row.suspect.process, row.suspect.type_name));
     columns.add("pid", |row| row.suspect.pid);
     columns.add("type", |row| row.suspect.type_name.clone()).title("Type");
     columns.add("leaked", |row| row.suspect.figures.leaked).title("Leaked");
