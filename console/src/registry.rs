@@ -17,6 +17,8 @@ pub static REGISTRY: Registry = Registry {
         &c::cd::Cd,
         &dump::why::WhyCommand,
         &dump::Dump,
+        &c::pictures::plot::Plot,
+        &c::pictures::flame::Flame,
         &c::sql::Sql,
         &c::converttime::ConvertTime,
         &c::export::Export,

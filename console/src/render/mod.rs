@@ -9,6 +9,7 @@ mod event_item;
 mod json;
 mod kinds;
 pub(crate) mod output;
+pub(crate) mod pictures;
 mod style;
 mod table;
 mod text;

@@ -1,0 +1,96 @@
+//! Documents for <https://www.speedscope.app>, whose format is
+//! <https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources>.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::flame::FlameFile;
+use super::folded::Place;
+use crate::render::json;
+use crate::values::JsonMode;
+
+const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    name: &'a str,
+    exporter: &'static str,
+    active_profile_index: usize,
+    shared: Shared<'a>,
+    profiles: Vec<Profile<'a>>,
+}
+
+#[derive(Serialize)]
+struct Shared<'a> {
+    frames: Vec<Frame<'a>>,
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+/// The stacks of a trace: a "sampled" profile, one sample for each.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Profile<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    unit: &'static str,
+    start_value: u64,
+    end_value: u64,
+    /// Places in the list of frames, the outermost first.
+    samples: Vec<Vec<usize>>,
+    weights: Vec<u64>,
+}
+
+/// Writes a profile for each trace.
+pub(super) fn write(title: &str, files: &[FlameFile], out: &mut dyn Write) -> io::Result<()> {
+    let mut frames = Vec::new();
+    let mut known: HashMap<&Place, usize> = HashMap::new();
+    let mut profiles = Vec::new();
+    for FlameFile { name, stacks } in files {
+        let mut place = |place| {
+            *known.entry(place).or_insert_with(|| {
+                let source = place.source.as_ref();
+                frames.push(Frame {
+                    name: &place.name,
+                    file: source.map(|(file, _)| file.as_str()),
+                    line: source.and_then(|(_, line)| *line),
+                });
+                frames.len() - 1
+            })
+        };
+        let weights: Vec<u64> = stacks.iter().map(|stack| stack.count).collect();
+        profiles.push(Profile {
+            r#type: "sampled",
+            name,
+            unit: "none",
+            start_value: 0,
+            end_value: weights.iter().sum(),
+            samples: stacks
+                .iter()
+                .map(|stack| stack.frames.iter().map(&mut place).collect())
+                .collect(),
+            weights,
+        });
+    }
+    let document = Document {
+        schema: SCHEMA,
+        name: title,
+        exporter: concat!("handlescope ", env!("CARGO_PKG_VERSION")),
+        active_profile_index: 0,
+        shared: Shared { frames },
+        profiles,
+    };
+    json::write(&document, JsonMode::Lines, out)
+}
