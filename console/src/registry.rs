@@ -19,6 +19,7 @@ pub static REGISTRY: Registry = Registry {
         &dump::Dump,
         &c::pictures::plot::Plot,
         &c::pictures::flame::Flame,
+        &c::pictures::report::Report,
         &c::sql::Sql,
         &c::converttime::ConvertTime,
         &c::export::Export,

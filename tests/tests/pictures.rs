@@ -123,14 +123,15 @@ fn what_cannot_be_drawn_is_an_error_and_leaves_no_file() {
     let run = sample(&shell, ".flame mine.svg -Leak");
     assert!(run.stderr.contains("-Force replaces it"), "{}", run.stderr);
     assert_eq!(fs::read_to_string(shell.path("mine.svg")).unwrap(), "mine");
-    sample(&shell, ".flame mine.svg -Leak -Force").ok();
+    assert_eq!(sample(&shell, ".flame mine.svg -Leak -Force").status, Some(0));
 }
 
 #[test]
 fn names_from_a_trace_are_text_in_a_flame_graph() {
     let shell = Shell::new();
     trace_of(HOSTILE).write(shell.path("hostile.etl")).unwrap();
-    shell.run(&["hostile.etl", "-c", ".flame hostile.svg"]).ok();
+    let run = shell.run(&["hostile.etl", "-c", ".flame hostile.svg"]);
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
     let svg = fs::read_to_string(shell.path("hostile.svg")).unwrap();
     assert_eq!(svg.matches("<script").count(), 1, "the one of inferno");
     assert!(svg.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{svg}");
@@ -223,7 +224,8 @@ fn names_from_a_trace_are_text_in_a_plot() {
     trace_of(HOSTILE).write(shell.path("hostile.etl")).unwrap();
     for by in ["process", "type", "stack"] {
         let plot = format!(".plot hostile.svg -GroupBy {by}");
-        shell.run(&["hostile.etl", "-c", &plot]).ok();
+        let run = shell.run(&["hostile.etl", "-c", &plot]);
+        assert_eq!(run.status, Some(0), "{}", run.stderr);
         let svg = fs::read_to_string(shell.path("hostile.svg")).unwrap();
         assert!(!svg.contains("<script"), "{svg}");
         assert!(svg.contains("script&gt;&quot;&apos;&gt;]]&gt;&amp;amp;\\u{202e}"), "{svg}");

@@ -10,6 +10,7 @@ mod json;
 mod kinds;
 pub(crate) mod output;
 pub(crate) mod pictures;
+pub(crate) mod report;
 mod style;
 mod table;
 mod text;

@@ -2,6 +2,7 @@
 
 pub(crate) mod flame;
 pub(crate) mod plot;
+pub(crate) mod report;
 
 use std::path::PathBuf;
 

@@ -1,5 +1,7 @@
 //! Stacks, each with the number of its handles.
 
+use std::collections::HashMap;
+
 use handlescope_model::Untrusted;
 
 use crate::query::{
@@ -32,10 +34,32 @@ pub(in crate::render) struct Place {
     pub(in crate::render) name: String,
     /// Source file and line, where symbols tell.
     pub(in crate::render) source: Option<(String, Option<u32>)>,
+    /// Whether it is a function of a program, not of the system.
+    pub(in crate::render) is_own: bool,
+}
+
+/// Places, each once.
+#[derive(Default)]
+pub(in crate::render) struct PlaceTable {
+    pub(in crate::render) places: Vec<Place>,
+    known: HashMap<Place, usize>,
+}
+
+impl PlaceTable {
+    /// The number of a place.
+    pub(in crate::render) fn number(&mut self, place: &Place) -> usize {
+        if let Some(known) = self.known.get(place) {
+            return *known;
+        }
+        let next = self.places.len();
+        self.places.push(place.clone());
+        self.known.insert(place.clone(), next);
+        next
+    }
 }
 
 /// The stacks of a file that was asked for groups by process, create stack and type.
-pub(super) fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
+pub(in crate::render) fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
     let of_groups = |groups: &Groups| -> Vec<Folded> {
         let places = |(column, node): (&GroupColumn, NodeIdx)| places(file, groups, *column, node);
         let leaves = groups.tree.leaves();
@@ -78,14 +102,15 @@ fn places(
 
 impl Place {
     pub(super) fn named(name: &str) -> Self {
-        Self { name: Untrusted(name).to_string(), source: None }
+        Self { name: Untrusted(name).to_string(), source: None, is_own: false }
     }
 
-    fn of(frame: &FrameView<'_>) -> Self {
+    pub(in crate::render) fn of(frame: &FrameView<'_>) -> Self {
         let name = frame.name;
         let file = name.and_then(|name| name.file.as_deref());
         let line = name.and_then(|name| name.line);
         let source = file.map(|file| (Untrusted(file).to_string(), line));
-        Self { source, ..Self::named(&frame.to_string()) }
+        let is_own = frame.module.is_some_and(|module| !module.is_system);
+        Self { source, is_own, ..Self::named(&frame.to_string()) }
     }
 }

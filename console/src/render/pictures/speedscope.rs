@@ -1,13 +1,12 @@
 //! Documents for <https://www.speedscope.app>, whose format is
 //! <https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources>.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use super::flame::FlameFile;
-use super::folded::Place;
+use super::folded::{Place, PlaceTable};
 use crate::render::json;
 use crate::values::JsonMode;
 
@@ -39,6 +38,17 @@ struct Frame<'a> {
     line: Option<u32>,
 }
 
+impl<'a> Frame<'a> {
+    fn of(place: &'a Place) -> Self {
+        let source = place.source.as_ref();
+        Self {
+            name: &place.name,
+            file: source.map(|(file, _)| file.as_str()),
+            line: source.and_then(|(_, line)| *line),
+        }
+    }
+}
+
 /// The stacks of a trace: a "sampled" profile, one sample for each.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -55,21 +65,8 @@ struct Profile<'a> {
 
 /// Writes a profile for each trace.
 pub(super) fn write(title: &str, files: &[FlameFile], out: &mut dyn Write) -> io::Result<()> {
-    let mut frames = Vec::new();
-    let mut known: HashMap<&Place, usize> = HashMap::new();
-    let mut profiles = Vec::new();
+    let (mut places, mut profiles) = (PlaceTable::default(), Vec::new());
     for FlameFile { name, stacks } in files {
-        let mut place = |place| {
-            *known.entry(place).or_insert_with(|| {
-                let source = place.source.as_ref();
-                frames.push(Frame {
-                    name: &place.name,
-                    file: source.map(|(file, _)| file.as_str()),
-                    line: source.and_then(|(_, line)| *line),
-                });
-                frames.len() - 1
-            })
-        };
         let weights: Vec<u64> = stacks.iter().map(|stack| stack.count).collect();
         profiles.push(Profile {
             r#type: "sampled",
@@ -79,7 +76,7 @@ pub(super) fn write(title: &str, files: &[FlameFile], out: &mut dyn Write) -> io
             end_value: weights.iter().sum(),
             samples: stacks
                 .iter()
-                .map(|stack| stack.frames.iter().map(&mut place).collect())
+                .map(|stack| stack.frames.iter().map(|place| places.number(place)).collect())
                 .collect(),
             weights,
         });
@@ -89,7 +86,7 @@ pub(super) fn write(title: &str, files: &[FlameFile], out: &mut dyn Write) -> io
         name: title,
         exporter: concat!("handlescope ", env!("CARGO_PKG_VERSION")),
         active_profile_index: 0,
-        shared: Shared { frames },
+        shared: Shared { frames: places.places.iter().map(Frame::of).collect() },
         profiles,
     };
     json::write(&document, JsonMode::Lines, out)
