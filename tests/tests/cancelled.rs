@@ -60,6 +60,35 @@ fn a_cancelled_extraction_leaves_nothing_behind() {
     assert!(stop_everywhere(&input, &target) > 8);
 }
 
+/// How often an extraction of so many events looks whether it is cancelled.
+fn looks(events: u32) -> u32 {
+    let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (input, output) = (source.path().join("x.etl"), target.path().join("x.json7z"));
+    let options = FileOptions { buffer_size: 8 << 20, cpus: 1, ..FileOptions::default() };
+    let mut trace = TraceBuilder::with_options(options);
+    trace.process(4, "System");
+    trace.object_type(16, "Event");
+    for step in 0..events {
+        let object = 0xffff_8100_0000_1000 + u64::from(step) * 0x100;
+        trace.create_handle(1_000 * i64::from(step + 1), (4, 8, 0), object, 4 * step, 16);
+    }
+    fs::write(&input, trace.to_bytes()).unwrap();
+    let ends = |looks: &u32| {
+        let cancel = Cancel::after(*looks);
+        extract(&input, &output, ExtractOptions::default(), &NoObserver, &cancel).is_ok()
+    };
+    let all: Vec<u32> = (0..MANY).collect();
+    all.partition_point(|looks| !ends(looks)) as u32
+}
+
+#[test]
+fn the_passes_between_reading_and_writing_look_every_few_thousand_rows() {
+    // Processes, objects, groups twice, and what is derived of them.
+    const PASSES: u32 = 5;
+    let (few, many) = (looks(100), looks(100 + 2 * 4096));
+    assert!(many - few >= PASSES * 2, "{few} and {many}");
+}
+
 /// Selects every event.
 struct All;
 

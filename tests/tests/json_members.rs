@@ -38,7 +38,16 @@ fn documented() -> Members {
     // Frames are the same wherever there are some.
     let of_frames = |path: &String| path.strip_prefix("stacks.").map(|m| join("stacks.frames", m));
     let frames: Vec<String> = members["ObjectRef"].iter().filter_map(of_frames).collect();
+    let of_objects = |of: &[&str]| -> Vec<String> {
+        let is_of = |path: &&String| of.iter().any(|own| path.starts_with(own));
+        members["ObjectRef"].iter().filter(is_of).cloned().collect()
+    };
+    let answers = of_objects(&["stacks", "files", "totals", "caveats", "no_match"]);
+    let mut files = of_objects(&["stacks", "files", "caveats"]);
+    files.retain(|path| !path.starts_with("files.exit_stacks"));
     members.get_mut("Stack").expect("a section on stacks").extend(frames);
+    members.get_mut("ObjectRef -GroupBy").expect("a section on groups").extend(answers);
+    members.get_mut("Why").expect("a section on suspects").extend(files);
     members
 }
 
@@ -57,6 +66,7 @@ fn add(members: &mut Members, commands: &[String], printed: &str) {
     for command in commands {
         let document = documents.next().expect(command).expect(command);
         let name = match command.strip_prefix(".dump ") {
+            Some(kind) if kind.contains("-GroupBy") => "ObjectRef -GroupBy",
             Some(kind) => kind.split(' ').next().unwrap_or_default(),
             None => ".sql",
         };
@@ -121,6 +131,11 @@ fn written() -> Members {
     commands.push(".dump ObjectRef -TopN 1 -json".to_owned());
     commands.push(".dump ObjectRef -LeakAtExit -ShowStack -json".to_owned());
     commands.push(".dump Stats -Properties * -json".to_owned());
+    let columns =
+        "process,type,name,namepattern,module,function,lifetime,createstack,closestack,thread";
+    commands.push(format!(".dump ObjectRef -GroupBy {columns} -ShowTime 3 -json"));
+    commands.push(".dump ObjectRef -LeakAtExit -GroupBy type,createstack -json".to_owned());
+    commands.push(".dump ObjectRef -Type Evnt -GroupBy type -json".to_owned());
     commands.push(".dump ObjectRef -Type Evnt -json".to_owned());
     let mut members = Members::new();
     add(&mut members, &commands, &run_over(&trace(), &commands.join("\n")).ok().stdout);

@@ -25,9 +25,14 @@ impl SystemModules {
         Filter::new(filter).map(|filter| Self(Some(filter)))
     }
 
-    /// Whether a module is one of them.
+    /// Whether a module is one of them. WinDbg names modules without extension, and the kernel `nt`.
     pub fn has(&self, module: &str) -> bool {
-        self.0.as_ref().is_some_and(|filter| filter.matches(module))
+        let has = |name: &str| self.0.as_ref().is_some_and(|filter| filter.matches(name));
+        let of_windbg = || match module {
+            "nt" => has("ntoskrnl.exe"),
+            _ => has(&format!("{module}.dll")) || has(&format!("{module}.exe")),
+        };
+        has(module) || (!module.contains('.') && of_windbg())
     }
 
     /// The filter as typed.
@@ -43,12 +48,18 @@ mod tests {
     #[test]
     fn the_usual_ones_stand_between_the_kernel_and_a_program() {
         let system = SystemModules::default();
-        for module in
-            ["ntoskrnl.exe", "NTDLL.DLL", "KernelBase.dll", "kernel32.dll", "wow64cpu.dll"]
-        {
+        for module in [
+            "ntoskrnl.exe",
+            "NTDLL.DLL",
+            "KernelBase.dll",
+            "kernel32.dll",
+            "wow64cpu.dll",
+            "nt",
+            "ntdll",
+        ] {
             assert!(system.has(module), "{module}");
         }
-        for module in ["leaky.exe", "user32.dll", "ntdll2.dll", ""] {
+        for module in ["leaky.exe", "user32.dll", "ntdll2.dll", "leaky", ""] {
             assert!(!system.has(module), "{module}");
         }
     }

@@ -147,11 +147,16 @@ impl<'a> Frames<'a> {
     fn resolve_frames(&self, frames: impl Iterator<Item = FrameIdx>) -> Result<(), Cancelled> {
         let memory = self.memory.known();
         let mut wanted: BTreeMap<ModuleIdx, Vec<(u64, FrameIdx)>> = BTreeMap::new();
-        let mut seen: HashSet<FrameIdx> = HashSet::new();
+        // Stacks share most of their frames.
+        let mut seen = vec![false; self.module.len()];
         for frame in frames {
+            let is_seen =
+                seen.get_mut(frame.row()).is_none_or(|seen| std::mem::replace(seen, true));
+            if is_seen {
+                continue;
+            }
             if let Some((module, rva)) = self.place(frame)
                 && !memory.contains_key(&frame)
-                && seen.insert(frame)
             {
                 wanted.entry(module).or_default().push((rva, frame));
             }

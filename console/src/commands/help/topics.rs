@@ -44,6 +44,21 @@ pub static TOPICS: &[TopicSpec] = &[
         ],
     },
     TopicSpec {
+        name: "causes",
+        summary: "what .why says about the cause of a leak",
+        rows: &[
+            ("race", "two threads opened one object within 1 ms; one closed it"),
+            ("duplicate_not_closed", "another process or thread duplicated it into the process"),
+            ("inherited_not_closed", "the process inherited it from its parent"),
+            ("thread_or_process_handle", "the thread or process that it is of has ended"),
+            ("view_not_unmapped", "a view of a file was never unmapped"),
+            ("sometimes_closed", "others of this stack are closed: look at its error paths"),
+            ("never_closed", "no handle of this stack is closed by the program"),
+            ("exit_only", "only the end of the process closed it"),
+            ("handle_reuse", "its value was open to the same object before, and closed"),
+        ],
+    },
+    TopicSpec {
         name: "etwanalyzer",
         summary: "what is different for those who know ETWAnalyzer",
         rows: &[

@@ -23,7 +23,7 @@ fn commands_are_offered_first_and_a_forgotten_dot_is_added() {
 fn kinds_come_after_dump_and_options_after_the_kind() {
     assert_eq!(
         offered(".dump "),
-        ["ObjectRef", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
+        ["ObjectRef", "Why", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
     );
     assert_eq!(offered(".dump obj"), ["ObjectRef"]);
     assert_eq!(
@@ -59,7 +59,7 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
     assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
     assert_eq!(
         offered(".dump -Leak "),
-        ["ObjectRef", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
+        ["ObjectRef", "Why", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
     );
 }
 

@@ -197,6 +197,8 @@ fn lifetime(life: &Life) -> u32 {
     let (not_closed, before) = (LIFETIMES.len() as u32, LIFETIMES.len() as u32 + 1);
     match (life.opened_ns, life.closed_ns) {
         _ if life.is_bare => sentinel(),
+        // Without a clock, how long is unknown.
+        (None, _) if life.opened.is_some() => sentinel(),
         (None, _) => before,
         (Some(_), None) => not_closed,
         (Some(opened), Some(closed)) => {

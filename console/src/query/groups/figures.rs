@@ -1,8 +1,6 @@
 //! What is counted of a group.
 
-use handlescope_model::EventKind;
-
-use super::lives::{Life, code};
+use super::counted::Counted;
 use crate::query::criteria::Figure;
 
 /// Objects named as examples of a group.
@@ -77,31 +75,30 @@ impl Figures {
         self.samples.into_iter().filter(|id| *id != 0).map(u64::from)
     }
 
-    pub(super) fn add(&mut self, life: &Life) {
-        let is = u32::from;
-        if life.is_beside {
+    pub(super) fn add(&mut self, handle: Counted) {
+        let is = |flag: u16| u32::from(handle.has(flag));
+        let id = handle.object.saturating_add(1);
+        if handle.has(Counted::BESIDE) {
             self.closed_at_exit += 1;
             return;
         }
-        let id = code(Some(life.object)).saturating_add(1);
         if self.last_object != id {
             self.last_object = id;
             self.objects += 1;
         }
-        self.sample(id, life.is_leaked || life.is_closed_at_exit);
-        self.handles += is(!life.is_bare);
-        self.created += is(life.opening == Some(EventKind::HandleCreate));
-        self.duplicated += is(life.opening == Some(EventKind::HandleDuplicate));
-        self.mapped += is(life.opening == Some(EventKind::Map));
-        self.closed += is(life.closing == Some(EventKind::HandleClose));
-        self.unmapped += is(life.closing == Some(EventKind::Unmap));
-        self.open_at_end += is(life.is_open_at_end);
-        self.leaked += is(life.is_leaked);
-        self.closed_at_exit += is(life.is_closed_at_exit);
-        let opened = life.opening.and(life.opened_ns);
-        for time in opened.into_iter().chain(life.closing.and(life.closed_ns)) {
-            let (first, last) = self.span_ns.unwrap_or((time, time));
-            self.span_ns = Some((first.min(time), last.max(time)));
+        self.sample(id, handle.is_lost());
+        self.handles += 1 - is(Counted::BARE);
+        self.created += is(Counted::CREATED);
+        self.duplicated += is(Counted::DUPLICATED);
+        self.mapped += is(Counted::MAPPED);
+        self.closed += is(Counted::CLOSED);
+        self.unmapped += is(Counted::UNMAPPED);
+        self.open_at_end += is(Counted::OPEN_AT_END);
+        self.leaked += is(Counted::LEAKED);
+        self.closed_at_exit += is(Counted::AT_EXIT);
+        if let Some((from, to)) = handle.span_ns() {
+            let (first, last) = self.span_ns.unwrap_or((from, to));
+            self.span_ns = Some((first.min(from), last.max(to)));
         }
     }
 

@@ -8,6 +8,7 @@ use handlescope_model::{EventIdx, EventKind, Flags, Numbers, ProcessIdx, sentine
 
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
+use crate::query::info::trace_info;
 use crate::query::selection::{EventMask, Selected};
 use crate::trace::has_end_rundown;
 
@@ -34,8 +35,6 @@ pub(crate) struct Life {
     pub(crate) is_open_at_end: bool,
     /// Whether it is no handle or view, but an object without any.
     pub(crate) is_bare: bool,
-    /// Whether nothing of it counts but that only the end of its process closed it.
-    pub(crate) is_beside: bool,
     /// Whose it is.
     pub(crate) owner: Option<ProcessIdx>,
     /// Times of these events, nanoseconds.
@@ -57,6 +56,7 @@ pub(super) struct Lives<'a> {
     existing_owner: Numbers<ProcessIdx>,
     existing_handle: Numbers<u64>,
     has_end_rundown: bool,
+    has_clock: bool,
     /// For each event of the object at hand, whether it closes something that an event opened.
     is_matched: Vec<bool>,
     found: Vec<Life>,
@@ -78,6 +78,7 @@ impl<'a> Lives<'a> {
             existing_owner: trace.values(ExistingHandles::process)?,
             existing_handle: trace.values(ExistingHandles::handle)?,
             has_end_rundown: has_end_rundown(trace)?,
+            has_clock: trace_info(trace)?.has_clock(),
             is_matched: Vec::new(),
             found: Vec::new(),
         })
@@ -109,7 +110,7 @@ impl<'a> Lives<'a> {
                     closed: Some(event),
                     closing: Some(kind),
                     owner: self.process.get(event),
-                    closed_ns: self.time_ns.get(event),
+                    closed_ns: self.time(event),
                     ..Life::default()
                 });
             }
@@ -126,11 +127,16 @@ impl<'a> Lives<'a> {
                 opened: created,
                 is_bare: true,
                 owner: created.and_then(|event| self.process.get(event)),
-                opened_ns: created.and_then(|event| self.time_ns.get(event)),
+                opened_ns: created.and_then(|event| self.time(event)),
                 ..Life::default()
             });
         }
         &self.found
+    }
+
+    /// The time of an event; those of a trace without clock are only an order.
+    fn time(&self, event: usize) -> Option<i64> {
+        self.time_ns.get(event).filter(|_| self.has_clock)
     }
 
     fn kind_of(&self, event: usize) -> Option<EventKind> {
@@ -154,10 +160,9 @@ impl<'a> Lives<'a> {
             is_closed_at_exit: is_left && self.closed_at_exit.get(event),
             is_open_at_end: is_leaked && !self.has_end_rundown && kind != Some(EventKind::Map),
             is_bare: false,
-            is_beside: false,
             owner: self.inherited_by.get(event).or_else(|| self.process.get(event)),
-            opened_ns: self.time_ns.get(event),
-            closed_ns: closed.and_then(|row| self.time_ns.get(row)),
+            opened_ns: self.time(event),
+            closed_ns: closed.and_then(|row| self.time(row)),
         }
     }
 

@@ -6,6 +6,7 @@
 //! distinct, and the groups of all levels come out of one pass.
 
 mod columns;
+mod counted;
 mod figures;
 mod lives;
 mod name_pattern;
@@ -20,7 +21,8 @@ pub(crate) use self::timed::{Opened, TimedGroups};
 pub use self::tree::{GroupTree, GroupsLeftOut, NodeIdx};
 
 use self::columns::{KeyTexts, Keys};
-use self::lives::{Life, Lives};
+use self::counted::Counted;
+use self::lives::{Lives, code};
 use super::context::FileContext;
 use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
@@ -39,8 +41,8 @@ pub struct Groups {
     texts: KeyTexts,
     pub(crate) stacks: Option<TrimmedStacks>,
     pub(crate) timed: Option<TimedGroups>,
-    /// The time of the trace.
-    pub(crate) window: Window,
+    /// The time of the trace, if it has a clock.
+    pub(crate) window: Option<Window>,
     all: Sums,
 }
 
@@ -68,34 +70,38 @@ impl Groups {
         let mut lives = Lives::new(file)?;
         let mut poll = Poll::new(file.cancel);
         let mut all = Sums::default();
-        let mut opened = criteria.groups.keeps_handles().then(Vec::new);
+        let (mut handles, mut sorted) = (Vec::new(), Vec::new());
         let mut codes = Vec::with_capacity(by.len());
         for (selection, is_beside) in selections().zip([false, true]) {
             for selected in selection.objects() {
                 poll.round()?;
                 for life in lives.of_object(*selected, &selection.events) {
-                    let life = &Life { is_beside, ..*life };
                     if is_beside && !life.is_closed_at_exit {
                         continue;
                     }
+                    let handle = Counted::of(life, is_beside);
                     codes.clear();
                     codes.extend(keys.codes(life));
-                    let leaf = tree.add(&codes, life);
-                    if let Some(opened) = &mut opened {
-                        opened.extend(Opened::of(life).map(|handle| (leaf, handle)));
-                    }
-                    all.lost += u64::from(life.is_leaked || life.is_closed_at_exit);
+                    sorted.push((tree.add(&codes, handle), code(Some(handles.len()))));
+                    handles.push(handle);
+                    all.lost += u64::from(handle.is_lost());
                     all.handles += u64::from(!life.is_bare);
                 }
             }
         }
+        file.cancel.check()?;
+        // Also by row, so that the objects of a group stay in their order.
+        sorted.sort_unstable();
+        tree.finish(&sorted, &handles);
         let texts = keys.into_texts();
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
         tree.arrange(&criteria.groups, criteria.top);
-        let timed = opened.map(|opened| TimedGroups::new(file.trace, &tree, opened)).transpose()?;
+        let timed = criteria.groups.keeps_handles();
+        let timed = timed.then(|| TimedGroups::new(file.trace, &sorted, &handles)).transpose()?;
         let last_ns = timed.as_ref().map_or(0, TimedGroups::last_ns);
-        let length_ns = trace_info(file.trace)?.length_ns().unwrap_or_default();
-        let window = Window { start_ns: 0, end_ns: length_ns.max(last_ns) };
+        let info = trace_info(file.trace)?;
+        let end_ns = info.length_ns().unwrap_or_default().max(last_ns);
+        let window = info.has_clock().then_some(Window { start_ns: 0, end_ns });
         Ok(Self { by, tree, texts, stacks, timed, window, all })
     }
 
@@ -107,15 +113,18 @@ impl Groups {
     }
 
     /// How many handles of a group were open at the ends of so many parts of the trace, if that was asked
-    /// for.
+    /// for and is known.
     pub fn outstanding(&self, node: NodeIdx, buckets: usize) -> Option<Vec<u32>> {
-        let times = self.timed.as_ref()?.open_times(node);
-        Some(growth::outstanding(&times, self.window, buckets))
+        let timed = self.timed.as_ref()?;
+        let times = timed.open_times(&timed.handles(&self.tree, node));
+        Some(growth::outstanding(&times, self.window?, buckets))
     }
 
-    /// How a group grows, in the time of the trace.
+    /// How a group grows, in the time of the trace, if that is known.
     pub fn growth(&self, node: NodeIdx) -> Option<Growth> {
-        Some(Growth::of(&self.timed.as_ref()?.program_times(node), self.window))
+        let timed = self.timed.as_ref()?;
+        let times = timed.program_times(&timed.handles(&self.tree, node));
+        Some(Growth::of(&times, self.window?))
     }
 
     /// The part of what all groups lose that a group loses, 0 to 1; where nothing is lost, its part of the

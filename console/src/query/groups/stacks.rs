@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 use handlescope_model::rules::{CLOSING, OPENING};
 use handlescope_model::tables::Events;
 use handlescope_model::{FrameIdx, StackIdx, sentinel};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashTable};
 
 use super::lives::code;
 use crate::cancel::Poll;
@@ -77,7 +77,7 @@ impl TrimmedStacks {
         };
         let mut texts = FrameTexts { named: frames.named(), trims, numbers: HashMap::new() };
         let hasher = hashbrown::DefaultHashBuilder::default();
-        let mut by_hash: HashMap<u64, Vec<u32>> = HashMap::new();
+        let mut distinct: HashTable<(u64, u32)> = HashTable::new();
         for stack in needed.iter() {
             for frame in frames.stacks.get(stack.row()) {
                 if stacks.frames.len() <= frame.row() {
@@ -91,14 +91,12 @@ impl TrimmedStacks {
             }
             let mut hash = hasher.build_hasher();
             stacks.texts(frames, stack).for_each(|text| hash.write_u32(text));
-            let candidates = by_hash.entry(hash.finish()).or_default();
-            let is_equal = |other: &&u32| {
-                stacks.texts(frames, StackIdx(**other)).eq(stacks.texts(frames, stack))
+            let hash = hash.finish();
+            let is_equal = |(_, other): &(u64, u32)| {
+                stacks.texts(frames, StackIdx(*other)).eq(stacks.texts(frames, stack))
             };
-            let equal = candidates.iter().find(is_equal).copied().unwrap_or_else(|| {
-                candidates.push(stack.0);
-                stack.0
-            });
+            let entry = distinct.entry(hash, is_equal, |(hash, _)| *hash);
+            let equal = entry.or_insert((hash, stack.0)).get().1;
             if let Some(slot) = stacks.equal.get_mut(stack.row()) {
                 *slot = equal;
             }
@@ -120,8 +118,8 @@ impl TrimmedStacks {
     ) -> impl Iterator<Item = FrameIdx> {
         let facts = |frame: &FrameIdx| self.frames.get(frame.row());
         let all = || frames.stacks.get(stack.row());
-        let start = all().position(|frame| facts(&frame).is_some_and(|facts| facts.is_start));
-        let start = start.filter(|_| self.has_start).unwrap_or_default();
+        let is_start = |frame: FrameIdx| facts(&frame).is_some_and(|facts| facts.is_start);
+        let start = self.has_start.then(|| all().position(is_start)).flatten().unwrap_or_default();
         all().skip(start).filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
     }
 

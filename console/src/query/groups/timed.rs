@@ -1,12 +1,12 @@
 //! The handles of each group, for what depends on their times.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use handlescope_model::tables::Events;
 use handlescope_model::{Flags, Numbers, Trace, sentinel};
-use hashbrown::HashMap;
 
-use super::lives::{Life, code};
+use super::counted::Counted;
 use super::tree::{GroupTree, NodeIdx};
 use crate::query::error::QueryError;
 use crate::query::growth;
@@ -23,89 +23,57 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    pub(super) fn of(life: &Life) -> Option<Self> {
-        life.opening.map(|_| Self {
-            object: code(Some(life.object)),
-            opened: code(life.opened),
-            closed: code(life.closed),
-        })
-    }
-
     /// Row of the event that closed it.
     pub(crate) fn closed(self) -> Option<usize> {
         (self.closed != sentinel()).then_some(self.closed as usize)
     }
 }
 
-/// The handles of the groups that are shown, those of a group one behind the other.
+/// The handles of all groups, those of a group of the innermost level one behind the other.
 pub(crate) struct TimedGroups {
     handles: Vec<Opened>,
-    ranges: HashMap<NodeIdx, Range<usize>>,
     time_ns: Numbers<i64>,
     closed_at_exit: Flags,
 }
 
 impl TimedGroups {
-    /// Orders handles, each given with its innermost group.
+    /// Those that were opened of handles, in the order of their rows.
     pub(super) fn new(
         trace: &Trace,
-        tree: &GroupTree,
-        opened: Vec<(NodeIdx, Opened)>,
+        sorted: &[(u64, u32)],
+        handles: &[Counted],
     ) -> Result<Self, QueryError> {
-        let shown: Vec<NodeIdx> = tree.shown().collect();
-        let place: HashMap<NodeIdx, usize> =
-            (0..).zip(&shown).map(|(at, node)| (*node, at)).collect();
-        // A group that is not shown itself counts in that around it which is.
-        let place =
-            |leaf: NodeIdx| tree.with_parents(leaf).find_map(|node| place.get(&node).copied());
-        let mut next = vec![0_usize; shown.len() + 1];
-        let placed = opened.iter().filter_map(|(leaf, _)| place(*leaf));
-        placed.for_each(|at| next[at + 1] += 1);
-        for at in 1..next.len() {
-            next[at] += next[at - 1];
-        }
-        let starts = next.clone();
-        let none = Opened { object: sentinel(), opened: sentinel(), closed: sentinel() };
-        let mut handles = vec![none; starts.last().copied().unwrap_or_default()];
-        for (leaf, handle) in opened {
-            if let Some(at) = place(leaf) {
-                handles[next[at]] = handle;
-                next[at] += 1;
-            }
-        }
-        // A group ends where the next one of its level or further out begins.
-        let mut ranges = HashMap::new();
-        let mut around: Vec<(usize, NodeIdx, usize)> = Vec::new();
-        for (at, node) in shown.iter().enumerate() {
-            let level = tree.level(*node);
-            while let Some((_, inner, start)) = around.pop_if(|(own, ..)| *own >= level) {
-                ranges.insert(inner, start..starts[at]);
-            }
-            around.push((level, *node, starts[at]));
-        }
-        ranges.extend(around.into_iter().map(|(_, node, start)| (node, start..handles.len())));
+        let sorted = sorted.iter().filter_map(|(_, row)| handles.get(*row as usize));
+        let opened = sorted.filter(|handle| handle.is_opened());
+        let opened = opened.map(|handle| Opened {
+            object: handle.object,
+            opened: handle.opened,
+            closed: handle.closed,
+        });
         Ok(Self {
-            handles,
-            ranges,
+            handles: opened.collect(),
             time_ns: trace.values(Events::time_ns)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
         })
     }
 
     /// The handles of a group.
-    pub(crate) fn handles(&self, node: NodeIdx) -> &[Opened] {
-        let range = self.ranges.get(&node).cloned().unwrap_or_default();
-        self.handles.get(range).unwrap_or_default()
+    pub(crate) fn handles(&self, tree: &GroupTree, node: NodeIdx) -> Cow<'_, [Opened]> {
+        let own = |range: Range<usize>| self.handles.get(range).unwrap_or_default();
+        match tree.handles(node).as_slice() {
+            [range] => own(range.clone()).into(),
+            ranges => ranges.iter().flat_map(|range| own(range.clone())).copied().collect(),
+        }
     }
 
     /// When the handles of a group were opened and closed, whatever closed them.
-    pub(super) fn open_times(&self, node: NodeIdx) -> Vec<growth::Life> {
-        self.times(node, |_| true)
+    pub(super) fn open_times(&self, handles: &[Opened]) -> Vec<growth::Life> {
+        self.times(handles, |_| true)
     }
 
     /// The same, a close by the end of the process being none.
-    pub(crate) fn program_times(&self, node: NodeIdx) -> Vec<growth::Life> {
-        self.times(node, |handle| !self.is_closed_at_exit(handle))
+    pub(crate) fn program_times(&self, handles: &[Opened]) -> Vec<growth::Life> {
+        self.times(handles, |handle| !self.is_closed_at_exit(handle))
     }
 
     /// Whether only the end of its process closed a handle.
@@ -113,7 +81,7 @@ impl TimedGroups {
         self.closed_at_exit.get(handle.opened as usize)
     }
 
-    fn times(&self, node: NodeIdx, is_closed: impl Fn(Opened) -> bool) -> Vec<growth::Life> {
+    fn times(&self, handles: &[Opened], is_closed: impl Fn(Opened) -> bool) -> Vec<growth::Life> {
         let life = |handle: &Opened| {
             let closed = handle.closed().filter(|_| is_closed(*handle));
             Some(growth::Life {
@@ -121,7 +89,7 @@ impl TimedGroups {
                 closed_ns: closed.and_then(|event| self.time_ns.get(event)),
             })
         };
-        self.handles(node).iter().filter_map(life).collect()
+        handles.iter().filter_map(life).collect()
     }
 
     /// Time of the last event, nanoseconds.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::kept::Kept;
-use super::life::Window;
+use super::life::{Life, Window};
 use super::rate::Rate;
 use super::verdict::Verdict;
 
@@ -35,6 +35,24 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// What is known of handles without their times.
+    pub(super) fn without_clock(lives: &[Life]) -> Self {
+        let lost = lives.iter().filter(|life| life.closed_ns.is_none()).count();
+        Self {
+            opened: lives.len(),
+            closed: lives.len() - lost,
+            mean_lifetime_ns: None,
+            lost,
+            kept: lost,
+            young_age_ns: 0,
+            count: lost,
+            first_ns: None,
+            last_ns: None,
+            rate: None,
+            window: Window { start_ns: 0, end_ns: 0 },
+        }
+    }
+
     /// `opened`: the number of all handles; `opens`: when those were opened that the verdict speaks of,
     /// ascending.
     pub(super) fn new(
@@ -64,6 +82,7 @@ impl Evidence {
         let (losses, closed, opened) = (self.losses(verdict), self.closed, self.opened);
         match self.mean_lifetime_ns.map(Duration) {
             Some(mean) => format!("{losses}; {closed} of {opened} closed, after {mean} on average"),
+            None if closed > 0 => format!("{losses}; {closed} of {opened} closed"),
             None => losses,
         }
     }
@@ -96,6 +115,7 @@ impl Evidence {
                 let since = Duration(since.max(0));
                 format!("{count} within {width}, {since} after the start, {quiet} before the end")
             }
+            _ if self.kept > 0 && self.last_ns.is_none() => format!("{count}, at unknown times"),
             Verdict::Balanced | Verdict::Short if self.kept > 0 => {
                 format!("{count}, the last one {quiet} before the end")
             }

@@ -46,6 +46,12 @@ pub struct Growth {
 }
 
 impl Growth {
+    /// Handles whose times are unknown: that they are lost is all that can be said.
+    pub fn without_clock(lives: &[Life]) -> Self {
+        let verdict = Verdict::Short;
+        Self { verdict, evidence: Evidence::without_clock(lives) }
+    }
+
     /// Judges a group of handles, in any order.
     pub fn of(lives: &[Life], window: Window) -> Self {
         let kept = Kept::of(lives, window);

@@ -82,8 +82,8 @@ pub(super) struct Causes<'a> {
     pub(super) file: &'a FileContext<'a>,
     pub(super) columns: &'a EventColumns,
     pub(super) targets: &'a Targets,
-    /// How far apart two opens of a race are at most, nanoseconds.
-    pub(super) race_window_ns: i64,
+    /// How far apart two opens of a race are at most, nanoseconds; `None` in a trace without clock.
+    pub(super) race_window_ns: Option<i64>,
 }
 
 impl Causes<'_> {
@@ -125,7 +125,7 @@ impl Causes<'_> {
     /// program closed, is from that of a handle, nanoseconds, and both threads.
     fn rival(&self, handle: Opened) -> Option<(i64, u32, u32)> {
         let columns = self.columns;
-        let own = handle.opened as usize;
+        let (own, window_ns) = (handle.opened as usize, self.race_window_ns?);
         if columns.kind(own)? != EventKind::HandleCreate {
             return None;
         }
@@ -135,7 +135,7 @@ impl Causes<'_> {
         let distance = |event: &usize| {
             Some(columns.time_ns(*event)?.abs_diff(time)).and_then(|ns| i64::try_from(ns).ok())
         };
-        let is_near = |event: &usize| distance(event).is_some_and(|ns| ns <= self.race_window_ns);
+        let is_near = |event: &usize| distance(event).is_some_and(|ns| ns <= window_ns);
         // That the program closed the other one shows that it means to have one.
         let is_rival = |event: &usize| {
             columns.kind(*event) == Some(EventKind::HandleCreate)

@@ -148,7 +148,7 @@ impl Search<'_> {
         if figures.lost() == 0 {
             return None;
         }
-        let handles = self.timed.handles(leaf);
+        let handles = self.timed.handles(&self.groups.tree, leaf);
         let owner = handles.first().and_then(|handle| self.columns.owner(handle.opened as usize));
         let processes = &self.file.file.processes;
         let process = processes.known_or_invalid(owner);
@@ -157,16 +157,20 @@ impl Search<'_> {
         if !self.criteria.process.as_ref().is_none_or(is_meant) {
             return None;
         }
-        let growth = Growth::of(&self.timed.program_times(leaf), self.window(owner));
+        let lives = self.timed.program_times(&handles);
+        let growth = self.groups.window.map_or_else(
+            || Growth::without_clock(&lives),
+            |window| Growth::of(&lives, self.window(window, owner)),
+        );
         let [_, type_name, stack] = self.keys(leaf);
         let create_stack = match stack {
             GroupKey::Stack(stack) => Some(stack),
             _ => None,
         };
         let lost: Vec<Opened> = handles.iter().copied().filter(|own| self.is_lost(*own)).collect();
-        let diagnoses = self.causes().of(handles, &lost);
+        let diagnoses = self.causes().of(&handles, &lost);
         let races = diagnoses.iter().find(|own| own.cause == Cause::Race);
-        let score = score::of(&growth, races.map_or(0, |own| own.count))?;
+        let score = score::of(&growth, &lives, races.map_or(0, |own| own.count))?;
         let trims = self.groups.stacks.as_ref();
         let function = trims.zip(create_stack);
         Some(Suspect {
@@ -191,7 +195,10 @@ impl Search<'_> {
             file: &self.file.file,
             columns: &self.columns,
             targets: &self.targets,
-            race_window_ns: self.criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS),
+            race_window_ns: self
+                .groups
+                .window
+                .map(|_| self.criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS)),
         }
     }
 
@@ -201,9 +208,9 @@ impl Search<'_> {
     }
 
     /// The time in which a process could open and close handles.
-    fn window(&self, owner: Option<ProcessIdx>) -> Window {
+    fn window(&self, trace: Window, owner: Option<ProcessIdx>) -> Window {
         let process = self.file.file.processes.known_or_invalid(owner);
-        let Window { start_ns, end_ns } = self.groups.window;
+        let Window { start_ns, end_ns } = trace;
         Window {
             start_ns: process.start_ns.map_or(start_ns, |start| start.max(start_ns)),
             end_ns: process.end_ns.map_or(end_ns, |end| end.min(end_ns)),

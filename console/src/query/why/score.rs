@@ -1,35 +1,50 @@
 //! What suspects are ranked by.
 
-use crate::query::growth::{Growth, Verdict};
+use crate::query::growth::{Growth, Life, Verdict, Window};
 
-/// The score of a group: how many handles it keeps for ever, weighted by how likely it is to go on; of a
-/// group that is balanced otherwise, those that `raced` lost. `None` for a group that is no suspect.
+/// A lost handle outlived its group when it got so many times as old as any handle that was closed.
+const OUTLIVED: i64 = 10;
+
+/// The score of a group: how many handles it keeps for ever, weighted by how likely it is to go on. `None`
+/// for a group that is no suspect.
 ///
 /// A steady leak goes on; a burst may come again; of a few handles nothing is known; what was filled at
-/// the start is a cache more often than a leak.
-pub(super) fn of(growth: &Growth, raced: u64) -> Option<f64> {
+/// the start is a cache more often than a leak. Of a group that is balanced otherwise, those count that
+/// `raced` lost, or that outlived it by far.
+pub(super) fn of(growth: &Growth, lives: &[Life], raced: u64) -> Option<f64> {
     let kept = growth.evidence.kept as u64;
     let (weight, count) = match growth.verdict {
         Verdict::Steady => (1.0, kept),
         Verdict::Burst => (0.5, kept),
         Verdict::Short => (0.25, kept.max(raced)),
         Verdict::Once => (0.1, kept),
-        Verdict::Balanced => (0.25, raced),
+        Verdict::Balanced => (0.25, raced.max(outlived(lives, growth.evidence.window))),
     };
     (count > 0).then(|| weight * count as f64)
+}
+
+/// How many lost handles outlived their group.
+fn outlived(lives: &[Life], window: Window) -> u64 {
+    let lifetime = |life: &Life| Some(life.closed_ns?.saturating_sub(life.opened_ns));
+    let Some(longest) = lives.iter().filter_map(lifetime).max() else { return 0 };
+    let is_old = |life: &&Life| {
+        let age = window.end_ns.saturating_sub(life.opened_ns);
+        life.closed_ns.is_none() && age > longest.saturating_mul(OUTLIVED)
+    };
+    lives.iter().filter(is_old).count() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::growth::{Life, Window};
 
     const SECOND: i64 = 1_000_000_000;
+    const WINDOW: Window = Window { start_ns: 0, end_ns: 600 * SECOND };
 
     fn score(opens: impl Iterator<Item = i64>, lived: Option<i64>) -> Option<f64> {
         let life = |opened_ns: i64| Life { opened_ns, closed_ns: lived.map(|ns| opened_ns + ns) };
         let lives: Vec<Life> = opens.map(life).collect();
-        of(&Growth::of(&lives, Window { start_ns: 0, end_ns: 600 * SECOND }), 0)
+        of(&Growth::of(&lives, WINDOW), &lives, 0)
     }
 
     #[test]
@@ -43,5 +58,19 @@ mod tests {
     #[test]
     fn what_is_closed_is_no_suspect() {
         assert_eq!(score((0..40).map(|at| at * 15 * SECOND), Some(SECOND)), None);
+    }
+
+    #[test]
+    fn one_that_outlives_all_others_by_far_makes_a_balanced_group_a_suspect() {
+        let pool = |open_s: i64| -> Vec<Life> {
+            let closed = (0..60).map(|at| Life {
+                opened_ns: at * 10 * SECOND,
+                closed_ns: Some(at * 10 * SECOND + SECOND),
+            });
+            closed.chain([Life { opened_ns: open_s * SECOND, closed_ns: None }]).collect()
+        };
+        let score = |lives: &[Life]| of(&Growth::of(lives, WINDOW), lives, 0);
+        assert_eq!(score(&pool(100)), Some(0.25));
+        assert_eq!(score(&pool(595)), None, "it is young");
     }
 }

@@ -1,0 +1,83 @@
+//! A handle or view as it counts: small, because there may be tens of millions.
+
+use handlescope_model::EventKind;
+
+use super::lives::{Life, code};
+
+/// What counts of a handle or view, 32 bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counted {
+    /// Row of its object.
+    pub(super) object: u32,
+    /// Rows of the events that opened and closed it, or [`sentinel`](handlescope_model::sentinel).
+    pub(super) opened: u32,
+    pub(super) closed: u32,
+    flags: u16,
+    /// Times of the first and last event that counts, nanoseconds; the first is later where there is none.
+    first_ns: i64,
+    last_ns: i64,
+}
+
+impl Counted {
+    pub(super) const CREATED: u16 = 1;
+    pub(super) const DUPLICATED: u16 = 1 << 1;
+    pub(super) const MAPPED: u16 = 1 << 2;
+    pub(super) const CLOSED: u16 = 1 << 3;
+    pub(super) const UNMAPPED: u16 = 1 << 4;
+    pub(super) const LEAKED: u16 = 1 << 5;
+    pub(super) const AT_EXIT: u16 = 1 << 6;
+    pub(super) const OPEN_AT_END: u16 = 1 << 7;
+    pub(super) const BARE: u16 = 1 << 8;
+    /// Nothing of it counts but that only the end of its process closed it.
+    pub(super) const BESIDE: u16 = 1 << 9;
+    /// An event that is left opened it.
+    const OPENED: u16 = Self::CREATED | Self::DUPLICATED | Self::MAPPED;
+
+    /// What counts of a handle; `is_beside` where only its close at exit does.
+    pub(super) fn of(life: &Life, is_beside: bool) -> Self {
+        let flags = [
+            (life.opening == Some(EventKind::HandleCreate), Self::CREATED),
+            (life.opening == Some(EventKind::HandleDuplicate), Self::DUPLICATED),
+            (life.opening == Some(EventKind::Map), Self::MAPPED),
+            (life.closing == Some(EventKind::HandleClose), Self::CLOSED),
+            (life.closing == Some(EventKind::Unmap), Self::UNMAPPED),
+            (life.is_leaked, Self::LEAKED),
+            (life.is_closed_at_exit, Self::AT_EXIT),
+            (life.is_open_at_end, Self::OPEN_AT_END),
+            (life.is_bare, Self::BARE),
+            (is_beside, Self::BESIDE),
+        ];
+        let set = flags.into_iter().filter(|(is, _)| *is);
+        let opened_ns = life.opening.and(life.opened_ns);
+        let closed_ns = life.closing.and(life.closed_ns);
+        let times = || opened_ns.into_iter().chain(closed_ns);
+        Self {
+            object: code(Some(life.object)),
+            opened: code(life.opened),
+            closed: code(life.closed),
+            flags: set.fold(0, |flags, (_, flag)| flags | flag),
+            first_ns: times().min().unwrap_or(i64::MAX),
+            last_ns: times().max().unwrap_or(i64::MIN),
+        }
+    }
+
+    /// Whether any of these flags is set.
+    pub(super) fn has(self, flags: u16) -> bool {
+        self.flags & flags != 0
+    }
+
+    /// Whether an event that is left opened it, and it counts.
+    pub(super) fn is_opened(self) -> bool {
+        self.has(Self::OPENED) && !self.has(Self::BESIDE)
+    }
+
+    /// Whether nothing closed it, or only the end of its process.
+    pub(super) fn is_lost(self) -> bool {
+        self.has(Self::LEAKED | Self::AT_EXIT)
+    }
+
+    /// Times of the first and last event that counts, nanoseconds.
+    pub(super) fn span_ns(self) -> Option<(i64, i64)> {
+        (self.first_ns <= self.last_ns).then_some((self.first_ns, self.last_ns))
+    }
+}

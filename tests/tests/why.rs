@@ -1,0 +1,280 @@
+//! `.why`: what leaks, how fast and why, against traces whose truth is known.
+
+use std::collections::HashMap;
+use std::fs;
+
+use handlescope_tests::binary::{Shell, handlescope, run_over, run_script, sample_symbols};
+use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
+use handlescope_tests::payload::DuplicateRecord;
+use handlescope_tests::scenario::TraceBuilder;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const MS: i64 = 1_000_000;
+const US: i64 = 1_000;
+const OBJECT: u64 = 0xffff_8100_0000_1000;
+const EVENT: u16 = 16;
+
+fn suspects(document: &Value) -> &[Value] {
+    document["suspects"].as_array().unwrap()
+}
+
+fn causes(suspect: &Value) -> Vec<&str> {
+    let diagnoses = suspect["diagnoses"].as_array().unwrap();
+    diagnoses.iter().map(|diagnosis| diagnosis["cause"].as_str().unwrap()).collect()
+}
+
+/// The frames of a stack of a document, as in `module!function`, a line each.
+fn stack_text(document: &Value, id: &Value) -> String {
+    let frame = |frame: &Value| match (&frame["module"], &frame["function"], &frame["rva"]) {
+        (Value::String(module), Value::String(function), _) => format!("{module}!{function}"),
+        (Value::String(module), _, Value::String(rva)) => format!("{module}+{rva}"),
+        _ => "<UnknownMethod>".to_owned(),
+    };
+    let frames = document["stacks"][id.to_string()].as_array();
+    frames.into_iter().flatten().map(frame).collect::<Vec<_>>().join("\n")
+}
+
+/// A published trace with its symbols, and what it is asked.
+struct Published {
+    home: TempDir,
+    pdbs: TempDir,
+    name: String,
+}
+
+impl Published {
+    fn open(name: &str) -> Self {
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
+        let home = tempfile::tempdir().unwrap();
+        let name = format!("{name}.etl");
+        fs::copy(trace.etl(), home.path().join(&name)).unwrap();
+        Self { home, pdbs: trace.pdbs(), name }
+    }
+
+    fn ask(&self, line: &str) -> String {
+        let mut program = handlescope(self.home.path());
+        program.arg("--symbol-path").arg(self.pdbs.path()).arg(&self.name);
+        run_script(&mut program, &format!("{line}\n")).ok().stdout
+    }
+
+    fn why(&self) -> Value {
+        serde_json::from_str(&self.ask(".why -json")).unwrap()
+    }
+}
+
+#[needs_data]
+#[test]
+fn suspects_of_the_published_trace_have_its_verdicts_rates_and_causes() {
+    let trace = SharedTrace::open("synthetic/growth");
+    let expected: Value = serde_json::from_slice(&fs::read(trace.expected()).unwrap()).unwrap();
+    let document = Published::open("growth").why();
+    let mut found: HashMap<(String, String, String), &Value> = HashMap::new();
+    for suspect in suspects(&document) {
+        let text = |key: &str| suspect[key].as_str().unwrap().to_owned();
+        let key = (text("process"), text("type"), stack_text(&document, &suspect["create_stack"]));
+        assert!(found.insert(key.clone(), suspect).is_none(), "twice: {key:?}");
+    }
+    let groups = expected["why"].as_array().unwrap();
+    assert!(groups.len() > 40);
+    let mut known = 0;
+    for group in groups {
+        let script = &group["script"];
+        let stack = &expected["stacks"][group["create_stack"].as_u64().unwrap() as usize];
+        let lines: Vec<&str> =
+            stack.as_array().unwrap().iter().map(|frame| frame.as_str().unwrap()).collect();
+        let others = group["process_or"].as_array().into_iter().flatten();
+        let names = std::iter::once(&group["process"]).chain(others);
+        let key = |process: &Value| {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            (text(process), text(&group["type"]), lines.join("\n"))
+        };
+        let suspect = names.map(key).find_map(|key| found.get(&key).copied());
+        if let Some(is) = group["must_rank"].as_bool() {
+            assert_eq!(suspect.is_some(), is, "{script}: {suspect:?}");
+        }
+        let Some(suspect) = suspect else { continue };
+        known += 1;
+        assert_group(suspect, group);
+    }
+    assert!(known > 20, "{known}");
+    // What is not listed loses next to nothing.
+    let lost =
+        |own: &&Value| own["leaked"].as_u64().unwrap() + own["closed_at_exit"].as_u64().unwrap();
+    let large = suspects(&document).iter().filter(|own| lost(own) > 3);
+    assert!(large.count() <= known, "groups without truth are suspects");
+}
+
+/// A suspect has the truth of its group.
+fn assert_group(suspect: &Value, group: &Value) {
+    let script = &group["script"];
+    if !group["verdict"].is_null() {
+        assert_eq!(suspect["verdict"], group["verdict"], "{script}");
+    }
+    for verdict in group["not_verdicts"].as_array().into_iter().flatten() {
+        assert_ne!(suspect["verdict"], *verdict, "{script}");
+    }
+    for figure in ["leaked", "closed_at_exit"] {
+        assert_eq!(suspect[figure], group[figure], "{script}: {figure}");
+    }
+    assert_eq!(suspect["created"], group["opened"], "{script}");
+    if let Some(rate) = group["rate_per_minute"].as_f64() {
+        let own = suspect["rate_per_minute"].as_f64().unwrap();
+        assert!((own / rate - 1.0).abs() <= 0.1, "{script}: {own} instead of {rate}");
+    }
+    let causes = causes(suspect);
+    let words =
+        |key: &str| group[key].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+    for cause in words("causes").collect::<Vec<_>>() {
+        assert!(causes.contains(&cause), "{script}: {causes:?}");
+    }
+    for cause in words("not_causes").collect::<Vec<_>>() {
+        assert!(!causes.contains(&cause), "{script}: {causes:?}");
+    }
+}
+
+#[needs_data]
+#[test]
+fn the_command_of_a_suspect_shows_its_handles() {
+    let trace = Published::open("growth");
+    let document = trace.why();
+    for suspect in &suspects(&document)[..12] {
+        let line = format!("{} -json", suspect["command"].as_str().unwrap());
+        let shown: Value = serde_json::from_str(&trace.ask(&line)).unwrap();
+        let totals = &shown["totals"];
+        let lost = |figures: &Value| {
+            ["leaked", "closed_at_exit"]
+                .map(|key| figures[key].as_u64().unwrap())
+                .iter()
+                .sum::<u64>()
+        };
+        let shown =
+            totals["leaked_handles"].as_u64().unwrap() + totals["closed_at_exit"].as_u64().unwrap();
+        assert_eq!(shown, lost(suspect), "{line}");
+    }
+}
+
+#[test]
+fn the_sample_has_three_leaks_with_lines_and_causes() {
+    let shell = Shell::new();
+    let symbols = sample_symbols();
+    let run = shell.run(&["why", "leaky.etl", "--symbol-path", symbols.to_str().unwrap()]).ok();
+    insta::assert_snapshot!(run.stdout);
+}
+
+#[test]
+fn the_command_line_takes_files_between_options() {
+    let shell = Shell::new();
+    let first = shell.run(&["why", "-pn", "leaky", "leaky.etl", "-json"]).ok().stdout;
+    let second = shell.run(&["why", "leaky.etl", "-json", "-pn", "leaky"]).ok().stdout;
+    assert_eq!(first, second);
+    let document: Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(document["kind"], "Why");
+    assert_eq!(document["suspects"][0]["rank"], 1);
+}
+
+/// Two processes and a kernel that logs.
+fn trace() -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "server.exe");
+    trace.process(800, "client.exe");
+    trace.object_type(EVENT, "Event");
+    trace
+}
+
+const KERNEL: [u64; 1] = [0xffff_f800_0000_1000];
+const USER: [u64; 1] = [0x7ff8_0000_1000];
+
+fn open(trace: &mut TraceBuilder, ns: i64, ids: (u32, u32), object: u64, handle: u32) {
+    trace.create_handle(ns, ids, object, handle, EVENT).stack(&KERNEL, &USER);
+}
+
+fn close(trace: &mut TraceBuilder, ns: i64, ids: (u32, u32), object: u64, handle: u32) {
+    trace.close_handle(ns, ids, object, handle, EVENT, "");
+}
+
+fn asked(trace: &TraceBuilder, options: &str) -> Value {
+    let run = run_over(trace, &format!(".why {options} -json\n")).ok();
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+/// A lost handle and a closed one to the same object, of two threads, so far apart.
+fn race(apart_ns: i64, second: (u32, u32), closes: bool) -> TraceBuilder {
+    let mut trace = trace();
+    open(&mut trace, 10 * MS, (700, 701), OBJECT, 0x10);
+    open(&mut trace, 10 * MS + apart_ns, second, OBJECT, 0x14);
+    if closes {
+        close(&mut trace, 50 * MS, second, OBJECT, 0x14);
+    }
+    // The trace goes on.
+    close(&mut trace, 90 * MS, (800, 801), OBJECT + 0x900, 0x99);
+    trace
+}
+
+#[test]
+fn a_race_needs_two_threads_of_one_process_within_the_window_of_which_one_closes() {
+    let has_race = |trace: &TraceBuilder, options: &str| {
+        let document = asked(trace, options);
+        suspects(&document).iter().any(|suspect| causes(suspect).contains(&"race"))
+    };
+    assert!(has_race(&race(300 * US, (700, 702), true), ""));
+    assert!(!has_race(&race(300 * US, (700, 702), true), "-RaceWindow 200us"));
+    assert!(!has_race(&race(2 * MS, (700, 702), true), ""), "too far apart");
+    assert!(has_race(&race(2 * MS, (700, 702), true), "-RaceWindow 5ms"));
+    assert!(!has_race(&race(300 * US, (700, 701), true), ""), "one thread");
+    assert!(!has_race(&race(300 * US, (800, 802), true), ""), "two processes");
+    assert!(!has_race(&race(300 * US, (700, 702), false), ""), "none is closed");
+}
+
+#[test]
+fn a_duplicate_that_is_not_closed_names_who_made_it() {
+    let mut trace = trace();
+    open(&mut trace, 10 * MS, (700, 701), OBJECT, 0x10);
+    trace.duplicate_handle(
+        20 * MS,
+        (700, 701),
+        DuplicateRecord {
+            object: OBJECT,
+            source_handle: 0x10,
+            target_handle: 0x24,
+            target_pid: 800,
+            source_pid: Some(700),
+            type_id: EVENT,
+        },
+    );
+    close(&mut trace, 30 * MS, (700, 701), OBJECT, 0x10);
+    let document = asked(&trace, "");
+    let [suspect] = suspects(&document) else { panic!("{document}") };
+    assert_eq!(suspect["process"], "client.exe(800)");
+    assert_eq!(causes(suspect), ["duplicate_not_closed", "never_closed"]);
+    let text = suspect["diagnoses"][0]["text"].as_str().unwrap();
+    assert!(text.contains("from server.exe(700) by server.exe(700)"), "{text}");
+}
+
+#[test]
+fn a_healthy_trace_says_that_nothing_leaks_and_one_without_handles_that_it_does_not_know() {
+    let mut trace = trace();
+    open(&mut trace, 10 * MS, (700, 701), OBJECT, 0x10);
+    close(&mut trace, 20 * MS, (700, 701), OBJECT, 0x10);
+    let run = run_over(&trace, ".why\n").ok();
+    assert!(run.stdout.contains("Nothing leaks: of 1 handles"), "{}", run.stdout);
+    assert_eq!(asked(&trace, "")["suspects"], json!([]));
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    let run = run_over(&trace, ".why\n").ok();
+    assert!(run.stdout.contains("Whether anything leaks is unknown"), "{}", run.stdout);
+    assert!(run.stderr.contains("no handle events"), "{}", run.stderr);
+}
+
+#[test]
+fn what_hides_the_truth_comes_first() {
+    let shell = Shell::new();
+    let run = shell.run(&["why", "leaky.etl"]).ok();
+    assert!(run.stderr.contains("no symbols of leaky.exe"), "{}", run.stderr);
+    let document: Value =
+        serde_json::from_str(&shell.run(&["why", "leaky.etl", "-json"]).ok().stdout).unwrap();
+    let kinds: Vec<&Value> =
+        document["caveats"].as_array().unwrap().iter().map(|caveat| &caveat["kind"]).collect();
+    assert!(kinds.contains(&&json!("symbols_missing")), "{kinds:?}");
+}
