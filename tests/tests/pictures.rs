@@ -151,8 +151,8 @@ fn a_plot_lays_the_open_handles_of_processes_types_or_stacks_on_each_other() {
         ("", 3, "leaky.exe(7316)"),
         ("-GroupBy process", 3, "leaky.exe(7316)"),
         ("-GroupBy type -pn leaky -Leak", 2, "Event"),
-        ("-GroupBy stack -Leak -pn leaky.exe", 4, "leaky.exe!leaky::EventCache::GetOrCreate"),
-        ("-GroupBy stack -Leak -pn leaky.exe -TopN 1", 2, "3 others"),
+        ("-GroupBy stack -Leak -pn leaky.exe", 3, "leaky.exe!leaky::EventCache::GetOrCreate"),
+        ("-GroupBy stack -Leak -pn leaky.exe -TopN 1", 2, "2 others"),
     ] {
         let svg = written(&shell, &format!(".plot handles.svg {options}"), "handles.svg");
         let texts = texts(&svg);

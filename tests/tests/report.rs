@@ -44,6 +44,13 @@ fn hostile() -> Shell {
     shell
 }
 
+/// What the script of the page reads.
+fn data(shell: &Shell) -> Value {
+    let page = fs::read_to_string(shell.path("page.html")).unwrap();
+    let (_, data) = page.split_once("id=\"data\">").unwrap();
+    serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+}
+
 fn chromium(shell: &Shell, arguments: &[&str], file: &str) -> String {
     let profile = shell.path("profile");
     let mut command = Command::new("chromium");
@@ -117,9 +124,7 @@ fn the_page_is_one_file_that_asks_for_nothing() {
 #[test]
 fn what_the_page_says_is_what_why_says() {
     let shell = sample();
-    let page = fs::read_to_string(shell.path("page.html")).unwrap();
-    let data = page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
-    let data: Value = serde_json::from_str(data).unwrap();
+    let data = data(&shell);
     let file = &data["files"][0];
     let why = shell
         .run(&[
@@ -282,4 +287,39 @@ fn a_page_is_written_for_every_trace_and_replaces_only_what_is_ours() {
     assert!(run.stderr.contains("-Force replaces it"), "{}", run.stderr);
     let run = shell.run(&["leaky.etl", "-c", ".report page.txt"]);
     assert!(run.stderr.contains("write one that ends with .html"), "{}", run.stderr);
+}
+
+#[test]
+fn stacks_of_any_height_are_cut_in_the_page() {
+    const OBJECT: u64 = 0xffff_8100_0000_1000;
+    let shell = Shell::new();
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "deep.exe");
+    trace.object_type(16, "Event");
+    let addresses: Vec<u64> = (0..3_000).map(|at| 0x7000_0000 + at).collect();
+    trace.create_handle(1_000_000, (700, 8), OBJECT, 4, 16);
+    trace.stack(&[], &addresses);
+    trace.write(shell.path("deep.etl")).unwrap();
+    let run = shell.run(&["deep.etl", "-c", ".report page.html"]);
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
+    let data = data(&shell);
+    let frames = data["files"][0]["flame"][0]["frames"].as_array().unwrap();
+    // The process is in it, too, and the type.
+    assert_eq!(frames.len(), 201, "{data}");
+    let last = usize::try_from(frames[200].as_u64().unwrap()).unwrap();
+    assert_eq!(data["frames"][last]["name"], json!("… 2802 more frames"));
+}
+
+#[test]
+fn a_trace_without_handle_events_has_no_verdict() {
+    let shell = Shell::new();
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "quiet.exe");
+    trace.write(shell.path("quiet.etl")).unwrap();
+    let run = shell.run(&["quiet.etl", "-c", ".report page.html"]);
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
+    let data = data(&shell);
+    let file = &data["files"][0];
+    assert_eq!((&file["has_events"], &file["suspects"]), (&json!(false), &json!([])), "{file}");
+    assert!(file["caveats"][0].as_str().unwrap().starts_with("no handle events"), "{file}");
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use handlescope_model::Untrusted;
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
 
-use super::folded::{Folded, Place, Weight, folded};
+use super::folded::{FoldedFile, Place, Weight, folded};
 use super::speedscope;
 use crate::paths::stem;
 use crate::query::FileAnswer;
@@ -16,20 +16,13 @@ const TITLE: &str = "Handles and views that were opened and not closed";
 
 /// The stacks of some traces.
 pub(crate) struct FlameGraph {
-    pub(super) files: Vec<FlameFile>,
-}
-
-/// The stacks of a trace.
-pub(super) struct FlameFile {
-    /// The name of the trace.
-    pub(super) name: String,
-    pub(super) stacks: Vec<Folded>,
+    pub(super) files: Vec<FoldedFile>,
 }
 
 impl FlameGraph {
     /// Weighs the stacks of traces that were asked for groups by process, create stack and type.
     pub(crate) fn of(files: &[FileAnswer<'_>], weight: Weight) -> Self {
-        let file = |file: &FileAnswer<'_>| FlameFile {
+        let file = |file: &FileAnswer<'_>| FoldedFile {
             name: Untrusted(&stem(file.path())).to_string(),
             stacks: folded(file, weight),
         };
@@ -69,7 +62,7 @@ impl FlameGraph {
 
     /// Stacks as inferno reads them: frames divided by `;`, then the number before, if there is one, and
     /// the number.
-    fn lines<'a>(&self, file: &'a FlameFile) -> impl Iterator<Item = String> + 'a {
+    fn lines<'a>(&self, file: &'a FoldedFile) -> impl Iterator<Item = String> + 'a {
         let has_files = self.files.len() > 1;
         file.stacks.iter().map(move |stack| {
             let root = has_files.then(|| frame(&file.name));
@@ -93,6 +86,7 @@ fn frame(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::folded::Folded;
     use super::*;
 
     fn graph(stacks: &[(&[&str], Option<u64>, u64)]) -> FlameGraph {
@@ -102,7 +96,7 @@ mod tests {
             before: *before,
         };
         let stacks = stacks.iter().map(stack).collect();
-        FlameGraph { files: vec![FlameFile { name: "a".to_owned(), stacks }] }
+        FlameGraph { files: vec![FoldedFile { name: "a".to_owned(), stacks }] }
     }
 
     fn svg(graph: &FlameGraph) -> String {

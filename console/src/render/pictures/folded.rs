@@ -27,6 +27,13 @@ pub(in crate::render) struct Folded {
     pub(in crate::render) before: Option<u64>,
 }
 
+/// The stacks of a trace.
+pub(super) struct FoldedFile {
+    /// The name of the trace.
+    pub(super) name: String,
+    pub(super) stacks: Vec<Folded>,
+}
+
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::render) struct Place {
@@ -101,7 +108,7 @@ fn places(
 }
 
 impl Place {
-    pub(super) fn named(name: &str) -> Self {
+    pub(in crate::render) fn named(name: &str) -> Self {
         Self { name: Untrusted(name).to_string(), source: None, is_own: false }
     }
 

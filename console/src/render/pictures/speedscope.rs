@@ -5,8 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::flame::FlameFile;
-use super::folded::{Place, PlaceTable};
+use super::folded::{FoldedFile, Place, PlaceTable};
 use crate::render::json;
 use crate::values::JsonMode;
 
@@ -64,9 +63,9 @@ struct Profile<'a> {
 }
 
 /// Writes a profile for each trace.
-pub(super) fn write(title: &str, files: &[FlameFile], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(title: &str, files: &[FoldedFile], out: &mut dyn Write) -> io::Result<()> {
     let (mut places, mut profiles) = (PlaceTable::default(), Vec::new());
-    for FlameFile { name, stacks } in files {
+    for FoldedFile { name, stacks } in files {
         let weights: Vec<u64> = stacks.iter().map(|stack| stack.count).collect();
         profiles.push(Profile {
             r#type: "sampled",

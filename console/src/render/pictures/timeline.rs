@@ -29,7 +29,7 @@ pub(in crate::render) struct Series {
 
 impl Timeline {
     /// The outermost groups of a trace that was asked for groups with times, `most` of them by
-    /// themselves, in so many parts of its time.
+    /// themselves, in so many parts of its time; `None` of a trace without a clock.
     pub(crate) fn of(file: &FileAnswer<'_>, buckets: usize, most: usize) -> Option<Self> {
         let groups = file.groups.as_ref()?;
         let open = |node: &NodeIdx| groups.outstanding(*node, buckets).unwrap_or_default();
@@ -54,7 +54,7 @@ impl Timeline {
             series.push(Series { name: format!("{} others", others.len()), open: sums });
         }
         let file = Untrusted(&stem(file.path())).to_string();
-        Some(Self { file, window: groups.window, series })
+        Some(Self { file, window: groups.window?, series })
     }
 
     /// Whether nothing was open at the end of any part.

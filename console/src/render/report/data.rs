@@ -10,9 +10,15 @@ use crate::paths::stem;
 use crate::query::{Diagnosis, Figures, FileAnswer, GroupKey, Groups, NodeIdx, Suspect, WhyAnswer};
 use crate::render::pictures::{Folded, Place, PlaceTable, Timeline, folded};
 use crate::render::time::Clock;
+use crate::trace::CaveatKind;
 
-/// Groups of a trace that are listed.
+/// Groups and suspects of a trace that are listed, and stacks of its flame graph; the others are counted.
 const GROUPS: usize = 2_000;
+const SUSPECTS: usize = 500;
+const STACKS: usize = 5_000;
+
+/// Frames of a stack that are shown. Windows records 192 at most, a hostile file may claim any number.
+const FRAMES: usize = 200;
 
 /// Parts of the time, and processes that are shown by themselves.
 const PARTS: usize = 300;
@@ -35,7 +41,10 @@ struct FileData {
     seconds: Option<f64>,
     caveats: Vec<String>,
     totals: TotalsData,
+    /// Whether it has what leaks are found by.
+    has_events: bool,
     suspects: Vec<SuspectData>,
+    suspects_left_out: usize,
     timeline: Option<TimelineData>,
     flame: Vec<FlameData>,
     groups: Vec<GroupData>,
@@ -138,14 +147,13 @@ impl FileData {
         places: &mut PlaceTable,
     ) -> Self {
         let WhyAnswer { file, suspects } = answer;
+        let (suspects, others) = suspects.split_at(suspects.len().min(SUSPECTS));
         let has_clock = file.info.has_clock();
-        let timeline =
-            Timeline::of(file, PARTS, PROCESSES).filter(|own| has_clock && !own.is_empty());
+        let timeline = Timeline::of(file, PARTS, PROCESSES).filter(|own| !own.is_empty());
         let shown = suspects.iter().flat_map(|own| {
             own.create_stack.into_iter().chain(own.diagnoses.iter().flat_map(|d| d.stacks.clone()))
         });
         let stacks = shown.map(|stack| (stack.0, frames(file, stack, places))).collect();
-        let flame = folded(file, Figures::lost).into_iter();
         let (groups, groups_left_out) =
             file.groups.as_ref().map(|own| all(file, own)).unwrap_or_default();
         let totals = &file.totals;
@@ -162,9 +170,11 @@ impl FileData {
                 leaked: totals.leaked_handles,
                 at_exit: totals.closed_at_exit,
             },
+            has_events: !file.caveats.iter().any(|own| own.kind == CaveatKind::NoHandleEvents),
             suspects: suspects.iter().map(|own| SuspectData::of(own, command(own))).collect(),
+            suspects_left_out: others.len(),
             timeline: timeline.map(TimelineData::of),
-            flame: flame.map(|stack| FlameData::of(&stack, places)).collect(),
+            flame: FlameData::all(file, places),
             groups,
             groups_left_out,
             stacks,
@@ -175,7 +185,18 @@ impl FileData {
 /// The frames of a stack in the list of all.
 fn frames(file: &FileAnswer<'_>, stack: StackIdx, places: &mut PlaceTable) -> Vec<usize> {
     let Some(frames) = &file.file.frames else { return Vec::new() };
-    frames.named().stack(stack).map(|frame| places.number(&Place::of(&frame))).collect()
+    numbers(frames.named().stack(stack).map(|frame| Place::of(&frame)), places)
+}
+
+/// The numbers of the first frames, and how many there are more.
+fn numbers(mut frames: impl Iterator<Item = Place>, places: &mut PlaceTable) -> Vec<usize> {
+    let shown = frames.by_ref().take(FRAMES).map(|place| places.number(&place));
+    let mut numbers: Vec<usize> = shown.collect();
+    let more = frames.count();
+    if more > 0 {
+        numbers.push(places.number(&Place::named(&format!("… {more} more frames"))));
+    }
+    numbers
 }
 
 /// The groups that lose most, and how many are left out.
@@ -256,9 +277,21 @@ impl TimelineData {
 }
 
 impl FlameData {
-    fn of(stack: &Folded, places: &mut PlaceTable) -> Self {
-        let frames = stack.frames.iter().map(|place| places.number(place)).collect();
-        Self { frames, count: stack.count }
+    /// The stacks that lost most handles, and all others as one.
+    fn all(file: &FileAnswer<'_>, places: &mut PlaceTable) -> Vec<Self> {
+        let mut stacks = folded(file, Figures::lost);
+        stacks.sort_by_key(|stack| Reverse(stack.count));
+        let others = stacks.split_off(stacks.len().min(STACKS));
+        if !others.is_empty() {
+            let name = Place::named(&format!("… {} more stacks", others.len()));
+            let count = others.iter().map(|stack| stack.count).sum();
+            stacks.push(Folded { frames: vec![name], count, before: None });
+        }
+        let flame = |stack: Folded| Self {
+            frames: numbers(stack.frames.into_iter(), places),
+            count: stack.count,
+        };
+        stacks.into_iter().map(flame).collect()
     }
 }
 

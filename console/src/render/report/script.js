@@ -150,7 +150,7 @@ function flame(file) {
   }
   const [width, row] = [1200, 18];
   const place = make("div", { class: "flame" });
-  const depth = (node) => 1 + Math.max(0, ...Array.from(node.children.values(), depth));
+  const depth = (node) => 1 + Array.from(node.children.values(), depth).reduce((a, b) => Math.max(a, b), 0);
 
   function show(focus) {
     const path = [];
@@ -202,7 +202,7 @@ function section(file) {
     { key: "closed", title: "Closed", number: true },
   ], file.groups, "groups");
   const { totals } = file;
-  const none = make("p", null, "No group of handles is suspected to leak.");
+  const none = make("p", null, file.has_events ? "No group of handles is suspected to leak." : "Whether anything leaks is unknown.");
   return make("article", { id: "file-" + file.index },
     make("h1", null, file.name),
     make("p", { class: "dim" }, file.path + (file.start ? ", started " + file.start : "") + (file.seconds === null ? "" : ", " + file.seconds.toPrecision(4) + " s")),
@@ -210,6 +210,7 @@ function section(file) {
       totals.leaked.toLocaleString("en") + " leaked, " + totals.at_exit.toLocaleString("en") + " closed only at process exit"),
     ...file.caveats.map((text) => make("p", { class: "caveat" }, text)),
     make("h2", null, "Suspects"), ...(file.suspects.length ? [suspects] : [none]),
+    file.suspects_left_out ? make("p", { class: "dim" }, count(file.suspects_left_out, "more suspect")) : null,
     ...(file.timeline ? [make("h2", null, "Open handles over time"), timeline(file)] : []),
     make("h2", null, "Flame graph of lost handles"), flame(file),
     ...(file.suspects.length ? [make("h2", null, "Verdicts and stacks"), ...file.suspects.map((own) => suspect(file, own))] : []),
