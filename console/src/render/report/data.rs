@@ -171,7 +171,7 @@ impl FileData {
                 at_exit: totals.closed_at_exit,
             },
             has_events: !file.caveats.iter().any(|own| own.kind == CaveatKind::NoHandleEvents),
-            suspects: suspects.iter().map(|own| SuspectData::of(own, command(own))).collect(),
+            suspects: suspects.iter().map(|own| SuspectData::of(own, &command(own))).collect(),
             suspects_left_out: others.len(),
             timeline: timeline.map(TimelineData::of),
             flame: FlameData::all(file, places),
@@ -239,7 +239,7 @@ impl GroupData {
 }
 
 impl SuspectData {
-    fn of(suspect: &Suspect, command: String) -> Self {
+    fn of(suspect: &Suspect, command: &str) -> Self {
         let cause = |own: &Diagnosis| CauseData {
             cause: own.cause.word(),
             text: Untrusted(&own.text).to_string(),
@@ -260,7 +260,7 @@ impl SuspectData {
             function: text(suspect.function.as_deref().unwrap_or("no stack")),
             stack: suspect.create_stack.map(|stack| stack.0),
             causes: suspect.diagnoses.iter().map(cause).collect(),
-            command: text(&command),
+            command: text(command),
         }
     }
 }

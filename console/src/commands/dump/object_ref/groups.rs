@@ -23,16 +23,16 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
         example: "-GroupBy process,type,createstack",
         take: Take::List(&[
             by("createstack", "stack of the event that opened the handle", |args| {
-                push(args, GroupColumn::CreateStack)
+                push(args, GroupColumn::CreateStack);
             }),
             by("closestack", "stack of the event that closed it", |args| {
-                push(args, GroupColumn::CloseStack)
+                push(args, GroupColumn::CloseStack);
             }),
             by("type", "type of the object", |args| push(args, GroupColumn::Type)),
             by("process", "owner of the handle", |args| push(args, GroupColumn::Process)),
             by("name", "name of the object", |args| push(args, GroupColumn::Name)),
             by("namepattern", "the same with # for numbers and GUIDs", |args| {
-                push(args, GroupColumn::NamePattern)
+                push(args, GroupColumn::NamePattern);
             }),
             by(
                 "module",
