@@ -6,6 +6,7 @@ use std::env::consts::EXE_SUFFIX;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     for (name, is_there) in [
+        ("has_chromium", is_installed("chromium")),
         ("has_data", is_set("HANDLESCOPE_DATA")),
         ("has_duckdb", is_set("HANDLESCOPE_PYTHON")),
         ("has_linker", ["clang++", "lld-link"].into_iter().all(is_installed)),

@@ -22,7 +22,7 @@
 //!
 //! Mistakes of a test author (an event larger than a buffer, for example) panic.
 
-pub use handlescope_needs::{needs_data, needs_duckdb, needs_linker};
+pub use handlescope_needs::{needs_chromium, needs_data, needs_duckdb, needs_linker};
 
 pub mod bench;
 pub mod binary;

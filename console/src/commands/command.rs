@@ -49,6 +49,11 @@ pub trait Command: Sync + 'static {
     const SIGNATURE: Signature;
     const OPTIONS: &'static [OptionGroup<Self::Args>] = &[];
 
+    /// Its options under their headings.
+    fn groups() -> Vec<GroupView> {
+        GroupView::all(Self::OPTIONS)
+    }
+
     /// Reads what follows the name. As it stands here, that is options only, or nothing.
     ///
     /// # Errors
@@ -156,7 +161,7 @@ impl<C: Command> AnyCommand for C {
     }
 
     fn groups(&self) -> Vec<GroupView> {
-        GroupView::all(C::OPTIONS)
+        C::groups()
     }
 
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {

@@ -96,6 +96,15 @@ pub enum CommandError {
     /// `.save` into a folder that takes no file.
     #[error("{}: cannot be written: {source}; {}choose another folder", Untrusted(.path), space(.source))]
     SavePlace { path: PathBuf, source: io::Error },
+    /// A picture whose name does not say what it is.
+    #[error("{}: what to write is told by the name; write one that ends with {endings}", Untrusted(.path))]
+    PictureName { path: PathBuf, endings: &'static str },
+    /// A picture over time of a trace without times.
+    #[error("{}: has no clock, so nothing is known over time; ask other traces with -fd", Untrusted(.path))]
+    NoTimes { path: PathBuf },
+    /// A picture of nothing.
+    #[error("no picture: {reason}")]
+    EmptyPicture { reason: &'static str },
     /// An archive that cannot be written.
     #[error(transparent)]
     Save(#[from] SaveError),

@@ -15,6 +15,7 @@ pub mod help;
 mod invocation;
 pub(crate) mod list;
 pub(crate) mod load;
+pub(crate) mod pictures;
 pub(crate) mod quit;
 pub(crate) mod redact;
 mod redirected;

@@ -121,17 +121,35 @@ pub(crate) fn own_and_shared<A: Default + 'static, S: Default + 'static>(
     own: &'static [OptionGroup<A>],
     shared: &'static [OptionGroup<S>],
 ) -> Result<(A, S), ParseError> {
+    let (args, common, words) = own_shared_and_words(topic, tokens, own, shared)?;
+    match words.first() {
+        None => Ok((args, common)),
+        Some(word) => Err(unknown(topic, word, &own_and_shared_specs(own, shared))),
+    }
+}
+
+/// The same with the words between the options.
+pub(crate) fn own_shared_and_words<'t, A: Default + 'static, S: Default + 'static>(
+    topic: &str,
+    tokens: &'t [Token],
+    own: &'static [OptionGroup<A>],
+    shared: &'static [OptionGroup<S>],
+) -> Result<(A, S, Vec<&'t Token>), ParseError> {
     let (mut args, mut common) = (A::default(), S::default());
-    let known: Vec<_> = specs(own).into_iter().chain(specs(shared)).collect();
+    let known = own_and_shared_specs(own, shared);
     let words = read(topic, tokens, &known, |name, values| {
         set(own, name, values, &mut args)
             .or_else(|| set(shared, name, values, &mut common))
             .unwrap_or(Ok(()))
     })?;
-    match words.first() {
-        None => Ok((args, common)),
-        Some(word) => Err(unknown(topic, word, &known)),
-    }
+    Ok((args, common, words))
+}
+
+fn own_and_shared_specs<A: Default, S: Default>(
+    own: &'static [OptionGroup<A>],
+    shared: &'static [OptionGroup<S>],
+) -> Vec<&'static dyn OptionSpec> {
+    specs(own).into_iter().chain(specs(shared)).collect()
 }
 
 /// Hands each option its values, and returns the words between them.

@@ -9,6 +9,8 @@ mod event_item;
 mod json;
 mod kinds;
 pub(crate) mod output;
+pub(crate) mod pictures;
+pub(crate) mod report;
 mod style;
 mod table;
 mod text;

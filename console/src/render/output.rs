@@ -85,10 +85,11 @@ pub enum OutputError {
 }
 
 /// A file that takes the place of the output.
-struct Target<'a> {
-    path: &'a Path,
-    option: &'static str,
-    format: &'static str,
+pub(crate) struct Target<'a> {
+    pub(crate) path: &'a Path,
+    /// The option or command that names it.
+    pub(crate) option: &'static str,
+    pub(crate) format: &'static str,
 }
 
 impl OutputOptions {
@@ -160,11 +161,28 @@ impl OutputOptions {
         out: &mut dyn Write,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), OutputError> {
-        let Some(Target { path, option, format }) = self.named_file() else {
-            let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
-            content(&mut out)?;
-            return Ok(out.flush()?);
-        };
+        if let Some(target) = self.named_file() {
+            return target.write(overwrite, cancel, out, content);
+        }
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
+        content(&mut out)?;
+        Ok(out.flush()?)
+    }
+}
+
+impl Target<'_> {
+    /// Lets `content` write into the file, which appears under its name when it is complete, and says so.
+    ///
+    /// # Errors
+    /// When the file cannot be written or may not be replaced, or `cancel` asks to stop.
+    pub(crate) fn write(
+        self,
+        overwrite: &Overwrite,
+        cancel: &Cancel,
+        out: &mut dyn Write,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), OutputError> {
+        let Target { path, option, format } = self;
         let failed = |source| match cancel.check() {
             Ok(()) => OutputError::File { path: path.to_owned(), option, source },
             Err(cancelled) => cancelled.into(),

@@ -17,6 +17,12 @@ pub fn needs_linker(_: TokenStream, test: TokenStream) -> TokenStream {
     ignored_unless(cfg!(has_linker), "needs clang++ and lld-link", test)
 }
 
+/// A test that looks at a page with headless Chromium.
+#[proc_macro_attribute]
+pub fn needs_chromium(_: TokenStream, test: TokenStream) -> TokenStream {
+    ignored_unless(cfg!(has_chromium), "needs chromium", test)
+}
+
 /// A test with the Python interpreter that the variable `HANDLESCOPE_PYTHON` names, which has the
 /// package `duckdb`.
 #[proc_macro_attribute]

@@ -15,9 +15,10 @@ use crate::{
         },
     },
     grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take, Texts},
-    query::{self, Suspect, WhyCriteria},
+    query::{self, Suspect, WhyAnswer, WhyCriteria},
     render::{self, Format},
     settings::{Display, StackDisplayArgs},
+    terminal::Messages,
 };
 
 /// The kind, which has every option and format that kinds have.
@@ -84,20 +85,25 @@ impl Kind for Why {
         let criteria =
             WhyCriteria { for_programs: matches!(format, Format::Json(_)), ..criteria.clone() };
         let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
-        for answer in &answers {
-            let path = Untrusted(answer.file.path());
-            for caveat in &answer.file.caveats {
-                dump.messages.warning(format_args!("{path}: {}", caveat.text));
-            }
-        }
+        write_caveats(&answers, dump.messages);
         let display = dump.display();
         let table = render::why(&answers, &command, criteria.stacks, &display)?;
         dump.write(table)
     }
 }
 
+/// Says what makes answers wrong or incomplete.
+pub(crate) fn write_caveats(answers: &[WhyAnswer<'_>], messages: &mut Messages<'_>) {
+    for answer in answers {
+        let path = Untrusted(answer.file.path());
+        for caveat in &answer.file.caveats {
+            messages.warning(format_args!("{path}: {}", caveat.text));
+        }
+    }
+}
+
 /// The command that shows the handles of a suspect.
-fn command(suspect: &Suspect) -> String {
+pub(crate) fn command(suspect: &Suspect) -> String {
     let mut words = vec![".dump ObjectRef -Leak -LeakAtExit".to_owned()];
     words.extend(suspect.pid.map(|pid| format!("-RelatedProcess {pid}")));
     words.push(format!("-Type {}", quoted(&suspect.type_name)));

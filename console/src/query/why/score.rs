@@ -20,7 +20,7 @@ pub(super) fn of(growth: &Growth, lives: &[Life], raced: u64) -> Option<f64> {
         Verdict::Once => (0.1, kept),
         Verdict::Balanced => (0.25, raced.max(outlived(lives, growth.evidence.window))),
     };
-    (count > 0).then(|| weight * count as f64)
+    (count > 0).then_some(weight * count as f64)
 }
 
 /// How many lost handles outlived their group.

@@ -34,7 +34,7 @@ pub(super) use self::why::why;
 use self::lines::LineFormatter;
 
 /// Writes one document and ends its last line.
-pub(super) fn write(
+pub(in crate::render) fn write(
     document: &impl Serialize,
     mode: JsonMode,
     out: &mut dyn Write,

@@ -23,16 +23,16 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
         example: "-GroupBy process,type,createstack",
         take: Take::List(&[
             by("createstack", "stack of the event that opened the handle", |args| {
-                push(args, GroupColumn::CreateStack)
+                push(args, GroupColumn::CreateStack);
             }),
             by("closestack", "stack of the event that closed it", |args| {
-                push(args, GroupColumn::CloseStack)
+                push(args, GroupColumn::CloseStack);
             }),
             by("type", "type of the object", |args| push(args, GroupColumn::Type)),
             by("process", "owner of the handle", |args| push(args, GroupColumn::Process)),
             by("name", "name of the object", |args| push(args, GroupColumn::Name)),
             by("namepattern", "the same with # for numbers and GUIDs", |args| {
-                push(args, GroupColumn::NamePattern)
+                push(args, GroupColumn::NamePattern);
             }),
             by(
                 "module",
@@ -58,22 +58,8 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
         example: "-Depth 1",
         take: Take::Number(|args| &mut args.depth),
     },
-    Opt {
-        names: &["-FoldStack"],
-        help: "leave frames out of the stacks of groups",
-        details: "Stacks that differ in nothing but these frames are one group. A filter is compared \
-                  with module!function.",
-        example: "-FoldStack *!std::*",
-        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.groups.trims.fold),
-    },
-    Opt {
-        names: &["-StackFrom"],
-        help: "begin the stacks of groups at a frame",
-        details: "What the first frame that matches calls is left out; a stack without such a frame \
-                  stays whole.",
-        example: "-StackFrom *Session::Connect*",
-        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.groups.trims.from),
-    },
+    FOLD_STACK,
+    STACK_FROM,
     Opt {
         names: &["-ShowTime"],
         help: "how many handles of each group were open in N parts of the trace",
@@ -84,6 +70,24 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
         take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
     },
 ];
+
+pub(super) const FOLD_STACK: Opt<ObjectRefArgs> = Opt {
+    names: &["-FoldStack"],
+    help: "leave frames out of the stacks of groups",
+    details: "Stacks that differ in nothing but these frames are one group. A filter is compared \
+              with module!function.",
+    example: "-FoldStack *!std::*",
+    take: Take::Filter(Texts::Frames, |args| &mut args.criteria.groups.trims.fold),
+};
+
+pub(super) const STACK_FROM: Opt<ObjectRefArgs> = Opt {
+    names: &["-StackFrom"],
+    help: "begin the stacks of groups at a frame",
+    details: "What the first frame that matches calls is left out; a stack without such a frame \
+              stays whole.",
+    example: "-StackFrom *Session::Connect*",
+    take: Take::Filter(Texts::Frames, |args| &mut args.criteria.groups.trims.from),
+};
 
 const fn by(
     word: &'static str,

@@ -105,7 +105,7 @@ fn check_groups(args: &ObjectRefArgs, output: &OutputOptions) -> Result<(), Pars
 }
 
 /// Says what makes the answer for a trace wrong or incomplete, or why there is none.
-fn write_caveats(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
+pub(crate) fn write_caveats(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
     let path = Untrusted(file.path());
     for Caveat { text, .. } in &file.caveats {
         messages.warning(format_args!("{path}: {text}"));
@@ -121,6 +121,15 @@ fn write_caveats(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
         "{path}: nothing matches: none of {before} {objects} passes {option}{hint}"
     ));
 }
+
+/// The options that choose handles, for every command that does.
+pub(crate) static FILTERS: &[OptionGroup<ObjectRefArgs>] = &[
+    OptionGroup { title: "Find what leaks", options: objects::LEAKS },
+    OptionGroup { title: "Choose objects and events", options: objects::CHOICE },
+    OptionGroup { title: "Choose by stacks", options: stacks::FILTERS },
+    OptionGroup { title: "Find what processes or threads share", options: shares::SHARED },
+    OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS },
+];
 
 /// All options, under the headings of the help.
 static OPTIONS: &[OptionGroup<ObjectRefArgs>] = &[

@@ -1,6 +1,7 @@
 //! Options about stacks.
 
 use super::args::ObjectRefArgs;
+use super::groups::{FOLD_STACK, STACK_FROM};
 use crate::{
     commands::shared::{
         choice::stack_filter_option,
@@ -12,28 +13,38 @@ use crate::{
 /// Filters on stacks, and how stacks are shown.
 pub(super) static STACKS: &[Opt<ObjectRefArgs>] = &[
     show_stack_option(),
-    Opt {
-        names: &["-CreateStack"],
-        help: "objects whose creation has a matching stack",
-        details: "All events of the object are kept. A filter is compared with each line \
-                  module!function of the stack.",
-        example: "-CreateStack *EventCache::GetOrCreate*",
-        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.create_stack),
-    },
-    Opt {
-        names: &["-DestroyStack"],
-        help: "objects whose end has a matching stack",
-        details: "The end is the delete, the last unmap or the last close. All events of the \
-                  object are kept.",
-        example: "-DestroyStack *NtTerminateProcess*",
-        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.destroy_stack),
-    },
-    stack_filter_option(
-        "only events with a matching stack",
-        "Objects without such an event disappear. A filter is compared with each line \
-                  module!function of the stack; an exclusion must match no line.",
-        |args| &mut args.criteria.stack_filter,
-    ),
+    CREATE_STACK,
+    DESTROY_STACK,
+    STACK_FILTER,
     show_address_option(),
     show_line_option(),
 ];
+
+/// Filters on stacks.
+pub(super) static FILTERS: &[Opt<ObjectRefArgs>] =
+    &[CREATE_STACK, DESTROY_STACK, STACK_FILTER, FOLD_STACK, STACK_FROM];
+
+const CREATE_STACK: Opt<ObjectRefArgs> = Opt {
+    names: &["-CreateStack"],
+    help: "objects whose creation has a matching stack",
+    details: "All events of the object are kept. A filter is compared with each line \
+              module!function of the stack.",
+    example: "-CreateStack *EventCache::GetOrCreate*",
+    take: Take::Filter(Texts::Frames, |args| &mut args.criteria.create_stack),
+};
+
+const DESTROY_STACK: Opt<ObjectRefArgs> = Opt {
+    names: &["-DestroyStack"],
+    help: "objects whose end has a matching stack",
+    details: "The end is the delete, the last unmap or the last close. All events of the \
+              object are kept.",
+    example: "-DestroyStack *NtTerminateProcess*",
+    take: Take::Filter(Texts::Frames, |args| &mut args.criteria.destroy_stack),
+};
+
+const STACK_FILTER: Opt<ObjectRefArgs> = stack_filter_option(
+    "only events with a matching stack",
+    "Objects without such an event disappear. A filter is compared with each line \
+              module!function of the stack; an exclusion must match no line.",
+    |args| &mut args.criteria.stack_filter,
+);

@@ -1,0 +1,122 @@
+//! `.flame`: the stacks that opened lost handles, as a flame graph.
+
+use std::path::Path;
+
+use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
+use crate::{
+    commands::{
+        Command, CommandError, Context, DumpContext, Entered, Signature, context::answer,
+        shared::groups,
+    },
+    grammar::{Arguments, GroupView, OptionGroup, ParseError},
+    query::{Figures, GroupColumn, GroupCriteria, ObjectCriteria},
+    render::{
+        output::Target,
+        pictures::{FlameGraph, Weight},
+    },
+};
+
+pub(crate) struct Flame;
+
+static OPTIONS: &[OptionGroup<PictureOptions>] =
+    &[OptionGroup { title: groups::SCRIPTS, options: FILES }];
+
+impl Command for Flame {
+    type Args = PictureArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".flame"],
+        group: groups::QUERIES,
+        usage: "FILE [OPTION…]",
+        arguments: Arguments::Files,
+        summary: "draw the stacks of leaked handles as a flame graph",
+        details: "NAME.svg is a picture for a browser: click to zoom, Ctrl-F to search. NAME.speedscope.json \
+                  is for https://www.speedscope.app. The width of a frame is the number of handles and \
+                  views that were opened there and not closed, or only by the end of their process; with \
+                  -Leak or -LeakAtExit only these. At the bottom is the process, on top the type. The other options choose \
+                  handles as those of .dump ObjectRef do.",
+        examples: &[
+            ".flame leaks.svg",
+            ".flame leaks.svg -pn leaky -Type Event",
+            ".flame leaks.speedscope.json -FoldStack *!std::*",
+        ],
+    };
+
+    fn groups() -> Vec<GroupView> {
+        option_groups(OPTIONS)
+    }
+
+    fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
+        let args = parse(entered, OPTIONS)?;
+        match args.file {
+            Some(_) => Ok(args),
+            None => Err(entered.missing("the file to write, NAME.svg or NAME.speedscope.json")),
+        }
+    }
+
+    fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let file = args.file.clone().unwrap_or_default();
+        let format = Format::of(&file)?;
+        answer(&args.own.shared, context, |dump| format.draw(&file, &args, dump))
+    }
+}
+
+/// What is written.
+#[derive(Clone, Copy)]
+enum Format {
+    Svg,
+    Speedscope,
+}
+
+impl Format {
+    fn of(file: &Path) -> Result<Self, CommandError> {
+        let extension = file.extension().unwrap_or_default();
+        let formats = [("svg", Self::Svg), ("json", Self::Speedscope)];
+        let format = formats.into_iter().find(|(own, _)| extension.eq_ignore_ascii_case(own));
+        format.map(|(_, format)| format).ok_or_else(|| CommandError::PictureName {
+            path: file.to_owned(),
+            endings: ".svg or, for speedscope, .json",
+        })
+    }
+
+    fn draw(
+        self,
+        file: &Path,
+        args: &PictureArgs,
+        dump: &mut DumpContext<'_, '_>,
+    ) -> Result<(), CommandError> {
+        let overwrite = dump.overwrite();
+        overwrite.replacing(file)?;
+        let by = vec![GroupColumn::Process, GroupColumn::CreateStack, GroupColumn::Type];
+        let groups = GroupCriteria { by, ..GroupCriteria::default() };
+        let answer = ask(&args.handles, groups, dump)?;
+        let graph = FlameGraph::of(&answer.files, weight(&args.handles.criteria));
+        if graph.is_empty() {
+            let reason = "none of the handles that were chosen is lost";
+            return Err(CommandError::EmptyPicture { reason });
+        }
+        let (option, cancel) = (Flame::SIGNATURE.names[0], dump.cancel);
+        Ok(match self {
+            Self::Svg => Target { path: file, option, format: "SVG" }.write(
+                &overwrite,
+                cancel,
+                dump.out,
+                |out| graph.write_svg(out),
+            ),
+            Self::Speedscope => Target { path: file, option, format: "Speedscope" }.write(
+                &overwrite,
+                cancel,
+                dump.out,
+                |out| graph.write_speedscope(out),
+            ),
+        }?)
+    }
+}
+
+/// What handles count: those that are lost, or only some of them when the options say so.
+fn weight(criteria: &ObjectCriteria) -> Weight {
+    match (criteria.leak, criteria.leak_at_exit) {
+        (true, false) => |figures: &Figures| figures.leaked,
+        (false, true) => |figures: &Figures| figures.closed_at_exit,
+        _ => Figures::lost,
+    }
+}

@@ -1,0 +1,77 @@
+//! Pictures of handles, which are chosen as by `.dump ObjectRef`: what the commands have in common.
+
+pub(crate) mod flame;
+pub(crate) mod plot;
+pub(crate) mod report;
+
+use std::path::PathBuf;
+
+use super::{
+    CommandError, DumpContext, Entered, SharedArgs,
+    dump::object_ref::{FILTERS, ObjectRefArgs, write_caveats},
+    shared::files::{files_option, force_option},
+};
+use crate::{
+    grammar::{GroupView, Opt, OptionGroup, ParseError, parse},
+    paths::with_home,
+    query::{self, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer},
+};
+
+/// What was typed behind the name of such a command.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct PictureArgs {
+    /// The file to write, if one was named.
+    pub(crate) file: Option<PathBuf>,
+    /// Which handles.
+    pub(crate) handles: ObjectRefArgs,
+    /// What else was typed.
+    pub(crate) own: PictureOptions,
+}
+
+/// Options that do not choose handles.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct PictureOptions {
+    /// Which files are asked, and what may be replaced.
+    pub(crate) shared: SharedArgs,
+    /// `-GroupBy`: what the handles are divided by.
+    pub(crate) by: Option<GroupColumn>,
+    /// `-TopN`: groups that are shown by themselves.
+    pub(crate) most: Option<u64>,
+}
+
+/// The options of such a command under their headings: those that choose handles, then its own.
+fn groups(own: &'static [OptionGroup<PictureOptions>]) -> Vec<GroupView> {
+    GroupView::with_shared(GroupView::all(FILTERS), GroupView::all(own))
+}
+
+/// Reads a file and options.
+fn parse(
+    entered: &Entered<'_>,
+    own: &'static [OptionGroup<PictureOptions>],
+) -> Result<PictureArgs, ParseError> {
+    let (handles, mut own, words) =
+        parse::own_shared_and_words(entered.name, entered.tokens, FILTERS, own)?;
+    let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
+    own.shared.text = entered.line.to_owned();
+    Ok(PictureArgs { file: file.as_deref().map(with_home), handles, own })
+}
+
+/// Which traces, and what may be replaced.
+static FILES: &[Opt<PictureOptions>] = &[
+    files_option(|args| &mut args.shared.files),
+    force_option("leaks.svg -Force", |args| &mut args.shared.output.force),
+];
+
+/// Asks for groups of the handles that were chosen, and says what makes the answer incomplete.
+fn ask<'a>(
+    handles: &ObjectRefArgs,
+    groups: GroupCriteria,
+    dump: &mut DumpContext<'a, '_>,
+) -> Result<ObjectRefAnswer<'a>, CommandError> {
+    let trims = handles.criteria.groups.trims.clone();
+    let criteria =
+        ObjectCriteria { groups: GroupCriteria { trims, ..groups }, ..handles.criteria.clone() };
+    let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
+    answer.files.iter().for_each(|file| write_caveats(file, dump.messages));
+    Ok(answer)
+}

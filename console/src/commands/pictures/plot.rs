@@ -1,0 +1,135 @@
+//! `.plot`: open handles over time, as a picture or in the terminal.
+
+use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
+use crate::{
+    commands::{
+        Command, CommandError, Context, DumpContext, Entered, Signature, context::answer,
+        shared::groups,
+    },
+    grammar::{Arguments, Choice, GroupView, Opt, OptionGroup, ParseError, Take},
+    paths::has_extension,
+    query::{GroupColumn, GroupCriteria},
+    render::{
+        output::Target,
+        pictures::{Timeline, columns, write_plot_svg, write_plot_text},
+    },
+};
+
+/// Parts of time in a picture.
+const PARTS: usize = 400;
+
+/// Groups that are shown by themselves unless it is said.
+const MOST: u64 = 8;
+
+pub(crate) struct Plot;
+
+static OPTIONS: &[OptionGroup<PictureOptions>] = &[
+    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+    OptionGroup { title: groups::SCRIPTS, options: FILES },
+];
+
+static DISPLAY: &[Opt<PictureOptions>] = &[
+    Opt {
+        names: &["-GroupBy"],
+        help: "what the handles are divided by: process, type or stack",
+        details: "By the process that owns them unless it is given.",
+        example: "-GroupBy stack",
+        take: Take::Choice(&[
+            Choice {
+                word: "process",
+                help: "owner of the handle",
+                set: |args| args.by = Some(GroupColumn::Process),
+            },
+            Choice {
+                word: "type",
+                help: "type of the object",
+                set: |args| args.by = Some(GroupColumn::Type),
+            },
+            Choice {
+                word: "stack",
+                help: "stack of the event that opened the handle, shown by its first function of a program",
+                set: |args| args.by = Some(GroupColumn::CreateStack),
+            },
+        ]),
+    },
+    Opt {
+        names: &["-TopN"],
+        help: "so many groups by themselves, the others as one",
+        details: "Those that had most handles open at once; 8 unless it is given.",
+        example: "-TopN 3",
+        take: Take::Number(|args| &mut args.most),
+    },
+];
+
+impl Command for Plot {
+    type Args = PictureArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".plot"],
+        group: groups::QUERIES,
+        usage: "[FILE] [OPTION…]",
+        arguments: Arguments::Files,
+        summary: "draw how many handles were open over time",
+        details: "NAME.svg is a picture for a browser; without a file the lines are drawn in the terminal. \
+                  The handles of each group lie on those of the groups before. Only handles that were opened \
+                  in the trace count, from then until they are closed, also by the end of their process. The other \
+                  options choose handles as those of .dump ObjectRef do.",
+        examples: &[
+            ".plot",
+            ".plot handles.svg -pn leaky",
+            ".plot leaks.svg -Leak -GroupBy stack -TopN 5",
+        ],
+    };
+
+    fn groups() -> Vec<GroupView> {
+        option_groups(OPTIONS)
+    }
+
+    fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
+        parse(entered, OPTIONS)
+    }
+
+    fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        if let Some(file) = args.file.as_ref().filter(|file| !has_extension(file, &["svg"])) {
+            return Err(CommandError::PictureName { path: file.clone(), endings: ".svg" });
+        }
+        answer(&args.own.shared, context, |dump| draw(&args, dump))
+    }
+}
+
+fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+    let (overwrite, display, cancel) = (dump.overwrite(), dump.display(), dump.cancel);
+    if let Some(file) = &args.file {
+        overwrite.replacing(file)?;
+    }
+    let parts = if args.file.is_some() { PARTS } else { 2 * columns(&display) };
+    let by = args.own.by.unwrap_or(GroupColumn::Process);
+    let groups = GroupCriteria { by: vec![by], keeps_handles: true, ..GroupCriteria::default() };
+    let answer = ask(&args.handles, groups, dump)?;
+    if let Some(file) = answer.files.iter().find(|file| !file.info.has_clock()) {
+        return Err(CommandError::NoTimes { path: file.path().to_path_buf() });
+    }
+    let most = usize::try_from(args.own.most.unwrap_or(MOST)).unwrap_or(usize::MAX);
+    let timelines = answer.files.iter().filter_map(|file| Timeline::of(file, parts, most));
+    let timelines: Vec<Timeline> = timelines.filter(|own| !own.is_empty()).collect();
+    if timelines.is_empty() {
+        let reason = "none of the handles that were chosen was opened in the trace";
+        return Err(CommandError::EmptyPicture { reason });
+    }
+    cancel.check()?;
+    let Some(path) = args.file.as_deref() else {
+        for timeline in &timelines {
+            write_plot_text(timeline, title(by), &display, dump.out)?;
+        }
+        return Ok(());
+    };
+    let target = Target { path, option: Plot::SIGNATURE.names[0], format: "SVG" };
+    Ok(target.write(&overwrite, cancel, dump.out, |out| write_plot_svg(&timelines, out))?)
+}
+
+fn title(by: GroupColumn) -> &'static str {
+    match by {
+        GroupColumn::Type => "Type",
+        GroupColumn::CreateStack => "Opened by",
+        _ => "Process",
+    }
+}

@@ -1,0 +1,123 @@
+//! Stacks, each with the number of its handles.
+
+use std::collections::HashMap;
+
+use handlescope_model::Untrusted;
+
+use crate::query::{
+    Figures, FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NodeIdx, TrimmedStacks,
+};
+
+/// What counts of a group of handles.
+pub(crate) type Weight = fn(&Figures) -> u32;
+
+/// What a handle without a stack was opened by.
+const NO_STACK: &str = "no stack";
+
+/// What is not known of a handle.
+const UNKNOWN: &str = "unknown";
+
+/// A stack and what it weighs.
+pub(in crate::render) struct Folded {
+    /// From the outermost to the innermost: process, frames, type of the object.
+    pub(in crate::render) frames: Vec<Place>,
+    /// Handles that count.
+    pub(in crate::render) count: u64,
+    /// Of a comparison, the number before.
+    pub(in crate::render) before: Option<u64>,
+}
+
+/// The stacks of a trace.
+pub(super) struct FoldedFile {
+    /// The name of the trace.
+    pub(super) name: String,
+    pub(super) stacks: Vec<Folded>,
+}
+
+/// A frame.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::render) struct Place {
+    /// Escaped as [`Untrusted`].
+    pub(in crate::render) name: String,
+    /// Source file and line, where symbols tell.
+    pub(in crate::render) source: Option<(String, Option<u32>)>,
+    /// Whether it is a function of a program, not of the system.
+    pub(in crate::render) is_own: bool,
+}
+
+/// Places, each once.
+#[derive(Default)]
+pub(in crate::render) struct PlaceTable {
+    pub(in crate::render) places: Vec<Place>,
+    known: HashMap<Place, usize>,
+}
+
+impl PlaceTable {
+    /// The number of a place.
+    pub(in crate::render) fn number(&mut self, place: &Place) -> usize {
+        if let Some(known) = self.known.get(place) {
+            return *known;
+        }
+        let next = self.places.len();
+        self.places.push(place.clone());
+        self.known.insert(place.clone(), next);
+        next
+    }
+}
+
+/// The stacks of a file that was asked for groups by process, create stack and type.
+pub(in crate::render) fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
+    let of_groups = |groups: &Groups| -> Vec<Folded> {
+        let places = |(column, node): (&GroupColumn, NodeIdx)| places(file, groups, *column, node);
+        let leaves = groups.tree.leaves();
+        let weighed = leaves.map(|leaf| (leaf, weight(&groups.tree.figures(leaf))));
+        let lost = weighed.filter(|(_, count)| *count > 0);
+        let stack = |(leaf, count): (NodeIdx, u32)| Folded {
+            frames: groups.by.iter().zip(groups.path(leaf)).flat_map(places).collect(),
+            count: count.into(),
+            before: None,
+        };
+        lost.map(stack).collect()
+    };
+    file.groups.as_ref().map(of_groups).unwrap_or_default()
+}
+
+/// The frames that a group stands for.
+fn places(
+    file: &FileAnswer<'_>,
+    groups: &Groups,
+    column: GroupColumn,
+    node: NodeIdx,
+) -> Vec<Place> {
+    match (groups.key(node), &file.file.frames) {
+        (GroupKey::Stack(stack), Some(frames)) => {
+            let named = frames.named();
+            let views = TrimmedStacks::views(groups.stacks.as_ref(), &named, stack);
+            let mut places: Vec<Place> = views.map(|view| Place::of(&view)).collect();
+            places.reverse();
+            places
+        }
+        // The brackets tell a type from a function.
+        (GroupKey::Text(text), _) if column == GroupColumn::Type => {
+            vec![Place::named(&format!("[{text}]"))]
+        }
+        (GroupKey::Text(text), _) => vec![Place::named(text)],
+        _ if column == GroupColumn::CreateStack => vec![Place::named(NO_STACK)],
+        _ => vec![Place::named(UNKNOWN)],
+    }
+}
+
+impl Place {
+    pub(in crate::render) fn named(name: &str) -> Self {
+        Self { name: Untrusted(name).to_string(), source: None, is_own: false }
+    }
+
+    pub(in crate::render) fn of(frame: &FrameView<'_>) -> Self {
+        let name = frame.name;
+        let file = name.and_then(|name| name.file.as_deref());
+        let line = name.and_then(|name| name.line);
+        let source = file.map(|file| (Untrusted(file).to_string(), line));
+        let is_own = frame.module.is_some_and(|module| !module.is_system);
+        Self { source, is_own, ..Self::named(&frame.to_string()) }
+    }
+}

@@ -1,0 +1,15 @@
+//! Answers as pictures.
+
+mod flame;
+mod folded;
+mod plot_svg;
+mod plot_text;
+mod speedscope;
+mod timeline;
+
+pub(crate) use self::flame::FlameGraph;
+pub(crate) use self::folded::Weight;
+pub(super) use self::folded::{Folded, Place, PlaceTable, folded};
+pub(crate) use self::plot_svg::write_svg as write_plot_svg;
+pub(crate) use self::plot_text::{columns, write_text as write_plot_text};
+pub(crate) use self::timeline::Timeline;

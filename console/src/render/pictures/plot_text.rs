@@ -1,0 +1,81 @@
+//! Open handles over time as text: lines of braille, and a row for each group.
+
+use std::io::{self, Write};
+
+use textplots::{Chart, LabelBuilder, LabelFormat, Plot, Shape};
+
+use super::timeline::Timeline;
+use crate::query::sparkline;
+use crate::settings::Display;
+use crate::terminal::table;
+
+/// Columns where there is no terminal.
+const COLUMNS: usize = 80;
+
+/// Columns beside the lines, for the numbers of the axis.
+const AXIS: usize = 12;
+
+/// Columns of the lines: what textplots draws at least, and what a window may be wider than.
+const LINES: (usize, usize) = (16, 160);
+
+/// Dots in a column, and dots of the height: 15 lines.
+const DOTS: (u32, u32) = (2, 60);
+
+/// Parts of time in the row of a group.
+const PARTS: usize = 24;
+
+/// Columns that lines have on a screen; each shows two parts of time.
+pub(crate) fn columns(display: &Display) -> usize {
+    let width = display.screen.width.unwrap_or(COLUMNS);
+    width.saturating_sub(AXIS).clamp(LINES.0, LINES.1)
+}
+
+/// Writes lines of which each has on it what its group had open more than those below, and the groups in
+/// the order of the lines.
+pub(crate) fn write_text(
+    timeline: &Timeline,
+    by: &str,
+    display: &Display,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let stacked = timeline.stacked();
+    let start = timeline.window.start_ns as f64 / 1e9;
+    let line = |sums: &Vec<u64>| -> Vec<(f32, f32)> {
+        let points = timeline.ends(sums.len()).zip(sums);
+        points.map(|(end, open)| (end as f32, *open as f32)).collect()
+    };
+    let lines: Vec<Vec<(f32, f32)>> = stacked.iter().map(line).collect();
+    let shapes: Vec<Shape<'_>> = lines.iter().map(|points| Shape::Lines(points)).collect();
+    let end = timeline.ends(1).last().unwrap_or_default().max(start + 1e-6);
+    let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
+    let width = u32::try_from(columns(display)).unwrap_or(u32::MAX).saturating_mul(DOTS.0);
+    let mut chart = Chart::new_with_y_range(
+        width,
+        DOTS.1,
+        start as f32,
+        end as f32,
+        0.0,
+        highest.max(1) as f32,
+    );
+    let mut drawn = chart
+        .x_label_format(LabelFormat::Custom(Box::new(|seconds| format!("{seconds:.1} s"))))
+        .y_label_format(LabelFormat::Custom(Box::new(|open| format!("{open:.0}"))));
+    for shape in &shapes {
+        drawn = drawn.lineplot(shape);
+    }
+    drawn.axis();
+    drawn.figures();
+    writeln!(out, "{}: handles opened in the trace and not closed yet", timeline.file)?;
+    writeln!(out, "{drawn}")?;
+    let mut rows = table::table(display.screen, &["Most", "At end", "Over time", by]);
+    table::align_right(&mut rows, &[0, 1]);
+    for series in timeline.series.iter().rev() {
+        let most = series.open.iter().max().copied().unwrap_or_default();
+        let last = series.open.last().copied().unwrap_or_default();
+        let step = series.open.len().div_ceil(PARTS).max(1);
+        let parts: Vec<u32> =
+            series.open.chunks(step).map(|part| part.last().copied().unwrap_or_default()).collect();
+        rows.add_row([most.to_string(), last.to_string(), sparkline(&parts), series.name.clone()]);
+    }
+    write!(out, "{}", table::text(&rows))
+}

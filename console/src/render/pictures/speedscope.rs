@@ -1,0 +1,92 @@
+//! Documents for <https://www.speedscope.app>, whose format is
+//! <https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources>.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::folded::{FoldedFile, Place, PlaceTable};
+use crate::render::json;
+use crate::values::JsonMode;
+
+const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    name: &'a str,
+    exporter: &'static str,
+    active_profile_index: usize,
+    shared: Shared<'a>,
+    profiles: Vec<Profile<'a>>,
+}
+
+#[derive(Serialize)]
+struct Shared<'a> {
+    frames: Vec<Frame<'a>>,
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+impl<'a> Frame<'a> {
+    fn of(place: &'a Place) -> Self {
+        let source = place.source.as_ref();
+        Self {
+            name: &place.name,
+            file: source.map(|(file, _)| file.as_str()),
+            line: source.and_then(|(_, line)| *line),
+        }
+    }
+}
+
+/// The stacks of a trace: a "sampled" profile, one sample for each.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Profile<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    unit: &'static str,
+    start_value: u64,
+    end_value: u64,
+    /// Places in the list of frames, the outermost first.
+    samples: Vec<Vec<usize>>,
+    weights: Vec<u64>,
+}
+
+/// Writes a profile for each trace.
+pub(super) fn write(title: &str, files: &[FoldedFile], out: &mut dyn Write) -> io::Result<()> {
+    let (mut places, mut profiles) = (PlaceTable::default(), Vec::new());
+    for FoldedFile { name, stacks } in files {
+        let weights: Vec<u64> = stacks.iter().map(|stack| stack.count).collect();
+        profiles.push(Profile {
+            r#type: "sampled",
+            name,
+            unit: "none",
+            start_value: 0,
+            end_value: weights.iter().sum(),
+            samples: stacks
+                .iter()
+                .map(|stack| stack.frames.iter().map(|place| places.number(place)).collect())
+                .collect(),
+            weights,
+        });
+    }
+    let document = Document {
+        schema: SCHEMA,
+        name: title,
+        exporter: concat!("handlescope ", env!("CARGO_PKG_VERSION")),
+        active_profile_index: 0,
+        shared: Shared { frames: places.places.iter().map(Frame::of).collect() },
+        profiles,
+    };
+    json::write(&document, JsonMode::Lines, out)
+}

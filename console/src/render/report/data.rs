@@ -1,0 +1,306 @@
+//! What the script of the page reads.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use handlescope_model::{StackIdx, Untrusted};
+use serde::Serialize;
+
+use crate::paths::stem;
+use crate::query::{Diagnosis, Figures, FileAnswer, GroupKey, Groups, NodeIdx, Suspect, WhyAnswer};
+use crate::render::pictures::{Folded, Place, PlaceTable, Timeline, folded};
+use crate::render::time::Clock;
+use crate::trace::CaveatKind;
+
+/// Groups and suspects of a trace that are listed, and stacks of its flame graph; the others are counted.
+const GROUPS: usize = 2_000;
+const SUSPECTS: usize = 500;
+const STACKS: usize = 5_000;
+
+/// Frames of a stack that are shown. Windows records 192 at most, a hostile file may claim any number.
+const FRAMES: usize = 200;
+
+/// Parts of the time, and processes that are shown by themselves.
+const PARTS: usize = 300;
+const PROCESSES: usize = 8;
+
+#[derive(Serialize)]
+pub(super) struct Data {
+    exporter: &'static str,
+    files: Vec<FileData>,
+    frames: Vec<FrameData>,
+}
+
+#[derive(Serialize)]
+struct FileData {
+    /// Its place in the page.
+    index: usize,
+    name: String,
+    path: String,
+    start: Option<String>,
+    seconds: Option<f64>,
+    caveats: Vec<String>,
+    totals: TotalsData,
+    /// Whether it has what leaks are found by.
+    has_events: bool,
+    suspects: Vec<SuspectData>,
+    suspects_left_out: usize,
+    timeline: Option<TimelineData>,
+    flame: Vec<FlameData>,
+    groups: Vec<GroupData>,
+    groups_left_out: usize,
+    /// By number of the stack the places of its frames in the list of frames, the innermost first.
+    stacks: BTreeMap<u32, Vec<usize>>,
+}
+
+#[derive(Serialize)]
+struct TotalsData {
+    opened: u64,
+    closed: u64,
+    leaked: u64,
+    at_exit: u64,
+}
+
+#[derive(Serialize)]
+struct SuspectData {
+    rank: usize,
+    process: String,
+    r#type: String,
+    leaked: u32,
+    at_exit: u32,
+    opened: u32,
+    verdict: &'static str,
+    evidence: String,
+    rate: Option<f64>,
+    function: String,
+    stack: Option<u32>,
+    causes: Vec<CauseData>,
+    command: String,
+}
+
+#[derive(Serialize)]
+struct CauseData {
+    cause: &'static str,
+    text: String,
+    objects: Vec<u64>,
+    close_stacks: Vec<u32>,
+}
+
+#[derive(Serialize)]
+struct TimelineData {
+    start: f64,
+    end: f64,
+    series: Vec<SeriesData>,
+}
+
+#[derive(Serialize)]
+struct SeriesData {
+    name: String,
+    open: Vec<u32>,
+}
+
+/// A stack with its lost handles, the outermost frame first.
+#[derive(Serialize)]
+struct FlameData {
+    frames: Vec<usize>,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct GroupData {
+    process: String,
+    r#type: String,
+    function: String,
+    leaked: u32,
+    at_exit: u32,
+    open: u32,
+    opened: u32,
+    closed: u32,
+}
+
+#[derive(Serialize)]
+struct FrameData {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    own: bool,
+}
+
+impl Data {
+    pub(super) fn of(answers: &[WhyAnswer<'_>], command: impl Fn(&Suspect) -> String) -> Self {
+        let mut places = PlaceTable::default();
+        let files = answers.iter().enumerate();
+        let files = files.map(|(at, answer)| FileData::of(at, answer, &command, &mut places));
+        Self {
+            exporter: concat!("handlescope ", env!("CARGO_PKG_VERSION")),
+            files: files.collect(),
+            frames: places.places.into_iter().map(FrameData::of).collect(),
+        }
+    }
+}
+
+impl FileData {
+    fn of(
+        index: usize,
+        answer: &WhyAnswer<'_>,
+        command: &impl Fn(&Suspect) -> String,
+        places: &mut PlaceTable,
+    ) -> Self {
+        let WhyAnswer { file, suspects } = answer;
+        let (suspects, others) = suspects.split_at(suspects.len().min(SUSPECTS));
+        let has_clock = file.info.has_clock();
+        let timeline = Timeline::of(file, PARTS, PROCESSES).filter(|own| !own.is_empty());
+        let shown = suspects.iter().flat_map(|own| {
+            own.create_stack.into_iter().chain(own.diagnoses.iter().flat_map(|d| d.stacks.clone()))
+        });
+        let stacks = shown.map(|stack| (stack.0, frames(file, stack, places))).collect();
+        let (groups, groups_left_out) =
+            file.groups.as_ref().map(|own| all(file, own)).unwrap_or_default();
+        let totals = &file.totals;
+        Self {
+            index,
+            name: Untrusted(&stem(file.path())).to_string(),
+            path: Untrusted(file.path()).to_string(),
+            start: has_clock.then(|| Clock::session_start(&file.info)),
+            seconds: file.info.length_ns().filter(|_| has_clock).map(|ns| ns as f64 / 1e9),
+            caveats: file.caveats.iter().map(|caveat| caveat.text.clone()).collect(),
+            totals: TotalsData {
+                opened: totals.handles_created + totals.handles_duplicated,
+                closed: totals.handles_closed,
+                leaked: totals.leaked_handles,
+                at_exit: totals.closed_at_exit,
+            },
+            has_events: !file.caveats.iter().any(|own| own.kind == CaveatKind::NoHandleEvents),
+            suspects: suspects.iter().map(|own| SuspectData::of(own, &command(own))).collect(),
+            suspects_left_out: others.len(),
+            timeline: timeline.map(TimelineData::of),
+            flame: FlameData::all(file, places),
+            groups,
+            groups_left_out,
+            stacks,
+        }
+    }
+}
+
+/// The frames of a stack in the list of all.
+fn frames(file: &FileAnswer<'_>, stack: StackIdx, places: &mut PlaceTable) -> Vec<usize> {
+    let Some(frames) = &file.file.frames else { return Vec::new() };
+    numbers(frames.named().stack(stack).map(|frame| Place::of(&frame)), places)
+}
+
+/// The numbers of the first frames, and how many there are more.
+fn numbers(mut frames: impl Iterator<Item = Place>, places: &mut PlaceTable) -> Vec<usize> {
+    let shown = frames.by_ref().take(FRAMES).map(|place| places.number(&place));
+    let mut numbers: Vec<usize> = shown.collect();
+    let more = frames.count();
+    if more > 0 {
+        numbers.push(places.number(&Place::named(&format!("… {more} more frames"))));
+    }
+    numbers
+}
+
+/// The groups that lose most, and how many are left out.
+fn all(file: &FileAnswer<'_>, groups: &Groups) -> (Vec<GroupData>, usize) {
+    let mut leaves: Vec<NodeIdx> = groups.tree.leaves().collect();
+    leaves.sort_by_key(|leaf| {
+        let figures = groups.tree.figures(*leaf);
+        Reverse((figures.lost(), figures.handles))
+    });
+    let left_out = leaves.len().saturating_sub(GROUPS);
+    leaves.truncate(GROUPS);
+    (leaves.into_iter().map(|leaf| GroupData::of(file, groups, leaf)).collect(), left_out)
+}
+
+impl GroupData {
+    fn of(file: &FileAnswer<'_>, groups: &Groups, leaf: NodeIdx) -> Self {
+        let text = |node: NodeIdx| match groups.key(node) {
+            GroupKey::Text(text) => Untrusted(text).to_string(),
+            GroupKey::Stack(stack) => {
+                let function = groups.stacks.as_ref().map(|all| all.function(&file.file, stack));
+                Untrusted(&function.unwrap_or_default()).to_string()
+            }
+            GroupKey::Number(number) => number.to_string(),
+            GroupKey::None => String::new(),
+        };
+        let mut keys = groups.path(leaf).map(text);
+        let [process, r#type, function] = std::array::from_fn(|_| keys.next().unwrap_or_default());
+        let figures = groups.tree.figures(leaf);
+        Self {
+            process,
+            r#type,
+            function,
+            leaked: figures.leaked,
+            at_exit: figures.closed_at_exit,
+            open: figures.open_at_end,
+            opened: figures.opened(),
+            closed: figures.closed.saturating_add(figures.unmapped),
+        }
+    }
+}
+
+impl SuspectData {
+    fn of(suspect: &Suspect, command: &str) -> Self {
+        let cause = |own: &Diagnosis| CauseData {
+            cause: own.cause.word(),
+            text: Untrusted(&own.text).to_string(),
+            objects: own.object_ids.clone(),
+            close_stacks: own.stacks.iter().map(|stack| stack.0).collect(),
+        };
+        let text = |text: &str| Untrusted(text).to_string();
+        Self {
+            rank: suspect.rank,
+            process: text(&suspect.process),
+            r#type: text(&suspect.type_name),
+            leaked: suspect.figures.leaked,
+            at_exit: suspect.figures.closed_at_exit,
+            opened: suspect.figures.opened(),
+            verdict: suspect.growth.verdict.word(),
+            evidence: suspect.growth.to_string(),
+            rate: suspect.rate_per_minute(),
+            function: text(suspect.function.as_deref().unwrap_or("no stack")),
+            stack: suspect.create_stack.map(|stack| stack.0),
+            causes: suspect.diagnoses.iter().map(cause).collect(),
+            command: text(command),
+        }
+    }
+}
+
+impl TimelineData {
+    fn of(timeline: Timeline) -> Self {
+        let series = timeline.series.into_iter();
+        Self {
+            start: timeline.window.start_ns as f64 / 1e9,
+            end: timeline.window.end_ns as f64 / 1e9,
+            series: series.map(|own| SeriesData { name: own.name, open: own.open }).collect(),
+        }
+    }
+}
+
+impl FlameData {
+    /// The stacks that lost most handles, and all others as one.
+    fn all(file: &FileAnswer<'_>, places: &mut PlaceTable) -> Vec<Self> {
+        let mut stacks = folded(file, Figures::lost);
+        stacks.sort_by_key(|stack| Reverse(stack.count));
+        let others = stacks.split_off(stacks.len().min(STACKS));
+        if !others.is_empty() {
+            let name = Place::named(&format!("… {} more stacks", others.len()));
+            let count = others.iter().map(|stack| stack.count).sum();
+            stacks.push(Folded { frames: vec![name], count, before: None });
+        }
+        let flame = |stack: Folded| Self {
+            frames: numbers(stack.frames.into_iter(), places),
+            count: stack.count,
+        };
+        stacks.into_iter().map(flame).collect()
+    }
+}
+
+impl FrameData {
+    fn of(place: Place) -> Self {
+        let source = place.source.map(|(file, line)| match line {
+            Some(line) => format!("{file}:{line}"),
+            None => file,
+        });
+        Self { name: place.name, source, own: place.is_own }
+    }
+}

@@ -1,0 +1,56 @@
+//! One page about all that leaks. The data is JSON in the page, from which its script makes the text: no name
+//! of a trace is markup. The policy in the page allows nothing but its own style and script, by their hashes.
+
+mod data;
+
+use std::io::{self, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use self::data::Data;
+use super::json;
+use crate::query::{Suspect, WhyAnswer};
+use crate::values::JsonMode;
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// Writes the page; `command` shows the handles of a suspect.
+pub(crate) fn write(
+    answers: &[WhyAnswer<'_>],
+    command: impl Fn(&Suspect) -> String,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut data = Vec::new();
+    json::write(&Data::of(answers, command), JsonMode::Lines, &mut data)?;
+    // Nothing in it ends the element or starts a comment.
+    let data = String::from_utf8_lossy(&data).replace('<', "\\u003C");
+    let policy = format!(
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{}'; script-src '{}'",
+        hash(STYLE),
+        hash(SCRIPT)
+    );
+    let parts = [
+        ("{policy}", policy.as_str()),
+        ("{style}", STYLE),
+        ("{data}", &data),
+        ("{script}", SCRIPT),
+    ];
+    let mut rest = PAGE;
+    for (mark, part) in parts {
+        let (before, behind) = rest.split_once(mark).unwrap_or((rest, ""));
+        out.write_all(before.as_bytes())?;
+        out.write_all(part.as_bytes())?;
+        rest = behind;
+    }
+    out.write_all(rest.as_bytes())
+}
+
+/// The source expression of an inline style or script (Content Security Policy Level 3, section 2.3.1).
+/// Browsers read the lines of a Windows clone as those of others.
+fn hash(content: &str) -> String {
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(content.replace("\r\n", "\n"))))
+}

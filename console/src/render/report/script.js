@@ -1,0 +1,222 @@
+
+"use strict";
+// All text goes through textContent and attributes, never through markup.
+const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#785ef0", "#999999"];
+const data = JSON.parse(document.getElementById("data").textContent);
+
+/** An element with attributes and children, which are elements or text. */
+function make(name, attributes, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+function draw(name, attributes, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+}
+
+function fill(element, attributes, children) {
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (value !== null && value !== undefined) element.setAttribute(key, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+function count(number, what) {
+  return number.toLocaleString("en") + " " + what + (number === 1 ? "" : "s");
+}
+
+/** A table that a click on a heading sorts and a text above it searches. */
+function table(columns, rows, label) {
+  const body = make("tbody");
+  const shown = make("span", { class: "dim" });
+  const search = make("input", { type: "search", placeholder: "search " + label, "aria-label": "search " + label });
+  const heads = columns.map((column) => make("th", { class: column.number ? "number" : null, scope: "col" }));
+  let order = { column: -1, down: false };
+  const text = (value) => value === null || value === undefined ? "" : String(value);
+  const shownText = (column, row) => column.show ? column.show(row) : text(row[column.key]);
+
+  function refresh() {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let left = rows.filter((row) => {
+      const line = columns.map((column) => shownText(column, row)).join(" ").toLowerCase();
+      return words.every((word) => line.includes(word));
+    });
+    if (order.column >= 0) {
+      const { key, number } = columns[order.column];
+      const compare = (a, b) => number ? (a[key] ?? -1) - (b[key] ?? -1) : text(a[key]).localeCompare(text(b[key]));
+      left = left.slice().sort((a, b) => order.down ? compare(b, a) : compare(a, b));
+    }
+    body.replaceChildren(...left.map((row) => make("tr", null, ...columns.map((column) => {
+      const value = shownText(column, row);
+      const target = column.link ? column.link(row) : null;
+      const cell = target ? make("a", { href: target }, value) : value;
+      return make("td", { class: column.number ? "number" : null }, cell);
+    }))));
+    shown.textContent = " " + left.length.toLocaleString("en") + " of " + count(rows.length, "row");
+    heads.forEach((head, at) => {
+      if (at === order.column) head.setAttribute("aria-sort", order.down ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+  }
+
+  heads.forEach((head, at) => {
+    const button = make("button", { type: "button" }, columns[at].title);
+    button.addEventListener("click", () => {
+      const first = Boolean(columns[at].number);
+      order = { column: at, down: order.column === at ? !order.down : first };
+      refresh();
+    });
+    head.append(button);
+  });
+  search.addEventListener("input", refresh);
+  refresh();
+  return make("div", null, search, shown,
+    make("div", { class: "scroll" }, make("table", null, make("thead", null, make("tr", null, ...heads)), body)));
+}
+
+/** The frames of a stack, the innermost first, with their source lines. */
+function stack(file, number) {
+  const frames = (file.stacks[number] || []).map((at) => data.frames[at]);
+  return make("ol", { class: "stack" }, ...frames.map((frame) => make("li", { class: frame.own ? "own" : null },
+    frame.name, frame.source ? make("span", { class: "source" }, "  " + frame.source) : null)));
+}
+
+function suspect(file, own) {
+  const id = "suspect-" + file.index + "-" + own.rank;
+  const causes = own.causes.map((cause) => make("li", null,
+    make("b", null, cause.cause), ": " + cause.text,
+    cause.objects.length ? make("span", { class: "dim" }, " (objects " + cause.objects.join(" ") + ")") : null,
+    ...cause.close_stacks.map((number) => make("details", null, make("summary", null, "a stack that closed"), stack(file, number)))));
+  return make("section", { class: "suspect", id },
+    make("h3", null, own.rank + ". " + own.process + " " + own.type),
+    make("p", null, count(own.leaked, "handle") + " leaked" +
+      (own.at_exit ? " and " + own.at_exit + " closed only at process exit" : "") + " of " + own.opened.toLocaleString("en") + " opened"),
+    make("p", null, make("b", null, own.verdict), ": " + own.evidence),
+    make("ul", null, ...causes),
+    make("p", null, make("b", null, "Opened by")),
+    own.stack === null ? make("p", { class: "dim" }, "no create stack") : stack(file, own.stack),
+    make("p", null, make("code", null, own.command)));
+}
+
+/** Areas on each other: how many handles were open over time. */
+function timeline(file) {
+  const { start, end, series } = file.timeline;
+  const [width, height, left, bottom] = [1200, 300, 60, 24];
+  const sums = [];
+  let below = series.length ? series[0].open.map(() => 0) : [];
+  for (const one of series) {
+    const above = below.map((sum, at) => sum + one.open[at]);
+    sums.push([below, above]);
+    below = above;
+  }
+  const most = Math.max(1, ...below);
+  const x = (at, parts) => left + (width - left - 10) * at / parts;
+  const y = (open) => 8 + (height - bottom - 8) * (1 - open / most);
+  const picture = draw("svg", { viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": "open handles over time" });
+  for (let tick = 0; tick <= 4; tick++) {
+    const open = Math.round(most * tick / 4);
+    picture.append(draw("line", { class: "axis", x1: left, x2: width - 10, y1: y(open), y2: y(open) }),
+      draw("text", { x: left - 6, y: y(open) + 4, "text-anchor": "end" }, open.toLocaleString("en")));
+    const seconds = start + (end - start) * tick / 4;
+    picture.append(draw("text", { x: x(tick, 4), y: height - 6, "text-anchor": tick === 4 ? "end" : "middle" }, seconds.toPrecision(3) + " s"));
+  }
+  series.forEach((one, index) => {
+    const [low, high] = sums[index];
+    const parts = high.length;
+    const upper = [[x(0, parts), y(0)], ...high.map((open, at) => [x(at + 1, parts), y(open)])];
+    const lower = [[x(0, parts), y(0)], ...low.map((open, at) => [x(at + 1, parts), y(open)])].reverse();
+    const points = upper.concat(lower).map((point) => point.map((n) => n.toFixed(1)).join(",")).join(" ");
+    picture.append(draw("polygon", { points, fill: COLORS[index % COLORS.length] }, draw("title", null, one.name)));
+  });
+  const legend = series.map((one, index) => make("li", null,
+    draw("svg", { width: 12, height: 12 }, draw("rect", { width: 12, height: 12, fill: COLORS[index % COLORS.length] })),
+    one.name + ": " + (one.open[one.open.length - 1] || 0).toLocaleString("en") + " at the end"));
+  return make("div", { class: "timeline" }, picture, make("ul", { class: "legend" }, ...legend.reverse()));
+}
+
+/** A flame graph; a click shows what is above a frame in the whole width. */
+function flame(file) {
+  const root = { name: "all", count: 0, children: new Map(), own: false };
+  for (const { frames, count } of file.flame) {
+    let node = root;
+    node.count += count;
+    for (const at of frames) {
+      if (!node.children.has(at)) {
+        node.children.set(at, { name: data.frames[at].name, own: data.frames[at].own, count: 0, children: new Map(), parent: node });
+      }
+      node = node.children.get(at);
+      node.count += count;
+    }
+  }
+  const [width, row] = [1200, 18];
+  const place = make("div", { class: "flame" });
+  const depth = (node) => 1 + Array.from(node.children.values(), depth).reduce((a, b) => Math.max(a, b), 0);
+
+  function show(focus) {
+    const path = [];
+    for (let node = focus.parent; node; node = node.parent) path.unshift(node);
+    const height = (path.length + depth(focus)) * row;
+    const picture = draw("svg", { viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": "flame graph" });
+    const add = (node, left, wide, level) => {
+      if (wide < 1) return;
+      const top = height - (level + 1) * row;
+      const box = draw("rect", { x: left.toFixed(1), y: top, width: wide.toFixed(1), height: row - 1, class: node.own ? "own" : null },
+        draw("title", null, node.name + " (" + count(node.count, "handle") + ", " + (100 * node.count / root.count).toFixed(1) + " %)"));
+      box.addEventListener("click", () => show(node));
+      const letters = Math.floor(wide / 7.3) - 1;
+      const name = node.name.length <= letters ? node.name : node.name.slice(0, Math.max(0, letters - 1)) + "…";
+      picture.append(box);
+      if (letters > 2) picture.append(draw("text", { x: (left + 4).toFixed(1), y: top + 13 }, name));
+    };
+    const grow = (node, left, level) => {
+      add(node, left, width * node.count / focus.count, level);
+      for (const child of node.children.values()) {
+        grow(child, left, level + 1);
+        left += width * child.count / focus.count;
+      }
+    };
+    path.forEach((node, level) => add(node, 0, width, level));
+    grow(focus, 0, path.length);
+    place.replaceChildren(picture);
+  }
+
+  if (root.count === 0) return make("p", { class: "dim" }, "nothing was lost");
+  show(root);
+  return place;
+}
+
+function section(file) {
+  const link = (row) => "#suspect-" + file.index + "-" + row.rank;
+  const suspects = table([
+    { key: "rank", title: "Rank", number: true, link },
+    { key: "process", title: "Process" }, { key: "type", title: "Type" },
+    { key: "leaked", title: "Leaked", number: true }, { key: "at_exit", title: "At exit", number: true },
+    { key: "opened", title: "Opened", number: true }, { key: "verdict", title: "Growth" },
+    { key: "rate", title: "Per minute", number: true, show: (row) => row.rate === null ? "" : row.rate.toPrecision(3) },
+    { key: "words", title: "Causes" }, { key: "function", title: "Function", link },
+  ], file.suspects.map((own) => ({ ...own, words: own.causes.map((cause) => cause.cause).join(", ") })), "suspects");
+  const groups = table([
+    { key: "process", title: "Process" }, { key: "type", title: "Type" }, { key: "function", title: "Opened by" },
+    { key: "leaked", title: "Leaked", number: true }, { key: "at_exit", title: "At exit", number: true },
+    { key: "open", title: "Open at end", number: true }, { key: "opened", title: "Opened", number: true },
+    { key: "closed", title: "Closed", number: true },
+  ], file.groups, "groups");
+  const { totals } = file;
+  const none = make("p", null, file.has_events ? "No group of handles is suspected to leak." : "Whether anything leaks is unknown.");
+  return make("article", { id: "file-" + file.index },
+    make("h1", null, file.name),
+    make("p", { class: "dim" }, file.path + (file.start ? ", started " + file.start : "") + (file.seconds === null ? "" : ", " + file.seconds.toPrecision(4) + " s")),
+    make("p", null, count(totals.opened, "handle") + " opened, " + totals.closed.toLocaleString("en") + " closed, " +
+      totals.leaked.toLocaleString("en") + " leaked, " + totals.at_exit.toLocaleString("en") + " closed only at process exit"),
+    ...file.caveats.map((text) => make("p", { class: "caveat" }, text)),
+    make("h2", null, "Suspects"), ...(file.suspects.length ? [suspects] : [none]),
+    file.suspects_left_out ? make("p", { class: "dim" }, count(file.suspects_left_out, "more suspect")) : null,
+    ...(file.timeline ? [make("h2", null, "Open handles over time"), timeline(file)] : []),
+    make("h2", null, "Flame graph of lost handles"), flame(file),
+    ...(file.suspects.length ? [make("h2", null, "Verdicts and stacks"), ...file.suspects.map((own) => suspect(file, own))] : []),
+    make("h2", null, "All groups of handles"), groups,
+    file.groups_left_out ? make("p", { class: "dim" }, count(file.groups_left_out, "more group")) : null);
+}
+
+document.title = "handlescope: " + data.files.map((file) => file.name).join(", ");
+document.getElementById("report").append(...data.files.map(section), make("p", { class: "dim" }, data.exporter));

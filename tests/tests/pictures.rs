@@ -1,0 +1,234 @@
+//! `.flame` and `.plot`: the handles of `.dump ObjectRef`, as pictures.
+
+use std::fs;
+
+use handlescope_model::is_harmful;
+use handlescope_tests::binary::{Run, Shell, examples, sample_symbols};
+use handlescope_tests::scenario::TraceBuilder;
+#[cfg(unix)]
+use handlescope_tests::terminal::Terminal;
+use serde_json::Value;
+
+/// What a page must not take for markup, and what acts on its own.
+const HOSTILE: &str = "<script>alert(1)</script>\"'>]]>&amp;\u{202e}\u{1b}[2J;# 7";
+
+fn sample(shell: &Shell, command: &str) -> Run {
+    let symbols = sample_symbols();
+    shell.run(&["--symbol-path", symbols.to_str().unwrap(), "leaky.etl", "-c", command])
+}
+
+fn written(shell: &Shell, command: &str, file: &str) -> String {
+    let run = sample(shell, command).ok();
+    assert!(run.stdout.contains("export was successful. File is: "), "{}", run.stdout);
+    assert!(run.stdout.trim_end().ends_with(file), "{}", run.stdout);
+    fs::read_to_string(shell.path(file)).unwrap()
+}
+
+/// The frames of a flame graph: what stands in their tooltips.
+fn frames(svg: &str) -> Vec<&str> {
+    let titles = svg.split("<title>").skip(1);
+    titles.map(|rest| rest.split("</title>").next().unwrap()).collect()
+}
+
+/// A trace that leaks, whose process, module, type and object have a name.
+fn trace_of(name: &str) -> TraceBuilder {
+    const OBJECT: u64 = 0xffff_8100_0000_1000;
+    let mut trace = TraceBuilder::new();
+    trace.process(700, name).command_line(name);
+    trace.module(700, &format!(r"C:\{name}"), 0x40_0000, 0x2_0000);
+    trace.object_type(16, name);
+    for at in 0..8_u32 {
+        let (time, object) = (1_000_000 * i64::from(at + 1), OBJECT + 0x100 * u64::from(at));
+        trace.create_handle(time, (700, 8), object, 4 * (at + 1), 16);
+        trace.stack(&[], &[0x40_1000]);
+    }
+    trace
+}
+
+#[test]
+fn a_flame_graph_is_as_wide_as_handles_are_lost() {
+    let shell = Shell::new();
+    let svg = written(&shell, ".flame leaks.svg -pn leaky.exe -Leak", "leaks.svg");
+    let frames = frames(&svg);
+    let has = |start: &str| assert!(frames.iter().any(|own| own.starts_with(start)), "{frames:#?}");
+    has("all (19 handles, 100%)");
+    has("leaky.exe(7316) (19 handles, 100.00%)");
+    has("leaky.exe!leaky::EventCache::GetOrCreate (");
+    has("[Event] (");
+}
+
+#[test]
+fn filters_of_object_ref_choose_the_handles_of_a_flame_graph() {
+    let shell = Shell::new();
+    let one =
+        ".flame one.svg -pn leaky.exe -Type Event -ObjectName *Signal_41 -StackFrom *GetOrCreate";
+    let svg = written(&shell, one, "one.svg");
+    let frames = frames(&svg);
+    assert!(frames.contains(&"all (1 handles, 100%)"), "{frames:#?}");
+    assert!(!frames.iter().any(|own| own.contains("NtCreateEvent")), "{frames:#?}");
+}
+
+#[test]
+fn speedscope_has_the_stacks_with_their_numbers_and_lines() {
+    let shell = Shell::new();
+    let text = written(
+        &shell,
+        ".flame leaks.speedscope.json -pn leaky.exe -Leak",
+        "leaks.speedscope.json",
+    );
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["$schema"], "https://www.speedscope.app/file-format-schema.json");
+    let profile = &document["profiles"][0];
+    assert_eq!((&profile["type"], &profile["unit"]), (&"sampled".into(), &"none".into()));
+    let weights = profile["weights"].as_array().unwrap();
+    let sum: u64 = weights.iter().map(|weight| weight.as_u64().unwrap()).sum();
+    assert_eq!((sum, &profile["endValue"]), (19, &19.into()));
+    let samples = profile["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), weights.len());
+    let frames = document["shared"]["frames"].as_array().unwrap();
+    for sample in samples {
+        let names: Vec<&str> = sample
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|at| {
+                frames[usize::try_from(at.as_u64().unwrap()).unwrap()]["name"].as_str().unwrap()
+            })
+            .collect();
+        assert_eq!(names[0], "leaky.exe(7316)", "{names:?}");
+        assert!(names.last().unwrap().starts_with('['), "{names:?}");
+    }
+    let source =
+        frames.iter().find(|frame| frame["name"] == "leaky.exe!leaky::EventCache::GetOrCreate");
+    assert!(source.unwrap()["line"].as_u64().is_some(), "{source:?}");
+}
+
+#[test]
+fn what_cannot_be_drawn_is_an_error_and_leaves_no_file() {
+    let shell = Shell::new();
+    for (command, error) in [
+        (".flame leaks.png", "leaks.png: what to write is told by the name"),
+        (".flame leaks.svg -pn nobody", "none of the handles that were chosen is lost"),
+        (".flame no/leaks.svg", "cannot be written"),
+        (".flame leaky.etl.svg -Leak", ""),
+    ] {
+        let run = sample(&shell, command);
+        assert_eq!(run.status, Some(i32::from(!error.is_empty())), "{command}: {}", run.stderr);
+        assert!(run.stderr.contains(error), "{command}: {}", run.stderr);
+    }
+    assert!(!shell.path("leaks.svg").exists());
+    let run = sample(&shell, ".flame");
+    assert!(run.stderr.contains("the file to write, NAME.svg"), "{}", run.stderr);
+    fs::write(shell.path("mine.svg"), "mine").unwrap();
+    let run = sample(&shell, ".flame mine.svg -Leak");
+    assert!(run.stderr.contains("-Force replaces it"), "{}", run.stderr);
+    assert_eq!(fs::read_to_string(shell.path("mine.svg")).unwrap(), "mine");
+    assert_eq!(sample(&shell, ".flame mine.svg -Leak -Force").status, Some(0));
+}
+
+#[test]
+fn names_from_a_trace_are_text_in_a_flame_graph() {
+    let shell = Shell::new();
+    trace_of(HOSTILE).write(shell.path("hostile.etl")).unwrap();
+    let run = shell.run(&["hostile.etl", "-c", ".flame hostile.svg"]);
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
+    let svg = fs::read_to_string(shell.path("hostile.svg")).unwrap();
+    assert_eq!(svg.matches("<script").count(), 1, "the one of inferno");
+    assert!(svg.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{svg}");
+    assert!(!svg.contains(|c| is_harmful(c) && !['\n', '\t'].contains(&c)), "{svg}");
+}
+
+/// The texts of a picture.
+fn texts(svg: &str) -> Vec<&str> {
+    let texts = svg.split("<text ").skip(1).filter_map(|rest| rest.split_once('>'));
+    texts.map(|(_, rest)| rest.split("</text>").next().unwrap().trim()).collect()
+}
+
+#[test]
+fn a_plot_lays_the_open_handles_of_processes_types_or_stacks_on_each_other() {
+    let shell = Shell::new();
+    for (options, areas, name) in [
+        ("", 3, "leaky.exe(7316)"),
+        ("-GroupBy process", 3, "leaky.exe(7316)"),
+        ("-GroupBy type -pn leaky -Leak", 2, "Event"),
+        ("-GroupBy stack -Leak -pn leaky.exe", 3, "leaky.exe!leaky::EventCache::GetOrCreate"),
+        ("-GroupBy stack -Leak -pn leaky.exe -TopN 1", 2, "2 others"),
+    ] {
+        let svg = written(&shell, &format!(".plot handles.svg {options}"), "handles.svg");
+        let texts = texts(&svg);
+        assert_eq!(svg.matches("<polygon").count(), areas, "{options}: {texts:?}");
+        assert!(texts.contains(&name), "{options}: {texts:?}");
+        assert!(texts.contains(&"seconds since the session started"), "{options}: {texts:?}");
+    }
+}
+
+#[test]
+fn a_plot_without_a_file_is_text_with_the_numbers_of_each_group() {
+    let shell = Shell::new();
+    let text = sample(&shell, ".plot -GroupBy type -pn leaky.exe -Leak").ok().stdout;
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("leaky: handles opened in the trace"), "{text}");
+    assert!(lines[1].contains('⡁') && lines[1].ends_with(" 19"), "{text}");
+    assert!(text.contains("0.0 s"), "{text}");
+    let row = |name: &str| lines.iter().find(|line| line.ends_with(name)).unwrap().trim_start();
+    assert!(row("  Event").starts_with("13      13"), "{text}");
+    assert!(row("  Thread").starts_with("6       6"), "{text}");
+    assert_eq!(
+        sample(&shell, ".plot -GroupBy type -pn leaky.exe -Leak > plot.txt").ok().stdout,
+        ""
+    );
+    assert_eq!(fs::read_to_string(shell.path("plot.txt")).unwrap(), text);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_plot_on_a_terminal_fits_it_and_talks_in_its_language() {
+    for columns in [40, 100] {
+        let shell = Shell::new();
+        let terminal = Terminal::spawn(columns, 40, &["leaky.etl"], &shell.path(""));
+        terminal.wait_for_line("leaky.etl> ");
+        terminal.run("leaky.etl> ", ".plot -GroupBy type");
+        let transcript = terminal.transcript();
+        let drawn = |line: &&String| line.chars().any(|c| ('\u{2801}'..='\u{28FF}').contains(&c));
+        assert_eq!(transcript.iter().filter(drawn).count(), 16, "{transcript:#?}");
+        assert!(transcript.iter().any(|line| line.contains("Event")), "{transcript:#?}");
+        assert_eq!(terminal.not_understood(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_plot_needs_times_and_handles() {
+    let shell = Shell::new();
+    fs::copy(examples().join("htrace.log"), shell.path("session.log")).unwrap();
+    let run = shell.run(&["session.log", "-c", ".plot"]);
+    assert_eq!(run.status, Some(1), "{}", run.stdout);
+    assert!(
+        run.stderr.contains("session.log: has no clock, so nothing is known over time"),
+        "{}",
+        run.stderr
+    );
+    let run = sample(&shell, ".plot x.svg -pn nobody");
+    assert!(
+        run.stderr.contains("none of the handles that were chosen was opened"),
+        "{}",
+        run.stderr
+    );
+    let run = sample(&shell, ".plot x.png");
+    assert!(run.stderr.contains("write one that ends with .svg"), "{}", run.stderr);
+    assert!(!shell.path("x.svg").exists() && !shell.path("x.png").exists());
+}
+
+#[test]
+fn names_from_a_trace_are_text_in_a_plot() {
+    let shell = Shell::new();
+    trace_of(HOSTILE).write(shell.path("hostile.etl")).unwrap();
+    for by in ["process", "type", "stack"] {
+        let plot = format!(".plot hostile.svg -GroupBy {by}");
+        let run = shell.run(&["hostile.etl", "-c", &plot]);
+        assert_eq!(run.status, Some(0), "{}", run.stderr);
+        let svg = fs::read_to_string(shell.path("hostile.svg")).unwrap();
+        assert!(!svg.contains("<script"), "{svg}");
+        assert!(svg.contains("script&gt;&quot;&apos;&gt;]]&gt;&amp;amp;\\u{202e}"), "{svg}");
+        assert!(!svg.contains(|c| is_harmful(c) && c != '\n'), "{svg}");
+    }
+}

@@ -1,0 +1,325 @@
+//! `.report`: one page, which works offline, and in which no name of a trace is markup. A headless browser
+//! looks at it, and at the other pictures.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use handlescope_model::is_harmful;
+use handlescope_tests::binary::{Shell, sample_symbols};
+use handlescope_tests::needs_chromium;
+use handlescope_tests::scenario::TraceBuilder;
+use serde_json::{Value, json};
+
+/// Text that acts when a page takes it for markup, for a script or for the end of one.
+const HOSTILE: &str = "x<!--<img src=q onerror=owned()></script><script>document.documentElement.\
+     setAttribute('owned',1)</script>\"'>]]>&lt;\u{2028}\u{202e}";
+
+/// The page about the sample.
+fn sample() -> Shell {
+    let shell = Shell::new();
+    let symbols = sample_symbols();
+    let symbols = symbols.to_str().unwrap();
+    let run = shell.run(&["--symbol-path", symbols, "leaky.etl", "-c", ".report page.html"]).ok();
+    assert!(run.stdout.contains("HTML export was successful. File is: "), "{}", run.stdout);
+    shell
+}
+
+/// A page and pictures about a trace that leaks, with hostile names in it.
+fn hostile() -> Shell {
+    const OBJECT: u64 = 0xffff_8100_0000_1000;
+    let shell = Shell::new();
+    let mut trace = TraceBuilder::new();
+    trace.process(700, HOSTILE).command_line(HOSTILE);
+    trace.module(700, &format!(r"C:\{HOSTILE}"), 0x40_0000, 0x2_0000);
+    trace.object_type(16, HOSTILE);
+    for at in 0..40_u32 {
+        let (time, object) = (10_000_000 * i64::from(at + 1), OBJECT + 0x100 * u64::from(at));
+        trace.create_handle(time, (700, 8), object, 4 * (at + 1), 16);
+        trace.stack(&[], &[0x40_1000]);
+    }
+    trace.write(shell.path("hostile.etl")).unwrap();
+    let write = ".report page.html\n.flame flame.svg\n.plot plot.svg\n";
+    let run = shell.script(&["hostile.etl"], write).ok();
+    assert_eq!(run.stdout.matches("export was successful").count(), 3, "{}", run.stdout);
+    shell
+}
+
+/// What the script of the page reads.
+fn data(shell: &Shell) -> Value {
+    let page = fs::read_to_string(shell.path("page.html")).unwrap();
+    let (_, data) = page.split_once("id=\"data\">").unwrap();
+    serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+}
+
+fn chromium(shell: &Shell, arguments: &[&str], file: &str) -> String {
+    let profile = shell.path("profile");
+    let mut command = Command::new("chromium");
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]);
+    command.args(["--allow-file-access-from-files", "--virtual-time-budget=5000"]);
+    command.arg(format!("--user-data-dir={}", profile.to_str().unwrap()));
+    command.args(arguments).arg(format!("file://{}", shell.path(file).to_str().unwrap()));
+    let output = command.stdin(Stdio::null()).output().expect("chromium starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a script finds in a page, which is in a frame of another page: the policy of the page allows no
+/// script but its own. `page` is its document.
+fn look(shell: &Shell, file: &str, script: &str) -> Value {
+    let harness = format!(
+        "<!DOCTYPE html><iframe src='{file}' width=1300 height=1000></iframe><pre></pre><script>
+         const frame = document.querySelector('iframe');
+         frame.onload = () => {{
+             const page = frame.contentDocument;
+             const all = (what) => Array.from(page.querySelectorAll(what));
+             const texts = (what) => all(what).map((element) => element.textContent);
+             let found;
+             try {{ found = (() => {{ {script} }})(); }} catch (error) {{ found = String(error); }}
+             document.querySelector('pre').textContent = encodeURIComponent(JSON.stringify(found));
+         }};
+         </script>"
+    );
+    fs::write(shell.path("harness.html"), harness).unwrap();
+    let dom = chromium(shell, &["--dump-dom"], "harness.html");
+    let found = dom.split_once("<pre>").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let found = found.unwrap_or_else(|| panic!("{dom}")).0;
+    serde_json::from_str(&decoded(found)).unwrap_or_else(|error| panic!("{error}: {dom}"))
+}
+
+/// Text without `%XX`.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let hex = |byte: u8| char::from(byte).to_digit(16).unwrap() as u8;
+        match byte {
+            b'%' => bytes.push(16 * hex(rest.next().unwrap()) + hex(rest.next().unwrap())),
+            byte => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn the_page_is_one_file_that_asks_for_nothing() {
+    let shell = sample();
+    let page = fs::read_to_string(shell.path("page.html")).unwrap();
+    let policy = page.split("Content-Security-Policy\" content=\"").nth(1).unwrap();
+    let policy = policy.split('"').next().unwrap();
+    assert!(policy.starts_with("default-src 'none'; "), "{policy}");
+    assert!(
+        policy.contains("style-src 'sha256-") && policy.contains("script-src 'sha256-"),
+        "{policy}"
+    );
+    assert!(
+        !policy.contains("unsafe") && !policy.contains('*') && !policy.contains("http"),
+        "{policy}"
+    );
+    for asks in [" src=", " href=\"http", "@import", "url(", "fetch(", "innerHTML", "eval("] {
+        assert!(!page.contains(asks), "{asks}");
+    }
+    assert!(page.contains("prefers-color-scheme: dark"));
+}
+
+#[test]
+fn what_the_page_says_is_what_why_says() {
+    let shell = sample();
+    let data = data(&shell);
+    let file = &data["files"][0];
+    let why = shell
+        .run(&[
+            "--symbol-path",
+            sample_symbols().to_str().unwrap(),
+            "leaky.etl",
+            "-c",
+            ".why -json",
+        ])
+        .ok();
+    let why: Value = serde_json::from_str(&why.stdout).unwrap();
+    let (own, expected) =
+        (file["suspects"].as_array().unwrap(), why["suspects"].as_array().unwrap());
+    assert!(!own.is_empty());
+    assert_eq!(own.len(), expected.len());
+    for (own, expected) in own.iter().zip(expected) {
+        for member in
+            ["rank", "process", "type", "leaked", "verdict", "evidence", "function", "command"]
+        {
+            assert_eq!(own[member], expected[member], "{member}");
+        }
+    }
+    let lost: u64 =
+        file["flame"].as_array().unwrap().iter().map(|own| own["count"].as_u64().unwrap()).sum();
+    let totals = &file["totals"];
+    assert_eq!(lost, totals["leaked"].as_u64().unwrap() + totals["at_exit"].as_u64().unwrap());
+}
+
+#[needs_chromium]
+#[test]
+fn every_suspect_is_linked_to_its_stack_with_source_lines() {
+    let shell = sample();
+    let found = look(
+        &shell,
+        "page.html",
+        "return {
+             links: all('table')[0].querySelectorAll('a').length,
+             dead: all('a').filter((a) => !page.querySelector(a.getAttribute('href'))).length,
+             rows: all('table')[0].tBodies[0].rows.length,
+             own: texts('#suspect-0-1 > .stack .own'),
+             polygons: all('.timeline polygon').length,
+             frames: texts('.flame rect title').slice(0, 2),
+             title: page.title,
+         };",
+    );
+    assert_eq!(found["rows"], json!(4), "{found}");
+    assert_eq!((&found["links"], &found["dead"]), (&json!(8), &json!(0)), "{found}");
+    assert_eq!(
+        found["own"][0],
+        json!("leaky.exe!leaky::EventCache::GetOrCreate  leaky.cpp:29"),
+        "{found}"
+    );
+    assert_eq!(found["polygons"], json!(3), "{found}");
+    assert_eq!(
+        found["frames"],
+        json!(["all (20 handles, 100.0 %)", "leaky.exe(7316) (19 handles, 95.0 %)"])
+    );
+    assert_eq!(found["title"], json!("handlescope: leaky"));
+}
+
+#[needs_chromium]
+#[test]
+fn tables_are_sorted_by_a_click_and_searched_by_typing() {
+    let shell = sample();
+    let found = look(
+        &shell,
+        "page.html",
+        "const rows = () => Array.from(all('table')[0].tBodies[0].rows, (row) => Number(row.cells[3].textContent));
+         const click = (at) => all('table')[0].tHead.rows[0].cells[at].querySelector('button').click();
+         const found = {};
+         click(3); found.down = rows(); found.sorted = all('th[aria-sort]').map((th) => th.getAttribute('aria-sort'));
+         click(3); found.up = rows();
+         const search = all('input')[0];
+         const type = (text) => { search.value = text; search.dispatchEvent(new Event('input')); };
+         type('THREAD 7316'); found.searched = rows();
+         type('nothing like this'); found.none = rows(); found.says = all('input')[0].nextSibling.textContent;
+         const wide = () => texts('.flame rect title').length;
+         found.before = wide();
+         const main = all('.flame rect').find((rect) => rect.textContent.startsWith('[Thread]'));
+         main.dispatchEvent(new Event('click')); found.zoomed = wide();
+         all('.flame rect')[0].dispatchEvent(new Event('click')); found.after = wide();
+         return found;",
+    );
+    assert_eq!(
+        (&found["down"], &found["up"]),
+        (&json!([8, 6, 5, 0]), &json!([0, 5, 6, 8])),
+        "{found}"
+    );
+    assert_eq!(found["sorted"], json!(["descending"]), "{found}");
+    assert_eq!((&found["searched"], &found["none"]), (&json!([6]), &json!([])), "{found}");
+    assert_eq!(found["says"], json!(" 0 of 4 rows"), "{found}");
+    assert!(found["zoomed"].as_u64() < found["before"].as_u64(), "{found}");
+    assert_eq!(found["after"], found["before"], "{found}");
+}
+
+#[needs_chromium]
+#[test]
+fn names_from_a_trace_are_text_in_a_browser() {
+    let shell = hostile();
+    for (file, scripts, is_seen) in
+        [("page.html", 2, "h3"), ("flame.svg", 1, "title"), ("plot.svg", 0, "text")]
+    {
+        let text = fs::read_to_string(shell.path(file)).unwrap();
+        assert!(!text.contains(|c| is_harmful(c) && c != '\n'), "{file}");
+        let found = look(
+            &shell,
+            file,
+            &format!(
+                "return {{
+                     scripts: all('script').length, images: all('img').length,
+                     owned: page.documentElement.hasAttribute('owned'),
+                     seen: texts('{is_seen}').filter((text) => text.includes('<img src=q')).length > 0,
+                 }};"
+            ),
+        );
+        let expected = json!({ "scripts": scripts, "images": 0, "owned": false, "seen": true });
+        assert_eq!(found, expected, "{file}");
+    }
+}
+
+#[needs_chromium]
+#[test]
+fn the_policy_of_the_page_stops_scripts_that_are_not_its_own() {
+    let added = "const script = page.createElement('script');
+         script.textContent = 'document.documentElement.setAttribute(\"owned\", 1)';
+         page.body.append(script);
+         return page.documentElement.hasAttribute('owned');";
+    assert_eq!(look(&sample(), "page.html", added), json!(false));
+    let shell = Shell::new();
+    fs::write(shell.path("page.html"), "<!DOCTYPE html><body>").unwrap();
+    assert_eq!(look(&shell, "page.html", added), json!(true), "what the test itself stops");
+}
+
+#[needs_chromium]
+#[test]
+fn the_page_is_light_or_dark_as_the_browser_is() {
+    let shell = sample();
+    let mut pictures = Vec::new();
+    for (name, scheme) in [("light.png", 1), ("dark.png", 0)] {
+        let screenshot = format!("--screenshot={}", shell.path(name).to_str().unwrap());
+        let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
+        chromium(&shell, &[&screenshot, &scheme, "--window-size=1300,2600"], "page.html");
+        pictures.push(fs::read(shell.path(name)).unwrap());
+    }
+    // A page without text and pictures is a few KB.
+    assert!(pictures.iter().all(|picture| picture.len() > 100_000));
+    assert_ne!(pictures[0], pictures[1]);
+}
+
+#[test]
+fn a_page_is_written_for_every_trace_and_replaces_only_what_is_ours() {
+    let shell = sample();
+    fs::copy(shell.path("leaky.etl"), shell.path("other.etl")).unwrap();
+    let run = shell.run(&["leaky.etl", "other.etl", "-c", ".report page.html"]);
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
+    let page = fs::read_to_string(shell.path("page.html")).unwrap();
+    assert!(page.contains("\"name\":\"leaky\"") && page.contains("\"name\":\"other\""), "{page}");
+    fs::write(shell.path("page.html"), "mine").unwrap();
+    let run = shell.run(&["leaky.etl", "-c", ".report page.html"]);
+    assert!(run.stderr.contains("-Force replaces it"), "{}", run.stderr);
+    let run = shell.run(&["leaky.etl", "-c", ".report page.txt"]);
+    assert!(run.stderr.contains("write one that ends with .html"), "{}", run.stderr);
+}
+
+#[test]
+fn stacks_of_any_height_are_cut_in_the_page() {
+    const OBJECT: u64 = 0xffff_8100_0000_1000;
+    let shell = Shell::new();
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "deep.exe");
+    trace.object_type(16, "Event");
+    let addresses: Vec<u64> = (0..3_000).map(|at| 0x7000_0000 + at).collect();
+    trace.create_handle(1_000_000, (700, 8), OBJECT, 4, 16);
+    trace.stack(&[], &addresses);
+    trace.write(shell.path("deep.etl")).unwrap();
+    let run = shell.run(&["deep.etl", "-c", ".report page.html"]);
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
+    let data = data(&shell);
+    let frames = data["files"][0]["flame"][0]["frames"].as_array().unwrap();
+    // The process is in it, too, and the type.
+    assert_eq!(frames.len(), 201, "{data}");
+    let last = usize::try_from(frames[200].as_u64().unwrap()).unwrap();
+    assert_eq!(data["frames"][last]["name"], json!("… 2802 more frames"));
+}
+
+#[test]
+fn a_trace_without_handle_events_has_no_verdict() {
+    let shell = Shell::new();
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "quiet.exe");
+    trace.write(shell.path("quiet.etl")).unwrap();
+    let run = shell.run(&["quiet.etl", "-c", ".report page.html"]);
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
+    let data = data(&shell);
+    let file = &data["files"][0];
+    assert_eq!((&file["has_events"], &file["suspects"]), (&json!(false), &json!([])), "{file}");
+    assert!(file["caveats"][0].as_str().unwrap().starts_with("no handle events"), "{file}");
+}
