@@ -28,6 +28,7 @@ use super::growth::{self, Growth, Window};
 use super::info::trace_info;
 use super::selection::Selection;
 use super::stacks::StackSet;
+use super::tables::ProcessInfo;
 use crate::cancel::Poll;
 
 /// The groups of the objects of one trace that passed.
@@ -111,6 +112,15 @@ impl Groups {
     pub fn outstanding(&self, node: NodeIdx, buckets: usize) -> Option<Vec<u32>> {
         let times = self.timed.as_ref()?.open_times(node);
         Some(growth::outstanding(&times, self.window, buckets))
+    }
+
+    /// The time in which a process could open and close handles.
+    pub(crate) fn window_of(&self, process: &ProcessInfo) -> Window {
+        let Window { start_ns, end_ns } = self.window;
+        Window {
+            start_ns: process.start_ns.map_or(start_ns, |start| start.max(start_ns)),
+            end_ns: process.end_ns.map_or(end_ns, |end| end.min(end_ns)),
+        }
     }
 
     /// How a group grows, in the time of the trace.

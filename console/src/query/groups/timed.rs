@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use handlescope_model::tables::Events;
-use handlescope_model::{Flags, Numbers, Trace, sentinel};
+use handlescope_model::{Flags, Numbers, ProcessIdx, Trace, sentinel};
 use hashbrown::HashMap;
 
 use super::lives::{Life, code};
@@ -42,6 +42,8 @@ pub(crate) struct TimedGroups {
     handles: Vec<Opened>,
     ranges: HashMap<NodeIdx, Range<usize>>,
     time_ns: Numbers<i64>,
+    process: Numbers<ProcessIdx>,
+    inherited_by: Numbers<ProcessIdx>,
     closed_at_exit: Flags,
 }
 
@@ -88,6 +90,8 @@ impl TimedGroups {
             handles,
             ranges,
             time_ns: trace.values(Events::time_ns)?,
+            process: trace.values(Events::process)?,
+            inherited_by: trace.values(Events::inherited_by)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
         })
     }
@@ -96,6 +100,12 @@ impl TimedGroups {
     pub(crate) fn handles(&self, node: NodeIdx) -> &[Opened] {
         let range = self.ranges.get(&node).cloned().unwrap_or_default();
         self.handles.get(range).unwrap_or_default()
+    }
+
+    /// Whose the handles of a group are, where they have one owner.
+    pub(crate) fn owner(&self, node: NodeIdx) -> Option<ProcessIdx> {
+        let opened = self.handles(node).first()?.opened as usize;
+        self.inherited_by.get(opened).or_else(|| self.process.get(opened))
     }
 
     /// When the handles of a group were opened and closed, whatever closed them.
@@ -113,13 +123,18 @@ impl TimedGroups {
         self.closed_at_exit.get(handle.opened as usize)
     }
 
+    /// When a handle was opened and closed, whatever closed it.
+    pub(crate) fn life(&self, handle: Opened) -> Option<growth::Life> {
+        Some(growth::Life {
+            opened_ns: self.time_ns.get(handle.opened as usize)?,
+            closed_ns: handle.closed().and_then(|event| self.time_ns.get(event)),
+        })
+    }
+
     fn times(&self, node: NodeIdx, is_closed: impl Fn(Opened) -> bool) -> Vec<growth::Life> {
         let life = |handle: &Opened| {
-            let closed = handle.closed().filter(|_| is_closed(*handle));
-            Some(growth::Life {
-                opened_ns: self.time_ns.get(handle.opened as usize)?,
-                closed_ns: closed.and_then(|event| self.time_ns.get(event)),
-            })
+            let life = self.life(*handle)?;
+            Some(growth::Life { closed_ns: life.closed_ns.filter(|_| is_closed(*handle)), ..life })
         };
         self.handles(node).iter().filter_map(life).collect()
     }
