@@ -82,8 +82,9 @@ fn part(answer: &TracesDiff<'_>) -> Part {
     let above: String = ["before:", "after: "].into_iter().zip(files).map(trace).collect();
     let count = |state| HumanCount(answer.count(state) as u64).to_string();
     Part::rows_of(answer.groups.len()).above(above).below(format!(
-        "{} got worse. Groups: {} worse, {} new, {} gone, {} better, {} same",
+        "Got worse: {} of {} groups; {} worse, {} new, {} gone, {} better, {} same",
         HumanCount(answer.worse() as u64),
+        HumanCount(answer.groups.len() as u64),
         count(State::Worse),
         count(State::New),
         count(State::Gone),
