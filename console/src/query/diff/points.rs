@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use handlescope_model::StackIdx;
 
-use super::{Group, function, grouped, groups, minutes, parts};
+use super::{Group, function, grouped, groups, minutes, parts, per_minute};
 use crate::cancel::{Cancel, Poll};
 use crate::query::criteria::DiffCriteria;
 use crate::query::error::QueryError;
@@ -143,7 +143,7 @@ impl Search<'_, '_> {
             function: function(self.file, group.create_stack),
             opened,
             still_open,
-            per_minute: self.minutes.map(|minutes| still_open as f64 / minutes),
+            per_minute: per_minute(still_open, self.minutes),
             sample_ids,
         }))
     }

@@ -4,7 +4,7 @@ use handlescope_model::StackIdx;
 use hashbrown::HashMap;
 
 use super::rule::{self, Lost};
-use super::{Group, function, grouped, groups, minutes, parts};
+use super::{Group, function, grouped, groups, minutes, parts, per_minute};
 use crate::cancel::Cancel;
 use crate::query::criteria::DiffCriteria;
 use crate::query::error::QueryError;
@@ -147,7 +147,7 @@ fn judged(mut groups: Vec<ComparedGroup>, minutes: &[Option<f64>]) -> Vec<Compar
     let (worse, better) = (level(true), level(false));
     for group in &mut groups {
         for (side, minutes) in [&mut group.before, &mut group.after].into_iter().zip(minutes) {
-            side.per_minute = minutes.map(|minutes| side.lost as f64 / minutes);
+            side.per_minute = per_minute(side.lost, *minutes);
         }
         let is_more = |side: &Side, level, is_after| {
             // What is open for a short time only is open by chance, and not lost at a rate.
@@ -167,7 +167,7 @@ fn judged(mut groups: Vec<ComparedGroup>, minutes: &[Option<f64>]) -> Vec<Compar
         };
     }
     groups.sort_by_key(|group| {
-        let more = group.after.lost as i128 - group.before.lost as i128;
+        let more = i128::from(group.after.lost) - i128::from(group.before.lost);
         (!group.got_worse, group.state, -more)
     });
     groups
