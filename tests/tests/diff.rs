@@ -260,6 +260,15 @@ fn rates_count_and_not_how_long_was_recorded() {
 }
 
 #[test]
+fn a_new_leak_is_worse_also_in_a_trace_that_is_much_longer() {
+    let before = Recording::new(700, 0x7ff6_0000_0000, 1).opens(0x100, 1, None);
+    let after = Recording::new(700, 0x7ff6_0000_0000, 300).opens(0x300, 40, None);
+    let (document, run) = compared(&before, &after);
+    assert_eq!(states(&document)[0], ("new", 0, 40, true), "{document}");
+    assert_eq!(run.status, Some(1));
+}
+
+#[test]
 fn one_or_two_new_handles_are_noise() {
     let before = Recording::healthy(700, 0x7ff6_0000_0000, 10);
     let after = Recording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x300, 2, None);

@@ -136,7 +136,10 @@ impl ComparedGroup {
             true => (&self.after, &self.before, after, before),
             false => (&self.before, &self.after, before, after),
         };
-        let share = rule::share(own, other, more.verdict == Some(Verdict::Steady));
+        let is_rate = more.verdict == Some(Verdict::Steady);
+        let share = rule::share(own, other, is_rate);
+        // A healthy program loses nothing at a rate, however long it is recorded.
+        let share = if is_rate && less.lost == 0 { share.min(0.5) } else { share };
         Lost { more: more.lost, less: less.lost, share }
     }
 }
