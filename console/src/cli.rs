@@ -26,8 +26,8 @@ Examples:
 
 Command lines of ETWAnalyzer work, too: -dump, -extract, -console and -converttime.
 
-Exit status: 0 when everything worked, or a reader left early (| head); 1 when something failed; 2 when this
-command line is wrong.";
+Exit status: 0 when everything worked, or a reader left early (| head); 1 when something failed, or diff found
+that something got worse; 2 when this command line is wrong.";
 
 /// Finds leaked Windows kernel handles in ETW traces.
 #[derive(Debug, Parser)]
@@ -150,6 +150,13 @@ pub enum Action {
     /// The options are those of .why in the console.
     #[command(disable_help_flag = true)]
     Why(Words),
+
+    /// Say what got worse between two traces: handlescope diff before.etl after.etl
+    ///
+    /// The options are those of .diff in the console. Exit status 1 when something got worse, which the last
+    /// line on standard error says, or when it failed, which an error says.
+    #[command(disable_help_flag = true)]
+    Diff(Words),
 
     /// Extract traces, so that they load in no time.
     ///

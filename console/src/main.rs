@@ -14,7 +14,7 @@ use handlescope_console::{
     cancel::{self, Cancelled},
     cli::{Action, Cli},
     commands::{
-        CommandError,
+        CommandError, Flow,
         schema::{SchemaArgs, schema},
     },
     console::Console,
@@ -129,6 +129,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
         Some(
             Action::Dump(_)
             | Action::Why(_)
+            | Action::Diff(_)
             | Action::Extract(_)
             | Action::Redact(_)
             | Action::ConvertTime(_),
@@ -159,7 +160,10 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
     }
     let manner = script::Manner { keep_going: cli.keep_going, echo: cli.echo };
     let outcome = if let Some(command) = command {
-        console.carry_out(command, &mut out, messages).map(|_| Outcome::Worked)?
+        match console.carry_out(command, &mut out, messages)? {
+            Flow::Worse => Outcome::Failed,
+            Flow::Continue | Flow::Quit => Outcome::Worked,
+        }
     } else if !cli.commands.is_empty() {
         let steps = script::commands(&cli.commands);
         script::run(&mut console, steps, manner, &mut out, messages)

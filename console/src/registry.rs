@@ -16,6 +16,8 @@ pub static REGISTRY: Registry = Registry {
         &c::dir::Dir,
         &c::cd::Cd,
         &dump::why::WhyCommand,
+        &c::snapshot::Snapshot,
+        &dump::diff::DiffCommand,
         &dump::Dump,
         &c::pictures::plot::Plot,
         &c::pictures::flame::Flame,
@@ -40,6 +42,7 @@ pub static REGISTRY: Registry = Registry {
     kinds: &[
         &dump::object_ref::ObjectRef,
         &dump::why::Why,
+        &dump::diff::Diff,
         &dump::process::Process,
         &dump::module::Module,
         &dump::version::Version,

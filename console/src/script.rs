@@ -139,6 +139,7 @@ pub fn run(
         }
         match console.run(&line, out, messages) {
             Ok(Flow::Continue) => {}
+            Ok(Flow::Worse) => outcome = Outcome::Failed,
             Ok(Flow::Quit) => break,
             Err(error) if error.is_broken_pipe() => break,
             Err(error) if error.is_cancelled() => {

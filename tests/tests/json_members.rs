@@ -145,6 +145,10 @@ fn written() -> Members {
     let script = commands.join("\n");
     let run = shell.script(&["--symbol-path", &symbols, "leaky.etl"], &script).ok();
     add(&mut members, &commands, &run.stdout);
+    trace().write(shell.path("other.etl")).unwrap();
+    let command = ".dump Diff -json";
+    let run = shell.run(&["leaky.etl", "other.etl", "-c", command]);
+    add(&mut members, &[command.to_owned()], &run.stdout);
     for status in [404, 500] {
         let server = SymbolServer::start(move |_| Answer::Status(status));
         let command = ".dump Symbols -json";
@@ -156,7 +160,14 @@ fn written() -> Members {
 
 #[test]
 fn every_member_is_documented_and_every_documented_member_is_written() {
-    let (documented, written) = (documented(), written());
+    let (mut documented, written) = (documented(), written());
+    // Traces, stacks and caveats of a diff are those of .dump ObjectRef.
+    let is_shared = |path: &&String| {
+        ["files.", "stacks.", "caveats."].iter().any(|prefix| path.starts_with(prefix))
+    };
+    let shared = documented["ObjectRef"].intersection(&written["Diff"]).filter(is_shared);
+    let shared: Vec<String> = shared.cloned().collect();
+    documented.get_mut("Diff").expect("a section on differences").extend(shared);
     let names = |members: &Members| -> BTreeSet<String> {
         let of_command = |(command, paths): (&String, &BTreeSet<String>)| -> Vec<String> {
             paths.iter().map(|path| format!("{command}: {path}")).collect()

@@ -103,6 +103,8 @@ fn elements(kind: &str, document: &Value) -> usize {
     match kind {
         "ObjectRef" => members("objects", &["events", "existing_handles"]),
         "Stats" => members("files", &["events"]),
+        "Why" => document["suspects"].as_array().unwrap().len(),
+        "Diff" => document["groups"].as_array().unwrap().len(),
         _ => document
             .as_object()
             .unwrap()
@@ -183,8 +185,8 @@ fn hostile_values_pass_unharmed() {
     trace.create_handle(1_000_000, (700, 8), OBJECT, 4, 16);
     trace.stack(&[], &[0x40_1000]);
     trace.close_handle(2_000_000, (700, 8), OBJECT, 4, 16, HOSTILE);
-    // What leaks is a row of .dump Why.
-    trace.create_handle(3_000_000, (700, 8), OBJECT + 0x100, 8, 16);
+    trace.create_handle(3_000_000, (700, 8), OBJECT + 0x1000, 8, 16);
+    trace.stack(&[], &[0x40_1000]);
     trace.write(shell.path("hostile.etl")).unwrap();
     for (name, rows) in compare_formats(&shell, "hostile.etl") {
         let has = |column: &str| rows.iter().any(|row| row[column] == HOSTILE);

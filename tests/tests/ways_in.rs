@@ -313,7 +313,7 @@ fn bash_completes_options_kinds_and_values() {
     if completed(&["d"]).is_empty() {
         return; // no bash
     }
-    assert_eq!(completed(&["d"]), "dump");
+    assert_eq!(completed(&["d"]), "dump diff");
     assert_eq!(completed(&["ext"]), "extract");
     assert_eq!(completed(&["dump", "obj"]), "ObjectRef");
     assert_eq!(completed(&["-dump", "Obj"]), "ObjectRef");

@@ -19,6 +19,8 @@ use crate::{
 pub enum Flow {
     /// The next command.
     Continue,
+    /// The next command, but the exit status is 1: a comparison says that something got worse.
+    Worse,
     /// The end.
     Quit,
 }
@@ -59,6 +61,8 @@ pub struct DumpContext<'a, 'm> {
     pub screen: Screen,
     pub out: &'a mut dyn Write,
     pub messages: &'a mut Messages<'m>,
+    /// What follows the answer.
+    pub flow: Flow,
 }
 
 impl DumpContext<'_, '_> {
@@ -97,7 +101,7 @@ pub(super) fn answer(
     context: &mut Context<'_, '_>,
     ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
-    let Context { session, cancel, screen, out, messages, .. } = context;
+    let Context { session, cancel, screen, out, messages, flow } = context;
     let wanted = choose(&session.files, &shared.files, messages)?;
     shared.output.check_file(&session.overwrite(shared.output.force))?;
     let source = |(index, file)| {
@@ -107,7 +111,7 @@ pub(super) fn answer(
     let sources: Vec<Source<'_>> = wanted.into_iter().map(source).collect();
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
-    ask(&mut DumpContext {
+    let mut dump = DumpContext {
         sources: &sources,
         shared,
         names: &names,
@@ -116,7 +120,10 @@ pub(super) fn answer(
         screen: *screen,
         out: &mut **out,
         messages,
-    })?;
+        flow: *flow,
+    };
+    ask(&mut dump)?;
+    *flow = dump.flow;
     // The end of the answer: a warning would disturb a pager.
     out.flush()?;
     session.warn_of_missing_symbols(messages);

@@ -103,6 +103,22 @@ impl Command for ConvertTime {
     }
 }
 
+/// Nanoseconds from session start to a point in time as `.converttime` understands it, if it was recorded.
+///
+/// # Errors
+/// When it is not a time.
+pub(super) fn recorded_ns(text: &str, info: &TraceInfo) -> Result<Option<i64>, CommandError> {
+    let not_a_time = || CommandError::NoTime { text: text.to_owned() };
+    let time = When::parse(text).ok_or_else(not_a_time)?;
+    let ns = since_start(time, info).ok_or_else(not_a_time)?;
+    Ok(Some(ns).filter(|ns| is_recorded(*ns, info)))
+}
+
+/// Whether a text is a point in time.
+pub(super) fn is_time(text: &str) -> bool {
+    When::parse(text).is_some()
+}
+
 /// Date and time of seconds, or the other way round.
 fn other_form(time: When, ns: i64, info: &TraceInfo) -> String {
     let digits = TimeDigits::MOST;

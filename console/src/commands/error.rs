@@ -51,6 +51,32 @@ pub enum CommandError {
         Untrusted(.text)
     )]
     NoTime { text: String },
+    /// `.snapshot` of a time that no trace has.
+    #[error(
+        "'{}' lies outside of the recording of every trace; .list shows how long they are",
+        Untrusted(.text)
+    )]
+    NotRecorded { text: String },
+    /// `.snapshot` with a time as its name.
+    #[error("'{}' is a time; choose another name in front of it: .snapshot NAME TIME", Untrusted(.name))]
+    SnapshotName { name: String },
+    /// `.diff` with something that is no point in time.
+    #[error(
+        "'{}' is neither a snapshot of {} nor a time in it, like 13.123s; .snapshot lists the snapshots",
+        Untrusted(.point), Untrusted(.path)
+    )]
+    NoPoint { point: String, path: PathBuf },
+    /// `.diff` between points of which the second is not behind the first.
+    #[error("'{}' does not lie before '{}'; name the earlier point first", Untrusted(.from), Untrusted(.to))]
+    PointOrder { from: String, to: String },
+    /// `.diff` of so many traces.
+    #[error(
+        "{files} traces are loaded, and two are compared; choose them with -fd, or name a point in time"
+    )]
+    CompareSeveral { files: usize },
+    /// `.diff` of a trace that says nothing about handles.
+    #[error("{}: has no handle events, so that nothing can be compared", Untrusted(.path))]
+    NothingToCompare { path: PathBuf },
     /// Traces that could not be extracted; each was reported by itself.
     #[error("{failed} of {files} traces could not be extracted")]
     NotExtracted { failed: usize, files: usize },

@@ -98,7 +98,9 @@ pub(crate) fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(),
     } else if !files.is_empty() {
         session.files = files;
     }
-    session.sort_files();
+    if !args.as_named {
+        session.sort_files();
+    }
     if errors.is_empty() { Ok(()) } else { Err(CommandError::Load { errors }) }
 }
 

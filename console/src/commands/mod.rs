@@ -23,6 +23,7 @@ pub(crate) mod save;
 pub mod schema;
 pub(crate) mod settings;
 pub(crate) mod shared;
+pub(crate) mod snapshot;
 pub(crate) mod sql;
 pub(crate) mod symbolize;
 pub(crate) mod sympath;

@@ -49,6 +49,7 @@ pub(crate) enum Form {
     ConvertTime,
     Symbolize,
     Why,
+    Diff,
     Console,
     /// Something of ETWAnalyzer that is not here, because of the reason.
     Refused(&'static str),
@@ -85,6 +86,7 @@ impl Form {
             "extract" => Some(Form::Extract),
             "redact" => Some(Form::Redact),
             "why" => Some(Form::Why),
+            "diff" => Some(Form::Diff),
             "convert-time" | "converttime" => Some(Form::ConvertTime),
             _ => None,
         }
@@ -99,6 +101,7 @@ impl Form {
             Form::ConvertTime => ".converttime",
             Form::Symbolize => ".symbolize",
             Form::Why => ".why",
+            Form::Diff => ".diff",
             Form::Console | Form::Refused(_) => ".load",
         }
     }
@@ -251,11 +254,15 @@ fn read(
             shot.load = Some(LoadArgs { recursive, ..LoadArgs::replacing(queries) });
             shot.command = command(form, &words)?;
         }
-        Form::Why => {
+        Form::Why | Form::Diff => {
             let recursive = take(&["-recursive"]);
             let files = files(form, &mut words);
             let queries = if files.is_empty() { queries(&mut words)? } else { files };
-            shot.load = Some(LoadArgs { recursive, ..LoadArgs::replacing(queries) });
+            let as_named = form == Form::Diff;
+            if as_named {
+                check_two(&name, &queries)?;
+            }
+            shot.load = Some(LoadArgs { recursive, as_named, ..LoadArgs::replacing(queries) });
             shot.command = command(form, &words)?;
         }
         Form::Extract | Form::Redact => shot.command = command(form, &words)?,
@@ -266,6 +273,18 @@ fn read(
         }
     }
     Ok(shot)
+}
+
+/// Refuses to compare anything but two traces.
+fn check_two(name: &str, queries: &[String]) -> Result<(), ParseError> {
+    let (command, what) = (name.to_owned(), "two traces, BEFORE and AFTER");
+    match queries {
+        [_, _] => Ok(()),
+        [_, _, word, ..] => {
+            Err(ParseError::TooManyArguments { command, takes: what, word: word.clone() })
+        }
+        _ => Err(ParseError::MissingArgument { command, what }),
+    }
 }
 
 /// The command of the console.

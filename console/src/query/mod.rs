@@ -10,6 +10,7 @@ mod call_stacks;
 mod context;
 mod counts;
 mod criteria;
+mod diff;
 mod error;
 mod exit_stacks;
 mod filters;
@@ -45,9 +46,13 @@ pub use self::all_names::{AllNames, all_names};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, Figure, GroupColumn, GroupCriteria, MapMode, ModuleCriteria, NewProcess,
-    ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder, ShowTotal, StackCriteria,
-    WhyCriteria,
+    CountOrder, DiffCriteria, Figure, GroupColumn, GroupCriteria, MapMode, ModuleCriteria,
+    NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder, ShowTotal,
+    StackCriteria, WhyCriteria,
+};
+pub use self::diff::{
+    ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_traces,
+    opened_between,
 };
 pub use self::error::QueryError;
 pub use self::exit_stacks::ExitStacks;

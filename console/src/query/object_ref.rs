@@ -5,14 +5,14 @@ use std::path::Path;
 
 use handlescope_model::rules::{self, OPENING};
 use handlescope_model::tables::{Events, TraceInfo};
-use handlescope_model::{EventIdx, Table};
+use handlescope_model::{EventIdx, StackIdx, Table};
 
 use super::context::FileContext;
 use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
 use super::filters;
 use super::frame_names::{FrameNames, ModuleBases};
-use super::groups::Groups;
+use super::groups::{Groups, TrimmedStacks};
 use super::handle_counts::{CountBy, Counted, HandleCounts};
 use super::info::trace_info;
 use super::listing::Listing;
@@ -233,6 +233,18 @@ impl<'a> FileAnswer<'a> {
         let opened = others.map(|object| self.events(*object).filter(is_opening).count()).sum();
         self.left_out = LeftOut { objects: objects.len() - kept.len(), opened };
         self.selection.objects = objects[kept].to_vec();
+    }
+
+    /// Shows some stacks and no others, and says so when the functions that tell most of them have no names.
+    pub(super) fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
+        let Some(frames) = &self.file.frames else { return Ok(()) };
+        let mut shown = StackSet::new(frames.stacks.len());
+        stacks.into_iter().for_each(|stack| shown.add(Some(stack)));
+        frames.resolve(shown.iter())?;
+        let unnamed = TrimmedStacks::unnamed(frames, shown.iter());
+        self.caveats.extend(Caveat::of_unnamed_suspects(&unnamed));
+        self.shown_stacks = Some(shown);
+        Ok(())
     }
 
     /// Whether no object and no handle passed, and none is counted beside.

@@ -206,7 +206,7 @@ fn for_each_option_of_a_command(check: impl Fn(&dyn AnyCommand, &str, &'static d
             let argument = match (command.name(), option.name()) {
                 (".converttime", "-time") => "",
                 (".converttime", _) => " -time 2",
-                (".symbolize" | ".schema" | ".why", _) => "",
+                (".symbolize" | ".schema" | ".why" | ".diff", _) => "",
                 (".sql", _) => " SELECT 1",
                 _ => " x",
             };

@@ -39,6 +39,9 @@ pub struct LoadArgs {
     pub recursive: bool,
     /// `-all`: read all tables at once.
     pub all: bool,
+    /// The traces stay in the order they are named, and one that is named twice is loaded twice: they are
+    /// compared.
+    pub as_named: bool,
     /// `-MaxSize`: largest member of an archive that is read, bytes.
     pub max_size: Option<u64>,
 }
@@ -104,7 +107,7 @@ impl Loading {
         messages: &mut Messages<'_>,
     ) -> Result<(), LoadError> {
         let same = SameTrace::of(&path);
-        if let Some(first) = self.seen.get(&same) {
+        if let Some(first) = self.seen.get(&same).filter(|_| !args.as_named) {
             let (path, first) = (Untrusted(path), Untrusted(first));
             messages.note(format_args!("{path} is not loaded again, it is the trace {first}"));
             return Ok(());

@@ -17,8 +17,19 @@ pub struct LoadedTrace {
     pub frames: FrameNameCache,
     /// What it offers for completion.
     pub values: Arc<TraceValues>,
+    /// Points in time that `.snapshot` has named.
+    pub snapshots: Vec<Snapshot>,
     /// Where its tables are, when they are kept for this session only.
     pub(super) temporary: Option<TempDir>,
+}
+
+/// A point in time of a trace that has a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Its name, which is compared in any case.
+    pub name: String,
+    /// Nanoseconds since session start; `None` for the end of the trace.
+    pub ns: Option<i64>,
 }
 
 impl LoadedTrace {
@@ -26,6 +37,18 @@ impl LoadedTrace {
     pub fn new(path: PathBuf, trace: Trace) -> LoadedTrace {
         let trace = Arc::new(trace);
         let values = Arc::new(TraceValues::new(Arc::clone(&trace)));
-        LoadedTrace { path, trace, frames: FrameNameCache::default(), values, temporary: None }
+        LoadedTrace {
+            path,
+            trace,
+            frames: FrameNameCache::default(),
+            values,
+            snapshots: Vec::new(),
+            temporary: None,
+        }
+    }
+
+    /// The snapshot of this name, in any case.
+    pub fn snapshot(&self, name: &str) -> Option<&Snapshot> {
+        self.snapshots.iter().find(|snapshot| snapshot.name.eq_ignore_ascii_case(name))
     }
 }

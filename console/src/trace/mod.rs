@@ -21,7 +21,7 @@ pub use frame_name_cache::FrameNameCache;
 pub(crate) use frame_name_cache::KnownNames;
 pub use load::LoadArgs;
 pub(crate) use load::Loading;
-pub use loaded::LoadedTrace;
+pub use loaded::{LoadedTrace, Snapshot};
 pub use rundown::has_end_rundown;
 pub use session::Session;
 pub(crate) use stored_names::{StoredNames, is_still_loaded};

@@ -56,7 +56,8 @@ impl Session {
         if let Some(file) = self.files.get_mut(index) {
             let trace = Trace::open_within(file.trace.path(), file.trace.limits())?;
             let (path, temporary) = (std::mem::take(&mut file.path), file.temporary.take());
-            *file = LoadedTrace { temporary, ..LoadedTrace::new(path, trace) };
+            let snapshots = std::mem::take(&mut file.snapshots);
+            *file = LoadedTrace { snapshots, temporary, ..LoadedTrace::new(path, trace) };
         }
         Ok(())
     }

@@ -2,15 +2,29 @@
 
 use crate::grammar::{Quotes, Token, split};
 
-/// What a shell calls some commands of the console, and whether they load the files behind `-fd` first.
-const IN_SHELL: &[(&str, &str, bool)] = &[
-    (".dump", "dump", true),
-    (".extract", "extract", false),
-    (".converttime", "convert-time", true),
-    (".symbolize", "-LoadSymbol", true),
-    (".load", "-console", false),
-    (".schema", "schema", false),
+/// What a shell calls some commands of the console, and which files they load first.
+const IN_SHELL: &[(&str, &str, Files)] = &[
+    (".dump", "dump", Files::Behind),
+    (".diff", "diff", Files::Two),
+    (".extract", "extract", Files::None),
+    (".converttime", "convert-time", Files::Behind),
+    (".symbolize", "-LoadSymbol", Files::Behind),
+    (".load", "-console", Files::None),
+    (".schema", "schema", Files::None),
 ];
+
+/// Which files a command of a shell loads first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Files {
+    None,
+    /// Those behind `-fd`.
+    Behind,
+    /// The first two words. Other words are points in one trace, which such a command does not have.
+    Two,
+}
+
+/// What stands for the options in a usage.
+const OPTIONS: &str = "[OPTION…]";
 
 /// What the examples ask.
 const SAMPLE: &str = "examples/leaky.etl";
@@ -27,7 +41,7 @@ impl Manner {
     pub(super) fn line(self, line: &str) -> String {
         match self {
             Manner::Prompt => line.to_owned(),
-            Manner::Shell => shell_line(line, SAMPLE, quoted),
+            Manner::Shell => shell_line(line, [SAMPLE; 3], quoted),
         }
     }
 
@@ -35,13 +49,16 @@ impl Manner {
     pub(super) fn usage(self, usage: &str) -> String {
         match self {
             Manner::Prompt => usage.to_owned(),
-            Manner::Shell => shell_line(usage, "QUERY", |token| token.text.clone()),
+            Manner::Shell => {
+                shell_line(usage, ["QUERY", "BEFORE", "AFTER"], |token| token.text.clone())
+            }
         }
     }
 }
 
-/// The command line of a shell that loads a file, unless one is named, and does what a line does.
-fn shell_line(line: &str, file: &str, word: impl Fn(&Token) -> String) -> String {
+/// The command line of a shell that does what a line does. It loads the first of the files, unless one is
+/// named, or the others if it compares two.
+fn shell_line(line: &str, files: [&str; 3], word: impl Fn(&Token) -> String) -> String {
     let tokens = split(line);
     let found = tokens.split_first().and_then(|(first, rest)| {
         let (_, name, loads) = IN_SHELL.iter().find(|(own, ..)| *own == first.text)?;
@@ -50,11 +67,20 @@ fn shell_line(line: &str, file: &str, word: impl Fn(&Token) -> String) -> String
     let Some((name, loads, rest)) = found else {
         return format!("handlescope -c {}", single_quoted(line));
     };
-    // The kind of a dump stays in front of its options.
-    let kind = rest.iter().take_while(|token| loads && !token.is_switch()).take(1).count();
-    let mut words: Vec<String> = rest.iter().map(word).collect();
-    if loads && !rest.iter().any(|token| token.text.eq_ignore_ascii_case("-fd")) {
-        words.splice(kind..kind, ["-fd".to_owned(), file.to_owned()]);
+    let [file, before, after] = files.map(str::to_owned);
+    let mut words: Vec<String> = rest.iter().map(&word).collect();
+    match loads {
+        Files::Behind if !rest.iter().any(|token| token.text.eq_ignore_ascii_case("-fd")) => {
+            // The kind of a dump stays in front of its options.
+            let kind = rest.iter().take_while(|token| !token.is_switch()).take(1).count();
+            words.splice(kind..kind, ["-fd".to_owned(), file]);
+        }
+        Files::Two => {
+            let is_point = |token: &&Token| !token.is_switch() && token.text != OPTIONS;
+            let points = rest.iter().take_while(is_point).count();
+            words.splice(0..points, [before, after]);
+        }
+        Files::Behind | Files::None => {}
     }
     [&["handlescope".to_owned(), name.to_owned()], &words[..]].concat().join(" ")
 }
@@ -88,6 +114,7 @@ mod tests {
             (".dump Stats -fd *x* > a.txt", "handlescope dump Stats -fd '*x*' > a.txt"),
             (".converttime -time 1s", "handlescope convert-time -fd examples/leaky.etl -time 1s"),
             (".extract \"a b.etl\" it's", r"handlescope extract 'a b.etl' 'it'\''s'"),
+            (".diff 1s 2s -json", "handlescope diff examples/leaky.etl examples/leaky.etl -json"),
             (".help ObjectRef -Leak", "handlescope -c '.help ObjectRef -Leak'"),
         ] {
             assert_eq!(Manner::Shell.line(line), expected);
@@ -95,5 +122,7 @@ mod tests {
         }
         let usage = Manner::Shell.usage(".dump Process [OPTION…]");
         assert_eq!(usage, "handlescope dump Process -fd QUERY [OPTION…]");
+        let usage = Manner::Shell.usage(".diff [A [B]] [OPTION…]");
+        assert_eq!(usage, "handlescope diff BEFORE AFTER [OPTION…]");
     }
 }

@@ -23,7 +23,7 @@ fn commands_are_offered_first_and_a_forgotten_dot_is_added() {
 fn kinds_come_after_dump_and_options_after_the_kind() {
     assert_eq!(
         offered(".dump "),
-        ["ObjectRef", "Why", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
+        ["ObjectRef", "Why", "Diff", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
     );
     assert_eq!(offered(".dump obj"), ["ObjectRef"]);
     assert_eq!(
@@ -59,7 +59,7 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
     assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
     assert_eq!(
         offered(".dump -Leak "),
-        ["ObjectRef", "Why", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
+        ["ObjectRef", "Why", "Diff", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
     );
 }
 
@@ -134,7 +134,7 @@ fn options_without_effect_are_offered_only_when_nothing_else_fits() {
 fn help_offers_topics() {
     assert_eq!(offered(".help ob"), ["ObjectRef"]);
     assert_eq!(offered(".help fi"), ["filters"]);
-    assert_eq!(offered(".help .d"), [".dir", ".dump"]);
+    assert_eq!(offered(".help .d"), [".dir", ".diff", ".dump"]);
     assert_eq!(offered(".help .dump st"), ["Stack", "Stats"]);
     assert_eq!(offered(".help ObjectRef -le"), ["-Leak", "-LeakAtExit"]);
 }

@@ -155,6 +155,19 @@ pub struct WhyCriteria {
     pub for_programs: bool,
 }
 
+/// What `.diff` is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DiffCriteria {
+    /// `-ProcessName`: handles that these processes own.
+    pub process: Option<ProcessFilter>,
+    /// `-Type`: handles of objects of such a type.
+    pub object_type: Option<Filter>,
+    /// Whether and how stacks are printed.
+    pub stacks: StackDisplayArgs,
+    /// The answer is for programs: names of executables, addresses of modules.
+    pub for_programs: bool,
+}
+
 /// What `.dump Stack` is about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StackCriteria {

@@ -30,6 +30,7 @@ use super::growth::{self, Growth, Window};
 use super::info::trace_info;
 use super::selection::Selection;
 use super::stacks::StackSet;
+use super::tables::ProcessInfo;
 use crate::cancel::Poll;
 
 /// The groups of the objects of one trace that passed.
@@ -43,6 +44,8 @@ pub struct Groups {
     pub(crate) timed: Option<TimedGroups>,
     /// The time of the trace, if it has a clock.
     pub(crate) window: Option<Window>,
+    /// The times of all events, which are only an order in a trace without a clock.
+    pub(crate) extent: Window,
     all: Sums,
 }
 
@@ -101,8 +104,9 @@ impl Groups {
         let last_ns = timed.as_ref().map_or(0, TimedGroups::last_ns);
         let info = trace_info(file.trace)?;
         let end_ns = info.length_ns().unwrap_or_default().max(last_ns);
-        let window = info.has_clock().then_some(Window { start_ns: 0, end_ns });
-        Ok(Self { by, tree, texts, stacks, timed, window, all })
+        let extent = Window { start_ns: 0, end_ns };
+        let window = info.has_clock().then_some(extent);
+        Ok(Self { by, tree, texts, stacks, timed, window, extent, all })
     }
 
     /// A group and those it is in, the outermost first.
@@ -118,6 +122,15 @@ impl Groups {
         let timed = self.timed.as_ref()?;
         let times = timed.open_times(&timed.handles(&self.tree, node));
         Some(growth::outstanding(&times, self.window?, buckets))
+    }
+
+    /// The time in which a process could open and close handles, if the trace has a clock.
+    pub(crate) fn window_of(&self, process: &ProcessInfo) -> Option<Window> {
+        let Window { start_ns, end_ns } = self.window?;
+        Some(Window {
+            start_ns: process.start_ns.map_or(start_ns, |start| start.max(start_ns)),
+            end_ns: process.end_ns.map_or(end_ns, |end| end.min(end_ns)),
+        })
     }
 
     /// How a group grows, in the time of the trace, if that is known.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use handlescope_model::tables::Events;
-use handlescope_model::{Flags, Numbers, Trace, sentinel};
+use handlescope_model::{Flags, Numbers, ProcessIdx, Trace, sentinel};
 
 use super::counted::Counted;
 use super::tree::{GroupTree, NodeIdx};
@@ -33,6 +33,8 @@ impl Opened {
 pub(crate) struct TimedGroups {
     handles: Vec<Opened>,
     time_ns: Numbers<i64>,
+    process: Numbers<ProcessIdx>,
+    inherited_by: Numbers<ProcessIdx>,
     closed_at_exit: Flags,
 }
 
@@ -53,6 +55,8 @@ impl TimedGroups {
         Ok(Self {
             handles: opened.collect(),
             time_ns: trace.values(Events::time_ns)?,
+            process: trace.values(Events::process)?,
+            inherited_by: trace.values(Events::inherited_by)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
         })
     }
@@ -64,6 +68,12 @@ impl TimedGroups {
             [range] => own(range.clone()).into(),
             ranges => ranges.iter().flat_map(|range| own(range.clone())).copied().collect(),
         }
+    }
+
+    /// Whose handles these are, where they have one owner.
+    pub(crate) fn owner(&self, handles: &[Opened]) -> Option<ProcessIdx> {
+        let opened = handles.first()?.opened as usize;
+        self.inherited_by.get(opened).or_else(|| self.process.get(opened))
     }
 
     /// When the handles of a group were opened and closed, whatever closed them.
@@ -81,13 +91,18 @@ impl TimedGroups {
         self.closed_at_exit.get(handle.opened as usize)
     }
 
+    /// When a handle was opened and closed, whatever closed it.
+    pub(crate) fn life(&self, handle: Opened) -> Option<growth::Life> {
+        Some(growth::Life {
+            opened_ns: self.time_ns.get(handle.opened as usize)?,
+            closed_ns: handle.closed().and_then(|event| self.time_ns.get(event)),
+        })
+    }
+
     fn times(&self, handles: &[Opened], is_closed: impl Fn(Opened) -> bool) -> Vec<growth::Life> {
         let life = |handle: &Opened| {
-            let closed = handle.closed().filter(|_| is_closed(*handle));
-            Some(growth::Life {
-                opened_ns: self.time_ns.get(handle.opened as usize)?,
-                closed_ns: closed.and_then(|event| self.time_ns.get(event)),
-            })
+            let life = self.life(*handle)?;
+            Some(growth::Life { closed_ns: life.closed_ns.filter(|_| is_closed(*handle)), ..life })
         };
         handles.iter().filter_map(life).collect()
     }

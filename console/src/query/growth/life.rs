@@ -20,7 +20,7 @@ pub struct Window {
 
 impl Window {
     /// Its length in nanoseconds; 0 when it ends before it starts.
-    pub(super) fn length_ns(self) -> i64 {
+    pub fn length_ns(self) -> i64 {
         self.end_ns.saturating_sub(self.start_ns).max(0)
     }
 }

@@ -8,7 +8,7 @@ mod columns;
 mod score;
 mod targets;
 
-use handlescope_model::{ProcessIdx, StackIdx};
+use handlescope_model::StackIdx;
 
 pub use self::causes::{Cause, Diagnosis};
 
@@ -18,11 +18,10 @@ use self::targets::Targets;
 use super::criteria::{GroupColumn, GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::groups::{Figures, GroupKey, Groups, NodeIdx, Opened, TimedGroups, TrimmedStacks};
-use super::growth::{Growth, Verdict, Window};
+use super::groups::{Figures, GroupKey, Groups, NodeIdx, Opened, TimedGroups};
+use super::growth::{Growth, Verdict};
 use super::object_ref::{FileAnswer, object_ref};
 use super::source::Source;
-use super::stacks::StackSet;
 use crate::cancel::Cancel;
 use crate::trace::Caveat;
 
@@ -112,14 +111,7 @@ impl<'a> WhyAnswer<'a> {
             };
             suspects.iter().flat_map(move |own| own.create_stack.into_iter().chain(closing(own)))
         };
-        if let Some(frames) = &file.file.frames {
-            let mut shown = StackSet::new(frames.stacks.len());
-            stacks().for_each(|stack| shown.add(Some(stack)));
-            frames.resolve(shown.iter())?;
-            let unnamed = TrimmedStacks::unnamed(frames, shown.iter());
-            file.caveats.extend(Caveat::of_unnamed_suspects(&unnamed));
-            file.shown_stacks = Some(shown);
-        }
+        file.show_stacks(stacks().collect())?;
         file.caveats.extend(Caveat::of_unknown_exits(file.file.trace)?);
         Ok(Self { file, suspects })
     }
@@ -158,10 +150,10 @@ impl Search<'_> {
             return None;
         }
         let lives = self.timed.program_times(&handles);
-        let growth = self.groups.window.map_or_else(
-            || Growth::without_clock(&lives),
-            |window| Growth::of(&lives, self.window(window, owner)),
-        );
+        let growth = self
+            .groups
+            .window_of(process)
+            .map_or_else(|| Growth::without_clock(&lives), |window| Growth::of(&lives, window));
         let [_, type_name, stack] = self.keys(leaf);
         let create_stack = match stack {
             GroupKey::Stack(stack) => Some(stack),
@@ -205,16 +197,6 @@ impl Search<'_> {
     fn keys(&self, leaf: NodeIdx) -> [GroupKey<'_>; 3] {
         let mut path = self.groups.path(leaf).map(|node| self.groups.key(node));
         std::array::from_fn(|_| path.next().unwrap_or(GroupKey::None))
-    }
-
-    /// The time in which a process could open and close handles.
-    fn window(&self, trace: Window, owner: Option<ProcessIdx>) -> Window {
-        let process = self.file.file.processes.known_or_invalid(owner);
-        let Window { start_ns, end_ns } = trace;
-        Window {
-            start_ns: process.start_ns.map_or(start_ns, |start| start.max(start_ns)),
-            end_ns: process.end_ns.map_or(end_ns, |end| end.min(end_ns)),
-        }
     }
 
     /// Whether nothing closed a handle, or only the end of its process.

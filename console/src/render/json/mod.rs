@@ -1,6 +1,7 @@
 //! JSON as `docs/dump-json.md` promises it, streamed: no document is ever in memory as a whole.
 
 mod call_stacks;
+mod diff;
 mod file;
 mod groups;
 mod lines;
@@ -23,6 +24,7 @@ use crate::terminal::Neutral;
 use crate::values::JsonMode;
 
 pub(super) use self::call_stacks::call_stacks;
+pub(super) use self::diff::{diff_points, diff_traces};
 pub(super) use self::groups::groups;
 pub(super) use self::modules::modules;
 pub(super) use self::object_ref::object_ref;

@@ -1,5 +1,6 @@
 //! The answers of the kinds as tables, one file per kind.
 
+mod diff;
 mod events;
 mod frame;
 mod groups;
@@ -15,6 +16,7 @@ mod why;
 use std::io;
 
 pub use self::{
+    diff::{diff_points, diff_traces},
     frame::frame,
     module::modules,
     objects::object_ref,

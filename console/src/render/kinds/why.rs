@@ -19,9 +19,6 @@ use crate::{
     trace::CaveatKind,
 };
 
-/// Frames of the program that are shown without `-ShowStack`.
-const OWN_FRAMES: usize = 3;
-
 /// What shows the handles of a suspect.
 type CommandOf<'a> = &'a dyn Fn(&Suspect) -> String;
 
@@ -122,7 +119,7 @@ impl Row<'_> {
         let indent = display.indent(1);
         let verdict = display.screen.paint(Color::Yellow, growth.verdict.word());
         writeln!(out, "{indent}{verdict}: {growth}")?;
-        for line in self.frames(all_frames) {
+        for line in self.stacks.short_lines(self.suspect.create_stack, all_frames) {
             writeln!(out, "{indent}{}", bold(Untrusted(&line).to_string()))?;
         }
         for diagnosis in &self.suspect.diagnoses {
@@ -149,18 +146,6 @@ impl Row<'_> {
             let _ = write!(text, " and {at_exit} closed only at process exit");
         }
         format!("{text} of {opened} opened")
-    }
-
-    /// The frames of the create stack: all, or the first of the program.
-    fn frames(&self, all: bool) -> Vec<String> {
-        let Some(stack) = self.suspect.create_stack else {
-            return vec!["no create stack".to_owned()];
-        };
-        if all {
-            return self.stacks.lines(stack).into_iter().flatten().collect();
-        }
-        let own: Vec<String> = self.stacks.own_lines(stack).take(OWN_FRAMES).collect();
-        if own.is_empty() { self.stacks.telling_line(stack).into_iter().collect() } else { own }
     }
 }
 

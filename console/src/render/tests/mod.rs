@@ -19,7 +19,7 @@ use crate::query::fixture::{
 };
 use crate::query::{self, Source};
 use crate::{
-    commands::DumpContext,
+    commands::{DumpContext, Flow},
     registry::REGISTRY,
     settings::DisplayArgs,
     terminal::{Messages, Screen},
@@ -42,6 +42,7 @@ fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
         screen,
         out: &mut out,
         messages: &mut Messages::new(&mut io::sink(), screen),
+        flow: Flow::Continue,
     });
     asked.unwrap_or_else(|error| panic!("{line}: {error}"));
     String::from_utf8(out).expect("text")

@@ -9,6 +9,9 @@ use nu_ansi_term::Style;
 use crate::query::{FileAnswer, FrameView, ModuleBases, NamedFrames, TrimmedStacks};
 use crate::settings::{Display, StackDisplayArgs};
 
+/// Frames of the program that are shown of a stack in short.
+const OWN_FRAMES: usize = 3;
+
 /// How stacks are shown.
 pub(in crate::render) struct StackStyle<'a> {
     /// The names, with `-ShowStack`.
@@ -112,6 +115,16 @@ impl StackStyle<'_> {
     pub(in crate::render) fn telling_line(&self, stack: StackIdx) -> Option<String> {
         let frame = self.frames.as_ref()?.telling(stack)?;
         Some(self.line(frame).to_string())
+    }
+
+    /// All lines of a stack, or the first of the program; of a group without a stack, that it has none.
+    pub(in crate::render) fn short_lines(&self, stack: Option<StackIdx>, all: bool) -> Vec<String> {
+        let Some(stack) = stack else { return vec!["no create stack".to_owned()] };
+        if all {
+            return self.lines(stack).into_iter().flatten().collect();
+        }
+        let own: Vec<String> = self.own_lines(stack).take(OWN_FRAMES).collect();
+        if own.is_empty() { self.telling_line(stack).into_iter().collect() } else { own }
     }
 
     fn line<'f>(&'f self, frame: FrameView<'f>) -> Line<'f> {

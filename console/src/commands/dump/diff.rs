@@ -1,0 +1,252 @@
+//! `.dump Diff`, and `.diff`, which is the same with its points as words.
+
+use handlescope_model::Untrusted;
+
+use crate::{
+    commands::{
+        AnyCommand, AnyKind, CommandError, DumpContext, Entered, Flow, Invocation, Kind,
+        KindSignature, Signature,
+        converttime::recorded_ns,
+        shared::{
+            choice::process_option,
+            groups,
+            stack_display::{
+                ShowsStacks, show_address_option, show_line_option, show_stack_option,
+            },
+        },
+    },
+    grammar::{
+        Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Quotes, Take, Texts, Token,
+        parse,
+    },
+    query::{self, DiffCriteria, FileAnswer, Span, trace_info},
+    render::{self, Format},
+    settings::{Display, StackDisplayArgs},
+    terminal::Messages,
+    trace::{CaveatKind, LoadedTrace},
+};
+
+/// What the kind is asked.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct DiffArgs {
+    /// `-From`: a snapshot or a time; none for the start.
+    from: Option<String>,
+    /// `-To`: a snapshot or a time; none for the end.
+    to: Option<String>,
+    criteria: DiffCriteria,
+}
+
+/// The kind, which has every option and format that kinds have.
+pub(crate) struct Diff;
+
+/// The command.
+pub(crate) struct DiffCommand;
+
+const SUMMARY: &str = "what is opened and still open between two points, or lost more of in the second of two \
+     traces";
+
+const DETAILS: &str = "With one trace, or with a point in time: handles and views that were opened after A (the \
+     start) and are still open at B (the end), by process, type and create stack, like !htrace -diff. A and B \
+     are names of .snapshot or times. With two traces and no point: what the second one, the one recorded \
+     later, loses more of than the first, by name of the process, type and functions of the create stack. \
+     Lost is what nothing but the end of a process closed. A group is new or gone when one of the traces loses \
+     nothing of it, worse or better when a test of the rates (95 % for all groups together) and a factor of \
+     1.5 say so, else same. It got worse, also when it is new, only by that test, and never when its growth \
+     is balanced: .help growth. When something got worse, the exit status of handlescope is 1, and a warning \
+     says so.";
+
+static SIGNATURE: Signature = Signature {
+    names: &[".diff"],
+    group: groups::QUERIES,
+    usage: "[A [B]] [OPTION…]",
+    arguments: Arguments::Options,
+    summary: SUMMARY,
+    details: DETAILS,
+    examples: &[".diff", ".diff 0.5s 1.5s -ShowStack", ".diff 0.5s -pn leaky -json"],
+};
+
+impl AnyCommand for DiffCommand {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        AnyKind::groups(&Diff)
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+        let options = AnyKind::options(&Diff);
+        let points = parse::words(&options, entered.tokens);
+        if let Some(third) = points.get(2) {
+            return Err(entered.too_many("at most two points, A and B", third));
+        }
+        let is_point = |token: &&Token| points.iter().any(|point| point.span == token.span);
+        let others = entered.tokens.iter().filter(|token| !is_point(token)).cloned();
+        let named = ["-From", "-To"].into_iter().zip(&points).flat_map(|(name, point)| {
+            let (text, span) = (name.to_owned(), point.span.clone());
+            [Token { text, span, quotes: Quotes::No }, (*point).clone()]
+        });
+        let tokens: Vec<Token> = others.chain(named).collect();
+        AnyKind::parse(&Diff, &Entered { tokens: &tokens, ..*entered })
+    }
+}
+
+impl Kind for Diff {
+    type Args = DiffArgs;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Diff",
+        summary: SUMMARY,
+        details: DETAILS,
+        examples: &[
+            Example { goal: "what was opened and is still open", line: ".dump Diff" },
+            Example {
+                goal: "the same between two points in time, with all frames",
+                line: ".dump Diff -From 0.5s -To 1.5s -ss",
+            },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<DiffArgs>] = OPTIONS;
+
+    fn columns() -> Vec<String> {
+        let (stacks, display) = (StackDisplayArgs::default(), Display::default());
+        let answer =
+            query::TracesDiff { files: Vec::new(), minutes: Vec::new(), groups: Vec::new() };
+        let mut columns = render::columns(render::diff_points(&[], ["", ""], stacks, &display));
+        for column in render::columns(render::diff_traces(&answer, stacks, &display)) {
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+        columns
+    }
+
+    fn answer(args: &DiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let for_programs = matches!(dump.shared.output.format(), Format::Json(_));
+        let criteria = DiffCriteria { for_programs, ..args.criteria.clone() };
+        let has_points = args.from.is_some() || args.to.is_some();
+        match dump.sources.len() {
+            2 if !has_points => compare(&criteria, dump),
+            files if files > 2 && !has_points => Err(CommandError::CompareSeveral { files }),
+            _ => between(args, &criteria, dump),
+        }
+    }
+}
+
+/// Between two points of each trace.
+fn between(
+    args: &DiffArgs,
+    criteria: &DiffCriteria,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<(), CommandError> {
+    let files = dump.sources.iter().filter_map(|source| dump.session.files.get(source.index));
+    let spans: Result<Vec<Span>, CommandError> = files.map(|file| span(file, args)).collect();
+    // Without points a span needs nothing of the session.
+    let mut spans = spans?;
+    spans.resize(dump.sources.len(), Span { after_ns: None, until_ns: None });
+    let answers = query::opened_between(dump.sources, &spans, criteria, dump.names, dump.cancel)?;
+    answers.iter().for_each(|answer| warn(&answer.file, dump.messages));
+    let points = [args.from.as_deref().unwrap_or("start"), args.to.as_deref().unwrap_or("end")];
+    let display = dump.display();
+    let table = render::diff_points(&answers, points, criteria.stacks, &display)?;
+    dump.write(table)
+}
+
+/// Of two traces.
+fn compare(criteria: &DiffCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+    let answer = query::compare_traces(dump.sources, criteria, dump.names, dump.cancel)?;
+    for file in &answer.files {
+        if file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents) {
+            return Err(CommandError::NothingToCompare { path: file.path().to_path_buf() });
+        }
+        warn(file, dump.messages);
+    }
+    let display = dump.display();
+    let table = render::diff_traces(&answer, criteria.stacks, &display)?;
+    dump.write(table)?;
+    let worse = answer.worse();
+    if worse > 0 {
+        let groups = if worse == 1 { "1 group".to_owned() } else { format!("{worse} groups") };
+        dump.messages.warning(format_args!("{groups} of handles got worse"));
+        dump.flow = Flow::Worse;
+    }
+    Ok(())
+}
+
+/// Says what makes an answer wrong or incomplete.
+fn warn(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
+    let path = Untrusted(file.path());
+    for caveat in &file.caveats {
+        messages.warning(format_args!("{path}: {}", caveat.text));
+    }
+}
+
+/// The points of a trace that were asked for.
+fn span(file: &LoadedTrace, args: &DiffArgs) -> Result<Span, CommandError> {
+    let at = |text: &Option<String>| text.as_ref().map(|text| point(file, text)).transpose();
+    let (after, until) = (at(&args.from)?, at(&args.to)?);
+    // The end of a trace is behind all that is in it.
+    let ns = |point: Option<i64>| point.unwrap_or(i64::MAX);
+    if after.is_some_and(|after| ns(after) >= ns(until.flatten())) {
+        let text =
+            |text: &Option<String>, default: &str| text.clone().unwrap_or(default.to_owned());
+        let (from, to) = (text(&args.from, "start"), text(&args.to, "end"));
+        return Err(CommandError::PointOrder { from, to });
+    }
+    Ok(Span { after_ns: after.map(ns), until_ns: until.flatten() })
+}
+
+/// A snapshot of a trace, or a time in it; `None` for its end.
+fn point(file: &LoadedTrace, text: &str) -> Result<Option<i64>, CommandError> {
+    if let Some(snapshot) = file.snapshot(text) {
+        return Ok(snapshot.ns);
+    }
+    let no_point = || CommandError::NoPoint { point: text.to_owned(), path: file.path.clone() };
+    let info = trace_info(&file.trace)?;
+    let time = recorded_ns(text, &info).ok().flatten().filter(|_| info.has_clock());
+    time.map(Some).ok_or_else(no_point)
+}
+
+/// All options, under the headings of the help.
+static OPTIONS: &[OptionGroup<DiffArgs>] = &[
+    OptionGroup { title: "Which handles", options: WHICH },
+    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+];
+
+static WHICH: &[Opt<DiffArgs>] = &[
+    Opt {
+        names: &["-From"],
+        help: "handles that were opened after this point",
+        details: "A name of .snapshot or a time as for .converttime; in quotes when it has a space. The \
+                  start of the trace unless it is given. Behind .diff the name of the option may be left out.",
+        example: "-From 0.5s",
+        take: Take::Text("A", 1, |args| &mut args.from),
+    },
+    Opt {
+        names: &["-To"],
+        help: "handles that are open at this point",
+        details: "Written as for -From. The end of the trace unless it is given.",
+        example: "-To 1.5s",
+        take: Take::Text("B", 1, |args| &mut args.to),
+    },
+    process_option(
+        "handles that processes of this name or pid own",
+        "The name may go without .exe; a number is a pid; ! in front excludes.",
+        |args| &mut args.criteria.process,
+    ),
+    Opt {
+        names: &["-Type"],
+        help: "handles of objects of such a type",
+        details: "As in -Type of .dump ObjectRef.",
+        example: "-Type Event;Thread",
+        take: Take::Filter(Texts::ObjectTypes, |args| &mut args.criteria.object_type),
+    },
+];
+
+static DISPLAY: &[Opt<DiffArgs>] =
+    &[show_stack_option(), show_address_option(), show_line_option()];
+
+impl ShowsStacks for DiffArgs {
+    fn stacks(&mut self) -> &mut StackDisplayArgs {
+        &mut self.criteria.stacks
+    }
+}

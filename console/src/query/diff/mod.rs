@@ -1,0 +1,100 @@
+//! `.diff`: what was opened between two points of a trace and is still open ([`points`]), and what the
+//! second of two traces loses more or less of than the first ([`traces`], by the test in [`rule`]).
+
+mod points;
+mod rule;
+mod traces;
+
+use handlescope_model::StackIdx;
+
+pub use self::points::{OpenedGroup, PointsDiff, Span, opened_between};
+pub use self::traces::{ComparedGroup, Side, State, TracesDiff, compare_traces};
+
+use super::criteria::{DiffCriteria, GroupColumn, GroupCriteria, ObjectCriteria};
+use super::error::QueryError;
+use super::frame_names::FrameNames;
+use super::groups::{GroupKey, Groups, NodeIdx, TimedGroups};
+use super::growth::Window;
+use super::object_ref::{FileAnswer, object_ref};
+use super::source::Source;
+use super::tables::ProcessInfo;
+use crate::cancel::Cancel;
+
+const NS_PER_MINUTE: f64 = 60e9;
+
+/// Handles of one process, one type and one create stack.
+struct Group<'g> {
+    node: NodeIdx,
+    process: &'g ProcessInfo,
+    type_name: &'g str,
+    create_stack: Option<StackIdx>,
+}
+
+/// The traces, each with its handles in groups.
+fn grouped<'a>(
+    sources: &'a [Source<'a>],
+    criteria: &DiffCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Vec<FileAnswer<'a>>, QueryError> {
+    let by = vec![GroupColumn::Process, GroupColumn::Type, GroupColumn::CreateStack];
+    let asked = ObjectCriteria {
+        object_type: criteria.object_type.clone(),
+        stacks: criteria.stacks,
+        for_programs: criteria.for_programs,
+        groups: GroupCriteria { by, keeps_handles: true, ..GroupCriteria::default() },
+        ..ObjectCriteria::default()
+    };
+    Ok(object_ref(sources, &asked, names, cancel)?.files)
+}
+
+/// The groups of a trace whose handles were opened in it by processes that are asked for.
+fn groups<'g>(
+    file: &'g FileAnswer<'_>,
+    (groups, timed): (&'g Groups, &'g TimedGroups),
+    criteria: &'g DiffCriteria,
+) -> impl Iterator<Item = Group<'g>> {
+    let group = move |node: NodeIdx| {
+        let owner = timed.owner(&timed.handles(&groups.tree, node));
+        let process = file.file.processes.known_or_invalid(owner);
+        let mut keys = groups.path(node).map(|node| groups.key(node)).skip(1);
+        let type_name = match keys.next() {
+            Some(GroupKey::Text(text)) => text,
+            _ => "",
+        };
+        let create_stack = match keys.next() {
+            Some(GroupKey::Stack(stack)) => Some(stack),
+            _ => None,
+        };
+        Group { node, process, type_name, create_stack }
+    };
+    let is_meant = |group: &Group<'_>| {
+        let is = |filter| group.process.is_meant_by(filter, criteria.for_programs);
+        criteria.process.as_ref().is_none_or(is)
+    };
+    let leaves = groups.tree.leaves().filter(|node| !timed.handles(&groups.tree, *node).is_empty());
+    leaves.map(group).filter(is_meant)
+}
+
+/// The groups of a trace and the times of their handles, which every answer of [`grouped`] has.
+fn parts<'g>(file: &'g FileAnswer<'_>) -> Option<(&'g Groups, &'g TimedGroups)> {
+    let groups = file.groups.as_ref()?;
+    Some((groups, groups.timed.as_ref()?))
+}
+
+/// The text of the frame that says most of a stack, as stack filters see it.
+fn function(file: &FileAnswer<'_>, stack: Option<StackIdx>) -> Option<String> {
+    let stacks = file.groups.as_ref()?.stacks.as_ref()?;
+    Some(stacks.function(&file.file, stack?))
+}
+
+/// The length of a time in minutes; `None` where the trace has no clock, or the time no length.
+fn minutes(file: &FileAnswer<'_>, window: Window) -> Option<f64> {
+    let minutes = window.length_ns() as f64 / NS_PER_MINUTE;
+    (file.info.has_clock() && minutes > 0.0).then_some(minutes)
+}
+
+/// So many handles by minutes, to three digits behind the point.
+fn per_minute(handles: u64, minutes: Option<f64>) -> Option<f64> {
+    minutes.map(|minutes| (handles as f64 / minutes * 1e3).round() / 1e3)
+}

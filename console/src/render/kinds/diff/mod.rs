@@ -1,0 +1,43 @@
+//! `.diff`: a row for each group, one file for each of its answers.
+
+mod points;
+mod traces;
+
+use std::io::{self, Write};
+
+use handlescope_model::{StackIdx, Untrusted};
+
+pub use self::{points::diff_points, traces::diff_traces};
+use crate::{
+    render::text::StackStyle,
+    settings::{Display, StackDisplayArgs},
+};
+
+/// Stacks are shown in any case: in short, or all of them.
+fn shown(stacks: StackDisplayArgs) -> StackDisplayArgs {
+    StackDisplayArgs { show: true, ..stacks }
+}
+
+/// Writes the frames of the stack of a group: all, or the first of the program.
+fn write_stack(
+    stacks: &StackStyle<'_>,
+    stack: Option<StackIdx>,
+    all_frames: bool,
+    display: &Display,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let indent = display.indent(1);
+    let lines = stacks.short_lines(stack, all_frames);
+    lines.iter().try_for_each(|line| writeln!(out, "{indent}{}", Untrusted(line)))
+}
+
+/// The lines of a stack as one text.
+fn stack_text(stacks: &StackStyle<'_>, stack: Option<StackIdx>) -> Option<String> {
+    Some(stacks.lines(stack?)?.collect::<Vec<_>>().join("\n"))
+}
+
+/// A number of handles by minutes, as people read it; nothing where the minutes are unknown.
+fn rate(per_minute: Option<f64>) -> Option<String> {
+    let rate = per_minute?;
+    Some(if rate >= 100.0 { format!("{rate:.0}") } else { format!("{rate:.1}") })
+}

@@ -1,0 +1,138 @@
+//! `.diff` of two traces.
+
+use std::io::{self, Write};
+
+use handlescope_model::{StackIdx, Untrusted};
+use indicatif::HumanCount;
+use nu_ansi_term::{Color, Style};
+
+use super::{rate, shown, stack_text, write_stack};
+use crate::{
+    paths,
+    query::{ComparedGroup, FileAnswer, Side, State, TracesDiff},
+    render::{
+        json,
+        table::{Columns, Part, Table},
+        text::StackStyle,
+    },
+    settings::{Display, StackDisplayArgs},
+};
+
+/// A group, its stack in the trace that has it, and how that is shown.
+struct Row<'a> {
+    group: &'a ComparedGroup,
+    stacks: StackStyle<'a>,
+    stack: Option<StackIdx>,
+}
+
+/// A row for each group that loses handles in either trace.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn diff_traces<'a>(
+    answer: &'a TracesDiff<'a>,
+    stacks: StackDisplayArgs,
+    display: &Display,
+) -> io::Result<Table<'a>> {
+    let rows: Vec<Row<'_>> = answer
+        .files
+        .first()
+        .zip(answer.files.get(1))
+        .map(|files| answer.groups.iter().map(move |group| Row::new(files, group, stacks)))
+        .into_iter()
+        .flatten()
+        .collect();
+    let mut columns = Columns::of(&rows);
+    columns.add("process", |row| row.group.process.clone()).title("Process");
+    columns.add("type", |row| row.group.type_name.clone()).title("Type");
+    columns.add("before", |row| row.group.before.lost).title("Before");
+    columns.add("after", |row| row.group.after.lost).title("After");
+    columns.add("before_per_minute", |row| row.group.before.per_minute);
+    columns.add("after_per_minute", |row| row.group.after.per_minute);
+    columns.add("change", |row| row.change()).title("Change");
+    columns.add("state", |row| row.group.state.word()).title("State");
+    columns.add("got_worse", |row| u32::from(row.group.got_worse));
+    columns.add("p_value", |row| row.group.p_value);
+    columns.add("before_growth", |row| growth(&row.group.before));
+    columns.add("after_growth", |row| growth(&row.group.after));
+    columns.add("function", |row| row.group.function.clone()).title("Function");
+    columns.add("stack", |row| stack_text(&row.stacks, row.stack));
+    let table = Table::new("groups", columns, [part(answer)])?;
+    let document = move |parts: &[Part], mode, out: &mut dyn Write| {
+        json::diff_traces(answer, parts, mode, out)
+    };
+    let display = *display;
+    let text = move |at: usize, out: &mut dyn Write| {
+        rows.get(at).map_or(Ok(()), |row| row.write(stacks.show, &display, out))
+    };
+    Ok(table.with_document(document).with_row_text(text))
+}
+
+fn growth(side: &Side) -> Option<&'static str> {
+    side.verdict.map(|verdict| verdict.word())
+}
+
+/// The traces with their lengths, and how many groups are in which state.
+fn part(answer: &TracesDiff<'_>) -> Part {
+    let trace = |(word, (file, minutes)): (&str, (&FileAnswer<'_>, &Option<f64>))| {
+        let length = minutes.map_or_else(String::new, |own| format!(" ({:.1} s)", own * 60.0));
+        format!("{word} {}{length}\n", Untrusted(paths::shown(file.path())))
+    };
+    let files = answer.files.iter().zip(&answer.minutes);
+    let above: String = ["before:", "after: "].into_iter().zip(files).map(trace).collect();
+    let count = |state| HumanCount(answer.count(state) as u64).to_string();
+    Part::rows_of(answer.groups.len()).above(above).below(format!(
+        "Got worse: {} of {} groups; {} worse, {} new, {} gone, {} better, {} same",
+        HumanCount(answer.worse() as u64),
+        HumanCount(answer.groups.len() as u64),
+        count(State::Worse),
+        count(State::New),
+        count(State::Gone),
+        count(State::Better),
+        count(State::Same)
+    ))
+}
+
+impl<'a> Row<'a> {
+    fn new(
+        (before, after): (&'a FileAnswer<'a>, &'a FileAnswer<'a>),
+        group: &'a ComparedGroup,
+        stacks: StackDisplayArgs,
+    ) -> Self {
+        let (file, stack) = match group.after.create_stack {
+            None => (before, group.before.create_stack),
+            stack => (after, stack),
+        };
+        Row { group, stacks: StackStyle::of(file, shown(stacks)), stack }
+    }
+    /// How many more handles are lost per minute; where the lengths are unknown, how many more handles.
+    fn change(&self) -> f64 {
+        let (before, after) = (&self.group.before, &self.group.after);
+        let by_time = after.per_minute.zip(before.per_minute);
+        by_time.map_or(after.lost as f64 - before.lost as f64, |(after, before)| after - before)
+    }
+
+    fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let ComparedGroup { process, type_name, before, after, state, got_worse, .. } = self.group;
+        let color = match state {
+            _ if *got_worse => Color::Red.bold(),
+            State::Gone | State::Better => Color::Green.normal(),
+            _ => Style::new(),
+        };
+        let also = if *got_worse && *state != State::Worse { ", worse" } else { "" };
+        let state = display.screen.paint(color, format!("{}{also}", state.word()));
+        let heading = format!("{} {}", Untrusted(process), Untrusted(type_name));
+        let heading = display.screen.paint(Style::new().bold(), heading);
+        let [lost_before, lost_after] = [before.lost, after.lost].map(HumanCount);
+        write!(out, "{state}: {heading}: {lost_before} lost before, {lost_after} after")?;
+        if let Some((before, after)) = rate(before.per_minute).zip(rate(after.per_minute)) {
+            write!(out, " ({before} and {after} per minute)")?;
+        }
+        if let Some(growth) = growth(after) {
+            write!(out, ", growth {growth}")?;
+        }
+        writeln!(out)?;
+        write_stack(&self.stacks, self.stack, all_frames, display, out)?;
+        writeln!(out)
+    }
+}
