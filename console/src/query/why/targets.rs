@@ -9,12 +9,15 @@ use handlescope_model::{ArchiveError, Numbers, TableRows, Trace};
 /// that creates it.
 const START_NS: i64 = 20_000;
 
+/// Start and end of a process in nanoseconds, where they are known.
+type Lifetime = (Option<i64>, Option<i64>);
+
 /// Processes by their kernel address, and threads by who started them.
 pub(super) struct Targets {
     pointer: Numbers<u64>,
-    /// `UniqueProcessKey`, the address of the process object, with lifetimes in nanoseconds. An address may
+    /// `UniqueProcessKey`, the address of the process object, with lifetimes. An address may
     /// be used again.
-    processes: HashMap<u64, Vec<(Option<i64>, Option<i64>)>>,
+    processes: HashMap<u64, Vec<Lifetime>>,
     /// Start and end of the threads that a thread started, in nanoseconds, by start.
     threads: HashMap<u32, Vec<(i64, Option<i64>)>>,
 }
