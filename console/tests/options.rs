@@ -3,7 +3,10 @@
 
 use std::collections::HashSet;
 
-use handlescope_console::{grammar::ValueKind, registry::REGISTRY};
+use handlescope_console::{
+    grammar::{OptionSpec, ValueKind},
+    registry::REGISTRY,
+};
 use handlescope_tests::binary::{Shell, sample_symbols};
 use handlescope_tests::payload::DuplicateRecord;
 use handlescope_tests::scenario::{TraceBuilder, View};
@@ -56,14 +59,17 @@ fn shell() -> Shell {
 #[test]
 fn the_example_of_every_option_runs() {
     let shell = shell();
-    let mut script = String::new();
-    for kind in REGISTRY.kinds {
-        for option in kind.options() {
-            script += &format!(".dump {} {}\n", kind.name(), option.doc().example);
-        }
-    }
     let symbols = sample_symbols().display().to_string();
-    let _ = shell.script(&["--symbol-path", &symbols, "leaky.etl", "other.etl"], &script).ok();
+    for kind in REGISTRY.kinds {
+        let line =
+            |option: &dyn OptionSpec| format!(".dump {} {}\n", kind.name(), option.doc().example);
+        let script: String = kind.options().iter().map(|option| line(*option)).collect();
+        // Of two traces, .dump Diff says with its status that the second is worse.
+        let traces =
+            if kind.name() == "Diff" { &["leaky.etl"][..] } else { &["leaky.etl", "other.etl"] };
+        let arguments = [&["--symbol-path", symbols.as_str()], traces].concat();
+        let _ = shell.script(&arguments, &script).ok();
+    }
 }
 
 /// Option, what else is typed, and a value that makes a difference in the two traces.

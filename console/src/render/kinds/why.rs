@@ -118,13 +118,16 @@ impl Row<'_> {
         writeln!(out, "{}: {}", bold(heading), self.figures())?;
         let indent = display.indent(1);
         let verdict = display.screen.paint(Color::Yellow, growth.verdict.word());
-        writeln!(out, "{indent}{verdict}: {growth}")?;
+        // On a narrow screen nothing of these is cut.
+        let whole = |text: String| text.replace(' ', &format!(" {}", display.line_break()));
+        writeln!(out, "{indent}{verdict}: {}", whole(growth.to_string()))?;
         for line in self.stacks.short_lines(self.suspect.create_stack, all_frames) {
             writeln!(out, "{indent}{}", bold(Untrusted(&line).to_string()))?;
         }
         for diagnosis in &self.suspect.diagnoses {
             let cause = display.screen.paint(Color::Cyan, diagnosis.cause.word());
-            writeln!(out, "{indent}{cause}: {}{}", diagnosis.text, examples(diagnosis))?;
+            let text = format!("{}{}", Untrusted(&diagnosis.text), examples(diagnosis));
+            writeln!(out, "{indent}{cause}: {}", whole(text))?;
             let closers = diagnosis.stacks.iter().filter_map(|own| self.stacks.telling_line(*own));
             let mut closers: Vec<String> = closers.collect();
             closers.dedup();
@@ -132,7 +135,7 @@ impl Row<'_> {
                 writeln!(out, "{indent}{indent}closed by {}", Untrusted(&closer))?;
             }
         }
-        writeln!(out, "{indent}{}\n", Untrusted(&self.command))
+        writeln!(out, "{indent}{}\n", whole(Untrusted(&self.command).to_string()))
     }
 
     /// What was opened and lost.

@@ -17,6 +17,9 @@ use crate::terminal::table;
 /// What a level is indented by.
 const INDENT: &str = "  ";
 
+/// The same on a terminal, where cells are wrapped at spaces.
+const FIRM_INDENT: &str = "\u{a0}\u{a0}";
+
 /// What handles have in common that have nothing in a column.
 const NOTHING: &str = "-";
 
@@ -55,6 +58,7 @@ pub(super) fn write(
         clock: clock.without_start_date(),
         stacks,
         has_frames: style.criteria.stacks.show,
+        indent: if display.screen.is_terminal() { FIRM_INDENT } else { INDENT },
         buckets,
         display,
     };
@@ -69,6 +73,7 @@ struct Writer<'a> {
     stacks: StackStyle<'a>,
     /// Whether stacks are shown with all frames.
     has_frames: bool,
+    indent: &'static str,
     /// With `-ShowTime`, into how many parts time is divided.
     buckets: Option<usize>,
     display: &'a Display,
@@ -77,7 +82,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// Adds what is within a group.
     fn add(&self, table: &mut comfy_table::Table, parent: Option<NodeIdx>, level: usize) {
-        let indent = INDENT.repeat(level);
+        let indent = self.indent.repeat(level);
         for node in self.groups.tree.children(parent) {
             let figures = self.groups.tree.figures(*node);
             let mut row: Vec<String> =
@@ -138,7 +143,7 @@ impl Writer<'_> {
                 let telling = self.stacks.trimmed_telling(stack, trims).unwrap_or_default();
                 let mut label = format!("{indent}Stack {stack}: {}", Untrusted(&telling));
                 for line in frames.take_while(|_| self.has_frames) {
-                    label.push_str(&format!("\n{indent}{INDENT}{}", Untrusted(&line)));
+                    label.push_str(&format!("\n{indent}{}{}", self.indent, Untrusted(&line)));
                 }
                 label
             }

@@ -45,6 +45,7 @@ pub fn diff_points<'a>(
     columns.add("file", |row| index(row.answer.file.index()));
     columns.add("process", |row| row.group.process.clone()).title("Process");
     columns.add("pid", |row| row.group.pid);
+    columns.add("name", |row| format!("{} {}", row.group.process, row.group.type_name));
     columns.add("type", |row| row.group.type_name.clone()).title("Type");
     columns.add("opened", |row| row.group.opened).title("Opened");
     columns.add("still_open", |row| row.group.still_open).title("Still open");

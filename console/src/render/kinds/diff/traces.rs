@@ -44,6 +44,7 @@ pub fn diff_traces<'a>(
         .collect();
     let mut columns = Columns::of(&rows);
     columns.add("process", |row| row.group.process.clone()).title("Process");
+    columns.add("name", |row| format!("{} {}", row.group.process, row.group.type_name));
     columns.add("type", |row| row.group.type_name.clone()).title("Type");
     columns.add("before", |row| row.group.before.lost).title("Before");
     columns.add("after", |row| row.group.after.lost).title("After");
