@@ -200,7 +200,8 @@ fn what_is_no_point_is_refused() {
 #[test]
 fn a_diff_goes_into_every_format_and_file() {
     let csv = sample(".diff -csv\n").ok().stdout;
-    let header = "file,process,pid,name,type,opened,still_open,per_minute,function,stack,sample_ids";
+    let header =
+        "file,process,pid,name,type,opened,still_open,per_minute,function,stack,sample_ids";
     assert_eq!(csv.lines().next(), Some(header));
     let lines = sample(".dump Diff -SortBy opened -TopN 1 -ndjson\n").ok().stdout;
     let first: Value = serde_json::from_str(lines.trim()).unwrap();
