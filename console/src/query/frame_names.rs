@@ -105,6 +105,11 @@ impl<'a> Frames<'a> {
         frames().find(|frame| !self.is_system(frame.row())).or_else(|| frames().next())
     }
 
+    /// Number of rows of the frames table.
+    pub(super) fn height(&self) -> usize {
+        self.module.len()
+    }
+
     /// Whether a frame lies in a module of the system.
     pub(super) fn is_system(&self, row: usize) -> bool {
         let module = self.module.get(row).and_then(|module| self.is_system.get(module.row()));
@@ -148,7 +153,7 @@ impl<'a> Frames<'a> {
         let memory = self.memory.known();
         let mut wanted: BTreeMap<ModuleIdx, Vec<(u64, FrameIdx)>> = BTreeMap::new();
         // Stacks share most of their frames.
-        let mut seen = vec![false; self.module.len()];
+        let mut seen = vec![false; self.height()];
         for frame in frames {
             let is_seen =
                 seen.get_mut(frame.row()).is_none_or(|seen| std::mem::replace(seen, true));

@@ -72,7 +72,7 @@ impl TrimmedStacks {
         let unknown = FrameFacts { text: sentinel(), is_folded: false, is_start: false };
         let mut stacks = Self {
             equal: vec![sentinel(); frames.stacks.len()],
-            frames: Vec::new(),
+            frames: vec![unknown; frames.height()],
             has_start: trims.from.is_some(),
         };
         let mut texts = FrameTexts { named: frames.named(), trims, numbers: HashMap::new() };
@@ -80,9 +80,6 @@ impl TrimmedStacks {
         let mut distinct: HashTable<(u64, u32)> = HashTable::new();
         for stack in needed.iter() {
             for frame in frames.stacks.get(stack.row()) {
-                if stacks.frames.len() <= frame.row() {
-                    stacks.frames.resize(frame.row() + 1, unknown);
-                }
                 if let Some(facts) = stacks.frames.get_mut(frame.row())
                     && facts.text == sentinel()
                 {
