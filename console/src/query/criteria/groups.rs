@@ -22,6 +22,13 @@ pub struct GroupCriteria {
 }
 
 impl GroupCriteria {
+    /// Groups of one process, one type and one create stack, with their handles: what leaks, and what
+    /// changes, is asked of these.
+    pub(in crate::query) fn of_create_stacks() -> Self {
+        let by = vec![GroupColumn::Process, GroupColumn::Type, GroupColumn::CreateStack];
+        Self { by, keeps_handles: true, ..Self::default() }
+    }
+
     /// Whether the times of handles are needed, besides their figures.
     pub(in crate::query) fn keeps_handles(&self) -> bool {
         self.keeps_handles || self.buckets.is_some()

@@ -10,7 +10,7 @@ use handlescope_model::StackIdx;
 pub use self::points::{OpenedGroup, PointsDiff, Span, opened_between};
 pub use self::traces::{ComparedGroup, Side, State, TracesDiff, compare_traces};
 
-use super::criteria::{DiffCriteria, GroupColumn, GroupCriteria, ObjectCriteria};
+use super::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::groups::{GroupKey, Groups, NodeIdx, TimedGroups};
@@ -37,12 +37,11 @@ fn grouped<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<FileAnswer<'a>>, QueryError> {
-    let by = vec![GroupColumn::Process, GroupColumn::Type, GroupColumn::CreateStack];
     let asked = ObjectCriteria {
         object_type: criteria.object_type.clone(),
         stacks: criteria.stacks,
         for_programs: criteria.for_programs,
-        groups: GroupCriteria { by, keeps_handles: true, ..GroupCriteria::default() },
+        groups: GroupCriteria::of_create_stacks(),
         ..ObjectCriteria::default()
     };
     Ok(object_ref(sources, &asked, names, cancel)?.files)

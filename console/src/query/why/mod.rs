@@ -15,7 +15,7 @@ pub use self::causes::{Cause, Diagnosis};
 use self::causes::Causes;
 use self::columns::EventColumns;
 use self::targets::Targets;
-use super::criteria::{GroupColumn, GroupCriteria, ObjectCriteria, WhyCriteria};
+use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::groups::{Figures, GroupKey, Groups, NodeIdx, Opened, TimedGroups};
@@ -71,13 +71,12 @@ pub fn why<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<WhyAnswer<'a>>, QueryError> {
-    let by = vec![GroupColumn::Process, GroupColumn::Type, GroupColumn::CreateStack];
     let asked = ObjectCriteria {
         object_type: criteria.object_type.clone(),
         stacks: criteria.stacks,
         plain_process_names: criteria.plain_process_names,
         for_programs: criteria.for_programs,
-        groups: GroupCriteria { by, keeps_handles: true, ..GroupCriteria::default() },
+        groups: GroupCriteria::of_create_stacks(),
         ..ObjectCriteria::default()
     };
     let answer = object_ref(sources, &asked, names, cancel)?;
@@ -141,7 +140,7 @@ impl Search<'_> {
             return None;
         }
         let handles = self.timed.handles(&self.groups.tree, leaf);
-        let owner = handles.first().and_then(|handle| self.columns.owner(handle.opened as usize));
+        let owner = self.timed.owner(&handles);
         let processes = &self.file.file.processes;
         let process = processes.known_or_invalid(owner);
         let is_plain = self.criteria.plain_process_names || self.criteria.for_programs;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
 
-use super::numbers::grouped;
+use super::numbers::{counted, grouped};
 use super::stack::StackStyle;
 use crate::query::{
     Figure, Figures, FileAnswer, GroupColumn, GroupKey, Groups, GroupsLeftOut, NodeIdx, sparkline,
@@ -98,7 +98,8 @@ impl Writer<'_> {
         if groups > 0 {
             let over_time = self.buckets.map_or(0, |_| OVER_TIME);
             let mut row = vec![String::new(); self.columns.len() + 2 + over_time];
-            let (groups, handles) = (count(groups as u64, "more group"), count(handles, "handle"));
+            let (groups, handles) =
+                (counted(groups as u64, "more group"), counted(handles, "handle"));
             row.push(format!("{indent}+ {groups}, {handles}"));
             table.add_row(row);
         }
@@ -153,9 +154,4 @@ impl Writer<'_> {
 
 fn share(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
-}
-
-fn count(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }

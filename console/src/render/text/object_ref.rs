@@ -8,6 +8,7 @@ use nu_ansi_term::Color;
 use super::event::{EventWriter, is_shown};
 use super::groups;
 use super::layout::Layout;
+use super::numbers::counted;
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::totals::{CountTable, LeakLines, Summary};
@@ -52,7 +53,8 @@ pub(in crate::render) fn object_ref(
         }
         let LeftOut { objects, opened } = file.left_out;
         if objects > 0 {
-            let (objects, opened) = (counted(objects, "more object"), counted(opened, "handle"));
+            let (objects, opened) =
+                (counted(objects as u64, "more object"), counted(opened as u64, "handle"));
             writeln!(out, "+ {objects}, {opened}")?;
         }
         // The summary of a file says more than a table of one row.
@@ -78,7 +80,7 @@ pub(in crate::render) fn object_ref(
         write_all(answer, args, display, &summary(answer.totals()), out)?;
     }
     if without_match > 0 {
-        let files = counted(answer.files.len(), "file");
+        let files = counted(answer.files.len() as u64, "file");
         writeln!(out, "{without_match} of {files} without a match")?;
     }
     clip.finish()
@@ -104,11 +106,6 @@ fn write_all(
     let lines = LeakLines { criteria, totals: answer.totals(), exit_stacks };
     let summary = format!("{summary}{lines}");
     writeln!(out, "{}", display.screen.paint(Color::Red, summary))
-}
-
-fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 /// When the recording began, and the name of the trace.
