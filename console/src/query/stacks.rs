@@ -26,6 +26,11 @@ impl StackSet {
         }
     }
 
+    /// Adds the members of another set over the same table.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(member, other)| *member |= other);
+    }
+
     /// The members, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = StackIdx> + '_ {
         (0..).map(StackIdx).zip(&self.0).filter(|&(_, &member)| member).map(|(stack, _)| stack)

@@ -1,11 +1,12 @@
 //! What is remembered of the names of a trace's frames.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use handlescope_extract::symbols::{FrameChain, ModuleIdentity};
 use handlescope_model::guard::lock;
 use handlescope_model::{ArchiveError, FrameIdx, Trace};
+use hashbrown::HashMap;
 
 use super::stored_names::{StoredNames, stored_names};
 

@@ -10,21 +10,31 @@ use polars::prelude::{
 use super::number::{Native, Number};
 
 /// A column of numbers; where it is null, there is no number.
-pub struct Numbers<T: Number>(ChunkedArray<T::Physical>);
+pub struct Numbers<T: Number> {
+    column: ChunkedArray<T::Physical>,
+    /// All of it; `None` where it is empty.
+    chunk: Option<<T::Physical as PolarsDataType>::Array>,
+}
 
 impl<T: Number> Numbers<T> {
     pub(super) fn of(column: &Column) -> PolarsResult<Self> {
-        unpacked::<T::Physical>(column).map(Self)
+        unpacked::<T::Physical>(column).map(Self::new)
+    }
+
+    fn new(column: ChunkedArray<T::Physical>) -> Self {
+        let chunk = column.downcast_iter().next().cloned();
+        Self { column, chunk }
     }
 
     /// What polars holds; arbitrary where the column is null.
     fn natives(&self) -> &[Native<T>] {
-        self.0.downcast_iter().next().map_or(&[], |chunk| chunk.values().as_slice())
+        self.chunk.as_ref().map_or(&[], |chunk| chunk.values().as_slice())
     }
 
     /// The number of a row; `None` where the column is null or has no such row.
+    #[inline]
     pub fn get(&self, row: usize) -> Option<T> {
-        let chunk = self.0.downcast_iter().next()?;
+        let chunk = self.chunk.as_ref()?;
         let value = *chunk.values().as_slice().get(row)?;
         match chunk.validity() {
             Some(valid) if !valid.get_bit(row) => None,
@@ -34,7 +44,7 @@ impl<T: Number> Numbers<T> {
 
     /// The numbers of all rows.
     pub fn iter(&self) -> impl Iterator<Item = Option<T>> + '_ {
-        self.0.iter().map(|number| number.map(T::from_native))
+        self.column.iter().map(|number| number.map(T::from_native))
     }
 
     /// The numbers of some rows of a column without nulls; empty when the rows are not there.
@@ -44,12 +54,12 @@ impl<T: Number> Numbers<T> {
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.column.len()
     }
 
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.column.is_empty()
     }
 }
 
@@ -142,7 +152,7 @@ impl<T: Number<Physical = UInt32Type>> Lists<T> {
     pub(super) fn of(column: &Column) -> PolarsResult<Self> {
         let lists = column.list()?.rechunk().into_owned();
         let values = lists.get_inner();
-        Ok(Self { values: Numbers(values.unpack::<UInt32Type>()?.clone()), lists })
+        Ok(Self { values: Numbers::new(values.unpack::<UInt32Type>()?.clone()), lists })
     }
 
     /// The list of a row; empty where there is no such row.

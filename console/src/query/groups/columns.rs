@@ -11,6 +11,7 @@ use super::stacks::TrimmedStacks;
 use crate::query::context::FileContext;
 use crate::query::criteria::{GroupColumn, ObjectCriteria};
 use crate::query::error::QueryError;
+use crate::query::objects::ObjectTable;
 
 /// Upper ends of lifetimes in nanoseconds, with what those below are called.
 const LIFETIMES: [(i64, &str); 9] = [
@@ -43,19 +44,26 @@ pub enum GroupKey<'a> {
     None,
 }
 
-/// Makes the numbers that handles are grouped by.
-pub(super) struct Keys<'a> {
-    tables: Tables<'a>,
-    coders: Vec<Coder>,
-}
-
-/// What the columns read.
-struct Tables<'a> {
-    file: &'a FileContext<'a>,
+/// What handles have in columns, as rows of tables or other numbers.
+pub(super) struct KeyRows<'a> {
+    columns: Vec<GroupColumn>,
+    objects: &'a ObjectTable,
     stacks: Option<&'a TrimmedStacks>,
     stack: Numbers<StackIdx>,
     tid: Numbers<u32>,
     name: Numbers<NameIdx>,
+}
+
+/// Makes the numbers that handles are grouped by: one for each text.
+pub(super) struct Keys<'a> {
+    texts: RowTexts<'a>,
+    coders: Vec<Coder>,
+}
+
+/// What rows are called.
+struct RowTexts<'a> {
+    file: &'a FileContext<'a>,
+    stacks: Option<&'a TrimmedStacks>,
     names: Texts,
     pattern: NamePattern,
     /// Whether processes go by the names of their executables.
@@ -83,7 +91,6 @@ impl<'a> Keys<'a> {
         stacks: Option<&'a TrimmedStacks>,
         criteria: &ObjectCriteria,
     ) -> Result<Self, QueryError> {
-        let trace = file.trace;
         let coder = |column: &GroupColumn| Coder {
             column: *column,
             texts: Vec::new(),
@@ -92,13 +99,10 @@ impl<'a> Keys<'a> {
             far: HashMap::new(),
         };
         Ok(Self {
-            tables: Tables {
+            texts: RowTexts {
                 file,
                 stacks,
-                stack: trace.values(Events::stack)?,
-                tid: trace.values(Events::tid)?,
-                name: trace.values(Objects::name)?,
-                names: trace.values(Names::name)?,
+                names: file.trace.values(Names::name)?,
                 pattern: NamePattern,
                 // Scripts know a process by its executable.
                 is_plain: criteria.plain_process_names || criteria.for_programs,
@@ -107,10 +111,10 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// The numbers of a handle, one for each column.
-    pub(super) fn codes(&mut self, life: &Life) -> impl Iterator<Item = u32> {
-        let Self { tables, coders } = self;
-        coders.iter_mut().map(|coder| coder.code(life, tables))
+    /// The numbers of a handle of which [`KeyRows`] says what it has in each column.
+    pub(super) fn codes(&mut self, rows: &[u32]) -> impl Iterator<Item = u32> {
+        let Self { texts, coders } = self;
+        coders.iter_mut().zip(rows).map(|(coder, row)| coder.code(*row, texts))
     }
 
     pub(super) fn into_texts(self) -> KeyTexts {
@@ -119,18 +123,17 @@ impl<'a> Keys<'a> {
 }
 
 impl Coder {
-    fn code(&mut self, life: &Life, tables: &Tables<'_>) -> u32 {
-        let row = tables.row(self.column, life);
+    fn code(&mut self, row: u32, texts: &RowTexts<'_>) -> u32 {
         if is_own_text(self.column) || row == sentinel() {
             return row;
         }
         let near = self.near.get(row as usize).copied().filter(|code| *code != sentinel());
         let known = near.or_else(|| self.far.get(&row).copied());
-        known.unwrap_or_else(|| self.new_code(row, tables))
+        known.unwrap_or_else(|| self.new_code(row, texts))
     }
 
-    fn new_code(&mut self, row: u32, tables: &Tables<'_>) -> u32 {
-        let text = tables.text(self.column, row);
+    fn new_code(&mut self, row: u32, texts: &RowTexts<'_>) -> u32 {
+        let text = texts.of(self.column, row);
         let next = code(Some(self.texts.len()));
         let code = *self.by_text.entry(text).or_insert_with_key(|text| {
             self.texts.push(text.clone());
@@ -157,8 +160,33 @@ fn is_own_text(column: GroupColumn) -> bool {
     matches!(column, CreateStack | CloseStack | Thread | Lifetime)
 }
 
-impl Tables<'_> {
-    /// What a handle has in a column: a row, or a number; [`sentinel`] for nothing.
+impl<'a> KeyRows<'a> {
+    pub(super) fn load(
+        file: &'a FileContext<'_>,
+        columns: &[GroupColumn],
+        stacks: Option<&'a TrimmedStacks>,
+    ) -> Result<Self, QueryError> {
+        Ok(Self {
+            columns: columns.to_vec(),
+            objects: &file.objects,
+            stacks,
+            stack: file.trace.values(Events::stack)?,
+            tid: file.trace.values(Events::tid)?,
+            name: file.trace.values(Objects::name)?,
+        })
+    }
+
+    /// Number of columns.
+    pub(super) fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// What a handle has in each column.
+    pub(super) fn of(&self, life: &Life) -> impl Iterator<Item = u32> {
+        self.columns.iter().map(|column| self.row(*column, life))
+    }
+
+    /// A row, or a number; [`sentinel`] for nothing.
     fn row(&self, column: GroupColumn, life: &Life) -> u32 {
         let stack = |event: Option<usize>| event.and_then(|event| self.stack.get(event));
         let equal = |event| Some(self.stacks?.equal(stack(event)?)?.row());
@@ -166,7 +194,7 @@ impl Tables<'_> {
             GroupColumn::CreateStack => code(equal(life.opened)),
             GroupColumn::CloseStack => code(equal(life.closed)),
             GroupColumn::Module | GroupColumn::Function => code(equal(life.opened)),
-            GroupColumn::Type => self.file.objects.type_id(life.object).0,
+            GroupColumn::Type => self.objects.type_id(life.object).0,
             GroupColumn::Process => code(life.owner.map(ProcessIdx::row)),
             GroupColumn::Name | GroupColumn::NamePattern => {
                 code(self.name.get(life.object).map(NameIdx::row))
@@ -178,9 +206,10 @@ impl Tables<'_> {
             GroupColumn::Lifetime => lifetime(life),
         }
     }
+}
 
-    /// What a row is called.
-    fn text(&self, column: GroupColumn, row: u32) -> String {
+impl RowTexts<'_> {
+    fn of(&self, column: GroupColumn, row: u32) -> String {
         let name = || self.names.text(row as usize);
         let stacks = self.stacks;
         match column {

@@ -71,6 +71,11 @@ impl Counted {
         self.has(Self::OPENED) && !self.has(Self::BESIDE)
     }
 
+    /// Whether it is no handle or view, but an object without any.
+    pub(super) fn is_bare(self) -> bool {
+        self.has(Self::BARE)
+    }
+
     /// Whether nothing closed it, or only the end of its process.
     pub(super) fn is_lost(self) -> bool {
         self.has(Self::LEAKED | Self::AT_EXIT)

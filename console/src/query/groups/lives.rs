@@ -9,6 +9,7 @@ use handlescope_model::{EventIdx, EventKind, Flags, Numbers, ProcessIdx, sentine
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::info::trace_info;
+use crate::query::objects::ObjectTable;
 use crate::query::selection::{EventMask, Selected};
 use crate::trace::has_end_rundown;
 
@@ -42,9 +43,9 @@ pub(crate) struct Life {
     pub(crate) closed_ns: Option<i64>,
 }
 
-/// Follows the handles and views of objects, one object after the other.
-pub(super) struct Lives<'a> {
-    file: &'a FileContext<'a>,
+/// The columns that say what became of handles and views.
+pub(super) struct LifeTables<'a> {
+    objects: &'a ObjectTable,
     kind: Numbers<u32>,
     time_ns: Numbers<i64>,
     process: Numbers<ProcessIdx>,
@@ -57,16 +58,13 @@ pub(super) struct Lives<'a> {
     existing_handle: Numbers<u64>,
     has_end_rundown: bool,
     has_clock: bool,
-    /// For each event of the object at hand, whether it closes something that an event opened.
-    is_matched: Vec<bool>,
-    found: Vec<Life>,
 }
 
-impl<'a> Lives<'a> {
-    pub(super) fn new(file: &'a FileContext<'a>) -> Result<Self, QueryError> {
+impl<'a> LifeTables<'a> {
+    pub(super) fn load(file: &'a FileContext<'_>) -> Result<Self, QueryError> {
         let trace = file.trace;
         Ok(Self {
-            file,
+            objects: &file.objects,
             kind: trace.values(Events::kind)?,
             time_ns: trace.values(Events::time_ns)?,
             process: trace.values(Events::process)?,
@@ -79,59 +77,7 @@ impl<'a> Lives<'a> {
             existing_handle: trace.values(ExistingHandles::handle)?,
             has_end_rundown: has_end_rundown(trace)?,
             has_clock: trace_info(trace)?.has_clock(),
-            is_matched: Vec::new(),
-            found: Vec::new(),
         })
-    }
-
-    /// What an object has of handles and views, as far as something of it is left; never nothing.
-    pub(super) fn of_object(&mut self, selected: Selected, left: &EventMask) -> &[Life] {
-        self.found.clear();
-        let object = selected.object();
-        let events = self.file.objects.events(object);
-        self.is_matched.clear();
-        self.is_matched.resize(events.len(), false);
-        for event in events.clone() {
-            if self.kind_of(event).is_some_and(|kind| OPENING.contains(kind)) {
-                let life = self.opened_by(object, event, left);
-                let place = life.closed.and_then(|closed| closed.checked_sub(events.start));
-                let is_matched = place.and_then(|place| self.is_matched.get_mut(place));
-                // An unmap closes all views of its process.
-                let is_second = is_matched.is_some_and(|is| std::mem::replace(is, true));
-                let closing = life.closing.filter(|_| !is_second);
-                self.found.push(Life { closing, ..life });
-            }
-        }
-        for (event, is_matched) in events.zip(&self.is_matched) {
-            let kind = self.kind_of(event).filter(|kind| CLOSING.contains(*kind));
-            if let (Some(kind), false, true) = (kind, is_matched, left.contains(event)) {
-                self.found.push(Life {
-                    object,
-                    closed: Some(event),
-                    closing: Some(kind),
-                    owner: self.process.get(event),
-                    closed_ns: self.time(event),
-                    ..Life::default()
-                });
-            }
-        }
-        if self.has_end_rundown {
-            self.mark_existing(object);
-        }
-        self.found
-            .retain(|life| life.opening.is_some() || life.closing.is_some() || life.is_open_at_end);
-        if self.found.is_empty() {
-            let created = selected.create();
-            self.found.push(Life {
-                object,
-                opened: created,
-                is_bare: true,
-                owner: created.and_then(|event| self.process.get(event)),
-                opened_ns: created.and_then(|event| self.time(event)),
-                ..Life::default()
-            });
-        }
-        &self.found
     }
 
     /// The time of an event; those of a trace without clock are only an order.
@@ -165,21 +111,87 @@ impl<'a> Lives<'a> {
             closed_ns: closed.and_then(|row| self.time(row)),
         }
     }
+}
+
+/// Follows the handles and views of objects, one object after the other.
+pub(super) struct Lives<'a> {
+    tables: &'a LifeTables<'a>,
+    /// For each event of the object at hand, whether it closes something that an event opened.
+    is_matched: Vec<bool>,
+    found: Vec<Life>,
+}
+
+impl<'a> Lives<'a> {
+    pub(super) fn new(tables: &'a LifeTables<'a>) -> Self {
+        Self { tables, is_matched: Vec::new(), found: Vec::new() }
+    }
+
+    /// What an object has of handles and views, as far as something of it is left; never nothing.
+    pub(super) fn of_object(&mut self, selected: Selected, left: &EventMask) -> &[Life] {
+        let tables = self.tables;
+        self.found.clear();
+        let object = selected.object();
+        let events = tables.objects.events(object);
+        self.is_matched.clear();
+        self.is_matched.resize(events.len(), false);
+        for event in events.clone() {
+            if tables.kind_of(event).is_some_and(|kind| OPENING.contains(kind)) {
+                let life = tables.opened_by(object, event, left);
+                let place = life.closed.and_then(|closed| closed.checked_sub(events.start));
+                let is_matched = place.and_then(|place| self.is_matched.get_mut(place));
+                // An unmap closes all views of its process.
+                let is_second = is_matched.is_some_and(|is| std::mem::replace(is, true));
+                let closing = life.closing.filter(|_| !is_second);
+                self.found.push(Life { closing, ..life });
+            }
+        }
+        for (event, is_matched) in events.zip(&self.is_matched) {
+            let kind = tables.kind_of(event).filter(|kind| CLOSING.contains(*kind));
+            if let (Some(kind), false, true) = (kind, is_matched, left.contains(event)) {
+                self.found.push(Life {
+                    object,
+                    closed: Some(event),
+                    closing: Some(kind),
+                    owner: tables.process.get(event),
+                    closed_ns: tables.time(event),
+                    ..Life::default()
+                });
+            }
+        }
+        if tables.has_end_rundown {
+            self.mark_existing(object);
+        }
+        self.found
+            .retain(|life| life.opening.is_some() || life.closing.is_some() || life.is_open_at_end);
+        if self.found.is_empty() {
+            let created = selected.create();
+            self.found.push(Life {
+                object,
+                opened: created,
+                is_bare: true,
+                owner: created.and_then(|event| tables.process.get(event)),
+                opened_ns: created.and_then(|event| tables.time(event)),
+                ..Life::default()
+            });
+        }
+        &self.found
+    }
 
     /// Marks what the rundown at the end lists of an object, and adds what was open before the trace.
     fn mark_existing(&mut self, object: usize) {
-        let existing = self.file.objects.existing(object);
+        let tables = self.tables;
+        let existing = tables.objects.existing(object);
         if existing.is_empty() {
             return;
         }
-        let owners = self.existing_owner.range(existing.clone());
+        let owners = tables.existing_owner.range(existing.clone());
         let mut open: HashMap<(ProcessIdx, u64), u32> = HashMap::new();
-        for handle in owners.zip(self.existing_handle.range(existing)) {
+        for handle in owners.zip(tables.existing_handle.range(existing)) {
             *open.entry(handle).or_default() += 1;
         }
         // The last one opened of a value is the open one.
         for life in self.found.iter_mut().rev().filter(|life| life.closed.is_none()) {
-            let value = life.opened.and_then(|event| self.handle.get(event));
+            let value = life.opened.and_then(|event| tables.handle.get(event));
             let known = life.owner.zip(value).and_then(|handle| open.get_mut(&handle));
             if let Some(count) = known.filter(|count| **count > 0) {
                 *count -= 1;

@@ -8,8 +8,10 @@
 mod columns;
 mod counted;
 mod figures;
+mod leaves;
 mod lives;
 mod name_pattern;
+mod parts;
 mod stacks;
 mod timed;
 mod tree;
@@ -20,9 +22,9 @@ pub(crate) use self::stacks::TrimmedStacks;
 pub(crate) use self::timed::{Opened, TimedGroups};
 pub use self::tree::{GroupTree, GroupsLeftOut, NodeIdx};
 
-use self::columns::{KeyTexts, Keys};
-use self::counted::Counted;
-use self::lives::{Lives, code};
+use self::columns::{KeyRows, KeyTexts, Keys};
+use self::lives::LifeTables;
+use self::parts::Parts;
 use super::context::FileContext;
 use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
@@ -31,7 +33,6 @@ use super::info::trace_info;
 use super::selection::Selection;
 use super::stacks::StackSet;
 use super::tables::ProcessInfo;
-use crate::cancel::Poll;
 
 /// The groups of the objects of one trace that passed.
 pub struct Groups {
@@ -70,37 +71,27 @@ impl Groups {
         let stacks = TrimmedStacks::needed(file, selections(), &criteria.groups)?;
         let mut keys = Keys::new(file, &by, stacks.as_ref(), criteria)?;
         let mut tree = GroupTree::new(by.len());
-        let mut lives = Lives::new(file)?;
-        let mut poll = Poll::new(file.cancel);
+        let parts = Parts {
+            lives: LifeTables::load(file)?,
+            keys: KeyRows::load(file, &by, stacks.as_ref())?,
+            cancel: file.cancel,
+        };
         let mut all = Sums::default();
-        let (mut handles, mut sorted) = (Vec::new(), Vec::new());
         let mut codes = Vec::with_capacity(by.len());
         for (selection, is_beside) in selections().zip([false, true]) {
-            for selected in selection.objects() {
-                poll.round()?;
-                for life in lives.of_object(*selected, &selection.events) {
-                    if is_beside && !life.is_closed_at_exit {
-                        continue;
-                    }
-                    let handle = Counted::of(life, is_beside);
-                    codes.clear();
-                    codes.extend(keys.codes(life));
-                    sorted.push((tree.add(&codes, handle), code(Some(handles.len()))));
-                    handles.push(handle);
-                    all.lost += u64::from(handle.is_lost());
-                    all.handles += u64::from(!life.is_bare);
-                }
-            }
+            parts.each(selection, is_beside, |handle, rows| {
+                codes.clear();
+                codes.extend(keys.codes(rows));
+                tree.add(&codes, handle);
+                all.lost += u64::from(handle.is_lost());
+                all.handles += u64::from(!handle.is_bare());
+            })?;
         }
-        file.cancel.check()?;
-        // Also by row, so that the objects of a group stay in their order.
-        sorted.sort_unstable();
-        tree.finish(&sorted, &handles);
         let texts = keys.into_texts();
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
-        tree.arrange(&criteria.groups, criteria.top);
+        let handles = tree.arrange(&criteria.groups, criteria.top, file.cancel)?;
         let timed = criteria.groups.keeps_handles();
-        let timed = timed.then(|| TimedGroups::new(file.trace, &sorted, &handles)).transpose()?;
+        let timed = timed.then(|| TimedGroups::new(file.trace, handles)).transpose()?;
         let last_ns = timed.as_ref().map_or(0, TimedGroups::last_ns);
         let info = trace_info(file.trace)?;
         let end_ns = info.length_ns().unwrap_or_default().max(last_ns);

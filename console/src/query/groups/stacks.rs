@@ -7,16 +7,20 @@ use handlescope_model::rules::{CLOSING, OPENING};
 use handlescope_model::tables::Events;
 use handlescope_model::{FrameIdx, StackIdx, sentinel};
 use hashbrown::{HashMap, HashTable};
+use rayon::prelude::*;
 
 use super::lives::code;
-use crate::cancel::Poll;
+use crate::cancel::{Cancelled, Poll};
 use crate::filter::Filter;
 use crate::query::context::FileContext;
 use crate::query::criteria::{GroupCriteria, StackTrims};
 use crate::query::error::QueryError;
 use crate::query::frame_names::{FrameView, Frames, NamedFrames};
-use crate::query::selection::Selection;
+use crate::query::selection::{Selected, Selection};
 use crate::query::stacks::StackSet;
+
+/// Objects that one thread takes at once.
+const PART: usize = 1 << 20;
 
 /// The stacks of a trace that groups need, trimmed, each with the first one that is equal.
 pub(crate) struct TrimmedStacks {
@@ -47,18 +51,29 @@ impl TrimmedStacks {
         let needs = criteria.by.iter().map(|column| column.needs_stacks());
         let (opening, closing) = needs.fold((false, false), |all, of| (all.0 | of.0, all.1 | of.1));
         let (kind, stack) = (file.trace.values(Events::kind)?, file.trace.values(Events::stack)?);
-        let mut needed = StackSet::new(frames.stacks.len());
-        let mut poll = Poll::new(file.cancel);
-        for selected in selections.flat_map(Selection::objects) {
-            poll.round()?;
-            for event in file.objects.events(selected.object()) {
-                let Some(kind) = kind.get(event) else { continue };
-                let is_needed = (opening && !CLOSING.contains_code(kind))
-                    || (closing && !OPENING.contains_code(kind));
-                if is_needed {
-                    needed.add(stack.get(event));
+        let (objects, cancel) = (&file.objects, file.cancel);
+        let height = frames.stacks.len();
+        let of_part = |selected: &[Selected]| {
+            let mut needed = StackSet::new(height);
+            let mut poll = Poll::new(cancel);
+            for selected in selected {
+                poll.round()?;
+                for event in objects.events(selected.object()) {
+                    let Some(kind) = kind.get(event) else { continue };
+                    let is_needed = (opening && !CLOSING.contains_code(kind))
+                        || (closing && !OPENING.contains_code(kind));
+                    if is_needed {
+                        needed.add(stack.get(event));
+                    }
                 }
             }
+            Ok(needed)
+        };
+        let mut needed = StackSet::new(height);
+        for selection in selections {
+            let parts = selection.objects().par_chunks(PART).map(of_part);
+            let parts: Vec<StackSet> = parts.collect::<Result<_, Cancelled>>()?;
+            parts.iter().for_each(|part| needed.add_all(part));
         }
         frames.resolve(needed.iter())?;
         Self::compare(frames, &needed, &criteria.trims).map(Some)

@@ -23,6 +23,10 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
+    pub(super) fn of(handle: Counted) -> Self {
+        Self { object: handle.object, opened: handle.opened, closed: handle.closed }
+    }
+
     /// Row of the event that closed it.
     pub(crate) fn closed(self) -> Option<usize> {
         (self.closed != sentinel()).then_some(self.closed as usize)
@@ -39,21 +43,10 @@ pub(crate) struct TimedGroups {
 }
 
 impl TimedGroups {
-    /// Those that were opened of handles, in the order of their rows.
-    pub(super) fn new(
-        trace: &Trace,
-        sorted: &[(u64, u32)],
-        handles: &[Counted],
-    ) -> Result<Self, QueryError> {
-        let sorted = sorted.iter().filter_map(|(_, row)| handles.get(*row as usize));
-        let opened = sorted.filter(|handle| handle.is_opened());
-        let opened = opened.map(|handle| Opened {
-            object: handle.object,
-            opened: handle.opened,
-            closed: handle.closed,
-        });
+    /// Of the handles of all groups, in the order of [`GroupTree::arrange`].
+    pub(super) fn new(trace: &Trace, handles: Vec<Opened>) -> Result<Self, QueryError> {
         Ok(Self {
-            handles: opened.collect(),
+            handles,
             time_ns: trace.values(Events::time_ns)?,
             process: trace.values(Events::process)?,
             inherited_by: trace.values(Events::inherited_by)?,

@@ -5,9 +5,13 @@ use std::ops::Range;
 
 use handlescope_model::sentinel;
 use hashbrown::HashMap;
+use rayon::prelude::*;
 
 use super::counted::Counted;
 use super::figures::Figures;
+use super::leaves::{Leaf, Leaves};
+use super::timed::Opened;
+use crate::cancel::{Cancel, Cancelled};
 use crate::query::criteria::GroupCriteria;
 use crate::values::TopN;
 
@@ -19,25 +23,26 @@ struct Node {
     parent: u32,
     code: u32,
     level: u32,
-    /// The handles of a group of the innermost level, in the order of [`GroupTree::finish`].
+    /// The handles of a group of the innermost level, as part of what [`GroupTree::arrange`] returns.
     handles: Range<u32>,
     figures: Figures,
 }
 
 /// Groups of groups: on each level those that lose most first.
 ///
-/// The groups of the innermost level may be millions, so they are made of sorted handles, and only the
-/// others are searched for each handle.
 pub struct GroupTree {
     /// Those of the innermost level are the last.
     nodes: Vec<Node>,
-    by_key: HashMap<(u32, u32), u32>,
+    /// The handles of the groups of the innermost level, by the node above them and 1; those that have none
+    /// first.
+    leaves: Vec<Leaves>,
+    by_key: NodesByKey,
     levels: usize,
     /// The numbers and groups of the last handle, from the outermost level on.
     last: Vec<(u32, u32)>,
     /// For each group that is shown those within it that are shown; first those that are in none.
     children: HashMap<u32, Shown>,
-    /// For each group of an inner level all those within it.
+    /// For each group all those within it, without those of the innermost level.
     all_children: HashMap<u32, Vec<NodeIdx>>,
 }
 
@@ -67,7 +72,8 @@ impl GroupTree {
     pub(super) fn new(levels: usize) -> Self {
         Self {
             nodes: Vec::new(),
-            by_key: HashMap::new(),
+            leaves: Vec::new(),
+            by_key: NodesByKey::default(),
             levels,
             last: Vec::new(),
             children: HashMap::new(),
@@ -75,9 +81,8 @@ impl GroupTree {
         }
     }
 
-    /// Counts a handle in its groups on all levels but the innermost; returns what it is to be sorted by
-    /// for that one.
-    pub(super) fn add(&mut self, codes: &[u32], handle: Counted) -> u64 {
+    /// Counts a handle in its groups on all levels but the innermost, and keeps it for that one.
+    pub(super) fn add(&mut self, codes: &[u32], handle: Counted) {
         let none: u32 = sentinel();
         let (innermost, outer) = codes.split_last().unwrap_or((&none, &[]));
         let same = self.last.iter().zip(outer).take_while(|(last, code)| last.0 == **code).count();
@@ -85,7 +90,7 @@ impl GroupTree {
         for (level, &code) in outer.iter().enumerate().skip(same) {
             let parent = self.last.last().map_or(sentinel(), |(_, node)| *node);
             let next = self.nodes.len() as u32;
-            let node = *self.by_key.entry((parent, code)).or_insert(next);
+            let node = self.by_key.of(parent, code, next);
             if node == next {
                 self.nodes.push(Node::new(parent, code, level));
             }
@@ -96,42 +101,93 @@ impl GroupTree {
                 node.figures.add(handle);
             }
         }
-        let parent: u32 = self.last.last().map_or(sentinel(), |(_, node)| *node);
-        u64::from(parent) << u32::BITS | u64::from(*innermost)
-    }
-
-    /// Makes the groups of the innermost level, of handles given with what [`GroupTree::add`] said of them
-    /// and sorted by it.
-    pub(super) fn finish(&mut self, sorted: &[(u64, u32)], handles: &[Counted]) {
-        let mut opened = 0;
-        for group in sorted.chunk_by(|one, other| one.0 == other.0) {
-            let Some((key, _)) = group.first() else { continue };
-            let (parent, code) = ((key >> u32::BITS) as u32, *key as u32);
-            let mut node = Node::new(parent, code, self.levels.saturating_sub(1));
-            node.handles.start = opened;
-            for handle in group.iter().filter_map(|(_, row)| handles.get(*row as usize)) {
-                node.figures.add(*handle);
-                opened += u32::from(handle.is_opened());
-            }
-            node.handles.end = opened;
-            self.nodes.push(node);
+        let place = self.last.last().map_or(0, |(_, node)| *node as usize + 1);
+        if self.leaves.len() <= place {
+            self.leaves.resize_with(place + 1, Leaves::default);
+        }
+        if let Some(leaves) = self.leaves.get_mut(place) {
+            leaves.push(*innermost, handle);
         }
     }
 
-    /// Orders the groups of each level and cuts them as the criteria say.
-    pub(super) fn arrange(&mut self, criteria: &GroupCriteria, top: Option<TopN>) {
+    /// Orders the groups of each level and cuts them as the criteria say; only of those of the innermost
+    /// level that are shown anything is known afterwards.
+    ///
+    /// Returns the handles of all groups that an event opened, if the criteria keep them.
+    pub(super) fn arrange(
+        &mut self,
+        criteria: &GroupCriteria,
+        top: Option<TopN>,
+        cancel: &Cancel,
+    ) -> Result<Vec<Opened>, Cancelled> {
+        self.by_key = NodesByKey::default();
         let mut children: HashMap<u32, Vec<NodeIdx>> = HashMap::new();
         for (index, node) in (0..).zip(&self.nodes) {
             children.entry(node.parent).or_default().push(NodeIdx(index));
         }
+        let cut = Cut { criteria, top };
         let depth = criteria.depth.unwrap_or(self.levels).clamp(1, self.levels.max(1));
-        let parents = children.iter().filter(|(parent, _)| self.level_within(**parent) < depth);
-        self.children = parents
-            .map(|(parent, nodes)| (*parent, self.cut(nodes.clone(), criteria, top)))
-            .collect();
-        self.levels = depth;
-        self.by_key = HashMap::new();
+        for (parent, nodes) in &children {
+            if self.level_within(*parent) < depth {
+                let (nodes, left_out) = cut.of(nodes.clone(), |node| self.figures(*node));
+                self.children.insert(*parent, Shown { nodes, left_out });
+            }
+        }
         self.all_children = children;
+        self.innermost(depth, cut, cancel)
+    }
+
+    /// Makes the groups of the innermost level.
+    fn innermost(
+        &mut self,
+        depth: usize,
+        cut: Cut<'_>,
+        cancel: &Cancel,
+    ) -> Result<Vec<Opened>, Cancelled> {
+        let keeps_handles = cut.criteria.keeps_handles();
+        let mut is_shown = vec![false; self.leaves.len()];
+        if depth == self.levels {
+            let parents = self.shown().filter(|node| self.place(*node).0 + 2 == depth);
+            let parents = parents.map(|node| node.0 as usize + 1).chain((depth == 1).then_some(0));
+            for place in parents {
+                if let Some(is_shown) = is_shown.get_mut(place) {
+                    *is_shown = true;
+                }
+            }
+        }
+        let level = depth.saturating_sub(1) as u32;
+        let all = std::mem::take(&mut self.leaves);
+        let made = all.par_iter().zip(is_shown).map(|(leaves, is_shown)| {
+            cancel.check()?;
+            let is_needed = is_shown || keeps_handles;
+            let sorted = is_needed.then(|| leaves.sorted());
+            let opened = sorted.as_ref().filter(|_| keeps_handles).map(|sorted| sorted.opened());
+            let shown = sorted.as_ref().filter(|_| is_shown);
+            Ok(Made {
+                opened: opened.into_iter().flatten().collect(),
+                shown: shown.map(|all| cut.of(all.groups().collect(), |leaf| leaf.figures)),
+            })
+        });
+        let made: Vec<Made> = made.collect::<Result<_, _>>()?;
+        let mut opened = Vec::new();
+        for (place, made) in made.into_iter().enumerate() {
+            let start = opened.len() as u32;
+            opened.extend(made.opened);
+            let parent = place.checked_sub(1).map_or(sentinel(), |node| node as u32);
+            if let Some(node) = self.nodes.get_mut(parent as usize) {
+                node.handles = start..opened.len() as u32;
+            }
+            let Some((leaves, left_out)) = made.shown else { continue };
+            let first = self.nodes.len() as u32;
+            self.nodes.extend(leaves.into_iter().map(|Leaf { code, opened, figures }| {
+                let handles = start + opened.start..start + opened.end;
+                Node { parent, code, level, handles, figures }
+            }));
+            let nodes = (first..self.nodes.len() as u32).map(NodeIdx).collect();
+            self.children.insert(parent, Shown { nodes, left_out });
+        }
+        self.levels = depth;
+        Ok(opened)
     }
 
     /// The handles of a group, as parts of their order.
@@ -153,27 +209,6 @@ impl GroupTree {
     /// The level of what is in a group.
     fn level_within(&self, parent: u32) -> usize {
         self.nodes.get(parent as usize).map_or(0, |node| node.level as usize + 1)
-    }
-
-    fn cut(&self, mut nodes: Vec<NodeIdx>, criteria: &GroupCriteria, top: Option<TopN>) -> Shown {
-        nodes.sort_by_cached_key(|node| {
-            let figures = self.figures(*node);
-            let first = criteria.order.and_then(|figure| figures.get(figure));
-            let lost = (figures.lost(), figures.open_at_end, figures.handles);
-            Reverse((first, lost, Reverse(*node)))
-        });
-        let all = nodes.len();
-        let handles = |nodes: &[NodeIdx]| -> u64 {
-            nodes.iter().map(|node| u64::from(self.figures(*node).handles)).sum()
-        };
-        let before = handles(&nodes);
-        nodes.retain(|node| u64::from(self.figures(*node).handles) >= criteria.min_count);
-        if let Some(TopN { take, skip }) = top {
-            nodes = nodes.into_iter().skip(skip).take(take).collect();
-        }
-        let left_out =
-            GroupsLeftOut { groups: all - nodes.len(), handles: before - handles(&nodes) };
-        Shown { nodes, left_out }
     }
 
     /// The groups within a group that are shown, or the outermost ones.
@@ -221,5 +256,77 @@ impl GroupTree {
     pub(super) fn place(&self, node: NodeIdx) -> (usize, u32) {
         let known = self.nodes.get(node.0 as usize);
         known.map_or((0, sentinel()), |node| (node.level as usize, node.code))
+    }
+}
+
+/// The nodes by the node above them and their number in the column.
+#[derive(Default)]
+struct NodesByKey {
+    /// Of small numbers, by the node above and 1, and then by number: [`sentinel`] for none.
+    near: Vec<Vec<u32>>,
+    far: HashMap<(u32, u32), u32>,
+}
+
+impl NodesByKey {
+    /// Numbers of processes, types and lifetimes are below.
+    const NEAR: u32 = 1 << 10;
+
+    /// The node of a key, which is `next` for a new one.
+    fn of(&mut self, parent: u32, code: u32, next: u32) -> u32 {
+        if code >= Self::NEAR {
+            return *self.far.entry((parent, code)).or_insert(next);
+        }
+        let (place, code) = (parent.wrapping_add(1) as usize, code as usize);
+        if self.near.len() <= place {
+            self.near.resize_with(place + 1, Vec::new);
+        }
+        let Some(codes) = self.near.get_mut(place) else { return next };
+        if codes.len() <= code {
+            codes.resize(code + 1, sentinel());
+        }
+        match codes.get_mut(code) {
+            Some(node) if *node == sentinel() => {
+                *node = next;
+                next
+            }
+            node => node.map_or(next, |node| *node),
+        }
+    }
+}
+
+/// The groups of the innermost level that are within one of the level above.
+struct Made {
+    /// Their handles that an event opened, if they are kept.
+    opened: Vec<Opened>,
+    /// Those that are shown, if any are, and what is left out.
+    shown: Option<(Vec<Leaf>, GroupsLeftOut)>,
+}
+
+/// Which groups of a level are shown, and in which order.
+#[derive(Clone, Copy)]
+struct Cut<'a> {
+    criteria: &'a GroupCriteria,
+    top: Option<TopN>,
+}
+
+impl Cut<'_> {
+    fn of<T>(self, mut groups: Vec<T>, figures: impl Fn(&T) -> Figures) -> (Vec<T>, GroupsLeftOut) {
+        groups.sort_by_cached_key(|group| {
+            let figures = figures(group);
+            let first = self.criteria.order.and_then(|figure| figures.get(figure));
+            Reverse((first, figures.lost(), figures.open_at_end, figures.handles))
+        });
+        let all = groups.len();
+        let handles = |groups: &[T]| -> u64 {
+            groups.iter().map(|group| u64::from(figures(group).handles)).sum()
+        };
+        let before = handles(&groups);
+        groups.retain(|group| u64::from(figures(group).handles) >= self.criteria.min_count);
+        if let Some(TopN { take, skip }) = self.top {
+            groups = groups.into_iter().skip(skip).take(take).collect();
+        }
+        let left_out =
+            GroupsLeftOut { groups: all - groups.len(), handles: before - handles(&groups) };
+        (groups, left_out)
     }
 }
