@@ -23,7 +23,7 @@ use crate::trace::{FrameNameCache, KnownNames};
 const UNKNOWN_METHOD: &str = "<UnknownMethod>";
 
 /// Where function names come from.
-pub trait FrameNames {
+pub trait FrameNames: Sync {
     /// The functions at relative addresses of modules, in the order of the requests. Addresses
     /// ascend. What is cancelled meanwhile has no names.
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<u64>)]) -> Vec<Vec<FrameChain>>;
@@ -396,17 +396,43 @@ impl<'a> FrameView<'a> {
     }
 }
 
+/// What a frame is compared by: its text, in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum FrameIdentity<'a> {
+    Function { module: &'a str, function: &'a str },
+    Place { module: &'a str, rva: u64 },
+    Module(&'a str),
+    Unknown,
+}
+
+impl<'a> FrameView<'a> {
+    /// What it is compared by.
+    pub(crate) fn identity(&self) -> FrameIdentity<'a> {
+        let place = self.module.map(|module| (module.name, module.rva));
+        match (self.method, place, self.name) {
+            (Some(method), ..) => {
+                FrameIdentity::Function { module: method.module_name(), function: &method.function }
+            }
+            (None, Some((module, _)), Some(name)) => {
+                FrameIdentity::Function { module, function: &name.function }
+            }
+            (None, Some((module, Some(rva))), None) => FrameIdentity::Place { module, rva },
+            (None, Some((module, None)), None) => FrameIdentity::Module(module),
+            (None, None, Some(name)) => {
+                FrameIdentity::Function { module: UNKNOWN_ASSEMBLY, function: &name.function }
+            }
+            (None, None, None) => FrameIdentity::Unknown,
+        }
+    }
+}
+
 impl fmt::Display for FrameView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(method) = self.method {
-            return write!(f, "{}!{}", method.module_name(), method.function);
-        }
-        match (&self.module, self.name) {
-            (Some(module), Some(name)) => write!(f, "{}!{}", module.name, name.function),
-            (Some(InModule { name, rva: Some(rva), .. }), None) => write!(f, "{name}+0x{rva:X}"),
-            (Some(module), None) => f.write_str(module.name),
-            (None, Some(name)) => write!(f, "{UNKNOWN_ASSEMBLY}!{}", name.function),
-            (None, None) => f.write_str(UNKNOWN_METHOD),
+        match self.identity() {
+            FrameIdentity::Function { module, function } => write!(f, "{module}!{function}"),
+            FrameIdentity::Place { module, rva } => write!(f, "{module}+0x{rva:X}"),
+            FrameIdentity::Module(module) => f.write_str(module),
+            FrameIdentity::Unknown => f.write_str(UNKNOWN_METHOD),
         }
     }
 }

@@ -20,6 +20,7 @@ pub(super) struct Leaves {
 }
 
 /// A group of the innermost level.
+#[derive(Clone)]
 pub(super) struct Leaf {
     pub(super) code: u32,
     /// Those of its handles that an event opened, in the order of [`Sorted::opened`].

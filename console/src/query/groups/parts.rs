@@ -10,8 +10,8 @@ use crate::query::selection::{EventMask, Selected, Selection};
 
 /// Objects that one thread takes at once.
 const PART: usize = 1 << 14;
-/// Objects whose handles are held at once.
-const WAVE: usize = 1 << 20;
+/// Objects whose handles are found while those of as many others are given.
+const WAVE: usize = 1 << 18;
 
 /// Where handles and what they are grouped by come from.
 pub(super) struct Parts<'a> {
@@ -34,17 +34,25 @@ impl Parts<'_> {
         &self,
         selection: &Selection,
         is_beside: bool,
-        mut each: impl FnMut(Counted, &[u32]),
+        mut each: impl FnMut(Counted, &[u32]) + Send,
     ) -> Result<(), Cancelled> {
-        for wave in selection.objects().chunks(WAVE) {
-            let part = |objects: &[Selected]| self.part(objects, &selection.events, is_beside);
-            let parts: Vec<Part> = wave.par_chunks(PART).map(part).collect::<Result<_, _>>()?;
-            for part in &parts {
-                self.cancel.check()?;
+        let part = |objects: &[Selected]| self.part(objects, &selection.events, is_beside);
+        let find = |wave: &[Selected]| -> Result<Vec<Part>, Cancelled> {
+            wave.par_chunks(PART).map(part).collect()
+        };
+        let mut give = |parts: Vec<Part>| {
+            for part in parts {
                 let rows = part.rows.chunks_exact(self.keys.width());
                 part.handles.iter().zip(rows).for_each(|(handle, rows)| each(*handle, rows));
             }
+        };
+        let mut found = Vec::new();
+        for wave in selection.objects().chunks(WAVE) {
+            // The next ones are found while these are given.
+            let (next, ()) = rayon::join(|| find(wave), || give(std::mem::take(&mut found)));
+            found = next?;
         }
+        give(found);
         Ok(())
     }
 

@@ -1,15 +1,13 @@
 //! Which stacks are equal: those of the same functions, whatever their addresses.
 
-use std::fmt::Write;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use handlescope_model::rules::{CLOSING, OPENING};
 use handlescope_model::tables::Events;
 use handlescope_model::{FrameIdx, StackIdx, sentinel};
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashTable;
 use rayon::prelude::*;
 
-use super::lives::code;
 use crate::cancel::{Cancelled, Poll};
 use crate::filter::Filter;
 use crate::query::context::FileContext;
@@ -34,7 +32,7 @@ pub(crate) struct TrimmedStacks {
 /// What is known of a row of the frames table.
 #[derive(Debug, Clone, Copy)]
 struct FrameFacts {
-    /// Number of its text, [`sentinel`] as long as it is unknown.
+    /// The first frame with this text, [`sentinel`] as long as it is unknown.
     text: u32,
     is_folded: bool,
     is_start: bool,
@@ -86,33 +84,40 @@ impl TrimmedStacks {
     ) -> Result<Self, QueryError> {
         let unknown = FrameFacts { text: sentinel(), is_folded: false, is_start: false };
         let mut stacks = Self {
-            equal: vec![sentinel(); frames.stacks.len()],
+            equal: Vec::new(),
             frames: vec![unknown; frames.height()],
             has_start: trims.from.is_some(),
         };
-        let mut texts = FrameTexts { named: frames.named(), trims, numbers: HashMap::new() };
-        let hasher = hashbrown::DefaultHashBuilder::default();
-        let mut distinct: HashTable<(u64, u32)> = HashTable::new();
-        for stack in needed.iter() {
-            for frame in frames.stacks.get(stack.row()) {
-                if let Some(facts) = stacks.frames.get_mut(frame.row())
-                    && facts.text == sentinel()
-                {
-                    *facts = texts.of(frame);
-                }
-            }
-            let mut hash = hasher.build_hasher();
-            stacks.texts(frames, stack).for_each(|text| hash.write_u32(text));
-            let hash = hash.finish();
-            let is_equal = |(_, other): &(u64, u32)| {
-                stacks.texts(frames, StackIdx(*other)).eq(stacks.texts(frames, stack))
-            };
-            let entry = distinct.entry(hash, is_equal, |(hash, _)| *hash);
-            let equal = entry.or_insert((hash, stack.0)).get().1;
-            if let Some(slot) = stacks.equal.get_mut(stack.row()) {
-                *slot = equal;
+        let named = frames.named();
+        let mut texts = FrameTexts::new(&named, trims);
+        for frame in needed.iter().flat_map(|stack| frames.stacks.get(stack.row())) {
+            if let Some(facts) = stacks.frames.get_mut(frame.row())
+                && facts.text == sentinel()
+            {
+                *facts = texts.of(frame);
             }
         }
+        let hasher = hashbrown::DefaultHashBuilder::default();
+        let hash = |stack: StackIdx| {
+            let mut hash = hasher.build_hasher();
+            stacks.texts(frames, stack).for_each(|text| hash.write_u32(text));
+            (hash.finish(), stack)
+        };
+        let needed: Vec<StackIdx> = needed.iter().collect();
+        let hashes: Vec<(u64, StackIdx)> = needed.into_par_iter().map(hash).collect();
+        let mut distinct: HashTable<(u64, StackIdx)> = HashTable::new();
+        let mut equal = vec![sentinel(); frames.stacks.len()];
+        for (hash, stack) in hashes {
+            let is_equal = |(own, other): &(u64, StackIdx)| {
+                *own == hash && stacks.texts(frames, *other).eq(stacks.texts(frames, stack))
+            };
+            let entry = distinct.entry(hash, is_equal, |(hash, _)| *hash);
+            let first = entry.or_insert((hash, stack)).get().1;
+            if let Some(slot) = equal.get_mut(stack.row()) {
+                *slot = first.0;
+            }
+        }
+        stacks.equal = equal;
         Ok(stacks)
     }
 
@@ -208,23 +213,34 @@ impl TrimmedStacks {
 
 /// Numbers the texts of frames, and judges each once.
 struct FrameTexts<'a> {
-    named: NamedFrames<'a>,
+    named: &'a NamedFrames<'a>,
     trims: &'a StackTrims,
-    numbers: HashMap<String, u32>,
+    hasher: hashbrown::DefaultHashBuilder,
+    /// The first frame of each text, with its hash.
+    first: HashTable<(u64, FrameIdx)>,
 }
 
-impl FrameTexts<'_> {
+impl<'a> FrameTexts<'a> {
+    fn new(named: &'a NamedFrames<'a>, trims: &'a StackTrims) -> Self {
+        Self { named, trims, hasher: Default::default(), first: HashTable::new() }
+    }
+
     fn of(&mut self, frame: FrameIdx) -> FrameFacts {
-        let mut text = String::new();
-        for view in self.named.frames_at(frame) {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "{view}");
-        }
-        let is = |filter: &Option<Filter>| {
-            filter.as_ref().is_some_and(|filter| text.lines().any(|line| filter.matches(line)))
+        let Self { named, hasher, .. } = self;
+        let identities = |frame: FrameIdx| named.frames_at(frame).map(|view| view.identity());
+        let mut hash = hasher.build_hasher();
+        identities(frame).for_each(|identity| identity.hash(&mut hash));
+        let hash = hash.finish();
+        let is_equal = |(own, other): &(u64, FrameIdx)| {
+            *own == hash && identities(*other).eq(identities(frame))
         };
-        let (is_folded, is_start) = (is(&self.trims.fold), is(&self.trims.from));
-        let next = code(Some(self.numbers.len()));
-        FrameFacts { text: *self.numbers.entry(text).or_insert(next), is_folded, is_start }
+        let entry = self.first.entry(hash, is_equal, |(hash, _)| *hash);
+        let text = entry.or_insert((hash, frame)).get().1.0;
+        let is = |filter: &Option<Filter>| {
+            filter.as_ref().is_some_and(|filter| {
+                named.frames_at(frame).any(|view| filter.matches(&view.to_string()))
+            })
+        };
+        FrameFacts { text, is_folded: is(&self.trims.fold), is_start: is(&self.trims.from) }
     }
 }

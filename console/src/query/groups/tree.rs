@@ -129,7 +129,7 @@ impl GroupTree {
         let depth = criteria.depth.unwrap_or(self.levels).clamp(1, self.levels.max(1));
         for (parent, nodes) in &children {
             if self.level_within(*parent) < depth {
-                let (nodes, left_out) = cut.of(nodes.clone(), |node| self.figures(*node));
+                let (nodes, left_out) = cut.of(nodes, |node| self.figures(*node));
                 self.children.insert(*parent, Shown { nodes, left_out });
             }
         }
@@ -157,7 +157,7 @@ impl GroupTree {
         }
         let level = depth.saturating_sub(1) as u32;
         let all = std::mem::take(&mut self.leaves);
-        let made = all.par_iter().zip(is_shown).map(|(leaves, is_shown)| {
+        let made = all.into_par_iter().zip(is_shown).map(|(leaves, is_shown)| {
             cancel.check()?;
             let is_needed = is_shown || keeps_handles;
             let sorted = is_needed.then(|| leaves.sorted());
@@ -165,7 +165,8 @@ impl GroupTree {
             let shown = sorted.as_ref().filter(|_| is_shown);
             Ok(Made {
                 opened: opened.into_iter().flatten().collect(),
-                shown: shown.map(|all| cut.of(all.groups().collect(), |leaf| leaf.figures)),
+                shown: shown
+                    .map(|all| cut.of(&all.groups().collect::<Vec<_>>(), |leaf| leaf.figures)),
             })
         });
         let made: Vec<Made> = made.collect::<Result<_, _>>()?;
@@ -310,23 +311,36 @@ struct Cut<'a> {
 }
 
 impl Cut<'_> {
-    fn of<T>(self, mut groups: Vec<T>, figures: impl Fn(&T) -> Figures) -> (Vec<T>, GroupsLeftOut) {
-        groups.sort_by_cached_key(|group| {
+    /// Those of some groups that are shown, and what is left out.
+    fn of<T: Clone>(
+        self,
+        groups: &[T],
+        figures: impl Fn(&T) -> Figures,
+    ) -> (Vec<T>, GroupsLeftOut) {
+        let mut before = 0;
+        let mut order = Vec::with_capacity(groups.len());
+        for (at, group) in groups.iter().enumerate() {
             let figures = figures(group);
-            let first = self.criteria.order.and_then(|figure| figures.get(figure));
-            Reverse((first, figures.lost(), figures.open_at_end, figures.handles))
-        });
-        let all = groups.len();
-        let handles = |groups: &[T]| -> u64 {
-            groups.iter().map(|group| u64::from(figures(group).handles)).sum()
-        };
-        let before = handles(&groups);
-        groups.retain(|group| u64::from(figures(group).handles) >= self.criteria.min_count);
-        if let Some(TopN { take, skip }) = self.top {
-            groups = groups.into_iter().skip(skip).take(take).collect();
+            before += u64::from(figures.handles);
+            if u64::from(figures.handles) >= self.criteria.min_count {
+                let first = self.criteria.order.and_then(|figure| figures.get(figure));
+                let lost = (figures.lost(), figures.open_at_end, figures.handles);
+                order.push((Reverse((first, lost)), at));
+            }
         }
+        let TopN { take, skip } = self.top.unwrap_or(TopN { take: usize::MAX, skip: 0 });
+        let end = skip.saturating_add(take).min(order.len());
+        if end < order.len() {
+            // The others need not be sorted.
+            order.select_nth_unstable(end);
+            order.truncate(end);
+        }
+        order.sort_unstable();
+        let shown = order.iter().skip(skip).filter_map(|(_, at)| groups.get(*at));
+        let shown: Vec<T> = shown.cloned().collect();
+        let handles: u64 = shown.iter().map(|group| u64::from(figures(group).handles)).sum();
         let left_out =
-            GroupsLeftOut { groups: all - groups.len(), handles: before - handles(&groups) };
-        (groups, left_out)
+            GroupsLeftOut { groups: groups.len() - shown.len(), handles: before - handles };
+        (shown, left_out)
     }
 }
