@@ -74,6 +74,7 @@ impl Parts<'_> {
                 }
             }
         }
+        self.keys.unite(&mut part.rows);
         Ok(part)
     }
 }

@@ -13,7 +13,7 @@ use crate::filter::Filter;
 use crate::query::context::FileContext;
 use crate::query::criteria::{GroupCriteria, StackTrims};
 use crate::query::error::QueryError;
-use crate::query::frame_names::{FrameView, Frames, NamedFrames};
+use crate::query::frame_names::{FrameIdentity, FrameView, Frames, NamedFrames};
 use crate::query::selection::{Selected, Selection};
 use crate::query::stacks::StackSet;
 
@@ -89,14 +89,14 @@ impl TrimmedStacks {
             has_start: trims.from.is_some(),
         };
         let named = frames.named();
-        let mut texts = FrameTexts::new(&named, trims);
+        let mut is_needed = vec![false; frames.height()];
         for frame in needed.iter().flat_map(|stack| frames.stacks.get(stack.row())) {
-            if let Some(facts) = stacks.frames.get_mut(frame.row())
-                && facts.text == sentinel()
-            {
-                *facts = texts.of(frame);
+            if let Some(is_needed) = is_needed.get_mut(frame.row()) {
+                *is_needed = true;
             }
         }
+        let texts = FrameTexts { named: &named, trims, hasher: Default::default() };
+        stacks.number(&is_needed, &texts);
         let hasher = hashbrown::DefaultHashBuilder::default();
         let hash = |stack: StackIdx| {
             let mut hash = hasher.build_hasher();
@@ -105,14 +105,10 @@ impl TrimmedStacks {
         };
         let needed: Vec<StackIdx> = needed.iter().collect();
         let hashes: Vec<(u64, StackIdx)> = needed.into_par_iter().map(hash).collect();
-        let mut distinct: HashTable<(u64, StackIdx)> = HashTable::new();
+        let is_equal = |one, other| stacks.texts(frames, one).eq(stacks.texts(frames, other));
+        let firsts = firsts(&hashes, is_equal);
         let mut equal = vec![sentinel(); frames.stacks.len()];
-        for (hash, stack) in hashes {
-            let is_equal = |(own, other): &(u64, StackIdx)| {
-                *own == hash && stacks.texts(frames, *other).eq(stacks.texts(frames, stack))
-            };
-            let entry = distinct.entry(hash, is_equal, |(hash, _)| *hash);
-            let first = entry.or_insert((hash, stack)).get().1;
+        for ((_, stack), first) in hashes.iter().zip(firsts) {
             if let Some(slot) = equal.get_mut(stack.row()) {
                 *slot = first.0;
             }
@@ -121,10 +117,23 @@ impl TrimmedStacks {
         Ok(stacks)
     }
 
-    /// The first of the stacks that are equal to this one; `None` for one that was not compared.
-    pub(super) fn equal(&self, stack: StackIdx) -> Option<StackIdx> {
-        let equal = self.equal.get(stack.row()).copied()?;
-        (equal != sentinel()).then_some(StackIdx(equal))
+    /// Finds what there is to know of some frames.
+    fn number(&mut self, is_needed: &[bool], texts: &FrameTexts<'_>) {
+        let needed = is_needed.par_iter().enumerate().filter(|(_, is_needed)| **is_needed);
+        let needed = needed.map(|(row, _)| FrameIdx::of(row));
+        let hashes: Vec<(u64, FrameIdx)> = needed.map(|frame| (texts.hash(frame), frame)).collect();
+        let is_equal = |one, other| texts.identities(one).eq(texts.identities(other));
+        for ((_, frame), first) in hashes.iter().zip(firsts(&hashes, is_equal)) {
+            if let Some(facts) = self.frames.get_mut(frame.row()) {
+                *facts = texts.facts(*frame, first.0);
+            }
+        }
+    }
+
+    /// Row of the first of the stacks that are equal to that of a row; [`sentinel`] for one that was not
+    /// compared, and for none.
+    pub(super) fn equal(&self, stack: u32) -> u32 {
+        self.equal.get(stack as usize).copied().unwrap_or(sentinel())
     }
 
     /// The frames of a stack that are left, innermost first.
@@ -211,36 +220,40 @@ impl TrimmedStacks {
     }
 }
 
-/// Numbers the texts of frames, and judges each once.
+/// Compares the texts of frames, and judges them.
 struct FrameTexts<'a> {
     named: &'a NamedFrames<'a>,
     trims: &'a StackTrims,
     hasher: hashbrown::DefaultHashBuilder,
-    /// The first frame of each text, with its hash.
-    first: HashTable<(u64, FrameIdx)>,
 }
 
-impl<'a> FrameTexts<'a> {
-    fn new(named: &'a NamedFrames<'a>, trims: &'a StackTrims) -> Self {
-        Self { named, trims, hasher: Default::default(), first: HashTable::new() }
+impl FrameTexts<'_> {
+    fn identities(&self, frame: FrameIdx) -> impl Iterator<Item = FrameIdentity<'_>> {
+        self.named.frames_at(frame).map(|view| view.identity())
     }
 
-    fn of(&mut self, frame: FrameIdx) -> FrameFacts {
-        let Self { named, hasher, .. } = self;
-        let identities = |frame: FrameIdx| named.frames_at(frame).map(|view| view.identity());
-        let mut hash = hasher.build_hasher();
-        identities(frame).for_each(|identity| identity.hash(&mut hash));
-        let hash = hash.finish();
-        let is_equal = |(own, other): &(u64, FrameIdx)| {
-            *own == hash && identities(*other).eq(identities(frame))
-        };
-        let entry = self.first.entry(hash, is_equal, |(hash, _)| *hash);
-        let text = entry.or_insert((hash, frame)).get().1.0;
+    fn hash(&self, frame: FrameIdx) -> u64 {
+        let mut hash = self.hasher.build_hasher();
+        self.identities(frame).for_each(|identity| identity.hash(&mut hash));
+        hash.finish()
+    }
+
+    fn facts(&self, frame: FrameIdx, text: u32) -> FrameFacts {
         let is = |filter: &Option<Filter>| {
             filter.as_ref().is_some_and(|filter| {
-                named.frames_at(frame).any(|view| filter.matches(&view.to_string()))
+                self.named.frames_at(frame).any(|view| filter.matches(&view.to_string()))
             })
         };
         FrameFacts { text, is_folded: is(&self.trims.fold), is_start: is(&self.trims.from) }
     }
+}
+
+/// For each of some items, which come with hashes, the first one that is equal.
+fn firsts<T: Copy>(hashes: &[(u64, T)], is_equal: impl Fn(T, T) -> bool) -> Vec<T> {
+    let mut known: HashTable<(u64, T)> = HashTable::with_capacity(hashes.len());
+    let first = |&(hash, item): &(u64, T)| {
+        let is_equal = |(own, known): &(u64, T)| *own == hash && is_equal(*known, item);
+        known.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
+    };
+    hashes.iter().map(first).collect()
 }
