@@ -1,11 +1,13 @@
 //! `.dump Diff`, and `.diff`, which is the same with its points as words.
 
+use std::path::{Path, PathBuf};
+
 use handlescope_model::Untrusted;
 
 use crate::{
     commands::{
         AnyCommand, AnyKind, CommandError, DumpContext, Entered, Flow, Invocation, Kind,
-        KindSignature, Signature,
+        KindSignature, SharedArgs, Signature,
         converttime::recorded_ns,
         shared::{
             choice::process_option,
@@ -19,8 +21,9 @@ use crate::{
         Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Quotes, Take, Texts, Token,
         parse,
     },
+    paths::has_extension,
     query::{self, DiffCriteria, FileAnswer, Span, trace_info},
-    render::{self, Format},
+    render::{self, Format, output::Target, pictures::FlameGraph},
     settings::{Display, StackDisplayArgs},
     terminal::Messages,
     trace::{CaveatKind, LoadedTrace},
@@ -33,6 +36,8 @@ pub(crate) struct DiffArgs {
     from: Option<String>,
     /// `-To`: a snapshot or a time; none for the end.
     to: Option<String>,
+    /// `-flame`: the file to write.
+    flame: Option<PathBuf>,
     criteria: DiffCriteria,
 }
 
@@ -41,6 +46,9 @@ pub(crate) struct Diff;
 
 /// The command.
 pub(crate) struct DiffCommand;
+
+/// The option that names a picture.
+const FLAME: &str = "-flame";
 
 const SUMMARY: &str = "what is opened and still open between two points, or lost more of in the second of two \
      traces";
@@ -62,7 +70,12 @@ static SIGNATURE: Signature = Signature {
     arguments: Arguments::Options,
     summary: SUMMARY,
     details: DETAILS,
-    examples: &[".diff", ".diff 0.5s 1.5s -ShowStack", ".diff 0.5s -pn leaky -json"],
+    examples: &[
+        ".diff",
+        ".diff 0.5s 1.5s -ShowStack",
+        ".diff 0.5s -pn leaky -json",
+        ".diff 0.5s -flame grown.svg",
+    ],
 };
 
 impl AnyCommand for DiffCommand {
@@ -120,12 +133,27 @@ impl Kind for Diff {
         columns
     }
 
+    fn check(args: &DiffArgs, shared: &SharedArgs) -> Result<(), ParseError> {
+        let (option, reason) = (FLAME, "the picture has all groups and no rows");
+        match shared.output.of_rows().next().filter(|_| args.flame.is_some()) {
+            Some(other) => Err(ParseError::Conflict { option, other, reason }),
+            None => Ok(()),
+        }
+    }
+
     fn answer(args: &DiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        if let Some(path) = &args.flame {
+            if !has_extension(path, &["svg"]) {
+                return Err(CommandError::PictureName { path: path.clone(), endings: ".svg" });
+            }
+            dump.overwrite().replacing(path)?;
+        }
         let for_programs = matches!(dump.shared.output.format(), Format::Json(_));
-        let criteria = DiffCriteria { for_programs, ..args.criteria.clone() };
+        let all_open = args.flame.is_some();
+        let criteria = DiffCriteria { for_programs, all_open, ..args.criteria.clone() };
         let has_points = args.from.is_some() || args.to.is_some();
         match dump.sources.len() {
-            2 if !has_points => compare(&criteria, dump),
+            2 if !has_points => compare(args, &criteria, dump),
             files if files > 2 && !has_points => Err(CommandError::CompareSeveral { files }),
             _ => between(args, &criteria, dump),
         }
@@ -146,13 +174,35 @@ fn between(
     let answers = query::opened_between(dump.sources, &spans, criteria, dump.names, dump.cancel)?;
     answers.iter().for_each(|answer| warn(&answer.file, dump.messages));
     let points = [args.from.as_deref().unwrap_or("start"), args.to.as_deref().unwrap_or("end")];
+    if let Some(path) = &args.flame {
+        let graph = FlameGraph::of_points(&answers, points);
+        let reason = "nothing that was opened in the trace is open at the second point";
+        return match graph.is_empty() {
+            true => Err(CommandError::EmptyPicture { reason }),
+            false => draw(path, &graph, dump),
+        };
+    }
     let display = dump.display();
     let table = render::diff_points(&answers, points, criteria.stacks, &display)?;
     dump.write(table)
 }
 
+/// Writes a picture in the place of the answer.
+fn draw(
+    path: &Path,
+    graph: &FlameGraph,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<(), CommandError> {
+    let target = Target { path, option: FLAME, format: "SVG" };
+    dump.write_file(target, |out| graph.write_svg(out))
+}
+
 /// Of two traces.
-fn compare(criteria: &DiffCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+fn compare(
+    args: &DiffArgs,
+    criteria: &DiffCriteria,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<(), CommandError> {
     let answer = query::compare_traces(dump.sources, criteria, dump.names, dump.cancel)?;
     for file in &answer.files {
         if file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents) {
@@ -160,9 +210,19 @@ fn compare(criteria: &DiffCriteria, dump: &mut DumpContext<'_, '_>) -> Result<()
         }
         warn(file, dump.messages);
     }
-    let display = dump.display();
-    let table = render::diff_traces(&answer, criteria.stacks, &display)?;
-    dump.write(table)?;
+    match &args.flame {
+        Some(path) => match FlameGraph::of_traces(&answer) {
+            // For who asks whether something got worse that is no failure.
+            graph if graph.is_empty() => {
+                dump.messages.note(format_args!("no picture: nothing is lost in the second trace"));
+            }
+            graph => draw(path, &graph, dump)?,
+        },
+        None => {
+            let display = dump.display();
+            dump.write(render::diff_traces(&answer, criteria.stacks, &display)?)?;
+        }
+    }
     let worse = answer.worse();
     if worse > 0 {
         let groups = if worse == 1 { "1 group".to_owned() } else { format!("{worse} groups") };
@@ -210,6 +270,7 @@ fn point(file: &LoadedTrace, text: &str) -> Result<Option<i64>, CommandError> {
 static OPTIONS: &[OptionGroup<DiffArgs>] = &[
     OptionGroup { title: "Which handles", options: WHICH },
     OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+    OptionGroup { title: groups::SCRIPTS, options: PICTURES },
 ];
 
 static WHICH: &[Opt<DiffArgs>] = &[
@@ -244,6 +305,17 @@ static WHICH: &[Opt<DiffArgs>] = &[
 
 static DISPLAY: &[Opt<DiffArgs>] =
     &[show_stack_option(), show_address_option(), show_line_option()];
+
+static PICTURES: &[Opt<DiffArgs>] = &[Opt {
+    names: &[FLAME],
+    help: "draw the difference as a flame graph instead",
+    details: "NAME.svg is a picture for a browser. Between two points a frame is as wide as handles that \
+              were opened there are open at B; the type on top is red where these are more than at A, blue \
+              where they are fewer. Of two traces it is as wide as handles are lost in the second one, and the type \
+              is red or blue where these are more or fewer than expected from the first one in the same time.",
+    example: "-flame grown.svg",
+    take: Take::File(|args| &mut args.flame),
+}];
 
 impl ShowsStacks for DiffArgs {
     fn stacks(&mut self) -> &mut StackDisplayArgs {

@@ -57,12 +57,10 @@ impl Command for Report {
 }
 
 fn draw(path: &Path, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-    let overwrite = dump.overwrite();
-    overwrite.replacing(path)?;
+    dump.overwrite().replacing(path)?;
     let criteria = WhyCriteria::default();
     let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
     write_caveats(&answers, dump.messages);
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
-    Ok(target
-        .write(&overwrite, dump.cancel, dump.out, |out| report::write(&answers, command, out))?)
+    dump.write_file(target, |out| report::write(&answers, command, out))
 }

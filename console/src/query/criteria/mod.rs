@@ -162,6 +162,9 @@ pub struct DiffCriteria {
     pub process: Option<ProcessFilter>,
     /// `-Type`: handles of objects of such a type.
     pub object_type: Option<Filter>,
+    /// Between points: also groups of which nothing but what was open at the first point is open at the
+    /// second.
+    pub all_open: bool,
     /// Whether and how stacks are printed.
     pub stacks: StackDisplayArgs,
     /// The answer is for programs: names of executables, addresses of modules.
