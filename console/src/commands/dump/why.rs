@@ -81,13 +81,12 @@ impl Kind for Why {
     }
 
     fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        let format = dump.shared.output.format();
-        let criteria =
-            WhyCriteria { for_programs: matches!(format, Format::Json(_)), ..criteria.clone() };
+        let mut criteria = criteria.clone();
+        criteria.handles.for_programs = matches!(dump.shared.output.format(), Format::Json(_));
         let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
         write_caveats(&answers, dump.messages);
         let display = dump.display();
-        let table = render::why(&answers, &command, criteria.stacks, &display)?;
+        let table = render::why(&answers, &command, criteria.handles.stacks, &display)?;
         dump.write(table)
     }
 }
@@ -134,7 +133,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         help: "handles of objects of such a type",
         details: "As in -Type of .dump ObjectRef.",
         example: "-Type Event;Thread",
-        take: Take::Filter(Texts::ObjectTypes, |criteria| &mut criteria.object_type),
+        take: Take::Filter(Texts::ObjectTypes, |criteria| &mut criteria.handles.object_type),
     },
     Opt {
         names: &["-RaceWindow"],
@@ -151,6 +150,6 @@ static DISPLAY: &[Opt<WhyCriteria>] =
 
 impl ShowsStacks for WhyCriteria {
     fn stacks(&mut self) -> &mut StackDisplayArgs {
-        &mut self.stacks
+        &mut self.handles.stacks
     }
 }

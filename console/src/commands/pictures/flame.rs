@@ -6,7 +6,7 @@ use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, pa
 use crate::{
     commands::{
         Command, CommandError, Context, DumpContext, Entered, Signature, context::answer,
-        shared::groups,
+        dump::object_ref::FILTERS, shared::groups,
     },
     grammar::{Arguments, GroupView, OptionGroup, ParseError},
     query::{Figures, GroupColumn, GroupCriteria, ObjectCriteria},
@@ -42,11 +42,11 @@ impl Command for Flame {
     };
 
     fn groups() -> Vec<GroupView> {
-        option_groups(OPTIONS)
+        option_groups(FILTERS, OPTIONS)
     }
 
     fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
-        let args = parse(entered, OPTIONS)?;
+        let args = parse(entered, FILTERS, OPTIONS)?;
         match args.file {
             Some(_) => Ok(args),
             None => Err(entered.missing("the file to write, NAME.svg or NAME.speedscope.json")),

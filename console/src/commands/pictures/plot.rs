@@ -4,7 +4,7 @@ use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, pa
 use crate::{
     commands::{
         Command, CommandError, Context, DumpContext, Entered, Signature, context::answer,
-        shared::groups,
+        dump::object_ref::FILTERS, shared::groups,
     },
     grammar::{Arguments, Choice, GroupView, Opt, OptionGroup, ParseError, Take},
     paths::has_extension,
@@ -81,11 +81,11 @@ impl Command for Plot {
     };
 
     fn groups() -> Vec<GroupView> {
-        option_groups(OPTIONS)
+        option_groups(FILTERS, OPTIONS)
     }
 
     fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
-        parse(entered, OPTIONS)
+        parse(entered, FILTERS, OPTIONS)
     }
 
     fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {

@@ -71,14 +71,9 @@ pub fn why<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<WhyAnswer<'a>>, QueryError> {
-    let asked = ObjectCriteria {
-        object_type: criteria.object_type.clone(),
-        stacks: criteria.stacks,
-        plain_process_names: criteria.plain_process_names,
-        for_programs: criteria.for_programs,
-        groups: GroupCriteria::of_create_stacks(),
-        ..ObjectCriteria::default()
-    };
+    let trims = criteria.handles.groups.trims.clone();
+    let groups = GroupCriteria { trims, ..GroupCriteria::of_create_stacks() };
+    let asked = ObjectCriteria { groups, ..criteria.handles.clone() };
     let answer = object_ref(sources, &asked, names, cancel)?;
     answer.files.into_iter().map(|file| WhyAnswer::new(file, criteria)).collect()
 }
@@ -143,7 +138,7 @@ impl Search<'_> {
         let owner = self.timed.owner(&handles);
         let processes = &self.file.file.processes;
         let process = processes.known_or_invalid(owner);
-        let is_plain = self.criteria.plain_process_names || self.criteria.for_programs;
+        let is_plain = self.criteria.is_plain();
         let is_meant = |filter| process.is_meant_by(filter, is_plain);
         if !self.criteria.process.as_ref().is_none_or(is_meant) {
             return None;

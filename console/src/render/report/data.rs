@@ -27,6 +27,8 @@ const PROCESSES: usize = 8;
 #[derive(Serialize)]
 pub(super) struct Data {
     exporter: &'static str,
+    /// The command line, when it chose handles.
+    asked: Option<String>,
     files: Vec<FileData>,
     frames: Vec<FrameData>,
 }
@@ -127,12 +129,17 @@ struct FrameData {
 }
 
 impl Data {
-    pub(super) fn of(answers: &[WhyAnswer<'_>], command: impl Fn(&Suspect) -> String) -> Self {
+    pub(super) fn of(
+        answers: &[WhyAnswer<'_>],
+        asked: Option<&str>,
+        command: impl Fn(&Suspect) -> String,
+    ) -> Self {
         let mut places = PlaceTable::default();
         let files = answers.iter().enumerate();
         let files = files.map(|(at, answer)| FileData::of(at, answer, &command, &mut places));
         Self {
             exporter: concat!("handlescope ", env!("CARGO_PKG_VERSION")),
+            asked: asked.map(|line| Untrusted(line).to_string()),
             files: files.collect(),
             frames: places.places.into_iter().map(FrameData::of).collect(),
         }

@@ -123,21 +123,30 @@ pub(crate) fn write_caveats(file: &FileAnswer<'_>, messages: &mut Messages<'_>) 
 }
 
 /// The options that choose handles, for every command that does.
-pub(crate) static FILTERS: &[OptionGroup<ObjectRefArgs>] = &[
-    OptionGroup { title: "Find what leaks", options: objects::LEAKS },
-    OptionGroup { title: "Choose objects and events", options: objects::CHOICE },
-    OptionGroup { title: "Choose by stacks", options: stacks::FILTERS },
-    OptionGroup { title: "Find what processes or threads share", options: shares::SHARED },
-    OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS },
-];
+pub(crate) static FILTERS: &[OptionGroup<ObjectRefArgs>] =
+    &[LEAKS, CHOICE, STACKS, SHARED, MAPPINGS];
+
+/// The same for one that is about all that is lost, and compares it with what is closed.
+pub(crate) static OF_LOST: &[OptionGroup<ObjectRefArgs>] = &[CHOICE, STACKS, SHARED, MAPPINGS];
+
+const LEAKS: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Find what leaks", options: objects::LEAKS };
+const CHOICE: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Choose objects and events", options: objects::CHOICE };
+const STACKS: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Choose by stacks", options: stacks::FILTERS };
+const SHARED: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Find what processes or threads share", options: shares::SHARED };
+const MAPPINGS: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS };
 
 /// All options, under the headings of the help.
 static OPTIONS: &[OptionGroup<ObjectRefArgs>] = &[
-    OptionGroup { title: "Find what leaks", options: objects::LEAKS },
-    OptionGroup { title: "Choose objects and events", options: objects::CHOICE },
+    LEAKS,
+    CHOICE,
     OptionGroup { title: "Find out who did it: stacks", options: stacks::STACKS },
-    OptionGroup { title: "Find what processes or threads share", options: shares::SHARED },
-    OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS },
+    SHARED,
+    MAPPINGS,
     OptionGroup { title: "Count", options: output::TOTALS },
     OptionGroup { title: "Group", options: groups::GROUPS },
     OptionGroup { title: headings::DISPLAY, options: display::DISPLAY },
