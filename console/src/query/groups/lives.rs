@@ -9,6 +9,7 @@ use handlescope_model::{EventIdx, EventKind, Flags, Numbers, ProcessIdx, sentine
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::info::trace_info;
+use crate::query::owners::Owners;
 use crate::query::selection::{EventMask, Selected};
 use crate::trace::has_end_rundown;
 
@@ -47,8 +48,7 @@ pub(super) struct Lives<'a> {
     file: &'a FileContext<'a>,
     kind: Numbers<u32>,
     time_ns: Numbers<i64>,
-    process: Numbers<ProcessIdx>,
-    inherited_by: Numbers<ProcessIdx>,
+    owners: Owners,
     handle: Numbers<u64>,
     closing_event: Numbers<EventIdx>,
     leaked: Flags,
@@ -69,8 +69,7 @@ impl<'a> Lives<'a> {
             file,
             kind: trace.values(Events::kind)?,
             time_ns: trace.values(Events::time_ns)?,
-            process: trace.values(Events::process)?,
-            inherited_by: trace.values(Events::inherited_by)?,
+            owners: Owners::load(trace)?,
             handle: trace.values(Events::handle)?,
             closing_event: trace.values(Events::closing_event)?,
             leaked: trace.values(Events::leaked)?,
@@ -109,7 +108,7 @@ impl<'a> Lives<'a> {
                     object,
                     closed: Some(event),
                     closing: Some(kind),
-                    owner: self.process.get(event),
+                    owner: self.owners.process(event),
                     closed_ns: self.time(event),
                     ..Life::default()
                 });
@@ -126,7 +125,7 @@ impl<'a> Lives<'a> {
                 object,
                 opened: created,
                 is_bare: true,
-                owner: created.and_then(|event| self.process.get(event)),
+                owner: created.and_then(|event| self.owners.process(event)),
                 opened_ns: created.and_then(|event| self.time(event)),
                 ..Life::default()
             });
@@ -160,7 +159,7 @@ impl<'a> Lives<'a> {
             is_closed_at_exit: is_left && self.closed_at_exit.get(event),
             is_open_at_end: is_leaked && !self.has_end_rundown && kind != Some(EventKind::Map),
             is_bare: false,
-            owner: self.inherited_by.get(event).or_else(|| self.process.get(event)),
+            owner: self.owners.of(event),
             opened_ns: self.time(event),
             closed_ns: closed.and_then(|row| self.time(row)),
         }
