@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use handlescope_model::Untrusted;
-
 use crate::{
     commands::{
         AnyCommand, AnyKind, CommandError, DumpContext, Entered, Flow, Invocation, Kind,
         KindSignature, SharedArgs, Signature,
         converttime::recorded_ns,
         shared::{
+            caveats::write_caveats,
             choice::process_option,
             groups,
             stack_display::{
@@ -22,10 +21,9 @@ use crate::{
         parse,
     },
     paths::has_extension,
-    query::{self, DiffCriteria, FileAnswer, Span, trace_info},
+    query::{self, DiffCriteria, Span, trace_info},
     render::{self, Format, output::Target, pictures::FlameGraph},
     settings::{Display, StackDisplayArgs},
-    terminal::Messages,
     trace::{CaveatKind, LoadedTrace},
 };
 
@@ -172,7 +170,7 @@ fn between(
     let mut spans = spans?;
     spans.resize(dump.sources.len(), Span { after_ns: None, until_ns: None });
     let answers = query::opened_between(dump.sources, &spans, criteria, dump.names, dump.cancel)?;
-    answers.iter().for_each(|answer| warn(&answer.file, dump.messages));
+    answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
     let points = [args.from.as_deref().unwrap_or("start"), args.to.as_deref().unwrap_or("end")];
     if let Some(path) = &args.flame {
         let graph = FlameGraph::of_points(&answers, points);
@@ -208,7 +206,7 @@ fn compare(
         if file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents) {
             return Err(CommandError::NothingToCompare { path: file.path().to_path_buf() });
         }
-        warn(file, dump.messages);
+        write_caveats(file, dump.messages);
     }
     match &args.flame {
         Some(path) => match FlameGraph::of_traces(&answer) {
@@ -230,14 +228,6 @@ fn compare(
         dump.flow = Flow::Worse;
     }
     Ok(())
-}
-
-/// Says what makes an answer wrong or incomplete.
-fn warn(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
-    let path = Untrusted(file.path());
-    for caveat in &file.caveats {
-        messages.warning(format_args!("{path}: {}", caveat.text));
-    }
 }
 
 /// The points of a trace that were asked for.

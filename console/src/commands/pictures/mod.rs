@@ -8,8 +8,11 @@ use std::path::PathBuf;
 
 use super::{
     CommandError, DumpContext, Entered, SharedArgs,
-    dump::object_ref::{ObjectRefArgs, write_caveats},
-    shared::files::{files_option, force_option},
+    dump::object_ref::ObjectRefArgs,
+    shared::{
+        caveats::write_caveats,
+        files::{files_option, force_option},
+    },
 };
 use crate::{
     grammar::{GroupView, Opt, OptionGroup, ParseError, parse},

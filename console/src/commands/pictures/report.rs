@@ -7,11 +7,8 @@ use crate::{
     commands::{
         Command, CommandError, Context, DumpContext, Entered, Signature,
         context::answer,
-        dump::{
-            object_ref::OF_LOST,
-            why::{command, write_caveats},
-        },
-        shared::groups,
+        dump::{object_ref::OF_LOST, why::command},
+        shared::{caveats::write_caveats, groups},
     },
     grammar::{Arguments, GroupView, OptionGroup, ParseError},
     paths::has_extension,
@@ -70,7 +67,7 @@ fn draw(
     let criteria = WhyCriteria { handles: args.handles.criteria.clone(), ..WhyCriteria::default() };
     let asked = (criteria != WhyCriteria::default()).then_some(args.own.shared.text.as_str());
     let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
-    write_caveats(&answers, dump.messages);
+    answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
     dump.write_file(target, |out| report::write(&answers, asked, command, out))
 }

@@ -164,13 +164,15 @@ impl FileData {
         let (groups, groups_left_out) =
             file.groups.as_ref().map(|own| all(file, own)).unwrap_or_default();
         let totals = &file.totals;
+        let caveats = file.caveats.iter().map(|caveat| caveat.text.clone());
+        let no_match = file.no_match.iter().map(|own| Untrusted(&own.to_string()).to_string());
         Self {
             index,
             name: Untrusted(&stem(file.path())).to_string(),
             path: Untrusted(file.path()).to_string(),
             start: has_clock.then(|| Clock::session_start(&file.info)),
             seconds: file.info.length_ns().filter(|_| has_clock).map(|ns| ns as f64 / 1e9),
-            caveats: file.caveats.iter().map(|caveat| caveat.text.clone()).collect(),
+            caveats: caveats.chain(no_match).collect(),
             totals: TotalsData {
                 opened: totals.handles_created + totals.handles_duplicated,
                 closed: totals.handles_closed,

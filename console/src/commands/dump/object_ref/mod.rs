@@ -14,15 +14,14 @@ pub(crate) use self::args::ObjectRefArgs;
 use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature, SharedArgs,
-        shared::{groups as headings, notes::write_notes, options::check_output},
+        shared::{
+            caveats::write_caveats, groups as headings, notes::write_notes, options::check_output,
+        },
     },
     grammar::{Example, OptionGroup, ParseError},
-    query::{self, Figure, FileAnswer, NoMatch, ObjectCriteria, ShowTotal},
+    query::{self, Figure, ObjectCriteria, ShowTotal},
     render::{self, Format, OutputOptions},
-    terminal::Messages,
-    trace::Caveat,
 };
-use handlescope_model::Untrusted;
 
 pub(crate) struct ObjectRef;
 
@@ -102,24 +101,6 @@ fn check_groups(args: &ObjectRefArgs, output: &OutputOptions) -> Result<(), Pars
         }
         _ => conflict("-ShowTotal", "both count handles; choose one"),
     }
-}
-
-/// Says what makes the answer for a trace wrong or incomplete, or why there is none.
-pub(crate) fn write_caveats(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
-    let path = Untrusted(file.path());
-    for Caveat { text, .. } in &file.caveats {
-        messages.warning(format_args!("{path}: {text}"));
-    }
-    let Some(NoMatch { option, before, nearest, existing }) = &file.no_match else { return };
-    let objects = if *before == 1 { "object" } else { "objects" };
-    let hint = match (nearest.as_slice(), existing.as_slice()) {
-        ([], []) => String::new(),
-        ([], existing) => format!("; the trace has {}", existing.join(", ")),
-        (nearest, _) => format!(", did you mean {}?", nearest.join(" or ")),
-    };
-    messages.note(format_args!(
-        "{path}: nothing matches: none of {before} {objects} passes {option}{hint}"
-    ));
 }
 
 /// The options that choose handles, for every command that does.
