@@ -216,7 +216,7 @@ mod tests {
         let saved = fixture.save();
         let values = TraceValues::new(Arc::new(saved.trace));
         let loaded = vec!["/t/demo.etl".to_owned()];
-        Known { loaded, values: vec![Arc::new(values)] }
+        Known { loaded, values: vec![Arc::new(values)], ..Known::default() }
     }
 
     fn filters(values: Vec<FilterValue>) -> Vec<String> {
@@ -283,7 +283,7 @@ mod tests {
             fixture.object(NewObject { name, ..NewObject::default() });
         }
         let values = TraceValues::new(Arc::new(fixture.save().trace));
-        let known = Known { loaded: Vec::new(), values: vec![Arc::new(values)] };
+        let known = Known { values: vec![Arc::new(values)], ..Known::default() };
         for typed in [r"\Many\", "name"] {
             let offered = texts(typed, Texts::ObjectNames, &known);
             assert_eq!(offered.len(), MOST, "{typed}");

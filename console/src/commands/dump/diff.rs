@@ -53,7 +53,7 @@ const SUMMARY: &str = "what is opened and still open between two points, or lost
 
 const DETAILS: &str = "With one trace, or with a point in time: handles and views that were opened after A (the \
      start) and are still open at B (the end), by process, type and create stack, like !htrace -diff. A and B \
-     are names of .snapshot or times. With two traces and no point: what the second one, the one recorded \
+     are names of .snapshot or times; without both, A is the last !htrace -snapshot of a debugger's text. With two traces and no point: what the second one, the one recorded \
      later, loses more of than the first, by name of the process, type and functions of the create stack. \
      Lost is what nothing but the end of a process closed. A group is new or gone when one of the traces loses \
      nothing of it, worse or better when a test of the rates (95 % for all groups together) and a factor of \
@@ -65,7 +65,7 @@ static SIGNATURE: Signature = Signature {
     names: &[".diff"],
     group: groups::QUERIES,
     usage: "[A [B]] [OPTION…]",
-    arguments: Arguments::Options,
+    arguments: Arguments::Points(2),
     summary: SUMMARY,
     details: DETAILS,
     examples: &[
@@ -153,6 +153,12 @@ impl Kind for Diff {
         match dump.sources.len() {
             2 if !has_points => compare(args, &criteria, dump),
             files if files > 2 && !has_points => Err(CommandError::CompareSeveral { files }),
+            1 if !has_points => {
+                let file = dump.sources.first();
+                let file = file.and_then(|source| dump.session.files.get(source.index));
+                let from = file.and_then(LoadedTrace::last_of_debugger).map(|own| own.name.clone());
+                between(&DiffArgs { from, ..args.clone() }, &criteria, dump)
+            }
             _ => between(args, &criteria, dump),
         }
     }
@@ -270,14 +276,14 @@ static WHICH: &[Opt<DiffArgs>] = &[
         details: "A name of .snapshot or a time as for .converttime; in quotes when it has a space. The \
                   start of the trace unless it is given. Behind .diff the name of the option may be left out.",
         example: "-From 0.5s",
-        take: Take::Text("A", 1, |args| &mut args.from),
+        take: Take::Point("A", |args| &mut args.from),
     },
     Opt {
         names: &["-To"],
         help: "handles that are open at this point",
         details: "Written as for -From. The end of the trace unless it is given.",
         example: "-To 1.5s",
-        take: Take::Text("B", 1, |args| &mut args.to),
+        take: Take::Point("B", |args| &mut args.to),
     },
     process_option(
         "handles that processes of this name or pid own",
