@@ -135,7 +135,7 @@ pub enum Shell {
 
 /// What to do instead of running commands.
 ///
-/// The first four are read by [`one_shot`](crate::one_shot), because their options have one dash;
+/// Those with [`Words`] are read by [`one_shot`](crate::one_shot), because their options have one dash;
 /// here they are for the help.
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -157,6 +157,12 @@ pub enum Action {
     /// line on standard error says, or when it failed, which an error says.
     #[command(disable_help_flag = true)]
     Diff(Words),
+
+    /// Write a page for a browser about all that leaks: handlescope report trace.etl leaks.html
+    ///
+    /// The options are those of .report in the console; the page stands behind the traces.
+    #[command(disable_help_flag = true)]
+    Report(Words),
 
     /// Extract traces, so that they load in no time.
     ///

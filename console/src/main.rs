@@ -130,6 +130,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
             Action::Dump(_)
             | Action::Why(_)
             | Action::Diff(_)
+            | Action::Report(_)
             | Action::Extract(_)
             | Action::Redact(_)
             | Action::ConvertTime(_),

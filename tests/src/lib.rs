@@ -12,6 +12,7 @@
 //! * [`bench`](mod@bench): large traces written in bounded memory, with the counts to expect,
 //! * [`corrupt`]: repeatable damage,
 //! * [`data`]: the published traces, for tests that are marked [`needs_data`],
+//! * [`documents`]: what `-json` prints,
 //! * [`containers`]: archives with traces,
 //! * [`foreign`]: extracts of ETWAnalyzer,
 //! * [`binary`]: the program itself, in a pipe,
@@ -30,6 +31,7 @@ pub mod bytes;
 pub mod containers;
 pub mod corrupt;
 pub mod data;
+pub mod documents;
 pub mod file;
 pub mod foreign;
 pub mod header;

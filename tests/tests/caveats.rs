@@ -1,6 +1,8 @@
 //! What makes an answer wrong or incomplete is said wherever the answer is: at extraction, at load, with
 //! every answer, on stderr and in JSON.
 
+use std::fs;
+
 use handlescope_tests::binary::{Run, Shell, run_over};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
@@ -160,6 +162,41 @@ fn a_filter_that_matches_nothing_is_named_with_what_it_could_have_meant() {
     }
     let run = shell.run(&["leaky.etl", "-c", ".dump ObjectRef -Type Event -json"]).ok();
     assert!(document(&run).get("no_match").is_none());
+}
+
+#[test]
+fn the_same_is_said_of_suspects_whose_owner_is_meant() {
+    let shell = Shell::new();
+    for (options, expected) in [
+        ("-Type Evnt", "none of 101 objects passes -Type Evnt, did you mean -Type Event?"),
+        ("-pn leeky", "none of 101 objects passes -pn leeky, did you mean -pn leaky.exe?"),
+        (
+            "-pn notepad",
+            "none of 101 objects passes -pn notepad; the trace has explorer.exe, leaky.exe",
+        ),
+        (
+            "-pn !leaky;!explorer",
+            "passes -pn !leaky;!explorer; the trace has explorer.exe, leaky.exe",
+        ),
+        ("-Type Thread -pn leeky", "passes -pn leeky, did you mean -pn leaky.exe?"),
+    ] {
+        let run = shell.run(&["leaky.etl", "-c", &format!(".why {options}")]).ok();
+        assert!(run.stderr.contains("leaky.etl: nothing matches: "), "{}", run.stderr);
+        assert!(run.stderr.contains(expected), "{options}: {}", run.stderr);
+        assert!(run.stdout.contains("No handle matches -"), "{options}: {}", run.stdout);
+        let run = shell.run(&["leaky.etl", "-c", &format!(".why {options} -json")]).ok();
+        let option = document(&run)["no_match"]["option"].clone();
+        assert!(expected.contains(option.as_str().unwrap()), "{options}: {option}");
+    }
+    for options in ["", "-pn leaky", "-pn 7316"] {
+        let run = shell.run(&["leaky.etl", "-c", &format!(".why {options} -json")]).ok();
+        assert!(document(&run).get("no_match").is_none(), "{options}");
+    }
+    fs::copy(shell.path("leaky.etl"), shell.path("other.etl")).unwrap();
+    let run = shell.run(&["leaky.etl", "other.etl", "-c", ".report page.html -Type Evnt"]).ok();
+    assert!(run.stderr.contains("nothing matches: none of 101 objects passes"), "{}", run.stderr);
+    let page = fs::read_to_string(shell.path("page.html")).unwrap();
+    assert!(page.contains("nothing matches: none of 101 objects passes -Type Evnt"), "{page}");
 }
 
 #[test]

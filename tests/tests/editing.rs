@@ -47,6 +47,22 @@ fn tab_completes_values_of_the_trace() {
 }
 
 #[test]
+fn tab_completes_names_of_snapshots() {
+    let shell = Shell::new();
+    let terminal = open(&shell);
+    terminal.run(PROMPT, ".snapshot warm 0.5s");
+    terminal.run(PROMPT, ".snapshot \"after login\" 1s");
+    for (typed, expected) in [
+        (".diff wa", ".diff warm "),
+        (".diff warm af", ".diff warm \"after login\" "),
+        (".dump Diff -To wa", ".dump Diff -To warm "),
+        (".snapshot wa", ".snapshot warm "),
+    ] {
+        completed(&terminal, typed, expected);
+    }
+}
+
+#[test]
 fn an_option_hints_at_its_value_and_a_bad_value_is_red() {
     let shell = Shell::new();
     let terminal = open(&shell);

@@ -5,6 +5,7 @@ use std::fs;
 
 use handlescope_tests::binary::{Run, Shell, handlescope, run_script, sample_symbols};
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::documents::stack_text;
 use handlescope_tests::needs_data;
 use serde_json::{Value, json};
 
@@ -236,15 +237,8 @@ fn by_keys(document: &Value) -> BTreeMap<(String, String, String), &Value> {
     let mut found = BTreeMap::new();
     for group in groups(document) {
         let keys = &group["keys"];
-        let frame = |frame: &Value| match (&frame["module"], &frame["function"], &frame["rva"]) {
-            (Value::String(module), Value::String(function), _) => format!("{module}!{function}"),
-            (Value::String(module), _, Value::String(rva)) => format!("{module}+{rva}"),
-            _ => "<UnknownMethod>".to_owned(),
-        };
-        let frames = document["stacks"][keys["createstack"].to_string()].as_array();
-        let stack: Vec<String> = frames.into_iter().flatten().map(frame).collect();
         let text = |key: &str| keys[key].as_str().unwrap().to_owned();
-        let key = (text("process"), text("type"), stack.join("\n"));
+        let key = (text("process"), text("type"), stack_text(document, &keys["createstack"]));
         assert!(found.insert(key.clone(), group).is_none(), "twice: {key:?}");
     }
     found

@@ -13,11 +13,19 @@ use handlescope_tests::thorough::one_of;
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, Series};
 
 /// Questions that touch every table, besides every kind of `.dump` in every format.
-const QUESTIONS: [&str; 11] = [
+const QUESTIONS: [&str; 19] = [
     ".dump ObjectRef -ShowStack -json",
     ".dump ObjectRef -ShowRef -Inherit -MultiProcess -ShowStack",
     ".dump ObjectRef -Leak -ShowTotal Total",
     ".dump ObjectRef -MinMaxTime 0 1 -PtrInMap 0x1 -csv out.csv",
+    ".dump ObjectRef -GroupBy process,type,createstack,closestack -ShowTime 5 -ShowStack",
+    ".dump ObjectRef -GroupBy module,function,thread,lifetime,name,namepattern -FoldStack a* -json",
+    ".why -ShowStack -RaceWindow 1s",
+    ".plot",
+    ".plot open.svg -GroupBy stack",
+    ".flame lost.svg",
+    ".diff 0.5s -flame grown.svg",
+    ".report page.html",
     ".export tables -csv",
     ".save saved.json7z -etwanalyzer",
     ".symbolize",

@@ -43,7 +43,7 @@ fn documented() -> Members {
         members["ObjectRef"].iter().filter(is_of).cloned().collect()
     };
     let answers = of_objects(&["stacks", "files", "totals", "caveats", "no_match"]);
-    let mut files = of_objects(&["stacks", "files", "caveats"]);
+    let mut files = of_objects(&["stacks", "files", "caveats", "no_match"]);
     files.retain(|path| !path.starts_with("files.exit_stacks"));
     members.get_mut("Stack").expect("a section on stacks").extend(frames);
     members.get_mut("ObjectRef -GroupBy").expect("a section on groups").extend(answers);
@@ -137,6 +137,7 @@ fn written() -> Members {
     commands.push(".dump ObjectRef -LeakAtExit -GroupBy type,createstack -json".to_owned());
     commands.push(".dump ObjectRef -Type Evnt -GroupBy type -json".to_owned());
     commands.push(".dump ObjectRef -Type Evnt -json".to_owned());
+    commands.push(".dump Why -Type Evnt -json".to_owned());
     let mut members = Members::new();
     add(&mut members, &commands, &run_over(&trace(), &commands.join("\n")).ok().stdout);
     // The columns of a query are its own.

@@ -290,6 +290,81 @@ fn a_page_is_written_for_every_trace_and_replaces_only_what_is_ours() {
 }
 
 #[test]
+fn the_command_line_writes_the_page_of_some_traces() {
+    let symbols = sample_symbols();
+    let symbols = symbols.to_str().unwrap();
+    let expected = data(&sample());
+    for words in [
+        &["report", "leaky.etl", "page.html", "--symbol-path", symbols][..],
+        &["--symbol-path", symbols, "report", "page.html", "-fd", "leaky.etl"],
+    ] {
+        let shell = Shell::new();
+        let run = shell.run(words).ok();
+        assert!(run.stdout.contains("HTML export was successful. File is: "), "{}", run.stdout);
+        assert_eq!(data(&shell)["files"], expected["files"], "{words:?}");
+    }
+    let shell = Shell::new();
+    fs::copy(shell.path("leaky.etl"), shell.path("other.etl")).unwrap();
+    let line = ["report", "leaky.etl", "-Type", "Thread", "other.etl", "page.html"];
+    assert_eq!(shell.run(&line).status, Some(0));
+    let files = data(&shell)["files"].as_array().unwrap().clone();
+    let types = |file: &Value| -> Vec<Value> {
+        file["suspects"].as_array().unwrap().iter().map(|own| own["type"].clone()).collect()
+    };
+    assert_eq!(files.iter().map(types).collect::<Vec<_>>(), [["Thread"], ["Thread"]]);
+    fs::write(shell.path("mine.html"), "mine").unwrap();
+    for (words, message, status) in [
+        (&["report", "leaky.etl"][..], "report needs the file to write behind the traces", 2),
+        (&["report", "page.html", "leaky.etl"], "report needs the file to write behind", 2),
+        (&["report"], "report needs the file to write", 2),
+        (&["report", "missing.etl", "x.html"], "missing.etl", 1),
+        (&["report", "leaky.etl", "mine.html"], "-Force replaces it", 1),
+    ] {
+        let run = shell.run(words);
+        assert!(run.stderr.contains(message), "{words:?}: {}", run.stderr);
+        assert_eq!(run.status, Some(status), "{words:?}");
+    }
+    assert_eq!(shell.run(&["report", "leaky.etl", "mine.html", "-Force"]).status, Some(0));
+}
+
+#[test]
+fn filters_choose_what_the_page_is_about_and_it_says_so() {
+    let shell = sample();
+    let all = data(&shell);
+    assert_eq!(all["asked"], json!(null));
+    let line = ".report page.html -pn leaky -ObjectName *Signal_4*";
+    let run = shell.run(&["leaky.etl", "-c", line]).ok();
+    assert!(run.stdout.contains("export was successful"), "{}", run.stdout);
+    let some = data(&shell);
+    assert_eq!(some["asked"], json!(line));
+    let lost = |data: &Value| {
+        let suspects = data["files"][0]["suspects"].as_array().unwrap().clone();
+        suspects.iter().map(|own| own["leaked"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let leaked = shell
+        .run(&["leaky.etl", "-c", ".dump ObjectRef -pn leaky -ObjectName *Signal_4* -Leak -json"])
+        .ok();
+    let leaked: Value = serde_json::from_str(&leaked.stdout).unwrap();
+    assert_eq!(lost(&some), [leaked["totals"]["leaked_handles"].as_u64().unwrap()]);
+    assert_ne!(lost(&some), lost(&all));
+    // What closes handles must be in it: nothing could be said about causes.
+    let run = shell.run(&["leaky.etl", "-c", ".report page.html -Leak"]);
+    assert!(run.stderr.contains("unknown option -Leak"), "{}", run.stderr);
+    let run = shell.run(&["leaky.etl", "-c", ".report page.html -Type Evnt"]).ok();
+    assert_eq!(data(&shell)["files"][0]["suspects"], json!([]), "{}", run.stderr);
+}
+
+#[needs_chromium]
+#[test]
+fn the_page_says_in_a_browser_what_was_asked() {
+    let shell = Shell::new();
+    let line = ".report page.html -Type \"<b>Event;Event\"";
+    assert_eq!(shell.run(&["leaky.etl", "-c", line]).status, Some(0));
+    let found = look(&shell, "page.html", "return texts('main > p')[0];");
+    assert_eq!(found, json!(format!("Only the handles that were asked for: {line}")));
+}
+
+#[test]
 fn stacks_of_any_height_are_cut_in_the_page() {
     const OBJECT: u64 = 0xffff_8100_0000_1000;
     let shell = Shell::new();

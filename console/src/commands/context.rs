@@ -1,6 +1,6 @@
 //! What commands and kinds of `.dump` run with.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use super::{error::CommandError, shared::watched_symbols::WatchedSymbols};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     filter::Filter,
     paths::Overwrite,
     query::{Source, SymbolReports},
-    render::{OutputOptions, Table},
+    render::{OutputOptions, Table, output::Target},
     settings::{Display, DisplayArgs},
     terminal::{Messages, Screen},
     trace::{LoadedTrace, Session, choose},
@@ -79,6 +79,19 @@ impl DumpContext<'_, '_> {
     /// Which file the answer may replace.
     pub(super) fn overwrite(&self) -> Overwrite {
         self.session.overwrite(self.shared.output.force)
+    }
+
+    /// Lets `content` write into a file instead, and says so.
+    ///
+    /// # Errors
+    /// When the file cannot be written or may not be replaced.
+    pub(super) fn write_file(
+        &mut self,
+        target: Target<'_>,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), CommandError> {
+        let overwrite = self.overwrite();
+        Ok(target.write(&overwrite, self.cancel, self.out, content)?)
     }
 
     /// Writes an answer as the options say.

@@ -36,12 +36,13 @@ impl Command for Snapshot {
         names: &[".snapshot"],
         group: groups::QUERIES,
         usage: "[NAME [TIME]]",
-        arguments: Arguments::Options,
+        arguments: Arguments::Points(1),
         summary: "name a point in time for .diff, or list those that have names",
         details: "TIME is written as for .converttime: seconds since session start, 13.123s, or a date \
                   and time. Without it the point is the end of the trace. The point is one of every loaded \
                   trace that was recorded then. A name that is there already gets the new point. \
-                  Snapshots last as long as their trace is loaded.",
+                  Snapshots last as long as their trace is loaded. Those of !htrace -snapshot in the text of a \
+                  debugger are there already, as snapshot1, snapshot2 and so on.",
         examples: &[".snapshot warm 0.5s", ".snapshot", ".diff warm"],
     };
     const OPTIONS: &'static [OptionGroup<SnapshotArgs>] =
@@ -61,7 +62,7 @@ impl Command for Snapshot {
         let chosen = choose(&session.files, &args.files, messages)?;
         let Some(name) = &args.name else {
             let chosen: Vec<&LoadedTrace> = chosen.into_iter().map(|(_, file)| file).collect();
-            let text = listed(&chosen, context.screen);
+            let text = listed(&chosen, context.screen)?;
             write!(context.out, "{text}")?;
             return Ok(());
         };
@@ -78,7 +79,8 @@ impl Command for Snapshot {
         for (index, ns) in points {
             if let Some(file) = session.files.get_mut(index) {
                 file.snapshots.retain(|known| !known.name.eq_ignore_ascii_case(name));
-                file.snapshots.push(trace::Snapshot { name: name.clone(), ns });
+                let name = name.clone();
+                file.snapshots.push(trace::Snapshot { name, ns, of_debugger: false });
             }
         }
         Ok(())
@@ -97,21 +99,25 @@ fn point(file: &LoadedTrace, time: Option<&str>) -> Result<Option<Option<i64>>, 
 }
 
 /// All snapshots of some traces.
-fn listed(files: &[&LoadedTrace], screen: crate::terminal::Screen) -> String {
+fn listed(files: &[&LoadedTrace], screen: crate::terminal::Screen) -> Result<String, CommandError> {
     if files.iter().all(|file| file.snapshots.is_empty()) {
-        return "No point in time has a name; .snapshot NAME TIME names one.\n".to_owned();
+        return Ok("No point in time has a name; .snapshot NAME TIME names one.\n".to_owned());
     }
     let mut table = table::table(screen, &["Name", "Seconds", "File"]);
     for file in files {
-        for trace::Snapshot { name, ns } in &file.snapshots {
-            let seconds = ns.map(|ns| Seconds { ns, digits: TimeDigits::MOST }.to_string());
+        let has_clock = trace_info(&file.trace)?.has_clock();
+        for trace::Snapshot { name, ns, .. } in &file.snapshots {
+            let point = |ns| match has_clock {
+                true => Seconds { ns, digits: TimeDigits::MOST }.to_string(),
+                false => format!("behind {} events", ns.saturating_add(1)),
+            };
             table.add_row([
                 Untrusted(name).to_string(),
-                seconds.unwrap_or_else(|| "end".to_owned()),
+                ns.map_or_else(|| "end".to_owned(), point),
                 Untrusted(shown(&file.path)).to_string(),
             ]);
         }
     }
     table::align_right(&mut table, &[1]);
-    table::text(&table)
+    Ok(table::text(&table))
 }

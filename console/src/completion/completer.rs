@@ -103,6 +103,13 @@ impl Position<'_> {
                 let options = command.options();
                 self.options(&options, &used(&options, arguments))
             }
+            Arguments::Points(most) => {
+                let options = command.options();
+                let is_next = parse::words(&options, arguments).len() < most;
+                let mut suggestions = if is_next { self.points(known) } else { Vec::new() };
+                suggestions.extend(self.options(&options, &used(&options, arguments)));
+                suggestions
+            }
             Arguments::Files => self.files(Wanted::Traces),
             Arguments::Folder | Arguments::SymbolPath => self.files(Wanted::Folders),
             Arguments::Words(words) => self.words(words()),
@@ -160,6 +167,11 @@ impl Position<'_> {
     fn loaded(&self, known: &Known) -> Vec<Suggestion> {
         let loaded = known.loaded.iter().filter(|path| starts_with(path, self.word));
         loaded.map(|path| self.path(path, false)).collect()
+    }
+
+    fn points(&self, known: &Known) -> Vec<Suggestion> {
+        let names = known.snapshots.iter().filter(|name| starts_with(name, self.word));
+        names.map(|name| self.path(name, false)).collect()
     }
 
     fn topics(&self, arguments: &[Token]) -> Vec<Suggestion> {
@@ -262,6 +274,7 @@ impl Position<'_> {
             ValueKind::Folder => self.files(Wanted::Folders),
             ValueKind::Query => self.files(Wanted::Traces),
             ValueKind::Servers => self.words(SERVERS.to_vec()),
+            ValueKind::Point(_) => self.points(known),
             _ => Vec::new(),
         }
     }

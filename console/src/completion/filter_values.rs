@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{known::Known, paths::starts_with};
 use crate::{
+    filter::literal,
     grammar::Texts,
     trace::{TraceValues, programs},
 };
@@ -50,21 +51,10 @@ impl<'a> Typed<'a> {
     }
 
     fn value(&self, value: impl AsRef<str>, description: impl Into<String>) -> FilterValue {
-        let value = typeable(value.as_ref());
+        let value = literal(value.as_ref());
         let filter = format!("{}{value}", self.fixed);
         FilterValue { filter, value, description: description.into(), is_open: false }
     }
-}
-
-/// A text out of a trace as it can stand in a filter and on a terminal: `?` covers a character that
-/// would end the part or talk to the terminal, and a `!` in front that would exclude.
-fn typeable(text: &str) -> String {
-    let excludes = |at: usize, character: char| at == 0 && character == '!';
-    let character = |(at, character): (usize, char)| match character {
-        _ if excludes(at, character) || character.is_control() || character == ';' => '?',
-        _ => character,
-    };
-    text.chars().enumerate().map(character).collect()
 }
 
 /// No more values than a menu can show; the last one says so.
@@ -226,7 +216,7 @@ mod tests {
         let saved = fixture.save();
         let values = TraceValues::new(Arc::new(saved.trace));
         let loaded = vec!["/t/demo.etl".to_owned()];
-        Known { loaded, values: vec![Arc::new(values)] }
+        Known { loaded, values: vec![Arc::new(values)], ..Known::default() }
     }
 
     fn filters(values: Vec<FilterValue>) -> Vec<String> {
@@ -293,7 +283,7 @@ mod tests {
             fixture.object(NewObject { name, ..NewObject::default() });
         }
         let values = TraceValues::new(Arc::new(fixture.save().trace));
-        let known = Known { loaded: Vec::new(), values: vec![Arc::new(values)] };
+        let known = Known { values: vec![Arc::new(values)], ..Known::default() };
         for typed in [r"\Many\", "name"] {
             let offered = texts(typed, Texts::ObjectNames, &known);
             assert_eq!(offered.len(), MOST, "{typed}");
@@ -303,12 +293,5 @@ mod tests {
             );
         }
         assert_eq!(filters(texts("", Texts::ObjectNames, &known)), [r"\Many\"], "no whole names");
-    }
-
-    #[test]
-    fn what_a_filter_or_a_terminal_would_not_take_literally_is_covered_by_a_question_mark() {
-        assert_eq!(typeable("a;b!c"), "a?b!c");
-        assert_eq!(typeable("!x"), "?x");
-        assert_eq!(typeable("\u{1b}[2Jä"), "?[2Jä");
     }
 }

@@ -9,6 +9,8 @@ use crate::trace::TraceValues;
 pub struct Known {
     /// Paths of the loaded traces.
     pub loaded: Vec<String>,
+    /// Names of their snapshots, each once.
+    pub snapshots: Vec<String>,
     /// What the loaded traces offer.
     pub values: Vec<Arc<TraceValues>>,
 }

@@ -16,6 +16,7 @@ mod plain;
 mod process;
 mod system;
 
+pub(crate) use pattern::literal;
 pub use pattern::{FilterError, Wildcard};
 pub use plain::{Filter, LineMatch};
 pub use process::ProcessFilter;

@@ -63,6 +63,17 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// A text out of a trace as it can stand in a filter and on a terminal: `?` covers a character that
+/// would end the part or talk to the terminal, and a `!` in front that would exclude.
+pub(crate) fn literal(text: &str) -> String {
+    let excludes = |at: usize, character: char| at == 0 && character == '!';
+    let character = |(at, character): (usize, char)| match character {
+        _ if excludes(at, character) || character.is_control() || character == ';' => '?',
+        _ => character,
+    };
+    text.chars().enumerate().map(character).collect()
+}
+
 /// Several patterns of which one must match.
 #[derive(Debug, Clone)]
 pub(super) enum Alternatives {
@@ -172,5 +183,12 @@ mod tests {
         assert!(error(60_000).contains("is too large"), "{}", error(60_000));
         let long = error(300_000);
         assert!(long.contains("has 300000 bytes, more than 65536;") && long.len() < 200, "{long}");
+    }
+
+    #[test]
+    fn what_a_filter_or_a_terminal_would_not_take_literally_is_covered_by_a_question_mark() {
+        assert_eq!(literal("a;b!c"), "a?b!c");
+        assert_eq!(literal("!x"), "?x");
+        assert_eq!(literal("\u{1b}[2Jä"), "?[2Jä");
     }
 }

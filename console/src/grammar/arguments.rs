@@ -9,6 +9,8 @@ pub enum Arguments {
     None,
     /// The options of the command.
     Options,
+    /// So many points in time at most, with options around them.
+    Points(usize),
     /// Files on disk.
     Files,
     /// A folder on disk.

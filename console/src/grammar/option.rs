@@ -94,6 +94,8 @@ pub enum Take<A: 'static> {
     Column(fn(&mut A) -> &mut Option<String>),
     /// Text of so many words at most, joined by spaces; the placeholder stands for it in the help.
     Text(&'static str, usize, fn(&mut A) -> &mut Option<String>),
+    /// A point in time: a time, or the name of one; the placeholder stands for it in the help.
+    Point(&'static str, fn(&mut A) -> &mut Option<String>),
     /// So many values at most, none of them any use, because of the reason.
     Refused(usize, &'static str),
     /// So many values at most, all without effect, and the place for the reason.
@@ -168,6 +170,8 @@ pub enum ValueKind {
     Column,
     /// Text of so many words at most, with its placeholder.
     Text(&'static str, usize),
+    /// A point in time, with its placeholder.
+    Point(&'static str),
     /// Up to so many values without effect.
     Ignored(usize),
 }
@@ -220,6 +224,7 @@ impl ValueKind {
             ValueKind::Servers => ("SERVER", 1, 1),
             ValueKind::Column => ("COLUMN", 1, 1),
             ValueKind::Text(placeholder, most) => (*placeholder, 1, *most),
+            ValueKind::Point(placeholder) => (*placeholder, 1, 1),
             ValueKind::Ignored(most) => ("…", 0, *most),
         };
         (placeholder.into(), least, most)
@@ -299,6 +304,7 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Servers(_) => ValueKind::Servers,
             Take::Column(_) => ValueKind::Column,
             Take::Text(placeholder, most, _) => ValueKind::Text(placeholder, *most),
+            Take::Point(placeholder, _) => ValueKind::Point(placeholder),
             Take::Ignored(most, ..) | Take::Refused(most, _) => ValueKind::Ignored(*most),
         }
     }
@@ -355,7 +361,7 @@ impl<A> Opt<A> {
                     .map_err(|error| ValueError::Server { reason: error.to_string() })?;
                 *field(args) = Some(servers);
             }
-            Take::Column(field) => *field(args) = Some(first.to_owned()),
+            Take::Column(field) | Take::Point(_, field) => *field(args) = Some(first.to_owned()),
             Take::Text(_, _, field) => {
                 let words: Vec<&str> = values.iter().map(|token| token.text.as_str()).collect();
                 *field(args) = Some(words.join(" "));

@@ -8,6 +8,7 @@ use crate::{
     cli::Cli,
     commands::{Command, Entered, Invocation, help::help_in_shell, load::Load, shared::notes},
     grammar::{ParseError, Token, join, parse},
+    paths::has_extension,
     registry::REGISTRY,
     terminal::ColorChoice,
     trace::LoadArgs,
@@ -50,6 +51,7 @@ pub(crate) enum Form {
     Symbolize,
     Why,
     Diff,
+    Report,
     Console,
     /// Something of ETWAnalyzer that is not here, because of the reason.
     Refused(&'static str),
@@ -87,6 +89,7 @@ impl Form {
             "redact" => Some(Form::Redact),
             "why" => Some(Form::Why),
             "diff" => Some(Form::Diff),
+            "report" => Some(Form::Report),
             "convert-time" | "converttime" => Some(Form::ConvertTime),
             _ => None,
         }
@@ -102,6 +105,7 @@ impl Form {
             Form::Symbolize => ".symbolize",
             Form::Why => ".why",
             Form::Diff => ".diff",
+            Form::Report => ".report",
             Form::Console | Form::Refused(_) => ".load",
         }
     }
@@ -254,9 +258,12 @@ fn read(
             shot.load = Some(LoadArgs { recursive, ..LoadArgs::replacing(queries) });
             shot.command = command(form, &words)?;
         }
-        Form::Why | Form::Diff => {
+        Form::Why | Form::Diff | Form::Report => {
             let recursive = take(&["-recursive"]);
-            let files = files(form, &mut words);
+            let mut files = files(form, &mut words);
+            if form == Form::Report {
+                words.insert(0, page(&name, &mut files)?);
+            }
             let queries = if files.is_empty() { queries(&mut words)? } else { files };
             let as_named = form == Form::Diff;
             if as_named {
@@ -273,6 +280,15 @@ fn read(
         }
     }
     Ok(shot)
+}
+
+/// Takes the page to write, which stands behind the traces.
+fn page(name: &str, files: &mut Vec<String>) -> Result<String, ParseError> {
+    let is_page = |file: &mut String| has_extension(Path::new(file), &["html", "htm"]);
+    files.pop_if(is_page).ok_or_else(|| ParseError::MissingArgument {
+        command: name.to_owned(),
+        what: "the file to write behind the traces, NAME.html",
+    })
 }
 
 /// Refuses to compare anything but two traces.

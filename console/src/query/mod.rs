@@ -28,6 +28,7 @@ mod modules;
 mod no_match;
 mod object_ref;
 mod objects;
+mod owners;
 mod pretty_names;
 mod processes;
 mod selection;

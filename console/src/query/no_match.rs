@@ -1,6 +1,7 @@
 //! Why nothing matches: the filter that removed everything, and the nearest names that are there.
 
 use std::collections::BTreeSet;
+use std::fmt::{self, Display, Formatter};
 
 use handlescope_model::Trace;
 use handlescope_model::tables::{Names, ObjectTypes};
@@ -30,6 +31,19 @@ pub struct NoMatch {
     pub nearest: Vec<String>,
     /// When nothing is near, some of the names that are there.
     pub existing: Vec<String>,
+}
+
+impl Display for NoMatch {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { option, before, nearest, existing } = self;
+        let objects = if *before == 1 { "object" } else { "objects" };
+        write!(f, "nothing matches: none of {before} {objects} passes {option}")?;
+        match (nearest.as_slice(), existing.as_slice()) {
+            ([], []) => Ok(()),
+            ([], existing) => write!(f, "; the trace has {}", existing.join(", ")),
+            (nearest, _) => write!(f, ", did you mean {}?", nearest.join(" or ")),
+        }
+    }
 }
 
 /// A criterion, taken over alone.
@@ -65,6 +79,20 @@ impl NoMatch {
             before = left;
         }
         Ok(None)
+    }
+
+    /// Why a filter on the owners of handles lets nothing pass; `owners` are the names of all, of so many
+    /// objects. `None` when there are no objects.
+    pub(super) fn of_owners(
+        filter: &ProcessFilter,
+        before: usize,
+        owners: BTreeSet<String>,
+    ) -> Option<Self> {
+        let value = filter.text();
+        let similar = if is_one_name(value) { like(value, owners.clone()) } else { Vec::new() };
+        let nearest: Vec<String> = similar.iter().map(|name| format!("-pn {name}")).collect();
+        let existing = if nearest.is_empty() { some(owners) } else { Vec::new() };
+        (before > 0).then(|| Self { option: format!("-pn {value}"), before, nearest, existing })
     }
 }
 
@@ -122,8 +150,7 @@ fn nearest(
     option: &str,
 ) -> Result<Vec<String>, QueryError> {
     let Some((name, value)) = option.split_once(' ') else { return Ok(Vec::new()) };
-    // A list of alternatives, or an exclusion, is not a mistyped name.
-    if value.contains([';', '!']) {
+    if !is_one_name(value) {
         return Ok(Vec::new());
     }
     let values = match name {
@@ -152,7 +179,16 @@ fn existing(
         Some(("-Type", _)) => type_names(file.trace)?,
         _ => BTreeSet::new(),
     };
-    Ok(names.into_iter().filter(|name| !name.is_empty()).take(MOST_EXISTING).collect())
+    Ok(some(names))
+}
+
+/// A list of alternatives, or an exclusion, is not a mistyped name.
+fn is_one_name(value: &str) -> bool {
+    !value.contains([';', '!'])
+}
+
+fn some(names: BTreeSet<String>) -> Vec<String> {
+    names.into_iter().filter(|name| !name.is_empty()).take(MOST_EXISTING).collect()
 }
 
 fn processes(file: &FileContext<'_>, value: &str, plain: bool) -> Vec<String> {

@@ -179,7 +179,6 @@ impl<'a> FileAnswer<'a> {
         let groups = grouped.then(|| Groups::of(&file, &selection, beside, args)).transpose()?;
         let listing = !counted && !grouped;
         let listing = listing.then(|| Listing::load(file.trace)).transpose()?;
-        let mut bases = ModuleBases::default();
         let mut shown_stacks = None;
         if let Some(listing) = &listing {
             listing.sort(&mut selection);
@@ -187,17 +186,13 @@ impl<'a> FileAnswer<'a> {
                 let stacks = listing.stacks(&file, &selection, frames.stacks.len())?;
                 frames.resolve(stacks.iter())?;
                 shown_stacks = Some(stacks);
-                if args.stacks.address || args.for_programs {
-                    bases = ModuleBases::load(file.trace)?;
-                }
             }
         }
         if let Some((groups, frames)) = groups.as_ref().zip(file.frames.as_ref()) {
             shown_stacks = Some(groups.shown_stacks(frames.stacks.len()));
-            if args.stacks.address || args.for_programs {
-                bases = ModuleBases::load(file.trace)?;
-            }
         }
+        let needs_bases = shown_stacks.is_some() && (args.stacks.address || args.for_programs);
+        let bases = needs_bases.then(|| ModuleBases::load(file.trace)).transpose()?;
         let frames = file.frames.as_ref().filter(|_| args.leak_at_exit);
         let exit_stacks = frames.map(|frames| ExitStacks::of(&file, frames, &selection));
         let exit_stacks = exit_stacks.transpose()?;
@@ -216,7 +211,7 @@ impl<'a> FileAnswer<'a> {
             listing,
             stack_count: file.trace.height(Table::Stacks)?,
             shown_stacks,
-            bases,
+            bases: bases.unwrap_or_default(),
             file,
         })
     }

@@ -106,6 +106,17 @@ impl OutputOptions {
 
     /// Two options that cannot be had together, if there are such.
     pub fn conflict(&self) -> Option<(&'static str, &'static str)> {
+        let mut chosen = self.formats();
+        chosen.next().zip(chosen.next())
+    }
+
+    /// The options that say how rows are written, and which.
+    pub fn of_rows(&self) -> impl Iterator<Item = &'static str> {
+        let rows = [(self.top.is_some(), "-TopN"), (self.sort_by.is_some(), "-SortBy")];
+        self.formats().chain(rows.into_iter().filter(|(is, _)| *is).map(|(_, name)| name))
+    }
+
+    fn formats(&self) -> impl Iterator<Item = &'static str> + use<> {
         let formats = [
             (self.csv.is_some(), "-csv"),
             (self.parquet.is_some(), "-parquet"),
@@ -113,8 +124,7 @@ impl OutputOptions {
             (self.json == JsonMode::Lines, "-json"),
             (self.json == JsonMode::Pretty, "-json-pretty"),
         ];
-        let mut chosen = formats.into_iter().filter(|(is, _)| *is).map(|(_, name)| name);
-        chosen.next().zip(chosen.next())
+        formats.into_iter().filter(|(is, _)| *is).map(|(_, name)| name)
     }
 
     /// How it is printed: as usual, but neither coloured nor fitted to a screen for programs.

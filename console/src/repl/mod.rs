@@ -8,7 +8,7 @@ mod menu;
 mod prompt;
 mod validator;
 
-use std::{io::Write, sync::Arc};
+use std::{collections::BTreeSet, io::Write, sync::Arc};
 
 use handlescope_model::guard::lock;
 use reedline::Signal;
@@ -104,6 +104,8 @@ fn refresh(console: &Console, known: &SharedKnown) {
     let files = &console.session.files;
     let mut known = lock(known);
     known.loaded = files.iter().map(|file| file.path.to_string_lossy().into_owned()).collect();
+    let names = files.iter().flat_map(|file| &file.snapshots).map(|snapshot| snapshot.name.clone());
+    known.snapshots = names.collect::<BTreeSet<String>>().into_iter().collect();
     known.values = files.iter().map(|file| Arc::clone(&file.values)).collect();
 }
 

@@ -174,7 +174,8 @@ fn a_bad_value_is_told_with_the_help_line_of_its_option() {
             | ValueKind::Folder
             | ValueKind::Query
             | ValueKind::Column
-            | ValueKind::Text(..) => &[],
+            | ValueKind::Text(..)
+            | ValueKind::Point(_) => &[],
             ValueKind::Filter(_) | ValueKind::Processes => &[&filter],
             ValueKind::Seconds => &["soon", "1,5", "2 1", "1KB"],
             ValueKind::Length => &["soon", "1,5", "1KB"],

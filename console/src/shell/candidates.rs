@@ -84,7 +84,7 @@ fn known(words: &[String]) -> Known {
         pairs.filter(|(option, _)| one_shot::names_files(option)).map(|(_, file)| Path::new(file));
     let traces = files.filter(|file| is_extract(file)).filter_map(|file| Trace::open(file).ok());
     let values = traces.map(|trace| Arc::new(TraceValues::new(Arc::new(trace)))).collect();
-    Known { loaded: Vec::new(), values }
+    Known { values, ..Known::default() }
 }
 
 /// Subcommands and options of the program, from their definition.

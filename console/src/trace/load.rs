@@ -24,7 +24,7 @@ use crate::{
             self, Freshness, Kept, Opened, beside, doubt, freshness, imported, in_cache,
             is_foreign, kept, prepare_folder, side_by_side,
         },
-        loaded::LoadedTrace,
+        loaded::{LoadedTrace, Snapshot},
     },
 };
 
@@ -188,7 +188,8 @@ fn with_caveats(
     for Caveat { text, .. } in Caveat::of_trace(&trace)? {
         messages.warning(format_args!("{}: {text}", Untrusted(&path)));
     }
-    Ok(LoadedTrace { temporary, ..LoadedTrace::new(path, trace) })
+    let snapshots = Snapshot::of_debugger(&trace)?;
+    Ok(LoadedTrace { temporary, snapshots, ..LoadedTrace::new(path, trace) })
 }
 
 /// Another program's extract of a trace that was found and not named, unless this program has one, too.

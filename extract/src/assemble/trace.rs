@@ -56,6 +56,7 @@ pub(super) fn info(
         os_build_string: system.build.clone(),
         product: system.product.clone(),
         clock: recording.clock.kind.name().to_owned(),
+        snapshots: None,
         perf_freq: header.perf_freq,
         cpu_count: header.cpu_count,
         cpu_mhz: Some(header.cpu_mhz).filter(|mhz| *mhz > 0),

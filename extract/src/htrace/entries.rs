@@ -8,7 +8,7 @@ use handlescope_model::tables::{
 use handlescope_model::{FrameIdx, ModuleIdx};
 
 use super::frame::{FrameLine, Place};
-use super::history::{Entry, History};
+use super::history::{Entry, History, NodeId};
 use crate::intern::{ByteInterner, Interner};
 
 /// What was read so far.
@@ -127,9 +127,9 @@ impl Entries {
         *known = known.take().filter(|known| *known == path);
     }
 
-    /// Takes a listing, the newest entry first.
-    pub(super) fn add_listing(&mut self, listing: &[Entry]) {
-        self.history.merge(listing.iter().rev().copied());
+    /// Takes a listing, the newest entry first, and returns the event of the oldest.
+    pub(super) fn add_listing(&mut self, listing: &[Entry]) -> Option<NodeId> {
+        self.history.merge(listing.iter().rev().copied())
     }
 
     pub(super) fn process_table(&self) -> Processes {

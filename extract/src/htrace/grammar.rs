@@ -32,6 +32,12 @@ pub(super) enum Statement<'a> {
     KernelProcess(u64),
     /// `|` names the program of a process.
     Program { pid: u32, path: &'a str },
+    /// Tracing begins, which takes a snapshot.
+    Enabled,
+    /// A snapshot was taken: by its own command, at the beginning of tracing, or for `-diff`.
+    Snapshot,
+    /// A listing of `-diff` follows.
+    SincePrevious,
     /// A prompt, or a line in front of a listing: no listing goes on behind it.
     Break,
 }
@@ -51,6 +57,15 @@ impl<'a> Statement<'a> {
         }
         if let Some(count) = ["Dumped", "Displayed"].iter().find_map(|name| count(line, name)) {
             return Some(Self::Count(count));
+        }
+        if line.starts_with("Handle tracing enabled") {
+            return Some(Self::Enabled);
+        }
+        if line.starts_with("Handle tracing information snapshot") {
+            return Some(Self::Snapshot);
+        }
+        if line.contains("since the previous snapshot") && !is_prompt(line) {
+            return Some(Self::SincePrevious);
         }
         if is_prompt(line)
             || line.starts_with("Handle tracing")
@@ -249,10 +264,15 @@ mod tests {
         {
             assert_eq!(Statement::parse(prompt), Some(Statement::Break), "{prompt}");
         }
-        for line in
-            ["Handle tracing enabled.", "Outstanding handles opened since the previous snapshot:"]
-        {
-            assert_eq!(Statement::parse(line), Some(Statement::Break), "{line}");
+        for (line, expected) in [
+            ("Handle tracing enabled.", Statement::Enabled),
+            ("Handle tracing disabled.", Statement::Break),
+            ("Handle tracing information snapshot successfully taken.", Statement::Snapshot),
+            ("0x5 new stack traces since the previous snapshot.", Statement::SincePrevious),
+            ("Outstanding handles opened since the previous snapshot:", Statement::SincePrevious),
+            ("Outstanding handles:", Statement::Break),
+        ] {
+            assert_eq!(Statement::parse(line), Some(expected), "{line}");
         }
         for other in ["a <b> c", "std::vector<int>", "0 -> 1", "kdx>"] {
             assert_eq!(Statement::parse(other), None, "{other}");

@@ -34,6 +34,18 @@ pub(super) struct History {
     first: Option<u32>,
     last: Option<u32>,
     of_handles: HashMap<HandleKey, Vec<u32>>,
+    snapshots: Vec<Snapshot>,
+}
+
+/// An event, by its number among those that were read.
+pub(super) type NodeId = u32;
+
+/// A snapshot of the debugger, between events.
+struct Snapshot {
+    /// So many events had been read: they came before it.
+    known: NodeId,
+    /// The first of the events that the debugger says came behind it.
+    behind: Option<NodeId>,
 }
 
 struct Node {
@@ -56,8 +68,11 @@ fn is_same(left: &Entry, right: &Entry) -> bool {
 }
 
 impl History {
-    /// Takes a listing, the oldest entry first.
-    pub(super) fn merge(&mut self, listing: impl ExactSizeIterator<Item = Entry>) {
+    /// Takes a listing, the oldest entry first, and returns the event of that.
+    pub(super) fn merge(
+        &mut self,
+        listing: impl ExactSizeIterator<Item = Entry>,
+    ) -> Option<NodeId> {
         let listing: Vec<Entry> = listing.collect();
         let mut of_handles: HashMap<HandleKey, Vec<usize>> = HashMap::new();
         for (at, entry) in listing.iter().enumerate() {
@@ -107,6 +122,51 @@ impl History {
                 _ => known.extend(printed.into_iter().filter(is_new)),
             }
         }
+        nodes.first().copied().flatten()
+    }
+
+    /// Notes that a snapshot is taken, behind all that is known.
+    pub(super) fn take_snapshot(&mut self) {
+        self.snapshots.push(Snapshot { known: self.nodes.len() as NodeId, behind: None });
+    }
+
+    /// Notes the first event of what the debugger says was opened since the last snapshot.
+    pub(super) fn opened_since_snapshot(&mut self, first: Option<NodeId>) {
+        if let Some(last) = self.snapshots.last_mut() {
+            last.behind = last.behind.or(first);
+        }
+    }
+
+    /// How many events came before each snapshot. Events that were read later, and of which the debugger does
+    /// not say when they were, came before it when they came before what was opened since.
+    pub(super) fn snapshots(&self) -> Vec<u32> {
+        if self.snapshots.is_empty() {
+            return Vec::new();
+        }
+        let mut places = vec![0_u32; self.nodes.len()];
+        let mut next = self.first;
+        for place in 0.. {
+            let Some(node) = next.and_then(|row| self.nodes.get(row as usize)) else { break };
+            if let Some(own) = next.and_then(|row| places.get_mut(row as usize)) {
+                *own = place;
+            }
+            next = node.next;
+        }
+        // So many events are there up to the last of the first ones that were read.
+        let mut last = 0;
+        let until: Vec<u32> = places
+            .iter()
+            .map(|place| {
+                last = last.max(place + 1);
+                last
+            })
+            .collect();
+        let point = |own: &Snapshot| {
+            let before = own.known.checked_sub(1).and_then(|row| until.get(row as usize));
+            let behind = own.behind.and_then(|row| places.get(row as usize));
+            before.max(behind).copied().unwrap_or_default()
+        };
+        self.snapshots.iter().map(point).collect()
     }
 
     /// What is known of a handle and what a listing prints of it have in common.
@@ -235,7 +295,9 @@ mod tests {
     /// The history that comes of listings, the oldest entry first in each.
     fn merged(listings: &[&str]) -> Vec<Entry> {
         let mut history = History::default();
-        listings.iter().for_each(|listing| history.merge(entries(listing).into_iter()));
+        for listing in listings {
+            let _ = history.merge(entries(listing).into_iter());
+        }
         history.events().copied().collect()
     }
 

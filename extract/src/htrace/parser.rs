@@ -26,9 +26,25 @@ pub(super) struct Parser {
     left_out: u64,
     /// The process whose handles the kernel debugger lists, by its kernel address.
     kernel_process: Option<u64>,
+    /// What the last lines say about snapshots.
+    taking: Taking,
     /// Characters of the last offset.
     offset_digits: Option<usize>,
     number: u64,
+}
+
+/// Where in the output of a command about snapshots the text is. `-enable`, `-snapshot` and `-diff` all say that
+/// one was taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Taking {
+    #[default]
+    Nothing,
+    /// Tracing begins: its snapshot follows, before which nothing was traced.
+    Beginning,
+    /// One was taken, and nothing followed yet.
+    Taken,
+    /// The listing is what was opened since the previous one.
+    Difference,
 }
 
 /// An entry being read.
@@ -71,6 +87,7 @@ impl Parser {
             None => {}
             Some(Statement::Entry { handle, operation, rest }) => {
                 self.end_entry();
+                self.end_snapshot();
                 let (thread, process, line) = (None, None, line.number);
                 self.entry = Some(Reading { handle, operation, thread, process, line });
                 if let Some(Statement::Ids { thread, process }) = Statement::parse(rest) {
@@ -96,13 +113,41 @@ impl Parser {
                 self.kernel_process = Some(address);
             }
             Some(Statement::Program { pid, path }) => self.entries.program(pid, path),
-            Some(Statement::Break) => self.end_listing(None),
+            Some(Statement::Enabled) => {
+                self.end_command();
+                self.taking = Taking::Beginning;
+            }
+            Some(Statement::Snapshot) => {
+                let is_first = self.taking == Taking::Beginning;
+                self.end_command();
+                self.taking = if is_first { Taking::Nothing } else { Taking::Taken };
+            }
+            Some(Statement::SincePrevious) => {
+                self.end_listing(None);
+                self.taking = Taking::Difference;
+            }
+            Some(Statement::Break) => self.end_command(),
+        }
+    }
+
+    /// Ends what a command printed.
+    fn end_command(&mut self) {
+        self.end_listing(None);
+        self.end_snapshot();
+        self.taking = Taking::Nothing;
+    }
+
+    /// Ends a snapshot that was taken for no difference.
+    fn end_snapshot(&mut self) {
+        if self.taking == Taking::Taken {
+            self.entries.history.take_snapshot();
+            self.taking = Taking::Nothing;
         }
     }
 
     /// What was read, and what was odd, behind the last line.
     pub(super) fn finish(mut self) -> (Entries, Diagnostics) {
-        self.end_listing(None);
+        self.end_command();
         (self.entries, self.findings)
     }
 
@@ -173,7 +218,10 @@ impl Parser {
             Some(count) if count != read => self.find(WarningKind::OtherCount),
             _ => {}
         }
-        self.entries.add_listing(&self.listing);
+        let oldest = self.entries.add_listing(&self.listing);
+        if self.taking == Taking::Difference {
+            self.entries.history.opened_since_snapshot(oldest);
+        }
         self.listing.clear();
     }
 }

@@ -152,3 +152,55 @@ fn a_deep_stack_is_cut() {
     assert_eq!(entries.stack_table().frames[0].len(), 1 << 10);
     assert_eq!(findings.of(WarningKind::DeepStack), 5_000 - (1 << 10));
 }
+
+/// The output of a command, its events being `o34`, `c34` and the like, the newest first.
+fn output(command: &str, events: &str) -> String {
+    let taken = "Handle tracing information snapshot successfully taken.\n";
+    let before = match command {
+        "!htrace -enable" => format!("Handle tracing enabled.\n{taken}"),
+        "!htrace -snapshot" => taken.to_owned(),
+        "!htrace -diff" => format!(
+            "{taken}0x5 new stack traces since the previous snapshot.\nIgnoring handles that were \
+             already closed...\nOutstanding handles opened since the previous snapshot:\n"
+        ),
+        _ => String::new(),
+    };
+    let mut text = format!("0:000> {command}\n{before}");
+    for event in events.split_whitespace() {
+        let (operation, handle) = event.split_at(1);
+        let operation = if operation == "o" { "OPEN" } else { "CLOSE" };
+        let _ = write!(
+            text,
+            "-----------\nHandle = 0x{handle} - {operation}\nThread ID = 0x1, Process ID = 0x2\n\n\
+             0x77{handle}: a!f+0x1\n"
+        );
+    }
+    text
+}
+
+#[test]
+fn snapshots_lie_between_the_events_that_the_text_puts_around_them() {
+    let (all, snapshot, diff) = ("!htrace", "!htrace -snapshot", "!htrace -diff");
+    for (session, events, expected) in [
+        // What is listed before comes before, what is opened since comes behind.
+        (&[(all, "o14 o10"), (snapshot, ""), (diff, "o1c o18")][..], "o10 o14 o18 o1c", &[2][..]),
+        // A listing behind it may have both.
+        (&[(snapshot, ""), (all, "o18 o14 o10"), (diff, "o18")], "o10 o14 o18", &[2]),
+        (&[(snapshot, ""), (diff, "o18"), (all, "o18 o14 o10")], "o10 o14 o18", &[2]),
+        (&[(all, "o10"), (snapshot, ""), (all, "o14 c10 o10")], "o10 c10 o14", &[1]),
+        // Only the first difference is since the snapshot.
+        (&[(all, "o10"), (snapshot, ""), (diff, "o14"), (diff, "o18 o14")], "o10 o14 o18", &[1]),
+        (&[(all, "o10"), (snapshot, ""), (all, "o14 o10"), (snapshot, "")], "o10 o14", &[1, 2]),
+        // Neither the beginning of tracing nor a difference is one.
+        (&[("!htrace -enable", ""), (all, "o10"), (diff, "o10")], "o10", &[]),
+        (&[(snapshot, "")], "", &[0]),
+    ] {
+        let lines = session.iter().map(|(command, events)| output(command, events));
+        let (entries, _) = read_text(lines.collect::<String>().as_bytes());
+        let found = self::events(&entries).into_iter();
+        let found: Vec<String> =
+            found.map(|(operation, handle)| format!("{operation}{handle:x}")).collect();
+        assert_eq!(found.join(" "), events, "{session:?}");
+        assert_eq!(entries.history.snapshots(), expected, "{session:?}");
+    }
+}

@@ -169,6 +169,26 @@ impl Cell for Option<bool> {
     }
 }
 
+/// Moves lists into a column.
+fn list_column<T: Number<Physical = UInt32Type>>(name: &str, lists: &[Option<Vec<T>>]) -> Column {
+    let total = lists.iter().flatten().map(Vec::len).sum();
+    let mut builder = ListPrimitiveChunkedBuilder::<UInt32Type>::new(
+        name.into(),
+        lists.len(),
+        total,
+        DataType::UInt32,
+    );
+    for list in lists {
+        match list {
+            Some(list) => {
+                builder.append_values_iter(list.iter().map(|number| number.into_native()));
+            }
+            None => builder.append_null(),
+        }
+    }
+    builder.finish().into_column()
+}
+
 impl<T: Number<Physical = UInt32Type>> Cell for Vec<T> {
     const TYPE: ColumnType = ColumnType::U32List;
     const NULLABLE: bool = false;
@@ -176,17 +196,7 @@ impl<T: Number<Physical = UInt32Type>> Cell for Vec<T> {
     type Values = Lists<T>;
 
     fn column(name: &str, values: Vec<Self>) -> Column {
-        let total = values.iter().map(Vec::len).sum();
-        let mut builder = ListPrimitiveChunkedBuilder::<UInt32Type>::new(
-            name.into(),
-            values.len(),
-            total,
-            DataType::UInt32,
-        );
-        for list in &values {
-            builder.append_values_iter(list.iter().map(|number| number.into_native()));
-        }
-        builder.finish().into_column()
+        list_column(name, &values.into_iter().map(Some).collect::<Vec<_>>())
     }
 
     fn values(column: &Column) -> PolarsResult<Lists<T>> {
@@ -196,5 +206,28 @@ impl<T: Number<Physical = UInt32Type>> Cell for Vec<T> {
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
         let lists = Lists::of(column)?;
         Ok((0..lists.len()).map(|row| lists.get(row).collect()).collect())
+    }
+}
+
+impl<T: Number<Physical = UInt32Type>> Cell for Option<Vec<T>> {
+    const TYPE: ColumnType = ColumnType::U32List;
+    const NULLABLE: bool = true;
+    const REFERS_TO: Option<Reference> = T::REFERS_TO;
+    type Values = Lists<T>;
+
+    fn column(name: &str, values: Vec<Self>) -> Column {
+        list_column(name, &values)
+    }
+
+    fn values(column: &Column) -> PolarsResult<Lists<T>> {
+        Lists::of(column)
+    }
+
+    fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+        let lists = Lists::of(column)?;
+        let is_known = column.is_not_null();
+        let known = is_known.iter().map(Option::unwrap_or_default);
+        let list = |(row, is_known): (usize, bool)| is_known.then(|| lists.get(row).collect());
+        Ok(known.enumerate().map(list).collect())
     }
 }

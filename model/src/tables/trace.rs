@@ -37,6 +37,8 @@ table! {
         product: Option<String>,
         /// Clock of the raw time stamps: qpc, system_time or cpu_cycles; unknown in an extract of ETWAnalyzer; none in text of !htrace, where times are only an order.
         clock: String,
+        /// Points that a source without a clock names, by !htrace -snapshot: so many of its events came before each.
+        snapshots: Option<Vec<u32>>,
         /// Frequency of the performance counter.
         ["ticks per second"] perf_freq: i64,
         /// Number of processors.

@@ -1,13 +1,14 @@
 //! `.dump Diff`, and `.diff`, which is the same with its points as words.
 
-use handlescope_model::Untrusted;
+use std::path::{Path, PathBuf};
 
 use crate::{
     commands::{
         AnyCommand, AnyKind, CommandError, DumpContext, Entered, Flow, Invocation, Kind,
-        KindSignature, Signature,
+        KindSignature, SharedArgs, Signature,
         converttime::recorded_ns,
         shared::{
+            caveats::write_caveats,
             choice::process_option,
             groups,
             stack_display::{
@@ -19,10 +20,10 @@ use crate::{
         Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Quotes, Take, Texts, Token,
         parse,
     },
-    query::{self, DiffCriteria, FileAnswer, Span, trace_info},
-    render::{self, Format},
+    paths::has_extension,
+    query::{self, DiffCriteria, Span, trace_info},
+    render::{self, Format, output::Target, pictures::FlameGraph},
     settings::{Display, StackDisplayArgs},
-    terminal::Messages,
     trace::{CaveatKind, LoadedTrace},
 };
 
@@ -33,6 +34,8 @@ pub(crate) struct DiffArgs {
     from: Option<String>,
     /// `-To`: a snapshot or a time; none for the end.
     to: Option<String>,
+    /// `-flame`: the file to write.
+    flame: Option<PathBuf>,
     criteria: DiffCriteria,
 }
 
@@ -42,12 +45,15 @@ pub(crate) struct Diff;
 /// The command.
 pub(crate) struct DiffCommand;
 
+/// The option that names a picture.
+const FLAME: &str = "-flame";
+
 const SUMMARY: &str = "what is opened and still open between two points, or lost more of in the second of two \
      traces";
 
 const DETAILS: &str = "With one trace, or with a point in time: handles and views that were opened after A (the \
      start) and are still open at B (the end), by process, type and create stack, like !htrace -diff. A and B \
-     are names of .snapshot or times. With two traces and no point: what the second one, the one recorded \
+     are names of .snapshot or times; without both, A is the last !htrace -snapshot of a debugger's text. With two traces and no point: what the second one, the one recorded \
      later, loses more of than the first, by name of the process, type and functions of the create stack. \
      Lost is what nothing but the end of a process closed. A group is new or gone when one of the traces loses \
      nothing of it, worse or better when a test of the rates (95 % for all groups together) and a factor of \
@@ -59,10 +65,15 @@ static SIGNATURE: Signature = Signature {
     names: &[".diff"],
     group: groups::QUERIES,
     usage: "[A [B]] [OPTION…]",
-    arguments: Arguments::Options,
+    arguments: Arguments::Points(2),
     summary: SUMMARY,
     details: DETAILS,
-    examples: &[".diff", ".diff 0.5s 1.5s -ShowStack", ".diff 0.5s -pn leaky -json"],
+    examples: &[
+        ".diff",
+        ".diff 0.5s 1.5s -ShowStack",
+        ".diff 0.5s -pn leaky -json",
+        ".diff 0.5s -flame grown.svg",
+    ],
 };
 
 impl AnyCommand for DiffCommand {
@@ -120,13 +131,34 @@ impl Kind for Diff {
         columns
     }
 
+    fn check(args: &DiffArgs, shared: &SharedArgs) -> Result<(), ParseError> {
+        let (option, reason) = (FLAME, "the picture has all groups and no rows");
+        match shared.output.of_rows().next().filter(|_| args.flame.is_some()) {
+            Some(other) => Err(ParseError::Conflict { option, other, reason }),
+            None => Ok(()),
+        }
+    }
+
     fn answer(args: &DiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        if let Some(path) = &args.flame {
+            if !has_extension(path, &["svg"]) {
+                return Err(CommandError::PictureName { path: path.clone(), endings: ".svg" });
+            }
+            dump.overwrite().replacing(path)?;
+        }
         let for_programs = matches!(dump.shared.output.format(), Format::Json(_));
-        let criteria = DiffCriteria { for_programs, ..args.criteria.clone() };
+        let all_open = args.flame.is_some();
+        let criteria = DiffCriteria { for_programs, all_open, ..args.criteria.clone() };
         let has_points = args.from.is_some() || args.to.is_some();
         match dump.sources.len() {
-            2 if !has_points => compare(&criteria, dump),
+            2 if !has_points => compare(args, &criteria, dump),
             files if files > 2 && !has_points => Err(CommandError::CompareSeveral { files }),
+            1 if !has_points => {
+                let file = dump.sources.first();
+                let file = file.and_then(|source| dump.session.files.get(source.index));
+                let from = file.and_then(LoadedTrace::last_of_debugger).map(|own| own.name.clone());
+                between(&DiffArgs { from, ..args.clone() }, &criteria, dump)
+            }
             _ => between(args, &criteria, dump),
         }
     }
@@ -144,25 +176,57 @@ fn between(
     let mut spans = spans?;
     spans.resize(dump.sources.len(), Span { after_ns: None, until_ns: None });
     let answers = query::opened_between(dump.sources, &spans, criteria, dump.names, dump.cancel)?;
-    answers.iter().for_each(|answer| warn(&answer.file, dump.messages));
+    answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
     let points = [args.from.as_deref().unwrap_or("start"), args.to.as_deref().unwrap_or("end")];
+    if let Some(path) = &args.flame {
+        let graph = FlameGraph::of_points(&answers, points);
+        let reason = "nothing that was opened in the trace is open at the second point";
+        return match graph.is_empty() {
+            true => Err(CommandError::EmptyPicture { reason }),
+            false => draw(path, &graph, dump),
+        };
+    }
     let display = dump.display();
     let table = render::diff_points(&answers, points, criteria.stacks, &display)?;
     dump.write(table)
 }
 
+/// Writes a picture in the place of the answer.
+fn draw(
+    path: &Path,
+    graph: &FlameGraph,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<(), CommandError> {
+    let target = Target { path, option: FLAME, format: "SVG" };
+    dump.write_file(target, |out| graph.write_svg(out))
+}
+
 /// Of two traces.
-fn compare(criteria: &DiffCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+fn compare(
+    args: &DiffArgs,
+    criteria: &DiffCriteria,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<(), CommandError> {
     let answer = query::compare_traces(dump.sources, criteria, dump.names, dump.cancel)?;
     for file in &answer.files {
         if file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents) {
             return Err(CommandError::NothingToCompare { path: file.path().to_path_buf() });
         }
-        warn(file, dump.messages);
+        write_caveats(file, dump.messages);
     }
-    let display = dump.display();
-    let table = render::diff_traces(&answer, criteria.stacks, &display)?;
-    dump.write(table)?;
+    match &args.flame {
+        Some(path) => match FlameGraph::of_traces(&answer) {
+            // For who asks whether something got worse that is no failure.
+            graph if graph.is_empty() => {
+                dump.messages.note(format_args!("no picture: nothing is lost in the second trace"));
+            }
+            graph => draw(path, &graph, dump)?,
+        },
+        None => {
+            let display = dump.display();
+            dump.write(render::diff_traces(&answer, criteria.stacks, &display)?)?;
+        }
+    }
     let worse = answer.worse();
     if worse > 0 {
         let groups = if worse == 1 { "1 group".to_owned() } else { format!("{worse} groups") };
@@ -170,14 +234,6 @@ fn compare(criteria: &DiffCriteria, dump: &mut DumpContext<'_, '_>) -> Result<()
         dump.flow = Flow::Worse;
     }
     Ok(())
-}
-
-/// Says what makes an answer wrong or incomplete.
-fn warn(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
-    let path = Untrusted(file.path());
-    for caveat in &file.caveats {
-        messages.warning(format_args!("{path}: {}", caveat.text));
-    }
 }
 
 /// The points of a trace that were asked for.
@@ -210,6 +266,7 @@ fn point(file: &LoadedTrace, text: &str) -> Result<Option<i64>, CommandError> {
 static OPTIONS: &[OptionGroup<DiffArgs>] = &[
     OptionGroup { title: "Which handles", options: WHICH },
     OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+    OptionGroup { title: groups::SCRIPTS, options: PICTURES },
 ];
 
 static WHICH: &[Opt<DiffArgs>] = &[
@@ -219,14 +276,14 @@ static WHICH: &[Opt<DiffArgs>] = &[
         details: "A name of .snapshot or a time as for .converttime; in quotes when it has a space. The \
                   start of the trace unless it is given. Behind .diff the name of the option may be left out.",
         example: "-From 0.5s",
-        take: Take::Text("A", 1, |args| &mut args.from),
+        take: Take::Point("A", |args| &mut args.from),
     },
     Opt {
         names: &["-To"],
         help: "handles that are open at this point",
         details: "Written as for -From. The end of the trace unless it is given.",
         example: "-To 1.5s",
-        take: Take::Text("B", 1, |args| &mut args.to),
+        take: Take::Point("B", |args| &mut args.to),
     },
     process_option(
         "handles that processes of this name or pid own",
@@ -244,6 +301,17 @@ static WHICH: &[Opt<DiffArgs>] = &[
 
 static DISPLAY: &[Opt<DiffArgs>] =
     &[show_stack_option(), show_address_option(), show_line_option()];
+
+static PICTURES: &[Opt<DiffArgs>] = &[Opt {
+    names: &[FLAME],
+    help: "draw the difference as a flame graph instead",
+    details: "NAME.svg is a picture for a browser. Between two points a frame is as wide as handles that \
+              were opened there are open at B; the type on top is red where these are more than at A, blue \
+              where they are fewer. Of two traces it is as wide as handles are lost in the second one, and the type \
+              is red or blue where these are more or fewer than expected from the first one in the same time.",
+    example: "-flame grown.svg",
+    take: Take::File(|args| &mut args.flame),
+}];
 
 impl ShowsStacks for DiffArgs {
     fn stacks(&mut self) -> &mut StackDisplayArgs {

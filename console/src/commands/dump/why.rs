@@ -1,12 +1,11 @@
 //! `.dump Why`, and `.why`, which is the same.
 
-use handlescope_model::Untrusted;
-
 use crate::{
     commands::{
         AnyCommand, AnyKind, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature,
         Signature,
         shared::{
+            caveats::write_caveats,
             choice::process_option,
             groups,
             stack_display::{
@@ -14,11 +13,11 @@ use crate::{
             },
         },
     },
+    filter::literal,
     grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take, Texts},
-    query::{self, Suspect, WhyAnswer, WhyCriteria},
+    query::{self, Suspect, WhyCriteria},
     render::{self, Format},
     settings::{Display, StackDisplayArgs},
-    terminal::Messages,
 };
 
 /// The kind, which has every option and format that kinds have.
@@ -81,24 +80,13 @@ impl Kind for Why {
     }
 
     fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        let format = dump.shared.output.format();
-        let criteria =
-            WhyCriteria { for_programs: matches!(format, Format::Json(_)), ..criteria.clone() };
+        let mut criteria = criteria.clone();
+        criteria.handles.for_programs = matches!(dump.shared.output.format(), Format::Json(_));
         let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
-        write_caveats(&answers, dump.messages);
+        answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
         let display = dump.display();
-        let table = render::why(&answers, &command, criteria.stacks, &display)?;
+        let table = render::why(&answers, &command, criteria.handles.stacks, &display)?;
         dump.write(table)
-    }
-}
-
-/// Says what makes answers wrong or incomplete.
-pub(crate) fn write_caveats(answers: &[WhyAnswer<'_>], messages: &mut Messages<'_>) {
-    for answer in answers {
-        let path = Untrusted(answer.file.path());
-        for caveat in &answer.file.caveats {
-            messages.warning(format_args!("{path}: {}", caveat.text));
-        }
     }
 }
 
@@ -106,15 +94,17 @@ pub(crate) fn write_caveats(answers: &[WhyAnswer<'_>], messages: &mut Messages<'
 pub(crate) fn command(suspect: &Suspect) -> String {
     let mut words = vec![".dump ObjectRef -Leak -LeakAtExit".to_owned()];
     words.extend(suspect.pid.map(|pid| format!("-RelatedProcess {pid}")));
-    words.push(format!("-Type {}", quoted(&suspect.type_name)));
-    words.extend(suspect.function.as_ref().map(|name| format!("-StackFilter {}", quoted(name))));
+    words.push(format!("-Type {}", quoted(&literal(&suspect.type_name))));
+    words.extend(suspect.stack_filter.iter().map(|own| format!("-StackFilter {}", quoted(own))));
     words.push("-ShowStack".to_owned());
     words.join(" ")
 }
 
-/// A word as the command line reads it.
-fn quoted(word: &str) -> String {
-    if word.contains([' ', '\t', '"', '>', '#']) { format!("\"{word}\"") } else { word.to_owned() }
+/// A filter as the command line reads it.
+fn quoted(filter: &str) -> String {
+    let filter = filter.replace('"', "?");
+    let is_plain = !filter.starts_with('-') && !filter.contains([' ', '\t', '>', '#']);
+    if is_plain { filter } else { format!("\"{filter}\"") }
 }
 
 /// All options, under the headings of the help.
@@ -134,7 +124,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         help: "handles of objects of such a type",
         details: "As in -Type of .dump ObjectRef.",
         example: "-Type Event;Thread",
-        take: Take::Filter(Texts::ObjectTypes, |criteria| &mut criteria.object_type),
+        take: Take::Filter(Texts::ObjectTypes, |criteria| &mut criteria.handles.object_type),
     },
     Opt {
         names: &["-RaceWindow"],
@@ -151,6 +141,6 @@ static DISPLAY: &[Opt<WhyCriteria>] =
 
 impl ShowsStacks for WhyCriteria {
     fn stacks(&mut self) -> &mut StackDisplayArgs {
-        &mut self.stacks
+        &mut self.handles.stacks
     }
 }

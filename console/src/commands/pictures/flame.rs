@@ -6,7 +6,7 @@ use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, pa
 use crate::{
     commands::{
         Command, CommandError, Context, DumpContext, Entered, Signature, context::answer,
-        shared::groups,
+        dump::object_ref::FILTERS, shared::groups,
     },
     grammar::{Arguments, GroupView, OptionGroup, ParseError},
     query::{Figures, GroupColumn, GroupCriteria, ObjectCriteria},
@@ -42,11 +42,11 @@ impl Command for Flame {
     };
 
     fn groups() -> Vec<GroupView> {
-        option_groups(OPTIONS)
+        option_groups(FILTERS, OPTIONS)
     }
 
     fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
-        let args = parse(entered, OPTIONS)?;
+        let args = parse(entered, FILTERS, OPTIONS)?;
         match args.file {
             Some(_) => Ok(args),
             None => Err(entered.missing("the file to write, NAME.svg or NAME.speedscope.json")),
@@ -84,8 +84,7 @@ impl Format {
         args: &PictureArgs,
         dump: &mut DumpContext<'_, '_>,
     ) -> Result<(), CommandError> {
-        let overwrite = dump.overwrite();
-        overwrite.replacing(file)?;
+        dump.overwrite().replacing(file)?;
         let by = vec![GroupColumn::Process, GroupColumn::CreateStack, GroupColumn::Type];
         let groups = GroupCriteria { by, ..GroupCriteria::default() };
         let answer = ask(&args.handles, groups, dump)?;
@@ -94,21 +93,13 @@ impl Format {
             let reason = "none of the handles that were chosen is lost";
             return Err(CommandError::EmptyPicture { reason });
         }
-        let (option, cancel) = (Flame::SIGNATURE.names[0], dump.cancel);
-        Ok(match self {
-            Self::Svg => Target { path: file, option, format: "SVG" }.write(
-                &overwrite,
-                cancel,
-                dump.out,
-                |out| graph.write_svg(out),
-            ),
-            Self::Speedscope => Target { path: file, option, format: "Speedscope" }.write(
-                &overwrite,
-                cancel,
-                dump.out,
-                |out| graph.write_speedscope(out),
-            ),
-        }?)
+        let target = |format| Target { path: file, option: Flame::SIGNATURE.names[0], format };
+        match self {
+            Self::Svg => dump.write_file(target("SVG"), |out| graph.write_svg(out)),
+            Self::Speedscope => {
+                dump.write_file(target("Speedscope"), |out| graph.write_speedscope(out))
+            }
+        }
     }
 }
 

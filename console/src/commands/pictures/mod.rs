@@ -8,8 +8,11 @@ use std::path::PathBuf;
 
 use super::{
     CommandError, DumpContext, Entered, SharedArgs,
-    dump::object_ref::{FILTERS, ObjectRefArgs, write_caveats},
-    shared::files::{files_option, force_option},
+    dump::object_ref::ObjectRefArgs,
+    shared::{
+        caveats::write_caveats,
+        files::{files_option, force_option},
+    },
 };
 use crate::{
     grammar::{GroupView, Opt, OptionGroup, ParseError, parse},
@@ -39,18 +42,22 @@ pub(crate) struct PictureOptions {
     pub(crate) most: Option<u64>,
 }
 
+/// Options that choose handles.
+type Filters = &'static [OptionGroup<ObjectRefArgs>];
+
 /// The options of such a command under their headings: those that choose handles, then its own.
-fn groups(own: &'static [OptionGroup<PictureOptions>]) -> Vec<GroupView> {
-    GroupView::with_shared(GroupView::all(FILTERS), GroupView::all(own))
+fn groups(filters: Filters, own: &'static [OptionGroup<PictureOptions>]) -> Vec<GroupView> {
+    GroupView::with_shared(GroupView::all(filters), GroupView::all(own))
 }
 
 /// Reads a file and options.
 fn parse(
     entered: &Entered<'_>,
+    filters: Filters,
     own: &'static [OptionGroup<PictureOptions>],
 ) -> Result<PictureArgs, ParseError> {
     let (handles, mut own, words) =
-        parse::own_shared_and_words(entered.name, entered.tokens, FILTERS, own)?;
+        parse::own_shared_and_words(entered.name, entered.tokens, filters, own)?;
     let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
     own.shared.text = entered.line.to_owned();
     Ok(PictureArgs { file: file.as_deref().map(with_home), handles, own })

@@ -4,7 +4,7 @@ use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, pa
 use crate::{
     commands::{
         Command, CommandError, Context, DumpContext, Entered, Signature, context::answer,
-        shared::groups,
+        dump::object_ref::FILTERS, shared::groups,
     },
     grammar::{Arguments, Choice, GroupView, Opt, OptionGroup, ParseError, Take},
     paths::has_extension,
@@ -81,11 +81,11 @@ impl Command for Plot {
     };
 
     fn groups() -> Vec<GroupView> {
-        option_groups(OPTIONS)
+        option_groups(FILTERS, OPTIONS)
     }
 
     fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
-        parse(entered, OPTIONS)
+        parse(entered, FILTERS, OPTIONS)
     }
 
     fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
@@ -97,9 +97,9 @@ impl Command for Plot {
 }
 
 fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-    let (overwrite, display, cancel) = (dump.overwrite(), dump.display(), dump.cancel);
+    let display = dump.display();
     if let Some(file) = &args.file {
-        overwrite.replacing(file)?;
+        dump.overwrite().replacing(file)?;
     }
     let parts = if args.file.is_some() { PARTS } else { 2 * columns(&display) };
     let by = args.own.by.unwrap_or(GroupColumn::Process);
@@ -115,7 +115,7 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
         let reason = "none of the handles that were chosen was opened in the trace";
         return Err(CommandError::EmptyPicture { reason });
     }
-    cancel.check()?;
+    dump.cancel.check()?;
     let Some(path) = args.file.as_deref() else {
         for timeline in &timelines {
             write_plot_text(timeline, title(by), &display, dump.out)?;
@@ -123,7 +123,7 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
         return Ok(());
     };
     let target = Target { path, option: Plot::SIGNATURE.names[0], format: "SVG" };
-    Ok(target.write(&overwrite, cancel, dump.out, |out| write_plot_svg(&timelines, out))?)
+    dump.write_file(target, |out| write_plot_svg(&timelines, out))
 }
 
 fn title(by: GroupColumn) -> &'static str {

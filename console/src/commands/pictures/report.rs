@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use super::{FILES, PictureArgs, PictureOptions};
+use super::{FILES, PictureArgs, PictureOptions, groups as option_groups, parse};
 use crate::{
     commands::{
         Command, CommandError, Context, DumpContext, Entered, Signature,
         context::answer,
-        dump::why::{command, write_caveats},
-        shared::groups,
+        dump::{object_ref::OF_LOST, why::command},
+        shared::{caveats::write_caveats, groups},
     },
-    grammar::{Arguments, GroupView, OptionGroup, ParseError, parse},
-    paths::{has_extension, with_home},
+    grammar::{Arguments, GroupView, OptionGroup, ParseError},
+    paths::has_extension,
     query::{self, WhyCriteria},
     render::{output::Target, report},
 };
@@ -32,37 +32,42 @@ impl Command for Report {
         details: "NAME.html is one file, which needs no network: what .why says of each suspect with its stack \
                   and source lines, open handles over time, a flame graph, and tables that can be \
                   sorted and searched. It is light or dark as the browser is. What a trace calls its \
-                  processes, functions and objects cannot act in it.",
-        examples: &[".report leaks.html"],
+                  processes, functions and objects cannot act in it. The other options choose handles as those of \
+                  .dump ObjectRef do, and the page names them; the commands in it show all that their suspect lost.",
+        examples: &[".report leaks.html", ".report events.html -pn leaky -Type Event"],
     };
 
     fn groups() -> Vec<GroupView> {
-        GroupView::all(OPTIONS)
+        option_groups(OF_LOST, OPTIONS)
     }
 
     fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
-        let (own, words) = parse::options_and_words(entered.name, entered.tokens, OPTIONS)?;
-        let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
-        let file = file.ok_or_else(|| entered.missing("the file to write, NAME.html"))?;
-        Ok(PictureArgs { file: Some(with_home(&file)), own, ..PictureArgs::default() })
+        let args = parse(entered, OF_LOST, OPTIONS)?;
+        match args.file {
+            Some(_) => Ok(args),
+            None => Err(entered.missing("the file to write, NAME.html")),
+        }
     }
 
     fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let file = args.file.unwrap_or_default();
+        let file = args.file.clone().unwrap_or_default();
         if !has_extension(&file, &["html", "htm"]) {
             return Err(CommandError::PictureName { path: file, endings: ".html" });
         }
-        answer(&args.own.shared, context, |dump| draw(&file, dump))
+        answer(&args.own.shared, context, |dump| draw(&file, &args, dump))
     }
 }
 
-fn draw(path: &Path, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-    let overwrite = dump.overwrite();
-    overwrite.replacing(path)?;
-    let criteria = WhyCriteria::default();
+fn draw(
+    path: &Path,
+    args: &PictureArgs,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<(), CommandError> {
+    dump.overwrite().replacing(path)?;
+    let criteria = WhyCriteria { handles: args.handles.criteria.clone(), ..WhyCriteria::default() };
+    let asked = (criteria != WhyCriteria::default()).then_some(args.own.shared.text.as_str());
     let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
-    write_caveats(&answers, dump.messages);
+    answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
-    Ok(target
-        .write(&overwrite, dump.cancel, dump.out, |out| report::write(&answers, command, out))?)
+    dump.write_file(target, |out| report::write(&answers, asked, command, out))
 }

@@ -1,5 +1,6 @@
 //! What several commands share: options that are declared once, and the search for names of frames.
 
+pub(crate) mod caveats;
 pub(crate) mod choice;
 pub(crate) mod display;
 pub(crate) mod files;

@@ -4,7 +4,8 @@ use super::*;
 
 fn offered(head: &str) -> Vec<String> {
     let loaded = vec!["/t/leaky.etl".into(), "/t/my trace.etl".into()];
-    let known = Known { loaded, values: Vec::new() };
+    let snapshots = vec!["warm".into(), "after login".into()];
+    let known = Known { loaded, snapshots, values: Vec::new() };
     complete(head, &known).into_iter().map(|suggestion| suggestion.value).collect()
 }
 
@@ -150,4 +151,17 @@ fn a_suggestion_replaces_the_word_and_no_more() {
     let first = complete(".dump obj", &Known::default()).remove(0);
     assert_eq!((first.span.start, first.span.end), (6, 9));
     assert!(first.append_whitespace);
+}
+
+#[test]
+fn names_of_snapshots_are_offered_where_a_point_may_stand() {
+    assert_eq!(offered(".diff w"), ["warm"]);
+    assert_eq!(offered(".diff warm a"), ["\"after login\""]);
+    assert_eq!(offered(".diff -pn leaky A"), ["\"after login\""]);
+    assert_eq!(offered(".diff warm end w"), Vec::<String>::new());
+    assert_eq!(offered(".diff -To w"), ["warm"]);
+    assert_eq!(offered(".dump Diff -From w"), ["warm"]);
+    assert_eq!(offered(".snapshot w"), ["warm"]);
+    assert_eq!(offered(".snapshot new w"), Vec::<String>::new());
+    assert!(offered(".diff ").contains(&"-From".to_owned()));
 }

@@ -141,18 +141,19 @@ pub struct ModuleCriteria {
 /// What `.why` is about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WhyCriteria {
+    /// Which handles, and how stacks and processes are shown.
+    pub handles: ObjectCriteria,
     /// `-ProcessName`: handles that these processes own.
     pub process: Option<ProcessFilter>,
-    /// `-Type`: handles of objects of such a type.
-    pub object_type: Option<Filter>,
     /// `-RaceWindow`: how far apart the opens of a race are at most, nanoseconds.
     pub race_window_ns: Option<i64>,
-    /// Whether and how stacks are printed.
-    pub stacks: StackDisplayArgs,
-    /// Processes go by the names of their executables.
-    pub plain_process_names: bool,
-    /// The answer is for programs: names of executables, addresses of modules.
-    pub for_programs: bool,
+}
+
+impl WhyCriteria {
+    /// Whether processes go by the names of their executables.
+    pub(in crate::query) fn is_plain(&self) -> bool {
+        self.handles.plain_process_names || self.handles.for_programs
+    }
 }
 
 /// What `.diff` is about.
@@ -162,6 +163,9 @@ pub struct DiffCriteria {
     pub process: Option<ProcessFilter>,
     /// `-Type`: handles of objects of such a type.
     pub object_type: Option<Filter>,
+    /// Between points: also groups of which nothing but what was open at the first point is open at the
+    /// second.
+    pub all_open: bool,
     /// Whether and how stacks are printed.
     pub stacks: StackDisplayArgs,
     /// The answer is for programs: names of executables, addresses of modules.

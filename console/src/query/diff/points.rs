@@ -32,7 +32,8 @@ pub struct PointsDiff<'a> {
     pub file: FileAnswer<'a>,
     /// The points, within the time of the trace.
     pub window: Window,
-    /// Groups with something that is still open, the largest first.
+    /// Groups with something that is still open, the largest first; with all that is open at the second
+    /// point, if that was asked for.
     pub groups: Vec<OpenedGroup>,
 }
 
@@ -55,6 +56,10 @@ pub struct OpenedGroup {
     pub still_open: u64,
     /// Those by the minutes between the points; `None` where these are unknown.
     pub per_minute: Option<f64>,
+    /// Handles and views that were opened in the trace and are open at the first point.
+    pub open_from: u64,
+    /// The same at the second point.
+    pub open_to: u64,
     /// Ids of up to three of their objects.
     pub sample_ids: Vec<u64>,
 }
@@ -91,7 +96,7 @@ fn of_file<'a>(
             Search { file: &file, tree: &all.tree, timed, span, minutes: minutes(&file, window) };
         let mut poll = Poll::new(file.file.cancel);
         for group in groups(&file, (all, timed), criteria) {
-            found.extend(search.opened(&group, criteria.for_programs, &mut poll)?);
+            found.extend(search.opened(&group, criteria, &mut poll)?);
         }
     }
     found.sort_by_key(|group| Reverse(group.still_open));
@@ -109,27 +114,36 @@ struct Search<'g, 'a> {
 }
 
 impl Search<'_, '_> {
-    /// What a group has between the points, if anything of it is still open.
+    /// What a group has between the points, if anything of it is still open; of all that is open at the
+    /// second point if that is asked for.
     fn opened(
         &self,
         group: &Group<'_>,
-        is_plain: bool,
+        criteria: &DiffCriteria,
         poll: &mut Poll<'_>,
     ) -> Result<Option<OpenedGroup>, QueryError> {
         let Span { after_ns, until_ns } = self.span;
-        let (mut opened, mut still_open) = (0, 0);
+        let (mut opened, mut still_open, mut open_from, mut open_to) = (0, 0, 0, 0);
         let mut sample_ids: Vec<u64> = Vec::new();
         for handle in self.timed.handles(self.tree, group.node).iter() {
             poll.round()?;
             let Some(life) = self.timed.life(*handle) else { continue };
+            // A close whose time is unknown is one nevertheless.
+            let outlives = |point: Option<i64>| {
+                let is_later = |closed| point.is_some_and(|point| closed > point);
+                handle.closed().is_none() || life.closed_ns.is_some_and(is_later)
+            };
             let is_after = after_ns.is_none_or(|after| life.opened_ns > after);
-            if !is_after || until_ns.is_some_and(|until| life.opened_ns > until) {
+            open_from += u64::from(!is_after && outlives(after_ns));
+            if until_ns.is_some_and(|until| life.opened_ns > until) {
+                continue;
+            }
+            open_to += u64::from(outlives(until_ns));
+            if !is_after {
                 continue;
             }
             opened += 1;
-            let outlives = |closed| until_ns.is_some_and(|until| closed > until);
-            // A close whose time is unknown is one nevertheless.
-            if handle.closed().is_none() || life.closed_ns.is_some_and(outlives) {
+            if outlives(until_ns) {
                 still_open += 1;
                 let id = u64::from(handle.object) + 1;
                 if sample_ids.len() < SAMPLES && !sample_ids.contains(&id) {
@@ -137,8 +151,9 @@ impl Search<'_, '_> {
                 }
             }
         }
-        Ok((still_open > 0).then(|| OpenedGroup {
-            process: group.process.shown_label(is_plain),
+        let is_shown = still_open > 0 || (criteria.all_open && open_to > 0);
+        Ok(is_shown.then(|| OpenedGroup {
+            process: group.process.shown_label(criteria.for_programs),
             pid: group.process.known_pid(),
             type_name: group.type_name.to_owned(),
             create_stack: group.create_stack,
@@ -146,6 +161,8 @@ impl Search<'_, '_> {
             opened,
             still_open,
             per_minute: per_minute(still_open, self.minutes),
+            open_from,
+            open_to,
             sample_ids,
         }))
     }

@@ -43,6 +43,9 @@ pub struct ComparedGroup {
     pub got_worse: bool,
     /// The probability that chance makes the trace after lose so many, if nothing changed.
     pub p_value: f64,
+    /// What the trace after is expected to lose if nothing changed. Of what is not lost at a rate that is a
+    /// range, and this the number in it that is nearest to what the trace loses.
+    pub expected: f64,
 }
 
 /// What one of the traces loses of a group.
@@ -56,6 +59,13 @@ pub struct Side {
     pub create_stack: Option<StackIdx>,
     /// How the group grows; `None` where nothing is lost.
     pub verdict: Option<Verdict>,
+}
+
+impl Side {
+    /// What is open for a short time only is open at the end by chance, and not lost at a rate.
+    fn is_by_chance(&self) -> bool {
+        self.verdict == Some(Verdict::Balanced)
+    }
 }
 
 /// What became of a group, in the order that groups are listed in.
@@ -90,6 +100,11 @@ impl TracesDiff<'_> {
     /// How many groups got worse.
     pub fn worse(&self) -> usize {
         self.groups.iter().filter(|group| group.got_worse).count()
+    }
+
+    /// Whether what is lost is compared by the lengths of the traces, and not by numbers alone.
+    pub fn has_lengths(&self) -> bool {
+        self.minutes.iter().all(Option::is_some)
     }
 
     /// How many groups are in a state.
@@ -142,6 +157,17 @@ impl ComparedGroup {
         let share = if is_rate && less.lost == 0 { share.min(0.5) } else { share };
         Lost { more: more.lost, less: less.lost, share }
     }
+
+    /// What the test takes for unchanged in the trace after: no more than makes it worse, no fewer than
+    /// makes it better.
+    fn expected(&self, minutes: &[Option<f64>]) -> f64 {
+        let before = self.before.lost as f64;
+        let (more, less) = (self.lost(minutes, true).share, self.lost(minutes, false).share);
+        let (most, least) = (before * more / (1.0 - more), before * (1.0 - less) / less);
+        let most = if self.after.is_by_chance() { f64::INFINITY } else { most };
+        let least = if self.before.is_by_chance() { 0.0 } else { least };
+        (self.after.lost as f64).max(least).min(most)
+    }
 }
 
 /// Says of each group what became of it, and puts them into their order.
@@ -153,13 +179,14 @@ fn judged(mut groups: Vec<ComparedGroup>, minutes: &[Option<f64>]) -> Vec<Compar
             side.per_minute = per_minute(side.lost, *minutes);
         }
         let is_more = |side: &Side, level, is_after| {
-            // What is open for a short time only is open by chance, and not lost at a rate.
-            side.verdict.is_some_and(|verdict| verdict != Verdict::Balanced)
+            side.verdict.is_some()
+                && !side.is_by_chance()
                 && group.lost(minutes, is_after).is_significant(level)
         };
         let got_worse = is_more(&group.after, worse, true);
         let got_better = is_more(&group.before, better, false);
         group.p_value = group.lost(minutes, true).p_value();
+        group.expected = group.expected(minutes);
         group.got_worse = got_worse;
         group.state = match (group.before.lost, group.after.lost) {
             (0, _) => State::New,
@@ -258,6 +285,7 @@ impl Matched {
                 state: State::Same,
                 got_worse: false,
                 p_value: 1.0,
+                expected: 0.0,
             });
         }
         place

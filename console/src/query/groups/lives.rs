@@ -10,6 +10,7 @@ use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::info::trace_info;
 use crate::query::objects::ObjectTable;
+use crate::query::owners::Owners;
 use crate::query::selection::{EventMask, Selected};
 use crate::trace::has_end_rundown;
 
@@ -48,8 +49,7 @@ pub(super) struct LifeTables<'a> {
     objects: &'a ObjectTable,
     kind: Numbers<u32>,
     time_ns: Numbers<i64>,
-    process: Numbers<ProcessIdx>,
-    inherited_by: Numbers<ProcessIdx>,
+    owners: Owners,
     handle: Numbers<u64>,
     closing_event: Numbers<EventIdx>,
     leaked: Flags,
@@ -67,8 +67,7 @@ impl<'a> LifeTables<'a> {
             objects: &file.objects,
             kind: trace.values(Events::kind)?,
             time_ns: trace.values(Events::time_ns)?,
-            process: trace.values(Events::process)?,
-            inherited_by: trace.values(Events::inherited_by)?,
+            owners: Owners::load(trace)?,
             handle: trace.values(Events::handle)?,
             closing_event: trace.values(Events::closing_event)?,
             leaked: trace.values(Events::leaked)?,
@@ -106,7 +105,7 @@ impl<'a> LifeTables<'a> {
             is_closed_at_exit: is_left && self.closed_at_exit.get(event),
             is_open_at_end: is_leaked && !self.has_end_rundown && kind != Some(EventKind::Map),
             is_bare: false,
-            owner: self.inherited_by.get(event).or_else(|| self.process.get(event)),
+            owner: self.owners.of(event),
             opened_ns: self.time(event),
             closed_ns: closed.and_then(|row| self.time(row)),
         }
@@ -152,7 +151,7 @@ impl<'a> Lives<'a> {
                     object,
                     closed: Some(event),
                     closing: Some(kind),
-                    owner: tables.process.get(event),
+                    owner: tables.owners.process(event),
                     closed_ns: tables.time(event),
                     ..Life::default()
                 });
@@ -169,7 +168,7 @@ impl<'a> Lives<'a> {
                 object,
                 opened: created,
                 is_bare: true,
-                owner: created.and_then(|event| tables.process.get(event)),
+                owner: created.and_then(|event| tables.owners.process(event)),
                 opened_ns: created.and_then(|event| tables.time(event)),
                 ..Life::default()
             });

@@ -10,6 +10,7 @@ use super::counted::Counted;
 use super::tree::{GroupTree, NodeIdx};
 use crate::query::error::QueryError;
 use crate::query::growth;
+use crate::query::owners::Owners;
 
 /// A handle that was opened in the trace: rows of events, 12 bytes, because there may be tens of millions.
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +38,7 @@ impl Opened {
 pub(crate) struct TimedGroups {
     handles: Vec<Opened>,
     time_ns: Numbers<i64>,
-    process: Numbers<ProcessIdx>,
-    inherited_by: Numbers<ProcessIdx>,
+    owners: Owners,
     closed_at_exit: Flags,
 }
 
@@ -48,8 +48,7 @@ impl TimedGroups {
         Ok(Self {
             handles,
             time_ns: trace.values(Events::time_ns)?,
-            process: trace.values(Events::process)?,
-            inherited_by: trace.values(Events::inherited_by)?,
+            owners: Owners::load(trace)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
         })
     }
@@ -65,8 +64,7 @@ impl TimedGroups {
 
     /// Whose handles these are, where they have one owner.
     pub(crate) fn owner(&self, handles: &[Opened]) -> Option<ProcessIdx> {
-        let opened = handles.first()?.opened as usize;
-        self.inherited_by.get(opened).or_else(|| self.process.get(opened))
+        self.owners.of(handles.first()?.opened as usize)
     }
 
     /// When the handles of a group were opened and closed, whatever closed them.

@@ -6,11 +6,12 @@ use handlescope_model::{
     ArchiveError, EventIdx, EventKind, Flags, Numbers, ProcessIdx, StackIdx, Trace,
 };
 
+use crate::query::owners::Owners;
+
 pub(super) struct EventColumns {
     kind: Numbers<u32>,
     time_ns: Numbers<i64>,
-    process: Numbers<ProcessIdx>,
-    inherited_by: Numbers<ProcessIdx>,
+    owners: Owners,
     source_process: Numbers<ProcessIdx>,
     caller_process: Numbers<ProcessIdx>,
     tid: Numbers<u32>,
@@ -25,8 +26,7 @@ impl EventColumns {
         Ok(Self {
             kind: trace.values(Events::kind)?,
             time_ns: trace.values(Events::time_ns)?,
-            process: trace.values(Events::process)?,
-            inherited_by: trace.values(Events::inherited_by)?,
+            owners: Owners::load(trace)?,
             source_process: trace.values(Events::source_process)?,
             caller_process: trace.values(Events::caller_process)?,
             tid: trace.values(Events::tid)?,
@@ -47,17 +47,17 @@ impl EventColumns {
 
     /// Whose handle an event opened.
     pub(super) fn owner(&self, event: usize) -> Option<ProcessIdx> {
-        self.inherited_by(event).or_else(|| self.process.get(event))
+        self.owners.of(event)
     }
 
     /// The child that inherited the handle of a duplicate.
     pub(super) fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
-        self.inherited_by.get(event)
+        self.owners.inherited_by(event)
     }
 
     /// The process that an event belongs to: of an inherited handle the parent.
     pub(super) fn process(&self, event: usize) -> Option<ProcessIdx> {
-        self.process.get(event)
+        self.owners.process(event)
     }
 
     /// The process a duplicate was made of, and the one that made it.

@@ -5,6 +5,7 @@
 
 mod causes;
 mod columns;
+mod lost_stacks;
 mod score;
 mod targets;
 
@@ -14,15 +15,19 @@ pub use self::causes::{Cause, Diagnosis};
 
 use self::causes::Causes;
 use self::columns::EventColumns;
+use self::lost_stacks::LostStacks;
 use self::targets::Targets;
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::groups::{Figures, GroupKey, Groups, NodeIdx, Opened, TimedGroups};
 use super::growth::{Growth, Verdict};
+use super::no_match::NoMatch;
 use super::object_ref::{FileAnswer, object_ref};
 use super::source::Source;
+use super::tables::ProcessInfo;
 use crate::cancel::Cancel;
+use crate::filter::ProcessFilter;
 use crate::trace::Caveat;
 
 /// How far apart the opens of a race are at most, unless it is said: 1 ms.
@@ -57,6 +62,9 @@ pub struct Suspect {
     pub diagnoses: Vec<Diagnosis>,
     /// What says most of the create stack, as stack filters see it: its first frame outside of the system.
     pub function: Option<String>,
+    /// The filter on stacks that keeps what it lost, and nothing else of its process and type, as far as frames
+    /// tell; `None` where it needs none.
+    pub stack_filter: Option<String>,
     /// What it was ranked by.
     pub score: f64,
 }
@@ -71,16 +79,37 @@ pub fn why<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<WhyAnswer<'a>>, QueryError> {
-    let asked = ObjectCriteria {
-        object_type: criteria.object_type.clone(),
-        stacks: criteria.stacks,
-        plain_process_names: criteria.plain_process_names,
-        for_programs: criteria.for_programs,
-        groups: GroupCriteria::of_create_stacks(),
-        ..ObjectCriteria::default()
-    };
-    let answer = object_ref(sources, &asked, names, cancel)?;
-    answer.files.into_iter().map(|file| WhyAnswer::new(file, criteria)).collect()
+    let trims = criteria.handles.groups.trims.clone();
+    let groups = GroupCriteria { trims, ..GroupCriteria::of_create_stacks() };
+    let asked = ObjectCriteria { groups, ..criteria.handles.clone() };
+    let mut files = object_ref(sources, &asked, names, cancel)?.files;
+    if let Some(filter) = &criteria.process {
+        note_owners(&mut files, filter, criteria.is_plain());
+    }
+    files.into_iter().map(|file| WhyAnswer::new(file, criteria)).collect()
+}
+
+/// Says why nothing matches when no handle is of a process that is meant.
+fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, is_plain: bool) {
+    let is_meant = |process: &ProcessInfo| process.is_meant_by(filter, is_plain);
+    if files.iter().any(|file| owners(file).any(is_meant)) {
+        return;
+    }
+    for file in files {
+        let names = owners(file).map(|process| process.shown_name(is_plain).to_owned()).collect();
+        let objects = file.selection.objects().len();
+        file.no_match = file.no_match.take().or_else(|| NoMatch::of_owners(filter, objects, names));
+    }
+}
+
+/// Whose the handles are that were opened in a trace.
+fn owners<'f>(file: &'f FileAnswer<'_>) -> impl Iterator<Item = &'f ProcessInfo> {
+    let parts = file.groups.iter().filter_map(|groups| Some((groups, groups.timed.as_ref()?)));
+    parts.flat_map(move |(groups, timed)| {
+        let handles = groups.tree.leaves().map(|leaf| timed.handles(&groups.tree, leaf));
+        let opened = handles.filter(|handles| !handles.is_empty());
+        opened.map(|handles| file.file.processes.known_or_invalid(timed.owner(&handles)))
+    })
 }
 
 impl<'a> WhyAnswer<'a> {
@@ -96,6 +125,7 @@ impl<'a> WhyAnswer<'a> {
                 criteria,
                 columns: EventColumns::load(file.file.trace)?,
                 targets: Targets::load(file.file.trace)?,
+                lost: LostStacks::of(&file, groups, timed),
             };
             for leaf in groups.tree.leaves() {
                 file.file.cancel.check()?;
@@ -130,6 +160,7 @@ struct Search<'a> {
     criteria: &'a WhyCriteria,
     columns: EventColumns,
     targets: Targets,
+    lost: LostStacks,
 }
 
 impl Search<'_> {
@@ -143,7 +174,7 @@ impl Search<'_> {
         let owner = self.timed.owner(&handles);
         let processes = &self.file.file.processes;
         let process = processes.known_or_invalid(owner);
-        let is_plain = self.criteria.plain_process_names || self.criteria.for_programs;
+        let is_plain = self.criteria.is_plain();
         let is_meant = |filter| process.is_meant_by(filter, is_plain);
         if !self.criteria.process.as_ref().is_none_or(is_meant) {
             return None;
@@ -164,19 +195,23 @@ impl Search<'_> {
         let score = score::of(&growth, &lives, races.map_or(0, |own| own.count))?;
         let trims = self.groups.stacks.as_ref();
         let function = trims.zip(create_stack);
+        let function = function.map(|(stacks, stack)| stacks.function(&self.file.file, stack));
+        let pid = owner.map(|_| process.pid);
+        let type_name = match type_name {
+            GroupKey::Text(text) => text,
+            _ => "",
+        };
         Some(Suspect {
             rank: 0,
             process: process.shown_label(is_plain),
-            pid: owner.map(|_| process.pid),
-            type_name: match type_name {
-                GroupKey::Text(text) => text.to_owned(),
-                _ => String::new(),
-            },
+            pid,
+            type_name: type_name.to_owned(),
+            stack_filter: self.lost.filter(leaf, (pid, type_name), function.as_deref()),
             create_stack,
             figures,
             growth,
             diagnoses,
-            function: function.map(|(stacks, stack)| stacks.function(&self.file.file, stack)),
+            function,
             score,
         })
     }

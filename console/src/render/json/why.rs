@@ -40,6 +40,9 @@ impl Serialize for Document<'_> {
         map.serialize_entry("stacks", &Members(stacks))?;
         let caveats = || self.files.iter().flat_map(FileJson::caveats);
         map.serialize_entry("caveats", &Array(caveats))?;
+        if let Some(no_match) = self.files.iter().find_map(FileJson::no_match) {
+            map.serialize_entry("no_match", &no_match)?;
+        }
         map.end()
     }
 }

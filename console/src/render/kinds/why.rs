@@ -86,6 +86,9 @@ fn part(answer: &WhyAnswer<'_>) -> Part {
     if !answer.suspects.is_empty() {
         return part;
     }
+    if let Some(no_match) = &answer.file.no_match {
+        return part.below(format!("No handle matches {}", Untrusted(&no_match.option)));
+    }
     let opened = answer.file.totals.handles_created + answer.file.totals.handles_duplicated;
     part.below(match has_events {
         true => format!(

@@ -1,32 +1,70 @@
 //! Flame graphs: the stacks that opened handles, as wide as the handles are many.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use handlescope_model::Untrusted;
+use handlescope_model::{StackIdx, Untrusted};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
 
-use super::folded::{FoldedFile, Place, Weight, folded};
+use super::folded::{Folded, FoldedFile, Place, Weight, folded, stack_places};
 use super::speedscope;
 use crate::paths::stem;
-use crate::query::FileAnswer;
+use crate::query::{ComparedGroup, FileAnswer, OpenedGroup, PointsDiff, TracesDiff};
 
 /// What the handles are that count.
 const TITLE: &str = "Handles and views that were opened and not closed";
 
+/// What the colours of a difference say.
+const COLOURS: &str = "red: more, blue: fewer";
+
 /// The stacks of some traces.
 pub(crate) struct FlameGraph {
+    title: String,
+    subtitle: String,
     pub(super) files: Vec<FoldedFile>,
 }
 
 impl FlameGraph {
     /// Weighs the stacks of traces that were asked for groups by process, create stack and type.
     pub(crate) fn of(files: &[FileAnswer<'_>], weight: Weight) -> Self {
-        let file = |file: &FileAnswer<'_>| FoldedFile {
-            name: Untrusted(&stem(file.path())).to_string(),
-            stacks: folded(file, weight),
+        let stacks = files.iter().map(|file| FoldedFile::new(file, folded(file, weight)));
+        let files: Vec<FoldedFile> = stacks.collect();
+        Self { title: TITLE.to_owned(), subtitle: names(&files), files }
+    }
+
+    /// What is open at the second of two points, against what was open at the first.
+    pub(crate) fn of_points(answers: &[PointsDiff<'_>], [from, to]: [&str; 2]) -> Self {
+        let file = |answer: &PointsDiff<'_>| {
+            let stacks = answer.groups.iter().map(|group| opened(&answer.file, group));
+            FoldedFile::new(&answer.file, stacks.collect())
         };
-        Self { files: files.iter().map(file).collect() }
+        let files: Vec<FoldedFile> = answers.iter().map(file).collect();
+        let (from, to) = (Untrusted(from), Untrusted(to));
+        Self {
+            title: format!("Handles and views that are open at {to}, against those at {from}"),
+            subtitle: format!("{}; {COLOURS} than at {from}", names(&files)),
+            files,
+        }
+    }
+
+    /// What the second of two traces loses, against what it would lose if nothing had changed.
+    pub(crate) fn of_traces(answer: &TracesDiff<'_>) -> Self {
+        let [before, after] = answer.files.as_slice() else {
+            return Self { title: String::new(), subtitle: String::new(), files: Vec::new() };
+        };
+        let kept = answer.groups.iter().filter(|group| group.after.lost > 0);
+        let stacks: Vec<Folded> = kept.map(|group| lost(after, group)).collect();
+        let gone = answer.groups.len() - stacks.len();
+        let gone = if gone > 0 { format!("; {gone} gone") } else { String::new() };
+        let how = if answer.has_lengths() { "in the same time" } else { "by their numbers" };
+        let [before, after] = [before, after].map(|file| stem(file.path()));
+        let [before, after] = [&before, &after].map(|name| Untrusted(name).to_string());
+        Self {
+            title: format!("Handles and views lost in {after}, against {before} {how}"),
+            subtitle: format!("{COLOURS} than expected from {before}{gone}"),
+            files: vec![FoldedFile { name: after, stacks }],
+        }
     }
 
     /// Whether no handle counts.
@@ -39,11 +77,10 @@ impl FlameGraph {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn write_svg(&self, out: &mut dyn Write) -> io::Result<()> {
-        let lines: Vec<String> = self.files.iter().flat_map(|file| self.lines(file)).collect();
-        let names: Vec<&str> = self.files.iter().map(|file| file.name.as_str()).collect();
+        let lines = self.lines();
         let mut options = Options::default();
-        options.title = TITLE.to_owned();
-        options.subtitle = Some(names.join(", "));
+        options.title.clone_from(&self.title);
+        options.subtitle = Some(self.subtitle.clone());
         options.count_name = "handles".to_owned();
         options.colors = Palette::Basic(BasicPalette::Hot);
         options.text_truncate_direction = TextTruncateDirection::Right;
@@ -61,21 +98,57 @@ impl FlameGraph {
     }
 
     /// Stacks as inferno reads them: frames divided by `;`, then the number before, if there is one, and
-    /// the number.
-    fn lines<'a>(&self, file: &'a FoldedFile) -> impl Iterator<Item = String> + 'a {
-        let has_files = self.files.len() > 1;
-        file.stacks.iter().map(move |stack| {
-            let root = has_files.then(|| frame(&file.name));
-            let frames = stack.frames.iter().map(|place: &Place| frame(&place.name));
-            let mut line = root.into_iter().chain(frames).collect::<Vec<_>>().join(";");
-            let numbers = stack.before.into_iter().chain([stack.count]);
-            for number in numbers {
-                // Writing to a string does not fail.
-                let _ = write!(line, " {number}");
+    /// the number. Each once: of a second one it would lose the difference.
+    fn lines(&self) -> Vec<String> {
+        let mut numbers: BTreeMap<String, (Option<u64>, u64)> = BTreeMap::new();
+        for file in &self.files {
+            let root = (self.files.len() > 1).then(|| frame(&file.name));
+            for stack in &file.stacks {
+                let frames = stack.frames.iter().map(|place: &Place| frame(&place.name));
+                let text = root.iter().cloned().chain(frames).collect::<Vec<_>>().join(";");
+                let (before, count) = numbers.entry(text).or_default();
+                *count += stack.count;
+                if let Some(more) = stack.before {
+                    *before = Some(before.unwrap_or_default() + more);
+                }
             }
-            line
-        })
+        }
+        let line = |(mut text, (before, count)): (String, (Option<u64>, u64))| {
+            for number in before.into_iter().chain([count]) {
+                // Writing to a string does not fail.
+                let _ = write!(text, " {number}");
+            }
+            text
+        };
+        numbers.into_iter().map(line).collect()
     }
+}
+
+/// The names of traces.
+fn names(files: &[FoldedFile]) -> String {
+    files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// What is open at the second of two points.
+fn opened(file: &FileAnswer<'_>, group: &OpenedGroup) -> Folded {
+    let frames = frames(file, &group.process, group.create_stack, &group.type_name);
+    Folded { frames, count: group.open_to, before: Some(group.open_from) }
+}
+
+/// What the second of two traces loses.
+fn lost(file: &FileAnswer<'_>, group: &ComparedGroup) -> Folded {
+    let frames = frames(file, &group.process, group.after.create_stack, &group.type_name);
+    Folded { frames, count: group.after.lost, before: Some(group.expected.round() as u64) }
+}
+
+fn frames(
+    file: &FileAnswer<'_>,
+    process: &str,
+    stack: Option<StackIdx>,
+    type_name: &str,
+) -> Vec<Place> {
+    let (process, type_name) = (Place::named(process), Place::of_type(type_name));
+    [process].into_iter().chain(stack_places(file, stack)).chain([type_name]).collect()
 }
 
 /// A name without what inferno takes for something else: `;` divides frames, and `# ` starts a comment. A
@@ -96,7 +169,8 @@ mod tests {
             before: *before,
         };
         let stacks = stacks.iter().map(stack).collect();
-        FlameGraph { files: vec![FoldedFile { name: "a".to_owned(), stacks }] }
+        let (title, subtitle) = (TITLE.to_owned(), "a".to_owned());
+        FlameGraph { title, subtitle, files: vec![FoldedFile { name: "a".to_owned(), stacks }] }
     }
 
     fn svg(graph: &FlameGraph) -> String {
@@ -121,5 +195,12 @@ mod tests {
         let svg = svg(&graph(&[(&["p", "[Event]"], Some(2), 6), (&["q", "[Event]"], Some(2), 2)]));
         assert!(svg.contains("6 handles, 75.00%; +50.00%"), "{svg}");
         assert!(svg.contains("2 handles, 25.00%; 0.00%"), "{svg}");
+    }
+
+    #[test]
+    fn stacks_with_the_same_names_are_one_difference() {
+        let stack: &[&str] = &["p", "[Event]"];
+        let svg = svg(&graph(&[(stack, Some(1), 4), (stack, Some(2), 4)]));
+        assert!(svg.contains("[Event] (8 handles, 100.00%; +62.50%)"), "{svg}");
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use handlescope_model::Untrusted;
+use handlescope_model::{StackIdx, Untrusted};
 
+use crate::paths::stem;
 use crate::query::{
     Figures, FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NodeIdx, TrimmedStacks,
 };
@@ -32,6 +33,12 @@ pub(super) struct FoldedFile {
     /// The name of the trace.
     pub(super) name: String,
     pub(super) stacks: Vec<Folded>,
+}
+
+impl FoldedFile {
+    pub(super) fn new(file: &FileAnswer<'_>, stacks: Vec<Folded>) -> Self {
+        Self { name: Untrusted(&stem(file.path())).to_string(), stacks }
+    }
 }
 
 /// A frame.
@@ -89,25 +96,34 @@ fn places(
     column: GroupColumn,
     node: NodeIdx,
 ) -> Vec<Place> {
-    match (groups.key(node), &file.file.frames) {
-        (GroupKey::Stack(stack), Some(frames)) => {
-            let named = frames.named();
-            let views = TrimmedStacks::views(groups.stacks.as_ref(), &named, stack);
-            let mut places: Vec<Place> = views.map(|view| Place::of(&view)).collect();
-            places.reverse();
-            places
-        }
-        // The brackets tell a type from a function.
-        (GroupKey::Text(text), _) if column == GroupColumn::Type => {
-            vec![Place::named(&format!("[{text}]"))]
-        }
-        (GroupKey::Text(text), _) => vec![Place::named(text)],
-        _ if column == GroupColumn::CreateStack => vec![Place::named(NO_STACK)],
+    match groups.key(node) {
+        GroupKey::Stack(stack) => stack_places(file, Some(stack)),
+        GroupKey::Text(text) if column == GroupColumn::Type => vec![Place::of_type(text)],
+        GroupKey::Text(text) => vec![Place::named(text)],
+        _ if column == GroupColumn::CreateStack => stack_places(file, None),
         _ => vec![Place::named(UNKNOWN)],
     }
 }
 
+/// The frames of a stack, the outermost first, as far as the groups of the file do not trim it.
+pub(super) fn stack_places(file: &FileAnswer<'_>, stack: Option<StackIdx>) -> Vec<Place> {
+    let Some((stack, frames)) = stack.zip(file.file.frames.as_ref()) else {
+        return vec![Place::named(NO_STACK)];
+    };
+    let trims = file.groups.as_ref().and_then(|groups| groups.stacks.as_ref());
+    let named = frames.named();
+    let views = TrimmedStacks::views(trims, &named, stack);
+    let mut places: Vec<Place> = views.map(|view| Place::of(&view)).collect();
+    places.reverse();
+    places
+}
+
 impl Place {
+    /// The brackets tell a type from a function.
+    pub(super) fn of_type(name: &str) -> Self {
+        Self::named(&format!("[{name}]"))
+    }
+
     pub(in crate::render) fn named(name: &str) -> Self {
         Self { name: Untrusted(name).to_string(), source: None, is_own: false }
     }

@@ -27,6 +27,8 @@ const PROCESSES: usize = 8;
 #[derive(Serialize)]
 pub(super) struct Data {
     exporter: &'static str,
+    /// The command line, when it chose handles.
+    asked: Option<String>,
     files: Vec<FileData>,
     frames: Vec<FrameData>,
 }
@@ -127,12 +129,17 @@ struct FrameData {
 }
 
 impl Data {
-    pub(super) fn of(answers: &[WhyAnswer<'_>], command: impl Fn(&Suspect) -> String) -> Self {
+    pub(super) fn of(
+        answers: &[WhyAnswer<'_>],
+        asked: Option<&str>,
+        command: impl Fn(&Suspect) -> String,
+    ) -> Self {
         let mut places = PlaceTable::default();
         let files = answers.iter().enumerate();
         let files = files.map(|(at, answer)| FileData::of(at, answer, &command, &mut places));
         Self {
             exporter: concat!("handlescope ", env!("CARGO_PKG_VERSION")),
+            asked: asked.map(|line| Untrusted(line).to_string()),
             files: files.collect(),
             frames: places.places.into_iter().map(FrameData::of).collect(),
         }
@@ -157,13 +164,15 @@ impl FileData {
         let (groups, groups_left_out) =
             file.groups.as_ref().map(|own| all(file, own)).unwrap_or_default();
         let totals = &file.totals;
+        let caveats = file.caveats.iter().map(|caveat| caveat.text.clone());
+        let no_match = file.no_match.iter().map(|own| Untrusted(&own.to_string()).to_string());
         Self {
             index,
             name: Untrusted(&stem(file.path())).to_string(),
             path: Untrusted(file.path()).to_string(),
             start: has_clock.then(|| Clock::session_start(&file.info)),
             seconds: file.info.length_ns().filter(|_| has_clock).map(|ns| ns as f64 / 1e9),
-            caveats: file.caveats.iter().map(|caveat| caveat.text.clone()).collect(),
+            caveats: caveats.chain(no_match).collect(),
             totals: TotalsData {
                 opened: totals.handles_created + totals.handles_duplicated,
                 closed: totals.handles_closed,

@@ -18,14 +18,16 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// Writes the page; `command` shows the handles of a suspect.
+/// Writes the page; `asked` is the command line that chose handles, if one did, `command` shows those of a
+/// suspect.
 pub(crate) fn write(
     answers: &[WhyAnswer<'_>],
+    asked: Option<&str>,
     command: impl Fn(&Suspect) -> String,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut data = Vec::new();
-    json::write(&Data::of(answers, command), JsonMode::Lines, &mut data)?;
+    json::write(&Data::of(answers, asked, command), JsonMode::Lines, &mut data)?;
     // Nothing in it ends the element or starts a comment.
     let data = String::from_utf8_lossy(&data).replace('<', "\\u003C");
     let policy = format!(

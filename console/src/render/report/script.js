@@ -219,4 +219,5 @@ function section(file) {
 }
 
 document.title = "handlescope: " + data.files.map((file) => file.name).join(", ");
-document.getElementById("report").append(...data.files.map(section), make("p", { class: "dim" }, data.exporter));
+const asked = data.asked === null ? [] : [make("p", { class: "dim" }, "Only the handles that were asked for: " + data.asked)];
+document.getElementById("report").append(...asked, ...data.files.map(section), make("p", { class: "dim" }, data.exporter));

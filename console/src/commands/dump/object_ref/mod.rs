@@ -14,15 +14,14 @@ pub(crate) use self::args::ObjectRefArgs;
 use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature, SharedArgs,
-        shared::{groups as headings, notes::write_notes, options::check_output},
+        shared::{
+            caveats::write_caveats, groups as headings, notes::write_notes, options::check_output,
+        },
     },
     grammar::{Example, OptionGroup, ParseError},
-    query::{self, Figure, FileAnswer, NoMatch, ObjectCriteria, ShowTotal},
+    query::{self, Figure, ObjectCriteria, ShowTotal},
     render::{self, Format, OutputOptions},
-    terminal::Messages,
-    trace::Caveat,
 };
-use handlescope_model::Untrusted;
 
 pub(crate) struct ObjectRef;
 
@@ -104,40 +103,31 @@ fn check_groups(args: &ObjectRefArgs, output: &OutputOptions) -> Result<(), Pars
     }
 }
 
-/// Says what makes the answer for a trace wrong or incomplete, or why there is none.
-pub(crate) fn write_caveats(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
-    let path = Untrusted(file.path());
-    for Caveat { text, .. } in &file.caveats {
-        messages.warning(format_args!("{path}: {text}"));
-    }
-    let Some(NoMatch { option, before, nearest, existing }) = &file.no_match else { return };
-    let objects = if *before == 1 { "object" } else { "objects" };
-    let hint = match (nearest.as_slice(), existing.as_slice()) {
-        ([], []) => String::new(),
-        ([], existing) => format!("; the trace has {}", existing.join(", ")),
-        (nearest, _) => format!(", did you mean {}?", nearest.join(" or ")),
-    };
-    messages.note(format_args!(
-        "{path}: nothing matches: none of {before} {objects} passes {option}{hint}"
-    ));
-}
-
 /// The options that choose handles, for every command that does.
-pub(crate) static FILTERS: &[OptionGroup<ObjectRefArgs>] = &[
-    OptionGroup { title: "Find what leaks", options: objects::LEAKS },
-    OptionGroup { title: "Choose objects and events", options: objects::CHOICE },
-    OptionGroup { title: "Choose by stacks", options: stacks::FILTERS },
-    OptionGroup { title: "Find what processes or threads share", options: shares::SHARED },
-    OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS },
-];
+pub(crate) static FILTERS: &[OptionGroup<ObjectRefArgs>] =
+    &[LEAKS, CHOICE, STACKS, SHARED, MAPPINGS];
+
+/// The same for one that is about all that is lost, and compares it with what is closed.
+pub(crate) static OF_LOST: &[OptionGroup<ObjectRefArgs>] = &[CHOICE, STACKS, SHARED, MAPPINGS];
+
+const LEAKS: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Find what leaks", options: objects::LEAKS };
+const CHOICE: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Choose objects and events", options: objects::CHOICE };
+const STACKS: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Choose by stacks", options: stacks::FILTERS };
+const SHARED: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Find what processes or threads share", options: shares::SHARED };
+const MAPPINGS: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS };
 
 /// All options, under the headings of the help.
 static OPTIONS: &[OptionGroup<ObjectRefArgs>] = &[
-    OptionGroup { title: "Find what leaks", options: objects::LEAKS },
-    OptionGroup { title: "Choose objects and events", options: objects::CHOICE },
+    LEAKS,
+    CHOICE,
     OptionGroup { title: "Find out who did it: stacks", options: stacks::STACKS },
-    OptionGroup { title: "Find what processes or threads share", options: shares::SHARED },
-    OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS },
+    SHARED,
+    MAPPINGS,
     OptionGroup { title: "Count", options: output::TOTALS },
     OptionGroup { title: "Group", options: groups::GROUPS },
     OptionGroup { title: headings::DISPLAY, options: display::DISPLAY },

@@ -1,0 +1,194 @@
+//! Which frames tell the stacks of a suspect from all others on which its process lost handles of the type.
+
+use std::collections::HashMap;
+
+use handlescope_model::{FrameIdx, StackIdx};
+
+use crate::filter::literal;
+use crate::query::frame_names::NamedFrames;
+use crate::query::groups::{GroupKey, Groups, NodeIdx, TimedGroups, TrimmedStacks};
+use crate::query::object_ref::FileAnswer;
+
+/// Only what has no stack passes: a stack has a line, and a line a character.
+const WITHOUT_STACK: &str = "!?*";
+
+/// Groups that a filter leaves out by frames of theirs at most; a trace may have hundred thousands.
+const MOST: usize = 64;
+
+/// Lines of a group that are tried.
+const MOST_LINES: usize = 8;
+
+/// What leaves groups out.
+struct LeftOut {
+    lines: Vec<u32>,
+    /// Whether some stay.
+    misses: bool,
+}
+
+/// The stacks of all groups that lose handles.
+#[derive(Default)]
+pub(super) struct LostStacks {
+    /// The lines of frames, as stack filters see them.
+    lines: Vec<Line>,
+    /// By process id and type.
+    rivals: HashMap<(Option<u32>, String), Rivals>,
+}
+
+struct Line {
+    text: String,
+    /// Whether it is a function of a program, not of the system.
+    is_own: bool,
+}
+
+/// The groups of one process and type.
+#[derive(Default)]
+struct Rivals {
+    /// Numbers of the lines of each group, the innermost frame first.
+    stacks: Vec<Vec<u32>>,
+    places: HashMap<NodeIdx, usize>,
+    /// The groups of each line.
+    with_line: HashMap<u32, Vec<usize>>,
+}
+
+/// Numbers the lines of frames.
+struct Numbers<'a> {
+    named: NamedFrames<'a>,
+    trims: Option<&'a TrimmedStacks>,
+    of_frames: HashMap<FrameIdx, Vec<u32>>,
+    of_texts: HashMap<String, u32>,
+}
+
+impl LostStacks {
+    /// Reads the stacks of a trace; none where it has none.
+    pub(super) fn of(file: &FileAnswer<'_>, groups: &Groups, timed: &TimedGroups) -> Self {
+        let mut lost = Self::default();
+        let Some(frames) = &file.file.frames else { return lost };
+        let mut numbers = Numbers {
+            named: frames.named(),
+            trims: groups.stacks.as_ref(),
+            of_frames: HashMap::new(),
+            of_texts: HashMap::new(),
+        };
+        for leaf in groups.tree.leaves().filter(|leaf| groups.tree.figures(*leaf).lost() > 0) {
+            let owner = timed.owner(&timed.handles(&groups.tree, leaf));
+            let process = file.file.processes.known_or_invalid(owner);
+            let mut keys = groups.path(leaf).map(|node| groups.key(node)).skip(1);
+            let type_name = match keys.next() {
+                Some(GroupKey::Text(text)) => text.to_owned(),
+                _ => String::new(),
+            };
+            let stack = match keys.next() {
+                Some(GroupKey::Stack(stack)) => numbers.stack(stack, &mut lost.lines),
+                _ => Vec::new(),
+            };
+            let key = (owner.map(|_| process.pid), type_name);
+            lost.rivals.entry(key).or_default().add(leaf, stack);
+        }
+        lost
+    }
+
+    /// The filter on stacks that keeps what a group lost, and no other group of the process and type as far
+    /// as frames tell them apart: `function`, when that is enough.
+    pub(super) fn filter(
+        &self,
+        leaf: NodeIdx,
+        (pid, type_name): (Option<u32>, &str),
+        function: Option<&str>,
+    ) -> Option<String> {
+        let plain = || function.map(literal);
+        let Some(rivals) = self.rivals.get(&(pid, type_name.to_owned())) else { return plain() };
+        let Some(place) = rivals.places.get(&leaf).copied() else { return plain() };
+        let is_alone = rivals.stacks.len() == 1;
+        let stack = rivals.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
+        if stack.is_empty() {
+            return (!is_alone).then(|| WITHOUT_STACK.to_owned());
+        }
+        let count = |line: u32| rivals.with_line.get(&line).map_or(0, Vec::len);
+        let is_function = |line: u32| function == Some(self.text(line));
+        // Of equal ones the function, then the innermost one of the program.
+        let mut kept = stack.to_vec();
+        kept.sort_by_key(|line| (count(*line), !is_function(*line), !self.is_own(*line)));
+        kept.truncate(MOST_LINES);
+        let mut filters = kept.iter().map(|line| (line, self.left_out(rivals, place, *line)));
+        let first = filters.next()?;
+        let is_exact = |filter: &(&u32, LeftOut)| !filter.1.misses;
+        let exact = if is_exact(&first) { None } else { filters.find(is_exact) };
+        let (kept, LeftOut { lines, .. }) = exact.unwrap_or(first);
+        let left_out = lines.iter().map(|line| format!("!{}", literal(self.text(*line))));
+        let parts: Vec<String> = [literal(self.text(*kept))].into_iter().chain(left_out).collect();
+        Some(parts.join(";"))
+    }
+
+    /// The lines by which a filter on a line of a group leaves out the other groups that have it.
+    fn left_out(&self, rivals: &Rivals, place: usize, kept: u32) -> LeftOut {
+        let stack = |place: usize| rivals.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
+        let with_line = rivals.with_line.get(&kept).map(Vec::as_slice).unwrap_or_default();
+        let own = stack(place);
+        let mut left_out = LeftOut { lines: Vec::new(), misses: with_line.len() > MOST };
+        for other in with_line.iter().filter(|other| **other != place).take(MOST) {
+            let other = stack(*other);
+            if other.iter().any(|line| left_out.lines.contains(line)) {
+                continue;
+            }
+            let mut foreign = other.iter().filter(|line| !own.contains(line));
+            let first = foreign.clone().next();
+            let line = foreign.find(|line| self.is_own(**line)).or(first);
+            left_out.misses |= line.is_none();
+            left_out.lines.extend(line);
+        }
+        left_out
+    }
+
+    fn text(&self, line: u32) -> &str {
+        self.lines.get(line as usize).map_or("", |line| line.text.as_str())
+    }
+
+    fn is_own(&self, line: u32) -> bool {
+        self.lines.get(line as usize).is_some_and(|line| line.is_own)
+    }
+}
+
+impl Rivals {
+    fn add(&mut self, leaf: NodeIdx, stack: Vec<u32>) {
+        let place = self.stacks.len();
+        for line in &stack {
+            let groups = self.with_line.entry(*line).or_default();
+            if groups.last() != Some(&place) {
+                groups.push(place);
+            }
+        }
+        self.places.insert(leaf, place);
+        self.stacks.push(stack);
+    }
+}
+
+impl Numbers<'_> {
+    /// The lines of a stack.
+    fn stack(&mut self, stack: StackIdx, lines: &mut Vec<Line>) -> Vec<u32> {
+        let frames = self.named.frames();
+        let numbers: Vec<FrameIdx> = match self.trims {
+            Some(trims) => trims.frames(frames, stack).collect(),
+            None => frames.stacks.get(stack.row()).collect(),
+        };
+        numbers.into_iter().flat_map(|frame| self.frame(frame, lines)).collect()
+    }
+
+    fn frame(&mut self, frame: FrameIdx, lines: &mut Vec<Line>) -> Vec<u32> {
+        if let Some(known) = self.of_frames.get(&frame) {
+            return known.clone();
+        }
+        let mut numbers = Vec::new();
+        for view in self.named.frames_at(frame) {
+            let text = view.to_string();
+            let next = lines.len() as u32;
+            let number = *self.of_texts.entry(text.clone()).or_insert(next);
+            if number == next {
+                let is_own = view.module.is_some_and(|module| !module.is_system);
+                lines.push(Line { text, is_own });
+            }
+            numbers.push(number);
+        }
+        self.of_frames.insert(frame, numbers.clone());
+        numbers
+    }
+}
