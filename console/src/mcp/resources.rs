@@ -1,0 +1,80 @@
+//! The help pages as resources: `handlescope://help/TOPIC`, and `handlescope://help` for the list of commands.
+
+use rmcp::model::Resource;
+
+use crate::{
+    cancel::Cancel,
+    console::Console,
+    registry::REGISTRY,
+    terminal::{ColorChoice, Messages, Screen},
+};
+
+const PAGES: &str = "handlescope://help";
+
+/// Every page but those on single options.
+pub(super) fn list() -> Vec<Resource> {
+    let commands =
+        REGISTRY.commands.iter().map(|command| (command.name(), command.signature().summary));
+    let kinds = REGISTRY.kinds.iter().map(|kind| (kind.name(), kind.signature().summary));
+    let topics = REGISTRY.topics.iter().map(|topic| (topic.name, topic.summary));
+    let pages = kinds.chain(topics).chain(commands);
+    let page = |(name, about): (&str, &str)| resource(format!("{PAGES}/{name}"), name, about);
+    let all = resource(PAGES.to_owned(), "help", "the commands, and what else is explained");
+    std::iter::once(all).chain(pages.map(page)).collect()
+}
+
+fn resource(uri: String, name: &str, about: &str) -> Resource {
+    Resource::new(uri, name).with_description(about).with_mime_type("text/plain")
+}
+
+/// The text of a page. An option stands behind its command or kind: `handlescope://help/ObjectRef/-Leak`.
+///
+/// # Errors
+/// Says what there is instead.
+pub(super) fn read(uri: &str) -> Result<String, String> {
+    let topic = uri.strip_prefix(PAGES).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let Some(topic) = topic else { return Err(format!("resources are {PAGES} and {PAGES}/TOPIC")) };
+    let words = topic.split('/').filter(|word| !word.is_empty()).map(str::to_owned);
+    let words: Vec<String> = std::iter::once(".help".to_owned()).chain(words).collect();
+    let command = REGISTRY.parse_words(&words).map_err(|error| error.to_string())?;
+    let mut page = Vec::new();
+    if let Some(command) = command {
+        // A page says nothing of the session, which may be at work.
+        let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
+        let mut out = Vec::new();
+        let mut messages = Messages::new(&mut out, Screen::PLAIN);
+        console.carry_out(command, &mut page, &mut messages).map_err(|error| error.to_string())?;
+    }
+    Ok(String::from_utf8_lossy(&page).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_that_is_listed_can_be_read() {
+        let pages = list();
+        assert!(pages.len() > REGISTRY.commands.len() + REGISTRY.kinds.len());
+        for page in pages {
+            let text = read(&page.uri).unwrap_or_else(|error| panic!("{}: {error}", page.uri));
+            assert!(text.lines().count() > 1, "{}: {text}", page.uri);
+        }
+        assert!(
+            read("handlescope://help/ObjectRef/-Leak").is_ok_and(|text| text.starts_with("-Leak"))
+        );
+    }
+
+    #[test]
+    fn what_is_no_page_is_refused_and_writes_nothing() {
+        for uri in [
+            "handlescope://help/nonsense",
+            "handlescope://helpful",
+            "file:///etc/passwd",
+            "handlescope://help/.load/>/x",
+        ] {
+            let error = read(uri).expect_err(uri);
+            assert!(!error.is_empty(), "{uri}");
+        }
+    }
+}
