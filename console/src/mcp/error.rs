@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::commands::CommandError;
+use crate::{commands::CommandError, trace::NoFile};
 
 /// Why a tool has no answer, for the agent that called it.
 #[derive(Debug, Error)]
@@ -38,9 +38,12 @@ pub(super) enum ToolError {
     /// Some files were not loaded.
     #[error("{error}\nloaded now: {loaded}")]
     Load { error: CommandError, loaded: String },
+    /// Nothing is loaded.
+    #[error("no trace is loaded; call load first")]
+    NothingLoaded,
     /// The command failed.
     #[error(transparent)]
-    Command(#[from] CommandError),
+    Command(CommandError),
     /// The client has taken the call back.
     #[error("cancelled")]
     Cancelled,
@@ -52,4 +55,13 @@ pub(super) enum ToolError {
         #[from]
         source: serde_json::Error,
     },
+}
+
+impl From<CommandError> for ToolError {
+    fn from(error: CommandError) -> ToolError {
+        match error {
+            CommandError::NoFile(NoFile::NothingLoaded) => ToolError::NothingLoaded,
+            error => ToolError::Command(error),
+        }
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::ToolError;
 use crate::{
-    grammar::{OptionSpec, Token, ValueKind},
+    grammar::{Doc, OptionSpec, Quotes, Token, ValueKind},
     suggest,
 };
 
@@ -69,17 +69,27 @@ impl Input {
         }
     }
 
-    /// Its JSON schema.
-    fn schema(&self, option: Option<&dyn OptionSpec>) -> Value {
+    /// Its JSON schema, among other arguments.
+    fn schema(&self, option: Option<&dyn OptionSpec>, others: &[&Input]) -> Value {
         let mut schema = self.shape(option).schema();
         let doc = option.map(OptionSpec::doc).filter(|_| self.about.is_empty());
-        let about = doc
-            .map_or_else(|| self.about.to_owned(), |doc| format!("{}. {}", doc.help, doc.details));
+        let of_option = |doc: Doc| as_arguments(&format!("{}. {}", doc.help, doc.details), others);
+        let about = doc.map_or_else(|| self.about.to_owned(), of_option);
         if let Some(schema) = schema.as_object_mut() {
             schema.insert("description".to_owned(), about.into());
         }
         schema
     }
+}
+
+/// The text about an option, with the names of arguments in the place of options.
+fn as_arguments(text: &str, inputs: &[&Input]) -> String {
+    let named = |word: &str| {
+        let name = word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        let input = inputs.iter().find(|input| input.option == Some(name));
+        input.map_or_else(|| word.to_owned(), |input| word.replace(name, input.name))
+    };
+    text.split(' ').map(named).collect::<Vec<_>>().join(" ")
 }
 
 impl Shape {
@@ -154,7 +164,7 @@ pub(super) fn schema(
 ) -> Map<String, Value> {
     let properties: Map<String, Value> = inputs
         .iter()
-        .map(|input| (input.name.to_owned(), input.schema(option_of(input))))
+        .map(|input| (input.name.to_owned(), input.schema(option_of(input), inputs)))
         .collect();
     let required = inputs.iter().filter(|input| input.is_required).map(|input| input.name);
     let mut schema = Map::new();
@@ -239,6 +249,81 @@ impl<'a> Inputs<'a> {
     }
 }
 
+/// Whether the command line takes a word for the name of an option.
 fn is_switch(word: &str) -> bool {
-    Token { text: word.to_owned(), span: 0..0, quotes: crate::grammar::Quotes::No }.is_switch()
+    Token { text: word.to_owned(), span: 0..0, quotes: Quotes::No }.is_switch()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::tools::{TOOLS, Tool};
+
+    fn read(tool: &str, arguments: &Value) -> Result<Vec<String>, String> {
+        let tool = Tool::named(tool).expect("a tool");
+        let arguments = arguments.as_object().expect("an object");
+        tool.read(arguments).map(|inputs| inputs.options()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_argument_about_an_option_finds_it() {
+        for tool in TOOLS {
+            let schema = tool.described(true).schema_as_json_value();
+            for (name, property) in schema["properties"].as_object().expect("properties") {
+                let about = property["description"].as_str().expect(name);
+                assert!(about.len() > 10, "{}: {name}", tool.name);
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_become_options_with_their_values() {
+        let arguments = json!({"by": ["process", "type"], "leak": true, "leak_at_exit": false, "name": "a b",
+            "time": ["1s", "2s"], "min_count": 2, "process": null});
+        let mut words = read("groups", &arguments).expect("words");
+        words.sort();
+        let expected = [
+            "-GroupBy",
+            "-Leak",
+            "-MinCount",
+            "-MinMaxTime",
+            "-ObjectName",
+            "1s",
+            "2",
+            "2s",
+            "a b",
+            "process,type",
+        ];
+        assert_eq!(words, expected);
+        assert_eq!(read("stack", &json!({"id": 0})).expect("words"), ["-Id", "0"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_what_would() {
+        for (tool, arguments, error) in [
+            ("groups", json!({}), "the argument 'by' is missing"),
+            ("groups", json!({"by": ["proces"]}), "a list of some of createstack"),
+            ("groups", json!({"by": ["process,type"]}), "a list of some of"),
+            ("groups", json!({"by": []}), "a list of some of"),
+            ("why", json!({"top": 1001}), "a whole number from 1 to 1000"),
+            ("why", json!({"top": "5"}), "a whole number from 1 to 1000"),
+            ("why", json!({"typ": "x"}), "there is no argument 'typ', did you mean type?"),
+            ("why", json!({"type": ""}), "a text that is not empty"),
+            ("objects", json!({"leak": "yes"}), "true or false"),
+            ("objects", json!({"ids": [1, 2, 3]}), "one or two whole numbers"),
+            ("objects", json!({"type": "-csv"}), "cannot start with '-'"),
+            ("objects", json!({"time": ["1s", "-parquet"]}), "cannot start with '-'"),
+        ] {
+            let refused = read(tool, &arguments).expect_err(error);
+            assert!(refused.contains(error), "{arguments}: {refused}");
+        }
+    }
+
+    #[test]
+    fn texts_about_options_name_arguments() {
+        let tool = Tool::named("objects").expect("a tool");
+        let schema = tool.described(true).schema_as_json_value();
+        let about = schema["properties"]["leak"]["description"].as_str().expect("a text");
+        assert!(about.contains("leak_at_exit shows"), "{about}");
+    }
 }

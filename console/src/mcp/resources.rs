@@ -11,6 +11,10 @@ use crate::{
 
 const PAGES: &str = "handlescope://help";
 
+/// The page about the members of documents, which is no `.help`.
+const JSON: &str = "handlescope://help/json";
+const JSON_TEXT: &str = include_str!("../../../docs/dump-json.md");
+
 /// Every page but those on single options.
 pub(super) fn list() -> Vec<Resource> {
     let commands =
@@ -20,7 +24,9 @@ pub(super) fn list() -> Vec<Resource> {
     let pages = kinds.chain(topics).chain(commands);
     let page = |(name, about): (&str, &str)| resource(format!("{PAGES}/{name}"), name, about);
     let all = resource(PAGES.to_owned(), "help", "the commands, and what else is explained");
-    std::iter::once(all).chain(pages.map(page)).collect()
+    let json =
+        resource(JSON.to_owned(), "json", "the members of the documents that tools answer with");
+    [all, json].into_iter().chain(pages.map(page)).collect()
 }
 
 fn resource(uri: String, name: &str, about: &str) -> Resource {
@@ -32,6 +38,9 @@ fn resource(uri: String, name: &str, about: &str) -> Resource {
 /// # Errors
 /// Says what there is instead.
 pub(super) fn read(uri: &str) -> Result<String, String> {
+    if uri == JSON {
+        return Ok(JSON_TEXT.to_owned());
+    }
     let topic = uri.strip_prefix(PAGES).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let Some(topic) = topic else { return Err(format!("resources are {PAGES} and {PAGES}/TOPIC")) };
     let words = topic.split('/').filter(|word| !word.is_empty()).map(str::to_owned);

@@ -79,7 +79,8 @@ pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "why",
         about: "Says what leaks, the worst first, how fast and why: groups of one process, type and create stack \
-                with how they grow, the function that opens them, and the causes that the events prove. Begin here.",
+                with how they grow, the function that opens them, and the causes that the events prove. Begin here. \
+                objects with leak, leak_at_exit, process, type and stack_filter shows the handles.",
         work: Work::Dump { kind: "Why", windowed: false },
         rows: "suspects",
         inputs: &[option("process", "-pn"), option("type", "-Type"), option("race_window", "-RaceWindow"), FILES],
@@ -134,8 +135,8 @@ pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "stack",
         about: "Shows the frames of one stack by its number in objects, groups or why; without a number, lists \
-                stacks by how often they were recorded. Numbers are those of one trace: choose it with files \
-                when several are loaded.",
+                stacks by how often they were recorded. With several traces loaded choose one with files, here and \
+                there, because numbers count through all that are asked.",
         work: Work::Dump { kind: "Stack", windowed: false },
         rows: "stacks",
         inputs: &[
