@@ -1,7 +1,5 @@
 //! From a document to an answer of limited size.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 use super::error::ToolError;
@@ -30,7 +28,7 @@ pub(super) struct Answer {
     member: &'static str,
     /// The rows from `skip` on.
     rows: Vec<Value>,
-    stacks: Map<String, Value>,
+    stacks: Option<Map<String, Value>>,
     skip: usize,
     /// All rows that there are.
     total: usize,
@@ -38,43 +36,28 @@ pub(super) struct Answer {
 
 impl Answer {
     /// Of a document whose `member` holds all rows, of which the first ones are left out.
-    pub(super) fn of(
-        mut document: Map<String, Value>,
-        member: &'static str,
-        skip: usize,
-    ) -> Answer {
-        let mut rows = taken(&mut document, member);
-        let total = rows.len();
-        rows.drain(..skip.min(total));
-        Answer::new(document, member, rows, skip, total)
+    pub(super) fn of(document: Map<String, Value>, member: &'static str, skip: usize) -> Answer {
+        let total = document.get(member).and_then(Value::as_array).map_or(0, Vec::len);
+        Answer::of_window(document, member, skip, skip, total)
     }
 
-    /// Of a document whose `member` holds the rows behind the first ones, and not all that follow.
+    /// Of a document whose `member` holds some of all rows, the first `held` of which are of pages before this
+    /// one. The page begins behind `skip` rows.
     pub(super) fn of_window(
         mut document: Map<String, Value>,
         member: &'static str,
         skip: usize,
+        held: usize,
         total: usize,
     ) -> Answer {
-        let rows = taken(&mut document, member);
-        Answer::new(document, member, rows, skip, total)
-    }
-
-    /// The same, when there are rows behind those of the document.
-    pub(super) fn of_total(self, total: usize) -> Answer {
-        Answer { total, ..self }
-    }
-
-    fn new(
-        mut document: Map<String, Value>,
-        member: &'static str,
-        rows: Vec<Value>,
-        skip: usize,
-        total: usize,
-    ) -> Answer {
+        let mut rows = match document.remove(member) {
+            Some(Value::Array(rows)) => rows,
+            _ => Vec::new(),
+        };
+        rows.drain(..held.min(rows.len()));
         let stacks = match document.remove(STACKS) {
-            Some(Value::Object(stacks)) => stacks,
-            _ => Map::new(),
+            Some(Value::Object(stacks)) => Some(stacks),
+            _ => None,
         };
         Answer { document, member, rows, stacks, skip, total }
     }
@@ -90,34 +73,25 @@ impl Answer {
         cursor: impl Fn(usize) -> String,
     ) -> Result<Value, ToolError> {
         let Answer { document, member, rows, stacks: all, skip, total } = self;
-        let has_stacks = !all.is_empty();
+        let (has_stacks, all) = (all.is_some(), all.unwrap_or_default());
         let mut document = Value::Object(document);
-        let mut is_cut = fitted(&mut document, MOST_BESIDE, size).unwrap_or(true);
+        let mut is_cut = fitted(&mut document, MOST_BESIDE).unwrap_or(true);
         shorten_warnings(&mut warnings);
         let mut room = MOST_BYTES - MOST_BESIDE.max(size(&document));
         let (mut page, mut stacks) = (Vec::new(), Map::new());
-        for mut row in rows.into_iter().take(top) {
-            let with_stacks = |row: &Value| {
-                let new =
-                    needed(row, &all).into_iter().filter(|(name, _)| !stacks.contains_key(*name));
-                size(row) + new.map(|(name, stack)| name.len() + size(stack)).sum::<usize>()
-            };
-            if page.is_empty() && with_stacks(&row) > room {
-                let is_row_cut = fitted(&mut row, room, &with_stacks);
-                is_cut |= is_row_cut.ok_or(ToolError::RowTooLarge { most: MOST_BYTES })?;
+        for row in rows.into_iter().take(top) {
+            let mut shown = Shown::of(row, &all, &stacks);
+            if page.is_empty() && shown.size() > room {
+                shown.cut(&all, room)?;
+                is_cut = true;
                 warnings.push(format!(
                     "note: lists of {member} {skip} were cut to their first elements; sql over events has all of them"
                 ));
             }
-            let bytes = with_stacks(&row);
-            if bytes > room {
-                break;
-            }
-            room -= bytes;
-            stacks.extend(
-                needed(&row, &all).into_iter().map(|(name, stack)| (name.clone(), stack.clone())),
-            );
-            page.push(row);
+            let Some(left) = room.checked_sub(shown.size()) else { break };
+            room = left;
+            page.push(shown.row);
+            stacks.extend(shown.stacks);
         }
         let behind = skip + page.len();
         let next = (behind < total && !page.is_empty()).then(|| cursor(behind));
@@ -138,23 +112,47 @@ impl Answer {
     }
 }
 
-fn taken(document: &mut Map<String, Value>, member: &str) -> Vec<Value> {
-    match document.remove(member) {
-        Some(Value::Array(rows)) => rows,
-        _ => Vec::new(),
-    }
-}
-
 /// Bytes of JSON, with a comma.
 fn size(value: &Value) -> usize {
     value.to_string().len() + 1
 }
 
-/// The stacks that a row refers to by their numbers.
-fn needed<'a>(row: &Value, all: &'a Map<String, Value>) -> BTreeMap<&'a String, &'a Value> {
-    let mut numbers = Vec::new();
-    collect_stacks(row, &mut numbers);
-    numbers.into_iter().filter_map(|number| all.get_key_value(&number.to_string())).collect()
+/// A row with the stacks that came with no row before.
+struct Shown {
+    row: Value,
+    stacks: Map<String, Value>,
+}
+
+impl Shown {
+    fn of(row: Value, all: &Map<String, Value>, before: &Map<String, Value>) -> Shown {
+        let mut numbers = Vec::new();
+        collect_stacks(&row, &mut numbers);
+        let new = numbers.into_iter().map(|number| number.to_string());
+        let new = new.filter(|name| !before.contains_key(name));
+        let stacks = new.filter_map(|name| Some((name.clone(), all.get(&name)?.clone()))).collect();
+        Shown { row, stacks }
+    }
+
+    fn size(&self) -> usize {
+        let stacks = self.stacks.iter().map(|(name, stack)| name.len() + 3 + size(stack));
+        size(&self.row) + stacks.sum::<usize>()
+    }
+
+    /// Cuts lists, of the row first, until there is room.
+    fn cut(&mut self, all: &Map<String, Value>, room: usize) -> Result<(), ToolError> {
+        for length in LIST_LENGTHS {
+            cut_lists(&mut self.row, length);
+            *self = Shown::of(self.row.take(), all, &Map::new());
+            if self.size() <= room {
+                return Ok(());
+            }
+            self.stacks.values_mut().for_each(|stack| cut_lists(stack, length));
+            if self.size() <= room {
+                return Ok(());
+            }
+        }
+        Err(ToolError::RowTooLarge { most: MOST_BYTES })
+    }
 }
 
 fn collect_stacks(value: &Value, found: &mut Vec<u64>) {
@@ -164,7 +162,7 @@ fn collect_stacks(value: &Value, found: &mut Vec<u64>) {
             for (name, value) in members {
                 match value {
                     Value::Number(number) if name.ends_with("stack") => {
-                        found.extend(number.as_u64())
+                        found.extend(number.as_u64());
                     }
                     Value::Array(numbers) if name.ends_with(STACKS) => {
                         found.extend(numbers.iter().filter_map(Value::as_u64));
@@ -179,17 +177,16 @@ fn collect_stacks(value: &Value, found: &mut Vec<u64>) {
 
 /// Cuts the lists in a value until it has so many bytes at most, and says whether it had to; `None` when that
 /// does not do.
-fn fitted(value: &mut Value, most: usize, size: impl Fn(&Value) -> usize) -> Option<bool> {
+fn fitted(value: &mut Value, most: usize) -> Option<bool> {
     if size(value) <= most {
         return Some(false);
     }
-    for length in LIST_LENGTHS {
+    let mut lengths = LIST_LENGTHS.into_iter();
+    let fits = lengths.any(|length| {
         cut_lists(value, length);
-        if size(value) <= most {
-            return Some(true);
-        }
-    }
-    None
+        size(value) <= most
+    });
+    fits.then_some(true)
 }
 
 fn cut_lists(value: &mut Value, length: usize) {
@@ -222,12 +219,12 @@ fn shorten_warnings(warnings: &mut Vec<String>) {
 mod tests {
     use super::*;
 
-    fn document(rows: Vec<Value>) -> Map<String, Value> {
+    fn document_of(rows: &[Value]) -> Map<String, Value> {
         let document = json!({"rows": rows, "totals": {"n": 1}});
         document.as_object().cloned().unwrap_or_default()
     }
 
-    fn page(answer: Answer, top: usize) -> Value {
+    fn page_of(answer: Answer, top: usize) -> Value {
         answer.page(top, Vec::new(), |skip| skip.to_string()).expect("a page")
     }
 
@@ -236,7 +233,7 @@ mod tests {
         let rows: Vec<Value> = (0..7).map(|n| json!({"n": n})).collect();
         let (mut seen, mut skip) = (Vec::new(), 0);
         loop {
-            let page = page(Answer::of(document(rows.clone()), "rows", skip), 3);
+            let page = page_of(Answer::of(document_of(&rows), "rows", skip), 3);
             assert_eq!((&page["total"], &page["document"]["totals"]["n"]), (&json!(7), &json!(1)));
             assert_eq!(page["truncated"], json!(!page["next"].is_null()));
             seen.extend(page["document"]["rows"].as_array().expect("rows").clone());
@@ -250,7 +247,7 @@ mod tests {
     fn no_page_is_larger_than_the_limit() {
         let rows: Vec<Value> =
             (0..100).map(|n| json!({"n": n, "text": "x".repeat(5000)})).collect();
-        let page = page(Answer::of(document(rows), "rows", 0), 100);
+        let page = page_of(Answer::of(document_of(&rows), "rows", 0), 100);
         assert!(page.to_string().len() <= MOST_BYTES);
         let shown = page["document"]["rows"].as_array().expect("rows").len();
         assert!((10..100).contains(&shown), "{shown}");
@@ -260,9 +257,9 @@ mod tests {
     #[test]
     fn a_row_that_is_too_large_loses_elements_of_its_lists_and_says_so() {
         let events: Vec<Value> = (0..9000).map(|n| json!({"time_ns": n, "stack": n % 5})).collect();
-        let mut document = document(vec![json!({"id": 1, "events": events}), json!({"id": 2})]);
+        let mut document = document_of(&[json!({"id": 1, "events": events}), json!({"id": 2})]);
         document.insert("stacks".to_owned(), json!({"0": [], "7": ["unused"]}));
-        let page = page(Answer::of(document, "rows", 0), 10);
+        let page = page_of(Answer::of(document, "rows", 0), 10);
         assert!(page.to_string().len() <= MOST_BYTES);
         let row = &page["document"]["rows"][0];
         assert_eq!(
@@ -270,6 +267,12 @@ mod tests {
             (&json!(1), 1000)
         );
         assert_eq!(page["document"]["stacks"], json!({"0": []}));
+        let deep: Vec<Value> = (0..9000).map(|n| json!({"module": null, "rva": n})).collect();
+        let mut document = document_of(&[json!({"id": 1, "create_stack": 7})]);
+        document.insert("stacks".to_owned(), json!({"7": deep}));
+        let page_of_deep = page_of(Answer::of(document, "rows", 0), 10);
+        let frames = page_of_deep["document"]["stacks"]["7"].as_array().expect("frames").len();
+        assert_eq!((frames, &page_of_deep["truncated"]), (1000, &json!(true)));
         assert_eq!(page["truncated"], json!(true));
         assert!(
             page["warnings"][0].as_str().is_some_and(|note| note.contains("were cut")),
@@ -281,7 +284,7 @@ mod tests {
     }
 
     fn document_with_text() -> Map<String, Value> {
-        document(vec![json!({"text": "x".repeat(MOST_BYTES)})])
+        document_of(&[json!({"text": "x".repeat(MOST_BYTES)})])
     }
 
     #[test]

@@ -52,17 +52,18 @@ pub(super) struct Desk {
     symbol_path: SymbolPath,
     /// Where names of functions are kept that may not be written elsewhere.
     scratch: Option<TempDir>,
-    /// The answer of the last query that has more pages. Groups without an order may come in another one when
-    /// they are asked for again.
-    kept: Option<(u64, DataFrame)>,
+    /// The last answer that has more pages, by its question.
+    kept: Option<(u64, Kept)>,
     /// How often traces were loaded: cursors of before are of no use.
     loads: u64,
 }
 
-/// What a command has written.
-struct Written {
-    document: Map<String, Value>,
-    warnings: Vec<String>,
+/// An answer that has more pages.
+enum Kept {
+    /// Of a query: groups without an order may come in another one when they are asked for again.
+    Rows(DataFrame),
+    /// The JSON of a command.
+    Document(Vec<u8>),
 }
 
 impl Desk {
@@ -114,9 +115,10 @@ impl Desk {
         let top = inputs.number(TOP).unwrap_or(USUAL_ROWS);
         let (answer, warnings) = match tool.work {
             Work::Load => self.load(tool, &inputs)?,
-            Work::Dump { kind, windowed } => {
-                self.dump(tool, kind, windowed.then_some(top), skip, &inputs)?
+            Work::Dump { kind, windowed: false } => {
+                self.dump(tool, kind, question, skip, &inputs)?
             }
+            Work::Dump { kind, windowed: true } => self.window(tool, kind, skip, top, &inputs)?,
             Work::Sql => self.sql(tool, question, skip, top, &inputs)?,
             Work::Schema => (schema(tool, skip, inputs.texts("tables")), Vec::new()),
         };
@@ -167,7 +169,7 @@ impl Desk {
             let loaded: Vec<String> =
                 files.iter().map(|file| Untrusted(&file.path).to_string()).collect();
             let loaded = if loaded.is_empty() { "nothing".to_owned() } else { loaded.join(", ") };
-            return Err(ToolError::Load { error, loaded });
+            return Err(ToolError::Load { error: Box::new(error), loaded });
         }
         let row = |(index, path): (usize, String)| json!({"file": index, "path": path});
         let paths = files.iter().map(|file| file.path.to_string_lossy().into_owned());
@@ -176,42 +178,61 @@ impl Desk {
         Ok((Answer::of(document, tool.rows, 0), warnings))
     }
 
-    /// Prints a kind; with `top`, only the rows of the page.
+    /// Prints a kind.
     fn dump(
         &mut self,
         tool: &Tool,
         kind: &str,
-        top: Option<usize>,
+        question: u64,
         skip: usize,
         inputs: &Inputs<'_>,
     ) -> Result<(Answer, Vec<String>), ToolError> {
-        let mut words = vec![".dump".to_owned(), kind.to_owned(), "-json".to_owned()];
-        words.extend(inputs.options());
-        // -TopN counts the rows of each file.
+        let (text, warnings) = match self.kept.take() {
+            Some((of, Kept::Document(text))) if of == question => (text, Vec::new()),
+            _ => self.printed(kind, &inputs.options())?,
+        };
+        let answer = Answer::of(serde_json::from_slice(&text)?, tool.rows, skip);
+        self.kept = Some((question, Kept::Document(text)));
+        Ok((answer, warnings))
+    }
+
+    /// Prints a kind whose `-TopN` counts rows: only those of the page.
+    fn window(
+        &mut self,
+        tool: &Tool,
+        kind: &str,
+        skip: usize,
+        top: usize,
+        inputs: &Inputs<'_>,
+    ) -> Result<(Answer, Vec<String>), ToolError> {
+        // It counts those of each file.
         let is_one = self.console.session.files.len() == 1;
-        if let Some(top) = top {
-            let (take, skip) = if is_one { (top, skip) } else { (top.saturating_add(skip), 0) };
-            words.extend(["-TopN".to_owned(), take.to_string(), skip.to_string()]);
-        }
-        let (line, tokens) = join(&words);
-        let own = tokens.get(2..).unwrap_or_default();
-        let entered = Entered { line: &line, name: ".dump", tokens: own, registry: &REGISTRY };
-        let unknown = || CommandError::Server { reason: format!("there is no kind {kind}") };
-        let command =
-            REGISTRY.kind(kind).ok_or_else(unknown)?.parse(&entered).map_err(CommandError::from)?;
-        let Written { mut document, warnings } = self.written(|context| command.run(context))?;
-        if top.is_none() {
-            return Ok((Answer::of(document, tool.rows, skip), warnings));
-        }
+        let (take, left) = if is_one { (top, skip) } else { (top.saturating_add(skip), 0) };
+        let mut options = inputs.options();
+        options.extend(["-TopN".to_owned(), take.to_string(), left.to_string()]);
+        let (text, warnings) = self.printed(kind, &options)?;
+        let mut document: Map<String, Value> = serde_json::from_slice(&text)?;
         let shown = document.get(tool.rows).and_then(Value::as_array).map_or(0, Vec::len);
         let left_out = document.remove("left_out");
         let left_out = left_out.and_then(|left| left.get(tool.rows)?.as_u64()).unwrap_or_default();
         let total = shown + usize::try_from(left_out).unwrap_or(usize::MAX);
-        let answer = match is_one {
-            true => Answer::of_window(document, tool.rows, skip, total),
-            false => Answer::of(document, tool.rows, skip).of_total(total),
-        };
-        Ok((answer, warnings))
+        Ok((Answer::of_window(document, tool.rows, skip, skip - left, total), warnings))
+    }
+
+    /// The JSON of a kind with these options, and the messages.
+    fn printed(
+        &mut self,
+        kind: &str,
+        options: &[String],
+    ) -> Result<(Vec<u8>, Vec<String>), ToolError> {
+        let head = [".dump", kind, "-json"].map(str::to_owned);
+        let (line, tokens) = join(&[&head[..], options].concat());
+        let own = tokens.get(2..).unwrap_or_default();
+        let entered = Entered { line: &line, name: ".dump", tokens: own, registry: &REGISTRY };
+        let unknown = || ToolError::Bug { reason: format!("there is no kind {kind}") };
+        let kind = REGISTRY.kind(kind).ok_or_else(unknown)?;
+        let command = kind.parse(&entered).map_err(CommandError::from)?;
+        self.written(|context| command.run(context))
     }
 
     fn sql(
@@ -223,26 +244,21 @@ impl Desk {
         inputs: &Inputs<'_>,
     ) -> Result<(Answer, Vec<String>), ToolError> {
         let query = inputs.text("query").unwrap_or_default();
-        let kept = self.kept.take().filter(|(of, _)| *of == question);
-        let (frame, mut warnings) = match kept {
-            Some((_, frame)) => (frame, Vec::new()),
-            None => self.frame(query, inputs.text("files"))?,
+        let (frame, mut warnings) = match self.kept.take() {
+            Some((of, Kept::Rows(frame))) if of == question => (frame, Vec::new()),
+            _ => self.frame(query, inputs.text("files"))?,
         };
-        let offset = i64::try_from(skip).unwrap_or(i64::MAX);
+        let (offset, total) = (i64::try_from(skip).unwrap_or(i64::MAX), frame.height());
         let table = render::frame(frame.slice(offset, top), &format!(".sql {query}"));
-        let total = frame.height();
-        self.kept = Some((question, frame));
-        let written = self.written(|context| {
+        self.kept = Some((question, Kept::Rows(frame)));
+        let (text, more) = self.written(|context| {
             let display = context.session.settings.display(&DisplayArgs::default(), Screen::PLAIN);
-            Ok(table.write_as(
-                Format::Json(JsonMode::Lines),
-                &display,
-                context.cancel,
-                context.out,
-            )?)
+            let json = Format::Json(JsonMode::Lines);
+            Ok(table.write_as(json, &display, context.cancel, context.out)?)
         })?;
-        warnings.extend(written.warnings);
-        Ok((Answer::of_window(written.document, tool.rows, skip, total), warnings))
+        warnings.extend(more);
+        let document = serde_json::from_slice(&text)?;
+        Ok((Answer::of_window(document, tool.rows, skip, 0, total), warnings))
     }
 
     /// Carries out a query. The text is one word in quotes, so that nothing in it is an option or a file.
@@ -279,20 +295,21 @@ impl Desk {
         let rest = Some(self.symbol_path.to_string()).filter(|_| !self.symbol_path.is_empty());
         let servers = rest.map(ServerChoice::Path).into_iter().collect();
         let cache = self.scratch.as_ref().map(|folder| folder.path().to_owned());
+        self.console.session.symbol_options.closed_folders = folders.clone();
         let path = SymbolSources { servers, cache, folders }.symbol_path()?;
         self.console.session.set_symbol_path(&path);
         Ok(())
     }
 
-    /// Runs something that writes a document.
+    /// Runs something that writes a document: its JSON, and the messages.
     fn written(
         &mut self,
         work: impl FnOnce(&mut Context<'_, '_>) -> Result<(), CommandError>,
-    ) -> Result<Written, ToolError> {
+    ) -> Result<(Vec<u8>, Vec<String>), ToolError> {
         let mut out = Limited(Vec::new());
         let (result, warnings) = self.run(&mut out, work);
         result?;
-        Ok(Written { document: serde_json::from_slice(&out.0)?, warnings })
+        Ok((out.0, warnings))
     }
 
     /// Runs something with the session; the messages are the lines.

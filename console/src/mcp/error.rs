@@ -37,31 +37,32 @@ pub(super) enum ToolError {
     RowTooLarge { most: usize },
     /// Some files were not loaded.
     #[error("{error}\nloaded now: {loaded}")]
-    Load { error: CommandError, loaded: String },
+    Load { error: Box<CommandError>, loaded: String },
     /// Nothing is loaded.
     #[error("no trace is loaded; call load first")]
     NothingLoaded,
     /// The command failed.
     #[error(transparent)]
-    Command(CommandError),
+    Command(Box<CommandError>),
     /// The client has taken the call back.
     #[error("cancelled")]
     Cancelled,
-    /// What the command wrote is no document.
-    #[error(
-        "this is a bug in handlescope (no JSON: {source}); please report it with the arguments"
-    )]
-    Json {
-        #[from]
-        source: serde_json::Error,
-    },
+    /// What nobody thought of.
+    #[error("this is a bug in handlescope ({reason}); please report it with the arguments")]
+    Bug { reason: String },
 }
 
 impl From<CommandError> for ToolError {
     fn from(error: CommandError) -> ToolError {
         match error {
             CommandError::NoFile(NoFile::NothingLoaded) => ToolError::NothingLoaded,
-            error => ToolError::Command(error),
+            error => ToolError::Command(Box::new(error)),
         }
+    }
+}
+
+impl From<serde_json::Error> for ToolError {
+    fn from(error: serde_json::Error) -> ToolError {
+        ToolError::Bug { reason: format!("no JSON: {error}") }
     }
 }

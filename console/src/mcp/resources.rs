@@ -4,7 +4,9 @@ use rmcp::model::Resource;
 
 use crate::{
     cancel::Cancel,
+    commands::{Command, Entered, help::Help},
     console::Console,
+    grammar::join,
     registry::REGISTRY,
     terminal::{ColorChoice, Messages, Screen},
 };
@@ -43,17 +45,18 @@ pub(super) fn read(uri: &str) -> Result<String, String> {
     }
     let topic = uri.strip_prefix(PAGES).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let Some(topic) = topic else { return Err(format!("resources are {PAGES} and {PAGES}/TOPIC")) };
-    let words = topic.split('/').filter(|word| !word.is_empty()).map(str::to_owned);
-    let words: Vec<String> = std::iter::once(".help".to_owned()).chain(words).collect();
-    let command = REGISTRY.parse_words(&words).map_err(|error| error.to_string())?;
-    let mut page = Vec::new();
-    if let Some(command) = command {
-        // A page says nothing of the session, which may be at work.
-        let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
-        let mut out = Vec::new();
-        let mut messages = Messages::new(&mut out, Screen::PLAIN);
-        console.carry_out(command, &mut page, &mut messages).map_err(|error| error.to_string())?;
-    }
+    let words: Vec<String> = topic.split('/').map(str::to_owned).collect();
+    let (line, tokens) = join(&words);
+    // Without what the command line reads besides, which is `> FILE`.
+    let entered = Entered { line: &line, name: ".help", tokens: &tokens, registry: &REGISTRY };
+    let args = Help::parse(&entered).map_err(|error| error.to_string())?;
+    // A page says nothing of the session, which may be at work.
+    let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
+    let (mut page, mut lines) = (Vec::new(), Vec::new());
+    let mut messages = Messages::new(&mut lines, Screen::PLAIN);
+    let written =
+        console.with_context(&mut page, &mut messages, |context| Help::run(args, context));
+    written.map_err(|error| error.to_string())?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
@@ -85,5 +88,6 @@ mod tests {
             let error = read(uri).expect_err(uri);
             assert!(!error.is_empty(), "{uri}");
         }
+        assert!(!std::path::Path::new("x").exists());
     }
 }

@@ -57,8 +57,8 @@ impl Server {
         let mut desk = Arc::clone(&self.desk).lock_owned().await;
         let arguments = request.arguments.unwrap_or_default();
         let work = spawn_blocking(move || desk.call(tool, &arguments, &cancel));
-        // Commands that panic are errors of the session already.
-        work.await.unwrap_or(Err(ToolError::Cancelled))
+        // A command that panics is an error of the session already.
+        work.await.unwrap_or_else(|error| Err(ToolError::Bug { reason: error.to_string() }))
     }
 }
 

@@ -16,6 +16,9 @@ pub(super) struct Tool {
     pub(super) work: Work,
     /// The member of the document that is answered page by page.
     pub(super) rows: &'static str,
+    /// The members of a row that are always there: `NAME:TYPE` of JSON schema, with `?` for those that may be
+    /// null.
+    row: &'static str,
     inputs: &'static [Input],
 }
 
@@ -69,6 +72,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 gigabytes. Warnings say what speaks against the answers.",
         work: Work::Load,
         rows: "files",
+        row: "file:integer path:string",
         inputs: &[
             own("paths", || Shape::Texts, "Files, or folders of such files, below the server's roots; a relative path starts at a root.").required(),
             own("append", || Shape::Flag, "Keep what is loaded, instead of loading these in its place."),
@@ -83,6 +87,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 objects with leak, leak_at_exit, process, type and stack_filter shows the handles.",
         work: Work::Dump { kind: "Why", windowed: false },
         rows: "suspects",
+        row: "file:integer rank:integer process:string pid:integer? type:string create_stack:integer? function:string? created:integer leaked:integer closed_at_exit:integer verdict:string rate_per_minute:number? evidence:string diagnoses:array score:number command:string",
         inputs: &[option("process", "-pn"), option("type", "-Type"), option("race_window", "-RaceWindow"), FILES],
     },
     Tool {
@@ -91,6 +96,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 leaked, open at the end.",
         work: Work::Dump { kind: "ObjectRef", windowed: false },
         rows: "groups",
+        row: "file:integer keys:object leaked:integer closed_at_exit:integer? open_at_end:integer created:integer duplicated:integer closed:integer mapped:integer unmapped:integer objects:integer first_ns:integer? last_ns:integer? share:number? sample_ids:array",
         inputs: &[
             option("by", "-GroupBy").required(),
             option("process", "-RelatedProcess"),
@@ -114,6 +120,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 the events.",
         work: Work::Dump { kind: "ObjectRef", windowed: true },
         rows: "objects",
+        row: "file:integer id:integer pointer:string? name:string? type:string lifetime_s:number? first_create_ns:integer? last_destroy_ns:integer? creator:object? is_multiprocess:boolean is_overlapped:boolean existing_handles:array events:array",
         inputs: &[
             option("process", "-RelatedProcess"),
             option("creator", "-pn"),
@@ -139,6 +146,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 there, because numbers count through all that are asked.",
         work: Work::Dump { kind: "Stack", windowed: false },
         rows: "stacks",
+        row: "file:integer count:integer pid:integer process:string frames:array",
         inputs: &[
             Input {
                 shape: Some(|| Shape::Index),
@@ -156,6 +164,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 leaks and handles have a row for each handle, with names instead of row numbers.",
         work: Work::Sql,
         rows: "rows",
+        row: "",
         inputs: &[own("query", || Shape::Text, "SELECT …, in the SQL of polars: joins, groups, WITH, window functions. Names of columns are in lower case.").required()],
     },
     Tool {
@@ -163,6 +172,7 @@ pub(super) static TOOLS: &[Tool] = &[
         about: "Describes the tables and views of sql: columns, types, units and meanings. Needs no trace.",
         work: Work::Schema,
         rows: "tables",
+        row: "name:string is_view:boolean meaning:string columns:array",
         inputs: &[own("tables", || Shape::Words(Relation::all().map(Relation::name).collect()), "Only these; all, if it is not given.")],
     },
     Tool {
@@ -170,6 +180,7 @@ pub(super) static TOOLS: &[Tool] = &[
         about: "Says what is in each loaded trace: machine, clock, events by kind, losses and damage.",
         work: Work::Dump { kind: "Stats", windowed: false },
         rows: "files",
+        row: "file:integer path:string computer:string? os_version:string? session_start_utc:string? session_end_utc:string? clock:string? events_total:integer? events_lost:integer? buffers_lost:integer? warnings:array events:array objects:integer? handle_events:integer? leaked_handles:integer? closed_at_exit:integer?",
         inputs: &[FILES],
     },
 ];
@@ -222,7 +233,7 @@ impl Tool {
     fn output(&self) -> Map<String, Value> {
         let rows = json!({
             "type": "array",
-            "items": {"type": "object"},
+            "items": row_schema(self.row),
             "description": "The rows of this page.",
         });
         let document = json!({
@@ -248,4 +259,18 @@ impl Tool {
             _ => Map::new(),
         }
     }
+}
+
+/// The schema of a row with these members, and perhaps others.
+fn row_schema(members: &str) -> Value {
+    let members: Vec<(&str, &str)> =
+        members.split_whitespace().filter_map(|member| member.split_once(':')).collect();
+    let schema = |kind: &str| match kind.strip_suffix('?') {
+        Some(kind) => json!({"type": [kind, "null"]}),
+        None => json!({"type": kind}),
+    };
+    let properties: Map<String, Value> =
+        members.iter().map(|(name, kind)| ((*name).to_owned(), schema(kind))).collect();
+    let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+    json!({"type": "object", "properties": properties, "required": required})
 }
