@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::binary::{Run, handlescope};
+use crate::binary::{Run, Shell, handlescope, sample_symbols, sample_trace};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -64,6 +64,27 @@ impl McpServer {
         assert_eq!(answer["result"]["serverInfo"]["name"], "handlescope", "{answer}");
         server.notify("notifications/initialized", &json!({}));
         server
+    }
+
+    /// Starts a server that may read `traces` in the folder of a shell, with the sample and its `symbols`.
+    ///
+    /// # Panics
+    /// When these cannot be copied, or as [`McpServer::start`] does.
+    #[must_use]
+    pub fn of_sample(shell: &Shell, options: &[&str]) -> Self {
+        let traces = shell.path("traces");
+        copy(&sample_symbols(), &traces.join("symbols"));
+        fs::copy(sample_trace(), traces.join("leaky.etl")).expect("the sample can be copied");
+        Self::start(&shell.path(""), &[&["--root", "traces"], options].concat())
+    }
+
+    /// Loads the sample with its symbols.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub fn load_sample(&mut self) -> Value {
+        let sample = json!({"paths": ["leaky.etl"], "symbols": ["symbols"]});
+        self.call("load", &sample).expect("the sample can be loaded")
     }
 
     /// Process id of the server.
@@ -191,5 +212,18 @@ impl Drop for McpServer {
         // A test that fails leaves no server behind.
         let _ = self.program.kill();
         let _ = self.program.wait();
+    }
+}
+
+/// Copies a folder with all below it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder can be made");
+    for entry in fs::read_dir(from).expect("a folder can be listed").flatten() {
+        let (path, name) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy(&path, &name);
+        } else {
+            fs::copy(path, name).expect("a file can be copied");
+        }
     }
 }

@@ -11,7 +11,12 @@ mod resources;
 mod server;
 mod tools;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use rmcp::{ServiceExt, service::ServerInitializeError, transport::stdio};
 use tokio::{
@@ -47,6 +52,11 @@ pub fn run(
     let here = [PathBuf::from(".")];
     let roots = Roots::new(if args.roots.is_empty() { &here } else { &args.roots })?;
     let signals = console.cancel.clone();
+    if io::stdin().is_terminal() {
+        messages.note(
+            "waiting for a client of the Model Context Protocol on standard input; see docs/mcp.md",
+        );
+    }
     let desk = Desk::new(console, Arc::new(roots), !args.allow_write, messages)?;
     let desk = Arc::new(Mutex::new(desk));
     let runtime =
