@@ -120,7 +120,7 @@ mod tests {
         let pointer = folder.join(pdb.store_path("a.pdb")).with_file_name("file.ptr");
         write(&pointer, format!("PATH:{}", outside.to_string_lossy()).as_bytes());
         assert!(is_found(&[]) && !is_found(&closed), "a pointer");
-        fs::remove_file(pointer).expect("a file");
+        fs::remove_dir_all(folder.join("a.pdb")).expect("a folder");
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink(&outside, folder.join("a.pdb")).expect("a link");
