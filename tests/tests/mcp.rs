@@ -177,6 +177,31 @@ fn pages_hold_every_row_once() {
 }
 
 #[test]
+fn every_question_can_choose_among_several_traces() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    fs::copy(sample_trace(), shell.path("traces/other.etl")).unwrap();
+    server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
+    let loaded = server.call("load", &json!({"paths": ["other.etl"], "append": true})).unwrap();
+    assert_eq!(loaded["total"], 2);
+    for (tool, arguments, total) in [
+        ("why", json!({}), 4),
+        ("groups", json!({"by": ["type"], "leak": true}), 2),
+        ("objects", json!({}), 101),
+        ("stack", json!({}), 30),
+        ("sql", json!({"query": "SELECT pid FROM leaks"}), 20),
+        ("stats", json!({}), 1),
+    ] {
+        assert_eq!(server.call(tool, &arguments).unwrap()["total"], 2 * total, "{tool}");
+        let mut of_one = arguments;
+        of_one["files"] = "*other*".into();
+        assert_eq!(server.call(tool, &of_one).unwrap()["total"], total, "{tool}");
+        of_one["files"] = "*none*".into();
+        assert!(server.call(tool, &of_one).is_err(), "{tool}");
+    }
+}
+
+#[test]
 fn a_page_has_the_stacks_that_its_rows_refer_to() {
     let shell = Shell::new();
     let mut server = McpServer::of_sample(&shell, &[]);

@@ -34,7 +34,7 @@ use crate::{
     registry::REGISTRY,
     render::{self, Format},
     settings::DisplayArgs,
-    sql::{Relation, View},
+    sql::Relation,
     terminal::{Messages, Screen},
     trace::{Access, LoadArgs},
     values::JsonMode,
@@ -42,6 +42,9 @@ use crate::{
 
 /// The largest document that is read into memory, bytes of JSON.
 const MOST_BYTES: usize = 64 << 20;
+
+/// Loaded files that an error names.
+const MOST_NAMED: usize = 20;
 
 /// One session.
 pub(super) struct Desk {
@@ -79,8 +82,10 @@ impl Desk {
     ) -> Result<Desk, CommandError> {
         let full = console.session.symbol_path().clone();
         let symbol_path = if read_only { full.without_servers() } else { full.clone() };
-        if symbol_path != full && symbol_path.to_string() != full.to_string() {
-            messages.note("symbol servers are not asked: what they send is kept, for which --allow-write is needed");
+        if read_only && full.has_servers() {
+            messages.note(
+                "symbol servers are not asked: what they send is kept, for which --allow-write is needed",
+            );
         }
         let scratch = || tempfile::Builder::new().prefix("handlescope-").tempdir();
         let mut desk = Desk {
@@ -111,7 +116,10 @@ impl Desk {
         self.console.cancel = cancel.clone();
         let inputs = tool.read(arguments)?;
         let question = self.question(tool, arguments);
-        let skip = skipped(question, inputs.text(CURSOR))?;
+        let cursor = inputs.text(CURSOR);
+        let skip = skipped(question, cursor)?;
+        // The first page is answered anew.
+        self.kept.take_if(|_| cursor.is_none());
         let top = inputs.number(TOP).unwrap_or(USUAL_ROWS);
         let (answer, warnings) = match tool.work {
             Work::Load => self.load(tool, &inputs)?,
@@ -136,9 +144,9 @@ impl Desk {
     fn question(&self, tool: &Tool, arguments: &Map<String, Value>) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.loads, tool.name).hash(&mut hasher);
-        for (name, value) in
-            arguments.iter().filter(|(name, _)| ![TOP, CURSOR].contains(&name.as_str()))
-        {
+        let is_asked =
+            |name: &str, value: &Value| name != TOP && name != CURSOR && !value.is_null();
+        for (name, value) in arguments.iter().filter(|(name, value)| is_asked(name, value)) {
             (name, value.to_string()).hash(&mut hasher);
         }
         hasher.finish()
@@ -166,10 +174,14 @@ impl Desk {
         let (result, warnings) = self.run(&mut io::sink(), |context| load(&args, context));
         let files = &self.console.session.files;
         if let Err(error) = result {
-            let loaded: Vec<String> =
-                files.iter().map(|file| Untrusted(&file.path).to_string()).collect();
-            let loaded = if loaded.is_empty() { "nothing".to_owned() } else { loaded.join(", ") };
-            return Err(ToolError::Load { error: Box::new(error), loaded });
+            let names = files.iter().map(|file| Untrusted(&file.path).to_string());
+            let mut loaded: Vec<String> = names.take(MOST_NAMED).collect();
+            match files.len().saturating_sub(MOST_NAMED) {
+                0 if loaded.is_empty() => loaded.push("nothing".to_owned()),
+                0 => {}
+                more => loaded.push(format!("and {more} more")),
+            }
+            return Err(ToolError::Load { error: Box::new(error), loaded: loaded.join(", ") });
         }
         let row = |(index, path): (usize, String)| json!({"file": index, "path": path});
         let paths = files.iter().map(|file| file.path.to_string_lossy().into_owned());
@@ -353,7 +365,7 @@ fn schema(tool: &Tool, skip: usize, names: &[String]) -> Answer {
             });
             json!({
                 "name": relation.name(),
-                "is_view": matches!(relation, Relation::View(View::Handles | View::Leaks)),
+                "is_view": matches!(relation, Relation::View(_)),
                 "meaning": relation.doc(),
                 "columns": columns.collect::<Vec<_>>(),
             })

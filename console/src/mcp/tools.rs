@@ -74,10 +74,20 @@ pub(super) static TOOLS: &[Tool] = &[
         rows: "files",
         row: "file:integer path:string",
         inputs: &[
-            own("paths", || Shape::Texts, "Files, or folders of such files, below the server's roots; a relative path starts at a root.").required(),
-            own("append", || Shape::Flag, "Keep what is loaded, instead of loading these in its place."),
+            own(
+                "paths",
+                || Shape::Texts,
+                "Files, or folders of such files, below the server's roots; a relative path starts at a \
+                 root.",
+            )
+            .required(),
+            own("append", || Shape::Flag, "Keep what is loaded, not put these in its place."),
             own("recursive", || Shape::Flag, "Look into folders below folders, too."),
-            own("symbols", || Shape::Texts, "Folders with PDB files below the server's roots, for names of functions."),
+            own(
+                "symbols",
+                || Shape::Texts,
+                "Folders with PDB files below the server's roots, for names of functions.",
+            ),
         ],
     },
     Tool {
@@ -87,7 +97,10 @@ pub(super) static TOOLS: &[Tool] = &[
                 objects with leak, leak_at_exit, process, type and stack_filter shows the handles.",
         work: Work::Dump { kind: "Why", windowed: false },
         rows: "suspects",
-        row: "file:integer rank:integer process:string pid:integer? type:string create_stack:integer? function:string? created:integer leaked:integer closed_at_exit:integer verdict:string rate_per_minute:number? evidence:string diagnoses:array score:number command:string",
+        row: "file:integer rank:integer process:string pid:integer? type:string \
+              create_stack:integer? function:string? created:integer leaked:integer \
+              closed_at_exit:integer verdict:string rate_per_minute:number? evidence:string \
+              diagnoses:array score:number command:string",
         inputs: &[option("process", "-pn"), option("type", "-Type"), option("race_window", "-RaceWindow"), FILES],
     },
     Tool {
@@ -96,7 +109,9 @@ pub(super) static TOOLS: &[Tool] = &[
                 leaked, open at the end.",
         work: Work::Dump { kind: "ObjectRef", windowed: false },
         rows: "groups",
-        row: "file:integer keys:object leaked:integer closed_at_exit:integer? open_at_end:integer created:integer duplicated:integer closed:integer mapped:integer unmapped:integer objects:integer first_ns:integer? last_ns:integer? share:number? sample_ids:array",
+        row: "file:integer keys:object leaked:integer closed_at_exit:integer? open_at_end:integer \
+              created:integer duplicated:integer closed:integer mapped:integer unmapped:integer \
+              objects:integer first_ns:integer? last_ns:integer? share:number? sample_ids:array",
         inputs: &[
             option("by", "-GroupBy").required(),
             option("process", "-RelatedProcess"),
@@ -120,7 +135,9 @@ pub(super) static TOOLS: &[Tool] = &[
                 the events.",
         work: Work::Dump { kind: "ObjectRef", windowed: true },
         rows: "objects",
-        row: "file:integer id:integer pointer:string? name:string? type:string lifetime_s:number? first_create_ns:integer? last_destroy_ns:integer? creator:object? is_multiprocess:boolean is_overlapped:boolean existing_handles:array events:array",
+        row: "file:integer id:integer pointer:string? name:string? type:string lifetime_s:number? \
+              first_create_ns:integer? last_destroy_ns:integer? creator:object? \
+              is_multiprocess:boolean is_overlapped:boolean existing_handles:array events:array",
         inputs: &[
             option("process", "-RelatedProcess"),
             option("creator", "-pn"),
@@ -165,7 +182,16 @@ pub(super) static TOOLS: &[Tool] = &[
         work: Work::Sql,
         rows: "rows",
         row: "",
-        inputs: &[own("query", || Shape::Text, "SELECT …, in the SQL of polars: joins, groups, WITH, window functions. Names of columns are in lower case.").required()],
+        inputs: &[
+            own(
+                "query",
+                || Shape::Text,
+                "SELECT …, in the SQL of polars: joins, groups, WITH, window functions. Names of \
+                 columns are in lower case.",
+            )
+            .required(),
+            FILES,
+        ],
     },
     Tool {
         name: "schema",
@@ -173,14 +199,22 @@ pub(super) static TOOLS: &[Tool] = &[
         work: Work::Schema,
         rows: "tables",
         row: "name:string is_view:boolean meaning:string columns:array",
-        inputs: &[own("tables", || Shape::Words(Relation::all().map(Relation::name).collect()), "Only these; all, if it is not given.")],
+        inputs: &[own(
+            "tables",
+            || Shape::Words(Relation::all().map(Relation::name).collect()),
+            "Only these; all, if it is not given.",
+        )],
     },
     Tool {
         name: "stats",
         about: "Says what is in each loaded trace: machine, clock, events by kind, losses and damage.",
         work: Work::Dump { kind: "Stats", windowed: false },
         rows: "files",
-        row: "file:integer path:string computer:string? os_version:string? session_start_utc:string? session_end_utc:string? clock:string? events_total:integer? events_lost:integer? buffers_lost:integer? warnings:array events:array objects:integer? handle_events:integer? leaked_handles:integer? closed_at_exit:integer?",
+        row: "file:integer path:string computer:string? os_version:string? \
+              session_start_utc:string? session_end_utc:string? clock:string? \
+              events_total:integer? events_lost:integer? buffers_lost:integer? warnings:array \
+              events:array objects:integer? handle_events:integer? leaked_handles:integer? \
+              closed_at_exit:integer?",
         inputs: &[FILES],
     },
 ];
@@ -242,14 +276,26 @@ impl Tool {
             "required": [self.rows],
             "description": "The JSON document of the command, as docs/dump-json.md describes it.",
         });
+        let about = |schema: Value, text: &str| {
+            let mut schema = schema;
+            schema["description"] = text.into();
+            schema
+        };
+        let texts = json!({"type": "array", "items": {"type": "string"}});
         let output = json!({
             "type": "object",
             "properties": {
                 "document": document,
-                "total": {"type": "integer", "minimum": 0, "description": "So many rows there are in all."},
-                "next": {"type": ["string", "null"], "description": "The cursor of the next page; null on the last one."},
-                "truncated": {"type": "boolean", "description": "Whether there is more than this answer holds."},
-                "warnings": {"type": "array", "items": {"type": "string"}, "description": "What speaks against the answer, and notes."},
+                "total": about(json!({"type": "integer", "minimum": 0}), "So many rows there are in all."),
+                "next": about(
+                    json!({"type": ["string", "null"]}),
+                    "The cursor of the next page; null on the last one.",
+                ),
+                "truncated": about(
+                    json!({"type": "boolean"}),
+                    "Whether there is more than this answer holds.",
+                ),
+                "warnings": about(texts, "What speaks against the answer, and notes."),
             },
             "required": ["document", "total", "next", "truncated", "warnings"],
             "additionalProperties": false,

@@ -48,6 +48,11 @@ impl SymbolPath {
         Self::parse(&entries.join(";"))
     }
 
+    /// Whether there is a server to ask.
+    pub fn has_servers(&self) -> bool {
+        !self.servers().is_empty()
+    }
+
     /// The same folders and caches, but no server.
     pub fn without_servers(&self) -> Self {
         let local = |entry: &str| {
@@ -316,7 +321,8 @@ mod tests {
         let text =
             "/a;srv*/b*/c*HTTPS://x/s;srv*https://x;https://y;cache*/d;srv**https://z;srv*/e";
         assert_eq!(local(text), "/a;srv*/b*/c;cache*/d;srv*/e");
-        assert!(SymbolPath::parse(&local(text)).servers().is_empty());
+        assert!(SymbolPath::parse(text).has_servers());
+        assert!(!SymbolPath::parse(&local(text)).has_servers());
     }
 
     #[test]
