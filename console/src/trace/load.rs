@@ -160,7 +160,7 @@ fn open(
     let opened = if is_extract(&path) {
         match Trace::open_within(&path, archive_limits(args.max_size)) {
             Err(ArchiveError::NotAnExtract { .. }) => import(messages)?,
-            opened => named(&path, opened?, messages),
+            opened => named(&path, opened?, &args.access, messages),
         }
     } else if has_extension(&path, &[PLAIN_EXTENSION]) {
         import(messages)?
@@ -173,8 +173,9 @@ fn open(
 }
 
 /// An extract that was named itself: it is what is asked for, but may not be of the trace beside it.
-fn named(path: &Path, opened: Trace, messages: &mut Messages<'_>) -> Opened {
-    if let Some((trace, difference)) = doubt(path, &opened) {
+fn named(path: &Path, opened: Trace, access: &Access, messages: &mut Messages<'_>) -> Opened {
+    let doubt = doubt(path, &opened).filter(|(trace, _)| access.allows(trace));
+    if let Some((trace, difference)) = doubt {
         let (path, trace) = (Untrusted(path), Untrusted(trace));
         messages.warning(format_args!(
             "{path} {difference}; load {trace}, which lies beside it, to extract it again"
