@@ -1,6 +1,6 @@
 //! A handle or view as it counts: small, because there may be tens of millions.
 
-use handlescope_model::EventKind;
+use handlescope_model::{EventKind, sentinel};
 
 use super::lives::{Life, code};
 
@@ -9,7 +9,7 @@ use super::lives::{Life, code};
 pub(super) struct Counted {
     /// Row of its object.
     pub(super) object: u32,
-    /// Rows of the events that opened and closed it, or [`sentinel`](handlescope_model::sentinel).
+    /// Rows of the events that opened and closed it, or [`sentinel`].
     pub(super) opened: u32,
     pub(super) closed: u32,
     flags: u16,
@@ -84,5 +84,27 @@ impl Counted {
     /// Times of the first and last event that counts, nanoseconds.
     pub(super) fn span_ns(self) -> Option<(i64, i64)> {
         (self.first_ns <= self.last_ns).then_some((self.first_ns, self.last_ns))
+    }
+}
+
+/// A handle that was opened in the trace: rows of events, 12 bytes, because there may be tens of millions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opened {
+    /// Row of its object.
+    pub(crate) object: u32,
+    /// Row of the event that opened it.
+    pub(crate) opened: u32,
+    /// Row of the event that closed it, or [`sentinel`].
+    closed: u32,
+}
+
+impl Opened {
+    pub(super) fn of(handle: Counted) -> Self {
+        Self { object: handle.object, opened: handle.opened, closed: handle.closed }
+    }
+
+    /// Row of the event that closed it.
+    pub(crate) fn closed(self) -> Option<usize> {
+        (self.closed != sentinel()).then_some(self.closed as usize)
     }
 }

@@ -7,9 +7,8 @@ use std::ops::Range;
 
 use handlescope_model::sentinel;
 
-use super::counted::Counted;
+use super::counted::{Counted, Opened};
 use super::figures::Figures;
-use super::timed::Opened;
 
 /// The handles within one group of the level above the innermost.
 #[derive(Default)]

@@ -17,9 +17,10 @@ mod timed;
 mod tree;
 
 pub use self::columns::GroupKey;
+pub(crate) use self::counted::Opened;
 pub use self::figures::Figures;
 pub(crate) use self::stacks::TrimmedStacks;
-pub(crate) use self::timed::{Opened, TimedGroups};
+pub(crate) use self::timed::TimedGroups;
 pub use self::tree::{GroupTree, GroupsLeftOut, NodeIdx};
 
 use self::columns::{KeyRows, KeyTexts, Keys};

@@ -4,35 +4,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use handlescope_model::tables::Events;
-use handlescope_model::{Flags, Numbers, ProcessIdx, Trace, sentinel};
+use handlescope_model::{Flags, Numbers, ProcessIdx, Trace};
 
-use super::counted::Counted;
+use super::counted::Opened;
 use super::tree::{GroupTree, NodeIdx};
 use crate::query::error::QueryError;
 use crate::query::growth;
 use crate::query::owners::Owners;
-
-/// A handle that was opened in the trace: rows of events, 12 bytes, because there may be tens of millions.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Opened {
-    /// Row of its object.
-    pub(crate) object: u32,
-    /// Row of the event that opened it.
-    pub(crate) opened: u32,
-    /// Row of the event that closed it, or [`sentinel`].
-    closed: u32,
-}
-
-impl Opened {
-    pub(super) fn of(handle: Counted) -> Self {
-        Self { object: handle.object, opened: handle.opened, closed: handle.closed }
-    }
-
-    /// Row of the event that closed it.
-    pub(crate) fn closed(self) -> Option<usize> {
-        (self.closed != sentinel()).then_some(self.closed as usize)
-    }
-}
 
 /// The handles of all groups, those of a group of the innermost level one behind the other.
 pub(crate) struct TimedGroups {

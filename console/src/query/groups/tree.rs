@@ -7,10 +7,9 @@ use handlescope_model::sentinel;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
-use super::counted::Counted;
+use super::counted::{Counted, Opened};
 use super::figures::Figures;
 use super::leaves::{Leaf, Leaves};
-use super::timed::Opened;
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::criteria::GroupCriteria;
 use crate::values::TopN;
