@@ -3,8 +3,8 @@
 #
 #   benches/groups.sh [EVENTS]        (default 10000000 handle events; needs GNU time, 4 GB of disk)
 #
-# Each is a process of its own, which loads the columns it needs; "load" is what a query takes that reads
-# the same columns and prints sums only.
+# Each is a process of its own, which loads the columns it needs. "again" is what the same query takes in a
+# process that has them: of eight in one process less one, a seventh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,15 +17,27 @@ target/release/large-trace "$work/large.etl" --handle-events "$events" > /dev/nu
 target/release/handlescope extract "$work/large.etl" -o "$work"
 rm "$work/large.etl"
 
-# Runs a query three times, and prints the best wall time, its user time and its peak memory.
-measure() {
+# Runs a query so many times in a process, three times over; prints the best wall time, its user time and its
+# peak memory.
+best() {
+    local query=() times=$2
+    while ((times-- > 0)); do query+=(-c "$1"); done
     for _ in 1 2 3; do
         /usr/bin/time -f '%e %U %M' -o "$work/time" \
-            target/release/handlescope "$work/large.json7z" -c "$1" > /dev/null 2> "$work/err" \
+            target/release/handlescope "$work/large.json7z" "${query[@]}" > /dev/null 2> "$work/err" \
             || { cat "$work/err"; exit 1; }
         cat "$work/time"
-    done | sort -n | head -n 1 | awk -v what="$1" \
-        '{ printf "%-70s %6.2f s  %6.2f s user  %5.0f MB peak\n", what, $1, $2, $3 / 1024 }'
+    done | sort -n | head -n 1
+}
+
+measure() {
+    local once eight
+    once=$(best "$1" 1)
+    eight=$(best "$1" 8)
+    awk -v what="$1" -v once="$once" -v eight="$eight" 'BEGIN {
+        split(once, one); split(eight, all)
+        printf "%-70s %6.2f s  %6.2f s user  %5.0f MB peak  again %5.2f s\n",
+            what, one[1], one[2], one[3] / 1024, (all[1] - one[1]) / 7 }'
 }
 
 measure '.dump ObjectRef -ShowTotal Process'

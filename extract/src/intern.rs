@@ -13,7 +13,9 @@ pub(crate) struct Interner<T> {
     items: Vec<T>,
     /// Where each list ends, which is where the next one starts.
     ends: Vec<usize>,
-    table: HashTable<u32>,
+    /// Numbers with the hashes of their lists, so that neither growing nor most of the other candidates
+    /// need the lists themselves, which lie anywhere in memory.
+    table: HashTable<(u64, u32)>,
     hasher: DefaultHashBuilder,
 }
 
@@ -25,13 +27,14 @@ impl<T: Copy + Eq + Hash> Interner<T> {
     pub(crate) fn intern(&mut self, list: &[T]) -> u32 {
         let Self { items, ends, table, hasher } = self;
         let hash = hasher.hash_one(list);
-        if let Some(id) = table.find(hash, |id| slice(items, ends, *id) == list) {
+        let is_list = |(own, id): &(u64, u32)| *own == hash && slice(items, ends, *id) == list;
+        if let Some((_, id)) = table.find(hash, is_list) {
             return *id;
         }
         let id = ends.len() as u32;
         items.extend_from_slice(list);
         ends.push(items.len());
-        table.insert_unique(hash, id, |id| hasher.hash_one(slice(items, ends, *id)));
+        table.insert_unique(hash, (hash, id), |(hash, _)| *hash);
         id
     }
 

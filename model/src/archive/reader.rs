@@ -22,16 +22,26 @@ use crate::key::{Columns, Key};
 use crate::table::Table;
 use crate::tables::{Cells, SCHEMA_VERSION, TraceInfos};
 
+/// The bytes of a member, which are not copied: they may be gigabytes.
+#[derive(Clone)]
+struct MemberBytes(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for MemberBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// The content of one member, shared by the readers of its columns.
 #[derive(Clone)]
 struct Member {
-    bytes: Arc<[u8]>,
+    bytes: MemberBytes,
     metadata: FileMetadataRef,
 }
 
 impl Member {
-    fn reader(&self) -> ParquetReader<Cursor<Arc<[u8]>>> {
-        let mut reader = ParquetReader::new(Cursor::new(Arc::clone(&self.bytes)));
+    fn reader(&self) -> ParquetReader<Cursor<MemberBytes>> {
+        let mut reader = ParquetReader::new(Cursor::new(self.bytes.clone()));
         reader.set_metadata(Arc::clone(&self.metadata));
         reader
     }
@@ -222,9 +232,9 @@ impl Trace {
         if let Some(member) = members.get(&table) {
             return Ok(member.clone());
         }
-        let checked = |bytes: Arc<[u8]>| {
-            self.limits.check_table(&bytes)?;
-            let mut reader = ParquetReader::new(Cursor::new(Arc::clone(&bytes)));
+        let checked = |bytes: MemberBytes| {
+            self.limits.check_table(bytes.as_ref())?;
+            let mut reader = ParquetReader::new(Cursor::new(bytes.clone()));
             Ok(Member { metadata: Arc::clone(reader.get_metadata()?), bytes })
         };
         let bytes = self.read_member(&table.member())?;
@@ -236,16 +246,17 @@ impl Trace {
         Ok(member)
     }
 
-    fn read_member(&self, name: &str) -> Result<Option<Arc<[u8]>>, ArchiveError> {
+    fn read_member(&self, name: &str) -> Result<Option<MemberBytes>, ArchiveError> {
         let mut archive = lock(&self.archive);
         if !archive.archive().files.iter().any(|file| file.name == name) {
             return Ok(None);
         }
-        archive.read_file(name).map(|bytes| Some(bytes.into())).map_err(|e| ArchiveError::Member {
+        let bytes = archive.read_file(name).map_err(|e| ArchiveError::Member {
             path: self.path.clone(),
             member: name.to_owned(),
             reason: unpack_reason(&e),
-        })
+        })?;
+        Ok(Some(MemberBytes(Arc::new(bytes))))
     }
 
     /// Decodes one column; `None` when the member lacks it.
@@ -260,7 +271,7 @@ impl Trace {
             if !reader.schema()?.contains(name) {
                 return Ok(None);
             }
-            self.limits.check_column(&member.bytes, &member.metadata, name)?;
+            self.limits.check_column(member.bytes.as_ref(), &member.metadata, name)?;
             let frame = reader.with_columns(Some(vec![name.to_owned()])).finish()?;
             Ok(Some(frame.column(name)?.rechunk()))
         })
