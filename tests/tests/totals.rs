@@ -1,5 +1,7 @@
 //! Numbers that agree: `-ShowTotal`, its sum and the summary, of one trace and of several.
 
+use std::collections::BTreeSet;
+
 use handlescope_tests::binary::{Shell, run_over};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::{TraceBuilder, View};
@@ -128,6 +130,43 @@ fn top_n_counts_what_it_leaves_out_of_objects_and_of_rows() {
     assert_eq!(document["objects"].as_array().unwrap().len(), 2);
     assert_eq!(document["left_out"], json!({ "objects": 4, "handles": 4 }));
     assert_eq!(document["totals"]["handles_created"], 6, "totals are of all that passed");
+}
+
+#[test]
+fn the_stacks_of_a_document_are_those_of_the_objects_that_are_left() {
+    let shell = Shell::new();
+    let document = |options: &str| {
+        let query = format!(".dump ObjectRef -ShowStack -json {options}");
+        documents(&shell.run(&["leaky.etl", "-c", &query]).ok().stdout).remove(0)
+    };
+    let stacks = |document: &Value| {
+        let known: BTreeSet<String> =
+            document["stacks"].as_object().unwrap().keys().cloned().collect();
+        let mut named = BTreeSet::new();
+        add_stacks(&document["objects"], &mut named);
+        assert_eq!(known, named);
+        known.len()
+    };
+    let (one, all) = (stacks(&document("-TopN 1")), stacks(&document("")));
+    assert!(0 < one && one < all, "{one} of {all}");
+}
+
+/// The stacks that any member named `stack` of a value names.
+fn add_stacks(value: &Value, named: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| add_stacks(value, named)),
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value {
+                    Value::Number(stack) if name.ends_with("stack") => {
+                        named.insert(stack.to_string());
+                    }
+                    _ => add_stacks(value, named),
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Two traces of two machines, the later one named and loaded first, and one of other programs.

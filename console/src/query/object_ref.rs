@@ -21,7 +21,7 @@ use super::selection::{Selected, Selection};
 use super::source::Source;
 use super::stacks::StackSet;
 use super::totals::Totals;
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, Cancelled};
 use crate::query::criteria::ObjectCriteria;
 use crate::trace::Caveat;
 use crate::values::TopN;
@@ -216,9 +216,12 @@ impl<'a> FileAnswer<'a> {
         })
     }
 
-    /// Keeps the objects that `-TopN` wants, in the order they are in, and counts the others.
-    pub fn cut(&mut self, TopN { take, skip }: TopN) {
-        let Some(listing) = &self.listing else { return };
+    /// Keeps the objects that `-TopN` wants, in the order they are in, with their stacks, and counts the others.
+    ///
+    /// # Errors
+    /// When it is asked to stop.
+    pub fn cut(&mut self, TopN { take, skip }: TopN) -> Result<(), Cancelled> {
+        let Some(listing) = &self.listing else { return Ok(()) };
         let objects = self.selection.objects();
         let end = skip.saturating_add(take).min(objects.len());
         let kept = skip.min(end)..end;
@@ -228,6 +231,10 @@ impl<'a> FileAnswer<'a> {
         let opened = others.map(|object| self.events(*object).filter(is_opening).count()).sum();
         self.left_out = LeftOut { objects: objects.len() - kept.len(), opened };
         self.selection.objects = objects[kept].to_vec();
+        if let (Some(shown), Some(frames)) = (&mut self.shown_stacks, &self.file.frames) {
+            *shown = listing.stacks(&self.file, &self.selection, frames.stacks.len())?;
+        }
+        Ok(())
     }
 
     /// Shows some stacks and no others, and says so when the functions that tell most of them have no names.

@@ -10,6 +10,7 @@ mod score;
 mod targets;
 
 use handlescope_model::StackIdx;
+use rayon::prelude::*;
 
 pub use self::causes::{Cause, Diagnosis};
 
@@ -26,7 +27,7 @@ use super::no_match::NoMatch;
 use super::object_ref::{FileAnswer, object_ref};
 use super::source::Source;
 use super::tables::ProcessInfo;
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, Cancelled};
 use crate::filter::ProcessFilter;
 use crate::trace::Caveat;
 
@@ -114,7 +115,7 @@ fn owners<'f>(file: &'f FileAnswer<'_>) -> impl Iterator<Item = &'f ProcessInfo>
 
 impl<'a> WhyAnswer<'a> {
     fn new(mut file: FileAnswer<'a>, criteria: &WhyCriteria) -> Result<Self, QueryError> {
-        let mut suspects = Vec::new();
+        let mut suspects: Vec<Suspect> = Vec::new();
         if let Some(groups) = &file.groups
             && let Some(timed) = &groups.timed
         {
@@ -127,10 +128,13 @@ impl<'a> WhyAnswer<'a> {
                 targets: Targets::load(file.file.trace)?,
                 lost: LostStacks::of(&file, groups, timed),
             };
-            for leaf in groups.tree.leaves() {
-                file.file.cancel.check()?;
-                suspects.extend(search.suspect(leaf));
-            }
+            let leaves: Vec<NodeIdx> = groups.tree.leaves().collect();
+            let suspect = |leaf: &NodeIdx| match file.file.cancel.check() {
+                Ok(()) => search.suspect(*leaf).map(Ok),
+                Err(cancelled) => Some(Err(cancelled)),
+            };
+            let found = leaves.par_iter().filter_map(suspect);
+            suspects = found.collect::<Result<_, Cancelled>>()?;
         }
         suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
         (1..).zip(&mut suspects).for_each(|(rank, suspect)| suspect.rank = rank);

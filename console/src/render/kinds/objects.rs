@@ -37,7 +37,7 @@ pub fn object_ref(
         }
     }
     if let Some(top) = style.criteria.top {
-        answer.files.iter_mut().for_each(|file| file.cut(top));
+        answer.files.iter_mut().try_for_each(|file| file.cut(top))?;
     }
     if !criteria.by.is_empty() {
         return options.deliver(overwrite, cancel, out, |out| match options.format() {
