@@ -1,5 +1,7 @@
 //! The command line of the program.
 
+use std::path::PathBuf;
+
 use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
 
 use crate::{
@@ -180,6 +182,14 @@ pub enum Action {
     #[command(disable_help_flag = true)]
     ConvertTime(Words),
 
+    /// Answer agents: a server of the Model Context Protocol (MCP) on standard input and output.
+    ///
+    /// Reads only files below the roots, and writes nothing unless --allow-write is given.
+    #[command(
+        after_help = "Example:\n  handlescope mcp --root examples --symbol-path examples/symbols"
+    )]
+    Mcp(McpArgs),
+
     /// Describe the tables of an extract: columns, types, units and meanings.
     #[command(after_help = examples(".schema"))]
     Schema {
@@ -220,6 +230,19 @@ fn examples(command: &str) -> String {
 fn table_named(name: &str) -> Result<Relation, String> {
     let names = || Relation::all().map(Relation::name).collect::<Vec<_>>().join(", ");
     Relation::named(name).ok_or_else(|| format!("the tables and views are {}", names()))
+}
+
+/// What `mcp` may read and write.
+#[derive(Debug, Args)]
+pub struct McpArgs {
+    /// A folder whose files may be read, with all below it; may be given several times. The current one, if
+    /// none is.
+    #[arg(long = "root", value_name = "FOLDER")]
+    pub roots: Vec<PathBuf>,
+
+    /// Keep extracts in Extract/ beside their traces, and what symbol servers send.
+    #[arg(long)]
+    pub allow_write: bool,
 }
 
 /// Words that are read elsewhere.

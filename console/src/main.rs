@@ -19,6 +19,7 @@ use handlescope_console::{
     },
     console::Console,
     grammar::ParseError,
+    mcp,
     one_shot::{self, OneShot, Refusal},
     repl,
     script::{self, Outcome},
@@ -105,7 +106,9 @@ fn parse() -> Result<OneShot, Refusal> {
 fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
     let OneShot { globals: cli, load, command, notes } = start;
     let mut out = BufWriter::new(standard::results());
+    let mut served = None;
     match cli.action {
+        Some(Action::Mcp(args)) => served = Some(args),
         Some(Action::Completions { shell }) => {
             write!(out, "{}", shell::script(shell))?;
             return done(out.flush());
@@ -148,6 +151,9 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
     let mut console = Console::new(symbol_path, cli.color, cancel);
     console.session.force = cli.force;
     console.session.symbol_options = cli.symbol_limits.options();
+    if let Some(args) = served {
+        return mcp::run(console, &args, messages);
+    }
     console.is_interactive = io::stdin().is_terminal();
     let mut loaded = Outcome::Worked;
     if let Some(load) = load

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::env::consts::EXE_SUFFIX;
+use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -9,6 +10,7 @@ fn main() {
         ("has_chromium", is_installed("chromium")),
         ("has_data", is_set("HANDLESCOPE_DATA")),
         ("has_duckdb", is_set("HANDLESCOPE_PYTHON")),
+        ("has_mcp", has_package("mcp")),
         ("has_linker", ["clang++", "lld-link"].into_iter().all(is_installed)),
     ] {
         println!("cargo::rustc-check-cfg=cfg({name})");
@@ -21,6 +23,14 @@ fn main() {
 fn is_set(variable: &str) -> bool {
     println!("cargo::rerun-if-env-changed={variable}");
     env::var_os(variable).is_some()
+}
+
+/// Whether the interpreter that `HANDLESCOPE_PYTHON` names has a package.
+fn has_package(name: &str) -> bool {
+    let python = env::var_os("HANDLESCOPE_PYTHON").unwrap_or_default();
+    let import = format!("import {name}");
+    is_set("HANDLESCOPE_PYTHON")
+        && Command::new(python).args(["-c", &import]).output().is_ok_and(|run| run.status.success())
 }
 
 fn is_installed(program: &str) -> bool {

@@ -16,6 +16,7 @@
 //! * [`containers`]: archives with traces,
 //! * [`foreign`]: extracts of ETWAnalyzer,
 //! * [`binary`]: the program itself, in a pipe,
+//! * [`mcp`]: the program as a server for agents,
 //! * [`symbol_server`]: a server of PDBs, good or bad,
 //! * [`thorough`]: how many cases a long test tries,
 //! * [`source`]: the modules of the crates, for rules about them,
@@ -23,7 +24,7 @@
 //!
 //! Mistakes of a test author (an event larger than a buffer, for example) panic.
 
-pub use handlescope_needs::{needs_chromium, needs_data, needs_duckdb, needs_linker};
+pub use handlescope_needs::{needs_chromium, needs_data, needs_duckdb, needs_linker, needs_mcp};
 
 pub mod bench;
 pub mod binary;
@@ -35,6 +36,7 @@ pub mod documents;
 pub mod file;
 pub mod foreign;
 pub mod header;
+pub mod mcp;
 pub mod payload;
 pub mod rng;
 pub mod scenario;

@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::{
     cancel::Cancelled,
     grammar::ParseError,
-    paths::{ExpandError, OverwriteError},
+    paths::{ExpandError, OverwriteError, RootError},
     query::QueryError,
     render::OutputError,
     sql::SqlError,
@@ -101,6 +101,12 @@ pub enum CommandError {
     /// A folder that cannot be listed.
     #[error(transparent)]
     List(#[from] ExpandError),
+    /// A root of the MCP server that is no folder.
+    #[error(transparent)]
+    Root(#[from] RootError),
+    /// The MCP server cannot work.
+    #[error("the MCP server cannot work: {reason}; check what the client sends")]
+    Server { reason: String },
     /// The terminal cannot be used for typing.
     #[error("cannot read from the terminal: {source}; use -c COMMAND, or pipe commands in")]
     Terminal { source: io::Error },

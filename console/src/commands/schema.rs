@@ -154,7 +154,8 @@ fn kind(relation: Relation) -> &'static str {
     }
 }
 
-fn type_of(column: &ColumnSpec) -> String {
+/// The type of a column, with `?` if values may be missing.
+pub(crate) fn type_of(column: &ColumnSpec) -> String {
     format!("{}{}", column.dtype, if column.nullable { "?" } else { "" })
 }
 

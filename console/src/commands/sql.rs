@@ -1,6 +1,7 @@
 //! `.sql`: options, the query as it stands there, options.
 
 use indicatif::HumanCount;
+use polars::prelude::DataFrame;
 
 use super::{
     AnyCommand, Command, CommandError, Context, Entered, SharedArgs, Signature,
@@ -106,14 +107,11 @@ impl Command for Sql {
     }
 
     fn run(args: SqlArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let overwrite = context.session.overwrite(args.shared.output.force);
+        args.shared.output.check_file(&overwrite)?;
+        let answer = answer(&args, context)?;
         let Context { session, cancel, screen, out, messages, .. } = context;
-        let SqlArgs { query, max_memory, shared: SharedArgs { files, output, text } } = args;
-        let files = choose(&session.files, &files, messages)?;
-        let overwrite = session.overwrite(output.force);
-        output.check_file(&overwrite)?;
-        messages.wait("searching");
-        let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
-        let answer = sql::sql(&files, &query, max_memory, &names, cancel)?;
+        let SharedArgs { output, text, .. } = args.shared;
         let display = session.settings.display(&DisplayArgs::default(), *screen);
         let rows = answer.height();
         let table = render::frame(answer, &text);
@@ -130,6 +128,21 @@ impl Command for Sql {
         session.warn_of_missing_symbols(messages);
         Ok(())
     }
+}
+
+/// The answer to a query, before it is written.
+///
+/// # Errors
+/// When no trace is asked, the query has no answer, or it was cancelled.
+pub(crate) fn answer(
+    args: &SqlArgs,
+    context: &mut Context<'_, '_>,
+) -> Result<DataFrame, CommandError> {
+    let Context { session, cancel, messages, .. } = context;
+    let files = choose(&session.files, &args.shared.files, messages)?;
+    messages.wait("searching");
+    let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
+    Ok(sql::sql(&files, &args.query, args.max_memory, &names, cancel)?)
 }
 
 fn not_a_query(entered: &Entered<'_>) -> ParseError {

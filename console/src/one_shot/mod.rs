@@ -68,7 +68,7 @@ pub(crate) const SWITCHES: &[(&str, Form, &str)] = &[
 
 /// Its commands that are not here, each with the reason.
 const REFUSED: &[(&str, &str)] = &[
-    ("-mcp", "there is no MCP server; scripts get JSON from dump KIND -json"),
+    ("-mcp", "the MCP server is started with handlescope mcp --root FOLDER"),
     ("-convert", "other formats come from dump: -csv FILE, and -json for scripts"),
 ];
 

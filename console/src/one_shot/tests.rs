@@ -171,7 +171,7 @@ fn a_wrong_line_says_why() {
             &["-extract", "cpu", "disk", "-fd", "a"],
             ".extract: CPU, Disk: not extracted; an extract",
         ),
-        (&["-mcp"], "-mcp: there is no MCP server"),
+        (&["-mcp"], "-mcp: the MCP server is started with handlescope mcp"),
         (&["-LoadSymbol", "-fd", "x", "-Indent"], "unknown option -Indent"),
         (&["-convert", "-fd", "x"], "-convert: other formats"),
         (&["dump", "ObjectRef", "-c", ".list"], "error: -c cannot"),

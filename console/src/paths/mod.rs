@@ -6,6 +6,7 @@ mod missing;
 mod names;
 mod overwrite;
 mod pattern;
+mod roots;
 mod same;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub(crate) use names::{
 };
 pub(crate) use overwrite::{Overwrite, OverwriteError};
 pub(crate) use pattern::{Pattern, verdict};
+pub(crate) use roots::{RootError, Roots};
 pub(crate) use same::{SameTrace, is_same_file, shown, stem};
 pub(crate) use walk::{Walk, folders_in};
 pub(crate) use write::{append_whole, write_whole};

@@ -7,7 +7,7 @@ use handlescope_model::{ArchiveError, Untrusted, space};
 use indicatif::HumanCount;
 use thiserror::Error;
 
-use crate::paths::ExpandError;
+use crate::paths::{ExpandError, RootError};
 
 /// A file that could not be loaded or extracted.
 #[derive(Debug, Error)]
@@ -15,6 +15,9 @@ pub enum LoadError {
     /// Its name stands for no file.
     #[error(transparent)]
     Name(#[from] ExpandError),
+    /// It may not be read.
+    #[error(transparent)]
+    Root(#[from] RootError),
     /// It is not a trace.
     #[error(
         "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one) nor text with the output \

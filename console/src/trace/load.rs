@@ -18,11 +18,12 @@ use crate::{
     },
     terminal::Messages,
     trace::{
+        access::Access,
         caveats::Caveat,
         error::LoadError,
         extraction::{
-            self, Freshness, Kept, Opened, beside, doubt, freshness, imported, in_cache,
-            is_foreign, kept, prepare_folder, side_by_side,
+            self, Freshness, Kept, Opened, beside, doubt, for_session, freshness, imported,
+            in_cache, is_foreign, kept, prepare_folder, side_by_side,
         },
         loaded::{LoadedTrace, Snapshot},
     },
@@ -44,6 +45,8 @@ pub struct LoadArgs {
     pub as_named: bool,
     /// `-MaxSize`: largest member of an archive that is read, bytes.
     pub max_size: Option<u64>,
+    /// Which files may be read and written.
+    pub access: Access,
 }
 
 impl LoadArgs {
@@ -106,6 +109,7 @@ impl Loading {
         cancel: &Cancel,
         messages: &mut Messages<'_>,
     ) -> Result<(), LoadError> {
+        args.access.check(&path)?;
         let same = SameTrace::of(&path);
         if let Some(first) = self.seen.get(&same).filter(|_| !args.as_named) {
             let (path, first) = (Untrusted(path), Untrusted(first));
@@ -150,16 +154,18 @@ fn open(
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
-    let import = |messages: &mut Messages<'_>| imported(&path, args.max_size, cancel, messages);
+    let import = |messages: &mut Messages<'_>| {
+        imported(&path, args.max_size, &args.access, cancel, messages)
+    };
     let opened = if is_extract(&path) {
         match Trace::open_within(&path, archive_limits(args.max_size)) {
             Err(ArchiveError::NotAnExtract { .. }) => import(messages)?,
-            opened => named(&path, opened?, messages),
+            opened => named(&path, opened?, &args.access, messages),
         }
     } else if has_extension(&path, &[PLAIN_EXTENSION]) {
         import(messages)?
     } else if has_extension(&path, TRACE_EXTENSIONS) || is_htrace(&path, cancel)? {
-        extracted(&path, args.max_size, cancel, messages)?
+        extracted(&path, args, cancel, messages)?
     } else {
         return Err(LoadError::UnknownFormat { path });
     };
@@ -167,8 +173,9 @@ fn open(
 }
 
 /// An extract that was named itself: it is what is asked for, but may not be of the trace beside it.
-fn named(path: &Path, opened: Trace, messages: &mut Messages<'_>) -> Opened {
-    if let Some((trace, difference)) = doubt(path, &opened) {
+fn named(path: &Path, opened: Trace, access: &Access, messages: &mut Messages<'_>) -> Opened {
+    let doubt = doubt(path, &opened).filter(|(trace, _)| access.allows(trace));
+    if let Some((trace, difference)) = doubt {
         let (path, trace) = (Untrusted(path), Untrusted(trace));
         messages.warning(format_args!(
             "{path} {difference}; load {trace}, which lies beside it, to extract it again"
@@ -202,8 +209,8 @@ fn import_for(
     if !has_extension(trace, TRACE_EXTENSIONS) {
         return None;
     }
-    let extract = foreign(trace)?;
-    let opened = imported(&extract, args.max_size, cancel, messages)
+    let extract = foreign(trace, &args.access)?;
+    let opened = imported(&extract, args.max_size, &args.access, cancel, messages)
         .and_then(|opened| with_caveats(extract.clone(), opened, messages));
     let (trace, theirs) = (Untrusted(trace), Untrusted(extract));
     match opened {
@@ -222,55 +229,66 @@ fn import_for(
 }
 
 /// Where another program's extract of a trace lies, if there is none of this program.
-fn foreign(trace: &Path) -> Option<PathBuf> {
-    let archives = [beside(trace), side_by_side(trace)];
+fn foreign(trace: &Path, access: &Access) -> Option<PathBuf> {
+    let places = [beside(trace), side_by_side(trace)];
+    let mut archives = places.iter().filter(|extract| access.allows(extract));
     let is_own = |extract: &PathBuf| matches!(freshness(trace, extract), Freshness::UpToDate(_));
-    if archives.iter().any(is_own) {
+    if archives.clone().any(is_own) {
         return None;
     }
-    let plain = archives.clone().map(|path| path.with_extension(PLAIN_EXTENSION));
-    let archive = archives.into_iter().find(|extract| is_foreign(extract));
-    archive.or_else(|| plain.into_iter().find(|extract| is_plain_extract(extract)))
+    let archive = archives.find(|extract| is_foreign(extract)).cloned();
+    let mut plain = places.iter().map(|path| path.with_extension(PLAIN_EXTENSION));
+    archive.or_else(|| plain.find(|extract| is_plain_extract(extract)))
 }
 
 /// The extract of a trace: the one that is there, or else a new one.
 fn extracted(
     path: &Path,
-    max_size: Option<u64>,
+    args: &LoadArgs,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<Opened, LoadError> {
+    let LoadArgs { max_size, access, .. } = args;
     let (beside, in_cache) = (beside(path), in_cache(path));
     let mut is_taken = false;
-    for extract in [&beside, &side_by_side(path), &in_cache] {
-        match freshness(path, extract) {
+    let near =
+        [beside.clone(), side_by_side(path)].into_iter().filter(|extract| access.allows(extract));
+    for extract in near.chain([in_cache.clone()]) {
+        match freshness(path, &extract) {
             Freshness::UpToDate(trace) => return Ok(Opened::found(*trace)),
             Freshness::Missing => {}
-            Freshness::Foreign => is_taken |= *extract == beside,
+            Freshness::Foreign => is_taken |= extract == beside,
             Freshness::Stale(reason) => {
                 let extract = Untrusted(extract);
                 messages.note(format_args!("{extract} {reason}; extracting the trace again"));
             }
         }
     }
-    let hindrance = if is_taken {
-        Some("is another program's extract and stays".to_owned())
+    let Kept { path: output, folder: temporary } = if access.read_only {
+        for_session(&beside)?
+    } else if let Some(reason) = hindrance(&beside, is_taken, access) {
+        let output = kept(in_cache, messages)?;
+        let (wanted, used) = (Untrusted(&beside), Untrusted(&output.path));
+        messages.note(format_args!("{wanted} {reason}; using {used}"));
+        output
     } else {
-        prepare_folder(&beside).err().map(|reason| format!("cannot be written ({reason})"))
+        Kept { path: beside, folder: None }
     };
-    let Kept { path: output, folder: temporary } = match hindrance {
-        None => Kept { path: beside, folder: None },
-        Some(reason) => {
-            let output = kept(in_cache, messages)?;
-            let (wanted, used) = (Untrusted(&beside), Untrusted(&output.path));
-            messages.note(format_args!("{wanted} {reason}; using {used}"));
-            output
-        }
-    };
-    let options = extraction::options(StackChoice::default(), max_size);
+    let options = extraction::options(StackChoice::default(), *max_size);
     let summary = extraction::run(path, &output, options, cancel, messages)?;
     let line = extraction::line(&output, &summary);
     Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })
+}
+
+/// Why an extract is not written beside its trace, where another program's may lie.
+fn hindrance(beside: &Path, is_taken: bool, access: &Access) -> Option<String> {
+    if is_taken {
+        return Some("is another program's extract and stays".to_owned());
+    }
+    if !access.allows(beside) {
+        return Some("lies outside of the folders that may be written".to_owned());
+    }
+    prepare_folder(beside).err().map(|reason| format!("cannot be written ({reason})"))
 }
 
 /// What an extract may not exceed, if its user trusts it with members of some size.

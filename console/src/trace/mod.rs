@@ -1,6 +1,7 @@
 //! What is loaded: the session with its traces, how they are found and opened, and typed access to
 //! their columns.
 
+mod access;
 mod caveats;
 mod chosen;
 mod error;
@@ -14,6 +15,7 @@ mod stored_names;
 mod symbol_notes;
 mod values;
 
+pub use access::Access;
 pub use caveats::{Caveat, CaveatKind};
 pub(crate) use chosen::choose;
 pub use error::{LoadError, NoFile};

@@ -11,6 +11,9 @@ pub struct SymbolizerOptions {
     /// Folder for converted symcaches; by default the first cache folder of the symbol path, else
     /// `handlescope` in the platform's cache folder.
     pub symcache_folder: Option<PathBuf>,
+    /// Plain folders of the symbol path, as it names them, out of which neither a link nor a `file.ptr` may
+    /// lead.
+    pub closed_folders: Vec<PathBuf>,
     /// How long a server may take to answer, and then to send nothing. One that takes longer is
     /// not asked again in this session.
     pub download_timeout: Duration,
@@ -31,6 +34,7 @@ impl Default for SymbolizerOptions {
     fn default() -> Self {
         Self {
             symcache_folder: None,
+            closed_folders: Vec::new(),
             download_timeout: Duration::from_secs(20),
             min_speed: MinSpeed::default(),
             max_file_bytes: 2 << 30,

@@ -48,6 +48,25 @@ impl SymbolPath {
         Self::parse(&entries.join(";"))
     }
 
+    /// Whether there is a server to ask.
+    pub fn has_servers(&self) -> bool {
+        !self.servers().is_empty()
+    }
+
+    /// The same folders and caches, but no server.
+    pub fn without_servers(&self) -> Self {
+        let local = |entry: &str| {
+            let pieces: Vec<&str> = entry.trim().split('*').collect();
+            let folders: Vec<&str> =
+                pieces.iter().copied().filter(|piece| !is_address(piece)).collect();
+            // What is left of `srv*https://…` would be a folder of that name.
+            let is_one =
+                folders.len() == pieces.len() || folders.iter().skip(1).any(|f| !f.is_empty());
+            is_one.then(|| folders.join("*"))
+        };
+        Self::parse(&self.text.split(';').filter_map(local).collect::<Vec<_>>().join(";"))
+    }
+
     /// Whether there is no place to look for symbols.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -294,6 +313,16 @@ mod tests {
         assert_eq!(base(same), same);
         let odd = SymbolPath::parse("a").based_on(Path::new("/odd;folder"));
         assert_eq!(odd.to_string(), "a");
+    }
+
+    #[test]
+    fn without_its_servers_a_path_keeps_folders_and_caches() {
+        let local = |text: &str| SymbolPath::parse(text).without_servers().to_string();
+        let text =
+            "/a;srv*/b*/c*HTTPS://x/s;srv*https://x;https://y;cache*/d;srv**https://z;srv*/e";
+        assert_eq!(local(text), "/a;srv*/b*/c;cache*/d;srv*/e");
+        assert!(SymbolPath::parse(text).has_servers());
+        assert!(!SymbolPath::parse(&local(text)).has_servers());
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub enum PointerError {
     NoPath,
     #[error("file.ptr leads to {0}, a machine that the symbol path lacks")]
     ForeignHost(String),
+    #[error("file.ptr leads out of its folder, which is not allowed here")]
+    Outside,
     #[error("file.ptr leads to {0}, which can not be reached")]
     Unreachable(String),
 }

@@ -32,6 +32,8 @@ const CONVERTED_AT_ONCE: u64 = 512 << 20;
 pub(super) struct Search {
     is_empty: bool,
     pub(super) folders: Mutex<LocalFolders>,
+    /// Those of them out of which nothing leads.
+    pub(super) closed: Vec<PathBuf>,
     pub(super) downloads: Downloads,
     /// For what is found compressed in a store.
     pub(super) cache: Option<PathBuf>,
@@ -85,6 +87,7 @@ impl Search {
         Self {
             is_empty: path.is_empty(),
             folders: Mutex::new(LocalFolders::new(path.folders())),
+            closed: options.closed_folders.clone(),
             downloads,
             cache: path.first_cache().or_else(path::default_store),
             max_bytes: options.max_file_bytes,

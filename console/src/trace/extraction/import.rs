@@ -8,12 +8,14 @@ use std::{
 use handlescope_extract::{ExtractError, ImportLimits, SourceIdentity, import, import_sources};
 use handlescope_model::{SCHEMA_VERSION, Trace, Untrusted};
 
-use super::{Kept, Opened, freshness::Recorded, kept, line, paths, stable_hash::name_of};
+use super::{
+    Kept, Opened, for_session, freshness::Recorded, kept, line, paths, stable_hash::name_of,
+};
 use crate::{
     cancel::Cancel,
     paths::stem,
     terminal::{Messages, Progress},
-    trace::LoadError,
+    trace::{LoadError, access::Access},
 };
 
 /// Which files an extract consists of.
@@ -58,9 +60,13 @@ impl State {
 pub(crate) fn imported(
     extract: &Path,
     max_size: Option<u64>,
+    access: &Access,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
 ) -> Result<Opened, LoadError> {
+    for part in import_sources(extract) {
+        access.check(&part)?;
+    }
     let name = stem(extract).to_string_lossy().into_owned();
     let folder = paths::converted(extract);
     let before = State::of(extract);
@@ -70,7 +76,8 @@ pub(crate) fn imported(
     {
         return Ok(Opened::found(trace));
     }
-    let Kept { path: output, folder: temporary } = kept(output, messages)?;
+    let Kept { path: output, folder: temporary } =
+        if access.read_only { for_session(&output)? } else { kept(output, messages)? };
     let summary = {
         let progress = Progress::new(extract, messages.is_watched());
         import(extract, &output, limits(max_size), &progress, cancel)?

@@ -14,7 +14,9 @@ use tempfile::TempDir;
 
 pub(crate) use freshness::{Freshness, doubt, freshness, is_foreign};
 pub(crate) use import::imported;
-pub(crate) use paths::{Kept, beside, file_name, in_cache, kept, prepare_folder, side_by_side};
+pub(crate) use paths::{
+    Kept, beside, file_name, for_session, in_cache, kept, prepare_folder, side_by_side,
+};
 pub(crate) use report::{line, warn};
 
 use crate::{

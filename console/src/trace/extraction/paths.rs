@@ -71,12 +71,18 @@ pub(crate) fn kept(wanted: PathBuf, messages: &mut Messages<'_>) -> Result<Kept,
     let Err(reason) = prepare_folder(&wanted) else {
         return Ok(Kept { path: wanted, folder: None });
     };
-    let folder = tempfile::Builder::new().prefix("handlescope-").tempdir();
-    let folder = folder.map_err(|source| LoadError::NoCache { path: wanted.clone(), source })?;
+    let kept = for_session(&wanted)?;
     messages.note(format_args!(
         "{} cannot be written ({reason}); working without a cache, so the next session does this again",
         Untrusted(&wanted)
     ));
+    Ok(kept)
+}
+
+/// A place for this session only.
+pub(crate) fn for_session(wanted: &Path) -> Result<Kept, LoadError> {
+    let folder = tempfile::Builder::new().prefix("handlescope-").tempdir();
+    let folder = folder.map_err(|source| LoadError::NoCache { path: wanted.to_owned(), source })?;
     let path = folder.path().join(wanted.file_name().unwrap_or_default());
     Ok(Kept { path, folder: Some(folder) })
 }

@@ -1,0 +1,393 @@
+//! The session that tools share, and how each of them answers.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    io::{self, Write},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources};
+use handlescope_model::Untrusted;
+use polars::prelude::DataFrame;
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+use super::{
+    answer::Answer,
+    error::ToolError,
+    input::Inputs,
+    tools::{CURSOR, TOP, Tool, USUAL_ROWS, Work},
+};
+use crate::{
+    cancel::Cancel,
+    commands::{
+        Command, CommandError, Context, Entered,
+        load::load,
+        schema::type_of,
+        sql::{self, Sql, SqlArgs},
+    },
+    console::Console,
+    filter::Filter,
+    grammar::{Quotes, Token, join},
+    paths::Roots,
+    registry::REGISTRY,
+    render::{self, Format},
+    settings::DisplayArgs,
+    sql::Relation,
+    terminal::{Messages, Screen},
+    trace::{Access, LoadArgs},
+    values::JsonMode,
+};
+
+/// The largest document that is read into memory, bytes of JSON.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Loaded files that an error names.
+const MOST_NAMED: usize = 20;
+
+/// One session.
+pub(super) struct Desk {
+    console: Console,
+    access: Access,
+    roots: Arc<Roots>,
+    /// Where symbols are looked for besides the folders of `load`.
+    symbol_path: SymbolPath,
+    /// Where names of functions are kept that may not be written elsewhere.
+    scratch: Option<TempDir>,
+    /// The last answer that has more pages, by its question.
+    kept: Option<(u64, Kept)>,
+    /// How often traces were loaded: cursors of before are of no use.
+    loads: u64,
+}
+
+/// An answer that has more pages.
+enum Kept {
+    /// Of a query: groups without an order may come in another one when they are asked for again.
+    Rows(DataFrame),
+    /// The JSON of a command.
+    Document(Vec<u8>),
+}
+
+impl Desk {
+    /// A session that reads below these roots only.
+    ///
+    /// # Errors
+    /// When no temporary folder can be made.
+    pub(super) fn new(
+        console: Console,
+        roots: Arc<Roots>,
+        read_only: bool,
+        messages: &mut Messages<'_>,
+    ) -> Result<Desk, CommandError> {
+        let full = console.session.symbol_path().clone();
+        let symbol_path = if read_only { full.without_servers() } else { full.clone() };
+        if read_only && full.has_servers() {
+            messages.note(
+                "symbol servers are not asked: what they send is kept, for which --allow-write is needed",
+            );
+        }
+        let scratch = || tempfile::Builder::new().prefix("handlescope-").tempdir();
+        let mut desk = Desk {
+            console,
+            access: Access { roots: Some(Arc::clone(&roots)), read_only },
+            roots,
+            symbol_path,
+            scratch: read_only.then(scratch).transpose()?,
+            kept: None,
+            loads: 0,
+        };
+        if !desk.symbol_path.is_empty() {
+            desk.look_for_symbols(Vec::new())?;
+        }
+        Ok(desk)
+    }
+
+    /// Answers a call of a tool.
+    ///
+    /// # Errors
+    /// When the tool has no answer to these arguments, or `cancel` asks to stop.
+    pub(super) fn call(
+        &mut self,
+        tool: &Tool,
+        arguments: &Map<String, Value>,
+        cancel: &Cancel,
+    ) -> Result<Value, ToolError> {
+        self.console.cancel = cancel.clone();
+        let inputs = tool.read(arguments)?;
+        let question = self.question(tool, arguments);
+        let cursor = inputs.text(CURSOR);
+        let skip = skipped(question, cursor)?;
+        // The first page is answered anew.
+        self.kept.take_if(|_| cursor.is_none());
+        let top = inputs.number(TOP).unwrap_or(USUAL_ROWS);
+        let (answer, warnings) = match tool.work {
+            Work::Load => self.load(tool, &inputs)?,
+            Work::Dump { kind, windowed: false } => {
+                self.dump(tool, kind, question, skip, &inputs)?
+            }
+            Work::Dump { kind, windowed: true } => self.window(tool, kind, skip, top, &inputs)?,
+            Work::Sql => self.sql(tool, question, skip, top, &inputs)?,
+            Work::Schema => (schema(tool, skip, inputs.texts("tables")), Vec::new()),
+        };
+        let top = if tool.is_paged() { top } else { usize::MAX };
+        let mut page = answer.page(top, warnings, |skip| format!("{question:x}-{skip}"))?;
+        if page["next"].is_null() {
+            self.kept = None;
+        } else if !tool.is_paged() {
+            page["next"] = Value::Null;
+        }
+        Ok(page)
+    }
+
+    /// A number for what was asked, without the page.
+    fn question(&self, tool: &Tool, arguments: &Map<String, Value>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.loads, tool.name).hash(&mut hasher);
+        let is_asked =
+            |name: &str, value: &Value| name != TOP && name != CURSOR && !value.is_null();
+        for (name, value) in arguments.iter().filter(|(name, value)| is_asked(name, value)) {
+            (name, value.to_string()).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    fn load(
+        &mut self,
+        tool: &Tool,
+        inputs: &Inputs<'_>,
+    ) -> Result<(Answer, Vec<String>), ToolError> {
+        let symbols = self.real(inputs.texts("symbols"))?;
+        let queries = self.real(inputs.texts("paths"))?;
+        if !symbols.is_empty() {
+            self.look_for_symbols(symbols)?;
+        }
+        let text = |path: PathBuf| path.to_string_lossy().into_owned();
+        let args = LoadArgs {
+            append: inputs.flag("append"),
+            recursive: inputs.flag("recursive"),
+            access: self.access.clone(),
+            ..LoadArgs::replacing(queries.into_iter().map(text).collect())
+        };
+        self.loads += 1;
+        self.kept = None;
+        let (result, warnings) = self.run(&mut io::sink(), |context| load(&args, context));
+        let files = &self.console.session.files;
+        if let Err(error) = result {
+            let names = files.iter().map(|file| Untrusted(&file.path).to_string());
+            let mut loaded: Vec<String> = names.take(MOST_NAMED).collect();
+            match files.len().saturating_sub(MOST_NAMED) {
+                0 if loaded.is_empty() => loaded.push("nothing".to_owned()),
+                0 => {}
+                more => loaded.push(format!("and {more} more")),
+            }
+            return Err(ToolError::Load { error: Box::new(error), loaded: loaded.join(", ") });
+        }
+        let row = |(index, path): (usize, String)| json!({"file": index, "path": path});
+        let paths = files.iter().map(|file| file.path.to_string_lossy().into_owned());
+        let rows: Vec<Value> = paths.enumerate().map(row).collect();
+        let document = Map::from_iter([(tool.rows.to_owned(), rows.into())]);
+        Ok((Answer::of(document, tool.rows, 0), warnings))
+    }
+
+    /// Prints a kind.
+    fn dump(
+        &mut self,
+        tool: &Tool,
+        kind: &str,
+        question: u64,
+        skip: usize,
+        inputs: &Inputs<'_>,
+    ) -> Result<(Answer, Vec<String>), ToolError> {
+        let (text, warnings) = match self.kept.take() {
+            Some((of, Kept::Document(text))) if of == question => (text, Vec::new()),
+            _ => self.printed(kind, &inputs.options())?,
+        };
+        let answer = Answer::of(serde_json::from_slice(&text)?, tool.rows, skip);
+        self.kept = Some((question, Kept::Document(text)));
+        Ok((answer, warnings))
+    }
+
+    /// Prints a kind whose `-TopN` counts rows: only those of the page.
+    fn window(
+        &mut self,
+        tool: &Tool,
+        kind: &str,
+        skip: usize,
+        top: usize,
+        inputs: &Inputs<'_>,
+    ) -> Result<(Answer, Vec<String>), ToolError> {
+        // It counts those of each file.
+        let is_one = self.console.session.files.len() == 1;
+        let (take, left) = if is_one { (top, skip) } else { (top.saturating_add(skip), 0) };
+        let mut options = inputs.options();
+        options.extend(["-TopN".to_owned(), take.to_string(), left.to_string()]);
+        let (text, warnings) = self.printed(kind, &options)?;
+        let mut document: Map<String, Value> = serde_json::from_slice(&text)?;
+        let shown = document.get(tool.rows).and_then(Value::as_array).map_or(0, Vec::len);
+        let left_out = document.remove("left_out");
+        let left_out = left_out.and_then(|left| left.get(tool.rows)?.as_u64()).unwrap_or_default();
+        let total = shown + usize::try_from(left_out).unwrap_or(usize::MAX);
+        Ok((Answer::of_window(document, tool.rows, skip, skip - left, total), warnings))
+    }
+
+    /// The JSON of a kind with these options, and the messages.
+    fn printed(
+        &mut self,
+        kind: &str,
+        options: &[String],
+    ) -> Result<(Vec<u8>, Vec<String>), ToolError> {
+        let head = [".dump", kind, "-json"].map(str::to_owned);
+        let (line, tokens) = join(&[&head[..], options].concat());
+        let own = tokens.get(2..).unwrap_or_default();
+        let entered = Entered { line: &line, name: ".dump", tokens: own, registry: &REGISTRY };
+        let unknown = || ToolError::Bug { reason: format!("there is no kind {kind}") };
+        let kind = REGISTRY.kind(kind).ok_or_else(unknown)?;
+        let command = kind.parse(&entered).map_err(CommandError::from)?;
+        self.written(|context| command.run(context))
+    }
+
+    fn sql(
+        &mut self,
+        tool: &Tool,
+        question: u64,
+        skip: usize,
+        top: usize,
+        inputs: &Inputs<'_>,
+    ) -> Result<(Answer, Vec<String>), ToolError> {
+        let query = inputs.text("query").unwrap_or_default();
+        let (frame, mut warnings) = match self.kept.take() {
+            Some((of, Kept::Rows(frame))) if of == question => (frame, Vec::new()),
+            _ => self.frame(query, inputs.text("files"))?,
+        };
+        let (offset, total) = (i64::try_from(skip).unwrap_or(i64::MAX), frame.height());
+        let table = render::frame(frame.slice(offset, top), &format!(".sql {query}"));
+        self.kept = Some((question, Kept::Rows(frame)));
+        let (text, more) = self.written(|context| {
+            let display = context.session.settings.display(&DisplayArgs::default(), Screen::PLAIN);
+            let json = Format::Json(JsonMode::Lines);
+            Ok(table.write_as(json, &display, context.cancel, context.out)?)
+        })?;
+        warnings.extend(more);
+        let document = serde_json::from_slice(&text)?;
+        Ok((Answer::of_window(document, tool.rows, skip, 0, total), warnings))
+    }
+
+    /// Carries out a query. The text is one word in quotes, so that nothing in it is an option or a file.
+    fn frame(
+        &mut self,
+        query: &str,
+        files: Option<&str>,
+    ) -> Result<(DataFrame, Vec<String>), ToolError> {
+        let token = Token { text: query.to_owned(), span: 0..query.len(), quotes: Quotes::Closed };
+        let entered = Entered { line: query, name: ".sql", tokens: &[token], registry: &REGISTRY };
+        let mut args: SqlArgs = Sql::parse(&entered).map_err(CommandError::from)?;
+        args.shared.files = match files.map(Filter::new).transpose() {
+            Ok(filter) => filter.into_iter().collect(),
+            Err(error) => {
+                return Err(ToolError::Filter { name: "files", reason: error.to_string() });
+            }
+        };
+        let mut frame = None;
+        let (result, warnings) = self.run(&mut io::sink(), |context| {
+            frame = Some(sql::answer(&args, context)?);
+            Ok(())
+        });
+        result?;
+        Ok((frame.unwrap_or_default(), warnings))
+    }
+
+    /// Where names of files and folders lead.
+    fn real(&self, names: &[String]) -> Result<Vec<PathBuf>, CommandError> {
+        names.iter().map(|name| Ok(self.roots.resolve(name)?)).collect()
+    }
+
+    /// Searches these folders, and then what the command line or the environment says.
+    fn look_for_symbols(&mut self, folders: Vec<PathBuf>) -> Result<(), CommandError> {
+        let rest = Some(self.symbol_path.to_string()).filter(|_| !self.symbol_path.is_empty());
+        let servers = rest.map(ServerChoice::Path).into_iter().collect();
+        let cache = self.scratch.as_ref().map(|folder| folder.path().to_owned());
+        self.console.session.symbol_options.closed_folders = folders.clone();
+        let path = SymbolSources { servers, cache, folders }.symbol_path()?;
+        self.console.session.set_symbol_path(&path);
+        Ok(())
+    }
+
+    /// Runs something that writes a document: its JSON, and the messages.
+    fn written(
+        &mut self,
+        work: impl FnOnce(&mut Context<'_, '_>) -> Result<(), CommandError>,
+    ) -> Result<(Vec<u8>, Vec<String>), ToolError> {
+        let mut out = Limited(Vec::new());
+        let (result, warnings) = self.run(&mut out, work);
+        result?;
+        Ok((out.0, warnings))
+    }
+
+    /// Runs something with the session; the messages are the lines.
+    fn run(
+        &mut self,
+        out: &mut dyn Write,
+        work: impl FnOnce(&mut Context<'_, '_>) -> Result<(), CommandError>,
+    ) -> (Result<(), CommandError>, Vec<String>) {
+        let mut lines = Vec::new();
+        let mut messages = Messages::new(&mut lines, Screen::PLAIN);
+        let result = self.console.with_context(out, &mut messages, work).map(drop);
+        let lines = String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect();
+        (result, lines)
+    }
+}
+
+/// The rows in front of a page: what the cursor says, if it is of this question.
+fn skipped(question: u64, cursor: Option<&str>) -> Result<usize, ToolError> {
+    let Some(cursor) = cursor else { return Ok(0) };
+    let read = || {
+        let (of, skip) = cursor.split_once('-')?;
+        let is_own = u64::from_str_radix(of, 16).ok()? == question;
+        skip.parse().ok().filter(|_| is_own)
+    };
+    read().ok_or(ToolError::Cursor)
+}
+
+/// The tables and views of these names, or all.
+fn schema(tool: &Tool, skip: usize, names: &[String]) -> Answer {
+    let named: Vec<&str> = names.iter().flat_map(|names| names.split(',')).collect();
+    let relations = Relation::all().filter(|r| named.is_empty() || named.contains(&r.name()));
+    let rows: Vec<Value> = relations
+        .map(|relation| {
+            let columns = relation.columns().into_iter().map(|column| {
+                json!({
+                    "name": column.name,
+                    "type": type_of(&column),
+                    "unit": column.unit_text(),
+                    "meaning": column.doc.trim(),
+                })
+            });
+            json!({
+                "name": relation.name(),
+                "is_view": matches!(relation, Relation::View(_)),
+                "meaning": relation.doc(),
+                "columns": columns.collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    Answer::of(Map::from_iter([(tool.rows.to_owned(), rows.into())]), tool.rows, skip)
+}
+
+/// A document in memory that is not too large.
+struct Limited(Vec<u8>);
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MOST_BYTES {
+            let mib = MOST_BYTES >> 20;
+            let text = format!("it has more than {mib} MiB; choose less with the other arguments");
+            return Err(io::Error::other(text));
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

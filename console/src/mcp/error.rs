@@ -1,0 +1,68 @@
+//! Why a tool has no answer.
+
+use thiserror::Error;
+
+use crate::{commands::CommandError, trace::NoFile};
+
+/// Why a tool has no answer, for the agent that called it.
+#[derive(Debug, Error)]
+pub(super) enum ToolError {
+    /// Arguments that the tool does not take.
+    #[error("there is no argument '{name}'{hint}; the arguments are {known}")]
+    Unknown { name: String, hint: String, known: String },
+    /// An argument that has to be there.
+    #[error("the argument '{name}' is missing")]
+    Missing { name: &'static str },
+    /// A value of another type.
+    #[error("the argument '{name}' takes {wanted}")]
+    Wrong { name: &'static str, wanted: String },
+    /// A value that would be read as an option of the command.
+    #[error(
+        "the argument '{name}' cannot start with '-'; write ? for this character, which stands for any"
+    )]
+    Option { name: &'static str },
+    /// A filter that is none.
+    #[error("the argument '{name}' is no filter: {reason}")]
+    Filter { name: &'static str, reason: String },
+    /// A cursor of something else.
+    #[error(
+        "the cursor belongs to another question: repeat the arguments that it came with, or leave it out to \
+         start again, as after each load"
+    )]
+    Cursor,
+    /// A row that no page holds.
+    #[error(
+        "one row alone has more than {most} bytes of JSON; select fewer columns or shorter texts"
+    )]
+    RowTooLarge { most: usize },
+    /// Some files were not loaded.
+    #[error("{error}\nloaded now: {loaded}")]
+    Load { error: Box<CommandError>, loaded: String },
+    /// Nothing is loaded.
+    #[error("no trace is loaded; call load first")]
+    NothingLoaded,
+    /// The command failed.
+    #[error(transparent)]
+    Command(Box<CommandError>),
+    /// The client has taken the call back.
+    #[error("cancelled")]
+    Cancelled,
+    /// What nobody thought of.
+    #[error("this is a bug in handlescope ({reason}); please report it with the arguments")]
+    Bug { reason: String },
+}
+
+impl From<CommandError> for ToolError {
+    fn from(error: CommandError) -> ToolError {
+        match error {
+            CommandError::NoFile(NoFile::NothingLoaded) => ToolError::NothingLoaded,
+            error => ToolError::Command(Box::new(error)),
+        }
+    }
+}
+
+impl From<serde_json::Error> for ToolError {
+    fn from(error: serde_json::Error) -> ToolError {
+        ToolError::Bug { reason: format!("no JSON: {error}") }
+    }
+}

@@ -1,0 +1,100 @@
+//! `handlescope mcp`: a server of the [Model Context Protocol](https://modelcontextprotocol.io), for agents.
+//!
+//! The protocol's messages are the only thing on standard output. A tool runs a command of the console in one
+//! session, one after the other, and answers with the command's JSON document, page by page.
+
+mod answer;
+mod desk;
+mod error;
+mod input;
+mod resources;
+mod server;
+mod tools;
+
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use rmcp::{ServiceExt, service::ServerInitializeError, transport::stdio};
+use tokio::{
+    runtime::Builder,
+    sync::Mutex,
+    time::{sleep, timeout},
+};
+
+use self::{desk::Desk, server::Server};
+use crate::{
+    cancel::Cancel, cli::McpArgs, commands::CommandError, console::Console, paths::Roots,
+    script::Outcome, terminal::Messages,
+};
+
+/// Commands get the stack that the main thread of a program has.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Between two looks at the signals.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How long a command that was cancelled is waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Serves until standard input ends or a signal comes.
+///
+/// # Errors
+/// When a root is no folder, or what the client sends is no protocol.
+pub fn run(
+    console: Console,
+    args: &McpArgs,
+    messages: &mut Messages<'_>,
+) -> Result<Outcome, CommandError> {
+    let here = [PathBuf::from(".")];
+    let roots = Roots::new(if args.roots.is_empty() { &here } else { &args.roots })?;
+    let signals = console.cancel.clone();
+    if io::stdin().is_terminal() {
+        messages.note(
+            "waiting for a client of the Model Context Protocol on standard input; see docs/mcp.md",
+        );
+    }
+    let desk = Desk::new(console, Arc::new(roots), !args.allow_write, messages)?;
+    let desk = Arc::new(Mutex::new(desk));
+    let runtime =
+        Builder::new_current_thread().enable_all().thread_stack_size(STACK_BYTES).build()?;
+    let server = Server { desk: Arc::clone(&desk), read_only: !args.allow_write };
+    let ended = runtime.block_on(async {
+        let ended = serve(server, signals).await;
+        // What runs was cancelled; the session goes with it.
+        let _ = timeout(PATIENCE, desk.lock()).await;
+        ended
+    });
+    // A read of standard input that waits has no end.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serve(server: Server, signals: Cancel) -> Result<Outcome, CommandError> {
+    let failed = |reason: String| CommandError::Server { reason };
+    let outcome = |signals: &Cancel| match signals.is_cancelled() {
+        true => Outcome::Cancelled,
+        false => Outcome::Worked,
+    };
+    let stop = Default::default();
+    let starting = server.serve_with_ct(stdio(), Clone::clone(&stop));
+    let seen = signals.clone();
+    tokio::spawn(async move {
+        while !seen.is_cancelled() {
+            sleep(LOOK_EVERY).await;
+        }
+        stop.cancel();
+    });
+    match starting.await {
+        Ok(running) => running.waiting().await.map_err(|error| failed(error.to_string()))?,
+        // The client has gone before it said anything.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+            return Ok(outcome(&signals));
+        }
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    Ok(outcome(&signals))
+}

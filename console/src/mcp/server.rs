@@ -1,0 +1,121 @@
+//! What the server answers to requests of the protocol.
+
+use std::sync::Arc;
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+        ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
+        ServerConfig, Tool as Described,
+    },
+    service::RequestContext,
+};
+use serde_json::Value;
+use tokio::{sync::Mutex, task::spawn_blocking};
+
+use super::{
+    desk::Desk,
+    error::ToolError,
+    resources,
+    tools::{TOOLS, Tool},
+};
+use crate::cancel::Cancel;
+
+/// What an agent is told first.
+const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles in ETW traces. Call load with a trace, then why for \
+     what leaks and the causes; groups, objects and stack show the handles behind it, and sql over the tables of \
+     schema answers the rest. Answers are pages: pass `next` as `cursor`, with the same arguments, for more. \
+     Warnings say what makes an answer doubtful. The resources are the help pages: handlescope://help/filters \
+     explains how filters are written, and handlescope://help/json the members of documents.";
+
+/// The server. Calls of tools wait for each other, because they share one session.
+pub(super) struct Server {
+    pub(super) desk: Arc<Mutex<Desk>>,
+    pub(super) read_only: bool,
+}
+
+/// Asks work to stop when nobody waits for it any more.
+struct StopOnDrop(Cancel);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl Server {
+    /// Answers a call on a thread of its own.
+    async fn call(
+        &self,
+        tool: &'static Tool,
+        request: CallToolRequestParams,
+    ) -> Result<Value, ToolError> {
+        let cancel = Cancel::default();
+        let _stop = StopOnDrop(cancel.clone());
+        let mut desk = Arc::clone(&self.desk).lock_owned().await;
+        let arguments = request.arguments.unwrap_or_default();
+        let work = spawn_blocking(move || desk.call(tool, &arguments, &cancel));
+        // A command that panics is an error of the session already.
+        work.await.unwrap_or_else(|error| Err(ToolError::Bug { reason: error.to_string() }))
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let program = Implementation::new("handlescope", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities).with_server_info(program).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = TOOLS.iter().map(|tool| tool.described(self.read_only));
+        Ok(ListToolsResult::with_all_items(tools.collect()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Described> {
+        Tool::named(name).map(|tool| tool.described(self.read_only))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = Tool::named(&request.name) else {
+            return Err(ErrorData::invalid_params(
+                format!("there is no tool '{}'", request.name),
+                None,
+            ));
+        };
+        let answer = context.ct.run_until_cancelled(self.call(tool, request)).await;
+        let result = match answer.unwrap_or(Err(ToolError::Cancelled)) {
+            Ok(page) => CallToolResult::structured(page),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+        };
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(resources::list()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let failed = |reason: String| ErrorData::resource_not_found(reason, None);
+        let page = resources::read(&request.uri).map_err(failed)?;
+        Ok(ReadResourceResult::new(vec![ResourceContents::text(page, request.uri)]).into())
+    }
+}

@@ -1,0 +1,322 @@
+//! What tools there are.
+
+use std::sync::Arc;
+
+use rmcp::model::{Tool as Described, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use super::error::ToolError;
+use super::input::{Input, Inputs, Shape, option, own, schema};
+use crate::{grammar::OptionSpec, registry::REGISTRY, sql::Relation};
+
+/// A tool.
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    about: &'static str,
+    pub(super) work: Work,
+    /// The member of the document that is answered page by page.
+    pub(super) rows: &'static str,
+    /// The members of a row that are always there: `NAME:TYPE` of JSON schema, with `?` for those that may be
+    /// null.
+    row: &'static str,
+    inputs: &'static [Input],
+}
+
+/// What a tool does.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Work {
+    Load,
+    /// Prints a kind of `.dump`; only the rows of the page are `windowed` by `-TopN`, if that counts rows.
+    Dump {
+        kind: &'static str,
+        windowed: bool,
+    },
+    Sql,
+    Schema,
+}
+
+/// So many rows at most are in one answer.
+const MOST_ROWS: u64 = 1000;
+
+/// So many are, unless it is said.
+pub(super) const USUAL_ROWS: usize = 50;
+
+pub(super) const TOP: &str = "top";
+pub(super) const CURSOR: &str = "cursor";
+
+/// What every tool takes that answers page by page.
+static PAGE: [Input; 2] = [
+    own(
+        TOP,
+        || Shape::Number(MOST_ROWS),
+        "So many rows at most, 50 unless it is given; an answer has fewer when they are large.",
+    ),
+    own(
+        CURSOR,
+        || Shape::Text,
+        "The `next` of the answer before, with the same arguments, for the rows behind it.",
+    ),
+];
+
+const FILES: Input = Input {
+    about: "Only loaded traces with such a path: a filter like *leaky*; all, if it is not given.",
+    ..option("files", "-fd")
+};
+
+/// Every tool, in the order of its use.
+pub(super) static TOOLS: &[Tool] = &[
+    Tool {
+        name: "load",
+        about: "Loads traces (.etl, also in .zip or .7z), extracts (.json7z) or logs with the output of !htrace; \
+                the other tools ask what is loaded. A trace is extracted first, which takes a minute for some \
+                gigabytes. Warnings say what speaks against the answers.",
+        work: Work::Load,
+        rows: "files",
+        row: "file:integer path:string",
+        inputs: &[
+            own(
+                "paths",
+                || Shape::Texts,
+                "Files, or folders of such files, below the server's roots; a relative path starts at a \
+                 root.",
+            )
+            .required(),
+            own("append", || Shape::Flag, "Keep what is loaded, not put these in its place."),
+            own("recursive", || Shape::Flag, "Look into folders below folders, too."),
+            own(
+                "symbols",
+                || Shape::Texts,
+                "Folders with PDB files below the server's roots, for names of functions.",
+            ),
+        ],
+    },
+    Tool {
+        name: "why",
+        about: "Says what leaks, the worst first, how fast and why: groups of one process, type and create stack \
+                with how they grow, the function that opens them, and the causes that the events prove. Begin here. \
+                objects with leak, leak_at_exit, process, type and stack_filter shows the handles.",
+        work: Work::Dump { kind: "Why", windowed: false },
+        rows: "suspects",
+        row: "file:integer rank:integer process:string pid:integer? type:string \
+              create_stack:integer? function:string? created:integer leaked:integer \
+              closed_at_exit:integer verdict:string rate_per_minute:number? evidence:string \
+              diagnoses:array score:number command:string",
+        inputs: &[option("process", "-pn"), option("type", "-Type"), option("race_window", "-RaceWindow"), FILES],
+    },
+    Tool {
+        name: "groups",
+        about: "Counts handles in groups of one or several columns, those that lose most first: created, closed, \
+                leaked, open at the end.",
+        work: Work::Dump { kind: "ObjectRef", windowed: false },
+        rows: "groups",
+        row: "file:integer keys:object leaked:integer closed_at_exit:integer? open_at_end:integer \
+              created:integer duplicated:integer closed:integer mapped:integer unmapped:integer \
+              objects:integer first_ns:integer? last_ns:integer? share:number? sample_ids:array",
+        inputs: &[
+            option("by", "-GroupBy").required(),
+            option("process", "-RelatedProcess"),
+            option("type", "-Type"),
+            option("name", "-ObjectName"),
+            option("stack_filter", "-StackFilter"),
+            option("create_stack", "-CreateStack"),
+            option("leak", "-Leak"),
+            option("leak_at_exit", "-LeakAtExit"),
+            option("time", "-MinMaxTime"),
+            option("min_count", "-MinCount"),
+            option("fold_stack", "-FoldStack"),
+            option("stack_from", "-StackFrom"),
+            option("show_time", "-ShowTime"),
+            FILES,
+        ],
+    },
+    Tool {
+        name: "objects",
+        about: "Lists kernel objects with all events of their handles, references and mappings, and the stacks of \
+                the events.",
+        work: Work::Dump { kind: "ObjectRef", windowed: true },
+        rows: "objects",
+        row: "file:integer id:integer pointer:string? name:string? type:string lifetime_s:number? \
+              first_create_ns:integer? last_destroy_ns:integer? creator:object? \
+              is_multiprocess:boolean is_overlapped:boolean existing_handles:array events:array",
+        inputs: &[
+            option("process", "-RelatedProcess"),
+            option("creator", "-pn"),
+            option("type", "-Type"),
+            option("name", "-ObjectName"),
+            option("pointer", "-Object"),
+            option("handle", "-Handle"),
+            option("ids", "-MinMaxId"),
+            option("stack_filter", "-StackFilter"),
+            option("create_stack", "-CreateStack"),
+            option("leak", "-Leak"),
+            option("leak_at_exit", "-LeakAtExit"),
+            option("time", "-MinMaxTime"),
+            option("stacks", "-ShowStack"),
+            option("sort_by", "-SortBy"),
+            FILES,
+        ],
+    },
+    Tool {
+        name: "stack",
+        about: "Shows the frames of one stack by its number in objects, groups or why; without a number, lists \
+                stacks by how often they were recorded. With several traces loaded choose one with files, here and \
+                there, because numbers count through all that are asked.",
+        work: Work::Dump { kind: "Stack", windowed: false },
+        rows: "stacks",
+        row: "file:integer count:integer pid:integer process:string frames:array",
+        inputs: &[
+            Input {
+                shape: Some(|| Shape::Index),
+                about: "The number of a stack.",
+                ..option("id", "-Id")
+            },
+            option("process", "-pn"),
+            option("stack_filter", "-StackFilter"),
+            FILES,
+        ],
+    },
+    Tool {
+        name: "sql",
+        about: "Answers a query in SQL over the tables of the loaded traces; schema lists tables and columns. \
+                leaks and handles have a row for each handle, with names instead of row numbers.",
+        work: Work::Sql,
+        rows: "rows",
+        row: "",
+        inputs: &[
+            own(
+                "query",
+                || Shape::Text,
+                "SELECT …, in the SQL of polars: joins, groups, WITH, window functions. Names of \
+                 columns are in lower case.",
+            )
+            .required(),
+            FILES,
+        ],
+    },
+    Tool {
+        name: "schema",
+        about: "Describes the tables and views of sql: columns, types, units and meanings. Needs no trace.",
+        work: Work::Schema,
+        rows: "tables",
+        row: "name:string is_view:boolean meaning:string columns:array",
+        inputs: &[own(
+            "tables",
+            || Shape::Words(Relation::all().map(Relation::name).collect()),
+            "Only these; all, if it is not given.",
+        )],
+    },
+    Tool {
+        name: "stats",
+        about: "Says what is in each loaded trace: machine, clock, events by kind, losses and damage.",
+        work: Work::Dump { kind: "Stats", windowed: false },
+        rows: "files",
+        row: "file:integer path:string computer:string? os_version:string? \
+              session_start_utc:string? session_end_utc:string? clock:string? \
+              events_total:integer? events_lost:integer? buffers_lost:integer? warnings:array \
+              events:array objects:integer? handle_events:integer? leaked_handles:integer? \
+              closed_at_exit:integer?",
+        inputs: &[FILES],
+    },
+];
+
+impl Tool {
+    /// The tool of a name.
+    pub(super) fn named(name: &str) -> Option<&'static Tool> {
+        TOOLS.iter().find(|tool| tool.name == name)
+    }
+
+    /// Reads what it was called with.
+    ///
+    /// # Errors
+    /// When its schema does not allow it.
+    pub(super) fn read<'a>(
+        &self,
+        arguments: &'a Map<String, Value>,
+    ) -> Result<Inputs<'a>, ToolError> {
+        Inputs::read(&self.inputs(), |input| self.option_of(input), arguments)
+    }
+
+    /// As the protocol describes it.
+    pub(super) fn described(&self, read_only: bool) -> Described {
+        let input = schema(&self.inputs(), |input| self.option_of(input));
+        // A load may keep extracts; everything else only reads.
+        let is_writing = !read_only && matches!(self.work, Work::Load);
+        let annotations =
+            ToolAnnotations::new().read_only(!is_writing).destructive(false).open_world(false);
+        Described::new(self.name, self.about, Arc::new(input))
+            .with_raw_output_schema(Arc::new(self.output()))
+            .with_annotations(annotations)
+    }
+
+    /// Whether it answers page by page. Loading again would be another answer.
+    pub(super) fn is_paged(&self) -> bool {
+        !matches!(self.work, Work::Load)
+    }
+
+    fn inputs(&self) -> Vec<&'static Input> {
+        let page: &[Input] = if self.is_paged() { &PAGE } else { &[] };
+        self.inputs.iter().chain(page).collect()
+    }
+
+    fn option_of(&self, input: &Input) -> Option<&'static dyn OptionSpec> {
+        let Work::Dump { kind, .. } = self.work else { return None };
+        REGISTRY.kind(kind)?.option(input.option?)
+    }
+
+    /// The schema of its answers.
+    fn output(&self) -> Map<String, Value> {
+        let rows = json!({
+            "type": "array",
+            "items": row_schema(self.row),
+            "description": "The rows of this page.",
+        });
+        let document = json!({
+            "type": "object",
+            "properties": {(self.rows): rows},
+            "required": [self.rows],
+            "description": "The JSON document of the command, as docs/dump-json.md describes it.",
+        });
+        let about = |schema: Value, text: &str| {
+            let mut schema = schema;
+            schema["description"] = text.into();
+            schema
+        };
+        let texts = json!({"type": "array", "items": {"type": "string"}});
+        let output = json!({
+            "type": "object",
+            "properties": {
+                "document": document,
+                "total": about(json!({"type": "integer", "minimum": 0}), "So many rows there are in all."),
+                "next": about(
+                    json!({"type": ["string", "null"]}),
+                    "The cursor of the next page; null on the last one.",
+                ),
+                "truncated": about(
+                    json!({"type": "boolean"}),
+                    "Whether there is more than this answer holds.",
+                ),
+                "warnings": about(texts, "What speaks against the answer, and notes."),
+            },
+            "required": ["document", "total", "next", "truncated", "warnings"],
+            "additionalProperties": false,
+        });
+        match output {
+            Value::Object(output) => output,
+            _ => Map::new(),
+        }
+    }
+}
+
+/// The schema of a row with these members, and perhaps others.
+fn row_schema(members: &str) -> Value {
+    let members: Vec<(&str, &str)> =
+        members.split_whitespace().filter_map(|member| member.split_once(':')).collect();
+    let schema = |kind: &str| match kind.strip_suffix('?') {
+        Some(kind) => json!({"type": [kind, "null"]}),
+        None => json!({"type": kind}),
+    };
+    let properties: Map<String, Value> =
+        members.iter().map(|(name, kind)| ((*name).to_owned(), schema(kind))).collect();
+    let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+    json!({"type": "object", "properties": properties, "required": required})
+}

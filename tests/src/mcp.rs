@@ -1,0 +1,229 @@
+//! The program as an MCP server, and the lines of JSON that a client exchanges with it.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::binary::{Run, Shell, handlescope, sample_symbols, sample_trace};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that was initialized.
+#[derive(Debug)]
+pub struct McpServer {
+    program: Child,
+    input: Option<ChildStdin>,
+    answers: Receiver<Value>,
+    /// Answers that came while another one was waited for.
+    early: Vec<Value>,
+    last_id: u64,
+}
+
+impl McpServer {
+    /// Starts `handlescope mcp` with these arguments at work in `home`, whose folder `tmp` is the only one for
+    /// temporary files.
+    ///
+    /// # Panics
+    /// When it does not start, or prints anything that is no message of the protocol.
+    #[must_use]
+    pub fn start(home: &Path, arguments: &[&str]) -> Self {
+        fs::create_dir_all(home.join("tmp")).expect("a folder can be made");
+        let mut program = handlescope(home)
+            .arg("mcp")
+            .args(arguments)
+            .env("TMPDIR", home.join("tmp"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let output = BufReader::new(program.stdout.take().expect("standard output is piped"));
+        let (sender, answers) = channel();
+        thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let message: Value = serde_json::from_str(&line).expect("a line of JSON");
+                assert_eq!(message["jsonrpc"], "2.0", "{line}");
+                if sender.send(message).is_err() {
+                    break;
+                }
+            }
+        });
+        let input = program.stdin.take();
+        let mut server = Self { program, input, answers, early: Vec::new(), last_id: 0 };
+        let client = json!({"name": "test", "version": "1"});
+        let hello =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        let answer = server.request("initialize", &hello);
+        assert_eq!(answer["result"]["serverInfo"]["name"], "handlescope", "{answer}");
+        server.notify("notifications/initialized", &json!({}));
+        server
+    }
+
+    /// Starts a server that may read `traces` in the folder of a shell, with the sample and its `symbols`.
+    ///
+    /// # Panics
+    /// When these cannot be copied, or as [`McpServer::start`] does.
+    #[must_use]
+    pub fn of_sample(shell: &Shell, options: &[&str]) -> Self {
+        let traces = shell.path("traces");
+        copy(&sample_symbols(), &traces.join("symbols"));
+        fs::copy(sample_trace(), traces.join("leaky.etl")).expect("the sample can be copied");
+        Self::start(&shell.path(""), &[&["--root", "traces"], options].concat())
+    }
+
+    /// Loads the sample with its symbols.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub fn load_sample(&mut self) -> Value {
+        let sample = json!({"paths": ["leaky.etl"], "symbols": ["symbols"]});
+        self.call("load", &sample).expect("the sample can be loaded")
+    }
+
+    /// Process id of the server.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.program.id()
+    }
+
+    /// Sends a request, and returns its number.
+    ///
+    /// # Panics
+    /// When the server has gone.
+    pub fn send(&mut self, method: &str, params: &Value) -> u64 {
+        self.last_id += 1;
+        let id = self.last_id;
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Panics
+    /// When the server has gone.
+    pub fn notify(&mut self, method: &str, params: &Value) {
+        self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// The answer to the request of this number.
+    ///
+    /// # Panics
+    /// When it does not come.
+    pub fn receive(&mut self, id: u64) -> Value {
+        if let Some(at) = self.early.iter().position(|answer| answer["id"] == id) {
+            return self.early.swap_remove(at);
+        }
+        loop {
+            let answer = self.answers.recv_timeout(PATIENCE).expect("an answer comes in time");
+            if answer["id"] == id {
+                return answer;
+            }
+            self.early.push(answer);
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// # Panics
+    /// When it does not come.
+    pub fn request(&mut self, method: &str, params: &Value) -> Value {
+        let id = self.send(method, params);
+        self.receive(id)
+    }
+
+    /// What a tool answers.
+    ///
+    /// # Errors
+    /// The text of its error.
+    ///
+    /// # Panics
+    /// When no answer comes, or one whose text is not its content.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, String> {
+        let params = json!({"name": tool, "arguments": arguments});
+        let answer = self.request("tools/call", &params);
+        let result = &answer["result"];
+        let text = result["content"][0]["text"].as_str();
+        let text = text.unwrap_or_else(|| panic!("{tool} {arguments}: {answer}"));
+        if result["isError"] == true {
+            return Err(text.to_owned());
+        }
+        let content = result["structuredContent"].clone();
+        assert_eq!(serde_json::from_str::<Value>(text).ok(), Some(content.clone()));
+        Ok(content)
+    }
+
+    /// The rows of all pages of a tool's answer, with so many rows on a page at most, and the pages.
+    ///
+    /// # Panics
+    /// When a page is an error.
+    pub fn pages(
+        &mut self,
+        tool: &str,
+        arguments: &Value,
+        rows: &str,
+        top: usize,
+    ) -> (Vec<Value>, Vec<Value>) {
+        let mut arguments = arguments.clone();
+        arguments["top"] = top.into();
+        let (mut all, mut pages) = (Vec::new(), Vec::new());
+        loop {
+            let page =
+                self.call(tool, &arguments).unwrap_or_else(|error| panic!("{tool}: {error}"));
+            let shown = page["document"][rows].as_array().unwrap_or_else(|| panic!("{page}"));
+            assert!(shown.len() <= top, "{tool}: {} rows", shown.len());
+            all.extend(shown.iter().cloned());
+            arguments["cursor"] = page["next"].clone();
+            pages.push(page);
+            if arguments["cursor"].is_null() {
+                return (all, pages);
+            }
+        }
+    }
+
+    /// Ends the input and waits for the end of the program.
+    ///
+    /// # Panics
+    /// When it cannot be waited for.
+    #[must_use]
+    pub fn end(mut self) -> Run {
+        drop(self.input.take());
+        let status = self.program.wait().expect("the program ends").code();
+        let mut stderr = String::new();
+        let errors = self.program.stderr.take();
+        errors.map(|mut errors| errors.read_to_string(&mut stderr));
+        Run { stdout: String::new(), stderr, status }
+    }
+
+    fn write(&mut self, message: &Value) {
+        let input = self.input.as_mut().expect("standard input is open");
+        writeln!(input, "{message}").expect("the server reads");
+    }
+}
+
+impl Drop for McpServer {
+    fn drop(&mut self) {
+        // A test that fails leaves no server behind.
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+/// Copies a folder with all below it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder can be made");
+    for entry in fs::read_dir(from).expect("a folder can be listed").flatten() {
+        let (path, name) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy(&path, &name);
+        } else {
+            fs::copy(path, name).expect("a file can be copied");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What `handlescope mcp` does not do: read outside of its roots, write, take arguments for options, or go on when
+//! nobody waits.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use handlescope_tests::binary::{Shell, sample_symbols, sample_trace};
+use handlescope_tests::mcp::McpServer;
+use handlescope_tests::symbol_server::{Answer, SymbolServer};
+use serde_json::json;
+
+/// Every file below a folder with its content, sorted by name.
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push((path.clone(), fs::read(path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn nothing_outside_of_the_roots_is_read() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    let outside = shell.path("leaky.etl");
+    let mut paths =
+        vec![outside.to_str().unwrap(), "../leaky.etl", "..", "/", "../none", "/etc/passwd"];
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&outside, shell.path("traces/file.etl")).unwrap();
+        std::os::unix::fs::symlink(shell.path(""), shell.path("traces/folder")).unwrap();
+        paths.extend(["file.etl", "folder", "folder/leaky.etl"]);
+    }
+    for path in paths {
+        for arguments in
+            [json!({"paths": [path]}), json!({"paths": ["leaky.etl"], "symbols": [path]})]
+        {
+            let error = server.call("load", &arguments).unwrap_err();
+            assert!(
+                error.contains("lies outside of the folders that may be read: "),
+                "{path}: {error}"
+            );
+        }
+    }
+    // A pattern is the name of a file, which is not there.
+    let error = server.call("load", &json!({"paths": ["*.etl"]})).unwrap_err();
+    assert!(error.contains("file not found"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_out_of_the_roots_is_neither_found_in_a_folder_nor_used_as_an_extract() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    let secret = shell.path("secret.etl");
+    fs::copy(sample_trace(), &secret).unwrap();
+    std::os::unix::fs::symlink(&secret, shell.path("traces/link.etl")).unwrap();
+    let error = server.call("load", &json!({"paths": ["."]})).unwrap_err();
+    assert!(error.contains("link.etl: lies outside of the folders"), "{error}");
+    assert!(error.contains("loaded now: "), "{error}");
+    fs::remove_file(shell.path("traces/link.etl")).unwrap();
+    // An extract outside that could stand for the trace.
+    let _ = shell.run(&["traces/leaky.etl", "-c", ".list"]).ok();
+    fs::rename(shell.path("traces/Extract"), shell.path("outside")).unwrap();
+    std::os::unix::fs::symlink(shell.path("outside"), shell.path("traces/Extract")).unwrap();
+    let loaded = server.load_sample();
+    assert!(loaded["warnings"].to_string().contains("handle events"), "it was extracted: {loaded}");
+    fs::remove_file(shell.path("traces/Extract")).unwrap();
+    fs::rename(shell.path("outside"), shell.path("traces/Extract")).unwrap();
+    let loaded = server.load_sample();
+    assert!(
+        !loaded["warnings"].to_string().contains("handle events"),
+        "the extract is used: {loaded}"
+    );
+    // It would be written outside.
+    let mut writer = McpServer::start(&shell.path(""), &["--root", "traces", "--allow-write"]);
+    fs::rename(shell.path("traces/Extract"), shell.path("outside")).unwrap();
+    fs::remove_file(shell.path("outside/leaky.json7z")).unwrap();
+    std::os::unix::fs::symlink(shell.path("outside"), shell.path("traces/Extract")).unwrap();
+    let loaded = writer.load_sample();
+    assert!(loaded["warnings"].to_string().contains("lies outside of the folders"), "{loaded}");
+    assert_eq!(files(&shell.path("outside")), []);
+}
+
+#[cfg(unix)]
+#[test]
+fn symbols_are_not_found_by_links_out_of_their_folder() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    fs::create_dir(shell.path("traces/linked")).unwrap();
+    for entry in fs::read_dir(sample_symbols()).unwrap().map(Result::unwrap) {
+        let link = shell.path("traces/linked").join(entry.file_name());
+        std::os::unix::fs::symlink(entry.path().canonicalize().unwrap(), link).unwrap();
+    }
+    // Linked first: what was converted once serves the whole session.
+    for (folder, function) in
+        [("linked", "leaky.exe+0x"), ("symbols", "leaky.exe!leaky::EventCache::GetOrCreate")]
+    {
+        let sample = json!({"paths": ["leaky.etl"], "symbols": [folder]});
+        server.call("load", &sample).unwrap();
+        let why = server.call("why", &json!({})).unwrap();
+        let found = why["document"]["suspects"][0]["function"].as_str().unwrap().to_owned();
+        assert!(found.starts_with(function), "{folder}: {found}");
+    }
+}
+
+#[test]
+fn nothing_is_written_unless_it_is_allowed() {
+    let shell = Shell::new();
+    let mut server =
+        McpServer::of_sample(&shell, &["--symbol-path", "cache*symbols-cache;traces/symbols"]);
+    let before = files(&shell.path(""));
+    server.load_sample();
+    for (tool, arguments) in [
+        ("why", json!({})),
+        ("groups", json!({"by": ["type"]})),
+        ("objects", json!({"stacks": true})),
+        ("stats", json!({})),
+        ("sql", json!({"query": "SELECT text FROM stacks"})),
+    ] {
+        server.call(tool, &arguments).unwrap();
+    }
+    assert_eq!(server.end().status, Some(0));
+    // Also the temporary files have gone, with the session.
+    assert_eq!(files(&shell.path("")), before);
+
+    let mut server = McpServer::of_sample(&shell, &["--allow-write"]);
+    let list = server.request("tools/list", &json!({}));
+    assert_eq!(list["result"]["tools"][0]["annotations"]["readOnlyHint"], false);
+    server.load_sample();
+    assert!(shell.path("traces/Extract/leaky.json7z").is_file());
+}
+
+#[test]
+fn arguments_are_never_options_or_files() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    server.load_sample();
+    let before = files(&shell.path(""));
+    for (tool, arguments) in [
+        ("sql", json!({"query": "SELECT pid FROM leaks -csv x.csv"})),
+        ("sql", json!({"query": "SELECT pid FROM leaks -parquet x.parquet"})),
+        ("sql", json!({"query": "SELECT pid FROM leaks > x.csv"})),
+        ("sql", json!({"query": "SELECT pid FROM leaks >> ./x"})),
+        ("sql", json!({"query": "-csv x.csv SELECT pid FROM leaks"})),
+        ("sql", json!({"query": "SELECT * FROM read_csv('leaky.etl')"})),
+        ("sql", json!({"query": "DROP TABLE leaks"})),
+        ("sql", json!({"query": "-help"})),
+        ("objects", json!({"type": "-csv", "name": "x.csv"})),
+        ("objects", json!({"type": "> x.csv", "name": ">"})),
+        ("objects", json!({"type": "Event", "sort_by": ">x.csv"})),
+        ("objects", json!({"csv": "x.csv"})),
+        ("objects", json!({"file": "x.csv"})),
+        ("groups", json!({"by": ["type -csv x.csv"]})),
+        ("why", json!({"process": "-help"})),
+        ("why", json!({"race_window": "1ms > x.csv"})),
+        ("schema", json!({"tables": ["-markdown"]})),
+        ("load", json!({"paths": ["-MaxSize"]})),
+    ] {
+        match server.call(tool, &arguments) {
+            // A filter that nothing passes.
+            Ok(answer) => assert_eq!(answer["total"], 0, "{tool} {arguments}"),
+            Err(error) => assert!(!error.is_empty()),
+        }
+    }
+    for uri in ["handlescope://help/.load/>/x.txt", "handlescope://help/ObjectRef/>x.txt"] {
+        let page = server.request("resources/read", &json!({"uri": uri}));
+        assert!(page["error"].is_object(), "{page}");
+    }
+    assert_eq!(files(&shell.path("")), before);
+}
+
+#[test]
+fn a_call_that_is_cancelled_makes_room_for_the_next() {
+    let silent = SymbolServer::start(|_| Answer::Silence);
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &["--allow-write", "--symserver", &silent.url]);
+    server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
+    let started = Instant::now();
+    let id = server.send("tools/call", &json!({"name": "why", "arguments": {}}));
+    while silent.asked().is_empty() {
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(started.elapsed() < Duration::from_secs(15), "the server of symbols is asked");
+    }
+    server.notify("notifications/cancelled", &json!({"requestId": id}));
+    assert_eq!(server.call("stats", &json!({})).unwrap()["total"], 1);
+    // It would wait for the silent server this long.
+    assert!(started.elapsed() < Duration::from_secs(19), "{:?}", started.elapsed());
+}
+
+#[test]
+fn servers_of_symbols_are_asked_only_where_writing_is_allowed() {
+    let store = SymbolServer::of_folder(&sample_symbols());
+    let shell = Shell::new();
+    let path = format!("srv*cache*{}", store.url);
+    let mut reader = McpServer::of_sample(&shell, &["--symbol-path", &path]);
+    reader.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
+    reader.call("why", &json!({})).unwrap();
+    let run = reader.end();
+    assert!(run.stderr.contains("symbol servers are not asked"), "{run:?}");
+    assert_eq!(store.asked(), [""; 0]);
+    let mut writer = McpServer::of_sample(&shell, &["--allow-write", "--symbol-path", &path]);
+    writer.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
+    let why = writer.call("why", &json!({})).unwrap();
+    let first = &why["document"]["suspects"][0];
+    assert_eq!(first["function"], "leaky.exe!leaky::EventCache::GetOrCreate");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_server_and_its_temporary_files() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    server.load_sample();
+    assert!(!files(&shell.path("tmp")).is_empty());
+    let kill =
+        std::process::Command::new("kill").args(["-TERM", &server.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let started = Instant::now();
+    let run = server.end();
+    assert_eq!(run.status, Some(143), "{run:?}");
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert_eq!(files(&shell.path("tmp")), []);
+}
+
+#[test]
+fn a_root_that_is_no_folder_is_an_error() {
+    let shell = Shell::new();
+    let run = shell.run(&["mcp", "--root", "none"]);
+    assert_eq!(run.status, Some(1));
+    assert!(run.stderr.contains("none: is no folder that can be read"), "{run:?}");
+    assert_eq!(shell.run(&["mcp", "--rot", "."]).status, Some(2));
+    // Nothing was sent.
+    assert_eq!(shell.run(&["mcp"]).ok().stdout, "");
+}
