@@ -2,10 +2,7 @@
 
 use thiserror::Error;
 
-use crate::{
-    object_type::MOST_TYPES,
-    options::{BufferCount, BufferSize},
-};
+use crate::limits::{LEAST_BUFFERS, LEAST_KIB, MOST_KIB, MOST_TYPES};
 
 /// A value of an option that no session takes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -24,15 +21,12 @@ pub enum OptionError {
     TypeNotAscii { name: String },
     /// A buffer that is too small, too large, or no whole number of KiB.
     #[error(
-        "a buffer of {bytes} bytes is not possible: {} to {} KiB are, in whole KiB",
-        BufferSize::LEAST_KIB,
-        BufferSize::MOST_KIB
+        "a buffer of {bytes} bytes is not possible: {LEAST_KIB} to {MOST_KIB} KiB are, in whole KiB"
     )]
     BufferSize { bytes: u64 },
     /// Too few buffers.
     #[error(
-        "{count} buffers are too few, the least are {}: one is written while another one fills",
-        BufferCount::LEAST
+        "{count} is too few buffers, the least is {LEAST_BUFFERS}: one is written while another one fills"
     )]
     BufferCount { count: u32 },
 }

@@ -15,6 +15,7 @@
 
 mod error;
 mod family;
+mod limits;
 mod object_type;
 mod options;
 mod plan;

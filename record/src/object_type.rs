@@ -2,10 +2,7 @@
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
-use crate::error::OptionError;
-
-/// Places of the filter (etwcontroller).
-pub(crate) const MOST_TYPES: usize = 4;
+use crate::{error::OptionError, limits::MOST_TYPES};
 
 /// Characters of a name that the filter compares.
 const TAG_BYTES: usize = 4;

@@ -10,6 +10,7 @@ use crate::{
         Family, HANDLE_CLOSE, HANDLES, IMAGES, MAPPINGS, PROCESSES, REFERENCES, StackEvent,
         VIRTUAL_ALLOC,
     },
+    limits::{LEAST_BUFFERS, LEAST_KIB, MOST_KIB},
     object_type::ObjectTypes,
 };
 
@@ -54,17 +55,13 @@ pub struct BufferSize {
 }
 
 impl BufferSize {
-    /// learn, `EVENT_TRACE_PROPERTIES`; before Windows 8 the most is 1024.
-    pub const LEAST_KIB: u32 = 4;
-    pub const MOST_KIB: u32 = 16384;
-
     /// A size in bytes.
     ///
     /// # Errors
     /// When it is less than 4 KiB, more than 16 MiB, or no whole number of KiB.
     pub fn new(bytes: u64) -> Result<BufferSize, OptionError> {
         let kib = u32::try_from(bytes / 1024).ok().filter(|_| bytes.is_multiple_of(1024));
-        let kib = kib.filter(|kib| (Self::LEAST_KIB..=Self::MOST_KIB).contains(kib));
+        let kib = kib.filter(|kib| (LEAST_KIB..=MOST_KIB).contains(kib));
         kib.map(|kib| BufferSize { kib }).ok_or(OptionError::BufferSize { bytes })
     }
 
@@ -86,16 +83,13 @@ impl Default for BufferSize {
 pub struct BufferCount(u32);
 
 impl BufferCount {
-    /// Windows takes two for each processor at least (learn, `EVENT_TRACE_PROPERTIES`), however few are asked for.
-    pub const LEAST: u32 = 2;
-
     /// So many buffers.
     ///
     /// # Errors
     /// When they are fewer than two.
     pub fn new(count: u32) -> Result<BufferCount, OptionError> {
         match count {
-            Self::LEAST.. => Ok(BufferCount(count)),
+            LEAST_BUFFERS.. => Ok(BufferCount(count)),
             _ => Err(OptionError::BufferCount { count }),
         }
     }
