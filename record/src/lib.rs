@@ -20,6 +20,9 @@ mod object_type;
 mod options;
 mod plan;
 mod profile;
+#[cfg(windows)]
+mod session;
+mod session_error;
 mod xperf;
 
 pub use error::OptionError;
@@ -28,4 +31,7 @@ pub use object_type::{ObjectType, ObjectTypes};
 pub use options::{BufferCount, BufferSize, Events, RecordOptions, StopCondition, Target};
 pub use plan::{Flags, GroupMask, SessionPlan};
 pub use profile::{PROFILE_NAME, wpr_profile};
+#[cfg(windows)]
+pub use session::{Losses, Session};
+pub use session_error::SessionError;
 pub use xperf::xperf_commands;

@@ -80,6 +80,9 @@ impl Serialize for ObjectType {
     }
 }
 
+/// `EventTraceObjectTypeFilterInformation` (ntwmi.h, `EVENT_TRACE_INFORMATION_CLASS`).
+const TYPE_FILTER_CLASS: u32 = 17;
+
 /// The types of objects whose handles are recorded; none for all. Types that start with the same four characters are
 /// one for the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -110,6 +113,15 @@ impl ObjectTypes {
         self.0.is_empty()
     }
 
+    /// The request that sets the filter of a session, for `NtSetSystemInformation` (ntwmi.h,
+    /// `EVENT_TRACE_TAG_FILTER_INFORMATION`): the class, filled up to 8 bytes, the session's handle, a number for each
+    /// type.
+    pub fn request(&self, session: u64) -> Vec<u32> {
+        let (low, high) = (session as u32, (session >> 32) as u32);
+        let filters = self.iter().map(ObjectType::filter);
+        [TYPE_FILTER_CLASS, 0, low, high].into_iter().chain(filters).collect()
+    }
+
     /// The types in the order in which they were named.
     pub fn iter(&self) -> impl Iterator<Item = &ObjectType> {
         self.0.iter()
@@ -131,6 +143,15 @@ mod tests {
         let event = ObjectTypes::parse("Event").expect("a type");
         // As pool tags: the first character is the lowest byte.
         assert_eq!(event.iter().map(ObjectType::filter).collect::<Vec<_>>(), [0x6E65_7645]);
+    }
+
+    #[test]
+    fn the_request_has_class_session_and_filter() {
+        let types = ObjectTypes::parse("Event;Key").expect("types");
+        assert_eq!(
+            types.request(0x1122_3344_5566_7788),
+            [17, 0, 0x5566_7788, 0x1122_3344, 0x6E65_7645, 0x2079_654B]
+        );
     }
 
     #[test]

@@ -137,6 +137,13 @@ impl SessionPlan {
     }
 }
 
+impl SessionPlan {
+    /// Whether events stay in memory until the session ends, and are written then.
+    pub fn is_ring(&self) -> bool {
+        self.log_file_mode.value == BUFFERING.1
+    }
+}
+
 fn path_as_text<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
     path.as_ref().map(|path| path.to_string_lossy()).serialize(serializer)
 }

@@ -59,7 +59,7 @@ mod tests {
             ("pn leaky handles 5", form),
             ("pn leaky threads > 5", form),
             ("pn a b handles > 5", form),
-            ("pn leaky handles >= 5", "handles: '=5' is not a number"),
+            ("pn leaky handles >= 5", "handles: '= 5' is not a number"),
             ("pn leaky handles > 0", "handles: 0 is too small, the least is 1"),
             ("pn leaky handles > -5", "handles: '-5' is not a whole number"),
             ("pn leaky handles >", "handles: '' is not a number"),
