@@ -38,7 +38,7 @@ Examples:
   handlescope record --ring --duration 600 --dry-run
   handlescope record --type 'Event;File' --stop-when 'pn leaky.exe handles > 5000' --dry-run
 
-Without --dry-run it records.";
+Without --dry-run, it fails with the command lines of wpr and xperf that record the same.";
 
 const WPRP_EXAMPLES: &str = "\
 Examples:
@@ -209,13 +209,13 @@ pub enum Action {
     )]
     Mcp(McpArgs),
 
-    /// Record handles on Windows, as administrator: handlescope record leak.etl
+    /// Say how handles are recorded: the session as data, or command lines of wpr and xperf.
     ///
-    /// Elsewhere, prints the command lines of wpr and xperf that record the same.
+    /// This version does not record by itself yet.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArgs),
 
-    /// Show outstanding handles while they grow, on Windows, as administrator.
+    /// Say how outstanding handles would be shown while they grow; this version does not do it yet.
     #[command(after_help = "Example:\n  handlescope live --type 'Event;File' --dry-run")]
     Live(LiveArgs),
 

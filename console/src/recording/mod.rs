@@ -18,10 +18,10 @@ use crate::{
     terminal::Neutral,
 };
 
-/// Records, or prints what would be.
+/// Prints the session that would record.
 ///
 /// # Errors
-/// When it cannot record here, which says what does.
+/// Without `--dry-run`, because it does not record yet; the error says what does.
 pub fn record(args: &RecordArgs, out: &mut dyn Write) -> Result<(), CommandError> {
     let options = args.options();
     match args.dry_run {
@@ -30,10 +30,10 @@ pub fn record(args: &RecordArgs, out: &mut dyn Write) -> Result<(), CommandError
     }
 }
 
-/// Shows handles while they are opened and closed, or prints how they would be recorded.
+/// Prints the session that would show handles while they are opened and closed.
 ///
 /// # Errors
-/// When it cannot record here, which says what does.
+/// As [`record`].
 pub fn live(args: &LiveArgs, out: &mut dyn Write) -> Result<(), CommandError> {
     let options = args.options();
     match args.dry_run {
