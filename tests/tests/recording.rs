@@ -120,6 +120,7 @@ fn a_value_that_no_session_takes_is_wrong_usage() {
         (&["--duration", "1 year"], "'1 year' is not a time"),
         (&["--stop-when", "handles > 5"], "write pn PROCESSES handles > N"),
         (&["leak.txt"], "name a file that ends with .etl"),
+        (&["leak.zip"], "name a file that ends with .etl"),
     ] {
         let run = shell.run(&[&["record", "--dry-run"][..], options].concat());
         assert_eq!((run.status, run.stdout.as_str()), (Some(2), ""), "{options:?}");

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::stop::stop_condition;
 use crate::{
-    paths::{TRACE_EXTENSIONS, has_extension, with_home},
+    paths::{has_extension, with_home},
     values::{SecondsRange, ValueError, bytes},
 };
 
@@ -195,16 +195,16 @@ fn duration(text: &str) -> Result<Duration, ArgError> {
 }
 
 fn trace_name(name: &str) -> Result<PathBuf, ArgError> {
-    named(name, TRACE_EXTENSIONS, "etl")
+    named(name, "etl")
 }
 
 fn profile_name(name: &str) -> Result<PathBuf, ArgError> {
-    named(name, &["wprp"], "wprp")
+    named(name, "wprp")
 }
 
-fn named(name: &str, extensions: &[&str], extension: &'static str) -> Result<PathBuf, ArgError> {
+fn named(name: &str, extension: &'static str) -> Result<PathBuf, ArgError> {
     let path = with_home(name);
-    match has_extension(&path, extensions) {
+    match has_extension(&path, &[extension]) {
         true => Ok(path),
         false => Err(ArgError::Name { extension }),
     }
