@@ -9,6 +9,7 @@ use crate::{
         help::shell_examples,
         shared::symbols::{SymbolArgs, SymbolLimitArgs},
     },
+    recording::{LiveArgs, RecordArgs, WprpArgs},
     registry::REGISTRY,
     sql::Relation,
     terminal::ColorChoice,
@@ -30,6 +31,23 @@ Command lines of ETWAnalyzer work, too: -dump, -extract, -console and -convertti
 
 Exit status: 0 when everything worked, or a reader left early (| head); 1 when something failed, or diff found
 that something got worse; 2 when this command line is wrong.";
+
+const RECORD_EXAMPLES: &str = "\
+Examples:
+  handlescope record leak.etl --dry-run               how the session is configured
+  handlescope record --ring --duration 600 --dry-run
+  handlescope record --type 'Event;File' --stop-when 'pn leaky.exe handles > 5000' --dry-run
+
+Without --dry-run, it fails with the command lines of wpr and xperf that record the same.";
+
+const WPRP_EXAMPLES: &str = "\
+Examples:
+  handlescope wprp
+  handlescope wprp handlescope.wprp --mappings
+
+On Windows, in an administrator's prompt:
+  wpr -start handlescope.wprp!Handle -filemode
+  wpr -stop leak.etl";
 
 /// Finds leaked Windows kernel handles in ETW traces.
 #[derive(Debug, Parser)]
@@ -84,6 +102,7 @@ impl Cli {
     /// When there are some.
     pub fn check(&self) -> Result<(), clap::Error> {
         match self.action {
+            Some(Action::Wprp(_)) => self.check_beside(false, false, true),
             Some(_) => self.check_beside(false, false, false),
             None => Ok(()),
         }
@@ -189,6 +208,20 @@ pub enum Action {
         after_help = "Example:\n  handlescope mcp --root examples --symbol-path examples/symbols"
     )]
     Mcp(McpArgs),
+
+    /// Say how handles are recorded: the session as data, or command lines of wpr and xperf.
+    ///
+    /// This version does not record by itself yet.
+    #[command(after_help = RECORD_EXAMPLES)]
+    Record(RecordArgs),
+
+    /// Say how outstanding handles would be shown while they grow; this version does not do it yet.
+    #[command(after_help = "Example:\n  handlescope live --type 'Event;File' --dry-run")]
+    Live(LiveArgs),
+
+    /// Print a profile that records handles with WPR, which is part of Windows.
+    #[command(after_help = WPRP_EXAMPLES)]
+    Wprp(WprpArgs),
 
     /// Describe the tables of an extract: columns, types, units and meanings.
     #[command(after_help = examples(".schema"))]

@@ -16,6 +16,7 @@ pub mod mcp;
 pub mod one_shot;
 mod paths;
 pub mod query;
+pub mod recording;
 pub mod registry;
 pub mod render;
 pub mod repl;

@@ -21,7 +21,7 @@ use handlescope_console::{
     grammar::ParseError,
     mcp,
     one_shot::{self, OneShot, Refusal},
-    repl,
+    recording, repl,
     script::{self, Outcome},
     shell,
     terminal::{ColorChoice, Messages, Screen, print_usage, report_panics, standard},
@@ -122,6 +122,18 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
         Some(Action::Schema { tables, markdown }) => {
             let args = SchemaArgs { relations: tables, markdown };
             schema(&args, &mut out, Screen::stdout(cli.color))?;
+            return done(out.flush());
+        }
+        Some(Action::Record(args)) => {
+            recording::record(&args, &mut out)?;
+            return done(out.flush());
+        }
+        Some(Action::Live(args)) => {
+            recording::live(&args, &mut out)?;
+            return done(out.flush());
+        }
+        Some(Action::Wprp(args)) => {
+            recording::wprp(&args, cli.force, &mut out)?;
             return done(out.flush());
         }
         Some(Action::Man) => {

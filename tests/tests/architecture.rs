@@ -28,6 +28,11 @@ fn extract_is_layered() {
 }
 
 #[test]
+fn record_is_layered() {
+    assert_layers("record");
+}
+
+#[test]
 fn console_is_layered() {
     assert_layers("console");
 }
@@ -42,14 +47,18 @@ fn only_the_terminal_opens_standard_output_and_standard_error() {
         assert!(config.contains(&format!("path = \"{denied}\"")), "{denied}");
     }
     let lints = "deny(clippy::disallowed_methods, clippy::disallowed_macros)";
-    for root in
-        ["console/src/main.rs", "console/src/lib.rs", "extract/src/lib.rs", "model/src/lib.rs"]
-    {
+    for root in [
+        "console/src/main.rs",
+        "console/src/lib.rs",
+        "extract/src/lib.rs",
+        "model/src/lib.rs",
+        "record/src/lib.rs",
+    ] {
         let text = fs::read_to_string(workspace.join(root)).unwrap();
         assert!(text.contains(lints), "{root}");
     }
-    let mut folders: Vec<_> =
-        ["console/src", "extract/src", "model/src"].map(|f| workspace.join(f)).into();
+    let crates = ["console/src", "extract/src", "model/src", "record/src"];
+    let mut folders: Vec<_> = crates.map(|folder| workspace.join(folder)).into();
     let mut switched_off = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {

@@ -45,7 +45,8 @@ fn the_help_of_each_subcommand_has_examples_that_a_shell_runs() {
     let shell = shell();
     let kinds = ["ObjectRef", "Process", "Module", "Version", "Stack", "Symbols", "Stats", "Diff"];
     let kinds: Vec<String> = kinds.iter().map(|kind| format!("dump {kind}")).collect();
-    let others = ["dump", "diff", "extract", "convert-time", "schema", "-LoadSymbol", "-console"];
+    let others = ["dump", "diff", "extract", "convert-time", "schema", "record", "live", "wprp"];
+    let others = others.into_iter().chain(["-LoadSymbol", "-console"]);
     for subcommand in kinds.iter().map(String::as_str).chain(others) {
         let page = run_in_shell(&shell, &format!("handlescope {subcommand} --help")).ok().stdout;
         let examples = shown(&page);

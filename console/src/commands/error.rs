@@ -104,6 +104,23 @@ pub enum CommandError {
     /// A root of the MCP server that is no folder.
     #[error(transparent)]
     Root(#[from] RootError),
+    /// A recording where this program cannot record.
+    #[error("handlescope {command} {reason}. On Windows, these record the same:\n{instead}")]
+    NotHere {
+        command: &'static str,
+        reason: String,
+        /// Command lines, one a line.
+        instead: String,
+    },
+    /// A file of somebody else in the place of a profile for WPR.
+    #[error(
+        "{}: exists and is not as handlescope wrote it; --force replaces it, or name another file",
+        Untrusted(.path)
+    )]
+    ProfileExists { path: PathBuf },
+    /// A profile for WPR that cannot be written.
+    #[error("{}: cannot be written: {source}; {}name another file", Untrusted(.path), space(.source))]
+    ProfilePlace { path: PathBuf, source: io::Error },
     /// The MCP server cannot work.
     #[error("the MCP server cannot work: {reason}; check what the client sends")]
     Server { reason: String },

@@ -9,7 +9,7 @@ use clap::Parser;
 use handlescope_tests::source::{Crate, Lines, count_lines};
 
 /// The crates of the workspace.
-const CRATES: [&str; 4] = ["model", "extract", "console", "tests"];
+const CRATES: [&str; 5] = ["model", "extract", "record", "console", "tests"];
 
 /// Prints how many lines of code each crate has, without empty lines and comments.
 #[derive(Debug, Parser)]

@@ -1,0 +1,211 @@
+//! The options of recordings. Every value is checked when the command line is read.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+use handlescope_record::{
+    BufferCount, BufferSize, Events, ObjectTypes, OptionError, RecordOptions, StopCondition, Target,
+};
+use thiserror::Error;
+
+use super::stop::stop_condition;
+use crate::{
+    paths::{has_extension, with_home},
+    values::{SecondsRange, ValueError, bytes},
+};
+
+/// What `record`, `live` and `wprp` have in common: which events, and how many of them fit into memory.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SessionArgs {
+    /// Record each change of a reference count of an object, too; much more than handles.
+    #[arg(long)]
+    pub references: bool,
+
+    /// Record views of files that are mapped and unmapped, too.
+    #[arg(long)]
+    pub mappings: bool,
+
+    /// Record VirtualAlloc and VirtualFree, too.
+    #[arg(long)]
+    pub virtual_alloc: bool,
+
+    /// Record no stacks when handles are closed: 30 to 40 % less data, and nothing for -DestroyStack.
+    #[arg(long)]
+    pub drop_close_stacks: bool,
+
+    /// The size of a buffer, 4KiB to 16MiB [default: 1MiB].
+    #[arg(long, value_name = "SIZE", value_parser = buffer_size)]
+    pub buffer_size: Option<BufferSize>,
+
+    /// The number of buffers, 2 or more; Windows takes two for each processor at least [default: 128].
+    #[arg(long, value_name = "N", value_parser = buffer_count)]
+    pub buffers: Option<BufferCount>,
+}
+
+/// The options of `record`.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// The trace that is written, NAME.etl.
+    #[arg(value_name = "FILE", default_value = "handles.etl", value_parser = trace_name)]
+    pub file: PathBuf,
+
+    /// What is recorded.
+    #[command(flatten)]
+    pub session: SessionArgs,
+
+    /// Only handles of these types of objects, at most four, as in Event;File: 90 % of handle events are of Event.
+    #[arg(long = "type", value_name = "TYPE;…", value_parser = ObjectTypes::parse)]
+    pub types: Option<ObjectTypes>,
+
+    /// Keep events in memory, where new ones take the place of the oldest, and write them when it ends.
+    #[arg(long)]
+    pub ring: bool,
+
+    /// End after this time: seconds, or with a unit (s, ms).
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Duration>,
+
+    /// End when a process has more handles than that: 'pn leaky.exe handles > 5000'. May be given several times;
+    /// one of them suffices.
+    #[arg(long, value_name = "CONDITION", value_parser = stop_condition)]
+    pub stop_when: Vec<StopCondition>,
+
+    /// Print the session's configuration as JSON, and record nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// The options of `live`.
+#[derive(Debug, Args)]
+pub struct LiveArgs {
+    /// What is recorded.
+    #[command(flatten)]
+    pub session: SessionArgs,
+
+    /// Only handles of these types of objects, at most four, as in Event;File: 90 % of handle events are of Event.
+    #[arg(long = "type", value_name = "TYPE;…", value_parser = ObjectTypes::parse)]
+    pub types: Option<ObjectTypes>,
+
+    /// Print the session's configuration as JSON, and show nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// The options of `wprp`.
+#[derive(Debug, Args)]
+pub struct WprpArgs {
+    /// The profile that is written, NAME.wprp; it is printed if none is named.
+    #[arg(value_name = "FILE", value_parser = profile_name)]
+    pub file: Option<PathBuf>,
+
+    /// What is recorded.
+    #[command(flatten)]
+    pub session: SessionArgs,
+
+    /// Replace a file that handlescope did not write.
+    #[arg(long)]
+    pub force: bool,
+}
+
+impl SessionArgs {
+    /// Which events, in which buffers.
+    pub(super) fn parts(&self) -> (Events, BufferSize, BufferCount) {
+        let &SessionArgs { references, mappings, virtual_alloc, drop_close_stacks, .. } = self;
+        let events = Events { references, mappings, virtual_alloc, drop_close_stacks };
+        (events, self.buffer_size.unwrap_or_default(), self.buffers.unwrap_or_default())
+    }
+
+    /// These options as they are written.
+    pub(super) fn words(&self) -> String {
+        let switches = [
+            ("--references", self.references),
+            ("--mappings", self.mappings),
+            ("--virtual-alloc", self.virtual_alloc),
+            ("--drop-close-stacks", self.drop_close_stacks),
+        ];
+        let given = switches.into_iter().filter(|(_, is_given)| *is_given);
+        let mut words: String = given.map(|(name, _)| format!(" {name}")).collect();
+        if let Some(size) = self.buffer_size {
+            words += &format!(" --buffer-size {}KiB", size.kib());
+        }
+        if let Some(count) = self.buffers {
+            words += &format!(" --buffers {}", count.get());
+        }
+        words
+    }
+
+    fn options(&self, types: Option<&ObjectTypes>, target: Target) -> RecordOptions {
+        let (events, buffer_size, buffers) = self.parts();
+        RecordOptions {
+            events,
+            types: types.cloned().unwrap_or_default(),
+            buffer_size,
+            buffers,
+            target,
+            duration: None,
+            stop_when: Vec::new(),
+        }
+    }
+}
+
+impl RecordArgs {
+    pub(super) fn options(&self) -> RecordOptions {
+        let target = if self.ring { Target::Ring } else { Target::File };
+        RecordOptions {
+            duration: self.duration,
+            stop_when: self.stop_when.clone(),
+            ..self.session.options(self.types.as_ref(), target(self.file.clone()))
+        }
+    }
+}
+
+impl LiveArgs {
+    pub(super) fn options(&self) -> RecordOptions {
+        self.session.options(self.types.as_ref(), Target::RealTime)
+    }
+}
+
+/// Why a value is refused.
+#[derive(Debug, Error)]
+enum ArgError {
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    #[error("name a file that ends with .{extension}")]
+    Name { extension: &'static str },
+}
+
+fn buffer_size(text: &str) -> Result<BufferSize, ArgError> {
+    Ok(BufferSize::new(bytes(text)?)?)
+}
+
+fn buffer_count(text: &str) -> Result<BufferCount, ArgError> {
+    let whole = || ValueError::NotWhole { value: text.to_owned() };
+    Ok(BufferCount::new(text.parse().map_err(|_| whole())?)?)
+}
+
+fn duration(text: &str) -> Result<Duration, ArgError> {
+    let seconds = SecondsRange::parse(text, None)?.min;
+    let passes = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
+    Ok(passes.ok_or_else(|| ValueError::NoUnit {
+        value: text.to_owned(),
+        expected: "a time that passes, as 600 or 90s",
+    })?)
+}
+
+fn trace_name(name: &str) -> Result<PathBuf, ArgError> {
+    named(name, "etl")
+}
+
+fn profile_name(name: &str) -> Result<PathBuf, ArgError> {
+    named(name, "wprp")
+}
+
+fn named(name: &str, extension: &'static str) -> Result<PathBuf, ArgError> {
+    let path = with_home(name);
+    match has_extension(&path, &[extension]) {
+        true => Ok(path),
+        false => Err(ArgError::Name { extension }),
+    }
+}

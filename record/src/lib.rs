@@ -1,0 +1,37 @@
+//! What a recording of handle events consists of, as plain data: [`SessionPlan`] for a session of our own, and the
+//! same for the tools of Windows, as a [WPR profile](wpr_profile) and as [command lines](xperf_commands).
+//!
+//! This crate depends on no other crate of the workspace, so that its part for Windows can be checked from anywhere in
+//! seconds.
+//!
+//! Where a fact comes from:
+//! * `learn`: <https://learn.microsoft.com>, the page of the structure or element that is named
+//! * `ntwmi.h`: <https://github.com/winsiderss/systeminformer>, `phnt/include/ntwmi.h`
+//! * `MSO`: <https://github.com/microsoft/MSO-Scripts>, `src/WPRP/Handles.wprp`
+//! * `etwcontroller`: <https://github.com/Alois-xx/etwcontroller>, `ETWController/ETW/MultiProfile.wprp`
+
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
+
+mod error;
+mod family;
+mod limits;
+mod object_type;
+mod options;
+mod plan;
+mod profile;
+#[cfg(windows)]
+mod session;
+mod session_error;
+mod xperf;
+
+pub use error::OptionError;
+pub use family::{Guid, StackEvent};
+pub use object_type::{ObjectType, ObjectTypes};
+pub use options::{BufferCount, BufferSize, Events, RecordOptions, StopCondition, Target};
+pub use plan::{Flags, GroupMask, SessionPlan};
+pub use profile::{PROFILE_NAME, wpr_profile};
+#[cfg(windows)]
+pub use session::{Losses, Session};
+pub use session_error::SessionError;
+pub use xperf::xperf_commands;

@@ -1,0 +1,172 @@
+//! What is asked of a recording.
+
+use std::{path::PathBuf, time::Duration};
+
+use serde::Serialize;
+
+use crate::{
+    error::OptionError,
+    family::{
+        Family, HANDLE_CLOSE, HANDLES, IMAGES, MAPPINGS, PROCESSES, REFERENCES, StackEvent,
+        VIRTUAL_ALLOC,
+    },
+    limits::{LEAST_BUFFERS, LEAST_KIB, MOST_KIB},
+    object_type::ObjectTypes,
+};
+
+/// Which events are recorded; those of processes, images and handles always are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Events {
+    /// Each change of a reference count, too.
+    pub references: bool,
+    /// File mappings, too.
+    pub mappings: bool,
+    /// VirtualAlloc and VirtualFree, too.
+    pub virtual_alloc: bool,
+    /// No stacks of closes.
+    pub drop_close_stacks: bool,
+}
+
+impl Events {
+    /// In the order in which they are written everywhere.
+    pub(crate) fn families(self) -> impl Iterator<Item = &'static Family> {
+        let all = [
+            (true, &PROCESSES),
+            (true, &IMAGES),
+            (true, &HANDLES),
+            (self.references, &REFERENCES),
+            (self.mappings, &MAPPINGS),
+            (self.virtual_alloc, &VIRTUAL_ALLOC),
+        ];
+        all.into_iter().filter_map(|(is_recorded, family)| is_recorded.then_some(family))
+    }
+
+    /// The events whose stacks are recorded.
+    pub(crate) fn stacks(self) -> impl Iterator<Item = StackEvent> {
+        let stacks = self.families().flat_map(|family| family.stacks.iter().copied());
+        stacks.filter(move |event| !self.drop_close_stacks || *event != HANDLE_CLOSE)
+    }
+}
+
+/// The size of a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferSize {
+    kib: u32,
+}
+
+impl BufferSize {
+    /// A size in bytes.
+    ///
+    /// # Errors
+    /// When it is less than 4 KiB, more than 16 MiB, or no whole number of KiB.
+    pub fn new(bytes: u64) -> Result<BufferSize, OptionError> {
+        let kib = u32::try_from(bytes / 1024).ok().filter(|_| bytes.is_multiple_of(1024));
+        let kib = kib.filter(|kib| (LEAST_KIB..=MOST_KIB).contains(kib));
+        kib.map(|kib| BufferSize { kib }).ok_or(OptionError::BufferSize { bytes })
+    }
+
+    /// KiB.
+    pub fn kib(self) -> u32 {
+        self.kib
+    }
+}
+
+impl Default for BufferSize {
+    /// What MSO has for kernel events.
+    fn default() -> BufferSize {
+        BufferSize { kib: 1024 }
+    }
+}
+
+/// The number of buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferCount(u32);
+
+impl BufferCount {
+    /// So many buffers.
+    ///
+    /// # Errors
+    /// When they are fewer than two.
+    pub fn new(count: u32) -> Result<BufferCount, OptionError> {
+        match count {
+            LEAST_BUFFERS.. => Ok(BufferCount(count)),
+            _ => Err(OptionError::BufferCount { count }),
+        }
+    }
+
+    /// The number.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for BufferCount {
+    /// Four times those of MSO: every close has a stack here.
+    fn default() -> BufferCount {
+        BufferCount(128)
+    }
+}
+
+/// Where events go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A file that grows until the recording ends.
+    File(PathBuf),
+    /// Buffers in memory, of which the oldest is overwritten; a file when the recording ends.
+    Ring(PathBuf),
+    /// A program that reads them now.
+    RealTime,
+}
+
+/// When a recording ends by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StopCondition {
+    /// Of which processes one must have so many handles, in the filter language.
+    pub processes: String,
+    /// It ends when one of them has more outstanding handles.
+    pub handles_above: u64,
+}
+
+/// A whole recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordOptions {
+    pub events: Events,
+    /// The types of objects whose handles are recorded; none for all.
+    pub types: ObjectTypes,
+    pub buffer_size: BufferSize,
+    pub buffers: BufferCount,
+    pub target: Target,
+    /// Until when; none for no end.
+    pub duration: Option<Duration>,
+    /// The recording ends when one of them holds.
+    pub stop_when: Vec<StopCondition>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_has_4_kib_to_16_mib_in_whole_kib() {
+        for (bytes, expected) in [
+            (4 << 10, Some(4)),
+            (1 << 20, Some(1024)),
+            (16 << 20, Some(16384)),
+            (0, None),
+            (4095, None),
+            (3 << 10, None),
+            (5000, None),
+            ((16 << 20) + 1024, None),
+            (u64::MAX, None),
+        ] {
+            let expected = expected.ok_or(OptionError::BufferSize { bytes });
+            assert_eq!(BufferSize::new(bytes).map(BufferSize::kib), expected, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn there_are_two_buffers_at_least() {
+        assert_eq!(BufferCount::new(1), Err(OptionError::BufferCount { count: 1 }));
+        assert_eq!(BufferCount::new(2).map(BufferCount::get), Ok(2));
+    }
+}

@@ -1,0 +1,221 @@
+//! A plan carried out on Windows. Everything that is unsafe is here; nothing else is.
+//!
+//! No test runs this: it is compiled for Windows, and what it passes on is data that is tested everywhere.
+#![allow(unsafe_code, reason = "the functions of Windows take pointers")]
+
+use std::{ffi::c_void, mem, os::windows::ffi::OsStrExt, path::Path};
+
+use windows::{
+    Win32::{
+        Foundation::{CloseHandle, HANDLE, LUID},
+        Security::{
+            AdjustTokenPrivileges, LUID_AND_ATTRIBUTES, LookupPrivilegeValueW,
+            SE_PRIVILEGE_ENABLED, SE_SYSTEM_PROFILE_NAME, TOKEN_ADJUST_PRIVILEGES,
+            TOKEN_PRIVILEGES,
+        },
+        System::{
+            Diagnostics::Etw::{
+                CLASSIC_EVENT_ID, CONTROLTRACE_HANDLE, ControlTraceW, EVENT_TRACE_CONTROL,
+                EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_FLAG,
+                EVENT_TRACE_PROPERTIES, StartTraceW, TRACE_QUERY_INFO_CLASS, TraceSetInformation,
+                TraceStackTracingInfo, TraceSystemTraceEnableFlagsInfo, WNODE_FLAG_TRACED_GUID,
+            },
+            Threading::{GetCurrentProcess, OpenProcessToken},
+        },
+    },
+    core::{GUID, PCWSTR},
+};
+
+use crate::{plan::SessionPlan, session_error::SessionError};
+
+/// learn, `EVENT_TRACE_PROPERTIES`: the most characters of both names.
+const NAME_CHARS: usize = 1024;
+
+/// `SystemPerformanceTraceInformation` (ntwmi.h, etwcontroller).
+const PERFORMANCE_TRACE: u32 = 31;
+
+#[link(name = "ntdll")]
+unsafe extern "system" {
+    /// Not documented; the declaration is that of phnt, `ntexapi.h`.
+    fn NtSetSystemInformation(class: u32, information: *const c_void, bytes: u32) -> i32;
+}
+
+/// A session that records. It ends when it is dropped.
+pub struct Session {
+    handle: CONTROLTRACE_HANDLE,
+    plan: SessionPlan,
+}
+
+/// What the session could not record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Losses {
+    pub events: u32,
+    pub buffers: u32,
+}
+
+/// The properties of a session with room for its names behind them.
+#[repr(C)]
+struct Properties {
+    properties: EVENT_TRACE_PROPERTIES,
+    logger: [u16; NAME_CHARS],
+    file: [u16; NAME_CHARS],
+}
+
+impl Properties {
+    /// `file` is none where none is written, and for a ring until it is flushed.
+    fn new(plan: &SessionPlan, file: Option<&Path>) -> Box<Properties> {
+        let mut all = Box::new(Properties {
+            properties: EVENT_TRACE_PROPERTIES::default(),
+            logger: [0; NAME_CHARS],
+            file: [0; NAME_CHARS],
+        });
+        let own = &mut all.properties;
+        own.Wnode.BufferSize = mem::size_of::<Properties>() as u32;
+        own.Wnode.Guid = GUID::from_u128(plan.logger_guid.0);
+        own.Wnode.ClientContext = plan.clock;
+        own.Wnode.Flags = WNODE_FLAG_TRACED_GUID;
+        own.BufferSize = plan.buffer_kib;
+        own.MinimumBuffers = plan.minimum_buffers;
+        own.MaximumBuffers = plan.maximum_buffers;
+        own.LogFileMode = plan.log_file_mode.value;
+        own.FlushTimer = plan.flush_seconds;
+        own.EnableFlags = EVENT_TRACE_FLAG(plan.enable_flags.value);
+        own.LoggerNameOffset = mem::offset_of!(Properties, logger) as u32;
+        if let Some(file) = file {
+            own.LogFileNameOffset = mem::offset_of!(Properties, file) as u32;
+            // The last character stays 0, which ends the name.
+            let name = file.as_os_str().encode_wide().take(NAME_CHARS - 1);
+            all.file.iter_mut().zip(name).for_each(|(place, unit)| *place = unit);
+        }
+        all
+    }
+
+    /// To the whole, because the names behind the properties belong to them.
+    fn pointer(&mut self) -> *mut EVENT_TRACE_PROPERTIES {
+        (&raw mut *self).cast()
+    }
+}
+
+impl Session {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When Windows refuses, as without administrator's rights. Then nothing is left of the session.
+    pub fn start(plan: SessionPlan) -> Result<Session, SessionError> {
+        let name = wide(plan.logger);
+        let file = plan.log_file.as_deref().filter(|_| !plan.is_ring());
+        let mut properties = Properties::new(&plan, file);
+        let mut handle = CONTROLTRACE_HANDLE::default();
+        // SAFETY: `name` ends with 0; `properties` is as large as its Wnode.BufferSize says, and its offsets lie in it.
+        // All three outlive the call, which keeps none of them.
+        let code =
+            unsafe { StartTraceW(&raw mut handle, PCWSTR(name.as_ptr()), properties.pointer()) };
+        SessionError::check("StartTraceW", code.0)?;
+        // From here on, an error drops it.
+        let session = Session { handle, plan };
+        let stacks: Vec<CLASSIC_EVENT_ID> = session
+            .plan
+            .stack_events
+            .iter()
+            .map(|event| {
+                let class = GUID::from_u128(event.class.0);
+                CLASSIC_EVENT_ID { EventGuid: class, Type: event.opcode, Reserved: [0; 7] }
+            })
+            .collect();
+        session.set(TraceStackTracingInfo, &stacks)?;
+        // Before the events are switched on, so that none of another type comes.
+        session.filter()?;
+        session.set(TraceSystemTraceEnableFlagsInfo, &session.plan.group_mask.masks)?;
+        Ok(session)
+    }
+
+    /// Stops it. A ring is written before.
+    ///
+    /// # Errors
+    /// When Windows refuses, as when the file cannot be written.
+    pub fn stop(self) -> Result<Losses, SessionError> {
+        if self.plan.is_ring() {
+            self.control(EVENT_TRACE_CONTROL_FLUSH)?;
+        }
+        let properties = self.control(EVENT_TRACE_CONTROL_STOP)?;
+        mem::forget(self);
+        let lost = properties.properties;
+        Ok(Losses {
+            events: lost.EventsLost,
+            buffers: lost.LogBuffersLost + lost.RealTimeBuffersLost,
+        })
+    }
+
+    fn control(&self, control: EVENT_TRACE_CONTROL) -> Result<Box<Properties>, SessionError> {
+        let mut properties = Properties::new(&self.plan, self.plan.log_file.as_deref());
+        // SAFETY: as for StartTraceW; a handle is given in place of a name.
+        let code =
+            unsafe { ControlTraceW(self.handle, PCWSTR::null(), properties.pointer(), control) };
+        SessionError::check("ControlTraceW", code.0).map(|()| properties)
+    }
+
+    /// Sets something of which there are several.
+    fn set<T: Copy>(&self, class: TRACE_QUERY_INFO_CLASS, items: &[T]) -> Result<(), SessionError> {
+        let bytes = mem::size_of_val(items) as u32;
+        // SAFETY: `items` are as many bytes as are said, and outlive the call, which reads them only. What they are is
+        // what `class` asks for: see `start`.
+        let code = unsafe { TraceSetInformation(self.handle, class, items.as_ptr().cast(), bytes) };
+        SessionError::check("TraceSetInformation", code.0)
+    }
+
+    /// Limits the events to the types of the plan, if there are any.
+    fn filter(&self) -> Result<(), SessionError> {
+        if self.plan.object_types.is_empty() {
+            return Ok(());
+        }
+        allow_profiling()?;
+        let request = self.plan.object_types.request(self.handle.Value);
+        let bytes = mem::size_of_val(&*request) as u32;
+        // SAFETY: `request` is as many bytes as are said, and outlives the call, which reads it only. Its layout is
+        // the one of this class.
+        let status =
+            unsafe { NtSetSystemInformation(PERFORMANCE_TRACE, request.as_ptr().cast(), bytes) };
+        match status {
+            0.. => Ok(()),
+            _ => Err(failed("NtSetSystemInformation", status)),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // It lives on without the program otherwise; there is nobody to tell that it does.
+        let _ = self.control(EVENT_TRACE_CONTROL_STOP);
+    }
+}
+
+/// Switches on the privilege that the kernel asks for in front of a filter. Administrators have it switched off.
+fn allow_profiling() -> Result<(), SessionError> {
+    let mut token = HANDLE::default();
+    // SAFETY: the pseudo handle of the process needs no closing; `token` outlives the call that fills it.
+    unsafe { OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES, &raw mut token) }
+        .map_err(|error| failed("OpenProcessToken", error.code().0))?;
+    let mut luid = LUID::default();
+    // SAFETY: the name is a constant that ends with 0; `luid` outlives the call that fills it.
+    let found =
+        unsafe { LookupPrivilegeValueW(PCWSTR::null(), SE_SYSTEM_PROFILE_NAME, &raw mut luid) };
+    let set = found.and_then(|()| {
+        let one = LUID_AND_ATTRIBUTES { Luid: luid, Attributes: SE_PRIVILEGE_ENABLED };
+        let privileges = TOKEN_PRIVILEGES { PrivilegeCount: 1, Privileges: [one] };
+        // SAFETY: `token` is open; `privileges` has as many entries as it says, and outlives the call, which reads it.
+        unsafe { AdjustTokenPrivileges(token, false, Some(&raw const privileges), 0, None, None) }
+    });
+    // SAFETY: the token is open, ours, and not used behind this.
+    let _ = unsafe { CloseHandle(token) };
+    // Who lacks the privilege altogether is told by the call that asks for it.
+    set.map_err(|error| failed("AdjustTokenPrivileges", error.code().0))
+}
+
+fn failed(call: &'static str, code: i32) -> SessionError {
+    SessionError::Failed { call, code: code.cast_unsigned() }
+}
+
+/// UTF-16 that ends with 0.
+fn wide(text: &str) -> Vec<u16> {
+    text.encode_utf16().chain([0]).collect()
+}
