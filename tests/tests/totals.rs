@@ -147,7 +147,7 @@ fn the_stacks_of_a_document_are_those_of_the_objects_that_are_left() {
         assert_eq!(known, named);
         known.len()
     };
-    let (one, all) = (stacks(&document("-TopN 1")), stacks(&document("")));
+    let (one, all) = (stacks(&document("-Leak -TopN 1")), stacks(&document("-Leak")));
     assert!(0 < one && one < all, "{one} of {all}");
 }
 
