@@ -184,7 +184,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // It lives on without the program otherwise; there is nobody to tell that it does.
+        // It would live on without the program; an error here has no place to go.
         let _ = self.control(EVENT_TRACE_CONTROL_STOP);
     }
 }

@@ -1,5 +1,5 @@
-//! What `handlescope mcp` does not do: read outside of its roots, write, take arguments for options, or go on when
-//! nobody waits.
+//! What `handlescope mcp` does not do: read outside of its roots, write, take arguments for options, or go on
+//! without a client.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What an output may take the place of: what handlescope wrote and nobody changed since. `-Force` replaces
+//! What an output may take the place of: what handlescope wrote and is unchanged since. `-Force` replaces
 //! anything else, but never what is loaded.
 
 use std::fs;
@@ -64,7 +64,7 @@ fn only_force_replaces_what_others_wrote() {
 }
 
 #[test]
-fn what_handlescope_wrote_is_replaced_until_somebody_changes_it() {
+fn what_handlescope_wrote_is_replaced_until_it_is_changed() {
     let shell = shell();
     for (at, writer) in WRITERS.iter().enumerate() {
         let name = format!("{at}.txt");

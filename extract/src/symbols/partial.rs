@@ -2,7 +2,7 @@
 //!
 //! The bytes lie in our folder of the cache as `NAME.INDEX.partial`, and where they come from in
 //! `NAME.INDEX.partial.source`. The writer holds a lock on the file; a second session gets a temporary file
-//! of its own instead of waiting. What nobody continues goes after a while ([`sweep`]).
+//! of its own instead of waiting. What is not continued goes after a while ([`sweep`]).
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};

@@ -27,8 +27,8 @@ const ZSTD_LEVEL: i32 = 1;
 /// tenths of the time that JSON takes as it is.
 const LZMA_LEVEL: u32 = 1;
 
-/// Bytes of JSON that are compressed by themselves, so that several threads share the work, and whoever
-/// presses Ctrl-C waits for one of them at most. Each is four times the dictionary of this level.
+/// Bytes of JSON that are compressed by themselves, so that several threads share the work, and
+/// Ctrl-C waits for one of them at most. Each is four times the dictionary of this level.
 const LZMA_CHUNK: u64 = 4 << 20;
 
 /// Threads that compress; each has some chunks in memory.
