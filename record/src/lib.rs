@@ -34,4 +34,4 @@ pub use profile::{PROFILE_NAME, wpr_profile};
 #[cfg(windows)]
 pub use session::{Losses, Session};
 pub use session_error::SessionError;
-pub use xperf::xperf_commands;
+pub use xperf::{quoted, xperf_commands};

@@ -1,6 +1,9 @@
 //! What is asked of a recording.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde::Serialize;
 
@@ -116,6 +119,16 @@ pub enum Target {
     Ring(PathBuf),
     /// A program that reads them now.
     RealTime,
+}
+
+impl Target {
+    /// The file that there is in the end; for events that are read now one that other tools can write.
+    pub fn file(&self) -> &Path {
+        match self {
+            Target::File(path) | Target::Ring(path) => path,
+            Target::RealTime => Path::new("handles.etl"),
+        }
+    }
 }
 
 /// When a recording ends by itself.

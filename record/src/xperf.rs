@@ -15,15 +15,11 @@ pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
     let start = format!(
         "xperf -on {flags} -stackwalk {stacks} -BufferSize {size} -MinBuffers {count} -MaxBuffers {count}"
     );
-    let (file, is_ring) = match &options.target {
-        Target::File(path) => (path.as_path(), false),
-        Target::Ring(path) => (path.as_path(), true),
-        Target::RealTime => (Path::new("handles.etl"), false),
-    };
+    let file = options.target.file();
     // What a session writes lacks the identities of images, which the merge adds.
     let (raw, merged) = (quoted(&file.with_extension("kernel.etl")), quoted(file));
     let merge = format!("xperf -merge {raw} {merged}");
-    if is_ring {
+    if matches!(options.target, Target::Ring(_)) {
         // learn, xperf's `start`: a trace in buffering mode is saved by -flush.
         let flush = format!("xperf -flush \"NT Kernel Logger\" -f {raw}");
         return vec![format!("{start} -Buffering"), flush, "xperf -stop".to_owned(), merge];
@@ -32,7 +28,7 @@ pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
 }
 
 /// A path for a prompt of Windows.
-fn quoted(path: &Path) -> String {
+pub fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     match text.contains([' ', '&', '(', ')', '^', ';', ',']) {
         true => format!("\"{text}\""),

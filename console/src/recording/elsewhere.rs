@@ -1,9 +1,7 @@
 //! Where this program cannot record: the tools of Windows that record the same.
 
-use std::path::Path;
-
 use handlescope_model::Untrusted;
-use handlescope_record::{PROFILE_NAME, RecordOptions, Target, xperf_commands};
+use handlescope_record::{PROFILE_NAME, RecordOptions, Target, quoted, xperf_commands};
 
 use super::args::SessionArgs;
 use crate::commands::CommandError;
@@ -40,17 +38,11 @@ fn reason() -> String {
 
 /// The command lines of WPR. Without `-filemode`, it keeps events in memory.
 fn wpr_commands(session: &SessionArgs, target: &Target) -> Vec<String> {
-    let (mode, file) = match target {
-        Target::File(path) => (" -filemode", path.as_path()),
-        Target::Ring(path) => ("", path.as_path()),
-        Target::RealTime => (" -filemode", Path::new("handles.etl")),
-    };
-    let file = file.to_string_lossy();
-    let file = if file.contains(' ') { format!("\"{file}\"") } else { file.into_owned() };
+    let mode = if matches!(target, Target::Ring(_)) { "" } else { " -filemode" };
     vec![
         format!("handlescope wprp {PROFILE}{}", session.words()),
         format!("wpr -start {PROFILE}!{PROFILE_NAME}{mode}"),
-        format!("wpr -stop {file}"),
+        format!("wpr -stop {}", quoted(target.file())),
     ]
 }
 

@@ -13,7 +13,7 @@ pub use self::traces::{ComparedGroup, Side, State, TracesDiff, compare_traces};
 use super::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::groups::{GroupKey, Groups, NodeIdx, TimedGroups};
+use super::groups::{Groups, NodeIdx, TimedGroups};
 use super::growth::Window;
 use super::object_ref::{FileAnswer, object_ref};
 use super::source::Source;
@@ -56,15 +56,7 @@ fn groups<'g>(
     let group = move |node: NodeIdx| {
         let owner = timed.owner(&timed.handles(&groups.tree, node));
         let process = file.file.processes.known_or_invalid(owner);
-        let mut keys = groups.path(node).map(|node| groups.key(node)).skip(1);
-        let type_name = match keys.next() {
-            Some(GroupKey::Text(text)) => text,
-            _ => "",
-        };
-        let create_stack = match keys.next() {
-            Some(GroupKey::Stack(stack)) => Some(stack),
-            _ => None,
-        };
+        let (type_name, create_stack) = groups.type_and_stack(node);
         Group { node, process, type_name, create_stack }
     };
     let is_meant = |group: &Group<'_>| {
@@ -83,8 +75,7 @@ fn parts<'g>(file: &'g FileAnswer<'_>) -> Option<(&'g Groups, &'g TimedGroups)> 
 
 /// The text of the frame that says most of a stack, as stack filters see it.
 fn function(file: &FileAnswer<'_>, stack: Option<StackIdx>) -> Option<String> {
-    let stacks = file.groups.as_ref()?.stacks.as_ref()?;
-    Some(stacks.function(&file.file, stack?))
+    file.groups.as_ref()?.function(&file.file, stack)
 }
 
 /// The length of a time in minutes; `None` where the trace has no clock, or the time no length.

@@ -23,6 +23,8 @@ pub(crate) use self::stacks::TrimmedStacks;
 pub(crate) use self::timed::TimedGroups;
 pub use self::tree::{GroupTree, GroupsLeftOut, NodeIdx};
 
+use handlescope_model::StackIdx;
+
 use self::columns::{KeyRows, KeyTexts, Keys};
 use self::lives::LifeTables;
 use self::parts::Parts;
@@ -152,6 +154,29 @@ impl Groups {
             }
         }
         stacks
+    }
+
+    /// The type and the create stack of a group of [`of_create_stacks`](super::criteria::GroupCriteria::of_create_stacks).
+    pub(crate) fn type_and_stack(&self, node: NodeIdx) -> (&str, Option<StackIdx>) {
+        let mut keys = self.path(node).map(|node| self.key(node)).skip(1);
+        let type_name = match keys.next() {
+            Some(GroupKey::Text(text)) => text,
+            _ => "",
+        };
+        let stack = match keys.next() {
+            Some(GroupKey::Stack(stack)) => Some(stack),
+            _ => None,
+        };
+        (type_name, stack)
+    }
+
+    /// The text of the frame that says most of a stack, as stack filters see it.
+    pub(crate) fn function(
+        &self,
+        file: &FileContext<'_>,
+        stack: Option<StackIdx>,
+    ) -> Option<String> {
+        Some(self.stacks.as_ref()?.function(file, stack?))
     }
 
     /// What the handles of a group have in common in its own column.

@@ -6,7 +6,7 @@ use handlescope_model::{FrameIdx, StackIdx};
 
 use crate::filter::literal;
 use crate::query::frame_names::NamedFrames;
-use crate::query::groups::{GroupKey, Groups, NodeIdx, TimedGroups, TrimmedStacks};
+use crate::query::groups::{Groups, NodeIdx, TimedGroups, TrimmedStacks};
 use crate::query::object_ref::FileAnswer;
 
 /// Only what has no stack passes: a stack has a line, and a line a character.
@@ -72,16 +72,10 @@ impl LostStacks {
         for leaf in groups.tree.leaves().filter(|leaf| groups.tree.figures(*leaf).lost() > 0) {
             let owner = timed.owner(&timed.handles(&groups.tree, leaf));
             let process = file.file.processes.known_or_invalid(owner);
-            let mut keys = groups.path(leaf).map(|node| groups.key(node)).skip(1);
-            let type_name = match keys.next() {
-                Some(GroupKey::Text(text)) => text.to_owned(),
-                _ => String::new(),
-            };
-            let stack = match keys.next() {
-                Some(GroupKey::Stack(stack)) => numbers.stack(stack, &mut lost.lines),
-                _ => Vec::new(),
-            };
-            let key = (owner.map(|_| process.pid), type_name);
+            let (type_name, stack) = groups.type_and_stack(leaf);
+            let stack = stack.map(|stack| numbers.stack(stack, &mut lost.lines));
+            let stack = stack.unwrap_or_default();
+            let key = (owner.map(|_| process.pid), type_name.to_owned());
             lost.rivals.entry(key).or_default().add(leaf, stack);
         }
         lost

@@ -21,7 +21,7 @@ use self::targets::Targets;
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::groups::{Figures, GroupKey, Groups, NodeIdx, Opened, TimedGroups};
+use super::groups::{Figures, Groups, NodeIdx, Opened, TimedGroups};
 use super::growth::{Growth, Verdict};
 use super::no_match::NoMatch;
 use super::object_ref::{FileAnswer, object_ref};
@@ -188,23 +188,13 @@ impl Search<'_> {
             .groups
             .window_of(process)
             .map_or_else(|| Growth::without_clock(&lives), |window| Growth::of(&lives, window));
-        let [_, type_name, stack] = self.keys(leaf);
-        let create_stack = match stack {
-            GroupKey::Stack(stack) => Some(stack),
-            _ => None,
-        };
+        let (type_name, create_stack) = self.groups.type_and_stack(leaf);
         let lost: Vec<Opened> = handles.iter().copied().filter(|own| self.is_lost(*own)).collect();
         let diagnoses = self.causes().of(&handles, &lost);
         let races = diagnoses.iter().find(|own| own.cause == Cause::Race);
         let score = score::of(&growth, &lives, races.map_or(0, |own| own.count))?;
-        let trims = self.groups.stacks.as_ref();
-        let function = trims.zip(create_stack);
-        let function = function.map(|(stacks, stack)| stacks.function(&self.file.file, stack));
+        let function = self.groups.function(&self.file.file, create_stack);
         let pid = owner.map(|_| process.pid);
-        let type_name = match type_name {
-            GroupKey::Text(text) => text,
-            _ => "",
-        };
         Some(Suspect {
             rank: 0,
             process: process.shown_label(is_plain),
@@ -230,11 +220,6 @@ impl Search<'_> {
                 .window
                 .map(|_| self.criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS)),
         }
-    }
-
-    fn keys(&self, leaf: NodeIdx) -> [GroupKey<'_>; 3] {
-        let mut path = self.groups.path(leaf).map(|node| self.groups.key(node));
-        std::array::from_fn(|_| path.next().unwrap_or(GroupKey::None))
     }
 
     /// Whether nothing closed a handle, or only the end of its process.
