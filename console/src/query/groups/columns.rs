@@ -111,10 +111,23 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// The numbers of a handle of which [`KeyRows`] says what it has in each column.
-    pub(super) fn codes(&mut self, rows: &[u32]) -> impl Iterator<Item = u32> {
+    /// Number of columns.
+    pub(super) fn width(&self) -> usize {
+        self.coders.len()
+    }
+
+    /// Makes the numbers of handles of which [`KeyRows`] says what they have in each column.
+    pub(super) fn learn(&mut self, rows: &[u32]) {
         let Self { texts, coders } = self;
-        coders.iter_mut().zip(rows).map(|(coder, row)| coder.code(*row, texts))
+        let width = coders.len();
+        for (at, coder) in coders.iter_mut().enumerate() {
+            rows.iter().skip(at).step_by(width).for_each(|row| coder.learn(*row, texts));
+        }
+    }
+
+    /// The numbers of a handle, which were made.
+    pub(super) fn codes(&self, rows: &[u32]) -> impl Iterator<Item = u32> {
+        self.coders.iter().zip(rows).map(|(coder, row)| coder.known(*row).unwrap_or(sentinel()))
     }
 
     pub(super) fn into_texts(self) -> KeyTexts {
@@ -123,16 +136,19 @@ impl<'a> Keys<'a> {
 }
 
 impl Coder {
-    fn code(&mut self, row: u32, texts: &RowTexts<'_>) -> u32 {
+    /// The number of a row, if it was made.
+    fn known(&self, row: u32) -> Option<u32> {
         if is_own_text(self.column) || row == sentinel() {
-            return row;
+            return Some(row);
         }
         let near = self.near.get(row as usize).copied().filter(|code| *code != sentinel());
-        let known = near.or_else(|| self.far.get(&row).copied());
-        known.unwrap_or_else(|| self.new_code(row, texts))
+        near.or_else(|| self.far.get(&row).copied())
     }
 
-    fn new_code(&mut self, row: u32, texts: &RowTexts<'_>) -> u32 {
+    fn learn(&mut self, row: u32, texts: &RowTexts<'_>) {
+        if self.known(row).is_some() {
+            return;
+        }
         let text = texts.of(self.column, row);
         let next = code(Some(self.texts.len()));
         let code = *self.by_text.entry(text).or_insert_with_key(|text| {
@@ -142,7 +158,7 @@ impl Coder {
         let at = row as usize;
         if at >= NEAR {
             self.far.insert(row, code);
-            return code;
+            return;
         }
         if self.near.len() <= at {
             self.near.resize(at + 1, sentinel());
@@ -150,7 +166,6 @@ impl Coder {
         if let Some(near) = self.near.get_mut(at) {
             *near = code;
         }
-        code
     }
 }
 
@@ -176,11 +191,6 @@ impl<'a> KeyRows<'a> {
         })
     }
 
-    /// Number of columns.
-    pub(super) fn width(&self) -> usize {
-        self.columns.len()
-    }
-
     /// What a handle has in each column, before [`Self::unite`].
     pub(super) fn of(&self, life: &Life) -> impl Iterator<Item = u32> {
         self.columns.iter().map(|column| self.row(*column, life))
@@ -192,7 +202,7 @@ impl<'a> KeyRows<'a> {
         let Some(stacks) = self.stacks else { return };
         let columns = self.columns.iter().enumerate();
         for (at, _) in columns.filter(|(_, column)| column.needs_stacks() != (false, false)) {
-            for row in rows.iter_mut().skip(at).step_by(self.width()) {
+            for row in rows.iter_mut().skip(at).step_by(self.columns.len()) {
                 *row = stacks.equal(*row);
             }
         }

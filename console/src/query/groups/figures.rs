@@ -1,6 +1,7 @@
 //! What is counted of a group.
 
-use super::counted::Counted;
+use super::counted::Handle;
+use super::lives::Times;
 use crate::query::criteria::Figure;
 
 /// Objects named as examples of a group.
@@ -75,10 +76,10 @@ impl Figures {
         self.samples.into_iter().filter(|id| *id != 0).map(u64::from)
     }
 
-    pub(super) fn add(&mut self, handle: Counted) {
+    pub(super) fn add(&mut self, handle: Handle, times: &Times) {
         let is = |flag: u16| u32::from(handle.has(flag));
         let id = handle.object.saturating_add(1);
-        if handle.has(Counted::BESIDE) {
+        if handle.has(Handle::BESIDE) {
             self.closed_at_exit += 1;
             return;
         }
@@ -87,19 +88,45 @@ impl Figures {
             self.objects += 1;
         }
         self.sample(id, handle.is_lost());
-        self.handles += 1 - is(Counted::BARE);
-        self.created += is(Counted::CREATED);
-        self.duplicated += is(Counted::DUPLICATED);
-        self.mapped += is(Counted::MAPPED);
-        self.closed += is(Counted::CLOSED);
-        self.unmapped += is(Counted::UNMAPPED);
-        self.open_at_end += is(Counted::OPEN_AT_END);
-        self.leaked += is(Counted::LEAKED);
-        self.closed_at_exit += is(Counted::AT_EXIT);
-        if let Some((from, to)) = handle.span_ns() {
-            let (first, last) = self.span_ns.unwrap_or((from, to));
-            self.span_ns = Some((first.min(from), last.max(to)));
+        self.handles += 1 - is(Handle::BARE);
+        self.created += is(Handle::CREATED);
+        self.duplicated += is(Handle::DUPLICATED);
+        self.mapped += is(Handle::MAPPED);
+        self.closed += is(Handle::CLOSED);
+        self.unmapped += is(Handle::UNMAPPED);
+        self.open_at_end += is(Handle::OPEN_AT_END);
+        self.leaked += is(Handle::LEAKED);
+        self.closed_at_exit += is(Handle::AT_EXIT);
+        for time in handle.events().filter_map(|event| times.of(event)) {
+            let (first, last) = self.span_ns.unwrap_or((time, time));
+            self.span_ns = Some((first.min(time), last.max(time)));
         }
+    }
+
+    /// Counts what is counted of other objects, which come later.
+    pub(super) fn add_all(&mut self, other: &Figures) {
+        // Only at exit of them closed: that is all that counts.
+        if other.objects > 0 {
+            if self.lost() == 0 && other.lost() > 0 {
+                self.samples = [0; SAMPLES];
+            }
+            if self.lost() == 0 || other.lost() > 0 {
+                let free = self.samples.iter_mut().filter(|sample| **sample == 0);
+                free.zip(other.samples).for_each(|(free, id)| *free = id);
+            }
+        }
+        self.objects += other.objects;
+        self.handles += other.handles;
+        self.created += other.created;
+        self.duplicated += other.duplicated;
+        self.mapped += other.mapped;
+        self.closed += other.closed;
+        self.unmapped += other.unmapped;
+        self.open_at_end += other.open_at_end;
+        self.leaked += other.leaked;
+        self.closed_at_exit += other.closed_at_exit;
+        let spans = self.span_ns.into_iter().chain(other.span_ns);
+        self.span_ns = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
     }
 
     fn sample(&mut self, id: u32, is_lost: bool) {

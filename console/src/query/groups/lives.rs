@@ -44,11 +44,24 @@ pub(crate) struct Life {
     pub(crate) closed_ns: Option<i64>,
 }
 
+/// The times of events.
+pub(super) struct Times {
+    time_ns: Numbers<i64>,
+    has_clock: bool,
+}
+
+impl Times {
+    /// When an event was, nanoseconds; those of a trace without clock are only an order.
+    pub(super) fn of(&self, event: usize) -> Option<i64> {
+        self.time_ns.get(event).filter(|_| self.has_clock)
+    }
+}
+
 /// The columns that say what became of handles and views.
 pub(super) struct LifeTables<'a> {
     objects: &'a ObjectTable,
     kind: Numbers<u32>,
-    time_ns: Numbers<i64>,
+    pub(super) times: Times,
     owners: Owners,
     handle: Numbers<u64>,
     closing_event: Numbers<EventIdx>,
@@ -57,7 +70,6 @@ pub(super) struct LifeTables<'a> {
     existing_owner: Numbers<ProcessIdx>,
     existing_handle: Numbers<u64>,
     has_end_rundown: bool,
-    has_clock: bool,
 }
 
 impl<'a> LifeTables<'a> {
@@ -66,7 +78,10 @@ impl<'a> LifeTables<'a> {
         Ok(Self {
             objects: &file.objects,
             kind: trace.values(Events::kind)?,
-            time_ns: trace.values(Events::time_ns)?,
+            times: Times {
+                time_ns: trace.values(Events::time_ns)?,
+                has_clock: trace_info(trace)?.has_clock(),
+            },
             owners: Owners::load(trace)?,
             handle: trace.values(Events::handle)?,
             closing_event: trace.values(Events::closing_event)?,
@@ -75,13 +90,7 @@ impl<'a> LifeTables<'a> {
             existing_owner: trace.values(ExistingHandles::process)?,
             existing_handle: trace.values(ExistingHandles::handle)?,
             has_end_rundown: has_end_rundown(trace)?,
-            has_clock: trace_info(trace)?.has_clock(),
         })
-    }
-
-    /// The time of an event; those of a trace without clock are only an order.
-    fn time(&self, event: usize) -> Option<i64> {
-        self.time_ns.get(event).filter(|_| self.has_clock)
     }
 
     fn kind_of(&self, event: usize) -> Option<EventKind> {
@@ -106,8 +115,8 @@ impl<'a> LifeTables<'a> {
             is_open_at_end: is_leaked && !self.has_end_rundown && kind != Some(EventKind::Map),
             is_bare: false,
             owner: self.owners.of(event),
-            opened_ns: self.time(event),
-            closed_ns: closed.and_then(|row| self.time(row)),
+            opened_ns: self.times.of(event),
+            closed_ns: closed.and_then(|row| self.times.of(row)),
         }
     }
 }
@@ -152,7 +161,7 @@ impl<'a> Lives<'a> {
                     closed: Some(event),
                     closing: Some(kind),
                     owner: tables.owners.process(event),
-                    closed_ns: tables.time(event),
+                    closed_ns: tables.times.of(event),
                     ..Life::default()
                 });
             }
@@ -169,7 +178,7 @@ impl<'a> Lives<'a> {
                 opened: created,
                 is_bare: true,
                 owner: created.and_then(|event| tables.owners.process(event)),
-                opened_ns: created.and_then(|event| tables.time(event)),
+                opened_ns: created.and_then(|event| tables.times.of(event)),
                 ..Life::default()
             });
         }
