@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use handlescope_model::tables::{Events, Names, Objects};
 use handlescope_model::{NameIdx, Numbers, ProcessIdx, StackIdx, Texts, TypeId, sentinel};
 
-use super::lives::{Life, code};
+use super::lives::{Life, Times, code};
 use super::name_pattern::NamePattern;
 use super::stacks::TrimmedStacks;
 use crate::query::context::FileContext;
@@ -48,6 +48,7 @@ pub enum GroupKey<'a> {
 pub(super) struct KeyRows<'a> {
     columns: Vec<GroupColumn>,
     objects: &'a ObjectTable,
+    times: Times,
     stacks: Option<&'a TrimmedStacks>,
     stack: Numbers<StackIdx>,
     tid: Numbers<u32>,
@@ -183,6 +184,7 @@ impl<'a> KeyRows<'a> {
     ) -> Result<Self, QueryError> {
         Ok(Self {
             columns: columns.to_vec(),
+            times: Times::load(file.trace)?,
             objects: &file.objects,
             stacks,
             stack: file.trace.values(Events::stack)?,
@@ -227,7 +229,7 @@ impl<'a> KeyRows<'a> {
                 let event = life.opened.or(life.closed);
                 event.and_then(|event| self.tid.get(event)).unwrap_or(sentinel())
             }
-            GroupColumn::Lifetime => lifetime(life),
+            GroupColumn::Lifetime => lifetime(life, &self.times),
         }
     }
 }
@@ -255,9 +257,10 @@ impl RowTexts<'_> {
 }
 
 /// The number of a lifetime: its place in [`LIFETIMES`], or one of the two behind them.
-fn lifetime(life: &Life) -> u32 {
+fn lifetime(life: &Life, times: &Times) -> u32 {
     let (not_closed, before) = (LIFETIMES.len() as u32, LIFETIMES.len() as u32 + 1);
-    match (life.opened_ns, life.closed_ns) {
+    let time = |event: Option<usize>| event.and_then(|event| times.of(event));
+    match (time(life.opened), time(life.closed)) {
         _ if life.is_bare => sentinel(),
         // Without a clock, how long is unknown.
         (None, _) if life.opened.is_some() => sentinel(),

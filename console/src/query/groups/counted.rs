@@ -55,6 +55,12 @@ impl Handle {
         }
     }
 
+    /// One without events.
+    #[cfg(test)]
+    pub(super) fn with_flags(object: u32, flags: u16) -> Self {
+        Self { object, opened: sentinel(), closed: sentinel(), flags }
+    }
+
     /// Whether any of these flags is set.
     pub(super) fn has(self, flags: u16) -> bool {
         self.flags & flags != 0

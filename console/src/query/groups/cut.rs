@@ -88,8 +88,7 @@ impl Cut<'_> {
         order.sort_unstable();
         let shown = order.get(skip.min(order.len())..).unwrap_or_default();
         let handles: u64 = shown.iter().map(|(key, ..)| u64::from(key.0.1.handles)).sum();
-        let shown: Vec<T> =
-            shown.iter().filter_map(|(.., at)| groups.get(*at).cloned()).collect();
+        let shown: Vec<T> = shown.iter().filter_map(|(.., at)| groups.get(*at).cloned()).collect();
         let left_out =
             GroupsLeftOut { groups: groups.len() - shown.len(), handles: before - handles };
         (shown, left_out)

@@ -144,7 +144,7 @@ impl Sorted<'_> {
             let start = end;
             let mut figures = Figures::default();
             for handle in group.iter().filter_map(|place| self.handle(*place)) {
-                figures.add(handle, times);
+                figures.add(handle, times.span(handle.events()));
                 end += u32::from(handle.is_opened());
             }
             let code = group.first().map_or(sentinel(), |place| self.code(*place));

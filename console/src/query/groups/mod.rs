@@ -1,9 +1,10 @@
 //! `.dump ObjectRef -GroupBy`: handles and views in groups, as a tree.
 //!
 //! [`lives`] follows each handle and view from its opening to its close, [`columns`] says what a column
-//! groups by, [`stacks`] which stacks are equal, and [`tree`] counts. This is a loop over slices and no
-//! expression over frames, because what is counted depends on the order of rows: the objects of a group are
-//! distinct, and the groups of all levels come out of one pass.
+//! groups by, [`stacks`] which stacks are equal, [`parts`] counts parts of the objects side by side, and [`tree`]
+//! puts them together. These are loops over slices and no expressions over frames, because what is counted
+//! depends on the order of rows: the objects of a group are distinct, and the groups of all levels come out of
+//! one pass.
 
 mod columns;
 mod counted;
@@ -21,10 +22,10 @@ mod tree;
 
 pub use self::columns::GroupKey;
 pub(crate) use self::counted::Opened;
+pub use self::cut::GroupsLeftOut;
 pub use self::figures::Figures;
 pub(crate) use self::stacks::TrimmedStacks;
 pub(crate) use self::timed::TimedGroups;
-pub use self::cut::GroupsLeftOut;
 pub use self::tree::{GroupTree, NodeIdx};
 
 use handlescope_model::StackIdx;
@@ -76,16 +77,12 @@ impl Groups {
             cancel: file.cancel,
         };
         for (selection, is_beside) in selections().zip([false, true]) {
-            parts.count(selection, is_beside, &mut keys, &mut tree)?;
+            parts.count(selection, is_beside, &mut keys, |part| tree.add(part))?;
         }
         let texts = keys.into_texts();
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
-        let handles = tree.arrange(
-            &criteria.groups,
-            criteria.top,
-            &parts.lives.times,
-            file.cancel,
-        )?;
+        let handles =
+            tree.arrange(&criteria.groups, criteria.top, &parts.lives.times, file.cancel)?;
         let timed = criteria.groups.keeps_handles();
         let timed = timed.then(|| TimedGroups::new(file.trace, handles)).transpose()?;
         let last_ns = timed.as_ref().map_or(0, TimedGroups::last_ns);

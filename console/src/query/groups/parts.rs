@@ -8,7 +8,6 @@ use super::counted::Handle;
 use super::leaves::Handles;
 use super::lives::{LifeTables, Lives, Times};
 use super::nodes::OuterGroups;
-use super::tree::{GroupTree, Sums};
 use crate::cancel::{Cancel, Cancelled, Poll};
 use crate::query::selection::{EventMask, Selected, Selection};
 
@@ -41,15 +40,24 @@ pub(super) struct CountedPart {
     pub(super) all: Sums,
 }
 
+/// Sums over handles.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    /// Handles and views.
+    pub(super) handles: u64,
+    /// Those that the program did not close.
+    pub(super) lost: u64,
+}
+
 impl Parts<'_> {
-    /// Counts what the objects of a selection have of handles and views; `is_beside` where nothing counts but
-    /// what only the ends of processes closed.
+    /// Counts what the objects of a selection have of handles and views, and gives it to `add` in their order;
+    /// `is_beside` where nothing counts but what only the ends of processes closed.
     pub(super) fn count(
         &self,
         selection: &Selection,
         is_beside: bool,
         keys: &mut Keys<'_>,
-        tree: &mut GroupTree,
+        mut add: impl FnMut(CountedPart),
     ) -> Result<(), Cancelled> {
         let part = |objects: &[Selected]| self.part(objects, &selection.events, is_beside);
         for wave in selection.objects().chunks(WAVE) {
@@ -58,7 +66,7 @@ impl Parts<'_> {
             // One after the other, because numbers follow the order of the handles.
             parts.iter().for_each(|part| keys.learn(&part.rows));
             let counted = parts.into_par_iter().map(|part| part.count(keys, &self.lives.times));
-            counted.collect::<Vec<_>>().into_iter().for_each(|part| tree.add(part));
+            counted.collect::<Vec<_>>().into_iter().for_each(&mut add);
         }
         Ok(())
     }
@@ -95,9 +103,11 @@ impl Part {
         let (mut places, mut codes) = (Vec::new(), Vec::new());
         for (handle, rows) in self.handles.iter().zip(self.rows.chunks_exact(keys.width())) {
             let innermost = path.follow(keys.codes(rows), keys.width() - 1, &mut outer);
+            // Where there is no level above the innermost, nothing asks for it here.
+            let span_ns = if path.0.is_empty() { None } else { times.span(handle.events()) };
             for (_, node) in &path.0 {
                 if let Some(figures) = outer.figures_mut(*node) {
-                    figures.add(*handle, times);
+                    figures.add(*handle, span_ns);
                 }
             }
             places.push(path.0.last().map_or(0, |(_, node)| node + 1));

@@ -86,7 +86,7 @@ pub(super) fn shown(
     }
     for (code, handle) in leaves.handles(parts) {
         if let Some(leaf) = slots.get(code).and_then(|slot| shown.get_mut(slot)) {
-            leaf.figures.add(handle, times);
+            leaf.figures.add(handle, times.span(handle.events()));
         }
     }
     slots.clear(shown.iter().map(|leaf| leaf.code));

@@ -12,7 +12,7 @@ use super::figures::Figures;
 use super::leaves::{Handles, Leaf, Leaves};
 use super::lives::Times;
 use super::nodes::{Node, OuterGroups};
-use super::parts::CountedPart;
+use super::parts::{CountedPart, Sums};
 use super::ranked::{self, Slots};
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::criteria::GroupCriteria;
@@ -39,15 +39,6 @@ pub struct GroupTree {
     children: HashMap<u32, Shown>,
     /// For each group all those within it, without those of the innermost level.
     all_children: HashMap<u32, Vec<NodeIdx>>,
-}
-
-/// Sums over all handles, of groups that are shown or not.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Sums {
-    /// Handles and views.
-    pub(super) handles: u64,
-    /// Those that the program did not close.
-    pub(super) lost: u64,
 }
 
 /// The groups within a group that are shown, and what was left out of them.
