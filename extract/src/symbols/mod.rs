@@ -29,7 +29,8 @@
 //!
 //! For each module, the first that is there wins:
 //!
-//! 1. a PDB in a local place of the symbol path: a cache, a store or a plain folder;
+//! 1. a PDB that was saved with the trace ([`symbols_beside`]), then one in a local place of the symbol path: a
+//!    cache, a store or a plain folder;
 //! 2. a symcache in the path's cache folder, although its PDB is gone;
 //! 3. a PDB from a server, which only a path with `srv*…*https://…` asks. What a server does not
 //!    have is remembered for some days; what broke off is continued; a server that is dead or too
@@ -44,6 +45,7 @@
 
 mod asked;
 mod batch;
+mod beside;
 mod bounds;
 #[cfg(test)]
 mod download_tests;
@@ -88,6 +90,7 @@ mod transfer;
 mod types;
 mod unpack;
 
+pub use self::beside::symbols_beside;
 pub use self::frame::{FrameChain, ResolvedFrame};
 pub use self::identity::{ModuleIdentity, PdbIdentity};
 pub use self::observer::{NoSymbolObserver, SymbolObserver};
