@@ -21,6 +21,7 @@ use super::pdb::PdbFile;
 use super::pe::ExportTable;
 use super::report::{ModuleReport, Origin, Outcome, SearchNotes, SymbolFileError};
 use super::symcache::{FileStamp, SymcacheStore};
+use super::usual::usual_caches;
 
 /// PDBs that are converted at once have this many bytes at most, unless a single one is larger.
 /// A conversion takes about four times the size of its PDB.
@@ -85,12 +86,15 @@ impl Search {
         let downloads = Downloads::new(path, &options);
         let beside = options.beside.iter().cloned();
         let closed = beside.clone().chain(options.closed_folders.clone()).collect();
-        let folders = beside.map(|folder| (folder, true)).chain(path.folders()).collect();
+        let usual = usual_caches().into_iter().filter(|cache| cache.is_dir());
+        let usual: Vec<_> = usual.map(|cache| (cache, false)).collect();
         let unpacked = path.first_cache().or_else(|| options.symcache_folder.clone());
         let folder = options.symcache_folder.or(own_cache).or_else(path::platform_cache);
         Self {
-            is_empty: path.is_empty() && options.beside.is_empty(),
-            folders: Mutex::new(LocalFolders::new(folders)),
+            is_empty: path.is_empty() && options.beside.is_empty() && usual.is_empty(),
+            folders: Mutex::new(LocalFolders::new(
+                beside.map(|folder| (folder, true)).chain(path.folders()).chain(usual).collect(),
+            )),
             closed,
             downloads,
             cache: unpacked.or_else(path::default_store),
