@@ -135,7 +135,8 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
         }
         Some(Action::Live(args)) => {
             let (symbol_path, cancel) = (cli.symbols.symbol_path()?, cancel_on_signals(messages));
-            let mut console = Console::new(symbol_path, cli.color, cancel);
+            // Colours would be text in a picture.
+            let mut console = Console::new(symbol_path, ColorChoice::Never, cancel);
             console.session.symbol_options = cli.symbol_limits.options();
             live::run(&mut console, &args, cli.color, &mut out, messages)?;
             return done(out.flush());

@@ -18,6 +18,7 @@ mod consumer;
 mod error;
 mod family;
 mod header;
+mod here;
 mod limits;
 #[cfg(windows)]
 mod merge;
@@ -33,12 +34,11 @@ mod xperf;
 
 pub use error::OptionError;
 pub use family::{Guid, StackEvent};
+pub use here::recorder;
 pub use object_type::{ObjectType, ObjectTypes};
 pub use options::{BufferCount, BufferSize, Events, RecordOptions, StopCondition, Target};
 pub use plan::{Flags, GroupMask, SessionPlan};
 pub use profile::{PROFILE_NAME, wpr_profile};
-pub use recorder::{
-    EventSink, Figures, Recorder, Running, SessionEvent, SessionHeader, Stopped, recorder,
-};
+pub use recorder::{EventSink, Figures, Recorder, Running, SessionEvent, SessionHeader, Stopped};
 pub use session_error::SessionError;
 pub use xperf::{quoted, xperf_commands};

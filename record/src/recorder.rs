@@ -82,22 +82,3 @@ pub trait Running {
     /// When Windows refuses, as when the file cannot be written.
     fn stop(self: Box<Self>) -> Result<Stopped, SessionError>;
 }
-
-/// The recorder of this system.
-pub fn recorder() -> &'static dyn Recorder {
-    #[cfg(windows)]
-    return &crate::session::Windows;
-    #[cfg(not(windows))]
-    return &Elsewhere;
-}
-
-/// Not Windows.
-#[cfg(not(windows))]
-struct Elsewhere;
-
-#[cfg(not(windows))]
-impl Recorder for Elsewhere {
-    fn start(&self, _: SessionPlan, _: EventSink) -> Result<Box<dyn Running>, SessionError> {
-        Err(SessionError::NotWindows { system: std::env::consts::OS })
-    }
-}

@@ -5,9 +5,8 @@ use std::time::Duration;
 use handlescope_model::Untrusted;
 
 use super::{
-    Live, Order, TICK,
-    picture::{draw_table, draw_text},
-    quietly,
+    picture::{Order, draw_table, draw_text},
+    state::{Live, TICK, quietly},
 };
 use crate::{
     commands::CommandError,

@@ -196,13 +196,13 @@ impl Recording {
 /// How a recording goes.
 fn live_line(events_per_second: f64, bytes: u64, figures: Figures, uncounted: u64) -> String {
     let rate = HumanCount(events_per_second.round() as u64);
-    format!("{rate} events/s, {} written, {},", HumanBytes(bytes), losses(figures, uncounted))
+    format!("{rate} events/s, {} written, {};", HumanBytes(bytes), losses(figures, uncounted))
 }
 
 /// What was lost; `uncounted` events are in the trace, but no condition was asked about them.
 fn losses(Figures { events_lost, buffers_lost, .. }: Figures, uncounted: u64) -> String {
     let mut text = format!(
-        "{} events and {} buffers lost",
+        "lost events: {}, lost buffers: {}",
         HumanCount(events_lost.into()),
         HumanCount(buffers_lost.into())
     );

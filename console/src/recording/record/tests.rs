@@ -103,7 +103,7 @@ fn ctrl_c_ends_a_recording_and_nothing_else() {
     let (result, said) = recorded(&fake, &[], &cancel);
     assert!(result.is_ok() && fake.stopped.get() && !cancel.is_cancelled());
     assert!(said.starts_with("recording to leak.etl; Ctrl-C ends it\nleak.etl: 5 events in "));
-    assert!(said.ends_with(" s, 3 events and 1 buffers lost; ended by Ctrl-C\n"), "{said}");
+    assert!(said.ends_with(" s, lost events: 3, lost buffers: 1; ended by Ctrl-C\n"), "{said}");
 }
 
 #[test]
@@ -149,9 +149,9 @@ fn a_session_that_does_not_start_is_an_error_with_its_remedy_and_what_records_th
 fn the_live_line_says_how_fast_how_much_and_what_was_lost() {
     assert_eq!(
         live_line(12_345.4, 24 << 20, LOST, 0),
-        "12,345 events/s, 24.00 MiB written, 3 events and 1 buffers lost,"
+        "12,345 events/s, 24.00 MiB written, lost events: 3, lost buffers: 1;"
     );
-    assert!(live_line(0.0, 0, LOST, 7).ends_with("lost, 7 not counted for --stop-when,"));
+    assert!(live_line(0.0, 0, LOST, 7).ends_with("1, 7 not counted for --stop-when;"));
 }
 
 #[test]
