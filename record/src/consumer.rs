@@ -66,24 +66,30 @@ impl Consumer {
         }
         let header = header(&log.LogfileHeader);
         let thread = thread::spawn(move || {
-            // SAFETY: the handle is open until this thread was joined.
+            // SAFETY: it takes a handle by value; one that is closed ends the call.
             let _ = unsafe { ProcessTrace(&[handle], None, None) };
         });
         Ok(Consumer { handle, thread: Some(thread), receiver, header })
     }
 }
 
-impl Drop for Consumer {
-    /// Waits for the last event; the session must have been stopped.
-    fn drop(&mut self) {
+impl Consumer {
+    /// Waits for the last event of a session that was stopped.
+    pub(crate) fn wait(&mut self) {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        // SAFETY: the handle was opened by `start` and is closed once. The thread that used the receiver has ended.
-        unsafe {
-            let _ = CloseTrace(self.handle);
-            drop(Box::from_raw(self.receiver));
-        }
+    }
+}
+
+impl Drop for Consumer {
+    /// Ends the thread also when the session goes on: closed, its handle has no more events (learn, `CloseTrace`).
+    fn drop(&mut self) {
+        // SAFETY: the handle was opened by `start` and is closed once.
+        let _ = unsafe { CloseTrace(self.handle) };
+        self.wait();
+        // SAFETY: the thread that used the receiver has ended.
+        drop(unsafe { Box::from_raw(self.receiver) });
     }
 }
 

@@ -55,7 +55,6 @@ struct Session {
     handle: CONTROLTRACE_HANDLE,
     plan: SessionPlan,
     is_running: bool,
-    /// Waits, when it is dropped, until the session has ended: [`Session::drop`] stops it before.
     consumer: Option<Consumer>,
 }
 
@@ -137,7 +136,9 @@ impl Running for Session {
         }
         let figures = self.control(EVENT_TRACE_CONTROL_STOP)?.figures();
         self.is_running = false;
-        drop(self.consumer.take());
+        if let Some(mut consumer) = self.consumer.take() {
+            consumer.wait();
+        }
         let merged = self.plan.log_file.as_deref().map(add_identities);
         Ok(Stopped { figures, without_identities: merged.and_then(Result::err) })
     }

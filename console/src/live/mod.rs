@@ -11,6 +11,8 @@ mod state;
 
 use std::io::Write;
 
+use handlescope_model::Untrusted;
+
 use self::{
     picture::{TITLES, cells},
     state::Live,
@@ -20,6 +22,7 @@ use crate::{
     console::Console,
     recording::LiveArgs,
     terminal::{ColorChoice, Messages, Screen, table},
+    trace::Caveat,
 };
 
 /// Shows what is open until it is told to end; prints it once, at the end, where nobody can watch.
@@ -45,7 +48,12 @@ pub fn run(
     live.stop()?;
     // Ctrl-C was the end of the session, and not of the answer.
     cancel.reset();
-    let groups = live.open_groups(console)?;
+    let groups = live.open_groups(console, messages)?;
+    for file in &console.session.files {
+        for Caveat { text, .. } in Caveat::of_trace(&file.trace)? {
+            messages.warning(format_args!("{}: {text}", Untrusted(&file.path)));
+        }
+    }
     let heading = live.heading();
     writeln!(out, "{}", heading.line())?;
     let mut rows = table::table(screen, &TITLES);

@@ -142,25 +142,24 @@ impl Live {
         if begin < self.next {
             return Ok(None);
         }
-        let groups = self.open_groups(console)?;
+        let groups = quietly(|messages| self.open_groups(console, messages))?;
         self.next = Instant::now() + REFRESH.max(begin.elapsed() * SHARE);
         Ok(Some(groups))
     }
 
-    /// Loads the tables of all events so far, and asks what is open.
+    /// Loads the tables of all events so far, and asks what is open. What is missing for names of functions is said.
     pub(super) fn open_groups(
         &mut self,
         console: &mut Console,
+        messages: &mut Messages<'_>,
     ) -> Result<Vec<OpenGroup>, CommandError> {
         self.load(console)?;
         let mut groups = Vec::new();
         let shared = SharedArgs::default();
-        quietly(|messages| {
-            console.with_context(&mut io::sink(), messages, |context| {
-                answer(&shared, context, |dump| {
-                    groups = open_groups(dump.sources, dump.names, dump.cancel)?;
-                    Ok(())
-                })
+        console.with_context(&mut io::sink(), messages, |context| {
+            answer(&shared, context, |dump| {
+                groups = open_groups(dump.sources, dump.names, dump.cancel)?;
+                Ok(())
             })
         })?;
         Ok(groups)
