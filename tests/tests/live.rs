@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use handlescope_extract::live::{LiveCounts, LiveWindow, Replay, WhenFull, live_queue};
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver, Recording, extract};
 use handlescope_model::{Cancel, Table, Trace};
 use handlescope_tests::binary::sample_trace;
 use handlescope_tests::data::SharedTrace;
@@ -110,6 +110,47 @@ fn published_traces_replayed_event_by_event_give_the_tables_of_their_extracts() 
         let live = saved(&replayed(trace.etl(), None, |_, _| {}));
         assert_equal(&live, &extracted(trace.etl()), Table::ALL, name);
     }
+}
+
+/// A TRACE_LOGFILE_HEADER of a 64-bit system with what a session in real time knows of itself.
+fn session_header(of: &Recording) -> Vec<u8> {
+    let mut bytes = vec![0; 280];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(0, &of.header.buffer_size.to_le_bytes());
+    put(4, &of.header.version);
+    put(8, &of.header.os_build.to_le_bytes());
+    put(12, &of.header.cpu_count.to_le_bytes());
+    put(44, &of.header.pointer_size.to_le_bytes());
+    put(248, &of.header.boot_time.to_le_bytes());
+    put(256, &of.header.perf_freq.to_le_bytes());
+    put(264, &of.header.start_time.to_le_bytes());
+    put(272, &1u32.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn a_session_without_a_file_says_itself_how_its_times_are_counted() {
+    let etl = sample_trace();
+    let mut window = replayed(&etl, None, |_, _| {});
+    let file = window.recording.clone();
+    let session = Recording::of_session("live", &session_header(&file), file.clock.base).unwrap();
+    assert_eq!(
+        (session.source_name.as_str(), session.clock.frequency),
+        ("live", file.clock.frequency)
+    );
+    window.recording = session;
+    let tables = Table::ALL.into_iter().filter(|table| *table != Table::Trace);
+    let live = saved(&window);
+    assert_equal(&live, &extracted(&etl), tables, "a session");
+    let (live, file) =
+        (live.frame(Table::Trace).unwrap(), extracted(&etl).frame(Table::Trace).unwrap());
+    for column in ["os_version", "os_build", "perf_freq", "session_start_filetime", "events_total"]
+    {
+        assert_eq!(live.column(column).unwrap(), file.column(column).unwrap());
+    }
+    assert_eq!(live.column("session_end_filetime").unwrap().null_count(), 1);
+    assert!(Recording::of_session("live", &[0; 280], 0).is_none(), "no clock");
+    assert!(Recording::of_session("live", &[0; 100], 0).is_none(), "too short");
 }
 
 /// Two processes that open handles all the time, with stacks, and close two thirds of them; one of the processes ends.
