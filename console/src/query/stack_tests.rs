@@ -154,7 +154,14 @@ impl FrameNames for Impatient {
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<u64>)]) -> Vec<Vec<FrameChain>> {
         self.0.cancel();
         let function = "f".into();
-        let frame = ResolvedFrame { function, offset: 0, file: None, line: None, inlined: false };
+        let frame = ResolvedFrame {
+            source: None,
+            function,
+            offset: 0,
+            file: None,
+            line: None,
+            inlined: false,
+        };
         let chain = |at: usize| match at {
             0 => FrameChain::from([frame.clone()]),
             _ => FrameChain::default(),

@@ -20,6 +20,7 @@ pub(super) fn stored_names(trace: &Trace) -> Result<StoredNames, ArchiveError> {
     for (row, owner) in frame.range(0..frame.len()).enumerate() {
         let depth = depth.get(row).unwrap_or_default();
         let named = ResolvedFrame {
+            source: None,
             function: shared.get(function.text(row)),
             offset: offset.get(row).unwrap_or_default(),
             file: file.get(row).map(|file| shared.get(file)),

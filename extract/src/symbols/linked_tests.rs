@@ -227,8 +227,10 @@ fn a_damaged_pdb_of_a_linker_is_an_error_or_tells_less() {
             if let Ok(symcache) =
                 pdb::PdbFile::open(&path).and_then(|pdb| pdb.to_symcache(&Cancel::default()))
             {
-                let names =
-                    module::SymcacheNames::new(symbolic::common::ByteView::from_vec(symcache));
+                let names = module::SymcacheNames::new(
+                    symbolic::common::ByteView::from_vec(symcache),
+                    None,
+                );
                 let rvas: Vec<u64> = linked.code.clone().collect();
                 let _ = module::ModuleSymbols::Symcache(names).resolve(&rvas, linked.module.size);
             }
@@ -277,6 +279,54 @@ fn inlined_functions_are_frames_of_their_own_with_file_and_line() {
         assert!(&*physical.function == "physical" && !physical.inlined);
         assert!(inlined.iter().all(|frame| frame.inlined));
     }
+}
+
+/// The places of the source of a function, of a PDB with a stream.
+fn sources_with(stream: &str, content: &str) -> Vec<String> {
+    let folder = TempDir::new().expect("a folder");
+    fs::write(folder.path().join("stream"), content).expect("a file");
+    let option = format!("/pdbstream:{stream}=stream");
+    let linked =
+        link(folder.path(), "x86_64", NESTED, &["-fdebug-compilation-dir=C:/build"], &[&option]);
+    let (names, report) = linked.names_from(&linked.pdb);
+    assert!(matches!(report.outcome, Outcome::Resolved { .. } | Outcome::NotFound), "{report}");
+    let mut sources: Vec<String> = names
+        .iter()
+        .flat_map(|chain| chain.iter())
+        .filter_map(|frame| frame.source.as_deref().map(str::to_owned))
+        .collect();
+    sources.dedup();
+    sources
+}
+
+#[needs_linker]
+#[test]
+fn source_link_and_source_servers_say_where_a_file_can_be_got() {
+    let folder = TempDir::new().expect("a folder");
+    let linked = link(folder.path(), "x86_64", NESTED, &["-fdebug-compilation-dir=C:/build"], &[]);
+    let (names, _) = linked.names_from(&linked.pdb);
+    let file = names.iter().find_map(|chain| chain.first()?.file.clone()).expect("a file");
+    assert!(names.iter().flat_map(|chain| chain.iter()).all(|frame| frame.source.is_none()));
+
+    let start = file.strip_suffix("m.cpp").expect("the file").replace('\\', "\\\\");
+    let link = format!(r#"{{"documents": {{"{start}*": "https://git.example/raw/abc/*"}}}}"#);
+    assert_eq!(sources_with("sourcelink", &link), ["https://git.example/raw/abc/m.cpp"]);
+
+    let server = |variables: &str| {
+        format!(
+            "SRCSRV: ini ------\nVERSION=1\nVERCTRL=Git\nSRCSRV: variables ------\n{variables}\n\
+             SRCSRV: source files ------\n{file}*src/m.cpp*abc\nSRCSRV: end ------\n"
+        )
+    };
+    let one = server("SRCSRVTRG=https://git.example/%var3%/%var2%");
+    assert_eq!(sources_with("srcsrv", &one), ["https://git.example/abc/src/m.cpp"]);
+    // A PDB whose text would take all memory, or the stack, is refused.
+    let doubling: String = (1..60).map(|n| format!("A{n}=%A{}%%A{}%\n", n - 1, n - 1)).collect();
+    assert!(
+        sources_with("srcsrv", &server(&format!("A0=x\n{doubling}SRCSRVTRG=%A59%"))).is_empty()
+    );
+    let deep = "%fnvar%(".repeat(100_000);
+    assert!(sources_with("srcsrv", &server(&format!("SRCSRVTRG={deep}"))).is_empty());
 }
 
 const EXPORTING: &str = r#"

@@ -79,6 +79,7 @@ mod search;
 mod server_tests;
 #[cfg(test)]
 mod slow_server_tests;
+mod source_server;
 mod sources;
 mod symbolizer;
 mod symcache;

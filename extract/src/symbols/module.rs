@@ -1,6 +1,8 @@
 //! Names within one module: from RVA to functions through its symcache, or else its exports.
 
-use std::sync::{Arc, Mutex};
+use std::cell::LazyCell;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
@@ -9,7 +11,9 @@ use symbolic::symcache::{SourceLocation, SymCache};
 
 use super::frame::{FrameChain, ResolvedFrame};
 use super::names;
+use super::pdb::PdbFile;
 use super::pe::ExportTable;
+use super::source_server::SourceServer;
 
 /// What a module's names are looked up in.
 pub(super) enum ModuleSymbols {
@@ -36,6 +40,9 @@ impl ModuleSymbols {
 /// A mapped symcache, and the texts that were made of it.
 pub(super) struct SymcacheNames {
     bytes: ByteView<'static>,
+    /// The PDB it was made of, which says where source files can be got; read when a file is first asked for.
+    pdb: Option<PathBuf>,
+    source_server: OnceLock<SourceServer>,
     texts: Mutex<Texts>,
 }
 
@@ -44,12 +51,26 @@ pub(super) struct SymcacheNames {
 struct Texts {
     /// Readable names by place and length of the symcache's own, which stay where they are.
     names: FxHashMap<(usize, usize), Arc<str>>,
-    files: FxHashMap<String, Arc<str>>,
+    files: FxHashMap<String, SourceFile>,
+}
+
+/// The path of a source file, and where the file can be got.
+#[derive(Clone)]
+struct SourceFile {
+    path: Arc<str>,
+    source: Option<Arc<str>>,
 }
 
 impl SymcacheNames {
-    pub(super) fn new(bytes: ByteView<'static>) -> Self {
-        Self { bytes, texts: Mutex::default() }
+    pub(super) fn new(bytes: ByteView<'static>, pdb: Option<PathBuf>) -> Self {
+        Self { bytes, pdb, source_server: OnceLock::new(), texts: Mutex::default() }
+    }
+
+    fn source_server(&self) -> &SourceServer {
+        self.source_server.get_or_init(|| {
+            let pdb = self.pdb.as_deref().and_then(|path| PdbFile::open(path).ok());
+            pdb.map(|pdb| pdb.source_server()).unwrap_or_default()
+        })
     }
 
     fn resolve(&self, rvas: &[u64], is_inside: impl Fn(&&u64) -> bool) -> Vec<FrameChain> {
@@ -57,6 +78,8 @@ impl SymcacheNames {
             return vec![FrameChain::default(); rvas.len()];
         };
         let mut texts = lock(&self.texts);
+        let places = LazyCell::new(|| self.source_server().places());
+        let place = |file: &str| places.of(file);
         // One list for all, as most addresses lie in one function only.
         let mut locations = Vec::new();
         rvas.iter()
@@ -66,7 +89,7 @@ impl SymcacheNames {
                 if let Some(function) = function.and_then(|rva| symcache.lookup(rva).last()) {
                     find(&symcache, *rva, start_of(&function), &mut locations);
                 }
-                chain(&locations, *rva, &mut texts)
+                chain(&locations, *rva, &mut texts, &place)
             })
             .collect()
     }
@@ -97,15 +120,24 @@ fn start_of(location: &SourceLocation<'_, '_>) -> u64 {
 }
 
 /// `locations` run from the innermost inlined function to the physical one.
-fn chain(locations: &[SourceLocation<'_, '_>], rva: u64, texts: &mut Texts) -> FrameChain {
+fn chain(
+    locations: &[SourceLocation<'_, '_>],
+    rva: u64,
+    texts: &mut Texts,
+    place: &dyn Fn(&str) -> Option<String>,
+) -> FrameChain {
     let Some((physical, inlined)) = locations.split_last() else { return FrameChain::default() };
     let offset = rva.saturating_sub(start_of(physical));
-    let frames = locations.iter().enumerate().map(|(at, location)| ResolvedFrame {
-        function: texts.name(location.function().name()),
-        offset,
-        file: location.file().map(|file| texts.file(file.full_path())),
-        line: Some(location.line()).filter(|line| *line != 0),
-        inlined: at < inlined.len(),
+    let frames = locations.iter().enumerate().map(|(at, location)| {
+        let file = location.file().map(|file| texts.file(file.full_path(), place));
+        ResolvedFrame {
+            function: texts.name(location.function().name()),
+            offset,
+            source: file.as_ref().and_then(|file| file.source.clone()),
+            file: file.map(|file| file.path),
+            line: Some(location.line()).filter(|line| *line != 0),
+            inlined: at < inlined.len(),
+        }
     });
     frames.collect()
 }
@@ -117,12 +149,13 @@ impl Texts {
         self.names.entry(place).or_insert_with(|| names::readable(name).into()).clone()
     }
 
-    fn file(&mut self, path: String) -> Arc<str> {
+    fn file(&mut self, path: String, place: &dyn Fn(&str) -> Option<String>) -> SourceFile {
         if let Some(known) = self.files.get(&path) {
             return known.clone();
         }
-        let shared: Arc<str> = path.as_str().into();
-        self.files.insert(path, shared.clone());
-        shared
+        let source = place(&path).map(Arc::from);
+        let file = SourceFile { path: path.as_str().into(), source };
+        self.files.insert(path, file.clone());
+        file
     }
 }

@@ -6,7 +6,7 @@
 //! of them a PDB holds, one function should have one name in stacks and filters: `Cache::Open`.
 
 use symbolic::common::{Arch, CpuFamily, Language, Name, NameMangling};
-use symbolic::demangle::{Demangle, DemangleOptions};
+use symbolic_demangle::{Demangle, DemangleOptions};
 
 /// The name to show for a name out of a symcache.
 pub(super) fn readable(name: &str) -> String {

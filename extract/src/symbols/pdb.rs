@@ -13,6 +13,7 @@ use super::bounds;
 use super::identity::PdbIdentity;
 use super::names;
 use super::report::SymbolFileError;
+use super::source_server::{SourceServer, check_source_server};
 use super::types;
 
 /// A PDB that was found under the right name; only [`PdbFile::verify`] says whose it is.
@@ -61,6 +62,7 @@ impl PdbFile {
     pub(super) fn to_symcache(&self, cancel: &Cancel) -> Result<Vec<u8>, SymbolFileError> {
         self.guarded(|pdb| {
             bounds::check_counts(pdb)?;
+            check_source_server(&self.bytes)?;
             types::check_types(pdb)?;
             types::check_scopes(pdb)?;
             let arch = pdb.arch();
@@ -83,6 +85,13 @@ impl PdbFile {
             converter.serialize(&mut symcache)?;
             Ok(symcache)
         })
+    }
+
+    /// Where it says that source files can be got.
+    pub(super) fn source_server(&self) -> SourceServer {
+        let read =
+            || bounds::check_streams(&self.bytes).ok().map(|()| SourceServer::of(&self.bytes));
+        quietly(read).ok().flatten().unwrap_or_default()
     }
 
     /// Parses the PDB and runs `read` on it, turning a panic of the parser into an error: it

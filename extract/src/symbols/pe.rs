@@ -128,6 +128,7 @@ impl ExportTable {
             Place::Between(gap) => self.nearest(rva, gap).filter(|export| rva < export.end)?,
         };
         Some(ResolvedFrame {
+            source: None,
             function: export.name.clone(),
             offset: u64::from(rva - export.start),
             file: None,

@@ -304,7 +304,8 @@ impl Found {
     }
 
     fn succeed(&mut self, bytes: ByteView<'static>, file: PathBuf, was_converted: bool) {
-        self.symbols = Some(Arc::new(ModuleSymbols::Symcache(SymcacheNames::new(bytes))));
+        self.symbols =
+            Some(Arc::new(ModuleSymbols::Symcache(SymcacheNames::new(bytes, Some(file.clone())))));
         self.outcome = Outcome::Resolved { file, was_converted };
     }
 

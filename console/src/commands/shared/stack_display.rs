@@ -41,7 +41,8 @@ pub(crate) const fn show_line_option<A: ShowsStacks>() -> Opt<A> {
         names: &["-ShowLine"],
         help: "print source file and line of each frame",
         details: "With -ShowStack, where the symbols have them: those of Microsoft's servers do \
-                  not.",
+                  not. Where a PDB says from which address (Source Link) or by which command (source \
+                  server) the file can be got, that follows in brackets.",
         example: "-ShowStack -ShowLine",
         take: Take::Switch(|args| &mut args.stacks().line),
     }

@@ -29,6 +29,7 @@ struct FrameJson<'a> {
     managed: bool,
     file: Option<&'a str>,
     line: Option<u32>,
+    source: Option<&'a str>,
 }
 
 impl Serialize for StackJson<'_> {
@@ -47,6 +48,7 @@ impl Serialize for StackJson<'_> {
             managed: frame.method.is_some(),
             file: frame.name.and_then(|name| name.file.as_deref()),
             line: frame.name.and_then(|name| name.line),
+            source: frame.name.and_then(|name| name.source.as_deref()),
         }))
     }
 }

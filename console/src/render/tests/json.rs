@@ -58,21 +58,21 @@ fn json_stacks_hold_modules_functions_and_addresses() {
         frame(0),
         json!({
             "module": "nt.exe", "function": "NtCreateEvent", "offset": 31, "rva": "0x9000",
-            "address": "0x7FF600009000", "inlined": false, "file": null, "line": null,
+            "address": "0x7FF600009000", "inlined": false, "file": null, "line": null, "source": null,
         })
     );
     assert_eq!(
         frame(1),
         json!({
             "module": "app.exe", "function": null, "offset": null, "rva": "0x1A2B",
-            "address": "0x7FF601001A2B", "inlined": false, "file": null, "line": null,
+            "address": "0x7FF601001A2B", "inlined": false, "file": null, "line": null, "source": null,
         })
     );
     assert_eq!(
         frame(2),
         json!({
             "module": null, "function": null, "offset": null, "rva": null,
-            "address": "0x1F4B0000123", "inlined": false, "file": null, "line": null,
+            "address": "0x1F4B0000123", "inlined": false, "file": null, "line": null, "source": null,
         })
     );
     assert!(json_of(&[&mixed()], ".dump ObjectRef -json").get("stacks").is_none());

@@ -28,12 +28,12 @@ fn an_inlined_function_is_a_frame_of_its_own_without_a_place() {
 }
 
 #[test]
-fn file_and_line_are_printed_where_they_are_known() {
+fn file_and_line_and_where_the_file_can_be_got_are_printed_where_they_are_known() {
     assert_eq!(
         lines("-ShowStack -ShowLine"),
         [
             "nt.exe!NtCreateEvent",
-            r"app.exe!Find [inlined] C:\src\app.cpp:7",
+            r"app.exe!Find [inlined] C:\src\app.cpp:7 (https://git.example/app.cpp)",
             r"app.exe!Cache::Open C:\src\app.cpp:8",
         ]
     );
@@ -54,4 +54,8 @@ fn json_has_inlined_functions_with_the_address_of_their_caller() {
     );
     assert_eq!((inner["file"].clone(), inner["line"].clone()), source(7));
     assert_eq!((outer["file"].clone(), outer["line"].clone()), source(8));
+    assert_eq!(
+        (&inner["source"], &outer["source"]),
+        (&json!("https://git.example/app.cpp"), &Value::Null)
+    );
 }

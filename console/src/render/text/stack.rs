@@ -157,9 +157,13 @@ impl fmt::Display for Line<'_> {
             }
         }
         match frame.name.filter(|_| *has_lines).map(|name| (&name.file, name.line)) {
-            Some((Some(file), Some(line))) => write!(f, " {file}:{line}"),
-            Some((Some(file), None)) => write!(f, " {file}"),
-            _ => Ok(()),
+            Some((Some(file), Some(line))) => write!(f, " {file}:{line}")?,
+            Some((Some(file), None)) => write!(f, " {file}")?,
+            _ => {}
+        }
+        match frame.name.filter(|_| *has_lines).and_then(|name| name.source.as_deref()) {
+            Some(source) => write!(f, " ({source})"),
+            None => Ok(()),
         }
     }
 }

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# What is in the program: an SBOM (CycloneDX) and the licences of all crates, with cargo-cyclonedx and cargo-about.
+#
+# notices.sh OUT: writes handlescope-VERSION.cdx.json and THIRD-PARTY.html into OUT; a package made with
+# THIRD_PARTY=OUT/THIRD-PARTY.html holds the latter.
+set -euo pipefail
+source "$(dirname "$0")/version.sh"
+out=$1
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+cd "$root"
+
+for tool in cargo-cyclonedx cargo-about; do
+    command -v "$tool" >/dev/null || cargo install --locked "$tool"
+done
+file=handlescope-$version.cdx
+cargo cyclonedx --manifest-path console/Cargo.toml --format json --spec-version 1.5 --override-filename "$file"
+mv "console/$file.json" "$out/"
+# One is written for each member of the workspace.
+find . -name "$file.json" -not -path './target/*' -delete
+cargo about generate --config dist/about.toml --manifest-path console/Cargo.toml --fail \
+    --output-file "$out/THIRD-PARTY.html" dist/about.hbs

@@ -1,0 +1,210 @@
+//! Where the source of a file can be got, as its PDB says: Source Link and source servers.
+//!
+//! Source Link is JSON in the stream `sourcelink` that maps paths to addresses (dotnet/designs, "Source Link"); a
+//! source server is a text in the stream `srcsrv` with variables that make an address or a command (learn, "Source
+//! server": language specification 1 and 2).
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::Cursor;
+
+use serde::Deserialize;
+use srcsrv::{SourceRetrievalMethod, SrcSrvStream};
+// See `types`.
+use symbolic::debuginfo::pdb::pdb;
+
+/// The largest stream that is read. Chrome's, with 80,000 files, has about 10 MiB.
+const MAX_BYTES: usize = 64 << 20;
+/// Bytes of all variables of a source server, of what it says of one file, and how often a value can be in another
+/// one at most: what is made of them is no longer than the product.
+const MAX_VARIABLES: usize = 16 << 10;
+const MAX_LINE: usize = 4 << 10;
+const MAX_COPIES: usize = 1024;
+/// Calls within calls that the parser follows, which takes the stack of its thread.
+const MAX_CALLS: usize = 32;
+/// What is shown of a command.
+const MAX_SHOWN: usize = 1024;
+
+/// What a PDB says of places of source files.
+#[derive(Default)]
+pub(super) struct SourceServer {
+    /// Paths that begin so, in lower case, and what takes the place of that; the longest first.
+    links: Vec<(String, String)>,
+    /// The stream of a source server, which was checked.
+    stream: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+struct SourceLink {
+    documents: BTreeMap<String, String>,
+}
+
+/// A source server at work.
+pub(super) struct Places<'a> {
+    links: &'a [(String, String)],
+    stream: Option<SrcSrvStream<'a>>,
+}
+
+impl SourceServer {
+    /// Of the bytes of a PDB; one that says nothing, or what is refused, has no places.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let Ok(mut pdb) = pdb::PDB::open(Cursor::new(bytes)) else { return Self::default() };
+        let stream = stream(&mut pdb, b"srcsrv").filter(|stream| check(stream).is_ok());
+        let links = stream_of_links(&mut pdb).unwrap_or_default();
+        Self { links, stream: stream.unwrap_or_default() }
+    }
+
+    /// Reads what is needed to answer for many files.
+    pub(super) fn places(&self) -> Places<'_> {
+        let stream = Some(&self.stream).filter(|stream| !stream.is_empty());
+        let stream = stream.and_then(|stream| SrcSrvStream::parse(stream).ok());
+        Places { links: &self.links, stream }
+    }
+}
+
+impl Places<'_> {
+    /// The address of a source file, or the command that gets it.
+    pub(super) fn of(&self, file: &str) -> Option<String> {
+        self.linked(file).or_else(|| self.served(file))
+    }
+
+    fn linked(&self, file: &str) -> Option<String> {
+        let lower = file.to_ascii_lowercase();
+        let (start, address) =
+            self.links.iter().find(|(start, _)| match start.strip_suffix('*') {
+                Some(start) => lower.starts_with(start),
+                None => lower == *start,
+            })?;
+        let rest = start.strip_suffix('*').and_then(|start| file.get(start.len()..));
+        Some(address.replacen('*', &rest.unwrap_or_default().replace('\\', "/"), 1))
+    }
+
+    fn served(&self, file: &str) -> Option<String> {
+        let found = self.stream.as_ref()?.source_for_path(file, "%targ%").ok()??;
+        let text = match found {
+            SourceRetrievalMethod::Download { url } => url,
+            SourceRetrievalMethod::ExecuteCommand { command, .. } => command,
+            _ => return None,
+        };
+        Some(text.chars().take(MAX_SHOWN).collect())
+    }
+}
+
+/// Fails if the PDB has a source server whose text nothing should evaluate.
+pub(super) fn check_source_server(bytes: &[u8]) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let Ok(mut pdb) = pdb::PDB::open(Cursor::new(bytes)) else { return Ok(()) };
+    stream(&mut pdb, b"srcsrv").map_or(Ok(()), |stream| check(&stream).map_err(Into::into))
+}
+
+/// Fails if values could become much longer than the text, or calls lie too deep in one another.
+fn check(stream: &[u8]) -> Result<(), &'static str> {
+    if stream.len() > MAX_BYTES {
+        return Err("its source server stream is too large");
+    }
+    let text = String::from_utf8_lossy(stream);
+    if text.lines().any(|line| line.len() > MAX_LINE) {
+        return Err("its source server has a line without end");
+    }
+    let (mut bytes, mut copies) = (0_usize, 1_usize);
+    for line in text.lines().take_while(|line| !line.starts_with("SRCSRV: source files")) {
+        bytes += line.len();
+        let references = line.bytes().filter(|byte| *byte == b'%').count() / 2;
+        copies = copies.saturating_mul(references.max(1));
+        if line.bytes().filter(|byte| *byte == b'(').count() > MAX_CALLS {
+            return Err("its source server has calls within calls without end");
+        }
+    }
+    if bytes > MAX_VARIABLES || copies > MAX_COPIES {
+        return Err("its source server makes texts without end");
+    }
+    Ok(())
+}
+
+fn stream_of_links<'b>(pdb: &mut pdb::PDB<'b, Cursor<&'b [u8]>>) -> Option<Vec<(String, String)>> {
+    let bytes = stream(pdb, b"sourcelink")?;
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
+    let SourceLink { documents } = serde_json::from_slice(bytes).ok()?;
+    let mut links: Vec<(String, String)> =
+        documents.into_iter().map(|(start, to)| (start.to_ascii_lowercase(), to)).collect();
+    links.sort_by_key(|(start, _)| std::cmp::Reverse(start.len()));
+    Some(links)
+}
+
+fn stream<'b>(pdb: &mut pdb::PDB<'b, Cursor<&'b [u8]>>, name: &[u8]) -> Option<Vec<u8>> {
+    let stream = pdb.named_stream(name).ok()?;
+    let bytes: Cow<'_, [u8]> = stream.as_slice().into();
+    Some(bytes.into_owned()).filter(|bytes| bytes.len() <= MAX_BYTES && !bytes.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places_of(links: &[(&str, &str)], stream: &str) -> SourceServer {
+        let lower = |(start, to): &(&str, &str)| (start.to_ascii_lowercase(), (*to).to_owned());
+        let mut links: Vec<_> = links.iter().map(lower).collect();
+        links.sort_by_key(|(start, _)| std::cmp::Reverse(start.len()));
+        SourceServer { links, stream: stream.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn source_link_replaces_the_start_of_a_path_the_longest_one_first() {
+        let server = places_of(
+            &[
+                (r"C:\src\*", "https://example.com/main/*"),
+                (r"C:\src\lib\*", "https://example.com/lib/*?raw=1"),
+                (r"D:\one.cpp", "https://example.com/one.cpp"),
+            ],
+            "",
+        );
+        let places = server.places();
+        assert_eq!(places.of(r"c:\SRC\a\b.cpp").unwrap(), "https://example.com/main/a/b.cpp");
+        assert_eq!(places.of(r"C:\src\lib\x.h").unwrap(), "https://example.com/lib/x.h?raw=1");
+        assert_eq!(places.of(r"D:\one.cpp").unwrap(), "https://example.com/one.cpp");
+        assert_eq!(places.of(r"D:\two.cpp"), None);
+    }
+
+    fn with_variables(variables: &str) -> String {
+        format!(
+            "SRCSRV: ini ------\r\nVERSION=1\r\nVERCTRL=Git\r\nSRCSRV: variables ------\r\n{variables}\r\n\
+             SRCSRV: source files ------\r\nc:\\b\\a.cpp*src/a.cpp*abc123\r\nSRCSRV: end ------\r\n"
+        )
+    }
+
+    #[test]
+    fn a_source_server_makes_an_address_or_a_command() {
+        let by_address =
+            with_variables("HOST=https://git.example\r\nSRCSRVTRG=%HOST%/%var3%/%var2%");
+        let server = places_of(&[], &by_address);
+        assert_eq!(check(by_address.as_bytes()), Ok(()));
+        assert_eq!(
+            server.places().of(r"C:\B\a.cpp").unwrap(),
+            "https://git.example/abc123/src/a.cpp"
+        );
+        assert_eq!(server.places().of(r"C:\B\b.cpp"), None);
+
+        let by_command = with_variables(
+            "SRCSRVTRG=%targ%\\%var3%\\%fnfile%(%var1%)\r\nSRCSRVCMD=git show %var3%:%var2%",
+        );
+        let server = places_of(&[], &by_command);
+        assert_eq!(server.places().of(r"c:\b\a.cpp").unwrap(), "git show abc123:src/a.cpp");
+    }
+
+    #[test]
+    fn texts_that_grow_without_end_and_calls_without_end_are_refused() {
+        let doubling = (1..40).map(|n| format!("A{n}=%A{}%%A{}%\r\n", n - 1, n - 1));
+        let doubling =
+            with_variables(&format!("A0=x\r\n{}SRCSRVTRG=%A39%", doubling.collect::<String>()));
+        assert!(check(doubling.as_bytes()).is_err());
+        let deep = with_variables(&format!("SRCSRVTRG={}", "%fnvar%(".repeat(100_000)));
+        assert!(check(deep.as_bytes()).is_err());
+        assert!(check(&vec![b'x'; MAX_BYTES + 1]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_pdb_has_no_places() {
+        assert_eq!(SourceServer::of(b"no PDB").places().of("a.cpp"), None);
+        assert!(check_source_server(b"no PDB").is_ok());
+    }
+}
