@@ -38,7 +38,17 @@ Examples:
   handlescope record --ring --duration 600 --dry-run
   handlescope record --type 'Event;File' --stop-when 'pn leaky.exe handles > 5000' --dry-run
 
-Without --dry-run, it fails with the command lines of wpr and xperf that record the same.";
+Without --dry-run, on Windows and in an administrator's prompt, it records until Ctrl-C or until one of the ends
+that were asked for. Elsewhere it fails with the command lines of wpr and xperf that record the same.";
+
+const LIVE_EXAMPLES: &str = "\
+Examples:
+  handlescope live --replay examples/leaky.etl --symbol-path examples/symbols
+  handlescope live --replay examples/leaky.etl --stop-when 'pn leaky.exe handles > 10'
+  handlescope live --type 'Event;File' --dry-run
+
+Keys: q quits, s saves what is shown as an extract, w shows .why of it, o sorts by open handles, g by growth,
+p by process, t by type. When standard output is no terminal, the table is printed once, at the end.";
 
 const WPRP_EXAMPLES: &str = "\
 Examples:
@@ -102,7 +112,7 @@ impl Cli {
     /// When there are some.
     pub fn check(&self) -> Result<(), clap::Error> {
         match self.action {
-            Some(Action::Wprp(_)) => self.check_beside(false, false, true),
+            Some(Action::Wprp(_) | Action::Record(_)) => self.check_beside(false, false, true),
             Some(_) => self.check_beside(false, false, false),
             None => Ok(()),
         }
@@ -209,14 +219,14 @@ pub enum Action {
     )]
     Mcp(McpArgs),
 
-    /// Say how handles are recorded: the session as data, or command lines of wpr and xperf.
+    /// Record a trace of handles, on Windows.
     ///
-    /// This version does not record by itself yet.
+    /// Elsewhere it says how the session is configured, or prints command lines of wpr and xperf.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArgs),
 
-    /// Say how outstanding handles would be shown while they grow; this version does not do it yet.
-    #[command(after_help = "Example:\n  handlescope live --type 'Event;File' --dry-run")]
+    /// Show outstanding handles while they grow: of this system, on Windows, or of a trace that is replayed.
+    #[command(after_help = LIVE_EXAMPLES)]
     Live(LiveArgs),
 
     /// Print a profile that records handles with WPR, which is part of Windows.

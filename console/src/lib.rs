@@ -12,6 +12,7 @@ pub mod completion;
 pub mod console;
 pub mod filter;
 pub mod grammar;
+pub mod live;
 pub mod mcp;
 pub mod one_shot;
 mod paths;

@@ -19,7 +19,7 @@ use handlescope_console::{
     },
     console::Console,
     grammar::ParseError,
-    mcp,
+    live, mcp,
     one_shot::{self, OneShot, Refusal},
     recording, repl,
     script::{self, Outcome},
@@ -125,11 +125,20 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
             return done(out.flush());
         }
         Some(Action::Record(args)) => {
-            recording::record(&args, &mut out)?;
+            let cancel = cancel_on_signals(messages);
+            recording::record(&args, cli.force, &mut out, messages, &cancel)?;
+            return done(out.flush());
+        }
+        Some(Action::Live(args)) if args.dry_run => {
+            recording::live_plan(&args, &mut out)?;
             return done(out.flush());
         }
         Some(Action::Live(args)) => {
-            recording::live(&args, &mut out)?;
+            let (symbol_path, cancel) = (cli.symbols.symbol_path()?, cancel_on_signals(messages));
+            // Colours would be text in a picture.
+            let mut console = Console::new(symbol_path, ColorChoice::Never, cancel);
+            console.session.symbol_options = cli.symbol_limits.options();
+            live::run(&mut console, &args, cli.color, &mut out, messages)?;
             return done(out.flush());
         }
         Some(Action::Wprp(args)) => {
@@ -155,10 +164,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
     for note in notes {
         messages.note(format_args!("note: {note}"));
     }
-    let cancel = cancel::on_signals().unwrap_or_else(|error| {
-        messages.note(format_args!("signals end the program, not the command: {error}"));
-        cancel::Cancel::default()
-    });
+    let cancel = cancel_on_signals(messages);
     let symbol_path = cli.symbols.symbol_path()?;
     let mut console = Console::new(symbol_path, cli.color, cancel);
     console.session.force = cli.force;
@@ -194,6 +200,14 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
         script::run(&mut console, steps, manner, &mut out, messages)
     };
     Ok(if loaded == Outcome::Failed { loaded } else { outcome })
+}
+
+/// What Ctrl-C and other signals cancel from now on.
+fn cancel_on_signals(messages: &mut Messages<'_>) -> cancel::Cancel {
+    cancel::on_signals().unwrap_or_else(|error| {
+        messages.note(format_args!("signals end the program, not the command: {error}"));
+        cancel::Cancel::default()
+    })
 }
 
 /// The outcome of something that only writes.

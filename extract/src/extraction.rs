@@ -7,11 +7,11 @@ use std::time::Instant;
 use handlescope_model::Cancel;
 
 use crate::assemble::assemble;
-use crate::collect::{Collector, KernelSelector};
+use crate::collect::{Collector, EventCounter, KernelSelector};
 use crate::error::ExtractError;
 use crate::htrace::{self, is_htrace};
 use crate::options::{ExtractObserver, ExtractOptions, ExtractSummary, StackChoice};
-use crate::recording::OpenRecording;
+use crate::recording::{OpenRecording, Recording};
 use crate::stacks::KeptStacks;
 
 /// Extracts the trace `input`, or the handles of a text of `!htrace`, into the archive `output`, whose folder must exist.
@@ -49,13 +49,26 @@ pub fn extract(
         |event| collector.event(event),
     )?;
     cancel.check()?;
+    observer.on_phase("writing");
+    let summary = write(&recording, collector, &selector.counter, output, cancel)?;
+    Ok(ExtractSummary { bytes_read, elapsed: begin.elapsed(), ..summary })
+}
+
+/// Writes what was collected of all events as an archive.
+///
+/// # Errors
+/// When there are too many, the archive cannot be written, or `cancel` asks to stop.
+pub(crate) fn write(
+    recording: &Recording,
+    mut collector: Collector,
+    counter: &EventCounter,
+    output: &Path,
+    cancel: &Cancel,
+) -> Result<ExtractSummary, ExtractError> {
     collector.finish();
     let rows = collector.shared.timeline.len();
     if u32::try_from(rows).is_err() {
-        return Err(ExtractError::TooLarge { path: input.to_path_buf(), rows });
+        return Err(ExtractError::TooLarge { path: recording.source.clone(), rows });
     }
-    observer.on_phase("writing");
-    let summary = assemble(&recording, collector, &selector.counter, output, cancel)
-        .map_err(|error| cancel.or(error))?;
-    Ok(ExtractSummary { bytes_read, elapsed: begin.elapsed(), ..summary })
+    assemble(recording, collector, counter, output, cancel).map_err(|error| cancel.or(error))
 }

@@ -11,7 +11,7 @@
 //! 6. `assemble`: all of it → tables → archive.
 //!
 //! [`extract`] runs all of them. [`OpenRecording`] with a [`collect::Collector`] of one's own runs
-//! the first four, for every stack or every event. [`symbols`] stands apart: it is asked when stacks
+//! the first four, for every stack or every event. [`live`] does for events that come from a session. [`symbols`] stands apart: it is asked when stacks
 //! are shown. [`import`] fills the same tables from an extract of ETWAnalyzer, `htrace` from text of a
 //! debugger.
 
@@ -30,6 +30,7 @@ mod input;
 mod intern;
 pub mod kernel;
 pub mod lifecycle;
+pub mod live;
 pub mod managed;
 mod members;
 mod options;

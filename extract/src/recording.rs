@@ -184,6 +184,23 @@ impl OpenRecording {
 }
 
 impl Recording {
+    /// A session that runs, by the TRACE_LOGFILE_HEADER of a 64-bit system that it shows, and the raw time at which
+    /// it started; `None` when that makes no sense.
+    pub fn of_session(name: &str, header: &[u8], base: i64) -> Option<Self> {
+        let event =
+            Event { id: TraceHeader::EVENT, time: base, payload: header, ..Event::default() };
+        let header = TraceHeader::decode(&event)?;
+        Some(Self {
+            source: PathBuf::from(name),
+            source_name: name.to_owned(),
+            identity: SourceIdentity { size: 0, modified_ns: None, content: String::new() },
+            clock: header.clock()?,
+            buffers_found: 0,
+            diagnostics: Diagnostics::default(),
+            header,
+        })
+    }
+
     /// Makes sure that what was read is of one file: its source is the same as before.
     pub(crate) fn check_unchanged(&self) -> Result<(), ExtractError> {
         if identity_of(&self.source)? == self.identity {

@@ -13,13 +13,20 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
+#[cfg(windows)]
+mod consumer;
 mod error;
 mod family;
+mod header;
+mod here;
 mod limits;
+#[cfg(windows)]
+mod merge;
 mod object_type;
 mod options;
 mod plan;
 mod profile;
+mod recorder;
 #[cfg(windows)]
 mod session;
 mod session_error;
@@ -27,11 +34,11 @@ mod xperf;
 
 pub use error::OptionError;
 pub use family::{Guid, StackEvent};
+pub use here::recorder;
 pub use object_type::{ObjectType, ObjectTypes};
 pub use options::{BufferCount, BufferSize, Events, RecordOptions, StopCondition, Target};
 pub use plan::{Flags, GroupMask, SessionPlan};
 pub use profile::{PROFILE_NAME, wpr_profile};
-#[cfg(windows)]
-pub use session::{Losses, Session};
+pub use recorder::{EventSink, Figures, Recorder, Running, SessionEvent, SessionHeader, Stopped};
 pub use session_error::SessionError;
 pub use xperf::{quoted, xperf_commands};

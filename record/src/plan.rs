@@ -84,8 +84,9 @@ pub struct GroupMask {
 }
 
 impl Flags {
-    fn one((name, value): (&'static str, u32)) -> Flags {
-        Flags { value, names: vec![name] }
+    fn of(flags: &[(&'static str, u32)]) -> Flags {
+        let value = flags.iter().fold(0, |all, (_, value)| all | value);
+        Flags { value, names: flags.iter().map(|(name, _)| *name).collect() }
     }
 }
 
@@ -101,9 +102,10 @@ impl SessionPlan {
     /// The session that records what is asked for.
     pub fn new(options: &RecordOptions) -> SessionPlan {
         let (mode, log_file) = match &options.target {
-            Target::File(path) => (FILE, Some(path)),
-            Target::Ring(path) => (BUFFERING, Some(path)),
-            Target::RealTime => (REAL_TIME, None),
+            // In real time as well, so that events are counted while they are recorded.
+            Target::File(path) => (&[FILE, REAL_TIME][..], Some(path)),
+            Target::Ring(path) => (&[BUFFERING][..], Some(path)),
+            Target::RealTime => (&[REAL_TIME][..], None),
         };
         let (mut enable_flags, mut group_mask) = (Flags::default(), GroupMask::default());
         for &mask in options.events.families().flat_map(|family| family.masks) {
@@ -120,13 +122,13 @@ impl SessionPlan {
             logger: KERNEL_LOGGER,
             logger_guid: SYSTEM_TRACE_CONTROL,
             log_file: log_file.cloned(),
-            log_file_mode: Flags::one(mode),
+            log_file_mode: Flags::of(mode),
             clock: PERFORMANCE_COUNTER,
             buffer_kib: options.buffer_size.kib(),
             minimum_buffers: options.buffers.get(),
             maximum_buffers: options.buffers.get(),
             // A ring is written once, at the end.
-            flush_seconds: if mode == BUFFERING { 0 } else { FLUSH_SECONDS },
+            flush_seconds: if mode == [BUFFERING] { 0 } else { FLUSH_SECONDS },
             enable_flags,
             group_mask,
             stack_events: options.events.stacks().collect(),
@@ -237,7 +239,7 @@ mod tests {
     #[test]
     fn a_file_a_ring_and_a_program_have_their_modes() {
         for (target, mode, file, flush) in [
-            (Target::File("a.etl".into()), 0x1, Some("a.etl"), 1),
+            (Target::File("a.etl".into()), 0x101, Some("a.etl"), 1),
             (Target::Ring("a.etl".into()), 0x400, Some("a.etl"), 0),
             (Target::RealTime, 0x100, None, 1),
         ] {

@@ -1,4 +1,4 @@
-//! A plan carried out on Windows. Everything that is unsafe is here; nothing else is.
+//! A plan carried out on Windows. What is unsafe is here, in `consumer` and in `merge`.
 //!
 //! No test runs this: it is compiled for Windows, and what it passes on is data that is tested everywhere.
 #![allow(unsafe_code, reason = "the functions of Windows take pointers")]
@@ -16,9 +16,10 @@ use windows::{
         System::{
             Diagnostics::Etw::{
                 CLASSIC_EVENT_ID, CONTROLTRACE_HANDLE, ControlTraceW, EVENT_TRACE_CONTROL,
-                EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_FLAG,
-                EVENT_TRACE_PROPERTIES, StartTraceW, TRACE_QUERY_INFO_CLASS, TraceSetInformation,
-                TraceStackTracingInfo, TraceSystemTraceEnableFlagsInfo, WNODE_FLAG_TRACED_GUID,
+                EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP,
+                EVENT_TRACE_FLAG, EVENT_TRACE_PROPERTIES, StartTraceW, TRACE_QUERY_INFO_CLASS,
+                TraceSetInformation, TraceStackTracingInfo, TraceSystemTraceEnableFlagsInfo,
+                WNODE_FLAG_TRACED_GUID,
             },
             Threading::{GetCurrentProcess, OpenProcessToken},
         },
@@ -26,7 +27,13 @@ use windows::{
     core::{GUID, PCWSTR},
 };
 
-use crate::{plan::SessionPlan, session_error::SessionError};
+use crate::{
+    consumer::Consumer,
+    merge::add_identities,
+    plan::SessionPlan,
+    recorder::{EventSink, Figures, Recorder, Running, SessionHeader, Stopped},
+    session_error::SessionError,
+};
 
 /// learn, `EVENT_TRACE_PROPERTIES`: the most characters of both names.
 const NAME_CHARS: usize = 1024;
@@ -40,17 +47,15 @@ unsafe extern "system" {
     fn NtSetSystemInformation(class: u32, information: *const c_void, bytes: u32) -> i32;
 }
 
+/// Starts sessions on Windows.
+pub(crate) struct Windows;
+
 /// A session that records. It ends when it is dropped.
-pub struct Session {
+struct Session {
     handle: CONTROLTRACE_HANDLE,
     plan: SessionPlan,
-}
-
-/// What the session could not record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Losses {
-    pub events: u32,
-    pub buffers: u32,
+    is_running: bool,
+    consumer: Option<Consumer>,
 }
 
 /// The properties of a session with room for its names behind them.
@@ -90,19 +95,59 @@ impl Properties {
         all
     }
 
+    fn figures(&self) -> Figures {
+        let own = &self.properties;
+        Figures {
+            buffers_written: own.BuffersWritten,
+            events_lost: own.EventsLost,
+            buffers_lost: own.LogBuffersLost + own.RealTimeBuffersLost,
+        }
+    }
+
     /// To the whole, because the names behind the properties belong to them.
     fn pointer(&mut self) -> *mut EVENT_TRACE_PROPERTIES {
         (&raw mut *self).cast()
     }
 }
 
+impl Recorder for Windows {
+    fn start(
+        &self,
+        plan: SessionPlan,
+        events: EventSink,
+    ) -> Result<Box<dyn Running>, SessionError> {
+        Session::start(plan, events).map(|session| Box::new(session) as Box<dyn Running>)
+    }
+}
+
+impl Running for Session {
+    fn header(&self) -> Option<&SessionHeader> {
+        self.consumer.as_ref().map(|consumer| &consumer.header)
+    }
+
+    fn figures(&self) -> Result<Figures, SessionError> {
+        self.control(EVENT_TRACE_CONTROL_QUERY).map(|properties| properties.figures())
+    }
+
+    /// A ring is written before.
+    fn stop(mut self: Box<Self>) -> Result<Stopped, SessionError> {
+        if self.plan.is_ring() {
+            self.control(EVENT_TRACE_CONTROL_FLUSH)?;
+        }
+        let figures = self.control(EVENT_TRACE_CONTROL_STOP)?.figures();
+        self.is_running = false;
+        if let Some(mut consumer) = self.consumer.take() {
+            consumer.wait();
+        }
+        let merged = self.plan.log_file.as_deref().map(add_identities);
+        Ok(Stopped { figures, without_identities: merged.and_then(Result::err) })
+    }
+}
+
 impl Session {
-    /// Starts it.
-    ///
-    /// # Errors
-    /// When Windows refuses, as without administrator's rights. Then nothing is left of the session.
-    pub fn start(plan: SessionPlan) -> Result<Session, SessionError> {
-        let name = wide(plan.logger);
+    /// Starts it. When Windows refuses, nothing is left of the session.
+    fn start(plan: SessionPlan, events: EventSink) -> Result<Session, SessionError> {
+        let mut name = wide(plan.logger);
         let file = plan.log_file.as_deref().filter(|_| !plan.is_ring());
         let mut properties = Properties::new(&plan, file);
         let mut handle = CONTROLTRACE_HANDLE::default();
@@ -112,7 +157,7 @@ impl Session {
             unsafe { StartTraceW(&raw mut handle, PCWSTR(name.as_ptr()), properties.pointer()) };
         SessionError::check("StartTraceW", code.0)?;
         // From here on, an error drops it.
-        let session = Session { handle, plan };
+        let mut session = Session { handle, plan, is_running: true, consumer: None };
         let stacks: Vec<CLASSIC_EVENT_ID> = session
             .plan
             .stack_events
@@ -125,25 +170,11 @@ impl Session {
         session.set(TraceStackTracingInfo, &stacks)?;
         // Before the events are switched on, so that none of another type comes.
         session.filter()?;
+        if !session.plan.is_ring() {
+            session.consumer = Some(Consumer::start(&mut name, events)?);
+        }
         session.set(TraceSystemTraceEnableFlagsInfo, &session.plan.group_mask.masks)?;
         Ok(session)
-    }
-
-    /// Stops it. A ring is written before.
-    ///
-    /// # Errors
-    /// When Windows refuses, as when the file cannot be written.
-    pub fn stop(self) -> Result<Losses, SessionError> {
-        if self.plan.is_ring() {
-            self.control(EVENT_TRACE_CONTROL_FLUSH)?;
-        }
-        let properties = self.control(EVENT_TRACE_CONTROL_STOP)?;
-        mem::forget(self);
-        let lost = properties.properties;
-        Ok(Losses {
-            events: lost.EventsLost,
-            buffers: lost.LogBuffersLost + lost.RealTimeBuffersLost,
-        })
     }
 
     fn control(&self, control: EVENT_TRACE_CONTROL) -> Result<Box<Properties>, SessionError> {
@@ -185,7 +216,9 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         // It would live on without the program; an error here has no place to go.
-        let _ = self.control(EVENT_TRACE_CONTROL_STOP);
+        if self.is_running {
+            let _ = self.control(EVENT_TRACE_CONTROL_STOP);
+        }
     }
 }
 

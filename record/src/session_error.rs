@@ -10,6 +10,12 @@ const NO_SYSTEM_RESOURCES: u32 = 1450;
 /// A call that Windows refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SessionError {
+    /// No Windows.
+    #[error("needs Windows, and this is {system}")]
+    NotWindows {
+        /// The system, as Rust calls it.
+        system: &'static str,
+    },
     /// Not an administrator.
     #[error(
         "Windows records handles for administrators only; open the prompt with \"Run as administrator\""

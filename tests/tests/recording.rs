@@ -37,7 +37,10 @@ fn a_dry_run_prints_the_session_and_writes_nothing() {
     assert_eq!(plan["log_file"], "handles.etl");
     assert_eq!(
         plan["log_file_mode"],
-        json!({"value": "0x00000001", "names": ["EVENT_TRACE_FILE_MODE_SEQUENTIAL"]})
+        json!({
+            "value": "0x00000101",
+            "names": ["EVENT_TRACE_FILE_MODE_SEQUENTIAL", "EVENT_TRACE_REAL_TIME_MODE"],
+        })
     );
     assert_eq!(plan["enable_flags"]["value"], "0x00000007");
     let none = "0x00000000";
@@ -119,6 +122,7 @@ fn a_value_that_no_session_takes_is_wrong_usage() {
         (&["--duration", "0"], "'0' is not a time that passes"),
         (&["--duration", "1 year"], "'1 year' is not a time"),
         (&["--stop-when", "handles > 5"], "write pn PROCESSES handles > N"),
+        (&["--ring", "--stop-when", "pn a handles > 5"], "cannot be used with"),
         (&["leak.txt"], "name a file that ends with .etl"),
         (&["leak.zip"], "name a file that ends with .etl"),
     ] {

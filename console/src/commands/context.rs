@@ -109,7 +109,7 @@ impl DumpContext<'_, '_> {
 ///
 /// # Errors
 /// When nothing is loaded or left, or `ask` fails.
-pub(super) fn answer(
+pub(crate) fn answer(
     shared: &SharedArgs,
     context: &mut Context<'_, '_>,
     ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,

@@ -4,10 +4,12 @@ use std::{io, path::PathBuf};
 
 use handlescope_extract::{ExtractError, SaveError, symbols::SymbolSourcesError};
 use handlescope_model::{ArchiveError, Untrusted, space};
+use handlescope_record::SessionError;
 use thiserror::Error;
 
 use crate::{
     cancel::Cancelled,
+    filter::FilterError,
     grammar::ParseError,
     paths::{ExpandError, OverwriteError, RootError},
     query::QueryError,
@@ -112,6 +114,21 @@ pub enum CommandError {
         /// Command lines, one a line.
         instead: String,
     },
+    /// A session that was lost while it recorded.
+    #[error("the recording was lost: {0}")]
+    Session(#[from] SessionError),
+    /// A session that says nothing of its clock.
+    #[error("the session does not say how its times are counted, so that nothing can be shown")]
+    NoClock,
+    /// A trace that cannot be replayed or a window that cannot be saved.
+    #[error(transparent)]
+    Replay(ExtractError),
+    /// A condition that cannot be looked for.
+    #[error("--stop-when: {0}")]
+    Condition(#[from] FilterError),
+    /// A recorded trace that cannot be extracted.
+    #[error(transparent)]
+    Recorded(#[from] LoadError),
     /// A file of somebody else in the place of a profile for WPR.
     #[error(
         "{}: exists and is not as handlescope wrote it; --force replaces it, or name another file",

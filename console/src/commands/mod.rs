@@ -33,6 +33,7 @@ pub(crate) mod unload;
 pub use command::{
     AnyCommand, AnyKind, Command, Entered, Kind, KindSignature, Registry, Signature,
 };
+pub(crate) use context::answer;
 pub use context::{Context, DumpContext, Flow, SharedArgs};
 pub use error::CommandError;
 pub use invocation::Invocation;

@@ -67,8 +67,16 @@ pub struct RecordArgs {
 
     /// End when a process has more handles than that: 'pn leaky.exe handles > 5000'. May be given several times;
     /// one of them suffices.
-    #[arg(long, value_name = "CONDITION", value_parser = stop_condition)]
+    #[arg(long, value_name = "CONDITION", value_parser = stop_condition, conflicts_with = "ring")]
     pub stop_when: Vec<StopCondition>,
+
+    /// Extract the trace when it is recorded; without, a terminal is asked.
+    #[arg(long)]
+    pub extract: bool,
+
+    /// Replace a trace that handlescope did not write.
+    #[arg(long)]
+    pub force: bool,
 
     /// Print the session's configuration as JSON, and record nothing.
     #[arg(long)]
@@ -85,6 +93,22 @@ pub struct LiveArgs {
     /// Only handles of these types of objects, at most four, as in Event;File: 90 % of handle events are of Event.
     #[arg(long = "type", value_name = "TYPE;…", value_parser = ObjectTypes::parse)]
     pub types: Option<ObjectTypes>,
+
+    /// How long closed handles are kept, in minutes. Open ones stay for ever.
+    #[arg(long, value_name = "MINUTES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub window: u32,
+
+    /// End when a process has more handles than that, as for record.
+    #[arg(long, value_name = "CONDITION", value_parser = stop_condition)]
+    pub stop_when: Vec<StopCondition>,
+
+    /// Show the events of this trace as if they came now; works anywhere.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub replay: Option<PathBuf>,
+
+    /// Replay so many times as fast as it was recorded [default: 1 on a terminal, else as fast as possible].
+    #[arg(long, value_name = "N", requires = "replay", value_parser = speed)]
+    pub speed: Option<f64>,
 
     /// Print the session's configuration as JSON, and show nothing.
     #[arg(long)]
@@ -161,7 +185,10 @@ impl RecordArgs {
 
 impl LiveArgs {
     pub(super) fn options(&self) -> RecordOptions {
-        self.session.options(self.types.as_ref(), Target::RealTime)
+        RecordOptions {
+            stop_when: self.stop_when.clone(),
+            ..self.session.options(self.types.as_ref(), Target::RealTime)
+        }
     }
 }
 
@@ -192,6 +219,11 @@ fn duration(text: &str) -> Result<Duration, ArgError> {
         value: text.to_owned(),
         expected: "a time that passes, as 600 or 90s",
     })?)
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let passes = text.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0);
+    passes.ok_or_else(|| format!("'{text}' is no speed; write a number above 0, as 1, 0.5 or 20"))
 }
 
 fn trace_name(name: &str) -> Result<PathBuf, ArgError> {

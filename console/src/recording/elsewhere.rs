@@ -1,7 +1,9 @@
 //! Where this program cannot record: the tools of Windows that record the same.
 
 use handlescope_model::Untrusted;
-use handlescope_record::{PROFILE_NAME, RecordOptions, Target, quoted, xperf_commands};
+use handlescope_record::{
+    PROFILE_NAME, RecordOptions, SessionError, Target, quoted, xperf_commands,
+};
 
 use super::args::SessionArgs;
 use crate::commands::CommandError;
@@ -14,6 +16,7 @@ pub(super) fn refusal(
     command: &'static str,
     session: &SessionArgs,
     options: &RecordOptions,
+    error: &SessionError,
 ) -> CommandError {
     let mut lines = vec!["WPR, which is part of Windows, in an administrator's prompt:".to_owned()];
     lines.extend(indented(wpr_commands(session, &options.target)));
@@ -25,15 +28,11 @@ pub(super) fn refusal(
     if options.duration.is_some() || !options.stop_when.is_empty() {
         lines.push("Neither ends by itself, as --duration and --stop-when ask for.".to_owned());
     }
-    CommandError::NotHere { command, reason: reason(), instead: lines.join("\n") }
-}
-
-/// Why there is no session of our own.
-fn reason() -> String {
-    match cfg!(windows) {
-        true => "is not part of this version".to_owned(),
-        false => format!("needs Windows, and this is {}", std::env::consts::OS),
-    }
+    let reason = match error {
+        SessionError::NotWindows { .. } => error.to_string(),
+        error => format!("cannot start a session: {error}"),
+    };
+    CommandError::NotHere { command, reason, instead: lines.join("\n") }
 }
 
 /// The command lines of WPR. Without `-filemode`, it keeps events in memory.

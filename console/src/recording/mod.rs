@@ -2,44 +2,63 @@
 
 mod args;
 mod elsewhere;
+mod events;
+mod record;
 mod stop;
 
 use std::{io::Write, path::Path};
 
-use handlescope_record::{BufferCount, BufferSize, Events, SessionPlan, wpr_profile};
+use handlescope_record::{
+    BufferCount, BufferSize, EventSink, Events, Running, SessionPlan, recorder, wpr_profile,
+};
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
 pub use args::{LiveArgs, RecordArgs, SessionArgs, WprpArgs};
+pub use events::decodable;
+pub use stop::{Reached, StopWatch};
 
 use crate::{
+    cancel::Cancel,
     commands::CommandError,
     paths::{Overwrite, OverwriteError, write_whole},
-    terminal::Neutral,
+    terminal::{Messages, Neutral},
 };
 
-/// Prints the session that would record.
+/// Records until it is told to end, or prints the session that would. `force` replaces a trace that handlescope did not
+/// write.
 ///
 /// # Errors
-/// Without `--dry-run`, because it does not record yet; the error says what does.
-pub fn record(args: &RecordArgs, out: &mut dyn Write) -> Result<(), CommandError> {
-    let options = args.options();
+/// When the session cannot be started, with what records the same, or is lost; or the trace cannot be extracted.
+pub fn record(
+    args: &RecordArgs,
+    force: bool,
+    out: &mut dyn Write,
+    messages: &mut Messages<'_>,
+    cancel: &Cancel,
+) -> Result<(), CommandError> {
     match args.dry_run {
-        true => print(&SessionPlan::new(&options), out),
-        false => Err(elsewhere::refusal("record", &args.session, &options)),
+        true => print(&SessionPlan::new(&args.options()), out),
+        false => record::run(args, force, recorder(), out, messages, cancel),
     }
 }
 
-/// Prints the session that would show handles while they are opened and closed.
+/// Prints the session that shows handles while they are opened and closed.
 ///
 /// # Errors
-/// As [`record`].
-pub fn live(args: &LiveArgs, out: &mut dyn Write) -> Result<(), CommandError> {
+/// When it cannot be written.
+pub fn live_plan(args: &LiveArgs, out: &mut dyn Write) -> Result<(), CommandError> {
+    print(&SessionPlan::new(&args.options()), out)
+}
+
+/// Starts that session; its events go to `events`.
+///
+/// # Errors
+/// When it cannot be started, with what records the same.
+pub fn live_session(args: &LiveArgs, events: EventSink) -> Result<Box<dyn Running>, CommandError> {
     let options = args.options();
-    match args.dry_run {
-        true => print(&SessionPlan::new(&options), out),
-        false => Err(elsewhere::refusal("live", &args.session, &options)),
-    }
+    let started = recorder().start(SessionPlan::new(&options), events);
+    started.map_err(|error| elsewhere::refusal("live", &args.session, &options, &error))
 }
 
 /// Prints a profile for WPR, or writes it to the file that is named. `force` replaces what handlescope did not write.

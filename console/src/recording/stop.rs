@@ -1,5 +1,9 @@
 //! When a recording ends: `pn PROCESSES handles > N`.
 
+use std::fmt;
+
+use handlescope_extract::{etl::Event, live::LiveCounts};
+use handlescope_model::Untrusted;
 use handlescope_record::StopCondition;
 use thiserror::Error;
 
@@ -32,6 +36,66 @@ pub(super) fn stop_condition(text: &str) -> Result<StopCondition, StopError> {
     }
     ProcessFilter::new(processes)?;
     Ok(StopCondition { processes: (*processes).to_owned(), handles_above: number(count.trim())? })
+}
+
+/// Looks whether a condition holds, event by event.
+pub struct StopWatch {
+    conditions: Vec<(ProcessFilter, StopCondition)>,
+    counts: LiveCounts,
+}
+
+/// A condition that holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reached {
+    /// The condition.
+    pub condition: StopCondition,
+    /// The process that it holds for; its name is empty when no event named it.
+    pub process: (String, u32),
+    /// How many handles it has open.
+    pub handles: u64,
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((name, pid), above) = (&self.process, self.condition.handles_above);
+        write!(f, "{}({pid}) has {} handles open, more than {above}", Untrusted(name), self.handles)
+    }
+}
+
+impl StopWatch {
+    /// Looks for these conditions.
+    ///
+    /// # Errors
+    /// When the filter of one is absurdly large.
+    pub fn new(conditions: &[StopCondition]) -> Result<StopWatch, FilterError> {
+        let compiled = |own: &StopCondition| Ok((ProcessFilter::new(&own.processes)?, own.clone()));
+        let conditions = conditions.iter().map(compiled).collect::<Result<_, _>>()?;
+        Ok(StopWatch { conditions, counts: LiveCounts::default() })
+    }
+
+    /// Whether there is anything to look for.
+    pub fn is_idle(&self) -> bool {
+        self.conditions.is_empty()
+    }
+
+    /// Takes an event; returns the condition that holds since then.
+    pub fn event(&mut self, event: &Event<'_>) -> Option<Reached> {
+        let StopWatch { conditions, counts } = self;
+        if conditions.is_empty() {
+            return None;
+        }
+        let mut reached = None;
+        counts.event(event, |pid, open| {
+            let holds = |(filter, own): &&(ProcessFilter, StopCondition)| {
+                open.count() > own.handles_above && filter.matches(&open.name, pid)
+            };
+            if let Some((_, condition)) = conditions.iter().find(holds) {
+                let (condition, handles) = (condition.clone(), open.count());
+                reached = Some(Reached { condition, process: (open.name.clone(), pid), handles });
+            }
+        });
+        reached
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod clip;
 mod command_output;
+mod full_screen;
 mod margin;
 mod messages;
 mod neutral;
@@ -14,6 +15,7 @@ pub mod table;
 mod wrap;
 
 pub(crate) use command_output::CommandOutput;
+pub(crate) use full_screen::{FullScreen, Pressed};
 pub use messages::Messages;
 pub(crate) use neutral::{Neutral, neutral, same_length};
 pub(crate) use pager::Paged;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::index::{FAMILIES, FamilyIndex};
 use super::{Collector, KernelSelector, event_name};
 use crate::etl::{Event, EventId, Selector, WarningKind};
+use crate::raw::{id_in_file, id_in_session};
 
 fn event(id: EventId, payload: &[u8]) -> Event<'_> {
     Event { id, version: 2, pid: Some(7), tid: Some(8), payload, ..Event::default() }
@@ -68,4 +69,16 @@ fn the_documented_table_of_families_is_that_of_the_list() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/event-families.md");
     let page = std::fs::read_to_string(path).unwrap_or_default();
     assert!(page.contains(&table), "docs/event-families.md lacks this table:\n{table}");
+}
+
+#[test]
+fn every_kernel_event_of_a_family_has_a_class_by_which_a_session_names_it() {
+    for (id, name) in FAMILIES.iter().flat_map(|family| family.events) {
+        let in_session = id_in_session(*id);
+        assert!(
+            !matches!(in_session, EventId::Hook(_)),
+            "{name} {id} has no class in raw/classes.rs"
+        );
+        assert_eq!(id_in_file(in_session), *id, "{name}");
+    }
 }

@@ -29,6 +29,13 @@ pub struct DuplicateRow {
     pub source_pid: Option<u32>,
 }
 
+impl DuplicateRow {
+    /// Whether the handle table of a process is being cloned for a child, by what the payload says.
+    pub fn is_inherited(&self) -> bool {
+        self.source_handle == self.target_handle && self.source_pid == Some(self.target_pid)
+    }
+}
+
 impl EventFamily for Duplicates {
     const EVENTS: &'static [(EventId, &'static str)] = &[(DUPLICATE, "DuplicateHandle")];
     const TABLES: &'static [Table] = &[Table::Events];

@@ -31,6 +31,13 @@ pub struct ObjectRow {
     completed: u32,
 }
 
+impl ObjectRow {
+    /// Whether nothing more is expected of it: it was closed, deleted or unmapped.
+    pub fn is_complete(&self) -> bool {
+        self.completed != NONE
+    }
+}
+
 /// All objects of a trace, in the order of their first event.
 #[derive(Debug, Default)]
 pub struct Objects {

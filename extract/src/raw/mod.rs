@@ -4,12 +4,14 @@
 //! Raw means: times are ticks, processes are pids, stacks are fragments. What depends on the whole
 //! trace, such as a process that only the rundown at the end names, is resolved afterwards.
 
+mod classes;
 mod family;
 mod kind;
 mod list;
 mod names;
 mod timeline;
 
+pub use classes::{id_in_file, id_in_session};
 pub use family::{Action, EventFamily, Shared};
 pub use kind::RowKind;
 pub(crate) use list::event_families;

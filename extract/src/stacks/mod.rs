@@ -20,3 +20,4 @@ pub use frames::{FrameInterner, FrameKey};
 pub use kept::KeptStacks;
 pub use modules::{AddressSpaces, Located, Mapping};
 pub use resolver::{StackResolver, StackTable};
+pub(crate) use walk::StackUse;

@@ -1,0 +1,67 @@
+//! `handlescope live`: open handles while they are opened and closed.
+//!
+//! Events come out of a queue into a [`LiveWindow`](handlescope_extract::live::LiveWindow). From time to time its
+//! tables are written and loaded like those of any trace, and asked like them, so that the table, `.why` and what is
+//! saved are answers of the same queries.
+
+mod picture;
+mod shown;
+mod source;
+mod state;
+
+use std::io::Write;
+
+use handlescope_model::Untrusted;
+
+use self::{
+    picture::{TITLES, cells},
+    state::Live,
+};
+use crate::{
+    commands::CommandError,
+    console::Console,
+    recording::LiveArgs,
+    terminal::{ColorChoice, Messages, Screen, table},
+    trace::Caveat,
+};
+
+/// Shows what is open until it is told to end; prints it once, at the end, where nobody can watch.
+///
+/// # Errors
+/// When there are no events, a table cannot be made, or the terminal cannot be used.
+pub fn run(
+    console: &mut Console,
+    args: &LiveArgs,
+    color: ColorChoice,
+    out: &mut dyn Write,
+    messages: &mut Messages<'_>,
+) -> Result<(), CommandError> {
+    let screen = Screen::stdout(color);
+    let cancel = console.cancel.clone();
+    let mut live = Live::start(args, screen.is_terminal(), &cancel)?;
+    if screen.is_terminal() {
+        return shown::run(&mut live, console, messages);
+    }
+    while !live.has_ended() && !cancel.is_cancelled() {
+        live.receive()?;
+    }
+    live.stop()?;
+    // Ctrl-C was the end of the session, and not of the answer.
+    cancel.reset();
+    let groups = live.open_groups(console, messages)?;
+    for file in &console.session.files {
+        for Caveat { text, .. } in Caveat::of_trace(&file.trace)? {
+            messages.warning(format_args!("{}: {text}", Untrusted(&file.path)));
+        }
+    }
+    let heading = live.heading();
+    writeln!(out, "{}", heading.line())?;
+    let mut rows = table::table(screen, &TITLES);
+    rows.add_rows(groups.iter().map(cells));
+    table::align_right(&mut rows, &[0, 1]);
+    write!(out, "{}", table::text(&rows))?;
+    if let Some(reached) = &live.reached {
+        messages.note(format_args!("ended because {reached}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! The table on a terminal, with its keys.
+
+use std::time::Duration;
+
+use handlescope_model::Untrusted;
+
+use super::{
+    picture::{Order, draw_table, draw_text},
+    state::{Live, TICK, quietly},
+};
+use crate::{
+    commands::CommandError,
+    console::Console,
+    query::OpenGroup,
+    terminal::{FullScreen, Messages, Pressed},
+};
+
+/// Lines that a page scrolls.
+const PAGE: usize = 20;
+
+/// What is seen.
+#[derive(Default)]
+pub(super) struct Shown {
+    groups: Vec<OpenGroup>,
+    order: Order,
+    /// The answer of `.why`, and its first line on the screen.
+    text: Option<(Vec<String>, usize)>,
+    message: String,
+}
+
+/// Shows the table until q is pressed.
+pub(super) fn run(
+    live: &mut Live,
+    console: &mut Console,
+    messages: &mut Messages<'_>,
+) -> Result<(), CommandError> {
+    let terminal = |source| CommandError::Terminal { source };
+    let mut shown = Shown::default();
+    let mut screen = FullScreen::enter().map_err(terminal)?;
+    let mut is_last = false;
+    while !console.cancel.is_cancelled() {
+        live.receive()?;
+        // One more when it has ended, of all events.
+        if !is_last && let Some(groups) = live.refreshed(console)? {
+            shown.groups = groups;
+            shown.order.sort(&mut shown.groups);
+            is_last = live.has_ended();
+        }
+        screen.draw(|frame| shown.draw(live, frame)).map_err(terminal)?;
+        let wait = if live.has_ended() { TICK } else { Duration::ZERO };
+        if let Some(key) = screen.key(wait).map_err(terminal)?
+            && shown.key(key, live, console)
+        {
+            break;
+        }
+    }
+    drop(screen);
+    live.stop()?;
+    if !shown.message.is_empty() {
+        messages.note(&shown.message);
+    }
+    Ok(())
+}
+
+impl Shown {
+    fn draw(&self, live: &Live, frame: &mut ratatui::Frame<'_>) {
+        match &self.text {
+            Some((lines, first)) => draw_text(frame, lines, *first),
+            None => {
+                let mut heading = live.heading();
+                if !self.message.is_empty() {
+                    heading.message.clone_from(&self.message);
+                }
+                draw_table(frame, &heading, &self.groups);
+            }
+        }
+    }
+
+    /// Does what a key asks for; returns whether it asks to end.
+    fn key(&mut self, key: Pressed, live: &mut Live, console: &mut Console) -> bool {
+        if let Some((lines, first)) = &mut self.text {
+            let last = lines.len().saturating_sub(1);
+            match key {
+                Pressed::Up => *first = first.saturating_sub(1),
+                Pressed::Down => *first = (*first + 1).min(last),
+                Pressed::PageUp => *first = first.saturating_sub(PAGE),
+                Pressed::PageDown => *first = (*first + PAGE).min(last),
+                Pressed::Leave | Pressed::Letter('q' | 'w') => self.text = None,
+                Pressed::Letter(_) => {}
+            }
+            return false;
+        }
+        match key {
+            Pressed::Leave | Pressed::Letter('q') => return true,
+            Pressed::Letter('s') => {
+                self.message = match live.save(&console.cancel) {
+                    Ok(path) => format!("saved {}", Untrusted(path)),
+                    Err(error) => format!("error: {error}"),
+                };
+            }
+            Pressed::Letter('w') => match why(live, console) {
+                Ok(text) => self.text = Some((text.lines().map(str::to_owned).collect(), 0)),
+                Err(error) => self.message = format!("error: {error}"),
+            },
+            Pressed::Letter(letter) => {
+                if let Some(order) = Order::of(letter) {
+                    self.order = order;
+                    order.sort(&mut self.groups);
+                }
+            }
+            _ => {}
+        }
+        false
+    }
+}
+
+/// What `.why` says of all events so far.
+fn why(live: &mut Live, console: &mut Console) -> Result<String, CommandError> {
+    live.load(console)?;
+    let mut text = Vec::new();
+    quietly(|messages| console.run(".why", &mut text, messages))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}

@@ -1,0 +1,226 @@
+//! A session and its window, with the tables that are loaded of it.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use handlescope_extract::live::{EventReceiver, LiveWindow, WhenFull, live_queue};
+use handlescope_model::Untrusted;
+use handlescope_record::Figures;
+use tempfile::TempDir;
+
+use super::{
+    picture::Heading,
+    source::{LiveSource, Replayed, Session},
+};
+use crate::{
+    cancel::Cancel,
+    commands::{CommandError, SharedArgs, answer},
+    console::Console,
+    query::{OpenGroup, open_groups},
+    recording::{LiveArgs, Reached, StopWatch},
+    terminal::{Messages, Screen},
+    trace::LoadArgs,
+};
+
+/// Bytes of events that may wait while tables are made.
+const QUEUE: usize = 64 << 20;
+
+/// How long is waited for events, and for keys when none come any more.
+pub(super) const TICK: Duration = Duration::from_millis(50);
+
+/// Least time between two tables.
+const REFRESH: Duration = Duration::from_secs(1);
+
+/// The time between two tables is at least so many times that which one takes.
+const SHARE: u32 = 4;
+
+/// A session and its window.
+pub(super) struct Live {
+    /// Gone when it was stopped.
+    source: Option<Box<dyn LiveSource>>,
+    receiver: EventReceiver,
+    window: LiveWindow,
+    watch: StopWatch,
+    /// Whether no more events come.
+    is_over: bool,
+    /// The condition that ended it.
+    pub(super) reached: Option<Reached>,
+    figures: Figures,
+    /// Where the tables are, of which the last ones are loaded.
+    folder: TempDir,
+    tables: u64,
+    next: Instant,
+}
+
+impl Live {
+    pub(super) fn start(
+        args: &LiveArgs,
+        is_watched: bool,
+        cancel: &Cancel,
+    ) -> Result<Live, CommandError> {
+        let watch = StopWatch::new(&args.stop_when)?;
+        let when_full = if args.replay.is_some() { WhenFull::Wait } else { WhenFull::Drop };
+        let (sender, receiver) = live_queue(QUEUE, when_full);
+        let source: Box<dyn LiveSource> = match &args.replay {
+            Some(trace) => {
+                let speed = args.speed.or(is_watched.then_some(1.0));
+                Box::new(Replayed::start(trace, speed, sender, cancel)?)
+            }
+            None => Box::new(Session::start(args, sender)?),
+        };
+        let limit = Duration::from_secs(60 * u64::from(args.window));
+        Ok(Live {
+            window: LiveWindow::new(source.recording(), Some(limit)),
+            source: Some(source),
+            receiver,
+            watch,
+            is_over: false,
+            reached: None,
+            figures: Figures::default(),
+            folder: tempfile::tempdir()?,
+            tables: 0,
+            next: Instant::now(),
+        })
+    }
+
+    /// Takes the events that are there, or waits a moment for some.
+    pub(super) fn receive(&mut self) -> Result<(), CommandError> {
+        if self.has_ended() {
+            return Ok(());
+        }
+        let Live { receiver, window, watch, reached, is_over, .. } = self;
+        match receiver.receive(TICK) {
+            None => *is_over = true,
+            Some(events) => {
+                *reached = events.iter().find_map(|event| {
+                    window.event(&event);
+                    watch.event(&event)
+                });
+            }
+        }
+        if self.has_ended() { self.stop() } else { Ok(()) }
+    }
+
+    /// Whether no event is taken any more.
+    pub(super) fn has_ended(&self) -> bool {
+        self.is_over || self.reached.is_some()
+    }
+
+    /// Ends the session, if that was not done.
+    pub(super) fn stop(&mut self) -> Result<(), CommandError> {
+        let Some(source) = self.source.take() else { return Ok(()) };
+        self.figures = source.figures();
+        let is_whole = self.is_over;
+        // What waits to be sent is not wanted any more.
+        let (_, unused) = live_queue(0, WhenFull::Drop);
+        let dropped = std::mem::replace(&mut self.receiver, unused).dropped();
+        self.lose(dropped);
+        if let Some(recording) = source.stop()?.filter(|_| is_whole) {
+            self.window.recording = recording;
+        }
+        self.is_over = true;
+        Ok(())
+    }
+
+    /// Notes what was lost so far.
+    fn lose(&mut self, dropped: u64) {
+        let header = &mut self.window.recording.header;
+        let events = u64::from(self.figures.events_lost) + dropped;
+        header.events_lost = u32::try_from(events).unwrap_or(u32::MAX);
+        header.buffers_lost = self.figures.buffers_lost;
+    }
+
+    /// The groups of open handles, if it is time for them.
+    pub(super) fn refreshed(
+        &mut self,
+        console: &mut Console,
+    ) -> Result<Option<Vec<OpenGroup>>, CommandError> {
+        let begin = Instant::now();
+        if begin < self.next {
+            return Ok(None);
+        }
+        let groups = quietly(|messages| self.open_groups(console, messages))?;
+        self.next = Instant::now() + REFRESH.max(begin.elapsed() * SHARE);
+        Ok(Some(groups))
+    }
+
+    /// Loads the tables of all events so far, and asks what is open. What is missing for names of functions is said.
+    pub(super) fn open_groups(
+        &mut self,
+        console: &mut Console,
+        messages: &mut Messages<'_>,
+    ) -> Result<Vec<OpenGroup>, CommandError> {
+        self.load(console)?;
+        let mut groups = Vec::new();
+        let shared = SharedArgs::default();
+        console.with_context(&mut io::sink(), messages, |context| {
+            answer(&shared, context, |dump| {
+                groups = open_groups(dump.sources, dump.names, dump.cancel)?;
+                Ok(())
+            })
+        })?;
+        Ok(groups)
+    }
+
+    /// Makes the tables of all events so far, and loads them in place of the last ones.
+    pub(super) fn load(&mut self, console: &mut Console) -> Result<(), CommandError> {
+        if let Some(source) = &self.source {
+            self.figures = source.figures();
+            let dropped = self.receiver.dropped();
+            self.lose(dropped);
+        }
+        self.tables += 1;
+        let path = self.folder.path().join(format!("live-{}.json7z", self.tables));
+        self.window.save(&path, &console.cancel).map_err(CommandError::Replay)?;
+        let args = LoadArgs::replacing(vec![path.to_string_lossy().into_owned()]);
+        quietly(|messages| console.load(&args, messages))?;
+        if let Some(file) = console.session.files.first_mut() {
+            // Answers name it, and not where its tables lie.
+            file.path.clone_from(&self.window.recording.source);
+        }
+        if self.tables > 1 {
+            // What is left goes with the folder.
+            let last = self.folder.path().join(format!("live-{}.json7z", self.tables - 1));
+            let _ = std::fs::remove_file(last);
+        }
+        Ok(())
+    }
+
+    /// Writes all events so far as an extract that there was not before; returns its name.
+    pub(super) fn save(&self, cancel: &Cancel) -> Result<PathBuf, CommandError> {
+        let stem = self.window.recording.source.file_stem().unwrap_or_default().to_string_lossy();
+        let stem = if stem == "live" { stem.into_owned() } else { format!("{stem}.live") };
+        let name = |number: u32| match number {
+            1 => PathBuf::from(format!("{stem}.json7z")),
+            number => PathBuf::from(format!("{stem}-{number}.json7z")),
+        };
+        let mut free = (1..).map(name);
+        let path = free.find(|path| !Path::exists(path)).unwrap_or_default();
+        self.window.save(&path, cancel).map_err(CommandError::Replay)?;
+        Ok(path)
+    }
+
+    pub(super) fn heading(&self) -> Heading {
+        let header = &self.window.recording.header;
+        Heading {
+            source: Untrusted(&self.window.recording.source_name).to_string(),
+            seconds: self.window.elapsed_ns() as f64 / 1e9,
+            events: self.window.events(),
+            lost: header.events_lost.into(),
+            state: if self.has_ended() { "ended" } else { "running" },
+            message: self
+                .reached
+                .as_ref()
+                .map_or_else(String::new, |own| format!("ended because {own}")),
+        }
+    }
+}
+
+/// Does something without its messages, which would disturb the picture and come again with each table.
+pub(super) fn quietly<T>(work: impl FnOnce(&mut Messages<'_>) -> T) -> T {
+    let mut nowhere = io::sink();
+    work(&mut Messages::new(&mut nowhere, Screen::PLAIN))
+}

@@ -1,0 +1,248 @@
+//! `handlescope record`: a session from its start to its trace.
+
+use std::{
+    fmt::{self, Write as _},
+    io::{self, IsTerminal, Write},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use handlescope_extract::{
+    StackChoice,
+    live::{EventReceiver, EventSender, WhenFull, live_queue},
+};
+use handlescope_model::Untrusted;
+use handlescope_record::{EventSink, Figures, Recorder, Running, SessionPlan, Stopped};
+use indicatif::{HumanBytes, HumanCount};
+
+use super::{
+    args::RecordArgs,
+    elsewhere::refusal,
+    events::decodable,
+    stop::{Reached, StopWatch},
+};
+use crate::{
+    cancel::Cancel,
+    commands::CommandError,
+    paths::Overwrite,
+    terminal::Messages,
+    trace::{
+        LoadError,
+        extraction::{self, beside, line, options, prepare_folder, warn},
+    },
+};
+
+/// Bytes of events that may wait to be counted.
+const QUEUE: usize = 64 << 20;
+
+/// How long a recording goes on, at most, when it was told to end.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Time between two looks at what was written and lost.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Why a recording ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum End {
+    /// Ctrl-C.
+    Interrupted,
+    /// `--duration`
+    Duration,
+    /// `--stop-when`
+    Condition(Reached),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Interrupted => f.write_str("ended by Ctrl-C"),
+            End::Duration => f.write_str("ended after its time"),
+            End::Condition(reached) => write!(f, "ended because {reached}"),
+        }
+    }
+}
+
+/// Records until Ctrl-C, or one of the ends that were asked for.
+pub(super) fn run(
+    args: &RecordArgs,
+    force: bool,
+    recorder: &dyn Recorder,
+    out: &mut dyn Write,
+    messages: &mut Messages<'_>,
+    cancel: &Cancel,
+) -> Result<(), CommandError> {
+    let file = Overwrite::new(force || args.force).replacing(&args.file)?;
+    let watch = StopWatch::new(&args.stop_when)?;
+    let counted = Arc::new(AtomicU64::new(0));
+    let (sender, receiver) = live_queue(QUEUE, WhenFull::Drop);
+    let sink = sink(Arc::clone(&counted), (!watch.is_idle()).then_some(sender));
+    let options = args.options();
+    let running = recorder
+        .start(SessionPlan::new(&options), sink)
+        .map_err(|error| refusal("record", &args.session, &options, &error))?;
+    messages.note(format_args!("recording to {}; Ctrl-C ends it", Untrusted(&args.file)));
+    messages.wait("recording");
+    let mut recording = Recording {
+        running,
+        receiver,
+        watch,
+        counted,
+        started: Instant::now(),
+        kib: options.buffer_size.kib(),
+    };
+    let end = recording.wait(args.duration, messages, cancel);
+    // Ctrl-C was the end of the recording, and not of what follows.
+    cancel.reset();
+    messages.spinner().stop();
+    let end = end?;
+    let (seconds, events) = (recording.started.elapsed().as_secs_f64(), recording.events());
+    let Stopped { figures, without_identities } = recording.running.stop()?;
+    file.is_written();
+    messages.note(format_args!(
+        "{}: {} events in {seconds:.1} s, {}; {end}",
+        Untrusted(&args.file),
+        HumanCount(events),
+        losses(figures, recording.receiver.dropped()),
+    ));
+    if let Some(reason) = without_identities {
+        messages.warning(format_args!(
+            "{} has no identities of images, so that symbols will not be found: {reason}",
+            Untrusted(&args.file)
+        ));
+    }
+    match args.extract || asked(messages) {
+        true => extract(&args.file, out, messages, cancel),
+        false => Ok(()),
+    }
+}
+
+/// What takes the events: counts them, and sends them on if somebody looks at them.
+fn sink(counted: Arc<AtomicU64>, sender: Option<EventSender>) -> EventSink {
+    Box::new(move |event| {
+        counted.fetch_add(1, Relaxed);
+        if let Some(sender) = &sender {
+            sender.send(&decodable(event));
+        }
+    })
+}
+
+/// A recording that runs.
+struct Recording {
+    running: Box<dyn Running>,
+    receiver: EventReceiver,
+    watch: StopWatch,
+    counted: Arc<AtomicU64>,
+    started: Instant,
+    /// Size of a buffer.
+    kib: u32,
+}
+
+impl Recording {
+    fn events(&self) -> u64 {
+        self.counted.load(Relaxed)
+    }
+
+    /// Waits for its end, and says meanwhile how it goes.
+    fn wait(
+        &mut self,
+        duration: Option<Duration>,
+        messages: &Messages<'_>,
+        cancel: &Cancel,
+    ) -> Result<End, CommandError> {
+        let (mut looked, mut events) = (Instant::now(), 0);
+        loop {
+            if cancel.is_cancelled() {
+                return Ok(End::Interrupted);
+            }
+            if duration.is_some_and(|duration| self.started.elapsed() >= duration) {
+                return Ok(End::Duration);
+            }
+            if let Some(reached) = self.tick() {
+                return Ok(End::Condition(reached));
+            }
+            if looked.elapsed() >= LOOK {
+                let figures = self.running.figures()?;
+                let new = self.events() - events;
+                let rate = new as f64 / looked.elapsed().as_secs_f64();
+                (looked, events) = (Instant::now(), events + new);
+                let bytes = u64::from(figures.buffers_written) * u64::from(self.kib) * 1024;
+                let line = live_line(rate, bytes, figures, self.receiver.dropped());
+                messages.spinner().show(line);
+            }
+        }
+    }
+
+    /// Waits a moment, and looks at the events that come.
+    fn tick(&mut self) -> Option<Reached> {
+        if self.watch.is_idle() {
+            std::thread::sleep(TICK);
+            return None;
+        }
+        match self.receiver.receive(TICK) {
+            Some(events) => events.iter().find_map(|event| self.watch.event(&event)),
+            // No more come; it is another end that is waited for.
+            None => {
+                std::thread::sleep(TICK);
+                None
+            }
+        }
+    }
+}
+
+/// How a recording goes.
+fn live_line(events_per_second: f64, bytes: u64, figures: Figures, uncounted: u64) -> String {
+    let rate = HumanCount(events_per_second.round() as u64);
+    format!("{rate} events/s, {} written, {};", HumanBytes(bytes), losses(figures, uncounted))
+}
+
+/// What was lost; `uncounted` events are in the trace, but no condition was asked about them.
+fn losses(Figures { events_lost, buffers_lost, .. }: Figures, uncounted: u64) -> String {
+    let mut text = format!(
+        "lost events: {}, lost buffers: {}",
+        HumanCount(events_lost.into()),
+        HumanCount(buffers_lost.into())
+    );
+    if uncounted > 0 {
+        let _ = write!(text, ", {} not counted for --stop-when", HumanCount(uncounted));
+    }
+    text
+}
+
+/// Whether the one who types wants it extracted; nobody does where nobody types.
+fn asked(messages: &mut Messages<'_>) -> bool {
+    if !messages.is_watched() || !io::stdin().is_terminal() {
+        return false;
+    }
+    messages.note("extract it now? [Y/n]");
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).is_ok_and(|read| read > 0) && is_yes(&answer)
+}
+
+fn is_yes(answer: &str) -> bool {
+    let answer = answer.trim();
+    answer.is_empty() || answer.eq_ignore_ascii_case("y") || answer.eq_ignore_ascii_case("yes")
+}
+
+fn extract(
+    trace: &Path,
+    out: &mut dyn Write,
+    messages: &mut Messages<'_>,
+    cancel: &Cancel,
+) -> Result<(), CommandError> {
+    let output = beside(trace);
+    prepare_folder(&output)
+        .map_err(|source| LoadError::NoPlace { path: output.clone(), source })?;
+    let choice = options(StackChoice::default(), None);
+    let summary =
+        extraction::run(trace, &output, choice, cancel, messages).map_err(LoadError::from)?;
+    warn(trace, summary.warnings.iter().cloned(), messages);
+    writeln!(out, "{}", line(&output, &summary))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

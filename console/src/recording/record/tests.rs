@@ -1,0 +1,195 @@
+//! Recordings with a session that is none.
+
+use std::{cell::Cell, rc::Rc, thread, time::Duration};
+
+use clap::Parser;
+use handlescope_record::{SessionError, SessionEvent, SessionHeader};
+
+use super::*;
+use crate::terminal::Screen;
+
+const OBJECT_TRACE: [u8; 16] = [
+    0x50, 0x7f, 0x49, 0x89, 0xfe, 0xef, 0x40, 0x44, 0x8c, 0xf2, 0xce, 0x6b, 0x1c, 0xdc, 0xac, 0xa7,
+];
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: RecordArgs,
+}
+
+/// What a session does, and whether it was stopped.
+#[derive(Default)]
+struct Fake {
+    refusal: Option<SessionError>,
+    /// Creates of handles by process 7, one after the other.
+    creates: u32,
+    without_identities: Option<String>,
+    stopped: Rc<Cell<bool>>,
+}
+
+struct Runs {
+    stopped: Rc<Cell<bool>>,
+    without_identities: Option<String>,
+}
+
+const LOST: Figures = Figures { buffers_written: 24, events_lost: 3, buffers_lost: 1 };
+
+impl Recorder for Fake {
+    fn start(&self, _: SessionPlan, mut sink: EventSink) -> Result<Box<dyn Running>, SessionError> {
+        if let Some(error) = self.refusal.clone() {
+            return Err(error);
+        }
+        let creates = self.creates;
+        let send = move || {
+            for number in 0..creates {
+                let mut payload = u64::from(0x1000 + number).to_le_bytes().to_vec();
+                payload.extend((4 * number + 4).to_le_bytes());
+                payload.extend([16, 0, 0, 0]);
+                sink(&SessionEvent {
+                    provider: OBJECT_TRACE,
+                    is_classic: true,
+                    id: 0,
+                    opcode: 32,
+                    version: 2,
+                    process_id: 7,
+                    thread_id: 8,
+                    processor: 0,
+                    time: i64::from(number),
+                    pointer_size: 8,
+                    payload: &payload,
+                    extended: &[],
+                });
+            }
+        };
+        thread::spawn(send).join().expect("a sink that takes events");
+        let without_identities = self.without_identities.clone();
+        Ok(Box::new(Runs { stopped: Rc::clone(&self.stopped), without_identities }))
+    }
+}
+
+impl Running for Runs {
+    fn header(&self) -> Option<&SessionHeader> {
+        None
+    }
+
+    fn figures(&self) -> Result<Figures, SessionError> {
+        Ok(LOST)
+    }
+
+    fn stop(self: Box<Self>) -> Result<Stopped, SessionError> {
+        self.stopped.set(true);
+        let without_identities = self.without_identities.clone();
+        Ok(Stopped { figures: LOST, without_identities })
+    }
+}
+
+/// Records with these options; returns what was said.
+fn recorded(fake: &Fake, options: &[&str], cancel: &Cancel) -> (Result<(), CommandError>, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("leak.etl").to_string_lossy().into_owned();
+    let line = Line::parse_from([&["record", &file][..], options].concat());
+    let (mut out, mut said) = (Vec::new(), Vec::new());
+    let mut messages = Messages::new(&mut said, Screen::PLAIN);
+    let result = run(&line.args, false, fake, &mut out, &mut messages, cancel);
+    (result, String::from_utf8(said).expect("text").replace(&file, "leak.etl"))
+}
+
+#[test]
+fn ctrl_c_ends_a_recording_and_nothing_else() {
+    let fake = Fake { creates: 5, ..Fake::default() };
+    let cancel = Cancel::default();
+    cancel.cancel();
+    let (result, said) = recorded(&fake, &[], &cancel);
+    assert!(result.is_ok() && fake.stopped.get() && !cancel.is_cancelled());
+    assert!(said.starts_with("recording to leak.etl; Ctrl-C ends it\nleak.etl: 5 events in "));
+    assert!(said.ends_with(" s, lost events: 3, lost buffers: 1; ended by Ctrl-C\n"), "{said}");
+}
+
+#[test]
+fn a_recording_ends_after_its_time() {
+    let (result, said) = recorded(&Fake::default(), &["--duration", "50ms"], &Cancel::default());
+    assert!(result.is_ok() && said.ends_with("; ended after its time\n"), "{said}");
+}
+
+#[test]
+fn a_recording_ends_when_a_process_has_too_many_handles() {
+    let fake = Fake { creates: 9, ..Fake::default() };
+    let (result, said) = recorded(&fake, &["--stop-when", "pn 7 handles > 5"], &Cancel::default());
+    assert!(result.is_ok() && fake.stopped.get());
+    assert!(said.ends_with("; ended because (7) has 6 handles open, more than 5\n"), "{said}");
+}
+
+#[test]
+fn a_trace_without_identities_of_images_says_so() {
+    let without_identities = Some("no toolkit".to_owned());
+    let fake = Fake { without_identities, ..Fake::default() };
+    let (_, said) = recorded(&fake, &["--duration", "10ms"], &Cancel::default());
+    assert!(said.contains("leak.etl has no identities of images"), "{said}");
+    assert!(said.ends_with("symbols will not be found: no toolkit\n"), "{said}");
+}
+
+#[test]
+fn a_session_that_does_not_start_is_an_error_with_its_remedy_and_what_records_the_same() {
+    for (error, remedy) in [
+        (SessionError::NotElevated, "\"Run as administrator\""),
+        (SessionError::Active, "logman stop \"NT Kernel Logger\" -ets"),
+        (SessionError::TooMany, "logman query -ets"),
+    ] {
+        let fake = Fake { refusal: Some(error), ..Fake::default() };
+        let (result, said) = recorded(&fake, &[], &Cancel::default());
+        let error = result.expect_err("an error").to_string();
+        assert!(error.starts_with("handlescope record cannot start a session: "), "{error}");
+        assert!(error.contains(remedy) && error.contains("wpr -start"), "{error}");
+        assert_eq!(said, "");
+    }
+}
+
+#[test]
+fn the_live_line_says_how_fast_how_much_and_what_was_lost() {
+    assert_eq!(
+        live_line(12_345.4, 24 << 20, LOST, 0),
+        "12,345 events/s, 24.00 MiB written, lost events: 3, lost buffers: 1;"
+    );
+    assert!(live_line(0.0, 0, LOST, 7).ends_with("1, 7 not counted for --stop-when;"));
+}
+
+#[test]
+fn yes_is_what_is_meant_when_nothing_is_typed() {
+    for (answer, expected) in [("\n", true), ("y\n", true), ("YES", true), ("n\n", false)] {
+        assert_eq!(is_yes(answer), expected, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_session_that_is_lost_ends_the_recording_with_an_error() {
+    let (_, receiver) = live_queue(1, WhenFull::Drop);
+    struct Gone;
+    impl Running for Gone {
+        fn header(&self) -> Option<&SessionHeader> {
+            None
+        }
+        fn figures(&self) -> Result<Figures, SessionError> {
+            SessionError::check("ControlTraceW", 4201).map(|()| LOST)
+        }
+        fn stop(self: Box<Self>) -> Result<Stopped, SessionError> {
+            Err(SessionError::NotElevated)
+        }
+    }
+    let mut recording = Recording {
+        running: Box::new(Gone),
+        receiver,
+        watch: StopWatch::new(&[]).expect("no conditions"),
+        counted: Arc::default(),
+        started: Instant::now(),
+        kib: 64,
+    };
+    let mut said = Vec::new();
+    let messages = Messages::new(&mut said, Screen::PLAIN);
+    let ended = recording.wait(Some(Duration::from_secs(60)), &messages, &Cancel::default());
+    let error = ended.expect_err("an error").to_string();
+    assert!(
+        error.starts_with("the recording was lost: ControlTraceW failed with 0x1069"),
+        "{error}"
+    );
+}

@@ -1,0 +1,69 @@
+//! Which events of a session are still needed.
+
+use std::collections::HashSet;
+
+use handlescope_model::Cancel;
+
+use super::packed::PackedEvents;
+use crate::collect::Collector;
+use crate::etl::{Clock, Diagnostics};
+use crate::lifecycle::{EventOwners, NONE, ProcessIndex, TrackedEvents, track};
+use crate::stacks::StackUse;
+
+/// For each event whether it is needed: all but those of objects of which nothing is open and nothing happened since
+/// the raw time `before`, and their stacks.
+pub(super) fn kept_events(events: &PackedEvents, before: i64, clock: &Clock) -> Vec<bool> {
+    let mut collected = Collector::default();
+    let mut rows = Vec::with_capacity(events.len());
+    for event in events.iter() {
+        let row = collected.shared.timeline.len();
+        collected.event(&event);
+        rows.push((collected.shared.timeline.len() > row).then_some(row));
+    }
+    collected.finish();
+    let Some(old) = old_rows(&mut collected, before, clock) else {
+        return vec![true; events.len()];
+    };
+    let times = &collected.shared.timeline.time;
+    let is_old = |row: &usize| old.get(*row).copied().unwrap_or(false);
+    let of_kept = rows.iter().flatten().filter(|row| !is_old(row)).map(|row| times[*row]);
+    let kept_times: HashSet<i64> = of_kept.collect();
+    // Keys whose frames are still to come.
+    let mut keys = HashSet::new();
+    let keeps = events.iter().zip(&rows).map(|(event, row)| match (row, StackUse::of(&event)) {
+        (Some(row), _) => !is_old(row),
+        (None, Some(StackUse::Part { event_time, key })) => {
+            let is_kept = event_time >= before || kept_times.contains(&event_time);
+            if is_kept {
+                keys.extend(key);
+            }
+            is_kept
+        }
+        (None, Some(StackUse::Frames { key })) => keys.remove(&key) || event.time >= before,
+        (None, None) => true,
+    });
+    keeps.collect()
+}
+
+/// For each row of the timeline whether it is of an object that is done with; `None` when nobody can say.
+fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec<bool>> {
+    let cancel = Cancel::default();
+    let mut unused = Diagnostics::default();
+    let order = collected.shared.timeline.restore_times();
+    let index = ProcessIndex::new(&collected.processes.rows);
+    let owners = EventOwners::new(collected, &index, clock, &mut unused, &cancel).ok()?;
+    let tracked = track(collected, &owners, order.as_deref(), &mut unused, &cancel).ok()?;
+    let TrackedEvents { objects, object } = tracked;
+    let times = &collected.shared.timeline.time;
+    let mut last = vec![i64::MIN; objects.rows.len()];
+    for (object, time) in object.iter().zip(times) {
+        if let Some(last) = last.get_mut(*object as usize) {
+            *last = (*last).max(*time);
+        }
+    }
+    let is_old = |(object, time): (&u32, &i64)| match *object {
+        NONE => *time < before,
+        object => objects.rows[object as usize].is_complete() && last[object as usize] < before,
+    };
+    Some(object.iter().zip(times).map(is_old).collect())
+}

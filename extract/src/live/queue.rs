@@ -1,0 +1,181 @@
+//! A bounded queue of events between the thread that receives them and the one that decodes them.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::packed::PackedEvents;
+use crate::etl::Event;
+
+/// What a sender does when the queue is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Counts the event and drops it: a session cannot wait.
+    Drop,
+    /// Waits: a file can.
+    Wait,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    events: PackedEvents,
+    /// Events that were dropped.
+    dropped: u64,
+    /// Whether sender or receiver is gone.
+    is_closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics between two changes of the state.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Where events go in. The queue ends when it is dropped.
+#[derive(Debug)]
+pub struct EventSender {
+    shared: Arc<Shared>,
+    limit: usize,
+    when_full: WhenFull,
+}
+
+/// Where events come out. Senders do not wait any more when it is dropped.
+#[derive(Debug)]
+pub struct EventReceiver {
+    shared: Arc<Shared>,
+    received: PackedEvents,
+}
+
+/// A queue that holds events of so many bytes; the receiver may hold as many that it took out.
+pub fn live_queue(limit: usize, when_full: WhenFull) -> (EventSender, EventReceiver) {
+    let shared = Arc::new(Shared::default());
+    let receiver = EventReceiver { shared: Arc::clone(&shared), received: PackedEvents::default() };
+    (EventSender { shared, limit, when_full }, receiver)
+}
+
+impl EventSender {
+    /// Puts a copy of an event in. Returns whether somebody still wants events.
+    pub fn send(&self, event: &Event<'_>) -> bool {
+        let mut state = self.shared.lock();
+        while !state.is_closed && state.events.memory() >= self.limit {
+            if self.when_full == WhenFull::Drop {
+                state.dropped += 1;
+                return true;
+            }
+            let woken = self.shared.changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.is_closed {
+            return false;
+        }
+        let was_empty = state.events.is_empty();
+        state.events.push(event);
+        drop(state);
+        if was_empty {
+            self.shared.changed.notify_all();
+        }
+        true
+    }
+}
+
+impl Drop for EventSender {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+impl EventReceiver {
+    /// All events that are in the queue, for which it waits so long if there are none; `None` when no more come.
+    pub fn receive(&mut self, wait: Duration) -> Option<&PackedEvents> {
+        self.received.clear();
+        let shared = &self.shared;
+        let waits = |state: &mut State| state.events.is_empty() && !state.is_closed;
+        let woken = shared.changed.wait_timeout_while(shared.lock(), wait, waits);
+        let (mut state, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        if state.events.is_empty() && state.is_closed {
+            return None;
+        }
+        std::mem::swap(&mut state.events, &mut self.received);
+        drop(state);
+        shared.changed.notify_all();
+        Some(&self.received)
+    }
+
+    /// Events that the queue had no room for.
+    pub fn dropped(&self) -> u64 {
+        self.shared.lock().dropped
+    }
+}
+
+impl Drop for EventReceiver {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(30);
+
+    fn event(time: i64) -> Event<'static> {
+        Event { time, payload: &[7; 1000], ..Event::default() }
+    }
+
+    #[test]
+    fn what_a_full_queue_has_no_room_for_is_counted() {
+        let (sender, mut receiver) = live_queue(10_000, WhenFull::Drop);
+        assert!((0..100).all(|time| sender.send(&event(time))));
+        let kept = receiver.receive(SOON).unwrap().len();
+        assert!((9..=10).contains(&kept), "{kept}");
+        assert_eq!(receiver.dropped(), 100 - kept as u64);
+        assert!(sender.send(&event(100)));
+        let times: Vec<_> = receiver.receive(SOON).unwrap().iter().map(|e| e.time).collect();
+        assert_eq!(times, [100]);
+        drop(sender);
+        assert!(receiver.receive(SOON).is_none());
+    }
+
+    #[test]
+    fn a_sender_that_may_wait_loses_nothing() {
+        let (sender, mut receiver) = live_queue(5_000, WhenFull::Wait);
+        let sending = thread::spawn(move || (0..1000).all(|time| sender.send(&event(time))));
+        let mut times = Vec::new();
+        while let Some(events) = receiver.receive(SOON) {
+            assert!(events.memory() < 10_000);
+            times.extend(events.iter().map(|event| event.time));
+        }
+        assert!(sending.join().unwrap());
+        assert!(times.iter().copied().eq(0..1000));
+        assert_eq!(receiver.dropped(), 0);
+    }
+
+    #[test]
+    fn nobody_waits_for_the_other_side_when_it_is_gone() {
+        let (sender, receiver) = live_queue(1, WhenFull::Wait);
+        assert!(sender.send(&event(0)));
+        drop(receiver);
+        assert!(!sender.send(&event(1)));
+    }
+
+    #[test]
+    fn a_receiver_does_not_wait_for_ever() {
+        let (sender, mut receiver) = live_queue(1, WhenFull::Drop);
+        assert!(receiver.receive(Duration::from_millis(1)).unwrap().is_empty());
+        drop(sender);
+    }
+}

@@ -1,0 +1,83 @@
+//! Identities of images, facts of the system and NGEN PDBs, which a merge adds to a trace, on Windows.
+#![allow(unsafe_code, reason = "the functions of Windows take pointers")]
+
+use std::{env, fs, mem, os::windows::ffi::OsStrExt, path::Path};
+
+use windows::{
+    Win32::{
+        Foundation::{FreeLibrary, HMODULE},
+        System::LibraryLoader::{
+            GetProcAddress, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR,
+            LoadLibraryExW,
+        },
+    },
+    core::{PCWSTR, s},
+};
+
+/// Part of the Windows Performance Toolkit (learn, `CreateMergedTraceFile`).
+const LIBRARY: &str = "KernelTraceControl.dll";
+
+/// Where the installer of the Windows ADK and SDK puts it, below Program Files.
+const TOOLKIT: &str = r"Windows Kits\10\Windows Performance Toolkit";
+
+/// `EVENT_TRACE_MERGE_EXTENDED_DATA_DEFAULT`: everything that a merge can add (learn, `Custom Injection of System
+/// Information`).
+const EVERYTHING: u32 = 0x000F_FFFF;
+
+/// learn, `CreateMergedTraceFile`: the merged file, the files and their number, what is added.
+type CreateMergedTraceFile = unsafe extern "system" fn(PCWSTR, *const PCWSTR, u32, u32) -> u32;
+
+/// Merges a trace with itself, which adds what the session does not write. The error says what did not work; the trace
+/// is as it was then.
+pub(crate) fn add_identities(trace: &Path) -> Result<(), String> {
+    let library = load().ok_or_else(|| {
+        format!(
+            "{LIBRARY} of the Windows Performance Toolkit is not installed; install the toolkit and run xperf -merge"
+        )
+    })?;
+    let merged = trace.with_extension("merged.etl");
+    let result = merge(library, trace, &merged);
+    // SAFETY: it was loaded by `load` and nothing of it is used any more.
+    let _ = unsafe { FreeLibrary(library) };
+    let done = result.and_then(|()| fs::rename(&merged, trace).map_err(|error| error.to_string()));
+    if done.is_err() {
+        let _ = fs::remove_file(&merged);
+    }
+    done
+}
+
+fn merge(library: HMODULE, trace: &Path, merged: &Path) -> Result<(), String> {
+    // SAFETY: the library is loaded, the name ends with 0.
+    let found = unsafe { GetProcAddress(library, s!("CreateMergedTraceFile")) };
+    let found = found.ok_or_else(|| format!("{LIBRARY} has no CreateMergedTraceFile"))?;
+    // SAFETY: this is the documented declaration of the function of this name.
+    let create: CreateMergedTraceFile = unsafe { mem::transmute(found) };
+    let (trace, merged) = (wide(trace), wide(merged));
+    let traces = [PCWSTR(trace.as_ptr())];
+    // SAFETY: the names end with 0, there is one trace, and all outlive the call.
+    match unsafe { create(PCWSTR(merged.as_ptr()), traces.as_ptr(), 1, EVERYTHING) } {
+        0 => Ok(()),
+        code => Err(format!("CreateMergedTraceFile failed with {code:#x}")),
+    }
+}
+
+/// The library beside this program, in the system's folder, or where the toolkit is installed; never from the current
+/// folder.
+fn load() -> Option<HMODULE> {
+    let installed = ["ProgramFiles(x86)", "ProgramFiles"].into_iter().filter_map(env::var_os);
+    let installed = installed.map(|folder| Path::new(&folder).join(TOOLKIT).join(LIBRARY));
+    let near = [Path::new(LIBRARY).to_path_buf()];
+    near.into_iter().chain(installed).find_map(|path| {
+        let flags = match path.is_absolute() {
+            true => LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR,
+            false => LOAD_LIBRARY_SEARCH_DEFAULT_DIRS,
+        };
+        let path = wide(&path);
+        // SAFETY: the name ends with 0 and outlives the call.
+        unsafe { LoadLibraryExW(PCWSTR(path.as_ptr()), None, flags) }.ok()
+    })
+}
+
+fn wide(path: &Path) -> Vec<u16> {
+    path.as_os_str().encode_wide().chain([0]).collect()
+}

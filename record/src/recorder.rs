@@ -1,0 +1,84 @@
+//! What starts sessions and hands out their events. Whoever records knows these traits and not Windows.
+
+use crate::{plan::SessionPlan, session_error::SessionError};
+
+/// An event as a session in real time hands it out (learn, `EVENT_RECORD`).
+#[derive(Debug, Clone, Copy)]
+pub struct SessionEvent<'a> {
+    /// `ProviderId`, in the order of bytes that it has in memory: for a classic event the GUID of its class.
+    pub provider: [u8; 16],
+    /// Whether it is a classic event, which an opcode names, not an id.
+    pub is_classic: bool,
+    pub id: u16,
+    pub opcode: u8,
+    pub version: u8,
+    /// All ones where the event does not know it.
+    pub process_id: u32,
+    /// All ones where the event does not know it.
+    pub thread_id: u32,
+    pub processor: u16,
+    /// Ticks of the performance counter.
+    pub time: i64,
+    /// Bytes of a pointer in the payload.
+    pub pointer_size: u8,
+    pub payload: &'a [u8],
+    /// Extended items, one behind the other as in a file.
+    pub extended: &'a [u8],
+}
+
+/// What takes events, on a thread of the session. It should not wait: what it misses is lost.
+pub type EventSink = Box<dyn FnMut(&SessionEvent<'_>) + Send>;
+
+/// What a session says of itself when events are read from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionHeader {
+    /// Its `TRACE_LOGFILE_HEADER` of a 64-bit system, as it stands in a file.
+    pub bytes: Vec<u8>,
+    /// The performance counter when the session started.
+    pub base: i64,
+}
+
+/// What a session wrote and lost so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Figures {
+    pub buffers_written: u32,
+    pub events_lost: u32,
+    pub buffers_lost: u32,
+}
+
+/// A session that was stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    pub figures: Figures,
+    /// Why the trace lacks identities of images, without which no symbols are found; `None` when it has them, or
+    /// there is no trace.
+    pub without_identities: Option<String>,
+}
+
+/// Starts sessions.
+pub trait Recorder {
+    /// Starts a session. Its events go to `events` too, unless it is a ring.
+    ///
+    /// # Errors
+    /// When Windows refuses, or this is not Windows.
+    fn start(&self, plan: SessionPlan, events: EventSink)
+    -> Result<Box<dyn Running>, SessionError>;
+}
+
+/// A session that runs. It ends when it is dropped.
+pub trait Running {
+    /// What it says of itself; `None` for a ring.
+    fn header(&self) -> Option<&SessionHeader>;
+
+    /// What it wrote and lost so far.
+    ///
+    /// # Errors
+    /// When Windows does not say, as when another tool stopped it.
+    fn figures(&self) -> Result<Figures, SessionError>;
+
+    /// Stops it, and returns when its last event was handed out and its trace is whole.
+    ///
+    /// # Errors
+    /// When Windows refuses, as when the file cannot be written.
+    fn stop(self: Box<Self>) -> Result<Stopped, SessionError>;
+}

@@ -1,0 +1,207 @@
+//! `handlescope live` with a trace that is replayed: the table, once and on a terminal, what is saved of it, and when
+//! it ends.
+
+use std::collections::BTreeMap;
+
+use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
+
+/// Replays the sample.
+fn replay(shell: &Shell, options: &[&str]) -> Run {
+    let symbols = sample_symbols();
+    let symbols = symbols.to_str().expect("the path is text");
+    let first = ["live", "--symbol-path", symbols, "--replay", "leaky.etl"];
+    shell.run(&[&first[..], options].concat())
+}
+
+/// The rows of the table: open, opened, growth, process, type, and what opened them.
+fn rows(stdout: &str) -> Vec<Vec<&str>> {
+    stdout.lines().skip(2).map(|line| line.split_whitespace().collect()).collect()
+}
+
+/// The sum of what is open, by process.
+fn open(stdout: &str) -> BTreeMap<&str, u64> {
+    let mut open = BTreeMap::new();
+    for row in rows(stdout) {
+        *open.entry(row[3]).or_default() += row[0].parse::<u64>().expect("a number");
+    }
+    open
+}
+
+#[test]
+fn a_pipe_gets_the_open_handles_at_the_end_by_process_type_and_stack() {
+    let run = replay(&Shell::new(), &[]).ok();
+    let mut lines = run.stdout.lines();
+    let first = lines.next().expect("a first line");
+    assert!(first.starts_with("leaky.etl  ") && first.ends_with("  0 lost  ended"), "{first}");
+    let titles: Vec<_> = lines.next().expect("titles").split_whitespace().collect();
+    assert_eq!(titles.join(" "), "Open Opened Growth Process Type Opened by");
+    assert_eq!(
+        rows(&run.stdout),
+        [
+            [
+                "8",
+                "56",
+                "balanced",
+                "leaky.exe(7316)",
+                "Event",
+                "leaky.exe!leaky::EventCache::GetOrCreate"
+            ],
+            [
+                "6",
+                "6",
+                "short",
+                "leaky.exe(7316)",
+                "Thread",
+                "leaky.exe!leaky::ThreadPool::StartWorker"
+            ],
+            ["5", "24", "short", "leaky.exe(7316)", "Event", "leaky.exe!leaky::Session::Connect"],
+        ]
+    );
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn it_ends_at_the_event_with_which_a_process_has_too_many_handles() {
+    let shell = Shell::new();
+    for above in [1, 5, 10, 18] {
+        let condition = format!("pn leaky.exe handles > {above}");
+        let run = replay(&shell, &["--stop-when", &condition]).ok();
+        assert_eq!(open(&run.stdout)["leaky.exe(7316)"], above + 1, "{}", run.stdout);
+        let handles = above + 1;
+        let said =
+            format!("ended because leaky.exe(7316) has {handles} handles open, more than {above}");
+        assert_eq!(run.stderr.lines().last(), Some(said.as_str()));
+    }
+    for never in ["pn leaky.exe handles > 999", "pn other.exe handles > 1"] {
+        let run = replay(&shell, &["--stop-when", never]).ok();
+        assert_eq!(
+            (open(&run.stdout)["leaky.exe(7316)"], run.stderr.as_str()),
+            (19, ""),
+            "{never}"
+        );
+    }
+}
+
+#[needs_data]
+#[test]
+fn a_trace_without_handles_says_so() {
+    let trace = SharedTrace::open("real/slow-ppt-2011");
+    let etl = trace.etl().to_str().expect("the path is text");
+    let run = Shell::new().run(&["live", "--replay", etl]).ok();
+    assert_eq!(run.stdout.lines().count(), 2, "{}", run.stdout);
+    assert!(run.stderr.contains("no handle events"), "{}", run.stderr);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_an_error_and_wrong_values_are_wrong_usage() {
+    let shell = Shell::new();
+    let run = shell.run(&["live", "--replay", "none.etl"]);
+    assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""));
+    assert!(run.stderr.starts_with("error: none.etl: cannot open: "), "{}", run.stderr);
+    std::fs::write(shell.path("text.etl"), "no trace").unwrap();
+    let run = shell.run(&["live", "--replay", "text.etl"]);
+    assert_eq!(run.status, Some(1));
+    assert!(run.stderr.contains("not a trace"), "{}", run.stderr);
+    for options in [
+        &["--replay", "leaky.etl", "--speed", "0"][..],
+        &["--replay", "leaky.etl", "--speed", "fast"],
+        &["--replay", "leaky.etl", "--window", "0"],
+        &["--replay", "leaky.etl", "--dry-run"],
+        &["--speed", "2"],
+        &["--replay", "leaky.etl", "--stop-when", "handles > 5"],
+    ] {
+        let run = shell.run(&[&["live"][..], options].concat());
+        assert_eq!(run.status, Some(2), "{options:?}: {}", run.stderr);
+    }
+}
+
+#[cfg(unix)]
+mod on_a_terminal {
+    use handlescope_tests::terminal::{Key, Terminal};
+
+    use super::*;
+
+    fn watched(shell: &Shell, options: &[&str]) -> Terminal {
+        let symbols = sample_symbols();
+        let symbols = symbols.to_str().expect("the path is text");
+        let first = ["live", "--symbol-path", symbols, "--replay", "leaky.etl"];
+        Terminal::spawn(140, 24, &[&first[..], options].concat(), &shell.path(""))
+    }
+
+    fn has_row(terminal: &Terminal, words: &str) {
+        terminal.wait_until(words, |view| {
+            let mut lines = view.lines();
+            lines.any(|line| line.split_whitespace().collect::<Vec<_>>().join(" ").contains(words))
+        });
+    }
+
+    /// What a file answers, without its name.
+    fn answer(shell: &Shell, file: &str, question: &str) -> String {
+        let run = shell.run(&[file, "-c", question]).ok();
+        run.stdout.replace("leaky.live.json7z", "leaky.etl").replace("leaky.live", "leaky")
+    }
+
+    #[test]
+    fn the_table_fills_and_what_is_saved_answers_as_the_extract_of_the_trace_does() {
+        let shell = Shell::new();
+        let mut terminal = watched(&shell, &["--speed", "4"]);
+        terminal.wait_for("leaky.etl  ");
+        terminal.wait_for("ended");
+        has_row(&terminal, "8 56 balanced leaky.exe(7316) Event leaky.exe!leaky::EventCache");
+        has_row(&terminal, "6 6 short leaky.exe(7316) Thread leaky.exe!leaky::ThreadPool");
+        has_row(&terminal, "5 24 short leaky.exe(7316) Event leaky.exe!leaky::Session::Connect");
+        terminal.send("s");
+        terminal.wait_for("saved leaky.live.json7z");
+        terminal.send("s");
+        terminal.wait_for("saved leaky.live-2.json7z");
+        terminal.send("q");
+        assert_eq!(terminal.wait_for_exit(), Some(0));
+        for question in [
+            ".dump ObjectRef -ShowStack",
+            ".dump ObjectRef -Leak -LeakAtExit -ShowStack -json",
+            ".dump Process",
+            ".dump Module",
+            ".why",
+        ] {
+            let expected = answer(&shell, "leaky.etl", question);
+            assert!(!expected.is_empty());
+            assert_eq!(answer(&shell, "leaky.live.json7z", question), expected, "{question}");
+        }
+    }
+
+    #[test]
+    fn keys_sort_and_show_why() {
+        let shell = Shell::new();
+        let mut terminal = watched(&shell, &["--speed", "50"]);
+        terminal.wait_for("ended");
+        has_row(&terminal, "8 56 balanced");
+        terminal.send("t");
+        // The threads come behind all events.
+        terminal.wait_until("sorted by type", |view| {
+            let text: Vec<String> = view.lines().map(|line| line.to_string()).collect();
+            let row = |words: &str| text.iter().position(|line| line.contains(words));
+            row("ThreadPool::StartWorker") > row("Session::Connect")
+                && row("Session::Connect").is_some()
+        });
+        terminal.send("w");
+        terminal.wait_for("race: 8 opened while");
+        assert!(terminal.view(|view| view.lines().any(|line| *line == *"leaky.etl")));
+        terminal.wait_for("q back");
+        terminal.press(Key::Escape);
+        // Together with Ctrl-C it would be another key.
+        terminal.wait_until("the table", |view| !view.lines().any(|line| line.contains("q back")));
+        terminal.press(Key::Ctrl('c'));
+        assert_eq!(terminal.wait_for_exit(), Some(0));
+    }
+
+    #[test]
+    fn it_can_be_left_while_it_runs() {
+        let shell = Shell::new();
+        let mut terminal = watched(&shell, &["--speed", "0.01"]);
+        terminal.wait_for("running");
+        terminal.send("q");
+        assert_eq!(terminal.wait_for_exit(), Some(0));
+    }
+}
