@@ -32,6 +32,7 @@ pub mod kernel;
 pub mod lifecycle;
 pub mod managed;
 mod members;
+pub mod metadata;
 mod options;
 pub mod payload;
 pub mod raw;

@@ -12,6 +12,7 @@ mod counts;
 mod criteria;
 mod diff;
 mod error;
+mod event_counts;
 mod exit_stacks;
 mod filters;
 #[cfg(test)]
@@ -47,15 +48,16 @@ pub use self::all_names::{AllNames, all_names};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, DiffCriteria, Figure, GroupColumn, GroupCriteria, MapMode, ModuleCriteria,
-    NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder, ShowTotal,
-    StackCriteria, WhyCriteria,
+    CountOrder, DiffCriteria, EventCriteria, Figure, GroupColumn, GroupCriteria, MapMode,
+    ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder,
+    ShowTotal, StackCriteria, WhyCriteria,
 };
 pub use self::diff::{
     ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_traces,
     opened_between,
 };
 pub use self::error::QueryError;
+pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
 pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};

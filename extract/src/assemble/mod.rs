@@ -118,7 +118,8 @@ pub(crate) fn assemble(
     writer.table(Table::Modules, module_table.into_frame())?;
     writer.table(Table::ModuleLoads, loads.into_frame())?;
     writer.table(Table::Volumes, trace::volumes(&collected).into_frame())?;
-    writer.table(Table::EventCounts, trace::event_counts(counter).into_frame())?;
+    let counts = trace::event_counts(counter, &collected.metadata.decoder, clock);
+    writer.table(Table::EventCounts, counts.into_frame())?;
     let warnings = warnings.warnings();
     let warning_table: Warnings = warnings.iter().cloned().collect();
     writer.table(Table::Warnings, warning_table.into_frame())?;

@@ -8,6 +8,6 @@ mod names;
 mod tests;
 
 pub use collector::Collector;
-pub use counter::{EventCounter, KernelSelector};
+pub use counter::{Counted, EventCounter, KernelSelector, Tally};
 pub use index::{Declared, FAMILIES, Family, FamilyIndex};
 pub use names::event_name;

@@ -16,7 +16,8 @@ use crate::table::Table;
 /// * 3: closes by the end of a process (column `closed_at_exit` of `events`) and of handles
 ///   open at the start (column `closed` of `start_handles`); drive letters (table `volumes`).
 /// * 4: threads (table `threads`).
-pub const SCHEMA_VERSION: u32 = 4;
+/// * 5: providers of events, with the first and last of each (columns of `event_counts`).
+pub const SCHEMA_VERSION: u32 = 5;
 
 impl Table {
     /// The columns, in their order in the archive.

@@ -138,6 +138,15 @@ pub struct ModuleCriteria {
     pub version: Option<Filter>,
 }
 
+/// What `.dump Events` is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EventCriteria {
+    /// `-Provider`: name or GUID.
+    pub provider: Option<Filter>,
+    /// `-Event`: name, id or kind.
+    pub event: Option<Filter>,
+}
+
 /// What `.why` is about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WhyCriteria {

@@ -1,6 +1,7 @@
 //! The answers of the kinds as tables, one file per kind.
 
 mod diff;
+mod event_counts;
 mod events;
 mod frame;
 mod groups;
@@ -17,6 +18,7 @@ use std::io;
 
 pub use self::{
     diff::{diff_points, diff_traces},
+    event_counts::event_counts,
     frame::frame,
     module::modules,
     objects::object_ref,
