@@ -51,7 +51,9 @@ pub use etwanalyzer::{
 };
 pub use extraction::extract;
 pub use htrace::is_htrace;
-pub use options::{ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice};
+pub use options::{
+    EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice,
+};
 pub use recording::{OpenRecording, Recording};
 pub use redact::{RedactError, redact};
 pub use source::SourceIdentity;

@@ -1,8 +1,8 @@
 //! `.dump Events`: what a trace holds, by provider and event, named by its own metadata.
 
-use handlescope_tests::binary::{Run, run_over};
+use handlescope_tests::binary::{Run, Shell, run_over};
 use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
-use handlescope_tests::header::{ManifestEvent, Stamp};
+use handlescope_tests::header::{ExtendedItem, ManifestEvent, Stamp};
 use handlescope_tests::payload::{EventInfo, manifest_chunks, trace_logging};
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
@@ -153,4 +153,125 @@ fn metadata_that_lies_is_left_out_and_counted() {
     let warning = "metadata of events that cannot be read, left out";
     assert!(stdout.contains(warning), "{stdout}");
     assert!(!stdout.contains("Nobody"), "{stdout}");
+}
+
+/// A trace extracted with `-events`, and what a command says of it.
+fn ask_of_kept(choice: &str, command: &str) -> Run {
+    let shell = Shell::new();
+    trace().write(shell.path("a.etl")).unwrap();
+    let _ = shell.run(&["extract", "a.etl", "-events", choice, "-outdir", "out"]).ok();
+    shell.run(&["out/a.json7z", "-c", command]).ok()
+}
+
+fn events_of_kept(choice: &str, command: &str) -> Vec<Value> {
+    let document: Value = serde_json::from_str(&ask_of_kept(choice, command).stdout).unwrap();
+    assert_eq!(document["kind"], "Events");
+    document["events"].as_array().unwrap().clone()
+}
+
+#[test]
+fn events_of_providers_that_are_asked_for_are_kept_with_typed_fields() {
+    let events = events_of_kept("contoso-info;My-Source", ".dump Events -ShowFields -json");
+    let acquire = |ms: i64| {
+        json!({
+            "file": 0, "time_ns": ms * MS, "pid": 700, "tid": 701, "process": "app.exe",
+            "provider": "Contoso-Info", "name": "Acquire", "kind": format!("manifest:{INFO}:7"),
+            "is_short": false, "fields": { "Handle": "0xAB", "Size": -5, "Name": "a \"b\"" },
+            "stack": null,
+        })
+    };
+    assert_eq!(events.len(), 3);
+    assert_eq!(events[0], acquire(10));
+    assert_eq!(events[1]["name"], "Work/win:Start");
+    assert_eq!(events[1]["fields"], json!({ "Item": 77 }));
+    assert_eq!(events[2], acquire(30));
+}
+
+#[test]
+fn a_provider_may_be_named_by_its_guid_and_all_means_every_one_that_can_be_decoded() {
+    let by_guid = events_of_kept(&LOGGING.to_string(), ".dump Events -ShowFields -json");
+    assert_eq!(by_guid.len(), 3);
+    assert_eq!(by_guid[0]["fields"], json!({ "n": [1, 2] }), "an array is a list");
+    let all = events_of_kept("all", ".dump Events -ShowFields -json");
+    assert_eq!(all.len(), 6, "{all:?}");
+}
+
+#[test]
+fn single_events_are_chosen_by_time_process_and_name() {
+    let count = |options: &str| {
+        events_of_kept("all", &format!(".dump Events -ShowFields -json {options}")).len()
+    };
+    assert_eq!(count("-MinMaxTime 11ms 13ms"), 3);
+    assert_eq!(count("-Event Go"), 2);
+    assert_eq!(count("-pn app"), 6);
+    assert_eq!(count("-pn !app"), 0);
+    assert_eq!(count("-TopN 2"), 2);
+    let counted = ask_of_kept("all", ".dump Events -MinMaxTime 11ms 12ms -json").stdout;
+    let row = |name: &str| (json!("Contoso.Logging"), json!(name), 1);
+    assert_eq!(rows(&serde_json::from_str(&counted).unwrap()), [row("Go"), row("Stop")]);
+}
+
+#[test]
+fn values_are_columns_of_their_types() {
+    let sql = ".sql SELECT f.name, v.item, v.signed, v.unsigned, v.text FROM event_values v \
+               JOIN event_fields f ON f.row = v.field ORDER BY v.row LIMIT 5 -json";
+    let document: Value = serde_json::from_str(&ask_of_kept("all", sql).stdout).unwrap();
+    let row = |name: &str, item: Value, signed: Value, unsigned: Value, text: Value| json!({ "name": name, "item": item, "signed": signed, "unsigned": unsigned, "text": text });
+    let null = || Value::Null;
+    let expected = json!([
+        row("Handle", null(), null(), json!(0xAB), null()),
+        row("Size", null(), json!(-5), null(), null()),
+        row("Name", null(), null(), null(), json!("a \"b\"")),
+        row("n", json!(0), null(), json!(1), null()),
+        row("n", json!(1), null(), json!(2), null()),
+    ]);
+    assert_eq!(document["rows"], expected);
+}
+
+#[test]
+fn an_event_has_the_stack_that_it_carries() {
+    let mut trace = trace();
+    trace.module(700, r"C:\app.exe", 0x7FF6_0000_0000, 0x1_0000);
+    let items = [
+        trace_logging("Go", b"", "Contoso.Logging"),
+        vec![ExtendedItem::stack64(&[0x7FF6_0000_1000, 0x7FF6_0000_2000])],
+    ];
+    let own = event(&trace, 40, LOGGING, 0);
+    trace.raw_event(40 * MS, 0, ManifestEvent { items: items.concat(), ..own }.encode());
+    let shell = Shell::new();
+    trace.write(shell.path("a.etl")).unwrap();
+    let _ = shell.run(&["extract", "a.etl", "-events", "all", "-outdir", "out"]).ok();
+    let command = ".dump Events -Stack -MinMaxTime 40ms 40ms";
+    let run = shell.run(&["out/a.json7z", "-c", &format!("{command} -json")]).ok();
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    let frames = &document["events"][0]["frames"];
+    assert_eq!(frames, &json!(["app.exe+0x1000", "app.exe+0x2000"]));
+    let text = shell.run(&["out/a.json7z", "-c", command]).ok().stdout;
+    assert!(text.contains("Contoso.Logging/Go") && text.contains("app.exe+0x2000"), "{text}");
+}
+
+#[test]
+fn without_single_events_the_answer_says_how_to_keep_them() {
+    let run = run_over(&trace(), ".dump Events -ShowFields\n.dump Events -pn app\n").ok();
+    let note = "single events are not kept; extract it with -events PROVIDER, or -events all";
+    assert_eq!(run.stderr.matches(note).count(), 2, "{}", run.stderr);
+}
+
+#[test]
+fn a_manifest_that_comes_after_its_events_names_them_too() {
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "app.exe");
+    let own = event(&trace, 5, SOURCE, 3);
+    let payload = Bytes::new().u32(78).into_vec();
+    trace.raw_event(5 * MS, 0, ManifestEvent { payload, ..own }.encode());
+    let stamp = Stamp::new(trace.options().raw(14 * MS), 700, 701);
+    for chunk in manifest_chunks(SOURCE, MANIFEST, 100, stamp) {
+        trace.raw_event(14 * MS, 0, chunk);
+    }
+    let shell = Shell::new();
+    trace.write(shell.path("a.etl")).unwrap();
+    let _ = shell.run(&["extract", "a.etl", "-events", "my-source", "-outdir", "out"]).ok();
+    let run = shell.run(&["out/a.json7z", "-c", ".dump Events -ShowFields -json"]).ok();
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(document["events"][0]["fields"], json!({ "Item": 78 }));
 }

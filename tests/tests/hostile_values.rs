@@ -10,7 +10,7 @@ use handlescope_model::{
 };
 use handlescope_tests::binary::{Kind, Shell};
 use handlescope_tests::thorough::one_of;
-use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, Series};
+use polars::prelude::{BinaryChunked, Column, DataFrame, IntoColumn, NamedFrom, Series};
 
 /// Questions that touch every table, besides every kind of `.dump` in every format.
 const QUESTIONS: [&str; 19] = [
@@ -55,6 +55,11 @@ fn hostile(spec: &ColumnSpec, rows: usize) -> Vec<Column> {
         ColumnType::I64 => columns(name, rows, &[i64::MIN, i64::MAX]),
         ColumnType::U32 => columns(name, rows, &[u32::MAX, u32::MAX - 1, 1_000_000, 0]),
         ColumnType::U64 => columns(name, rows, &[u64::MAX, 0]),
+        ColumnType::F64 => columns(name, rows, &[f64::NAN, f64::INFINITY, -0.0]),
+        ColumnType::Bytes => {
+            let values = [&b""[..], &[0xFF; 300]].map(|bytes| vec![Some(bytes); rows]);
+            values.map(|values| BinaryChunked::new(name.into(), values).into_column()).into()
+        }
         ColumnType::Text => columns(
             name,
             rows,

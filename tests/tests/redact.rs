@@ -285,7 +285,7 @@ fn a_damaged_trace_is_copied_with_its_damage_or_refused() {
             let done = handlescope_extract::redact(&etl, &limits, &mut copy, &NoObserver, &cancel);
             let output = folder.path().join("x.json7z");
             let options = ExtractOptions::default();
-            let extracted = extract(&etl, &output, options, &NoObserver, &cancel);
+            let extracted = extract(&etl, &output, options.clone(), &NoObserver, &cancel);
             assert_eq!(done.is_ok(), extracted.is_ok(), "{damage:?}");
             let Ok(before) = extracted else { continue };
             fs::write(&etl, &copy).unwrap();

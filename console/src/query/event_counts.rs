@@ -32,7 +32,7 @@ pub struct CountedEvent {
 }
 
 impl CountedEvent {
-    fn new(counted: EventCount) -> Self {
+    pub(super) fn new(counted: EventCount) -> Self {
         let mut parts = counted.kind.split(':');
         let has_guid = matches!(parts.next(), Some("manifest" | "classic"));
         let guid = parts.next().filter(|_| has_guid).map(str::to_owned);
@@ -52,7 +52,7 @@ impl CountedEvent {
         self.counted.name.as_deref().or(id).unwrap_or(kind)
     }
 
-    fn is_meant_by(&self, args: &EventCriteria) -> bool {
+    pub(super) fn is_meant_by(&self, args: &EventCriteria) -> bool {
         let Self { counted, guid } = self;
         let provider = counted.provider.as_deref().into_iter().chain(guid.as_deref());
         let event = counted.name.as_deref().into_iter().chain([self.shown_event(), &counted.kind]);
@@ -76,6 +76,14 @@ pub fn event_counts<'a>(
         let mut rows: Vec<CountedEvent> = table.rows().map(CountedEvent::new).collect();
         let total = rows.iter().map(|row| row.counted.count).sum();
         rows.retain(|row| row.is_meant_by(args));
+        Ok(EventsAnswer::new(source, rows, total))
+    };
+    sources.iter().map(answer).collect()
+}
+
+impl<'a> EventsAnswer<'a> {
+    /// Puts the rows in their order.
+    pub(super) fn new(source: &Source<'a>, mut rows: Vec<CountedEvent>, total: u64) -> Self {
         let mut of_provider: HashMap<String, u64> = HashMap::new();
         for row in &rows {
             *of_provider.entry(row.shown_provider().to_owned()).or_default() += row.counted.count;
@@ -87,7 +95,6 @@ pub fn event_counts<'a>(
             let event = (u64::MAX - count, kind.clone(), name.clone());
             (u64::MAX - most, provider, event)
         });
-        Ok(EventsAnswer { path: source.path, index: source.index, rows, total })
-    };
-    sources.iter().map(answer).collect()
+        Self { path: source.path, index: source.index, rows, total }
+    }
 }

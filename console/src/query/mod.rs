@@ -32,6 +32,7 @@ mod objects;
 mod owners;
 mod pretty_names;
 mod processes;
+mod provider_events;
 mod selection;
 mod source;
 #[cfg(test)]
@@ -70,6 +71,9 @@ pub use self::no_match::NoMatch;
 pub use self::object_ref::{FileAnswer, LeftOut, ObjectRefAnswer, object_ref};
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ListedProcess, ProcessAnswer, processes};
+pub use self::provider_events::{
+    FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
+};
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;
 pub use self::stats::{StatsAnswer, stats};

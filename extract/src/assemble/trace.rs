@@ -1,7 +1,8 @@
 //! The trace table and what was counted.
 
-use handlescope_model::SCHEMA_VERSION;
+use super::provider_events::EventRows;
 use handlescope_model::tables::{EventCount, EventCounts, TraceInfo, TraceInfos, Volume, Volumes};
+use handlescope_model::{EventCountIdx, SCHEMA_VERSION};
 
 use crate::collect::{Collector, Counted, EventCounter, event_name};
 use crate::etl::{Clock, EventId};
@@ -19,14 +20,17 @@ pub(super) struct StackFigures {
     pub(super) frames_in_modules: u64,
 }
 
-/// What the counted events are called: by the metadata of the trace, or else by the families.
+/// What the counted events are called, by the metadata of the trace or else by the families; and their rows.
 pub(super) fn event_counts(
     counter: &EventCounter,
     decoder: &Decoder,
     clock: &Clock,
-) -> EventCounts {
+) -> (EventCounts, EventRows) {
     let names = decoder.names();
-    let row = |Counted { id, name, tally }: Counted| {
+    let mut rows = EventRows::default();
+    let mut table = EventCounts::default();
+    for Counted { id, name, tally } in counter.kinds() {
+        rows.insert((id, name.clone()), EventCountIdx::of(table.len()));
         let described = names.of(id);
         let own = described.map(|schema| schema.name());
         let known = || event_name(id).map(str::to_owned);
@@ -35,16 +39,16 @@ pub(super) fn event_counts(
             EventId::Manifest { guid, .. } => names.provider(guid).or(counter.provider(guid)),
             _ => described.map(|schema| &*schema.provider),
         };
-        EventCount {
+        table.push(EventCount {
             kind: id.to_string(),
             provider: provider.filter(|name| !name.is_empty()).map(str::to_owned),
             name: name.or(own).or_else(known),
             count: tally.count,
             first_ns: Some(clock.ns(tally.first)),
             last_ns: Some(clock.ns(tally.last)),
-        }
-    };
-    counter.kinds().into_iter().map(row).collect()
+        });
+    }
+    (table, rows)
 }
 
 pub(super) fn volumes(collected: &Collector) -> Volumes {

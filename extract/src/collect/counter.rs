@@ -147,17 +147,26 @@ impl EventCounter {
     }
 }
 
-/// Counts every event and selects those of the families.
+/// Counts every event and selects those of the families, and of providers if asked to.
 #[derive(Default)]
 pub struct KernelSelector {
     pub counter: EventCounter,
     index: FamilyIndex,
+    has_providers: bool,
+}
+
+impl KernelSelector {
+    /// Selects events of all providers, too: their names are known in time order only.
+    pub fn with_providers() -> Self {
+        Self { has_providers: true, ..Self::default() }
+    }
 }
 
 impl Selector for KernelSelector {
     fn select(&mut self, event: &Event<'_>) -> bool {
         self.counter.count(event);
-        self.index.family(event.id).is_some()
+        let is_of_provider = matches!(event.id, EventId::Manifest { .. } | EventId::Classic { .. });
+        self.index.family(event.id).is_some() || self.has_providers && is_of_provider
     }
 }
 

@@ -275,9 +275,19 @@ impl Decoder {
     /// What it says is borrowed until the next event is decoded.
     pub fn decode<'a>(&'a mut self, event: &Event<'a>) -> Option<Decoded<'a>> {
         let id = self.schema_of(event)?;
+        self.decode_as(id, event.payload, event.pointer_size)
+    }
+
+    /// Decodes a payload by a schema, as [`Self::decode`] does.
+    pub fn decode_as<'a>(
+        &'a mut self,
+        id: SchemaId,
+        payload: &'a [u8],
+        pointer_size: usize,
+    ) -> Option<Decoded<'a>> {
         let schema = self.schemas.get(id.row())?;
-        let ending = self.reader.read(&schema.fields, event.payload, event.pointer_size);
-        Some(Decoded { id, schema, slots: &self.reader.slots, payload: event.payload, ending })
+        let ending = self.reader.read(&schema.fields, payload, pointer_size);
+        Some(Decoded { id, schema, slots: &self.reader.slots, payload, ending })
     }
 
     /// What events are called, whatever their version.

@@ -145,6 +145,16 @@ pub struct EventCriteria {
     pub provider: Option<Filter>,
     /// `-Event`: name, id or kind.
     pub event: Option<Filter>,
+    /// `-ProcessName`: events of these processes.
+    pub process: Option<ProcessFilter>,
+    /// `-MinMaxTime`: events in this time since session start.
+    pub time: Option<SecondsRange>,
+    /// `-ShowFields`: single events with their fields.
+    pub fields: bool,
+    /// `-Stack`: single events with their stacks.
+    pub stacks: StackDisplayArgs,
+    /// `-TopN`, where the order is that of time.
+    pub top: Option<TopN>,
 }
 
 /// What `.why` is about.

@@ -9,6 +9,7 @@ mod lines;
 mod modules;
 mod object;
 mod object_ref;
+mod provider_events;
 mod stack;
 mod stats;
 mod symbols;
@@ -30,6 +31,7 @@ pub(super) use self::event_counts::event_counts;
 pub(super) use self::groups::groups;
 pub(super) use self::modules::modules;
 pub(super) use self::object_ref::object_ref;
+pub(super) use self::provider_events::provider_events;
 pub(super) use self::stats::{stats, stats_members};
 pub(super) use self::symbols::{symbol_status, symbols};
 

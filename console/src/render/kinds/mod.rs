@@ -8,6 +8,7 @@ mod groups;
 mod module;
 mod objects;
 mod process;
+mod provider_events;
 mod stack;
 mod stats;
 mod symbols;
@@ -23,6 +24,7 @@ pub use self::{
     module::modules,
     objects::object_ref,
     process::processes,
+    provider_events::provider_events,
     stack::call_stacks,
     stats::{properties, stats},
     symbols::symbols,
