@@ -275,3 +275,18 @@ fn a_manifest_that_comes_after_its_events_names_them_too() {
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(document["events"][0]["fields"], json!({ "Item": 78 }));
 }
+
+#[test]
+fn a_redacted_copy_has_the_counts_without_the_names() {
+    let shell = Shell::new();
+    trace().write(shell.path("a.etl")).unwrap();
+    let _ = shell.run(&["redact", "a.etl"]).ok();
+    let run = shell.run(&["a.redacted.etl", "-c", ".dump Events -Provider !*kernel* -json"]).ok();
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    let names = ["Acquire", "Go", "Stop", "Work/win:Start"];
+    let found = rows(&document);
+    assert!(found.iter().all(|(_, name, _)| names.iter().all(|own| name != own)), "{found:?}");
+    assert!(found.contains(&(Value::Null, Value::Null, 3)), "those of TraceLogging: {found:?}");
+    let warning = "metadata of events that cannot be read";
+    assert!(!run.stderr.contains(warning), "{}", run.stderr);
+}

@@ -114,7 +114,7 @@ impl EventCounter {
         let plain = hooks.chain(others).map(|(id, tally)| Counted { id, name: None, tally });
         let named = self.named.iter().map(|((id, name), tally)| Counted {
             id: *id,
-            name: Some(self.names.text(*name)),
+            name: Some(self.names.text(*name)).filter(|name| !name.is_empty()),
             tally: *tally,
         });
         let mut kinds: Vec<Counted> = plain.chain(named).collect();
