@@ -42,6 +42,7 @@ mod source;
 pub mod stacks;
 pub mod symbols;
 mod text;
+mod zip_archive;
 
 pub use error::ExtractError;
 pub use etl::is_loss;

@@ -101,6 +101,7 @@ pub(crate) fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(),
     if !args.as_named {
         session.sort_files();
     }
+    session.search_beside_files();
     if errors.is_empty() { Ok(()) } else { Err(CommandError::Load { errors }) }
 }
 

@@ -33,6 +33,7 @@ impl Command for Unload {
         let session = &mut context.session;
         if names.is_empty() {
             session.files.clear();
+            session.search_beside_files();
             return Ok(());
         }
         let names: Vec<Unloaded> = names.iter().map(|name| Unloaded::new(name)).collect();
@@ -42,6 +43,7 @@ impl Command for Unload {
             }
         }
         session.files.retain(|file| !names.iter().any(|name| name.is(file)));
+        session.search_beside_files();
         Ok(())
     }
 }

@@ -97,6 +97,8 @@ impl Desk {
             kept: None,
             loads: 0,
         };
+        let kept = desk.scratch.as_ref().map(|folder| folder.path().to_owned());
+        desk.console.session.symbol_options.symcache_folder = kept;
         if !desk.symbol_path.is_empty() {
             desk.look_for_symbols(Vec::new())?;
         }

@@ -134,7 +134,7 @@ impl<'a> Frames<'a> {
         for (module, frame) in wanted {
             let (frames, named) = counts.entry(module).or_default();
             *frames += 1;
-            *named += usize::from(memory.get(&frame).is_some_and(|chain| !chain.is_empty()));
+            *named += usize::from(memory.get(frame).is_some_and(|chain| !chain.is_empty()));
         }
         let module = |(row, (frames, named)): (ModuleIdx, (usize, usize))| {
             Some(ModuleFrames { module: self.modules.get(row.row())?, frames, named })
@@ -161,7 +161,7 @@ impl<'a> Frames<'a> {
                 continue;
             }
             if let Some((module, rva)) = self.place(frame)
-                && !memory.contains_key(&frame)
+                && memory.get(frame).is_none()
             {
                 wanted.entry(module).or_default().push((rva, frame));
             }
@@ -278,7 +278,7 @@ impl NamedFrames<'_> {
                 order.push(module);
                 false
             });
-            *has_name |= self.memory.get(&frame).is_some_and(|chain| !chain.is_empty())
+            *has_name |= self.memory.get(frame).is_some_and(|chain| !chain.is_empty())
                 || self.frames.stored.get(&frame).is_some();
         }
         let unnamed = order.into_iter().filter(|module| !named.get(module).is_some_and(|&has| has));
@@ -289,9 +289,9 @@ impl NamedFrames<'_> {
     /// All frames with names from symbols or from the extract, by row of the frames table.
     pub(crate) fn all(&self) -> Vec<(FrameIdx, &FrameChain)> {
         let is_named =
-            |frame: FrameIdx| self.memory.get(&frame).is_some_and(|chain| !chain.is_empty());
+            |frame: FrameIdx| self.memory.get(frame).is_some_and(|chain| !chain.is_empty());
         let named = self.memory.iter().filter(|(_, chain)| !chain.is_empty());
-        let mut all: Vec<_> = named.map(|(&frame, chain)| (frame, chain)).collect();
+        let mut all: Vec<_> = named.collect();
         let stored = self.frames.stored.iter().map(|(&frame, chain)| (frame, chain));
         all.extend(stored.filter(|&(frame, _)| !is_named(frame)));
         all.sort_unstable_by_key(|&(frame, _)| frame);
@@ -318,7 +318,7 @@ impl NamedFrames<'_> {
             address: self.frames.address.get(row),
             module,
         };
-        let chain = self.memory.get(&frame).filter(|chain| module.is_some() && !chain.is_empty());
+        let chain = self.memory.get(frame).filter(|chain| module.is_some() && !chain.is_empty());
         // A frame without offset has no other name than that of the extract.
         let chain = chain.or_else(|| self.frames.stored.get(&frame));
         let chain = chain.map_or(&[][..], |chain| chain);

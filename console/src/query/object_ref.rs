@@ -6,6 +6,7 @@ use std::path::Path;
 use handlescope_model::rules::{self, OPENING};
 use handlescope_model::tables::{Events, TraceInfo};
 use handlescope_model::{EventIdx, StackIdx, Table};
+use rayon::prelude::*;
 
 use super::context::FileContext;
 use super::error::QueryError;
@@ -118,9 +119,10 @@ fn caveats(
         let kind = file.trace.values(Events::kind)?;
         let stack = file.trace.values(Events::stack)?;
         let opening = |row: &usize| kind.get(*row).is_some_and(|kind| OPENING.contains_code(kind));
-        let opened = || (0..kind.len()).filter(opening);
-        let without = opened().filter(|&row| stack.get(row).is_none()).count();
-        caveats.extend(Caveat::of_missing_stacks(without as u64, opened().count() as u64));
+        let opened = (0..kind.len()).into_par_iter().filter(opening);
+        let opened = opened.map(|row| (1, u64::from(stack.get(row).is_none())));
+        let (opened, without) = opened.reduce(|| (0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+        caveats.extend(Caveat::of_missing_stacks(without, opened));
     }
     caveats.extend(Caveat::of_missing_symbols(&selection.needs_symbols));
     Ok(caveats)

@@ -4,13 +4,14 @@ use std::ops::AddAssign;
 
 use handlescope_model::rules::{OPENING, VIEWS};
 use handlescope_model::tables::Events;
-use handlescope_model::{ArchiveError, EventKind, Flags, Trace};
+use handlescope_model::{ArchiveError, EventKind, Flags, Numbers, Trace};
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::context::FileContext;
 use super::error::QueryError;
-use super::selection::Selection;
-use crate::cancel::Poll;
+use super::selection::{EventMask, Selected, Selection};
+use crate::cancel::{Cancelled, Poll};
 
 /// The summary of the objects and events that passed, its fields named as in JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -44,43 +45,15 @@ pub struct Totals {
 
 impl Totals {
     pub(crate) fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
-        let trace = file.trace;
-        let (kind, leaked) = (trace.values(Events::kind)?, trace.values(Events::leaked)?);
-        // Most traces have none.
-        let at_exit = Some(trace.values(Events::closed_at_exit)?).filter(Flags::any);
-        let kinds = kind.values();
-        let mut by_kind = [0_u64; EventKind::ALL.len()];
-        let mut totals = Self::default();
-        let mut views = Vec::new();
-        let mut poll = Poll::new(file.cancel);
-        for selected in selection.objects() {
-            poll.round()?;
-            totals.objects_created += u64::from(selected.create().is_some());
-            totals.objects_destroyed += u64::from(selected.end().is_some());
-            let object = selected.object();
-            for event in file.objects.events(object).filter(|&e| selection.events.contains(e)) {
-                let kind = kinds.get(event).copied().unwrap_or_default();
-                if let Some(count) = by_kind.get_mut(kind as usize) {
-                    *count += 1;
-                }
-                if OPENING.contains_code(kind) {
-                    totals.leaked_handles += u64::from(leaked.get(event));
-                    totals.closed_at_exit +=
-                        u64::from(at_exit.as_ref().is_some_and(|flags| flags.get(event)));
-                }
-                if VIEWS.contains_code(kind) {
-                    views.push(event);
-                }
-            }
+        let columns = Columns::load(file)?;
+        let parts = selection.objects().par_chunks(PART);
+        let parts = parts.map(|objects| columns.count(file, objects, &selection.events));
+        let (mut totals, mut views) = (Self::default(), Vec::new());
+        for part in parts.collect::<Result<Vec<_>, Cancelled>>()? {
+            totals += part.0;
+            views.extend(part.1);
         }
-        let [create, duplicate, close, _, _, reference, dereference, map, unmap] = by_kind;
-        totals.handles_created = create;
-        totals.handles_duplicated = duplicate;
-        totals.handles_closed = close;
-        totals.ref_changes = reference + dereference;
-        totals.map_count = map;
-        totals.unmap_count = unmap;
-        totals.add_sizes(kinds, &views, trace)?;
+        totals.add_sizes(columns.kind.values(), &views, file.trace)?;
         Ok(totals)
     }
 
@@ -101,6 +74,70 @@ impl Totals {
             *sum = sum.saturating_add(size.get(view).unwrap_or_default());
         }
         Ok(())
+    }
+}
+
+/// Objects that one thread takes at once.
+const PART: usize = 1 << 18;
+
+/// The columns that say what is counted.
+struct Columns {
+    kind: Numbers<u32>,
+    leaked: Flags,
+    /// Most traces have none.
+    at_exit: Option<Flags>,
+}
+
+impl Columns {
+    fn load(file: &FileContext<'_>) -> Result<Self, QueryError> {
+        let trace = file.trace;
+        Ok(Self {
+            kind: trace.values(Events::kind)?,
+            leaked: trace.values(Events::leaked)?,
+            at_exit: Some(trace.values(Events::closed_at_exit)?).filter(Flags::any),
+        })
+    }
+
+    /// Sums over some objects but for sizes, and the events of views.
+    fn count(
+        &self,
+        file: &FileContext<'_>,
+        objects: &[Selected],
+        left: &EventMask,
+    ) -> Result<(Totals, Vec<usize>), Cancelled> {
+        let kinds = self.kind.values();
+        let mut by_kind = [0_u64; EventKind::ALL.len()];
+        let mut totals = Totals::default();
+        let mut views = Vec::new();
+        let mut poll = Poll::new(file.cancel);
+        for selected in objects {
+            poll.round()?;
+            totals.objects_created += u64::from(selected.create().is_some());
+            totals.objects_destroyed += u64::from(selected.end().is_some());
+            let object = selected.object();
+            for event in file.objects.events(object).filter(|&e| left.contains(e)) {
+                let kind = kinds.get(event).copied().unwrap_or_default();
+                if let Some(count) = by_kind.get_mut(kind as usize) {
+                    *count += 1;
+                }
+                if OPENING.contains_code(kind) {
+                    totals.leaked_handles += u64::from(self.leaked.get(event));
+                    totals.closed_at_exit +=
+                        u64::from(self.at_exit.as_ref().is_some_and(|flags| flags.get(event)));
+                }
+                if VIEWS.contains_code(kind) {
+                    views.push(event);
+                }
+            }
+        }
+        let [create, duplicate, close, _, _, reference, dereference, map, unmap] = by_kind;
+        totals.handles_created = create;
+        totals.handles_duplicated = duplicate;
+        totals.handles_closed = close;
+        totals.ref_changes = reference + dereference;
+        totals.map_count = map;
+        totals.unmap_count = unmap;
+        Ok((totals, views))
     }
 }
 

@@ -6,12 +6,34 @@ use std::sync::{Arc, Mutex, OnceLock};
 use handlescope_extract::symbols::{FrameChain, ModuleIdentity};
 use handlescope_model::guard::lock;
 use handlescope_model::{ArchiveError, FrameIdx, Trace};
-use hashbrown::HashMap;
 
 use super::stored_names::{StoredNames, stored_names};
 
 /// Names by row of the frames table; an empty chain has none.
-pub(crate) type KnownNames = HashMap<FrameIdx, FrameChain>;
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownNames(Vec<Option<FrameChain>>);
+
+impl KnownNames {
+    /// The names of a frame, if they were asked for.
+    pub(crate) fn get(&self, frame: FrameIdx) -> Option<&FrameChain> {
+        self.0.get(frame.row())?.as_ref()
+    }
+
+    /// The frames whose names were asked for, ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FrameIdx, &FrameChain)> {
+        let rows = self.0.iter().enumerate();
+        rows.filter_map(|(row, chain)| Some((FrameIdx::of(row), chain.as_ref()?)))
+    }
+
+    fn add(&mut self, frame: FrameIdx, chain: FrameChain) {
+        if self.0.len() <= frame.row() {
+            self.0.resize(frame.row() + 1, None);
+        }
+        if let Some(known) = self.0.get_mut(frame.row()) {
+            *known = Some(chain);
+        }
+    }
+}
 
 /// The names of frames that were asked for, by row of the frames table; an empty chain has none.
 ///
@@ -33,7 +55,9 @@ impl FrameNameCache {
 
     /// Adds names.
     pub(crate) fn add(&self, names: Vec<(FrameIdx, FrameChain)>) {
-        Arc::make_mut(&mut lock(&self.names)).extend(names);
+        let mut known = lock(&self.names);
+        let known = Arc::make_mut(&mut known);
+        names.into_iter().for_each(|(frame, chain)| known.add(frame, chain));
     }
 
     pub(crate) fn load(&self, trace: &Trace) -> Result<&StoredNames, ArchiveError> {

@@ -1,13 +1,16 @@
 //! What a session knows: the loaded traces, and where symbols come from.
 
 use std::{
+    collections::HashSet,
     env,
     path::{Path, absolute},
     sync::OnceLock,
 };
 
 use handlescope_extract::import_sources;
-use handlescope_extract::symbols::{ModuleIdentity, SymbolPath, Symbolizer, SymbolizerOptions};
+use handlescope_extract::symbols::{
+    ModuleIdentity, SymbolPath, Symbolizer, SymbolizerOptions, symbols_beside,
+};
 use handlescope_model::tables::TraceInfos;
 use handlescope_model::{ArchiveError, Trace};
 
@@ -38,6 +41,22 @@ impl Session {
     pub fn new(symbol_path: Option<SymbolPath>) -> Session {
         let path = symbol_path.or_else(SymbolPath::from_environment).unwrap_or_default();
         Session { symbol_path: settled(&path), ..Session::default() }
+    }
+
+    /// Searches for symbols also where they were saved with the loaded traces; to be called when other traces
+    /// are loaded.
+    pub fn search_beside_files(&mut self) {
+        // Whatever the current folder will be.
+        let path = |file: &LoadedTrace| absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+        let mut beside: Vec<_> =
+            self.files.iter().flat_map(|file| symbols_beside(&path(file))).collect();
+        let mut seen = HashSet::new();
+        beside.retain(|place| seen.insert(place.clone()));
+        if beside != self.symbol_options.beside {
+            self.symbol_options.beside = beside;
+            self.symbolizer = OnceLock::new();
+            self.forget_names();
+        }
     }
 
     /// Puts the traces into the order they were recorded, those without a time first.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
+use super::beside::ZippedSymbols;
 use super::identity::StoreKey;
 use super::install::{self, Form};
 use super::report::Origin;
@@ -18,6 +19,8 @@ pub(super) struct LocalFolders {
     /// Folder, and whether it is a plain one where bare files count.
     roots: Vec<(PathBuf, bool)>,
     listings: FxHashMap<PathBuf, Listing>,
+    /// Roots that are `.zip` archives.
+    pub(super) zipped: ZippedSymbols,
 }
 
 /// A file that may be the PDB, or lead to it.
@@ -25,6 +28,8 @@ pub(super) struct LocalFolders {
 pub(super) struct Candidate {
     pub(super) path: PathBuf,
     pub(super) form: Form,
+    /// The member of it that is meant, where it is a `.zip`.
+    pub(super) member: Option<String>,
     pub(super) origin: Origin,
 }
 
@@ -33,17 +38,29 @@ type Listing = FxHashMap<String, Vec<PathBuf>>;
 
 impl LocalFolders {
     pub(super) fn new(roots: Vec<(PathBuf, bool)>) -> Self {
-        Self { roots, listings: FxHashMap::default() }
+        Self { roots, listings: FxHashMap::default(), zipped: ZippedSymbols::default() }
     }
 
     /// All files that could be the PDB, best first. Their identity is not checked.
     pub(super) fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
         let mut found = Vec::new();
         for (root, is_plain) in self.roots.clone() {
+            if root.is_file() {
+                let members = self.zipped.find(&root, key).into_iter();
+                found.extend(members.map(|member| Candidate {
+                    path: root.clone(),
+                    form: Form::Plain,
+                    member: Some(member),
+                    origin: Origin::Folder(root.clone()),
+                }));
+                continue;
+            }
             let named = self.entries(&root, &key.name);
             let origin =
                 if is_plain { Origin::Folder(root.clone()) } else { Origin::Cache(root.clone()) };
-            let candidate = |path: PathBuf, form| Candidate { path, form, origin: origin.clone() };
+            let origin = || origin.clone();
+            let candidate =
+                |path: PathBuf, form| Candidate { path, form, member: None, origin: origin() };
             let mut folders: Vec<PathBuf> = Vec::new();
             for folder in named.iter().filter(|path| path.is_dir()) {
                 // Few entries: one per build of the module.

@@ -29,7 +29,8 @@
 //!
 //! For each module, the first that is there wins:
 //!
-//! 1. a PDB in a local place of the symbol path: a cache, a store or a plain folder;
+//! 1. a PDB that was saved with the trace ([`symbols_beside`]), then one in a local place of the symbol path: a
+//!    cache, a store or a plain folder; on Windows then one in the caches of WinDbg, WPA and Visual Studio;
 //! 2. a symcache in the path's cache folder, although its PDB is gone;
 //! 3. a PDB from a server, which only a path with `srv*…*https://…` asks. What a server does not
 //!    have is remembered for some days; what broke off is continued; a server that is dead or too
@@ -44,6 +45,7 @@
 
 mod asked;
 mod batch;
+mod beside;
 mod bounds;
 #[cfg(test)]
 mod download_tests;
@@ -87,7 +89,9 @@ mod tests;
 mod transfer;
 mod types;
 mod unpack;
+mod usual;
 
+pub use self::beside::symbols_beside;
 pub use self::frame::{FrameChain, ResolvedFrame};
 pub use self::identity::{ModuleIdentity, PdbIdentity};
 pub use self::observer::{NoSymbolObserver, SymbolObserver};

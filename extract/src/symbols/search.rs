@@ -21,6 +21,7 @@ use super::pdb::PdbFile;
 use super::pe::ExportTable;
 use super::report::{ModuleReport, Origin, Outcome, SearchNotes, SymbolFileError};
 use super::symcache::{FileStamp, SymcacheStore};
+use super::usual::usual_caches;
 
 /// PDBs that are converted at once have this many bytes at most, unless a single one is larger.
 /// A conversion takes about four times the size of its PDB.
@@ -83,13 +84,20 @@ impl Search {
         let own_cache = path.first_cache().filter(|_| options.symcache_folder.is_none());
         let store_is_on_path = own_cache.is_some();
         let downloads = Downloads::new(path, &options);
+        let beside = options.beside.iter().cloned();
+        let closed = beside.clone().chain(options.closed_folders.clone()).collect();
+        let usual = usual_caches().into_iter().filter(|cache| cache.is_dir());
+        let usual: Vec<_> = usual.map(|cache| (cache, false)).collect();
+        let unpacked = path.first_cache().or_else(|| options.symcache_folder.clone());
         let folder = options.symcache_folder.or(own_cache).or_else(path::platform_cache);
         Self {
-            is_empty: path.is_empty(),
-            folders: Mutex::new(LocalFolders::new(path.folders())),
-            closed: options.closed_folders.clone(),
+            is_empty: path.is_empty() && options.beside.is_empty() && usual.is_empty(),
+            folders: Mutex::new(LocalFolders::new(
+                beside.map(|folder| (folder, true)).chain(path.folders()).chain(usual).collect(),
+            )),
+            closed,
             downloads,
-            cache: path.first_cache().or_else(path::default_store),
+            cache: unpacked.or_else(path::default_store),
             max_bytes: options.max_file_bytes,
             store: SymcacheStore::new(folder),
             store_is_on_path,
@@ -195,7 +203,8 @@ impl Search {
         found.notes.extend(&fetched.notes);
         if let Some((path, address)) = fetched.file.clone() {
             let origin = Origin::Server(address);
-            self.take(&Candidate { path, form: Form::Plain, origin }, wanted, &mut found)?;
+            let candidate = Candidate { path, form: Form::Plain, member: None, origin };
+            self.take(&candidate, wanted, &mut found)?;
         }
         Some(Progress::Done(found))
     }
@@ -210,6 +219,11 @@ impl Search {
         match file.and_then(|file| self.load(&file, wanted, found)) {
             Ok(()) => {
                 found.origin = Some(candidate.origin.clone());
+                if let (Some(member), Outcome::Resolved { file, .. }) =
+                    (&candidate.member, &mut found.outcome)
+                {
+                    *file = candidate.path.join(member);
+                }
                 Some(true)
             }
             Err(_) if effort.watch.cancel.is_cancelled() => None,
@@ -258,8 +272,8 @@ impl Search {
         }
         let mut found = Found::nothing(Outcome::NotFound);
         let files = StoreKey::of_image(image).map(|key| self.local(&key));
-        for Candidate { path, form, origin } in files.unwrap_or_default() {
-            if form != Form::Plain {
+        for Candidate { path, form, member, origin } in files.unwrap_or_default() {
+            if form != Form::Plain || member.is_some() {
                 continue;
             }
             match ExportTable::open(&path, image) {

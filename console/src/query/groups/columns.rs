@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use handlescope_model::tables::{Events, Names, Objects};
 use handlescope_model::{NameIdx, Numbers, ProcessIdx, StackIdx, Texts, TypeId, sentinel};
 
-use super::lives::{Life, code};
+use super::lives::{Life, Times, code};
 use super::name_pattern::NamePattern;
 use super::stacks::TrimmedStacks;
 use crate::query::context::FileContext;
@@ -48,6 +48,7 @@ pub enum GroupKey<'a> {
 pub(super) struct KeyRows<'a> {
     columns: Vec<GroupColumn>,
     objects: &'a ObjectTable,
+    times: Times,
     stacks: Option<&'a TrimmedStacks>,
     stack: Numbers<StackIdx>,
     tid: Numbers<u32>,
@@ -111,10 +112,23 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// The numbers of a handle of which [`KeyRows`] says what it has in each column.
-    pub(super) fn codes(&mut self, rows: &[u32]) -> impl Iterator<Item = u32> {
+    /// Number of columns.
+    pub(super) fn width(&self) -> usize {
+        self.coders.len()
+    }
+
+    /// Makes the numbers of handles of which [`KeyRows`] says what they have in each column.
+    pub(super) fn learn(&mut self, rows: &[u32]) {
         let Self { texts, coders } = self;
-        coders.iter_mut().zip(rows).map(|(coder, row)| coder.code(*row, texts))
+        let width = coders.len();
+        for (at, coder) in coders.iter_mut().enumerate() {
+            rows.iter().skip(at).step_by(width).for_each(|row| coder.learn(*row, texts));
+        }
+    }
+
+    /// The numbers of a handle, which were made.
+    pub(super) fn codes(&self, rows: &[u32]) -> impl Iterator<Item = u32> {
+        self.coders.iter().zip(rows).map(|(coder, row)| coder.known(*row).unwrap_or(sentinel()))
     }
 
     pub(super) fn into_texts(self) -> KeyTexts {
@@ -123,16 +137,19 @@ impl<'a> Keys<'a> {
 }
 
 impl Coder {
-    fn code(&mut self, row: u32, texts: &RowTexts<'_>) -> u32 {
+    /// The number of a row, if it was made.
+    fn known(&self, row: u32) -> Option<u32> {
         if is_own_text(self.column) || row == sentinel() {
-            return row;
+            return Some(row);
         }
         let near = self.near.get(row as usize).copied().filter(|code| *code != sentinel());
-        let known = near.or_else(|| self.far.get(&row).copied());
-        known.unwrap_or_else(|| self.new_code(row, texts))
+        near.or_else(|| self.far.get(&row).copied())
     }
 
-    fn new_code(&mut self, row: u32, texts: &RowTexts<'_>) -> u32 {
+    fn learn(&mut self, row: u32, texts: &RowTexts<'_>) {
+        if self.known(row).is_some() {
+            return;
+        }
         let text = texts.of(self.column, row);
         let next = code(Some(self.texts.len()));
         let code = *self.by_text.entry(text).or_insert_with_key(|text| {
@@ -142,7 +159,7 @@ impl Coder {
         let at = row as usize;
         if at >= NEAR {
             self.far.insert(row, code);
-            return code;
+            return;
         }
         if self.near.len() <= at {
             self.near.resize(at + 1, sentinel());
@@ -150,7 +167,6 @@ impl Coder {
         if let Some(near) = self.near.get_mut(at) {
             *near = code;
         }
-        code
     }
 }
 
@@ -168,17 +184,13 @@ impl<'a> KeyRows<'a> {
     ) -> Result<Self, QueryError> {
         Ok(Self {
             columns: columns.to_vec(),
+            times: Times::load(file.trace)?,
             objects: &file.objects,
             stacks,
             stack: file.trace.values(Events::stack)?,
             tid: file.trace.values(Events::tid)?,
             name: file.trace.values(Objects::name)?,
         })
-    }
-
-    /// Number of columns.
-    pub(super) fn width(&self) -> usize {
-        self.columns.len()
     }
 
     /// What a handle has in each column, before [`Self::unite`].
@@ -192,7 +204,7 @@ impl<'a> KeyRows<'a> {
         let Some(stacks) = self.stacks else { return };
         let columns = self.columns.iter().enumerate();
         for (at, _) in columns.filter(|(_, column)| column.needs_stacks() != (false, false)) {
-            for row in rows.iter_mut().skip(at).step_by(self.width()) {
+            for row in rows.iter_mut().skip(at).step_by(self.columns.len()) {
                 *row = stacks.equal(*row);
             }
         }
@@ -217,7 +229,7 @@ impl<'a> KeyRows<'a> {
                 let event = life.opened.or(life.closed);
                 event.and_then(|event| self.tid.get(event)).unwrap_or(sentinel())
             }
-            GroupColumn::Lifetime => lifetime(life),
+            GroupColumn::Lifetime => lifetime(life, &self.times),
         }
     }
 }
@@ -245,9 +257,10 @@ impl RowTexts<'_> {
 }
 
 /// The number of a lifetime: its place in [`LIFETIMES`], or one of the two behind them.
-fn lifetime(life: &Life) -> u32 {
+fn lifetime(life: &Life, times: &Times) -> u32 {
     let (not_closed, before) = (LIFETIMES.len() as u32, LIFETIMES.len() as u32 + 1);
-    match (life.opened_ns, life.closed_ns) {
+    let time = |event: Option<usize>| event.and_then(|event| times.of(event));
+    match (time(life.opened), time(life.closed)) {
         _ if life.is_bare => sentinel(),
         // Without a clock, how long is unknown.
         (None, _) if life.opened.is_some() => sentinel(),

@@ -4,21 +4,18 @@ use handlescope_model::{EventKind, sentinel};
 
 use super::lives::{Life, code};
 
-/// What counts of a handle or view, 32 bytes.
+/// What is kept of a handle or view, 16 bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Counted {
+pub(super) struct Handle {
     /// Row of its object.
     pub(super) object: u32,
     /// Rows of the events that opened and closed it, or [`sentinel`].
     pub(super) opened: u32,
     pub(super) closed: u32,
     flags: u16,
-    /// Times of the first and last event that counts, nanoseconds; the first is later where there is none.
-    first_ns: i64,
-    last_ns: i64,
 }
 
-impl Counted {
+impl Handle {
     pub(super) const CREATED: u16 = 1;
     pub(super) const DUPLICATED: u16 = 1 << 1;
     pub(super) const MAPPED: u16 = 1 << 2;
@@ -32,6 +29,8 @@ impl Counted {
     pub(super) const BESIDE: u16 = 1 << 9;
     /// An event that is left opened it.
     const OPENED: u16 = Self::CREATED | Self::DUPLICATED | Self::MAPPED;
+    /// An event that is left closed it.
+    const ENDED: u16 = Self::CLOSED | Self::UNMAPPED;
 
     /// What counts of a handle; `is_beside` where only its close at exit does.
     pub(super) fn of(life: &Life, is_beside: bool) -> Self {
@@ -48,17 +47,18 @@ impl Counted {
             (is_beside, Self::BESIDE),
         ];
         let set = flags.into_iter().filter(|(is, _)| *is);
-        let opened_ns = life.opening.and(life.opened_ns);
-        let closed_ns = life.closing.and(life.closed_ns);
-        let times = || opened_ns.into_iter().chain(closed_ns);
         Self {
             object: code(Some(life.object)),
             opened: code(life.opened),
             closed: code(life.closed),
             flags: set.fold(0, |flags, (_, flag)| flags | flag),
-            first_ns: times().min().unwrap_or(i64::MAX),
-            last_ns: times().max().unwrap_or(i64::MIN),
         }
+    }
+
+    /// One without events.
+    #[cfg(test)]
+    pub(super) fn with_flags(object: u32, flags: u16) -> Self {
+        Self { object, opened: sentinel(), closed: sentinel(), flags }
     }
 
     /// Whether any of these flags is set.
@@ -81,9 +81,11 @@ impl Counted {
         self.has(Self::LEAKED | Self::AT_EXIT)
     }
 
-    /// Times of the first and last event that counts, nanoseconds.
-    pub(super) fn span_ns(self) -> Option<(i64, i64)> {
-        (self.first_ns <= self.last_ns).then_some((self.first_ns, self.last_ns))
+    /// Rows of the events that count.
+    pub(super) fn events(self) -> impl Iterator<Item = usize> {
+        let opened = self.has(Self::OPENED).then_some(self.opened);
+        let closed = self.has(Self::ENDED).then_some(self.closed);
+        opened.into_iter().chain(closed).map(|row| row as usize)
     }
 }
 
@@ -99,7 +101,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    pub(super) fn of(handle: Counted) -> Self {
+    pub(super) fn of(handle: Handle) -> Self {
         Self { object: handle.object, opened: handle.opened, closed: handle.closed }
     }
 

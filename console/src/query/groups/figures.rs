@@ -1,6 +1,6 @@
 //! What is counted of a group.
 
-use super::counted::Counted;
+use super::counted::Handle;
 use crate::query::criteria::Figure;
 
 /// Objects named as examples of a group.
@@ -75,10 +75,11 @@ impl Figures {
         self.samples.into_iter().filter(|id| *id != 0).map(u64::from)
     }
 
-    pub(super) fn add(&mut self, handle: Counted) {
+    /// Counts a handle whose first and last event were at these times.
+    pub(super) fn add(&mut self, handle: Handle, span_ns: Option<(i64, i64)>) {
         let is = |flag: u16| u32::from(handle.has(flag));
         let id = handle.object.saturating_add(1);
-        if handle.has(Counted::BESIDE) {
+        if handle.has(Handle::BESIDE) {
             self.closed_at_exit += 1;
             return;
         }
@@ -87,19 +88,47 @@ impl Figures {
             self.objects += 1;
         }
         self.sample(id, handle.is_lost());
-        self.handles += 1 - is(Counted::BARE);
-        self.created += is(Counted::CREATED);
-        self.duplicated += is(Counted::DUPLICATED);
-        self.mapped += is(Counted::MAPPED);
-        self.closed += is(Counted::CLOSED);
-        self.unmapped += is(Counted::UNMAPPED);
-        self.open_at_end += is(Counted::OPEN_AT_END);
-        self.leaked += is(Counted::LEAKED);
-        self.closed_at_exit += is(Counted::AT_EXIT);
-        if let Some((from, to)) = handle.span_ns() {
-            let (first, last) = self.span_ns.unwrap_or((from, to));
-            self.span_ns = Some((first.min(from), last.max(to)));
+        self.handles += 1 - is(Handle::BARE);
+        self.created += is(Handle::CREATED);
+        self.duplicated += is(Handle::DUPLICATED);
+        self.mapped += is(Handle::MAPPED);
+        self.closed += is(Handle::CLOSED);
+        self.unmapped += is(Handle::UNMAPPED);
+        self.open_at_end += is(Handle::OPEN_AT_END);
+        self.leaked += is(Handle::LEAKED);
+        self.closed_at_exit += is(Handle::AT_EXIT);
+        self.add_span(span_ns);
+    }
+
+    fn add_span(&mut self, span_ns: Option<(i64, i64)>) {
+        let (Some((from, to)), known) = (span_ns, self.span_ns) else { return };
+        let (first, last) = known.unwrap_or((from, to));
+        self.span_ns = Some((first.min(from), last.max(to)));
+    }
+
+    /// Counts what is counted of other objects, which come later.
+    pub(super) fn add_all(&mut self, other: &Figures) {
+        // Only at exit of them closed: that is all that counts.
+        if other.objects > 0 {
+            if self.lost() == 0 && other.lost() > 0 {
+                self.samples = [0; SAMPLES];
+            }
+            if self.lost() == 0 || other.lost() > 0 {
+                let free = self.samples.iter_mut().filter(|sample| **sample == 0);
+                free.zip(other.samples).for_each(|(free, id)| *free = id);
+            }
         }
+        self.objects += other.objects;
+        self.handles += other.handles;
+        self.created += other.created;
+        self.duplicated += other.duplicated;
+        self.mapped += other.mapped;
+        self.closed += other.closed;
+        self.unmapped += other.unmapped;
+        self.open_at_end += other.open_at_end;
+        self.leaked += other.leaked;
+        self.closed_at_exit += other.closed_at_exit;
+        self.add_span(other.span_ns);
     }
 
     fn sample(&mut self, id: u32, is_lost: bool) {
@@ -113,6 +142,51 @@ impl Figures {
         }
         if let Some(free) = self.samples.iter_mut().find(|sample| **sample == 0) {
             *free = id;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Five objects with up to three handles each; which are lost differs from case to case.
+    fn handles(case: u32) -> Vec<(Handle, Option<(i64, i64)>)> {
+        let mut bits = case.wrapping_mul(0x9E37_79B9);
+        let mut next = || {
+            bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            bits >> 16
+        };
+        let mut all = Vec::new();
+        for object in 0..5 {
+            for _ in 0..1 + next() % 3 {
+                let kinds = [Handle::CREATED, Handle::CREATED | Handle::CLOSED, Handle::LEAKED];
+                let flags = kinds[next() as usize % kinds.len()];
+                let time = i64::from(next());
+                let span = (flags != Handle::LEAKED).then_some((time, time + 5));
+                all.push((Handle::with_flags(object, flags), span));
+            }
+        }
+        all
+    }
+
+    fn counted<'a>(all: impl Iterator<Item = &'a (Handle, Option<(i64, i64)>)>) -> Figures {
+        let mut figures = Figures::default();
+        all.for_each(|(handle, span)| figures.add(*handle, *span));
+        figures
+    }
+
+    #[test]
+    fn figures_of_parts_add_up_to_those_of_all_handles_with_the_same_samples() {
+        for case in 0..200 {
+            let all = handles(case);
+            let whole = counted(all.iter());
+            for cut in 0..=5 {
+                let mut sum = counted(all.iter().filter(|(handle, _)| handle.object < cut));
+                sum.add_all(&counted(all.iter().filter(|(handle, _)| handle.object >= cut)));
+                let last_object = whole.last_object;
+                assert_eq!(Figures { last_object, ..sum }, whole, "case {case}, cut at {cut}");
+            }
         }
     }
 }

@@ -7,15 +7,25 @@ use std::ops::Range;
 
 use handlescope_model::sentinel;
 
-use super::counted::{Counted, Opened};
+use super::counted::{Handle, Opened};
 use super::figures::Figures;
+use super::lives::Times;
 
-/// The handles within one group of the level above the innermost.
+/// Handles, with what each has in the innermost column.
 #[derive(Default)]
-pub(super) struct Leaves {
-    /// What each handle has in the innermost column.
+pub(super) struct Handles {
     codes: Vec<u32>,
-    handles: Vec<Counted>,
+    handles: Vec<Handle>,
+}
+
+/// The handles within one group of the level above the innermost: pieces of those of parts, in their order.
+#[derive(Default)]
+pub(super) struct Leaves(Vec<Piece>);
+
+/// Rows of the handles of a part.
+struct Piece {
+    part: u32,
+    rows: Range<u32>,
 }
 
 /// A group of the innermost level.
@@ -29,37 +39,73 @@ pub(super) struct Leaf {
 
 /// Handles by what they have in the innermost column, those of one group in their order.
 pub(super) struct Sorted<'a> {
-    leaves: &'a Leaves,
-    /// Rows of the handles.
-    order: Vec<u32>,
+    parts: &'a [Handles],
+    order: Vec<Place>,
+}
+
+/// A part and a row of its handles.
+type Place = (u32, u32);
+
+impl Handles {
+    /// The rows of an order.
+    pub(super) fn ordered(order: &[u32], codes: &[u32], handles: &[Handle]) -> Self {
+        Self {
+            codes: order.iter().filter_map(|row| codes.get(*row as usize)).copied().collect(),
+            handles: order.iter().filter_map(|row| handles.get(*row as usize)).copied().collect(),
+        }
+    }
 }
 
 impl Leaves {
-    pub(super) fn push(&mut self, code: u32, handle: Counted) {
-        self.codes.push(code);
-        self.handles.push(handle);
+    pub(super) fn push(&mut self, part: u32, rows: Range<u32>) {
+        self.0.push(Piece { part, rows });
     }
 
-    pub(super) fn sorted(&self) -> Sorted<'_> {
-        let known = self.codes.iter().filter(|code| **code != sentinel());
-        let width = known.max().map_or(1, |last| *last as usize + 2);
-        let order = if width <= self.codes.len() { self.counted(width) } else { self.compared() };
-        Sorted { leaves: self, order }
+    pub(super) fn sorted<'a>(&self, parts: &'a [Handles]) -> Sorted<'a> {
+        let known = self.codes(parts).map(|(code, _)| code).filter(|code| *code != sentinel());
+        let width = known.max().map_or(1, |last| last as usize + 2);
+        let count = self.0.iter().map(|piece| piece.rows.len()).sum();
+        let order =
+            if width <= count { self.counted(parts, width, count) } else { self.compared(parts) };
+        Sorted { parts, order }
+    }
+
+    /// The handles, and what each has in the innermost column.
+    pub(super) fn handles<'a>(
+        &'a self,
+        parts: &'a [Handles],
+    ) -> impl Iterator<Item = (u32, Handle)> + 'a {
+        self.0.iter().flat_map(|piece| {
+            let (start, end) = (piece.rows.start as usize, piece.rows.end as usize);
+            let part = parts.get(piece.part as usize);
+            let codes = part.and_then(|part| part.codes.get(start..end)).unwrap_or_default();
+            let handles = part.and_then(|part| part.handles.get(start..end)).unwrap_or_default();
+            codes.iter().copied().zip(handles.iter().copied())
+        })
+    }
+
+    /// The place of each handle, and what it has in the innermost column.
+    fn codes<'a>(&'a self, parts: &'a [Handles]) -> impl Iterator<Item = (u32, Place)> + 'a {
+        self.0.iter().flat_map(|Piece { part, rows }| {
+            let codes = parts.get(*part as usize).map_or(&[][..], |part| &part.codes);
+            let codes = codes.get(rows.start as usize..rows.end as usize).unwrap_or_default();
+            codes.iter().copied().zip(rows.clone().map(|row| (*part, row)))
+        })
     }
 
     /// The order where numbers are compared.
-    fn compared(&self) -> Vec<u32> {
-        let mut order: Vec<(u32, u32)> = self.codes.iter().copied().zip(0..).collect();
+    fn compared(&self, parts: &[Handles]) -> Vec<Place> {
+        let mut order: Vec<(u32, Place)> = self.codes(parts).collect();
         order.sort_unstable();
-        order.into_iter().map(|(_, row)| row).collect()
+        order.into_iter().map(|(_, place)| place).collect()
     }
 
     /// The same where numbers are fewer than handles: a counting sort. [`sentinel`] is the last number.
-    fn counted(&self, width: usize) -> Vec<u32> {
-        let place = |code: u32| (code as usize).min(width - 1);
+    fn counted(&self, parts: &[Handles], width: usize, count: usize) -> Vec<Place> {
+        let slot_of = |code: u32| (code as usize).min(width - 1);
         let mut ends = vec![0_u32; width + 1];
-        for code in &self.codes {
-            if let Some(count) = ends.get_mut(place(*code) + 1) {
+        for (code, _) in self.codes(parts) {
+            if let Some(count) = ends.get_mut(slot_of(code) + 1) {
                 *count += 1;
             }
         }
@@ -68,11 +114,11 @@ impl Leaves {
             sum += *end;
             *end = sum;
         }
-        let mut order = vec![0; self.codes.len()];
-        for (code, row) in self.codes.iter().zip(0..) {
-            let Some(next) = ends.get_mut(place(*code)) else { continue };
+        let mut order = vec![(0, 0); count];
+        for (code, place) in self.codes(parts) {
+            let Some(next) = ends.get_mut(slot_of(code)) else { continue };
             if let Some(slot) = order.get_mut(*next as usize) {
-                *slot = row;
+                *slot = place;
             }
             *next += 1;
         }
@@ -81,33 +127,34 @@ impl Leaves {
 }
 
 impl Sorted<'_> {
-    fn handle(&self, row: u32) -> Option<Counted> {
-        self.leaves.handles.get(row as usize).copied()
+    fn handle(&self, (part, row): Place) -> Option<Handle> {
+        self.parts.get(part as usize)?.handles.get(row as usize).copied()
     }
 
-    fn code(&self, row: u32) -> u32 {
-        self.leaves.codes.get(row as usize).copied().unwrap_or(sentinel())
+    fn code(&self, (part, row): Place) -> u32 {
+        let part = self.parts.get(part as usize);
+        part.and_then(|part| part.codes.get(row as usize)).copied().unwrap_or(sentinel())
     }
 
-    /// The groups.
-    pub(super) fn groups(&self) -> impl Iterator<Item = Leaf> {
+    /// The groups, with all that is counted of them.
+    pub(super) fn groups(&self, times: &Times) -> impl Iterator<Item = Leaf> {
         let mut end = 0;
-        let is_same = |one: &u32, other: &u32| self.code(*one) == self.code(*other);
+        let is_same = |one: &Place, other: &Place| self.code(*one) == self.code(*other);
         self.order.chunk_by(is_same).map(move |group| {
             let start = end;
             let mut figures = Figures::default();
-            for handle in group.iter().filter_map(|row| self.handle(*row)) {
-                figures.add(handle);
+            for handle in group.iter().filter_map(|place| self.handle(*place)) {
+                figures.add(handle, times.span(handle.events()));
                 end += u32::from(handle.is_opened());
             }
-            let code = group.first().map_or(sentinel(), |row| self.code(*row));
+            let code = group.first().map_or(sentinel(), |place| self.code(*place));
             Leaf { code, opened: start..end, figures }
         })
     }
 
     /// The handles that an event opened, those of each group one behind the other.
     pub(super) fn opened(&self) -> impl Iterator<Item = Opened> {
-        let handles = self.order.iter().filter_map(|row| self.handle(*row));
+        let handles = self.order.iter().filter_map(|place| self.handle(*place));
         handles.filter(|handle| handle.is_opened()).map(Opened::of)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use handlescope_model::rules::{CLOSING, OPENING};
 use handlescope_model::tables::{Events, ExistingHandles};
-use handlescope_model::{EventIdx, EventKind, Flags, Numbers, ProcessIdx, sentinel};
+use handlescope_model::{EventIdx, EventKind, Flags, Numbers, ProcessIdx, Trace, sentinel};
 
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
@@ -39,16 +39,37 @@ pub(crate) struct Life {
     pub(crate) is_bare: bool,
     /// Whose it is.
     pub(crate) owner: Option<ProcessIdx>,
-    /// Times of these events, nanoseconds.
-    pub(crate) opened_ns: Option<i64>,
-    pub(crate) closed_ns: Option<i64>,
+}
+
+/// The times of events.
+pub(super) struct Times {
+    time_ns: Numbers<i64>,
+    has_clock: bool,
+}
+
+impl Times {
+    pub(super) fn load(trace: &Trace) -> Result<Self, QueryError> {
+        let has_clock = trace_info(trace)?.has_clock();
+        Ok(Self { time_ns: trace.values(Events::time_ns)?, has_clock })
+    }
+
+    /// When the first and the last of some events were, nanoseconds.
+    pub(super) fn span(&self, events: impl Iterator<Item = usize>) -> Option<(i64, i64)> {
+        let times = events.filter_map(|event| self.of(event));
+        times.map(|time| (time, time)).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+    }
+
+    /// When an event was, nanoseconds; those of a trace without clock are only an order.
+    pub(super) fn of(&self, event: usize) -> Option<i64> {
+        self.time_ns.get(event).filter(|_| self.has_clock)
+    }
 }
 
 /// The columns that say what became of handles and views.
 pub(super) struct LifeTables<'a> {
     objects: &'a ObjectTable,
     kind: Numbers<u32>,
-    time_ns: Numbers<i64>,
+    pub(super) times: Times,
     owners: Owners,
     handle: Numbers<u64>,
     closing_event: Numbers<EventIdx>,
@@ -57,7 +78,6 @@ pub(super) struct LifeTables<'a> {
     existing_owner: Numbers<ProcessIdx>,
     existing_handle: Numbers<u64>,
     has_end_rundown: bool,
-    has_clock: bool,
 }
 
 impl<'a> LifeTables<'a> {
@@ -66,7 +86,7 @@ impl<'a> LifeTables<'a> {
         Ok(Self {
             objects: &file.objects,
             kind: trace.values(Events::kind)?,
-            time_ns: trace.values(Events::time_ns)?,
+            times: Times::load(trace)?,
             owners: Owners::load(trace)?,
             handle: trace.values(Events::handle)?,
             closing_event: trace.values(Events::closing_event)?,
@@ -75,13 +95,7 @@ impl<'a> LifeTables<'a> {
             existing_owner: trace.values(ExistingHandles::process)?,
             existing_handle: trace.values(ExistingHandles::handle)?,
             has_end_rundown: has_end_rundown(trace)?,
-            has_clock: trace_info(trace)?.has_clock(),
         })
-    }
-
-    /// The time of an event; those of a trace without clock are only an order.
-    fn time(&self, event: usize) -> Option<i64> {
-        self.time_ns.get(event).filter(|_| self.has_clock)
     }
 
     fn kind_of(&self, event: usize) -> Option<EventKind> {
@@ -106,8 +120,6 @@ impl<'a> LifeTables<'a> {
             is_open_at_end: is_leaked && !self.has_end_rundown && kind != Some(EventKind::Map),
             is_bare: false,
             owner: self.owners.of(event),
-            opened_ns: self.time(event),
-            closed_ns: closed.and_then(|row| self.time(row)),
         }
     }
 }
@@ -152,7 +164,6 @@ impl<'a> Lives<'a> {
                     closed: Some(event),
                     closing: Some(kind),
                     owner: tables.owners.process(event),
-                    closed_ns: tables.time(event),
                     ..Life::default()
                 });
             }
@@ -169,7 +180,6 @@ impl<'a> Lives<'a> {
                 opened: created,
                 is_bare: true,
                 owner: created.and_then(|event| tables.owners.process(event)),
-                opened_ns: created.and_then(|event| tables.time(event)),
                 ..Life::default()
             });
         }

@@ -1,27 +1,32 @@
 //! `.dump ObjectRef -GroupBy`: handles and views in groups, as a tree.
 //!
 //! [`lives`] follows each handle and view from its opening to its close, [`columns`] says what a column
-//! groups by, [`stacks`] which stacks are equal, and [`tree`] counts. This is a loop over slices and no
-//! expression over frames, because what is counted depends on the order of rows: the objects of a group are
-//! distinct, and the groups of all levels come out of one pass.
+//! groups by, [`stacks`] which stacks are equal, [`parts`] counts parts of the objects side by side, and [`tree`]
+//! puts them together. These are loops over slices and no expressions over frames, because what is counted
+//! depends on the order of rows: the objects of a group are distinct, and the groups of all levels come out of
+//! one pass.
 
 mod columns;
 mod counted;
+mod cut;
 mod figures;
 mod leaves;
 mod lives;
 mod name_pattern;
+mod nodes;
 mod parts;
+mod ranked;
 mod stacks;
 mod timed;
 mod tree;
 
 pub use self::columns::GroupKey;
 pub(crate) use self::counted::Opened;
+pub use self::cut::GroupsLeftOut;
 pub use self::figures::Figures;
 pub(crate) use self::stacks::TrimmedStacks;
 pub(crate) use self::timed::TimedGroups;
-pub use self::tree::{GroupTree, GroupsLeftOut, NodeIdx};
+pub use self::tree::{GroupTree, NodeIdx};
 
 use handlescope_model::StackIdx;
 
@@ -50,14 +55,6 @@ pub struct Groups {
     pub(crate) window: Option<Window>,
     /// The times of all events, which are only an order in a trace without a clock.
     pub(crate) extent: Window,
-    all: Sums,
-}
-
-/// Sums over all groups, shown or not.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    lost: u64,
-    handles: u64,
 }
 
 impl Groups {
@@ -79,20 +76,13 @@ impl Groups {
             keys: KeyRows::load(file, &by, stacks.as_ref())?,
             cancel: file.cancel,
         };
-        let mut all = Sums::default();
-        let mut codes = Vec::with_capacity(by.len());
         for (selection, is_beside) in selections().zip([false, true]) {
-            parts.each(selection, is_beside, |handle, rows| {
-                codes.clear();
-                codes.extend(keys.codes(rows));
-                tree.add(&codes, handle);
-                all.lost += u64::from(handle.is_lost());
-                all.handles += u64::from(!handle.is_bare());
-            })?;
+            parts.count(selection, is_beside, &mut keys, |part| tree.add(part))?;
         }
         let texts = keys.into_texts();
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
-        let handles = tree.arrange(&criteria.groups, criteria.top, file.cancel)?;
+        let handles =
+            tree.arrange(&criteria.groups, criteria.top, &parts.lives.times, file.cancel)?;
         let timed = criteria.groups.keeps_handles();
         let timed = timed.then(|| TimedGroups::new(file.trace, handles)).transpose()?;
         let last_ns = timed.as_ref().map_or(0, TimedGroups::last_ns);
@@ -100,7 +90,7 @@ impl Groups {
         let end_ns = info.length_ns().unwrap_or_default().max(last_ns);
         let extent = Window { start_ns: 0, end_ns };
         let window = info.has_clock().then_some(extent);
-        Ok(Self { by, tree, texts, stacks, timed, window, extent, all })
+        Ok(Self { by, tree, texts, stacks, timed, window, extent })
     }
 
     /// A group and those it is in, the outermost first.
@@ -137,7 +127,7 @@ impl Groups {
     /// The part of what all groups lose that a group loses, 0 to 1; where nothing is lost, its part of the
     /// handles.
     pub fn share(&self, node: NodeIdx) -> f64 {
-        let (own, all) = (self.tree.figures(node), self.all);
+        let (own, all) = (self.tree.figures(node), self.tree.all());
         let (part, whole) = match all.lost {
             0 => (own.handles, all.handles),
             lost => (own.lost(), lost),

@@ -1,17 +1,20 @@
-//! Handles of many objects, found side by side and handed out in the order of the objects.
+//! Handles of many objects, found and counted side by side, and put together in the order of the objects.
 
+use handlescope_model::sentinel;
 use rayon::prelude::*;
 
-use super::columns::KeyRows;
-use super::counted::Counted;
-use super::lives::{LifeTables, Lives};
+use super::columns::{KeyRows, Keys};
+use super::counted::Handle;
+use super::leaves::Handles;
+use super::lives::{LifeTables, Lives, Times};
+use super::nodes::OuterGroups;
 use crate::cancel::{Cancel, Cancelled, Poll};
 use crate::query::selection::{EventMask, Selected, Selection};
 
 /// Objects that one thread takes at once.
 const PART: usize = 1 << 14;
-/// Objects whose handles are found while those of as many others are given.
-const WAVE: usize = 1 << 18;
+/// Objects whose handles are in memory with all that they have in the columns.
+const WAVE: usize = 1 << 19;
 
 /// Where handles and what they are grouped by come from.
 pub(super) struct Parts<'a> {
@@ -23,36 +26,48 @@ pub(super) struct Parts<'a> {
 /// The handles of some objects, and for each of them what it has in the columns.
 #[derive(Default)]
 struct Part {
-    handles: Vec<Counted>,
+    handles: Vec<Handle>,
     rows: Vec<u32>,
 }
 
+/// The handles of some objects in their groups.
+pub(super) struct CountedPart {
+    pub(super) outer: OuterGroups,
+    /// Those of a group of the level above the innermost one behind the other.
+    pub(super) handles: Handles,
+    /// Where those of each such group end, by group and 1; first of those that are in none.
+    pub(super) ends: Vec<u32>,
+    pub(super) all: Sums,
+}
+
+/// Sums over handles.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    /// Handles and views.
+    pub(super) handles: u64,
+    /// Those that the program did not close.
+    pub(super) lost: u64,
+}
+
 impl Parts<'_> {
-    /// Gives what the objects of a selection have of handles and views to `each`, in their order, with what
-    /// they have in the columns; `is_beside` where nothing counts but what only the ends of processes closed.
-    pub(super) fn each(
+    /// Counts what the objects of a selection have of handles and views, and gives it to `add` in their order;
+    /// `is_beside` where nothing counts but what only the ends of processes closed.
+    pub(super) fn count(
         &self,
         selection: &Selection,
         is_beside: bool,
-        mut each: impl FnMut(Counted, &[u32]) + Send,
+        keys: &mut Keys<'_>,
+        mut add: impl FnMut(CountedPart),
     ) -> Result<(), Cancelled> {
         let part = |objects: &[Selected]| self.part(objects, &selection.events, is_beside);
-        let find = |wave: &[Selected]| -> Result<Vec<Part>, Cancelled> {
-            wave.par_chunks(PART).map(part).collect()
-        };
-        let mut give = |parts: Vec<Part>| {
-            for part in parts {
-                let rows = part.rows.chunks_exact(self.keys.width());
-                part.handles.iter().zip(rows).for_each(|(handle, rows)| each(*handle, rows));
-            }
-        };
-        let mut found = Vec::new();
         for wave in selection.objects().chunks(WAVE) {
-            // The next ones are found while these are given.
-            let (next, ()) = rayon::join(|| find(wave), || give(std::mem::take(&mut found)));
-            found = next?;
+            let parts: Vec<Part> =
+                wave.par_chunks(PART).map(part).collect::<Result<_, Cancelled>>()?;
+            // One after the other, because numbers follow the order of the handles.
+            parts.iter().for_each(|part| keys.learn(&part.rows));
+            let counted = parts.into_par_iter().map(|part| part.count(keys, &self.lives.times));
+            counted.collect::<Vec<_>>().into_iter().for_each(&mut add);
         }
-        give(found);
         Ok(())
     }
 
@@ -69,7 +84,7 @@ impl Parts<'_> {
             poll.round()?;
             for life in lives.of_object(*selected, left) {
                 if !is_beside || life.is_closed_at_exit {
-                    part.handles.push(Counted::of(life, is_beside));
+                    part.handles.push(Handle::of(life, is_beside));
                     part.rows.extend(self.keys.of(life));
                 }
             }
@@ -77,4 +92,82 @@ impl Parts<'_> {
         self.keys.unite(&mut part.rows);
         Ok(part)
     }
+}
+
+impl Part {
+    /// Counts the handles in their groups on all levels but the innermost, and orders them by these.
+    fn count(self, keys: &Keys<'_>, times: &Times) -> CountedPart {
+        let mut outer = OuterGroups::default();
+        let mut path = Path::default();
+        let mut all = Sums::default();
+        let (mut places, mut codes) = (Vec::new(), Vec::new());
+        for (handle, rows) in self.handles.iter().zip(self.rows.chunks_exact(keys.width())) {
+            let innermost = path.follow(keys.codes(rows), keys.width() - 1, &mut outer);
+            // Where there is no level above the innermost, nothing asks for it here.
+            let span_ns = if path.0.is_empty() { None } else { times.span(handle.events()) };
+            for (_, node) in &path.0 {
+                if let Some(figures) = outer.figures_mut(*node) {
+                    figures.add(*handle, span_ns);
+                }
+            }
+            places.push(path.0.last().map_or(0, |(_, node)| node + 1));
+            codes.push(innermost);
+            all.handles += u64::from(!handle.is_bare());
+            all.lost += u64::from(handle.is_lost());
+        }
+        let (order, ends) = by_place(&places);
+        let handles = Handles::ordered(&order, &codes, &self.handles);
+        CountedPart { outer, handles, ends, all }
+    }
+}
+
+/// The numbers and groups of the last handle, from the outermost level on.
+#[derive(Default)]
+struct Path(Vec<(u32, u32)>);
+
+impl Path {
+    /// Goes to the groups of a handle on the `outer` first levels; returns its number on the innermost.
+    fn follow(
+        &mut self,
+        codes: impl Iterator<Item = u32>,
+        levels: usize,
+        outer: &mut OuterGroups,
+    ) -> u32 {
+        let mut innermost = sentinel();
+        for (level, code) in codes.enumerate() {
+            if level == levels {
+                innermost = code;
+            } else if self.0.get(level).is_none_or(|(last, _)| *last != code) {
+                self.0.truncate(level);
+                let parent = self.0.last().map_or(sentinel(), |(_, node)| *node);
+                self.0.push((code, outer.of(parent, code, level as u32)));
+            }
+        }
+        innermost
+    }
+}
+
+/// The rows of places, ordered by place and then by row, and where those of each place end: a counting sort.
+fn by_place(places: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let width = places.iter().max().map_or(0, |last| *last as usize + 1);
+    let mut next = vec![0_u32; width];
+    for place in places {
+        if let Some(count) = next.get_mut(*place as usize) {
+            *count += 1;
+        }
+    }
+    let mut sum = 0;
+    for count in &mut next {
+        sum += std::mem::replace(count, sum);
+    }
+    let mut order = vec![0; places.len()];
+    for (row, place) in (0..).zip(places) {
+        let Some(next) = next.get_mut(*place as usize) else { continue };
+        if let Some(slot) = order.get_mut(*next as usize) {
+            *slot = row;
+        }
+        *next += 1;
+    }
+    // Behind the last of a place is where the next one begins.
+    (order, next)
 }

@@ -1,15 +1,19 @@
 //! Groups within groups.
 
-use std::cmp::Reverse;
 use std::ops::Range;
 
 use handlescope_model::sentinel;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
-use super::counted::{Counted, Opened};
+use super::counted::Opened;
+use super::cut::{Cut, GroupsLeftOut};
 use super::figures::Figures;
-use super::leaves::{Leaf, Leaves};
+use super::leaves::{Handles, Leaf, Leaves};
+use super::lives::Times;
+use super::nodes::{Node, OuterGroups};
+use super::parts::{CountedPart, Sums};
+use super::ranked::{self, Slots};
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::criteria::GroupCriteria;
 use crate::values::TopN;
@@ -18,27 +22,19 @@ use crate::values::TopN;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIdx(u32);
 
-struct Node {
-    parent: u32,
-    code: u32,
-    level: u32,
-    /// The handles of a group of the innermost level, as part of what [`GroupTree::arrange`] returns.
-    handles: Range<u32>,
-    figures: Figures,
-}
-
 /// Groups of groups: on each level those that lose most first.
-///
+#[derive(Default)]
 pub struct GroupTree {
     /// Those of the innermost level are the last.
     nodes: Vec<Node>,
+    /// As long as handles are added: the groups of the other levels.
+    outer: OuterGroups,
     /// The handles of the groups of the innermost level, by the node above them and 1; those that have none
     /// first.
     leaves: Vec<Leaves>,
-    by_key: NodesByKey,
+    parts: Vec<Handles>,
     levels: usize,
-    /// The numbers and groups of the last handle, from the outermost level on.
-    last: Vec<(u32, u32)>,
+    all: Sums,
     /// For each group that is shown those within it that are shown; first those that are in none.
     children: HashMap<u32, Shown>,
     /// For each group all those within it, without those of the innermost level.
@@ -52,61 +48,41 @@ struct Shown {
     left_out: GroupsLeftOut,
 }
 
-/// Groups that are not shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GroupsLeftOut {
-    /// How many.
-    pub groups: usize,
-    /// Handles and views in them.
-    pub handles: u64,
-}
-
-impl Node {
-    fn new(parent: u32, code: u32, level: usize) -> Self {
-        Self { parent, code, level: level as u32, handles: 0..0, figures: Figures::default() }
-    }
-}
-
 impl GroupTree {
     pub(super) fn new(levels: usize) -> Self {
-        Self {
-            nodes: Vec::new(),
-            leaves: Vec::new(),
-            by_key: NodesByKey::default(),
-            levels,
-            last: Vec::new(),
-            children: HashMap::new(),
-            all_children: HashMap::new(),
-        }
+        Self { levels, ..Self::default() }
     }
 
-    /// Counts a handle in its groups on all levels but the innermost, and keeps it for that one.
-    pub(super) fn add(&mut self, codes: &[u32], handle: Counted) {
-        let none: u32 = sentinel();
-        let (innermost, outer) = codes.split_last().unwrap_or((&none, &[]));
-        let same = self.last.iter().zip(outer).take_while(|(last, code)| last.0 == **code).count();
-        self.last.truncate(same);
-        for (level, &code) in outer.iter().enumerate().skip(same) {
-            let parent = self.last.last().map_or(sentinel(), |(_, node)| *node);
-            let next = self.nodes.len() as u32;
-            let node = self.by_key.of(parent, code, next);
-            if node == next {
-                self.nodes.push(Node::new(parent, code, level));
+    /// Adds the groups and handles of objects that come behind all others.
+    pub(super) fn add(&mut self, part: CountedPart) {
+        let CountedPart { outer, handles, ends, all } = part;
+        let mut places: Vec<u32> = vec![0];
+        for node in outer.into_nodes() {
+            let own = |place: u32| places.get(place as usize).and_then(|own| own.checked_sub(1));
+            let parent = own(node.parent.wrapping_add(1)).unwrap_or(sentinel());
+            let own = self.outer.of(parent, node.code, node.level);
+            if let Some(figures) = self.outer.figures_mut(own) {
+                figures.add_all(&node.figures);
             }
-            self.last.push((code, node));
+            places.push(own + 1);
         }
-        for (_, node) in &self.last {
-            if let Some(node) = self.nodes.get_mut(*node as usize) {
-                node.figures.add(handle);
+        let number = self.parts.len() as u32;
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        for (place, (start, end)) in places.into_iter().zip(starts.zip(ends.iter().copied())) {
+            if start == end {
+                continue;
+            }
+            let place = place as usize;
+            if self.leaves.len() <= place {
+                self.leaves.resize_with(place + 1, Leaves::default);
+            }
+            if let Some(leaves) = self.leaves.get_mut(place) {
+                leaves.push(number, start..end);
             }
         }
-        let place = self.last.last().map_or(0, |(_, node)| *node as usize + 1);
-        if self.leaves.len() <= place {
-            self.leaves.resize_with(place + 1, Leaves::default);
-        }
-        if let Some(leaves) = self.leaves.get_mut(place) {
-            leaves.push(*innermost, handle);
-        }
+        self.parts.push(handles);
+        self.all.handles += all.handles;
+        self.all.lost += all.lost;
     }
 
     /// Orders the groups of each level and cuts them as the criteria say; only of those of the innermost
@@ -117,9 +93,10 @@ impl GroupTree {
         &mut self,
         criteria: &GroupCriteria,
         top: Option<TopN>,
+        times: &Times,
         cancel: &Cancel,
     ) -> Result<Vec<Opened>, Cancelled> {
-        self.by_key = NodesByKey::default();
+        self.nodes = std::mem::take(&mut self.outer).into_nodes();
         let mut children: HashMap<u32, Vec<NodeIdx>> = HashMap::new();
         for (index, node) in (0..).zip(&self.nodes) {
             children.entry(node.parent).or_default().push(NodeIdx(index));
@@ -128,12 +105,12 @@ impl GroupTree {
         let depth = criteria.depth.unwrap_or(self.levels).clamp(1, self.levels.max(1));
         for (parent, nodes) in &children {
             if self.level_within(*parent) < depth {
-                let (nodes, left_out) = cut.of(nodes, |node| self.figures(*node));
+                let (nodes, left_out) = cut.by_figures(nodes, |node| (self.figures(*node), node.0));
                 self.children.insert(*parent, Shown { nodes, left_out });
             }
         }
         self.all_children = children;
-        self.innermost(depth, cut, cancel)
+        self.innermost(depth, cut, times, cancel)
     }
 
     /// Makes the groups of the innermost level.
@@ -141,6 +118,7 @@ impl GroupTree {
         &mut self,
         depth: usize,
         cut: Cut<'_>,
+        times: &Times,
         cancel: &Cancel,
     ) -> Result<Vec<Opened>, Cancelled> {
         let keeps_handles = cut.criteria.keeps_handles();
@@ -155,18 +133,24 @@ impl GroupTree {
             }
         }
         let level = depth.saturating_sub(1) as u32;
-        let all = std::mem::take(&mut self.leaves);
-        let made = all.into_par_iter().zip(is_shown).map(|(leaves, is_shown)| {
+        let (all, parts) = (std::mem::take(&mut self.leaves), std::mem::take(&mut self.parts));
+        let all = all.into_par_iter().zip(is_shown);
+        let made = all.map_init(Slots::default, |slots, (leaves, is_shown)| {
             cancel.check()?;
-            let is_needed = is_shown || keeps_handles;
-            let sorted = is_needed.then(|| leaves.sorted());
-            let opened = sorted.as_ref().filter(|_| keeps_handles).map(|sorted| sorted.opened());
-            let shown = sorted.as_ref().filter(|_| is_shown);
-            Ok(Made {
-                opened: opened.into_iter().flatten().collect(),
-                shown: shown
-                    .map(|all| cut.of(&all.groups().collect::<Vec<_>>(), |leaf| leaf.figures)),
-            })
+            let mut made = Made::default();
+            if keeps_handles || (is_shown && cut.criteria.order.is_some()) {
+                let sorted = leaves.sorted(&parts);
+                if keeps_handles {
+                    made.opened = sorted.opened().collect();
+                }
+                if is_shown {
+                    let groups: Vec<Leaf> = sorted.groups(times).collect();
+                    made.shown = Some(cut.by_figures(&groups, |leaf| (leaf.figures, leaf.code)));
+                }
+            } else if is_shown {
+                made.shown = Some(ranked::shown(&leaves, &parts, cut, times, slots));
+            }
+            Ok(made)
         });
         let made: Vec<Made> = made.collect::<Result<_, _>>()?;
         let mut opened = Vec::new();
@@ -247,6 +231,11 @@ impl GroupTree {
         std::iter::successors(Some(node), parent)
     }
 
+    /// What there is of handles in all groups.
+    pub(super) fn all(&self) -> Sums {
+        self.all
+    }
+
     /// What is counted of a group.
     pub fn figures(&self, node: NodeIdx) -> Figures {
         self.nodes.get(node.0 as usize).map_or_else(Figures::default, |node| node.figures)
@@ -259,87 +248,11 @@ impl GroupTree {
     }
 }
 
-/// The nodes by the node above them and their number in the column.
-#[derive(Default)]
-struct NodesByKey {
-    /// Of small numbers, by the node above and 1, and then by number: [`sentinel`] for none.
-    near: Vec<Vec<u32>>,
-    far: HashMap<(u32, u32), u32>,
-}
-
-impl NodesByKey {
-    /// Numbers of processes, types and lifetimes are below.
-    const NEAR: u32 = 1 << 10;
-
-    /// The node of a key, which is `next` for a new one.
-    fn of(&mut self, parent: u32, code: u32, next: u32) -> u32 {
-        if code >= Self::NEAR {
-            return *self.far.entry((parent, code)).or_insert(next);
-        }
-        let (place, code) = (parent.wrapping_add(1) as usize, code as usize);
-        if self.near.len() <= place {
-            self.near.resize_with(place + 1, Vec::new);
-        }
-        let Some(codes) = self.near.get_mut(place) else { return next };
-        if codes.len() <= code {
-            codes.resize(code + 1, sentinel());
-        }
-        match codes.get_mut(code) {
-            Some(node) if *node == sentinel() => {
-                *node = next;
-                next
-            }
-            node => node.map_or(next, |node| *node),
-        }
-    }
-}
-
 /// The groups of the innermost level that are within one of the level above.
+#[derive(Default)]
 struct Made {
     /// Their handles that an event opened, if they are kept.
     opened: Vec<Opened>,
     /// Those that are shown, if any are, and what is left out.
     shown: Option<(Vec<Leaf>, GroupsLeftOut)>,
-}
-
-/// Which groups of a level are shown, and in which order.
-#[derive(Clone, Copy)]
-struct Cut<'a> {
-    criteria: &'a GroupCriteria,
-    top: Option<TopN>,
-}
-
-impl Cut<'_> {
-    /// Those of some groups that are shown, and what is left out.
-    fn of<T: Clone>(
-        self,
-        groups: &[T],
-        figures: impl Fn(&T) -> Figures,
-    ) -> (Vec<T>, GroupsLeftOut) {
-        let mut before = 0;
-        let mut order = Vec::with_capacity(groups.len());
-        for (at, group) in groups.iter().enumerate() {
-            let figures = figures(group);
-            before += u64::from(figures.handles);
-            if u64::from(figures.handles) >= self.criteria.min_count {
-                let first = self.criteria.order.and_then(|figure| figures.get(figure));
-                let lost = (figures.lost(), figures.open_at_end, figures.handles);
-                order.push((Reverse((first, lost)), at));
-            }
-        }
-        let TopN { take, skip } = self.top.unwrap_or(TopN { take: usize::MAX, skip: 0 });
-        let end = skip.saturating_add(take).min(order.len());
-        if end < order.len() {
-            // The others need not be sorted.
-            order.select_nth_unstable(end);
-            order.truncate(end);
-        }
-        order.sort_unstable();
-        let shown = order.iter().skip(skip).filter_map(|(_, at)| groups.get(*at));
-        let shown: Vec<T> = shown.cloned().collect();
-        let handles: u64 = shown.iter().map(|group| u64::from(figures(group).handles)).sum();
-        let left_out =
-            GroupsLeftOut { groups: groups.len() - shown.len(), handles: before - handles };
-        (shown, left_out)
-    }
 }

@@ -1,0 +1,96 @@
+//! Which groups of a level are shown, and in which order.
+
+use std::cmp::Reverse;
+
+use super::figures::Figures;
+use crate::query::criteria::GroupCriteria;
+use crate::values::TopN;
+
+/// Which groups of a level are shown, and in which order.
+#[derive(Clone, Copy)]
+pub(super) struct Cut<'a> {
+    pub(super) criteria: &'a GroupCriteria,
+    pub(super) top: Option<TopN>,
+}
+
+/// Groups that are not shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GroupsLeftOut {
+    /// How many.
+    pub groups: usize,
+    /// Handles and views in them.
+    pub handles: u64,
+}
+
+/// What groups are ordered by where nothing else is asked for, the most important first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    pub(super) lost: u32,
+    pub(super) open_at_end: u32,
+    pub(super) handles: u32,
+}
+
+impl Rank {
+    pub(super) fn of(figures: &Figures) -> Self {
+        let Figures { open_at_end, handles, .. } = *figures;
+        Self { lost: figures.lost(), open_at_end, handles }
+    }
+}
+
+impl Cut<'_> {
+    /// Those of some groups that are shown, and what is left out; of groups with equal ranks, those with
+    /// smaller numbers come first.
+    pub(super) fn by_rank<T: Clone>(
+        self,
+        groups: &[T],
+        rank: impl Fn(&T) -> (Rank, u32),
+    ) -> (Vec<T>, GroupsLeftOut) {
+        self.of(groups, |group| {
+            let (rank, number) = rank(group);
+            (None, rank, number)
+        })
+    }
+
+    /// The same in the order that was asked for.
+    pub(super) fn by_figures<T: Clone>(
+        self,
+        groups: &[T],
+        figures: impl Fn(&T) -> (Figures, u32),
+    ) -> (Vec<T>, GroupsLeftOut) {
+        self.of(groups, |group| {
+            let (figures, number) = figures(group);
+            let first = self.criteria.order.and_then(|figure| figures.get(figure));
+            (first, Rank::of(&figures), number)
+        })
+    }
+
+    fn of<T: Clone>(
+        self,
+        groups: &[T],
+        key: impl Fn(&T) -> (Option<i64>, Rank, u32),
+    ) -> (Vec<T>, GroupsLeftOut) {
+        let mut before = 0;
+        let mut order = Vec::new();
+        for (at, group) in groups.iter().enumerate() {
+            let (first, rank, number) = key(group);
+            before += u64::from(rank.handles);
+            if u64::from(rank.handles) >= self.criteria.min_count {
+                order.push((Reverse((first, rank)), number, at));
+            }
+        }
+        let TopN { take, skip } = self.top.unwrap_or(TopN { take: usize::MAX, skip: 0 });
+        let end = skip.saturating_add(take).min(order.len());
+        if end < order.len() {
+            // The others need not be sorted.
+            order.select_nth_unstable(end);
+            order.truncate(end);
+        }
+        order.sort_unstable();
+        let shown = order.get(skip.min(order.len())..).unwrap_or_default();
+        let handles: u64 = shown.iter().map(|(key, ..)| u64::from(key.0.1.handles)).sum();
+        let shown: Vec<T> = shown.iter().filter_map(|(.., at)| groups.get(*at).cloned()).collect();
+        let left_out =
+            GroupsLeftOut { groups: groups.len() - shown.len(), handles: before - handles };
+        (shown, left_out)
+    }
+}

@@ -1,0 +1,87 @@
+//! Groups as nodes of a tree, found by the group they are in and their number.
+
+use std::ops::Range;
+
+use handlescope_model::sentinel;
+use hashbrown::HashMap;
+
+use super::figures::Figures;
+
+/// A group.
+pub(super) struct Node {
+    /// The group it is in, [`sentinel`] for none.
+    pub(super) parent: u32,
+    /// Its number in the column of its level.
+    pub(super) code: u32,
+    /// The outermost is 0.
+    pub(super) level: u32,
+    /// Of a group of the innermost level: its handles, as part of what
+    /// [`GroupTree::arrange`](super::tree::GroupTree::arrange) returns.
+    pub(super) handles: Range<u32>,
+    pub(super) figures: Figures,
+}
+
+/// Groups of all levels but the innermost, in the order of their first handles.
+#[derive(Default)]
+pub(super) struct OuterGroups {
+    nodes: Vec<Node>,
+    by_key: NodesByKey,
+}
+
+impl OuterGroups {
+    /// The group of a number within a group, made if there is none.
+    pub(super) fn of(&mut self, parent: u32, code: u32, level: u32) -> u32 {
+        let next = self.nodes.len() as u32;
+        let node = self.by_key.of(parent, code, next);
+        if node == next {
+            let figures = Figures::default();
+            self.nodes.push(Node { parent, code, level, handles: 0..0, figures });
+        }
+        node
+    }
+
+    /// What is counted of a group.
+    pub(super) fn figures_mut(&mut self, node: u32) -> Option<&mut Figures> {
+        self.nodes.get_mut(node as usize).map(|node| &mut node.figures)
+    }
+
+    /// The groups, each behind the one it is in.
+    pub(super) fn into_nodes(self) -> Vec<Node> {
+        self.nodes
+    }
+}
+
+/// The nodes by the node above them and their number in the column.
+#[derive(Default)]
+struct NodesByKey {
+    /// Of small numbers, by the node above and 1, and then by number: [`sentinel`] for none.
+    near: Vec<Vec<u32>>,
+    far: HashMap<(u32, u32), u32>,
+}
+
+impl NodesByKey {
+    /// Numbers of processes, types and lifetimes are below.
+    const NEAR: u32 = 1 << 10;
+
+    /// The node of a key, which is `next` for a new one.
+    fn of(&mut self, parent: u32, code: u32, next: u32) -> u32 {
+        if code >= Self::NEAR {
+            return *self.far.entry((parent, code)).or_insert(next);
+        }
+        let (place, code) = (parent.wrapping_add(1) as usize, code as usize);
+        if self.near.len() <= place {
+            self.near.resize_with(place + 1, Vec::new);
+        }
+        let Some(codes) = self.near.get_mut(place) else { return next };
+        if codes.len() <= code {
+            codes.resize(code + 1, sentinel());
+        }
+        match codes.get_mut(code) {
+            Some(node) if *node == sentinel() => {
+                *node = next;
+                next
+            }
+            node => node.map_or(next, |node| *node),
+        }
+    }
+}
