@@ -18,7 +18,7 @@ fn files(folder: &Path) -> Vec<(String, PathBuf)> {
         let name = entry.file_name().unwrap().to_string_lossy().into_owned();
         match entry.is_dir() {
             true => {
-                found.extend(files(&entry).into_iter().map(|(p, f)| (format!("{name}/{p}"), f)))
+                found.extend(files(&entry).into_iter().map(|(p, f)| (format!("{name}/{p}"), f)));
             }
             false => found.push((name, entry)),
         }
