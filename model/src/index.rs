@@ -91,6 +91,8 @@ index! {
     EventCountIdx => EventCounts;
     /// A row of the event fields table.
     EventFieldIdx => EventFields;
+    /// A row of the provider events table.
+    ProviderEventIdx => ProviderEvents;
     /// A row of the event values table.
     EventValueIdx => EventValues;
     /// A row of the names table.

@@ -13,7 +13,7 @@ use handlescope_tests::thorough::one_of;
 use polars::prelude::{BinaryChunked, Column, DataFrame, IntoColumn, NamedFrom, Series};
 
 /// Questions that touch every table, besides every kind of `.dump` in every format.
-const QUESTIONS: [&str; 19] = [
+const QUESTIONS: [&str; 23] = [
     ".dump ObjectRef -ShowStack -json",
     ".dump ObjectRef -ShowRef -Inherit -MultiProcess -ShowStack",
     ".dump ObjectRef -Leak -ShowTotal Total",
@@ -29,6 +29,10 @@ const QUESTIONS: [&str; 19] = [
     ".export tables -csv",
     ".save saved.json7z -etwanalyzer",
     ".symbolize",
+    ".dump Events -ShowFields -Stack",
+    ".dump Events -ShowFields -Stack -json",
+    ".dump Events -pn 4;app -MinMaxTime 0 1",
+    ".sql SELECT * FROM provider_events e JOIN event_values v ON v.event = e.row",
     ".sql SELECT * FROM handles",
     ".sql SELECT * FROM leaks",
     ".sql SELECT * FROM stacks",

@@ -5,7 +5,7 @@ use handlescope_model::tables::{
 };
 use handlescope_model::{
     ArchiveWriter, Bytes, Cancel, EventCountIdx, EventFieldIdx, EventValueIdx, Poll, ProcessIdx,
-    RowCount, StackIdx, Table,
+    ProviderEventIdx, RowCount, StackIdx, Table,
 };
 use rustc_hash::FxHashMap;
 
@@ -142,8 +142,9 @@ impl Made {
         let number = self.items.entry(node.field_number()).or_default();
         let item = is_item.then_some(*number);
         *number += 1;
+        let event = ProviderEventIdx::of(self.events.len());
         let field = EventFieldIdx(first + node.field_number() as u32);
-        values.push(EventValue { field, item, ..typed(value) });
+        values.push(EventValue { event, field, item, ..typed(value) });
     }
 }
 

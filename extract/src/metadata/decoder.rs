@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::decoded::Decoded;
 use super::event_info::{self, Described};
 use super::fields::{Schema, SchemaId, SchemaSource};
 use super::manifest::{self, CHUNK, Chunk, Manifests};
 use super::map_info::{self, EventMap};
-use super::node::{Node, Nodes, Value};
-use super::read::{Ending, Reader, Slot};
+use super::names::SchemaNames;
+use super::read::Reader;
 use super::trace_logging;
 use crate::etl::{Event, EventId, Guid};
 use crate::intern::ByteInterner;
@@ -56,72 +57,6 @@ pub struct Decoder {
     /// Bytes taken of [`MAX_METADATA`].
     used: usize,
     reader: Reader,
-}
-
-/// An event with its schema and values.
-#[derive(Debug, Clone, Copy)]
-pub struct Decoded<'a> {
-    pub id: SchemaId,
-    pub schema: &'a Schema,
-    slots: &'a [Slot],
-    payload: &'a [u8],
-    ending: Ending,
-}
-
-impl<'a> Decoded<'a> {
-    /// The fields of the top level; those that a short payload does not hold whole are missing.
-    pub fn fields(&self) -> Nodes<'a> {
-        let Self { schema, slots, payload, .. } = *self;
-        let next = Node { slots, fields: &schema.fields, payload, at: 0 };
-        Nodes { next, end: slots.len() }
-    }
-
-    /// The first field of a name, in any case.
-    pub fn field(&self, name: &str) -> Option<Node<'a>> {
-        self.fields().find(|node| node.name().eq_ignore_ascii_case(name))
-    }
-
-    /// The value of the first field of a name, in any case; `None` for an array or structure.
-    pub fn value(&self, name: &str) -> Option<Value<'a>> {
-        self.field(name)?.value()
-    }
-
-    /// Whether the payload ends before the fields do.
-    pub fn is_short(&self) -> bool {
-        self.ending == Ending::Short
-    }
-
-    /// Whether its fields claim more values than there can be; what is behind those is missing.
-    pub fn is_bad(&self) -> bool {
-        self.ending == Ending::TooMany
-    }
-
-    /// Bytes of the payload behind the fields.
-    pub fn rest(&self) -> usize {
-        match self.ending {
-            Ending::Whole(rest) => rest,
-            Ending::Short | Ending::TooMany => 0,
-        }
-    }
-}
-
-/// Names of events and providers; of several versions of an event, those of the last that came.
-#[derive(Default)]
-pub struct SchemaNames<'a> {
-    schemas: FxHashMap<EventId, &'a Schema>,
-    providers: FxHashMap<Guid, &'a str>,
-}
-
-impl<'a> SchemaNames<'a> {
-    /// The schema of an event that does not carry its own.
-    pub fn of(&self, id: EventId) -> Option<&'a Schema> {
-        self.schemas.get(&id).copied()
-    }
-
-    /// The name of a provider.
-    pub fn provider(&self, guid: Guid) -> Option<&'a str> {
-        self.providers.get(&guid).copied()
-    }
 }
 
 impl Decoder {
@@ -292,27 +227,7 @@ impl Decoder {
 
     /// What events are called, whatever their version.
     pub fn names(&self) -> SchemaNames<'_> {
-        let mut names = SchemaNames::default();
-        for schema in &self.schemas {
-            if !schema.provider.is_empty() {
-                names.providers.insert(schema.guid, &schema.provider);
-            }
-        }
-        // Of several sources, the one that decodes an event names it.
-        for schema in self.schemas.iter().filter(|schema| schema.source == SchemaSource::Manifest) {
-            let id = EventId::Manifest { guid: schema.guid, id: schema.id };
-            names.schemas.insert(id, schema);
-        }
-        let mut described: Vec<_> = self.described.iter().collect();
-        described.sort_unstable_by_key(|(_, schema)| **schema);
-        for (described, schema) in described {
-            let id = match *described {
-                Described::Manifest { guid, id, .. } => EventId::Manifest { guid, id },
-                Described::Classic { guid, opcode, .. } => EventId::Classic { guid, opcode },
-            };
-            names.schemas.extend(self.schemas.get(schema.row()).map(|schema| (id, schema)));
-        }
-        names
+        SchemaNames::new(&self.schemas, &self.described)
     }
 
     /// All schemas by their numbers.
@@ -347,7 +262,7 @@ mod tests {
     use crate::metadata::event_info::tests::{GUID, record};
     use crate::metadata::items::{SCHEMA, TRAITS};
     use crate::metadata::trace_logging::tests::schema;
-    use crate::metadata::{line, text};
+    use crate::metadata::{Value, line, text};
 
     const WORK: EventId = EventId::Manifest { guid: GUID, id: 5 };
 

@@ -7,6 +7,7 @@
 //! A trace is trusted with nothing: whatever it claims, memory for metadata is bounded by a budget of
 //! [`MAX_METADATA`] and the values of an event by the size of its payload.
 
+mod decoded;
 mod decoder;
 mod event_info;
 mod family;
@@ -14,6 +15,7 @@ mod fields;
 mod items;
 mod manifest;
 mod map_info;
+mod names;
 mod node;
 mod read;
 mod reading;
@@ -21,12 +23,14 @@ mod text;
 mod trace_logging;
 mod xml;
 
-pub use decoder::{Decoded, Decoder, Learned, MAX_METADATA, SchemaNames};
+pub use decoded::Decoded;
+pub use decoder::{Decoder, Learned, MAX_METADATA};
 pub use family::Metadata;
 pub use fields::{Count, FieldKind, FieldPlan, Fields, Schema, SchemaId, SchemaSource};
 pub(crate) use items::stack_item;
 pub use items::{ExtendedItem, extended_items};
 pub use map_info::{EventMap, MapKind};
+pub use names::SchemaNames;
 pub use node::{Node, Nodes, Value};
 pub use reading::{Extent, Form};
 pub use text::line;

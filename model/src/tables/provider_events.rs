@@ -2,7 +2,9 @@
 
 use super::declare::table;
 use crate::column::Bytes;
-use crate::index::{EventCountIdx, EventFieldIdx, EventValueIdx, ProcessIdx, RowCount, StackIdx};
+use crate::index::{
+    EventCountIdx, EventFieldIdx, EventValueIdx, ProcessIdx, ProviderEventIdx, RowCount, StackIdx,
+};
 
 table! {
     /// Columns of the provider events table, in time order; empty unless events of providers were asked for.
@@ -53,6 +55,8 @@ table! {
     EventValues => EventValues,
     /// A value of a field, in the column of its type.
     EventValue {
+        /// The event.
+        event: ProviderEventIdx,
         /// The field.
         field: EventFieldIdx,
         /// Number of the value among those of its field in the event, from 0; null for a field that is not in an array.
