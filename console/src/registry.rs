@@ -48,6 +48,7 @@ pub static REGISTRY: Registry = Registry {
         &dump::version::Version,
         &dump::stack::Stack,
         &dump::symbols::Symbols,
+        &dump::events::Events,
         &dump::stats::Stats,
     ],
     topics: c::help::TOPICS,

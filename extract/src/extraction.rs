@@ -10,7 +10,7 @@ use crate::assemble::assemble;
 use crate::collect::{Collector, EventCounter, KernelSelector};
 use crate::error::ExtractError;
 use crate::htrace::{self, is_htrace};
-use crate::options::{ExtractObserver, ExtractOptions, ExtractSummary, StackChoice};
+use crate::options::{EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, StackChoice};
 use crate::recording::{OpenRecording, Recording};
 use crate::stacks::KeptStacks;
 
@@ -34,12 +34,15 @@ pub fn extract(
     let open = OpenRecording::open_cancellable(input, &options.limits, cancel)?;
     let bytes_read = open.len();
     observer.on_started(bytes_read);
-    let mut selector = KernelSelector::default();
+    let mut selector = match options.events {
+        EventChoice::None => KernelSelector::default(),
+        EventChoice::All | EventChoice::Providers(_) => KernelSelector::with_providers(),
+    };
     let stacks = match options.stacks {
         StackChoice::HandleEvents => KeptStacks::default(),
         StackChoice::All => KeptStacks::all(),
     };
-    let mut collector = Collector::new(stacks);
+    let mut collector = Collector::new(stacks).keeping(options.events);
     let recording = open.read(
         &mut selector,
         |bytes| {

@@ -38,6 +38,14 @@ impl<T: Copy + Eq + Hash> Interner<T> {
         id
     }
 
+    /// The number of a list that is known.
+    pub(crate) fn find(&self, list: &[T]) -> Option<u32> {
+        let Self { items, ends, table, hasher } = self;
+        let hash = hasher.hash_one(list);
+        let is_list = |(own, id): &(u64, u32)| *own == hash && slice(items, ends, *id) == list;
+        table.find(hash, is_list).map(|(_, id)| *id)
+    }
+
     /// The list with a number; empty for a number never given.
     pub(crate) fn get(&self, id: u32) -> &[T] {
         slice(&self.items, &self.ends, id)

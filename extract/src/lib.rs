@@ -33,6 +33,7 @@ pub mod lifecycle;
 pub mod live;
 pub mod managed;
 mod members;
+pub mod metadata;
 mod options;
 pub mod payload;
 pub mod raw;
@@ -52,7 +53,9 @@ pub use etwanalyzer::{
 };
 pub use extraction::extract;
 pub use htrace::is_htrace;
-pub use options::{ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice};
+pub use options::{
+    EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice,
+};
 pub use recording::{OpenRecording, Recording};
 pub use redact::{RedactError, redact};
 pub use source::SourceIdentity;

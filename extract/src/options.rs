@@ -43,9 +43,10 @@ pub struct ExtractSummary {
 }
 
 /// What an extract is to hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractOptions {
     pub stacks: StackChoice,
+    pub events: EventChoice,
     /// What a trace that lies in an archive may not exceed.
     pub limits: ContainerLimits,
 }
@@ -56,7 +57,42 @@ const TRACE_BYTES: u64 = 64 << 30;
 impl Default for ExtractOptions {
     fn default() -> Self {
         let limits = ContainerLimits::for_members_of(TRACE_BYTES);
-        Self { stacks: StackChoice::default(), limits }
+        Self { stacks: StackChoice::default(), events: EventChoice::default(), limits }
+    }
+}
+
+/// Of which providers an extract keeps single events.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum EventChoice {
+    /// Of none.
+    #[default]
+    None,
+    /// Of all whose events can be decoded.
+    All,
+    /// Of those with these names or GUIDs, in any case.
+    Providers(Vec<String>),
+}
+
+impl EventChoice {
+    /// The choice in words: `all`, or providers with `;` between them.
+    pub fn of(text: &str) -> Self {
+        let names = || text.split(';').map(str::trim).filter(|name| !name.is_empty());
+        if names().any(|name| name.eq_ignore_ascii_case("all")) {
+            return Self::All;
+        }
+        Self::Providers(names().map(str::to_owned).collect())
+    }
+
+    /// Whether events of a provider are kept.
+    pub fn means(&self, name: &str, guid: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Providers(providers) => providers.iter().any(|provider| {
+                let provider = provider.trim_start_matches('{').trim_end_matches('}');
+                provider.eq_ignore_ascii_case(name) || provider.eq_ignore_ascii_case(guid)
+            }),
+        }
     }
 }
 

@@ -8,5 +8,7 @@
 pub mod archive;
 #[cfg(feature = "tables")]
 pub mod import;
+#[cfg(feature = "tables")]
+pub mod metadata;
 #[path = "../../extract/src/symbols/mod.rs"]
 pub mod symbols;

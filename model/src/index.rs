@@ -87,6 +87,14 @@ index! {
     FrameIdx => Frames;
     /// A row of the methods table.
     MethodIdx => Methods;
+    /// A row of the event counts table: a kind of events.
+    EventCountIdx => EventCounts;
+    /// A row of the event fields table.
+    EventFieldIdx => EventFields;
+    /// A row of the provider events table.
+    ProviderEventIdx => ProviderEvents;
+    /// A row of the event values table.
+    EventValueIdx => EventValues;
     /// A row of the names table.
     NameIdx => Names;
 }

@@ -30,11 +30,14 @@ pub use archive::{
     write_parquet,
 };
 pub use cancel::{Cancel, Cancelled, Poll};
-pub use column::{Cell, ColumnSpec, ColumnType, Flags, Lists, Number, Numbers, Reference, Texts};
+pub use column::{
+    Blobs, Bytes, Cell, ColumnSpec, ColumnType, Flags, Lists, Number, Numbers, Reference, Texts,
+};
 pub use file::open_file;
 pub use index::{
-    EventIdx, ExistingIdx, FrameIdx, MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx,
-    RowCount, RowIndex, StackIdx, TypeId, sentinel,
+    EventCountIdx, EventFieldIdx, EventIdx, EventValueIdx, ExistingIdx, FrameIdx, MethodIdx,
+    ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, ProviderEventIdx, RowCount, RowIndex, StackIdx,
+    TypeId, sentinel,
 };
 pub use key::{Columns, Key};
 pub use noting::{Noting, is_full, space};

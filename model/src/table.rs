@@ -61,6 +61,12 @@ tables! {
     Symbols = "symbols";
     /// How many events of each kind the source held.
     EventCounts = "event_counts";
+    /// Single events of providers that were asked for.
+    ProviderEvents = "provider_events";
+    /// Fields of these events.
+    EventFields = "event_fields";
+    /// Values of the fields of these events.
+    EventValues = "event_values";
     /// What was lost, damaged or left out.
     Warnings = "warnings";
 }

@@ -5,12 +5,15 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use handlescope_extract::{ExtractError, ExtractOptions, NoObserver, extract};
+use handlescope_extract::{EventChoice, ExtractError, ExtractOptions, NoObserver, extract};
 use handlescope_model::{Cancel, Trace};
+use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
 use handlescope_tests::corrupt;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
+use handlescope_tests::header::{ManifestEvent, Stamp};
 use handlescope_tests::needs_data;
+use handlescope_tests::payload::{EventInfo, manifest_chunks, trace_logging};
 use handlescope_tests::scenario::{StackMode, TraceBuilder};
 use handlescope_tests::thorough::one_of;
 
@@ -45,12 +48,60 @@ fn fixture(compressed: bool) -> Vec<u8> {
     trace.to_bytes()
 }
 
+/// Everything that can be extracted.
+fn with_all_events() -> ExtractOptions {
+    ExtractOptions { events: EventChoice::All, ..ExtractOptions::default() }
+}
+
+/// A trace of hardly anything but metadata of events, and these.
+fn metadata_fixture() -> Vec<u8> {
+    let provider = Guid::new(0x11111111_0000_0000_0000_000000000001);
+    let options = FileOptions { buffer_size: 4096, ..FileOptions::default() };
+    let mut trace = TraceBuilder::with_options(options);
+    trace.process(700, "app.exe");
+    for id in 1..60_u16 {
+        let ns = 1_000_000 * i64::from(id);
+        let stamp = Stamp::new(trace.options().raw(ns), 700, 701);
+        let fields = [("Count", 6), ("Name", 1), ("Bytes", 309), ("User", 19), ("At", 16)];
+        let info = EventInfo {
+            provider,
+            provider_name: "Contoso".into(),
+            id,
+            task: "Work".into(),
+            fields: fields.map(|(name, kind)| (name.into(), kind)).into(),
+        };
+        trace.raw_event(ns, 0, info.event(PointerSize::Eight, stamp));
+        let payload = Bytes::new()
+            .u16(2)
+            .utf16z("name")
+            .u32(3)
+            .raw(b"abc")
+            .raw(&[1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0])
+            .u64(7)
+            .into_vec();
+        let event = ManifestEvent { provider, id, stamp, payload, ..ManifestEvent::default() };
+        trace.raw_event(ns, 0, event.encode());
+        let items = trace_logging("Go", b"n\0\x48s\0\x98\x01t\0\x01", "Contoso.Logging");
+        let payload = Bytes::new().u16(1).u32(9).utf16z("x").into_vec();
+        let event = ManifestEvent { provider, items, stamp, payload, ..ManifestEvent::default() };
+        trace.raw_event(ns, 0, event.encode());
+        let data = "<data name=\"a\" inType=\"win:UInt16\"/>".repeat(usize::from(id));
+        let xml = format!(
+            "<m><provider name=\"P\"><events><event value=\"{id}\" template=\"T\"/></events>\
+             <templates><template tid=\"T\">{data}</template></templates></provider></m>"
+        );
+        for chunk in manifest_chunks(provider, &xml, 500, stamp) {
+            trace.raw_event(ns, 0, chunk);
+        }
+    }
+    trace.to_bytes()
+}
+
 /// Extracts on another thread and says how it ended; a panic or a hang fails the test.
 fn extract_within_patience(input: PathBuf, output: PathBuf, what: &str) -> Result<u64, String> {
     let (done, ended) = mpsc::channel();
     let worker = thread::spawn(move || {
-        let result =
-            extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default());
+        let result = extract(&input, &output, with_all_events(), &NoObserver, &Cancel::default());
         let warnings = result.map(|summary| summary.warnings.iter().map(|w| w.count).sum());
         let _ = done.send(warnings.map_err(|error: ExtractError| error.to_string()));
     });
@@ -114,10 +165,18 @@ fn a_few_hundred_damaged_fixtures_are_survived() {
     survive("compressed fixture", &fixture(true), 0..150);
 }
 
+#[test]
+fn damaged_metadata_of_events_is_survived() {
+    let sound = metadata_fixture();
+    assert_eq!(extract_bytes(&sound), []);
+    survive("metadata", &sound, 0..300);
+}
+
 #[needs_data]
 #[test]
 fn damaged_published_traces_are_survived() {
-    let synthetic = ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
+    let synthetic =
+        ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates", "generic"];
     for name in synthetic {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
         survive(name, &std::fs::read(trace.etl()).unwrap(), 0..40);

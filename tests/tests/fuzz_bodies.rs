@@ -6,6 +6,9 @@ mod archive;
 #[allow(unreachable_pub)]
 #[path = "../../fuzz/src/import.rs"]
 mod import;
+#[allow(unreachable_pub)]
+#[path = "../../fuzz/src/metadata.rs"]
+mod metadata;
 
 use std::fs;
 use std::io::Read as _;
@@ -110,5 +113,61 @@ fn extracts_of_etwanalyzer_are_converted_or_refused() {
     assert!(import::convert(&archive));
     for bad in damaged(&archive, 100) {
         import::convert(&bad);
+    }
+}
+
+/// Sound metadata of each kind, as input of the target, with a payload.
+fn metadata_seeds() -> Vec<Vec<u8>> {
+    let mut record = vec![7; 32];
+    record.resize(112, 0);
+    record[32] = 5;
+    let text: Vec<u8> = "Go \0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    // A count, structures of a counted text, bytes, a pointer; all are called alike.
+    let fields =
+        [(0, 6, 0, 1, 2), (5, 4, 1, 0, 0), (2, 14, 0, 1, 0), (0, 16, 0, 1, 8), (2, 1, 0, 1, 0)];
+    let name = 112 + 24 * fields.len() as u32;
+    for (at, number) in [(52, name), (68, name), (72, name), (100, 5), (104, 4)] {
+        record[at..at + 4].copy_from_slice(&number.to_le_bytes());
+    }
+    for (flags, kind, members, count, length) in fields {
+        record.extend([flags, name].iter().flat_map(|n: &u32| n.to_le_bytes()));
+        record.extend(
+            [kind, members, 0, 0, count, length, 0, 0].iter().flat_map(|n: &u16| n.to_le_bytes()),
+        );
+    }
+    record.extend(&text);
+    let mut map = vec![7; 16];
+    map.extend([24_u32, 1, 1, 0, 24, 1].iter().flat_map(|n| n.to_le_bytes()));
+    map.extend(text);
+    let manifest = br#"<m><provider name="P"><events><event value="1" task="T" template="A"/></events>
+        <templates><template tid="A"><data name="n" inType="win:UInt16"/><struct name="s" count="n">
+        <data name="t" inType="win:UnicodeString"/></struct></template></templates></provider></m>"#;
+    let schema = b"\x17\0\0Go\0s\0\x98\x02a\0\x48b\0\x01c\0\x61\x02\0xy";
+    let payload = [2_u8, 0, b'a', 0, 0, 0, b'b', 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 0];
+    let seed = |(kind, metadata): (u8, &[u8])| {
+        let all = metadata.len() + payload.len();
+        let share = (metadata.len() * 255).div_ceil(all) as u8;
+        // Padded so that the share of the metadata is exact.
+        let mut payload = payload.to_vec();
+        while (metadata.len() + payload.len()) * usize::from(share) / 255 < metadata.len() {
+            payload.push(0);
+        }
+        [&[kind, share], metadata, &payload].concat()
+    };
+    [(0, &record[..]), (1, &map), (2, manifest), (4, schema)].map(seed).into()
+}
+
+#[test]
+fn no_damage_of_metadata_ends_in_a_panic_or_a_hang() {
+    let seeds = metadata_seeds();
+    let decoded: Vec<usize> = seeds.iter().map(|seed| metadata::decode(seed)).collect();
+    assert_eq!(decoded, [1, 0, 1, 1]);
+    for seed in seeds {
+        for bad in damaged(&seed, 2000) {
+            metadata::decode(&bad);
+        }
+        for end in 0..seed.len() {
+            metadata::decode(&seed[..end]);
+        }
     }
 }

@@ -10,10 +10,10 @@ use handlescope_model::{
 };
 use handlescope_tests::binary::{Kind, Shell};
 use handlescope_tests::thorough::one_of;
-use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, Series};
+use polars::prelude::{BinaryChunked, Column, DataFrame, IntoColumn, NamedFrom, Series};
 
 /// Questions that touch every table, besides every kind of `.dump` in every format.
-const QUESTIONS: [&str; 19] = [
+const QUESTIONS: [&str; 23] = [
     ".dump ObjectRef -ShowStack -json",
     ".dump ObjectRef -ShowRef -Inherit -MultiProcess -ShowStack",
     ".dump ObjectRef -Leak -ShowTotal Total",
@@ -29,6 +29,10 @@ const QUESTIONS: [&str; 19] = [
     ".export tables -csv",
     ".save saved.json7z -etwanalyzer",
     ".symbolize",
+    ".dump Events -ShowFields -Stack",
+    ".dump Events -ShowFields -Stack -json",
+    ".dump Events -pn 4;app -MinMaxTime 0 1",
+    ".sql SELECT * FROM provider_events e JOIN event_values v ON v.event = e.row",
     ".sql SELECT * FROM handles",
     ".sql SELECT * FROM leaks",
     ".sql SELECT * FROM stacks",
@@ -55,6 +59,11 @@ fn hostile(spec: &ColumnSpec, rows: usize) -> Vec<Column> {
         ColumnType::I64 => columns(name, rows, &[i64::MIN, i64::MAX]),
         ColumnType::U32 => columns(name, rows, &[u32::MAX, u32::MAX - 1, 1_000_000, 0]),
         ColumnType::U64 => columns(name, rows, &[u64::MAX, 0]),
+        ColumnType::F64 => columns(name, rows, &[f64::NAN, f64::INFINITY, -0.0]),
+        ColumnType::Bytes => {
+            let values = [&b""[..], &[0xFF; 300]].map(|bytes| vec![Some(bytes); rows]);
+            values.map(|values| BinaryChunked::new(name.into(), values).into_column()).into()
+        }
         ColumnType::Text => columns(
             name,
             rows,

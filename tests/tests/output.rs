@@ -103,6 +103,7 @@ fn elements(kind: &str, document: &Value) -> usize {
     match kind {
         "ObjectRef" => members("objects", &["events", "existing_handles"]),
         "Stats" => members("files", &["events"]),
+        "Events" => members("providers", &["events"]),
         "Why" => document["suspects"].as_array().unwrap().len(),
         "Diff" => document["groups"].as_array().unwrap().len(),
         _ => document

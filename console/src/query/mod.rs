@@ -12,6 +12,7 @@ mod counts;
 mod criteria;
 mod diff;
 mod error;
+mod event_counts;
 mod exit_stacks;
 mod filters;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod open_groups;
 mod owners;
 mod pretty_names;
 mod processes;
+mod provider_events;
 mod selection;
 mod source;
 #[cfg(test)]
@@ -48,15 +50,16 @@ pub use self::all_names::{AllNames, all_names};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, DiffCriteria, Figure, GroupColumn, GroupCriteria, MapMode, ModuleCriteria,
-    NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder, ShowTotal,
-    StackCriteria, WhyCriteria,
+    CountOrder, DiffCriteria, EventCriteria, Figure, GroupColumn, GroupCriteria, MapMode,
+    ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder,
+    ShowTotal, StackCriteria, WhyCriteria,
 };
 pub use self::diff::{
     ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_traces,
     opened_between,
 };
 pub use self::error::QueryError;
+pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
 pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};
@@ -70,6 +73,9 @@ pub use self::object_ref::{FileAnswer, LeftOut, ObjectRefAnswer, object_ref};
 pub use self::open_groups::{OpenGroup, open_groups};
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ListedProcess, ProcessAnswer, processes};
+pub use self::provider_events::{
+    FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
+};
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;
 pub use self::stats::{StatsAnswer, stats};

@@ -12,7 +12,7 @@ use std::{
 };
 
 use handlescope_extract::{
-    StackChoice,
+    EventChoice, StackChoice,
     live::{EventReceiver, EventSender, WhenFull, live_queue},
 };
 use handlescope_model::Untrusted;
@@ -236,7 +236,7 @@ fn extract(
     let output = beside(trace);
     prepare_folder(&output)
         .map_err(|source| LoadError::NoPlace { path: output.clone(), source })?;
-    let choice = options(StackChoice::default(), None);
+    let choice = options(StackChoice::default(), EventChoice::default(), None);
     let summary =
         extraction::run(trace, &output, choice, cancel, messages).map_err(LoadError::from)?;
     warn(trace, summary.warnings.iter().cloned(), messages);

@@ -4,6 +4,7 @@ mod events;
 mod methods;
 mod modules;
 mod processes;
+mod provider_events;
 mod stack_events;
 mod threads;
 mod trace;
@@ -26,6 +27,7 @@ use handlescope_model::{
 
 use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
+use crate::etl::WarningKind;
 use crate::lifecycle::{
     EXIT_GRACE_NS, EventOwners, ExitCloses, NONE, ProcessIndex, RawEvents, TrackedEvents,
     closed_start_handles, track,
@@ -38,6 +40,7 @@ use crate::stacks::{AddressSpaces, StackResolver, StackTable};
 use self::events::{Closing, EventColumns, EventPart, GroupedEvents};
 use self::methods::MethodTable;
 use self::modules::ModuleTables;
+use self::provider_events::ProviderEventTables;
 
 /// Resolves what one pass gathered and writes the archive, unless asked to stop: then
 /// the unfinished archive goes away with its writer. Of the summary, bytes read and time are left.
@@ -51,6 +54,7 @@ pub(crate) fn assemble(
     let clock = &recording.clock;
     let mut warnings = recording.diagnostics.clone();
     warnings.merge(&collected.shared.diagnostics);
+    let mut decoder = std::mem::take(&mut collected.metadata.decoder);
     let order = collected.shared.timeline.restore_times();
     let timeline = &collected.shared.timeline;
     let processes = &collected.processes.rows;
@@ -94,6 +98,17 @@ pub(crate) fn assemble(
     let stack_events =
         stack_events::table(&collected, &spaces, &methods, &index, clock, &mut table, cancel)?;
     writer.table(Table::StackEvents, stack_events.into_frame())?;
+    let (counts, event_rows) = trace::event_counts(counter, &decoder, clock);
+    let provider_events = ProviderEventTables {
+        kept: &collected.kept,
+        decoder: &mut decoder,
+        rows: &event_rows,
+        index: &index,
+        clock,
+        resolver: &mut StackResolver::new(&collected.kept.fragments, &spaces, &methods, &mut table),
+    };
+    let too_many = provider_events.write(&mut writer, cancel)?;
+    warnings.add(WarningKind::TooManyEvents, too_many, None);
     cancel.check()?;
     let frames_in_modules = table.frames().in_modules();
     let frames = table.frames();
@@ -118,7 +133,7 @@ pub(crate) fn assemble(
     writer.table(Table::Modules, module_table.into_frame())?;
     writer.table(Table::ModuleLoads, loads.into_frame())?;
     writer.table(Table::Volumes, trace::volumes(&collected).into_frame())?;
-    writer.table(Table::EventCounts, trace::event_counts(counter).into_frame())?;
+    writer.table(Table::EventCounts, counts.into_frame())?;
     let warnings = warnings.warnings();
     let warning_table: Warnings = warnings.iter().cloned().collect();
     writer.table(Table::Warnings, warning_table.into_frame())?;

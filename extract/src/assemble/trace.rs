@@ -1,12 +1,18 @@
 //! The trace table and what was counted.
 
-use handlescope_model::SCHEMA_VERSION;
+use super::provider_events::EventRows;
 use handlescope_model::tables::{EventCount, EventCounts, TraceInfo, TraceInfos, Volume, Volumes};
+use handlescope_model::{EventCountIdx, SCHEMA_VERSION};
 
-use crate::collect::{Collector, EventCounter, event_name};
+use crate::collect::{Collector, Counted, EventCounter, event_name};
+use crate::etl::{Clock, EventId};
 use crate::filetime::of_unix_ns;
 use crate::lifecycle::Attribution;
+use crate::metadata::Decoder;
 use crate::recording::Recording;
+
+/// The provider of events that have a hook instead of one.
+const KERNEL: &str = "Windows Kernel";
 
 /// Figures of the kept stacks.
 pub(super) struct StackFigures {
@@ -14,13 +20,35 @@ pub(super) struct StackFigures {
     pub(super) frames_in_modules: u64,
 }
 
-pub(super) fn event_counts(counter: &EventCounter) -> EventCounts {
+/// What the counted events are called, by the metadata of the trace or else by the families; and their rows.
+pub(super) fn event_counts(
+    counter: &EventCounter,
+    decoder: &Decoder,
+    clock: &Clock,
+) -> (EventCounts, EventRows) {
+    let names = decoder.names();
+    let mut rows = EventRows::default();
     let mut table = EventCounts::default();
-    for (id, count) in counter.kinds() {
-        let name = event_name(id).map(str::to_owned);
-        table.push(EventCount { kind: id.to_string(), name, count });
+    for Counted { id, name, tally } in counter.kinds() {
+        rows.insert((id, name.clone()), EventCountIdx::of(table.len()));
+        let described = names.of(id);
+        let own = described.map(|schema| schema.name());
+        let known = || event_name(id).map(str::to_owned);
+        let provider = match id {
+            EventId::Hook(_) => Some(KERNEL),
+            EventId::Manifest { guid, .. } => names.provider(guid).or(counter.provider(guid)),
+            _ => described.map(|schema| &*schema.provider),
+        };
+        table.push(EventCount {
+            kind: id.to_string(),
+            provider: provider.filter(|name| !name.is_empty()).map(str::to_owned),
+            name: name.or(own).or_else(known),
+            count: tally.count,
+            first_ns: Some(clock.ns(tally.first)),
+            last_ns: Some(clock.ns(tally.last)),
+        });
     }
-    table
+    (table, rows)
 }
 
 pub(super) fn volumes(collected: &Collector) -> Volumes {

@@ -1,7 +1,9 @@
 //! Each event to the columns of its family.
 
 use super::index::{Family, FamilyIndex};
+use super::kept::KeptEvents;
 use crate::etl::{Event, WarningKind};
+use crate::options::EventChoice;
 use crate::raw::{EventFamily, Shared, event_families};
 
 macro_rules! collector {
@@ -13,12 +15,15 @@ macro_rules! collector {
         pub struct Collector {
             $(pub $field: $family,)*
             pub shared: Shared,
+            /// Single events of providers that were asked for.
+            pub kept: KeptEvents,
             index: FamilyIndex,
         }
 
         impl Collector {
             /// Takes one event; events must come in time order.
             pub fn event(&mut self, event: &Event<'_>) {
+                self.kept.take(event, &mut self.metadata.decoder);
                 let Some(family) = self.index.family(event.id) else { return };
                 let taken = match family {
                     $(Family::$family => self.$field.take(event, &mut self.shared),)*
@@ -43,5 +48,13 @@ impl Collector {
     /// An empty collection that keeps these stacks.
     pub fn new(stacks: KeptStacks) -> Self {
         Self { stacks, ..Self::default() }
+    }
+
+    /// The same with single events of these providers, which [`KernelSelector::with_providers`] must select.
+    ///
+    /// [`KernelSelector::with_providers`]: super::KernelSelector::with_providers
+    #[must_use]
+    pub fn keeping(self, events: EventChoice) -> Self {
+        Self { kept: KeptEvents::of(events), ..self }
     }
 }

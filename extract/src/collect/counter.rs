@@ -3,55 +3,133 @@
 use rustc_hash::FxHashMap;
 
 use super::index::FamilyIndex;
-use crate::etl::{Event, EventId, Selector};
+use crate::etl::{Event, EventId, Guid, Selector};
+use crate::intern::ByteInterner;
+use crate::metadata::{event_name, provider_name, schema_item, traits_item};
 use crate::stacks::KeptStacks;
+
+/// How often events of one kind occur, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    pub count: u64,
+    /// Raw times of the first and of the last.
+    pub first: i64,
+    pub last: i64,
+}
+
+impl Tally {
+    const NONE: Self = Self { count: 0, first: i64::MAX, last: i64::MIN };
+
+    fn add(&mut self, time: i64) {
+        self.count += 1;
+        self.first = self.first.min(time);
+        self.last = self.last.max(time);
+    }
+}
+
+/// A kind of events that are counted together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    pub id: EventId,
+    /// The name that TraceLogging events carry; their ids may all be 0.
+    pub name: Option<String>,
+    pub tally: Tally,
+}
 
 /// Counts events by kind.
 pub struct EventCounter {
-    hooks: Box<[u64]>,
-    others: FxHashMap<EventId, u64>,
+    hooks: Box<[Tally]>,
+    others: FxHashMap<EventId, Tally>,
+    /// Those of TraceLogging by id and name.
+    named: FxHashMap<(EventId, u32), Tally>,
+    names: ByteInterner,
+    /// Names of the providers of TraceLogging.
+    providers: FxHashMap<Guid, String>,
 }
 
 /// Most kinds counted one by one: no real trace has a thousand, but a damaged one might invent
 /// them without end. Further ones are counted together as [`EventId::Message`].
 const MAX_KINDS: usize = 1 << 16;
 
+/// Longest name by which events are told apart, bytes.
+const MAX_NAME: usize = 1024;
+
 impl Default for EventCounter {
     fn default() -> Self {
-        Self { hooks: vec![0; 1 << 16].into_boxed_slice(), others: FxHashMap::default() }
+        Self {
+            hooks: vec![Tally::NONE; 1 << 16].into_boxed_slice(),
+            others: FxHashMap::default(),
+            named: FxHashMap::default(),
+            names: ByteInterner::default(),
+            providers: FxHashMap::default(),
+        }
     }
 }
 
 impl EventCounter {
     /// Counts one event.
-    pub fn count(&mut self, id: EventId) {
-        match id {
+    pub fn count(&mut self, event: &Event<'_>) {
+        match event.id {
             EventId::Hook(hook) => {
-                if let Some(count) = self.hooks.get_mut(usize::from(hook)) {
-                    *count += 1;
+                if let Some(tally) = self.hooks.get_mut(usize::from(hook)) {
+                    tally.add(event.time);
                 }
             }
-            other if self.others.len() < MAX_KINDS => *self.others.entry(other).or_insert(0) += 1,
-            other => {
-                let id = if self.others.contains_key(&other) { other } else { EventId::Message };
-                *self.others.entry(id).or_insert(0) += 1;
-            }
+            EventId::Manifest { guid, .. } => match schema_item(event.extended) {
+                Some(schema) => self.trace_logging(guid, schema, event),
+                None => self.other(event.id, event.time),
+            },
+            other => self.other(other, event.time),
         }
     }
 
-    /// The kinds that occur, sorted by their text.
-    pub fn kinds(&self) -> Vec<(EventId, u64)> {
-        let hooks = self.hooks.iter().enumerate().filter(|(_, count)| **count > 0);
-        let mut kinds: Vec<_> = hooks
-            .map(|(hook, count)| (EventId::Hook(hook as u16), *count))
-            .chain(self.others.iter().map(|(id, count)| (*id, *count)))
-            .collect();
-        kinds.sort_by_cached_key(|(id, _)| id.to_string());
+    fn other(&mut self, id: EventId, time: i64) {
+        let is_room = self.others.len() < MAX_KINDS || self.others.contains_key(&id);
+        let id = if is_room { id } else { EventId::Message };
+        self.others.entry(id).or_insert(Tally::NONE).add(time);
+    }
+
+    fn trace_logging(&mut self, guid: Guid, schema: &[u8], event: &Event<'_>) {
+        let name = event_name(schema).unwrap_or_default();
+        let name = name.get(..MAX_NAME).unwrap_or(name);
+        let is_room = self.named.len() < MAX_KINDS;
+        let number = if is_room { Some(self.names.intern(name)) } else { self.names.find(name) };
+        let key = number.map(|number| (event.id, number));
+        match key.filter(|key| is_room || self.named.contains_key(key)) {
+            Some(key) => self.named.entry(key).or_insert(Tally::NONE).add(event.time),
+            None => self.other(event.id, event.time),
+        }
+        if self.providers.len() < MAX_KINDS && !self.providers.contains_key(&guid) {
+            let name = traits_item(event.extended).and_then(provider_name).unwrap_or_default();
+            let name = name.get(..MAX_NAME).unwrap_or(name);
+            self.providers.insert(guid, String::from_utf8_lossy(name).into_owned());
+        }
+    }
+
+    /// The kinds that occur, sorted by their text, then by name.
+    pub fn kinds(&self) -> Vec<Counted> {
+        let hooks = self.hooks.iter().enumerate().filter(|(_, tally)| tally.count > 0);
+        let hooks = hooks.map(|(hook, tally)| (EventId::Hook(hook as u16), *tally));
+        let others = self.others.iter().map(|(id, tally)| (*id, *tally));
+        let plain = hooks.chain(others).map(|(id, tally)| Counted { id, name: None, tally });
+        let named = self.named.iter().map(|((id, name), tally)| Counted {
+            id: *id,
+            name: Some(self.names.text(*name)).filter(|name| !name.is_empty()),
+            tally: *tally,
+        });
+        let mut kinds: Vec<Counted> = plain.chain(named).collect();
+        kinds.sort_by_cached_key(|kind| (kind.id.to_string(), kind.name.clone()));
         kinds
     }
 
+    /// The name of a provider of TraceLogging, which its events carry.
+    pub fn provider(&self, guid: Guid) -> Option<&str> {
+        self.providers.get(&guid).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
     pub fn total(&self) -> u64 {
-        self.hooks.iter().sum::<u64>() + self.others.values().sum::<u64>()
+        let others = self.others.values().chain(self.named.values());
+        self.hooks.iter().chain(others).map(|tally| tally.count).sum()
     }
 
     /// Number of stacks and parts of stacks.
@@ -59,25 +137,83 @@ impl EventCounter {
         KeptStacks::PARTS.into_iter().map(|id| self.of(id)).sum()
     }
 
-    /// Number of events of a kind.
+    /// Number of events of a kind that is not one of TraceLogging.
     pub fn of(&self, id: EventId) -> u64 {
-        match id {
-            EventId::Hook(hook) => self.hooks.get(usize::from(hook)).copied().unwrap_or(0),
-            other => self.others.get(&other).copied().unwrap_or(0),
-        }
+        let tally = match id {
+            EventId::Hook(hook) => self.hooks.get(usize::from(hook)),
+            other => self.others.get(&other),
+        };
+        tally.map_or(0, |tally| tally.count)
     }
 }
 
-/// Counts every event and selects those of the families.
+/// Counts every event and selects those of the families, and of providers if asked to.
 #[derive(Default)]
 pub struct KernelSelector {
     pub counter: EventCounter,
     index: FamilyIndex,
+    has_providers: bool,
+}
+
+impl KernelSelector {
+    /// Selects events of all providers, too: their names are known in time order only.
+    pub fn with_providers() -> Self {
+        Self { has_providers: true, ..Self::default() }
+    }
 }
 
 impl Selector for KernelSelector {
     fn select(&mut self, event: &Event<'_>) -> bool {
-        self.counter.count(event.id);
-        self.index.family(event.id).is_some()
+        self.counter.count(event);
+        let is_of_provider = matches!(event.id, EventId::Manifest { .. } | EventId::Classic { .. });
+        self.index.family(event.id).is_some() || self.has_providers && is_of_provider
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GUID: Guid = Guid([3; 16]);
+
+    /// A TraceLogging event of id 0 with a schema of this name and traits of a provider.
+    fn count(counter: &mut EventCounter, name: &str, time: i64) {
+        let item = |kind: u16, body: &[u8], more: u16| {
+            let mut item: Vec<u8> = vec![0; 8];
+            item.extend((body.len() as u16 + 2).to_le_bytes());
+            item.extend(body);
+            let data = item.len() as u16 - 8;
+            item.resize(item.len().next_multiple_of(8), 0);
+            let head = [item.len() as u16, kind, more, data];
+            item[..8].copy_from_slice(&head.map(u16::to_le_bytes).concat());
+            item
+        };
+        let schema = [&[0], name.as_bytes(), &[0]].concat();
+        let extended = [item(12, b"Contoso\0", 1), item(11, &schema, 0)].concat();
+        let id = EventId::Manifest { guid: GUID, id: 0 };
+        counter.count(&Event { id, time, extended: &extended, ..Event::default() });
+    }
+
+    #[test]
+    fn events_of_one_id_are_told_apart_by_the_names_that_they_carry() {
+        let mut counter = EventCounter::default();
+        for (name, time) in [("Go", 5), ("Stop", 7), ("Go", 3)] {
+            count(&mut counter, name, time);
+        }
+        let kinds = counter.kinds().into_iter();
+        let found: Vec<_> = kinds.map(|kind| (kind.name.unwrap(), kind.tally)).collect();
+        let tally = |count, first, last| Tally { count, first, last };
+        assert_eq!(found, [("Go".to_owned(), tally(2, 3, 5)), ("Stop".to_owned(), tally(1, 7, 7))]);
+        assert_eq!((counter.total(), counter.provider(GUID)), (3, Some("Contoso")));
+    }
+
+    #[test]
+    fn names_without_end_are_counted_together() {
+        let mut counter = EventCounter::default();
+        for number in 0..MAX_KINDS + 10 {
+            count(&mut counter, &number.to_string(), 1);
+        }
+        assert_eq!(counter.kinds().len(), MAX_KINDS + 1);
+        assert_eq!(counter.total(), MAX_KINDS as u64 + 10);
     }
 }

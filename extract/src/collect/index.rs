@@ -4,6 +4,7 @@ use handlescope_model::Table;
 use rustc_hash::FxHashMap;
 
 use crate::etl::{Event, EventId};
+use crate::metadata::Decoder;
 use crate::payload::Field;
 use crate::raw::{EventFamily, event_families};
 
@@ -88,6 +89,8 @@ impl FamilyIndex {
     pub fn family(&self, id: EventId) -> Option<Family> {
         match id {
             EventId::Hook(hook) => HOOKS.get(usize::from(hook)).copied().flatten(),
+            // A chunk of a manifest, which has the provider's own GUID.
+            other if Decoder::is_metadata(other) => Some(Family::Metadata),
             other => self.others.get(&other).copied(),
         }
     }

@@ -3,6 +3,7 @@
 use super::index::FAMILIES;
 use crate::etl::EventId;
 use crate::kernel::{FACTS_GUID, IDENTITY_GUID};
+use crate::metadata::Decoder;
 
 /// Events that no family takes.
 const OTHERS: &[(EventId, &str)] = &[
@@ -27,6 +28,9 @@ const OTHERS: &[(EventId, &str)] = &[
 
 /// The name of an event kind; `None` for kinds this program does not know.
 pub fn event_name(id: EventId) -> Option<&'static str> {
+    if matches!(id, EventId::Manifest { .. }) && Decoder::is_metadata(id) {
+        return Some("ManifestData");
+    }
     let taken = FAMILIES.iter().flat_map(|family| family.events);
     taken.chain(OTHERS).find(|(known, _)| *known == id).map(|(_, name)| *name)
 }

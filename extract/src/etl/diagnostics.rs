@@ -52,6 +52,10 @@ warning_kinds! {
     NotClosed => "session was not closed",
     /// A payload shorter than its event needs.
     ShortPayload => "undecodable event",
+    /// A schema, map or manifest of events that lies about its size, is not well-formed, or one too many.
+    BadMetadata => "metadata of events that cannot be read, left out",
+    /// Single events that were left out because there are too many.
+    TooManyEvents => "event of a provider left out because there are too many",
     /// A buffer marked as having lost events.
     LossFlag => "buffer marked with loss",
     /// A record of lost events.

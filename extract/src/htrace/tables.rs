@@ -156,6 +156,7 @@ pub(super) fn event_counts(entries: &Entries) -> EventCounts {
         kind: format!("htrace:{kind}"),
         name: Some(name.to_owned()),
         count: count(operation),
+        ..EventCount::default()
     };
     kinds.into_iter().map(row).filter(|row| row.count > 0).collect()
 }

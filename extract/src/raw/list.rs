@@ -21,6 +21,7 @@ macro_rules! event_families {
             views: Views in kernel [Map, Unmap],
             stacks: KeptStacks in stacks [],
             methods: Methods in managed [],
+            metadata: Metadata in metadata [],
         }
     };
 }

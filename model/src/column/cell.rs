@@ -1,14 +1,15 @@
 //! Rust types that can be the value of a column.
 
 use polars::prelude::{
-    BooleanChunked, ChunkedArray, Column, DataType, IntoColumn, ListBuilderTrait,
+    BinaryChunked, BooleanChunked, ChunkedArray, Column, DataType, IntoColumn, ListBuilderTrait,
     ListPrimitiveChunkedBuilder, NewChunkedArray, PolarsResult, StringChunked, UInt32Type,
     polars_ensure,
 };
+use serde::{Deserialize, Serialize};
 
 use super::number::Number;
 use super::spec::{ColumnType, Reference};
-use super::values::{Flags, Lists, Numbers, Texts};
+use super::values::{Blobs, Flags, Lists, Numbers, Texts};
 
 /// A Rust type that can be the value of a column.
 pub trait Cell: Sized {
@@ -123,6 +124,36 @@ impl Cell for Option<String> {
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
         let texts = limited(Texts::of(column)?)?;
         Ok(texts.iter().map(|text| text.map(str::to_owned)).collect())
+    }
+}
+
+/// A string of bytes as the value of a column.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bytes(pub Vec<u8>);
+
+impl Cell for Option<Bytes> {
+    const TYPE: ColumnType = ColumnType::Bytes;
+    const NULLABLE: bool = true;
+    type Values = Blobs;
+
+    fn column(name: &str, values: Vec<Self>) -> Column {
+        let bytes = values.into_iter().map(|value| value.map(|Bytes(bytes)| bytes));
+        BinaryChunked::from_iter_options(name.into(), bytes).into_column()
+    }
+
+    fn values(column: &Column) -> PolarsResult<Blobs> {
+        Blobs::of(column)
+    }
+
+    fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+        let blobs = Blobs::of(column)?;
+        let bytes: usize = blobs.iter().flatten().map(<[u8]>::len).sum();
+        polars_ensure!(
+            bytes <= MOST_TEXT,
+            ComputeError: "its rows have {bytes} bytes, more than {MOST_TEXT}"
+        );
+        Ok(blobs.iter().map(|bytes| bytes.map(|bytes| Bytes(bytes.to_vec()))).collect())
     }
 }
 

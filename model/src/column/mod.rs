@@ -5,7 +5,7 @@ mod number;
 mod spec;
 mod values;
 
-pub use cell::Cell;
+pub use cell::{Bytes, Cell};
 pub use number::Number;
 pub use spec::{ColumnSpec, ColumnType, Reference};
-pub use values::{Flags, Lists, Numbers, Texts};
+pub use values::{Blobs, Flags, Lists, Numbers, Texts};

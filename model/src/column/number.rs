@@ -1,8 +1,8 @@
 //! Numbers that columns hold, plain or as a type of their own.
 
 use polars::prelude::{
-    ChunkedArray, Column, Int32Type, Int64Type, IntoColumn, PolarsNumericType, UInt32Type,
-    UInt64Type,
+    ChunkedArray, Column, Float64Type, Int32Type, Int64Type, IntoColumn, PolarsNumericType,
+    UInt32Type, UInt64Type,
 };
 
 use super::spec::{ColumnType, Reference};
@@ -49,4 +49,5 @@ number! {
     i64 => I64, Int64Type;
     u32 => U32, UInt32Type;
     u64 => U64, UInt64Type;
+    f64 => F64, Float64Type;
 }

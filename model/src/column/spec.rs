@@ -20,8 +20,12 @@ pub enum ColumnType {
     U32,
     /// Unsigned 64-bit integer.
     U64,
+    /// 64-bit floating point number.
+    F64,
     /// UTF-8 text.
     Text,
+    /// A string of bytes.
+    Bytes,
     /// A list of unsigned 32-bit integers.
     U32List,
 }
@@ -35,14 +39,16 @@ impl ColumnType {
             Self::I64 => DataType::Int64,
             Self::U32 => DataType::UInt32,
             Self::U64 => DataType::UInt64,
+            Self::F64 => DataType::Float64,
             Self::Text => DataType::String,
+            Self::Bytes => DataType::Binary,
             Self::U32List => DataType::List(Box::new(DataType::UInt32)),
         }
     }
 }
 
 impl fmt::Display for ColumnType {
-    /// As in the documentation: `bool`, `i64`, `text`, `list of u32`.
+    /// As in the documentation: `bool`, `i64`, `text`, `bytes`, `list of u32`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Bool => "bool",
@@ -50,7 +56,9 @@ impl fmt::Display for ColumnType {
             Self::I64 => "i64",
             Self::U32 => "u32",
             Self::U64 => "u64",
+            Self::F64 => "f64",
             Self::Text => "text",
+            Self::Bytes => "bytes",
             Self::U32List => "list of u32",
         })
     }

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use polars::prelude::{
-    BooleanChunked, BooleanType, ChunkedArray, Column, ListChunked, PolarsDataType,
-    PolarsNumericType, PolarsPhysicalType, PolarsResult, StringChunked, StringType, UInt32Type,
+    BinaryChunked, BinaryType, BooleanChunked, BooleanType, ChunkedArray, Column, ListChunked,
+    PolarsDataType, PolarsNumericType, PolarsPhysicalType, PolarsResult, StringChunked, StringType,
+    UInt32Type,
 };
 
 use super::number::{Native, Number};
@@ -139,6 +140,25 @@ impl Texts {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// A column of strings of bytes.
+pub struct Blobs(BinaryChunked);
+
+impl Blobs {
+    pub(super) fn of(column: &Column) -> PolarsResult<Self> {
+        unpacked::<BinaryType>(column).map(Self)
+    }
+
+    /// The bytes of a row; `None` where the column is null or has no such row.
+    pub fn get(&self, row: usize) -> Option<&[u8]> {
+        if row < self.0.len() { self.0.get(row) } else { None }
+    }
+
+    /// The bytes of all rows.
+    pub fn iter(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        self.0.iter()
     }
 }
 

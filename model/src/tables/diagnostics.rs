@@ -3,16 +3,22 @@
 use super::declare::table;
 
 table! {
-    /// Columns of the event counts table, sorted by kind.
+    /// Columns of the event counts table, sorted by kind, then by name.
     EventCounts => EventCounts,
     /// How often one kind of event occurs in the source, kept or not.
     EventCount {
         /// hook:GGTT, classic:{guid}:{opcode} or manifest:{guid}:{id}; etwanalyzer:{kind} in an extract of ETWAnalyzer, htrace:{kind} in text of !htrace.
         kind: String,
-        /// Name, for the kinds this program knows.
+        /// Name of the provider: Windows Kernel, or as the trace calls it; null where nothing names it.
+        provider: Option<String>,
+        /// Name: task and opcode as the metadata of the trace has them, or what this program knows; null where nothing names it.
         name: Option<String>,
         /// Number of events.
         count: u64,
+        /// When the first happened; null in extracts of text and of ETWAnalyzer, and of older versions.
+        ["ns since session start"] first_ns: Option<i64>,
+        /// When the last happened.
+        ["ns since session start"] last_ns: Option<i64>,
     }
 }
 

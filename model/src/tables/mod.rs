@@ -11,6 +11,7 @@ mod names;
 mod object_types;
 mod objects;
 mod processes;
+mod provider_events;
 mod rows;
 mod schema;
 mod stack_events;
@@ -32,6 +33,9 @@ pub use object_types::{
 };
 pub use objects::{Object, Objects};
 pub use processes::{Process, Processes};
+pub use provider_events::{
+    EventField, EventFields, EventValue, EventValues, ProviderEvent, ProviderEvents,
+};
 pub use rows::{Cells, TableRows};
 pub use schema::SCHEMA_VERSION;
 pub use stack_events::{StackEvent, StackEvents};

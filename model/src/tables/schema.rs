@@ -1,9 +1,9 @@
 //! The schema: the columns of every table.
 
 use super::{
-    EventCounts, Events, ExistingHandles, Frames, Methods, ModuleLoads, Modules, Names,
-    ObjectTypes, Objects, Processes, StackEvents, Stacks, StartHandles, Symbols, Threads,
-    TraceInfos, Volumes, Warnings,
+    EventCounts, EventFields, EventValues, Events, ExistingHandles, Frames, Methods, ModuleLoads,
+    Modules, Names, ObjectTypes, Objects, Processes, ProviderEvents, StackEvents, Stacks,
+    StartHandles, Symbols, Threads, TraceInfos, Volumes, Warnings,
 };
 use crate::column::ColumnSpec;
 use crate::table::Table;
@@ -16,7 +16,9 @@ use crate::table::Table;
 /// * 3: closes by the end of a process (column `closed_at_exit` of `events`) and of handles
 ///   open at the start (column `closed` of `start_handles`); drive letters (table `volumes`).
 /// * 4: threads (table `threads`).
-pub const SCHEMA_VERSION: u32 = 4;
+/// * 5: providers of events, with the first and last of each (columns of `event_counts`); single events of
+///   providers (tables `provider_events`, `event_fields`, `event_values`).
+pub const SCHEMA_VERSION: u32 = 5;
 
 impl Table {
     /// The columns, in their order in the archive.
@@ -40,6 +42,9 @@ impl Table {
             Self::Methods => Methods::COLUMNS,
             Self::Symbols => Symbols::COLUMNS,
             Self::EventCounts => EventCounts::COLUMNS,
+            Self::ProviderEvents => ProviderEvents::COLUMNS,
+            Self::EventFields => EventFields::COLUMNS,
+            Self::EventValues => EventValues::COLUMNS,
             Self::Warnings => Warnings::COLUMNS,
         }
     }

@@ -1,6 +1,7 @@
 //! `.dump`: finds the kind, which may stand anywhere between its options.
 
 pub(crate) mod diff;
+pub(crate) mod events;
 pub(crate) mod module;
 pub(crate) mod object_ref;
 pub(crate) mod process;

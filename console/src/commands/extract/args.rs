@@ -21,6 +21,8 @@ pub(crate) struct ExtractArgs {
     pub(crate) outdir: Option<PathBuf>,
     /// `-stacks`: which stacks to keep; those of handle events unless it is given.
     pub(crate) stacks: Option<StackChoice>,
+    /// `-events`: providers whose single events to keep.
+    pub(crate) events: Option<String>,
     /// `-NoOverwrite`: leave traces alone that have an extract.
     pub(crate) no_overwrite: bool,
     /// `-MaxSize`: largest trace in an archive that is unpacked, bytes.

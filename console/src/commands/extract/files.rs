@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_extract::ExtractOptions;
+use handlescope_extract::{EventChoice, ExtractOptions};
 use handlescope_model::{Trace, Untrusted};
 
 use super::args::ExtractArgs;
@@ -48,7 +48,8 @@ pub(super) fn extract_files(
 ) -> Result<Tally, CommandError> {
     let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut tally = Tally::default();
-    let options = options(args.stacks.unwrap_or_default(), args.max_size);
+    let events = args.events.as_deref().map(EventChoice::of).unwrap_or_default();
+    let options = options(args.stacks.unwrap_or_default(), events, args.max_size);
     let inputs = inputs(args, messages, &mut tally);
     for (index, input) in inputs.iter().enumerate() {
         if args.dry_run {
@@ -72,7 +73,7 @@ pub(super) fn extract_files(
             ));
             continue;
         }
-        match extract_file(input, &output, options, cancel, messages) {
+        match extract_file(input, &output, options.clone(), cancel, messages) {
             Ok(summary) => {
                 writeln!(out, "{summary}")?;
                 match finish.map(|finish| finish(&output, messages)) {

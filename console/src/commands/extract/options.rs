@@ -73,6 +73,15 @@ static WHAT: &[Opt<ExtractArgs>] = &[
         ]),
     },
     Opt {
+        names: &["-events", "--events"],
+        help: "providers whose single events to keep, or all",
+        details: "Names or GUIDs with ; between them. Their events are kept with all fields and with the \
+                  stacks that they carry, for .dump Events -ShowFields and .sql. Without it an extract \
+                  has counts of all events.",
+        example: "-fd examples/leaky.etl -events all",
+        take: Take::Text("PROVIDERS", 1, |args| &mut args.events),
+    },
+    Opt {
         names: &["-symbols", "--symbols"],
         help: "store the names of all frames, for readers without symbols",
         details: "Names are looked up on the symbol path, as .symbolize does. Without it an \

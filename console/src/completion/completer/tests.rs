@@ -24,7 +24,18 @@ fn commands_are_offered_first_and_a_forgotten_dot_is_added() {
 fn kinds_come_after_dump_and_options_after_the_kind() {
     assert_eq!(
         offered(".dump "),
-        ["ObjectRef", "Why", "Diff", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
+        [
+            "ObjectRef",
+            "Why",
+            "Diff",
+            "Process",
+            "Module",
+            "Version",
+            "Stack",
+            "Symbols",
+            "Events",
+            "Stats"
+        ]
     );
     assert_eq!(offered(".dump obj"), ["ObjectRef"]);
     assert_eq!(
@@ -60,7 +71,18 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
     assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
     assert_eq!(
         offered(".dump -Leak "),
-        ["ObjectRef", "Why", "Diff", "Process", "Module", "Version", "Stack", "Symbols", "Stats"]
+        [
+            "ObjectRef",
+            "Why",
+            "Diff",
+            "Process",
+            "Module",
+            "Version",
+            "Stack",
+            "Symbols",
+            "Events",
+            "Stats"
+        ]
     );
 }
 

@@ -138,6 +138,25 @@ pub struct ModuleCriteria {
     pub version: Option<Filter>,
 }
 
+/// What `.dump Events` is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EventCriteria {
+    /// `-Provider`: name or GUID.
+    pub provider: Option<Filter>,
+    /// `-Event`: name, id or kind.
+    pub event: Option<Filter>,
+    /// `-ProcessName`: events of these processes.
+    pub process: Option<ProcessFilter>,
+    /// `-MinMaxTime`: events in this time since session start.
+    pub time: Option<SecondsRange>,
+    /// `-ShowFields`: single events with their fields.
+    pub fields: bool,
+    /// `-Stack`: single events with their stacks.
+    pub stacks: StackDisplayArgs,
+    /// `-TopN`, where the order is that of time.
+    pub top: Option<TopN>,
+}
+
 /// What `.why` is about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WhyCriteria {

@@ -2,12 +2,14 @@
 
 mod call_stacks;
 mod diff;
+mod event_counts;
 mod file;
 mod groups;
 mod lines;
 mod modules;
 mod object;
 mod object_ref;
+mod provider_events;
 mod stack;
 mod stats;
 mod symbols;
@@ -25,9 +27,11 @@ use crate::values::JsonMode;
 
 pub(super) use self::call_stacks::call_stacks;
 pub(super) use self::diff::{diff_points, diff_traces};
+pub(super) use self::event_counts::event_counts;
 pub(super) use self::groups::groups;
 pub(super) use self::modules::modules;
 pub(super) use self::object_ref::object_ref;
+pub(super) use self::provider_events::provider_events;
 pub(super) use self::stats::{stats, stats_members};
 pub(super) use self::symbols::{symbol_status, symbols};
 

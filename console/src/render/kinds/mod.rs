@@ -1,12 +1,14 @@
 //! The answers of the kinds as tables, one file per kind.
 
 mod diff;
+mod event_counts;
 mod events;
 mod frame;
 mod groups;
 mod module;
 mod objects;
 mod process;
+mod provider_events;
 mod stack;
 mod stats;
 mod symbols;
@@ -17,10 +19,12 @@ use std::io;
 
 pub use self::{
     diff::{diff_points, diff_traces},
+    event_counts::event_counts,
     frame::frame,
     module::modules,
     objects::object_ref,
     process::processes,
+    provider_events::provider_events,
     stack::call_stacks,
     stats::{properties, stats},
     symbols::symbols,

@@ -19,8 +19,15 @@ pub(super) fn cell(value: &AnyValue<'_>, text: &mut String) {
             Ok(list) => text.write_str(&list),
             Err(_) => write!(text, "{value}"),
         },
+        AnyValue::Binary(bytes) => digits(bytes, text),
+        AnyValue::BinaryOwned(bytes) => digits(bytes, text),
         value => write!(text, "{value}"),
     };
+}
+
+/// Bytes as hexadecimal digits.
+fn digits(bytes: &[u8], text: &mut String) -> std::fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(text, "{byte:02x}"))
 }
 
 /// A number like 0xC0.
@@ -44,6 +51,11 @@ impl Serialize for Value<'_> {
             AnyValue::Float64(value) => serializer.serialize_f64(*value),
             AnyValue::String(value) => serializer.serialize_str(value),
             AnyValue::StringOwned(value) => serializer.serialize_str(value),
+            bytes @ (AnyValue::Binary(_) | AnyValue::BinaryOwned(_)) => {
+                let mut text = String::new();
+                cell(bytes, &mut text);
+                serializer.serialize_str(&text)
+            }
             AnyValue::List(values) => serializer.collect_seq(values.iter().map(Value)),
             other if other.is_primitive_numeric() => match other.extract::<i64>() {
                 Some(value) => serializer.serialize_i64(value),

@@ -8,7 +8,9 @@ mod stable_hash;
 
 use std::path::Path;
 
-use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, StackChoice, extract};
+use handlescope_extract::{
+    EventChoice, ExtractError, ExtractOptions, ExtractSummary, StackChoice, extract,
+};
 use handlescope_model::Trace;
 use tempfile::TempDir;
 
@@ -25,9 +27,17 @@ use crate::{
 };
 
 /// What to extract of a trace, of any size that is usual or of one its user trusts it with.
-pub(crate) fn options(stacks: StackChoice, max_size: Option<u64>) -> ExtractOptions {
+pub(crate) fn options(
+    stacks: StackChoice,
+    events: EventChoice,
+    max_size: Option<u64>,
+) -> ExtractOptions {
     let usual = ExtractOptions::default().limits;
-    ExtractOptions { stacks, limits: max_size.map_or(usual, |size| usual.trusted_with(size)) }
+    ExtractOptions {
+        stacks,
+        events,
+        limits: max_size.map_or(usual, |size| usual.trusted_with(size)),
+    }
 }
 
 /// An extract, and the line about making it if it was made just now.

@@ -80,7 +80,7 @@ pub(super) fn event_counts(main: &Main, figures: &Figures, existing: u64) -> Eve
     all.filter(|(.., count)| *count > 0)
         .map(|(kind, name, count)| {
             let (kind, name) = (format!("etwanalyzer:{kind}"), Some(name.to_owned()));
-            EventCount { kind, name, count }
+            EventCount { kind, name, count, ..EventCount::default() }
         })
         .collect()
 }

@@ -1,0 +1,100 @@
+//! `.dump Events`: how often which events occur in the source of a trace, kept or not.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use handlescope_model::TableRows;
+use handlescope_model::tables::{EventCount, EventCounts};
+
+use super::error::QueryError;
+use super::source::Source;
+use crate::cancel::Cancel;
+use crate::query::EventCriteria;
+
+/// The events of one trace.
+pub struct EventsAnswer<'a> {
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// Its number in the session.
+    pub index: usize,
+    /// Those that passed: providers with the most events first, and so the events of each.
+    pub rows: Vec<CountedEvent>,
+    /// How many events the source held in all.
+    pub total: u64,
+}
+
+/// A kind of events.
+pub struct CountedEvent {
+    /// What the table says of it.
+    pub counted: EventCount,
+    /// GUID of the provider; events of the kernel have none.
+    pub guid: Option<String>,
+}
+
+impl CountedEvent {
+    pub(super) fn new(counted: EventCount) -> Self {
+        let mut parts = counted.kind.split(':');
+        let has_guid = matches!(parts.next(), Some("manifest" | "classic"));
+        let guid = parts.next().filter(|_| has_guid).map(str::to_owned);
+        Self { guid, counted }
+    }
+
+    /// The provider for people: its name, or else its GUID.
+    pub fn shown_provider(&self) -> &str {
+        let name = self.counted.provider.as_deref();
+        name.or(self.guid.as_deref()).unwrap_or_default()
+    }
+
+    /// The event for people: its name, or else its kind, without the provider that stands beside it.
+    pub fn shown_event(&self) -> &str {
+        let kind = self.counted.kind.as_str();
+        let id = kind.rsplit(':').next().filter(|_| self.guid.is_some());
+        self.counted.name.as_deref().or(id).unwrap_or(kind)
+    }
+
+    pub(super) fn is_meant_by(&self, args: &EventCriteria) -> bool {
+        let Self { counted, guid } = self;
+        let provider = counted.provider.as_deref().into_iter().chain(guid.as_deref());
+        let event = counted.name.as_deref().into_iter().chain([self.shown_event(), &counted.kind]);
+        args.provider.as_ref().is_none_or(|filter| filter.matches_lines(provider))
+            && args.event.as_ref().is_none_or(|filter| filter.matches_lines(event))
+    }
+}
+
+/// Answers `.dump Events`, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn event_counts<'a>(
+    sources: &[Source<'a>],
+    args: &EventCriteria,
+    cancel: &Cancel,
+) -> Result<Vec<EventsAnswer<'a>>, QueryError> {
+    let answer = |source: &Source<'a>| {
+        cancel.check()?;
+        let table = EventCounts::read(source.trace)?;
+        let mut rows: Vec<CountedEvent> = table.rows().map(CountedEvent::new).collect();
+        let total = rows.iter().map(|row| row.counted.count).sum();
+        rows.retain(|row| row.is_meant_by(args));
+        Ok(EventsAnswer::new(source, rows, total))
+    };
+    sources.iter().map(answer).collect()
+}
+
+impl<'a> EventsAnswer<'a> {
+    /// Puts the rows in their order.
+    pub(super) fn new(source: &Source<'a>, mut rows: Vec<CountedEvent>, total: u64) -> Self {
+        let mut of_provider: HashMap<String, u64> = HashMap::new();
+        for row in &rows {
+            *of_provider.entry(row.shown_provider().to_owned()).or_default() += row.counted.count;
+        }
+        rows.sort_by_cached_key(|row| {
+            let provider = row.shown_provider().to_owned();
+            let most = of_provider.get(&provider).copied().unwrap_or_default();
+            let EventCount { count, kind, name, .. } = &row.counted;
+            let event = (u64::MAX - count, kind.clone(), name.clone());
+            (u64::MAX - most, provider, event)
+        });
+        Self { path: source.path, index: source.index, rows, total }
+    }
+}

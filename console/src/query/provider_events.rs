@@ -1,0 +1,300 @@
+//! `.dump Events -ShowFields`: single events of the providers that an extract keeps, with their fields.
+
+use std::path::Path;
+
+use handlescope_model::tables::{
+    EventCounts, EventField, EventFields, EventValues, ProviderEvents, TraceInfo,
+};
+use handlescope_model::{
+    Blobs, EventFieldIdx, Numbers, ProcessIdx, StackIdx, TableRows, Texts, Trace,
+};
+
+use super::error::QueryError;
+use super::event_counts::{CountedEvent, EventsAnswer};
+use super::frame_names::{FrameNames, Frames, ModuleBases};
+use super::info::{check_clock, trace_info};
+use super::source::Source;
+use super::tables::{ProcessInfo, ProcessList};
+use crate::cancel::{Cancel, Poll};
+use crate::query::EventCriteria;
+
+/// Single events of one trace.
+pub struct ProviderEventsAnswer<'a> {
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// Its number in the session.
+    pub index: usize,
+    /// About the trace.
+    pub info: TraceInfo,
+    /// Those that were asked for of the events that passed, in time order.
+    pub rows: Vec<SingleEvent>,
+    /// How many passed.
+    pub passed: usize,
+    /// How many the extract keeps.
+    pub kept: usize,
+    /// What is known of each kind of event.
+    pub kinds: Vec<CountedEvent>,
+    pub(crate) frames: Frames<'a>,
+    pub(crate) bases: ModuleBases,
+    processes: ProcessList,
+}
+
+/// An event.
+pub struct SingleEvent {
+    /// When it happened.
+    pub time_ns: i64,
+    /// Row of its process, if that is known.
+    pub process: Option<ProcessIdx>,
+    /// Ids of its header.
+    pub pid: Option<u32>,
+    /// The same of its thread.
+    pub tid: Option<u32>,
+    /// Row of [`ProviderEventsAnswer::kinds`].
+    pub kind: usize,
+    /// The stack that it carries.
+    pub stack: Option<StackIdx>,
+    /// Its payload ends before its fields do.
+    pub is_short: bool,
+    /// Its fields, when they were asked for.
+    pub fields: Vec<NamedField>,
+}
+
+/// A field of an event.
+pub struct NamedField {
+    /// Its name.
+    pub name: String,
+    /// Its values: one, unless it is in an array.
+    pub values: Vec<FieldValue>,
+    /// It is in an array.
+    pub is_list: bool,
+}
+
+/// A value of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FieldValue {
+    /// A signed integer.
+    Signed(i64),
+    /// An unsigned integer.
+    Unsigned(u64),
+    /// A pointer or mask.
+    Hex(u64),
+    /// A truth value.
+    Bool(bool),
+    /// A floating point number.
+    Float(f64),
+    /// Anything that is text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+impl<'a> ProviderEventsAnswer<'a> {
+    /// The process of an event; of an unknown one, only the id is known.
+    pub fn process(&self, event: &SingleEvent) -> ProcessInfo {
+        process(&self.processes, event.process, event.pid)
+    }
+
+    fn new(
+        source: &Source<'a>,
+        args: &EventCriteria,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Self, QueryError> {
+        let trace = source.trace;
+        let chosen = Chosen::new(source, args, cancel)?;
+        let passed = chosen.rows.len();
+        let shown = args.top.map_or(0..passed, |top| {
+            let first = top.skip.min(passed);
+            first..first.saturating_add(top.take).min(passed)
+        });
+        let values = args.fields.then(|| Values::new(trace)).transpose()?;
+        let mut poll = Poll::new(cancel);
+        let mut rows = Vec::new();
+        for row in chosen.rows.get(shown).unwrap_or_default() {
+            poll.round()?;
+            rows.push(chosen.event(*row, values.as_ref()));
+        }
+        let frames = Frames::load(trace, names, source.frames, cancel)?;
+        let frames = frames.with_system_modules(source.system);
+        if args.stacks.show {
+            frames.resolve(rows.iter().filter_map(|event| event.stack))?;
+        }
+        Ok(Self {
+            path: source.path,
+            index: source.index,
+            info: trace_info(trace)?,
+            rows,
+            passed,
+            kept: chosen.events.len(),
+            kinds: chosen.kinds,
+            frames,
+            bases: ModuleBases::load(trace)?,
+            processes: chosen.processes,
+        })
+    }
+}
+
+fn process(processes: &ProcessList, row: Option<ProcessIdx>, pid: Option<u32>) -> ProcessInfo {
+    match row {
+        Some(row) => processes.get(row).clone(),
+        None => ProcessInfo { pid: pid.unwrap_or_default(), ..processes.invalid().clone() },
+    }
+}
+
+/// Answers `.dump Events` with single events, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn provider_events<'a>(
+    sources: &[Source<'a>],
+    args: &EventCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Vec<ProviderEventsAnswer<'a>>, QueryError> {
+    sources.iter().map(|source| ProviderEventsAnswer::new(source, args, names, cancel)).collect()
+}
+
+/// Answers `.dump Events` with counts of single events, one answer for each trace.
+///
+/// # Errors
+/// As [`provider_events`].
+pub fn chosen_event_counts<'a>(
+    sources: &[Source<'a>],
+    args: &EventCriteria,
+    cancel: &Cancel,
+) -> Result<Vec<EventsAnswer<'a>>, QueryError> {
+    let answer = |source: &Source<'a>| {
+        let Chosen { events, kinds, rows, .. } = Chosen::new(source, args, cancel)?;
+        let mut kinds = kinds;
+        for kind in &mut kinds {
+            kind.counted.count = 0;
+            (kind.counted.first_ns, kind.counted.last_ns) = (None, None);
+        }
+        for row in rows {
+            let Some(kind) = kinds.get_mut(events.event[row].row()) else { continue };
+            let time = Some(events.time_ns[row]);
+            kind.counted.count += 1;
+            kind.counted.first_ns = kind.counted.first_ns.or(time);
+            kind.counted.last_ns = time;
+        }
+        kinds.retain(|kind| kind.counted.count > 0);
+        Ok(EventsAnswer::new(source, kinds, events.len() as u64))
+    };
+    sources.iter().map(answer).collect()
+}
+
+/// The events of an extract, and which of them passed.
+struct Chosen {
+    events: ProviderEvents,
+    kinds: Vec<CountedEvent>,
+    processes: ProcessList,
+    rows: Vec<usize>,
+}
+
+impl Chosen {
+    fn new(source: &Source<'_>, args: &EventCriteria, cancel: &Cancel) -> Result<Self, QueryError> {
+        let trace = source.trace;
+        if args.time.is_some() {
+            check_clock(trace, source.path, "-MinMaxTime")?;
+        }
+        let events = ProviderEvents::read(trace)?;
+        let kinds: Vec<CountedEvent> =
+            EventCounts::read(trace)?.rows().map(CountedEvent::new).collect();
+        let processes = ProcessList::load(trace)?;
+        let is_meant: Vec<bool> = kinds.iter().map(|kind| kind.is_meant_by(args)).collect();
+        let time = args.time.map(|range| range.nanoseconds());
+        let is_process = |row: usize| match (&args.process, events.process[row]) {
+            (None, _) => true,
+            (Some(filter), Some(process)) => processes.get(process).is_meant_by(filter, false),
+            (Some(filter), None) => filter.matches("", events.pid[row].unwrap_or_default()),
+        };
+        let mut poll = Poll::new(cancel);
+        let mut rows = Vec::new();
+        for row in 0..events.len() {
+            poll.round()?;
+            let is_event = is_meant.get(events.event[row].row()).copied().unwrap_or_default();
+            let is_time = time.as_ref().is_none_or(|time| time.contains(&events.time_ns[row]));
+            if is_event && is_time && is_process(row) {
+                rows.push(row);
+            }
+        }
+        Ok(Self { events, kinds, processes, rows })
+    }
+
+    fn event(&self, row: usize, values: Option<&Values>) -> SingleEvent {
+        let events = &self.events;
+        let first = events.first_value[row].row();
+        let count = events.value_count[row].0 as usize;
+        SingleEvent {
+            time_ns: events.time_ns[row],
+            process: events.process[row],
+            pid: events.pid[row],
+            tid: events.tid[row],
+            kind: events.event[row].row(),
+            stack: events.stack[row],
+            is_short: events.is_short[row],
+            fields: values.map(|values| values.fields(first, count)).unwrap_or_default(),
+        }
+    }
+}
+
+/// The columns of values.
+struct Values {
+    fields: Vec<EventField>,
+    field: Numbers<EventFieldIdx>,
+    item: Numbers<u32>,
+    signed: Numbers<i64>,
+    unsigned: Numbers<u64>,
+    float: Numbers<f64>,
+    text: Texts,
+    bytes: Blobs,
+}
+
+impl Values {
+    fn new(trace: &Trace) -> Result<Self, QueryError> {
+        Ok(Self {
+            fields: EventFields::read(trace)?.rows().collect(),
+            field: trace.values(EventValues::field)?,
+            item: trace.values(EventValues::item)?,
+            signed: trace.values(EventValues::signed)?,
+            unsigned: trace.values(EventValues::unsigned)?,
+            float: trace.values(EventValues::float)?,
+            text: trace.values(EventValues::text)?,
+            bytes: trace.values(EventValues::bytes)?,
+        })
+    }
+
+    /// The fields that some values belong to, in the order of their first values.
+    fn fields(&self, first: usize, count: usize) -> Vec<NamedField> {
+        let mut found: Vec<(usize, NamedField)> = Vec::new();
+        let mut places = std::collections::HashMap::new();
+        for row in first..first.saturating_add(count).min(self.field.len()) {
+            let Some(number) = self.field.get(row).map(EventFieldIdx::row) else { continue };
+            let Some(field) = self.fields.get(number) else { continue };
+            let place = *places.entry(number).or_insert_with(|| {
+                let is_list = self.item.get(row).is_some();
+                let (name, values) = (field.name.clone(), Vec::new());
+                found.push((number, NamedField { name, values, is_list }));
+                found.len() - 1
+            });
+            if let Some((_, named)) = found.get_mut(place) {
+                named.values.extend(self.value(row, &field.kind));
+            }
+        }
+        found.into_iter().map(|(_, field)| field).collect()
+    }
+
+    fn value(&self, row: usize, kind: &str) -> Option<FieldValue> {
+        let unsigned = |number: u64| match kind {
+            "hex" => FieldValue::Hex(number),
+            "bool" => FieldValue::Bool(number != 0),
+            _ => FieldValue::Unsigned(number),
+        };
+        let unsigned = || self.unsigned.get(row).map(unsigned);
+        let text = || self.text.get(row).map(|text| FieldValue::Text(text.to_owned()));
+        let bytes = || self.bytes.get(row).map(|bytes| FieldValue::Bytes(bytes.to_vec()));
+        let float = || self.float.get(row).map(FieldValue::Float);
+        let signed = self.signed.get(row).map(FieldValue::Signed);
+        signed.or_else(unsigned).or_else(text).or_else(bytes).or_else(float)
+    }
+}

@@ -1,0 +1,203 @@
+//! The tables of provider events, their fields and values.
+
+use handlescope_model::tables::{
+    EventField, EventFields, EventValue, EventValues, ProviderEvent, ProviderEvents,
+};
+use handlescope_model::{
+    ArchiveWriter, Bytes, Cancel, EventCountIdx, EventFieldIdx, EventValueIdx, Poll, ProcessIdx,
+    ProviderEventIdx, RowCount, StackIdx, Table,
+};
+use rustc_hash::FxHashMap;
+
+use crate::collect::{KeptEvent, KeptEvents};
+use crate::error::ExtractError;
+use crate::etl::{Clock, EventId};
+use crate::lifecycle::ProcessIndex;
+use crate::metadata::{
+    Decoded, Decoder, FieldKind, FieldPlan, Fields, Form, Node, SchemaId, SchemaSource, Value,
+    sid_text,
+};
+use crate::stacks::{FragmentRef, StackResolver};
+
+/// Values in one part of their table.
+const PART_ROWS: usize = 1 << 18;
+
+/// Most values in all: more have no row numbers.
+const MAX_VALUES: usize = u32::MAX as usize - (1 << 20);
+
+/// Longest name of a member with those of its structures in front, bytes; a longer one goes without.
+const MAX_PATH: usize = 256;
+
+/// Rows of the event counts table by kind and, for TraceLogging, name.
+pub(super) type EventRows = FxHashMap<(EventId, Option<String>), EventCountIdx>;
+
+/// What provider events are resolved with.
+pub(super) struct ProviderEventTables<'a, 'r> {
+    pub(super) kept: &'a KeptEvents,
+    pub(super) decoder: &'a mut Decoder,
+    pub(super) rows: &'a EventRows,
+    pub(super) index: &'a ProcessIndex,
+    pub(super) clock: &'a Clock,
+    pub(super) resolver: &'a mut StackResolver<'r>,
+}
+
+/// The rows made so far.
+#[derive(Default)]
+struct Made {
+    events: ProviderEvents,
+    fields: EventFields,
+    /// For each schema the row of its first field.
+    first_fields: FxHashMap<SchemaId, u32>,
+    values: usize,
+    /// Values of each field in the event at hand.
+    items: FxHashMap<usize, u32>,
+    left_out: u64,
+}
+
+impl ProviderEventTables<'_, '_> {
+    /// Writes the tables, unless asked to stop; returns how many events are too many.
+    pub(super) fn write(
+        mut self,
+        writer: &mut ArchiveWriter,
+        cancel: &Cancel,
+    ) -> Result<u64, ExtractError> {
+        let mut made = Made { left_out: self.kept.left_out, ..Made::default() };
+        let (mut at, mut poll) = (0, Poll::new(cancel));
+        let encoded = writer.encoder().encode_in_parts(Table::EventValues, || {
+            let mut part = EventValues::default();
+            while at < self.kept.len() && part.len() < PART_ROWS && poll.round().is_ok() {
+                self.event(at, &mut made, &mut part);
+                at += 1;
+            }
+            (!part.is_empty()).then(|| part.into_frame())
+        });
+        cancel.check()?;
+        writer.append(encoded?)?;
+        writer.table(Table::EventFields, made.fields.into_frame())?;
+        writer.table(Table::ProviderEvents, made.events.into_frame())?;
+        Ok(made.left_out)
+    }
+
+    fn event(&mut self, at: usize, made: &mut Made, values: &mut EventValues) {
+        let Some(event) = self.kept.get(at) else { return };
+        let Some(decoded) = self.kept.decode(at, self.decoder) else { return };
+        let is_own = decoded.schema.source == SchemaSource::TraceLogging;
+        let name = is_own.then(|| decoded.schema.task.to_string());
+        let Some(row) = self.rows.get(&(event.id, name)).copied() else { return };
+        if made.values >= MAX_VALUES {
+            made.left_out += 1;
+            return;
+        }
+        let first_field = made.first_field(&decoded, row);
+        let before = values.len();
+        made.items.clear();
+        for node in decoded.fields() {
+            made.node(node, first_field, false, values);
+        }
+        let count = values.len() - before;
+        let first_value = EventValueIdx::of(made.values);
+        made.values += count;
+        let KeptEvent { time, pid, tid, stack, .. } = *event;
+        let pid_of_stack = KeptEvents::stack_pid(event);
+        let stack = self.resolver.stack([stack, FragmentRef::NONE], &[], pid_of_stack, time);
+        made.events.push(ProviderEvent {
+            time_ns: self.clock.ns(time),
+            process: pid.and_then(|pid| self.index.find(pid, time)).map(ProcessIdx),
+            pid,
+            tid,
+            event: row,
+            stack: stack.map(StackIdx),
+            first_value,
+            value_count: RowCount::new(count as u32),
+            is_short: decoded.is_short() || decoded.is_bad(),
+            rest: decoded.rest() as u32,
+        });
+    }
+}
+
+impl Made {
+    /// The row of the first field of a schema, of which each field has one.
+    fn first_field(&mut self, decoded: &Decoded<'_>, event: EventCountIdx) -> u32 {
+        let Self { first_fields, fields, .. } = self;
+        *first_fields.entry(decoded.id).or_insert_with(|| {
+            let first = fields.len() as u32;
+            let plans = &decoded.schema.fields;
+            for (plan, name) in plans.all().iter().zip(names(plans)) {
+                let kind = kind(plan).to_owned();
+                let map = plan.map.as_deref().map(str::to_owned);
+                fields.push(EventField { event, name, kind, map });
+            }
+            first
+        })
+    }
+
+    fn node(&mut self, node: Node<'_>, first: u32, is_item: bool, values: &mut EventValues) {
+        let Some(value) = node.value() else {
+            let is_item = is_item || node.is_array();
+            for child in node.children() {
+                self.node(child, first, is_item, values);
+            }
+            return;
+        };
+        let number = self.items.entry(node.field_number()).or_default();
+        let item = is_item.then_some(*number);
+        *number += 1;
+        let event = ProviderEventIdx::of(self.events.len());
+        let field = EventFieldIdx(first + node.field_number() as u32);
+        values.push(EventValue { event, field, item, ..typed(value) });
+    }
+}
+
+/// The names of all fields, with those of the structures they are in.
+fn names(fields: &Fields) -> Vec<String> {
+    let mut names: Vec<String> = fields.all().iter().map(|plan| plan.name.to_string()).collect();
+    // Members stand behind their structure, whose name is whole by then.
+    for (at, plan) in fields.all().iter().enumerate() {
+        if let FieldKind::Structure { first, members } = plan.kind {
+            let prefix = names.get(at).cloned().unwrap_or_default();
+            for name in names.iter_mut().skip(first.into()).take(members.into()) {
+                if prefix.len() + name.len() < MAX_PATH {
+                    *name = format!("{prefix}.{name}");
+                }
+            }
+        }
+    }
+    names
+}
+
+fn kind(plan: &FieldPlan) -> &'static str {
+    match plan.kind {
+        FieldKind::Structure { .. } => "structure",
+        FieldKind::Value(form, _) => match form {
+            Form::Signed => "signed",
+            Form::Unsigned => "unsigned",
+            Form::Hex => "hex",
+            Form::Bool => "bool",
+            Form::Float => "float",
+            Form::Utf16 | Form::Ansi => "text",
+            Form::Binary => "binary",
+            Form::Guid => "guid",
+            Form::FileTime => "filetime",
+            Form::SystemTime => "systemtime",
+            Form::Sid => "sid",
+        },
+    }
+}
+
+fn typed(value: Value<'_>) -> EventValue {
+    let empty = EventValue::default();
+    let text = |text: String| EventValue { text: Some(text), ..EventValue::default() };
+    match value {
+        Value::Signed(number) => EventValue { signed: Some(number), ..empty },
+        Value::Unsigned(number) | Value::Hex(number) | Value::FileTime(number) => {
+            EventValue { unsigned: Some(number), ..empty }
+        }
+        Value::Bool(is_true) => EventValue { unsigned: Some(is_true.into()), ..empty },
+        Value::F32(number) => EventValue { float: Some(number.into()), ..empty },
+        Value::F64(number) => EventValue { float: Some(number), ..empty },
+        Value::Utf16(_) | Value::Ansi(_) => text(value.text().unwrap_or_default().into_owned()),
+        Value::Binary(bytes) => EventValue { bytes: Some(Bytes(bytes.to_vec())), ..empty },
+        Value::Sid(bytes) => text(sid_text(bytes)),
+        Value::Guid(_) | Value::SystemTime(_) => text(value.to_string()),
+    }
+}

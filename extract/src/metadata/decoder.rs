@@ -1,0 +1,354 @@
+//! Metadata gathered, and events decoded by it.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::decoded::Decoded;
+use super::event_info::{self, Described};
+use super::fields::{Schema, SchemaId, SchemaSource};
+use super::manifest::{self, CHUNK, Chunk, Manifests};
+use super::map_info::{self, EventMap};
+use super::names::SchemaNames;
+use super::read::Reader;
+use super::trace_logging;
+use crate::etl::{Event, EventId, Guid};
+use crate::intern::ByteInterner;
+
+/// Opcodes of the provider of metadata.
+pub(super) const EVENT_INFO: EventId = EventId::Classic { guid: event_info::PROVIDER, opcode: 32 };
+pub(super) const EVENT_MAP_INFO: EventId =
+    EventId::Classic { guid: event_info::PROVIDER, opcode: 33 };
+
+/// Bytes that schemas and maps may take in memory; further ones are refused. Those of a large trace take
+/// some MB.
+pub const MAX_METADATA: usize = 256 << 20;
+
+/// What a schema takes beside its fields: its entry, names and those of the tables that find it.
+const SCHEMA_COST: usize = 256;
+
+/// What became of an event that may be metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Learned {
+    /// It is none.
+    Nothing,
+    /// It was taken.
+    Taken,
+    /// It makes no sense, or there is too much metadata.
+    Refused,
+}
+
+/// A schema of TraceLogging: provider, id and version, numbers of schema and traits.
+type TraceLoggingKey = (Guid, u16, u8, u32, u32);
+
+/// Gathers the metadata of a trace and decodes its events.
+///
+/// Events are given in time order, all that are metadata first to [`Self::learn`]. An event is decoded by
+/// what came before it.
+#[derive(Default)]
+pub struct Decoder {
+    schemas: Vec<Schema>,
+    described: FxHashMap<Described, SchemaId>,
+    maps: FxHashMap<(Guid, Box<str>), EventMap>,
+    manifests: Manifests,
+    /// Schemas and traits of TraceLogging as they stand in events.
+    items: ByteInterner,
+    trace_logging: FxHashMap<TraceLoggingKey, Option<SchemaId>>,
+    /// Bytes taken of [`MAX_METADATA`].
+    used: usize,
+    reader: Reader,
+}
+
+impl Decoder {
+    /// Whether an event is metadata, or may be.
+    pub fn is_metadata(id: EventId) -> bool {
+        matches!(id, EventId::Manifest { id: CHUNK, .. })
+            || id == EVENT_INFO
+            || id == EVENT_MAP_INFO
+    }
+
+    /// Takes an event if it is metadata.
+    pub fn learn(&mut self, event: &Event<'_>) -> Learned {
+        match event.id {
+            EVENT_INFO => self.event_info(event.payload),
+            EVENT_MAP_INFO => self.event_map(event.payload),
+            EventId::Manifest { guid, id: CHUNK } => self.chunk(guid, event),
+            _ => Learned::Nothing,
+        }
+    }
+
+    fn event_info(&mut self, record: &[u8]) -> Learned {
+        if self.used >= MAX_METADATA {
+            return Learned::Refused;
+        }
+        let Some((described, schema)) = event_info::decode(record) else { return Learned::Refused };
+        // One record describes all events of its kind; a second one says the same.
+        if !self.described.contains_key(&described) {
+            let id = self.add(schema);
+            self.described.insert(described, id);
+        }
+        Learned::Taken
+    }
+
+    fn event_map(&mut self, record: &[u8]) -> Learned {
+        if self.used >= MAX_METADATA {
+            return Learned::Refused;
+        }
+        let Some((guid, name, map)) = map_info::decode(record) else { return Learned::Refused };
+        let (size, key) = (map.size(), (guid, name.into_boxed_str()));
+        if self.maps.get(&key).is_none_or(|known| *known != map) {
+            self.used += SCHEMA_COST + key.1.len() + size;
+            self.maps.insert(key, map);
+        }
+        Learned::Taken
+    }
+
+    fn chunk(&mut self, guid: Guid, event: &Event<'_>) -> Learned {
+        let (text, hash) = match self.manifests.chunk(event) {
+            Chunk::Other => return Learned::Nothing,
+            Chunk::Kept => return Learned::Taken,
+            Chunk::Refused => return Learned::Refused,
+            Chunk::Complete(text, hash) => (text, hash),
+        };
+        if self.manifests.is_known(guid, event.pid, hash) {
+            return Learned::Taken;
+        }
+        if self.used >= MAX_METADATA {
+            return Learned::Refused;
+        }
+        let Some(schemas) = manifest::schemas(guid, &text) else { return Learned::Refused };
+        let mut events = FxHashMap::default();
+        // Events share the fields of their template.
+        let mut templates = rustc_hash::FxHashSet::default();
+        for schema in schemas {
+            let is_new = templates.insert(Arc::as_ptr(&schema.fields));
+            self.used += if is_new { schema.fields.size() } else { 0 };
+            let key = (schema.id, schema.version);
+            events.entry(key).or_insert_with(|| self.add_shared(schema));
+        }
+        self.manifests.add(guid, event.pid, hash, events);
+        Learned::Taken
+    }
+
+    fn add(&mut self, schema: Schema) -> SchemaId {
+        self.used += schema.fields.size();
+        self.add_shared(schema)
+    }
+
+    /// Adds a schema whose fields others have, too.
+    fn add_shared(&mut self, schema: Schema) -> SchemaId {
+        let names = schema.provider.len() + schema.task.len() + schema.opcode.len();
+        self.used += SCHEMA_COST + names;
+        self.schemas.push(schema);
+        SchemaId(self.schemas.len() as u32 - 1)
+    }
+
+    /// The schema of an event: its own, that of an EventInfo record, or that of a manifest.
+    pub fn schema_of(&mut self, event: &Event<'_>) -> Option<SchemaId> {
+        if let EventId::Manifest { guid, id } = event.id
+            && let Some(item) = trace_logging::schema_item(event.extended)
+        {
+            return self.trace_logging(guid, id, event.version, item, event.extended);
+        }
+        let described = Described::of(event.id, event.version)?;
+        if let Some(schema) = self.described.get(&described) {
+            return Some(*schema);
+        }
+        match event.id {
+            EventId::Manifest { id: CHUNK, .. } => None,
+            EventId::Manifest { guid, id } => {
+                self.manifests.find(guid, event.pid, id, event.version)
+            }
+            _ => None,
+        }
+    }
+
+    fn trace_logging(
+        &mut self,
+        guid: Guid,
+        id: u16,
+        version: u8,
+        schema: &[u8],
+        extended: &[u8],
+    ) -> Option<SchemaId> {
+        let traits = trace_logging::traits_item(extended).unwrap_or_default();
+        let is_full = self.used >= MAX_METADATA;
+        let mut number = |item| {
+            let before = self.items.len();
+            let number = if is_full { self.items.find(item)? } else { self.items.intern(item) };
+            self.used += if self.items.len() > before { SCHEMA_COST + item.len() } else { 0 };
+            Some(number)
+        };
+        let key = (guid, id, version, number(schema)?, number(traits)?);
+        if let Some(known) = self.trace_logging.get(&key) {
+            return *known;
+        }
+        if is_full {
+            return None;
+        }
+        let found = trace_logging::decode(schema).map(|(name, fields)| Schema {
+            source: SchemaSource::TraceLogging,
+            provider: String::from_utf8_lossy(
+                trace_logging::provider_name(traits).unwrap_or_default(),
+            )
+            .into(),
+            guid,
+            id,
+            version,
+            task: name.into(),
+            opcode: "".into(),
+            fields: fields.into(),
+        });
+        self.used += SCHEMA_COST;
+        let found = found.map(|schema| self.add(schema));
+        self.trace_logging.insert(key, found);
+        found
+    }
+
+    /// Decodes an event; `None` without a schema.
+    ///
+    /// What it says is borrowed until the next event is decoded.
+    pub fn decode<'a>(&'a mut self, event: &Event<'a>) -> Option<Decoded<'a>> {
+        let id = self.schema_of(event)?;
+        self.decode_as(id, event.payload, event.pointer_size)
+    }
+
+    /// Decodes a payload by a schema, as [`Self::decode`] does.
+    pub fn decode_as<'a>(
+        &'a mut self,
+        id: SchemaId,
+        payload: &'a [u8],
+        pointer_size: usize,
+    ) -> Option<Decoded<'a>> {
+        let schema = self.schemas.get(id.row())?;
+        let ending = self.reader.read(&schema.fields, payload, pointer_size);
+        Some(Decoded { id, schema, slots: &self.reader.slots, payload, ending })
+    }
+
+    /// What events are called, whatever their version.
+    pub fn names(&self) -> SchemaNames<'_> {
+        SchemaNames::new(&self.schemas, &self.described)
+    }
+
+    /// All schemas by their numbers.
+    pub fn schemas(&self) -> &[Schema] {
+        &self.schemas
+    }
+
+    /// The names of the values of a field.
+    pub fn map(&self, provider: Guid, name: &str) -> Option<&EventMap> {
+        self.maps.get(&(provider, Box::from(name)))
+    }
+
+    /// All maps with their providers and names.
+    pub fn maps(&self) -> impl Iterator<Item = (Guid, &str, &EventMap)> {
+        self.maps.iter().map(|((guid, name), map)| (*guid, &**name, map))
+    }
+
+    /// The groups of a provider of TraceLogging, of all its traits.
+    pub fn groups(&self, provider: Guid) -> Vec<Guid> {
+        let own = self.trace_logging.keys().filter(|(guid, ..)| *guid == provider);
+        let traits: std::collections::BTreeSet<u32> = own.map(|(.., traits)| *traits).collect();
+        traits
+            .into_iter()
+            .flat_map(|traits| trace_logging::groups(self.items.get(traits)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::event_info::tests::{GUID, record};
+    use crate::metadata::items::{SCHEMA, TRAITS};
+    use crate::metadata::trace_logging::tests::schema;
+    use crate::metadata::{Value, line, text};
+
+    const WORK: EventId = EventId::Manifest { guid: GUID, id: 5 };
+
+    fn info(payload: &[u8]) -> Event<'_> {
+        Event { id: EVENT_INFO, payload, ..Event::default() }
+    }
+
+    fn item(kind: u16, data: &[u8], more: bool) -> Vec<u8> {
+        let size = (8 + data.len()).next_multiple_of(8);
+        let head = [size as u16, kind, u16::from(more), data.len() as u16];
+        let mut item: Vec<u8> = head.into_iter().flat_map(u16::to_le_bytes).collect();
+        item.extend(data);
+        item.resize(size, 0);
+        item
+    }
+
+    fn texts(decoder: &mut Decoder, event: &Event<'_>) -> Option<String> {
+        let decoded = decoder.decode(event)?;
+        let mut text = format!("{}: ", decoded.schema.name());
+        line(decoded.fields(), &mut text).unwrap();
+        Some(text)
+    }
+
+    #[test]
+    fn an_event_is_decoded_by_its_own_schema_before_that_of_a_record() {
+        let mut decoder = Decoder::default();
+        let of_record = record(&[(0, 8, 0, 1, 4)], 1);
+        assert_eq!(decoder.learn(&info(&of_record)), Learned::Taken);
+        let payload = [7, 0, 0, 0];
+        let plain = Event { id: WORK, payload: &payload, ..Event::default() };
+        assert_eq!(texts(&mut decoder, &plain).unwrap(), "Work/Start: p0=7");
+        let extended = item(SCHEMA, &schema("Own", b"a\0\x04b\0\x04"), false);
+        // Neither the id nor the channel decide, only the item.
+        let own = Event { extended: &extended, ..plain };
+        assert_eq!(texts(&mut decoder, &own).unwrap(), "Own: a=7,b=0");
+        assert_eq!(decoder.decode(&own).unwrap().value("B"), Some(Value::Unsigned(0)));
+    }
+
+    #[test]
+    fn a_trace_logging_event_is_named_after_its_traits() {
+        let mut decoder = Decoder::default();
+        let traits = b"\x0A\0Contoso\0";
+        let items = [item(SCHEMA, &schema("Go", b""), true), item(TRAITS, traits, false)].concat();
+        let event = Event { id: WORK, extended: &items, ..Event::default() };
+        let schema = decoder.schema_of(&event).unwrap();
+        assert_eq!(&*decoder.schemas()[schema.row()].provider, "Contoso");
+        assert_eq!(decoder.schema_of(&event), Some(schema), "it is kept once");
+        assert_eq!(decoder.schemas().len(), 1);
+    }
+
+    #[test]
+    fn another_version_of_an_event_is_another_event() {
+        let mut decoder = Decoder::default();
+        decoder.learn(&info(&record(&[], 0)));
+        let event = Event { id: WORK, version: 1, ..Event::default() };
+        assert!(decoder.decode(&event).is_none());
+    }
+
+    #[test]
+    fn metadata_is_bounded() {
+        let mut decoder = Decoder::default();
+        let mut refused = 0;
+        // Names overlap, so that each record claims far more than it has bytes.
+        let mut bytes = record(&[(0, 8, 0, 1, 4); 2000], 2000);
+        let name = bytes.len() as u32;
+        bytes.extend(b"a\0".repeat(1000));
+        for property in 0..2000 {
+            let at = 112 + 24 * property + 4;
+            bytes[at..at + 4].copy_from_slice(&name.to_le_bytes());
+        }
+        for id in 0..400_u16 {
+            bytes[32..34].copy_from_slice(&id.to_le_bytes());
+            refused += u32::from(decoder.learn(&info(&bytes)) == Learned::Refused);
+        }
+        assert!(refused > 100, "{refused}");
+        assert!(decoder.used < MAX_METADATA + (4 << 20));
+        let extended = item(SCHEMA, &schema("Own", b""), false);
+        let own = Event { id: WORK, extended: &extended, ..Event::default() };
+        assert!(decoder.decode(&own).is_none());
+    }
+
+    #[test]
+    fn identifiers_are_printed_as_windows_does() {
+        assert_eq!(
+            text::sid_text(&[1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 33, 2, 0, 0]),
+            "S-1-5-32-545"
+        );
+    }
+}

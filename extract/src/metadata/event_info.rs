@@ -1,0 +1,231 @@
+//! EventInfo records: TRACE_EVENT_INFO of `tdh.h`, with EVENT_PROPERTY_INFO for each field.
+
+use super::fields::{Count, FieldKind, FieldPlan, Fields, Schema, SchemaSource};
+use super::reading::{Length, reading};
+use crate::etl::{EventId, Guid};
+use crate::payload::{Payload, utf16_bytes, utf16_text};
+
+pub(super) const PROVIDER: Guid =
+    Guid::new(0xbbcc_f6c1, 0x6cd1, 0x48c4, [0x80, 0xff, 0x83, 0x94, 0x82, 0xe3, 0x76, 0x71]);
+
+/// What an EventInfo record describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Described {
+    Manifest { guid: Guid, id: u16, version: u8 },
+    Classic { guid: Guid, opcode: u8, version: u8 },
+}
+
+impl Described {
+    pub(super) fn of(event: EventId, version: u8) -> Option<Self> {
+        match event {
+            EventId::Manifest { guid, id } => Some(Self::Manifest { guid, id, version }),
+            EventId::Classic { guid, opcode } => Some(Self::Classic { guid, opcode, version }),
+            EventId::Hook(_) | EventId::Message => None,
+        }
+    }
+}
+
+/// Most characters of a name or text; real ones have some hundred.
+const MAX_TEXT: usize = 1024;
+
+/// Decoding source of a class of WMI instead of a manifest.
+const WMI: u32 = 1;
+
+/// Where the properties begin, and what each takes.
+const PROPERTIES: usize = 112;
+const PROPERTY: usize = 24;
+
+/// Flags of a property.
+const STRUCTURE: u32 = 0x1;
+const LENGTH_ELSEWHERE: u32 = 0x2;
+const COUNT_ELSEWHERE: u32 = 0x4;
+const FIXED_LENGTH: u32 = 0x10;
+const FIXED_COUNT: u32 = 0x20;
+
+/// The schema in a record and what it describes; `None` when it makes no sense.
+pub(super) fn decode(record: &[u8]) -> Option<(Described, Schema)> {
+    let at = |offset: usize| Payload::new(record.get(offset..).unwrap_or_default(), 8);
+    let u32_at = |offset| at(offset).u32();
+    let mut p = at(0);
+    let (guid, class) = (p.guid()?, p.guid()?);
+    let (id, version, _channel) = (p.u16()?, p.u8()?, p.u8()?);
+    let (_level, opcode, _task) = (p.u8()?, p.u8()?, p.u16()?);
+    let described = if u32_at(48)? == WMI {
+        Described::Classic { guid: class, opcode, version }
+    } else {
+        Described::Manifest { guid, id, version }
+    };
+    let text = |offset| Some(text_at(record, u32_at(offset)?));
+    let opcode_name = if opcode == 0 { String::new() } else { text(72)? };
+    let (count, top_level) = (u32_at(100)? as usize, u32_at(104)? as usize);
+    let properties = record.get(PROPERTIES..)?.chunks_exact(PROPERTY);
+    if count > properties.len() {
+        return None;
+    }
+    let fields: Option<Vec<FieldPlan>> =
+        properties.take(count).map(|bytes| property(record, bytes)).collect();
+    let schema = Schema {
+        source: SchemaSource::EventInfo,
+        provider: text(52)?.into(),
+        guid: if u32_at(48)? == WMI { class } else { guid },
+        id,
+        version,
+        task: text(68)?.into(),
+        opcode: opcode_name.into(),
+        fields: Fields::new(fields?, top_level)?.into(),
+    };
+    Some((described, schema))
+}
+
+fn property(record: &[u8], bytes: &[u8]) -> Option<FieldPlan> {
+    let mut p = Payload::new(bytes, 8);
+    let (flags, name) = (p.u32()?, p.u32()?);
+    let (in_type, out_type, map) = (p.u16()?, p.u16()?, p.u32()?);
+    let (count, length) = (p.u16()?, p.u16()?);
+    let length = match length {
+        field if flags & LENGTH_ELSEWHERE != 0 => Length::Field(field),
+        0 if flags & FIXED_LENGTH == 0 => Length::OfType,
+        length => Length::Fixed(length),
+    };
+    let kind = if flags & STRUCTURE != 0 {
+        FieldKind::Structure { first: in_type, members: out_type }
+    } else {
+        let (form, extent) = reading(in_type, out_type, length)?;
+        FieldKind::Value(form, extent)
+    };
+    let count = match count {
+        field if flags & COUNT_ELSEWHERE != 0 => Count::Field(field),
+        count if count > 1 || flags & FIXED_COUNT != 0 => Count::Fixed(count),
+        _ => Count::One,
+    };
+    let map = Some(map).filter(|map| *map != 0 && flags & STRUCTURE == 0);
+    let map = map.map(|offset| text_at(record, offset).into());
+    Some(FieldPlan { name: text_at(record, name).into(), kind, count, map })
+}
+
+/// The text at an offset, without the space that some end with; empty where there is none.
+pub(super) fn text_at(record: &[u8], offset: u32) -> String {
+    let rest = record.get(offset as usize..).filter(|_| offset != 0).unwrap_or_default();
+    let rest = rest.get(..2 * MAX_TEXT).unwrap_or(rest);
+    let mut text = utf16_text(utf16_bytes(rest));
+    text.truncate(text.trim_end_matches(' ').len());
+    text
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::metadata::reading::{Extent, Form};
+
+    /// A property: flags, in-type, out-type, count, length; its name is that at the offset.
+    pub(in crate::metadata) type Property = (u32, u16, u16, u16, u16);
+
+    pub(in crate::metadata) const GUID: Guid = Guid([7; 16]);
+
+    /// An EventInfo record of event 5 with names `p0`, `p1` and so on.
+    pub(in crate::metadata) fn record(properties: &[Property], top_level: u32) -> Vec<u8> {
+        let mut record = vec![0; PROPERTIES + PROPERTY * properties.len()];
+        let put = |record: &mut Vec<u8>, text: &str| {
+            let offset = record.len() as u32;
+            record.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+            offset
+        };
+        let provider = put(&mut record, "Contoso");
+        let task = put(&mut record, "Work ");
+        let opcode = put(&mut record, "Start ");
+        record[..16].copy_from_slice(&GUID.0);
+        record[32..34].copy_from_slice(&5_u16.to_le_bytes());
+        record[37] = 1;
+        for (at, number) in [
+            (52, provider),
+            (68, task),
+            (72, opcode),
+            (100, properties.len() as u32),
+            (104, top_level),
+        ] {
+            record[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        }
+        for (index, (flags, in_type, out_type, count, length)) in properties.iter().enumerate() {
+            let name = put(&mut record, &format!("p{index}"));
+            let mut bytes = [flags.to_le_bytes(), name.to_le_bytes()].concat();
+            bytes.extend([in_type, out_type].iter().flat_map(|n| n.to_le_bytes()));
+            bytes.extend(0_u32.to_le_bytes());
+            bytes.extend([count, length].iter().flat_map(|n| n.to_le_bytes()));
+            bytes.extend(0_u32.to_le_bytes());
+            let at = PROPERTIES + PROPERTY * index;
+            record[at..at + PROPERTY].copy_from_slice(&bytes);
+        }
+        record
+    }
+
+    fn kinds(properties: &[Property]) -> Vec<(FieldKind, Count)> {
+        let (_, schema) = decode(&record(properties, properties.len() as u32)).unwrap();
+        schema.fields.all().iter().map(|field| (field.kind, field.count)).collect()
+    }
+
+    #[test]
+    fn names_lose_the_space_behind_them() {
+        let (described, schema) = decode(&record(&[(0, 8, 0, 1, 4)], 1)).unwrap();
+        assert_eq!(described, Described::Manifest { guid: GUID, id: 5, version: 0 });
+        assert_eq!((&*schema.provider, schema.name().as_str()), ("Contoso", "Work/Start"));
+        assert_eq!(&*schema.fields.top_level()[0].name, "p0");
+    }
+
+    #[test]
+    fn the_length_of_a_pointer_is_that_of_the_event() {
+        let pointer = FieldKind::Value(Form::Hex, Extent::Pointer);
+        assert_eq!(kinds(&[(0, 16, 0, 1, 4)]), [(pointer, Count::One)]);
+    }
+
+    #[test]
+    fn a_length_of_zero_is_a_terminator_unless_it_is_fixed() {
+        let text = |extent| (FieldKind::Value(Form::Utf16, extent), Count::One);
+        let found = kinds(&[(0, 1, 0, 1, 0), (0x10, 1, 0, 1, 0), (0, 1, 0, 1, 5), (2, 1, 0, 1, 0)]);
+        let extents = [
+            Extent::Terminated,
+            Extent::Characters(0),
+            Extent::Characters(5),
+            Extent::CharactersOf(0),
+        ];
+        assert_eq!(found, extents.map(text));
+    }
+
+    #[test]
+    fn an_array_has_a_flag_or_more_than_one_item() {
+        let counts: Vec<Count> =
+            kinds(&[(4, 8, 0, 0, 4), (0x20, 8, 0, 1, 4), (0, 8, 0, 2, 4), (0, 8, 0, 1, 4)])
+                .into_iter()
+                .map(|(_, count)| count)
+                .collect();
+        assert_eq!(counts, [Count::Field(0), Count::Fixed(1), Count::Fixed(2), Count::One]);
+    }
+
+    #[test]
+    fn records_that_lie_are_refused_and_none_panics() {
+        let sound = record(&[(0, 8, 0, 1, 4), (4, 8, 0, 0, 4)], 2);
+        for length in 0..sound.len() {
+            let _ = decode(&sound[..length]);
+        }
+        for at in 0..sound.len() {
+            for byte in [0, 1, 0x7F, 0xFF] {
+                let mut bytes = sound.clone();
+                bytes[at] = byte;
+                let _ = decode(&bytes);
+            }
+        }
+        for count in [3_u32, 0xFFFF, u32::MAX] {
+            let mut bytes = sound.clone();
+            bytes[100..104].copy_from_slice(&count.to_le_bytes());
+            assert!(count == 3 || decode(&bytes).is_none(), "{count}");
+        }
+    }
+
+    #[test]
+    fn a_class_of_wmi_describes_classic_events() {
+        let mut bytes = record(&[], 0);
+        bytes[16..32].copy_from_slice(&[9; 16]);
+        bytes[48] = 1;
+        let described = Described::Classic { guid: Guid([9; 16]), opcode: 1, version: 0 };
+        assert_eq!(decode(&bytes).unwrap().0, described);
+    }
+}

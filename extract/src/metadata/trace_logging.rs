@@ -1,0 +1,279 @@
+//! Schemas that TraceLogging events carry in their extended items (TraceLoggingProvider.h).
+
+use super::fields::{Count, FieldKind, FieldPlan, Fields};
+use super::items::{SCHEMA, TRAITS, item};
+use super::reading::{Extent, Form, Length, reading};
+use crate::etl::Guid;
+use crate::payload::Payload;
+
+/// Bits of the type of a field.
+const HAS_OUT_TYPE: u8 = 0x80;
+const IN_TYPE: u8 = 0x1F;
+const COUNT: u8 = 0x60;
+const FIXED_COUNT: u8 = 0x20;
+const PREFIXED_COUNT: u8 = 0x40;
+const CUSTOM: u8 = 0x60;
+
+const STRUCTURE: u8 = 24;
+/// Out-types that change what integers mean.
+const OUT_CHARACTER: u8 = 2;
+const OUT_BOOLEAN: u8 = 3;
+
+/// A trait that names the group of the provider.
+const GROUP: u8 = 1;
+
+/// How deep structures are read; deeper ones are refused.
+const MAX_DEPTH: usize = 8;
+
+/// The schema of a TraceLogging event; another event has none.
+pub fn schema_item(extended: &[u8]) -> Option<&[u8]> {
+    if extended.is_empty() { None } else { item(extended, SCHEMA) }
+}
+
+/// The traits of the provider of an event.
+pub fn traits_item(extended: &[u8]) -> Option<&[u8]> {
+    item(extended, TRAITS)
+}
+
+/// The name of the event in a schema, UTF-8 as it stands in the file.
+pub fn event_name(schema: &[u8]) -> Option<&[u8]> {
+    let mut p = sized(schema)?;
+    tags(&mut p)?;
+    Some(text(&mut p))
+}
+
+/// The name of the provider in traits, UTF-8 as it stands in the file.
+pub fn provider_name(traits: &[u8]) -> Option<&[u8]> {
+    Some(text(&mut sized(traits)?))
+}
+
+/// The provider groups among traits.
+pub(super) fn groups(traits: &[u8]) -> Vec<Guid> {
+    let Some(mut p) = sized(traits) else { return Vec::new() };
+    text(&mut p);
+    let group = |bytes: &[u8]| match bytes {
+        [GROUP, guid @ ..] => Some(Guid(*guid.first_chunk()?)),
+        _ => None,
+    };
+    let mut groups = Vec::new();
+    while let Some(bytes) = p.u16().and_then(|size| p.bytes(usize::from(size).checked_sub(2)?)) {
+        groups.extend(group(bytes));
+    }
+    groups
+}
+
+/// Name and fields of the event of a schema; `None` when it makes no sense.
+pub(super) fn decode(schema: &[u8]) -> Option<(String, Fields)> {
+    let mut p = sized(schema)?;
+    tags(&mut p)?;
+    let name = String::from_utf8_lossy(text(&mut p)).into_owned();
+    let mut top_level = Vec::new();
+    while !p.rest().is_empty() {
+        top_level.push(field(&mut p, 1)?);
+    }
+    let count = top_level.len();
+    Some((name, Fields::new(flat(top_level)?, count)?))
+}
+
+/// What stands behind a 16-bit size, which counts itself.
+fn sized(item: &[u8]) -> Option<Payload<'_>> {
+    let size = usize::from(Payload::new(item, 8).u16()?);
+    Some(Payload::new(item.get(2..size)?, 8))
+}
+
+/// Passes over tags: bytes up to one without the highest bit.
+fn tags(p: &mut Payload<'_>) -> Option<()> {
+    while p.u8()? & 0x80 != 0 {}
+    Some(())
+}
+
+/// A text up to its terminator.
+fn text<'a>(p: &mut Payload<'a>) -> &'a [u8] {
+    let rest = p.rest();
+    let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
+    let _ = p.skip((end + 1).min(rest.len()));
+    &rest[..end]
+}
+
+/// A field with the members of a structure.
+struct Parsed {
+    plan: FieldPlan,
+    members: Vec<Self>,
+}
+
+fn field(p: &mut Payload<'_>, depth: usize) -> Option<Parsed> {
+    let name: Box<str> = String::from_utf8_lossy(text(p)).into();
+    let kind = p.u8()?;
+    let mut out_type = 0;
+    if kind & HAS_OUT_TYPE != 0 {
+        let byte = p.u8()?;
+        out_type = byte & 0x7F;
+        if byte & 0x80 != 0 {
+            tags(p)?;
+        }
+    }
+    let count = match kind & COUNT {
+        FIXED_COUNT => Count::Fixed(p.u16()?),
+        PREFIXED_COUNT => Count::Prefixed,
+        CUSTOM => {
+            let size = p.u16()?;
+            p.skip(usize::from(size))?;
+            let kind = FieldKind::Value(Form::Binary, Extent::Counted);
+            let plan = FieldPlan { name, kind, count: Count::One, map: None };
+            return Some(Parsed { plan, members: Vec::new() });
+        }
+        _ => Count::One,
+    };
+    let in_type = kind & IN_TYPE;
+    if in_type == STRUCTURE {
+        if depth >= MAX_DEPTH {
+            return None;
+        }
+        let members: Option<Vec<_>> = (0..out_type).map(|_| field(p, depth + 1)).collect();
+        // Their place is known when all are in a row.
+        let kind = FieldKind::Structure { first: 0, members: out_type.into() };
+        return Some(Parsed {
+            plan: FieldPlan { name, kind, count, map: None },
+            members: members?,
+        });
+    }
+    let (kind, count) = value(in_type, out_type, count)?;
+    Some(Parsed { plan: FieldPlan { name, kind, count, map: None }, members: Vec::new() })
+}
+
+fn value(in_type: u8, out_type: u8, count: Count) -> Option<(FieldKind, Count)> {
+    let (form, extent) = match (in_type, out_type) {
+        // An array of characters is a text.
+        (4 | 6, OUT_CHARACTER) => {
+            let form = if in_type == 4 { Form::Ansi } else { Form::Utf16 };
+            let extent = match count {
+                Count::Fixed(count) => Extent::Characters(count),
+                Count::Prefixed => Extent::CountedCharacters,
+                Count::One | Count::Field(_) => Extent::Characters(1),
+            };
+            return Some((FieldKind::Value(form, extent), Count::One));
+        }
+        (4, OUT_BOOLEAN) => (Form::Bool, Extent::Bytes(1)),
+        // Binary has no length of its own here, but one in front of it.
+        (14, _) => (Form::Binary, Extent::Counted),
+        _ => reading(in_type.into(), out_type.into(), Length::OfType)?,
+    };
+    Some((FieldKind::Value(form, extent), count))
+}
+
+/// Fields in a row: those of the event, then the members of each structure.
+fn flat(top_level: Vec<Parsed>) -> Option<Vec<FieldPlan>> {
+    let mut fields: Vec<FieldPlan> = Vec::new();
+    let mut waiting = Vec::new();
+    let mut level = top_level;
+    let mut next = 0;
+    loop {
+        for Parsed { plan, members } in level {
+            if matches!(plan.kind, FieldKind::Structure { .. }) {
+                waiting.push((fields.len(), members));
+            }
+            fields.push(plan);
+        }
+        let Some((at, members)) = waiting.get_mut(next) else { return Some(fields) };
+        next += 1;
+        level = std::mem::take(members);
+        let first = u16::try_from(fields.len()).ok()?;
+        let members = u16::try_from(level.len()).ok()?;
+        fields.get_mut(*at)?.kind = FieldKind::Structure { first, members };
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::metadata) fn schema(name: &str, fields: &[u8]) -> Vec<u8> {
+        let body = [&[0][..], name.as_bytes(), &[0], fields].concat();
+        [&(body.len() as u16 + 2).to_le_bytes()[..], &body].concat()
+    }
+
+    fn fields(bytes: &[u8]) -> Option<Vec<(String, FieldKind, Count)>> {
+        let (_, fields) = decode(&schema("E", bytes))?;
+        let all = fields.all().iter();
+        Some(all.map(|field| (field.name.to_string(), field.kind, field.count)).collect())
+    }
+
+    fn of(name: &str, form: Form, extent: Extent, count: Count) -> (String, FieldKind, Count) {
+        (name.to_owned(), FieldKind::Value(form, extent), count)
+    }
+
+    #[test]
+    fn tags_of_events_and_fields_are_passed_over() {
+        let body = b"\x80\x00Go\0a\0\x88\x80\x81\x02b\0\x08";
+        let item = [&(body.len() as u16 + 2).to_le_bytes()[..], body].concat();
+        assert_eq!(event_name(&item), Some(&b"Go"[..]));
+        let (name, fields) = decode(&item).unwrap();
+        assert_eq!((name.as_str(), fields.all().len()), ("Go", 2));
+    }
+
+    #[test]
+    fn arrays_have_their_count_in_the_schema_or_in_the_payload() {
+        let number = |name, count| of(name, Form::Unsigned, Extent::Bytes(4), count);
+        let found = fields(b"a\0\x08b\0\x28\x03\0c\0\x48").unwrap();
+        let counts =
+            [number("a", Count::One), number("b", Count::Fixed(3)), number("c", Count::Prefixed)];
+        assert_eq!(found, counts);
+    }
+
+    #[test]
+    fn out_types_make_characters_and_booleans() {
+        let found = fields(b"a\0\x86\x02b\0\xC4\x02c\0\x84\x03d\0\x0E").unwrap();
+        let expected = [
+            of("a", Form::Utf16, Extent::Characters(1), Count::One),
+            of("b", Form::Ansi, Extent::CountedCharacters, Count::One),
+            of("c", Form::Bool, Extent::Bytes(1), Count::One),
+            of("d", Form::Binary, Extent::Counted, Count::One),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_custom_field_is_bytes_with_a_count() {
+        let found = fields(b"a\0\x61\x02\0xyb\0\x08").unwrap();
+        assert_eq!(found[0], of("a", Form::Binary, Extent::Counted, Count::One));
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn the_fields_behind_a_structure_are_its_members() {
+        let found = fields(b"s\0\x98\x02a\0\x08t\0\x98\x01b\0\x08c\0\x08").unwrap();
+        let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
+        assert_eq!(names, ["s", "c", "a", "t", "b"]);
+        assert_eq!(found[0].1, FieldKind::Structure { first: 2, members: 2 });
+        assert_eq!(found[3].1, FieldKind::Structure { first: 4, members: 1 });
+    }
+
+    #[test]
+    fn structures_without_end_are_refused() {
+        assert_eq!(fields(b"s\0\x98\x7Fa\0\x08"), None);
+        assert_eq!(fields(&b"s\0\x98\x01".repeat(5000)), None);
+    }
+
+    #[test]
+    fn no_cut_or_changed_schema_panics() {
+        let sound = schema("E", b"s\0\x98\x02a\0\x08t\0\x98\x01b\0\xC4\x02c\0\x61\x02\0xy");
+        assert!(decode(&sound).is_some());
+        for at in 0..sound.len() {
+            let _ = decode(&sound[..at]);
+            for byte in 0..=255 {
+                let mut bytes = sound.clone();
+                bytes[at] = byte;
+                let _ = decode(&bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn traits_name_provider_and_group() {
+        let mut traits = b"\0\0Contoso\0\x13\0\x01".to_vec();
+        traits.extend([5; 16]);
+        traits[0] = traits.len() as u8;
+        assert_eq!(provider_name(&traits), Some(&b"Contoso"[..]));
+        assert_eq!(groups(&traits), [Guid([5; 16])]);
+    }
+}

@@ -1,0 +1,75 @@
+//! Events of providers that were asked for, with their fields as typed values.
+
+use super::declare::table;
+use crate::column::Bytes;
+use crate::index::{
+    EventCountIdx, EventFieldIdx, EventValueIdx, ProcessIdx, ProviderEventIdx, RowCount, StackIdx,
+};
+
+table! {
+    /// Columns of the provider events table, in time order; empty unless events of providers were asked for.
+    ProviderEvents => ProviderEvents,
+    /// One event.
+    ProviderEvent {
+        /// When it happened.
+        ["ns since session start"] time_ns: i64,
+        /// The process of its header; null when no process of this id is known.
+        process: Option<ProcessIdx>,
+        /// Process id of its header; null when it has none.
+        pid: Option<u32>,
+        /// Thread id of its header; null when it has none.
+        tid: Option<u32>,
+        /// Its provider and name.
+        event: EventCountIdx,
+        /// The stack that it carries; null without one.
+        stack: Option<StackIdx>,
+        /// Its first value.
+        first_value: EventValueIdx,
+        /// Number of values.
+        value_count: RowCount<EventValueIdx>,
+        /// Its payload ends before its fields do, or claims more values than there can be; what is not whole is left out.
+        is_short: bool,
+        /// Bytes of the payload behind its fields.
+        ["bytes"] rest: u32,
+    }
+}
+
+table! {
+    /// Columns of the event fields table: what values of events are called.
+    EventFields => EventFields,
+    /// A field of one version of an event.
+    EventField {
+        /// The event.
+        event: EventCountIdx,
+        /// Name; a member of a structure has that of the structure in front, as in rcData.left.
+        name: String,
+        /// What its values are: signed; unsigned, hex, bool or filetime in the column unsigned; float; text, guid, sid or systemtime in the column text; binary in the column bytes; or structure, which has none of its own.
+        kind: String,
+        /// The map of its provider that names its values.
+        map: Option<String>,
+    }
+}
+
+table! {
+    /// Columns of the event values table, by event in the order of the payload.
+    EventValues => EventValues,
+    /// A value of a field, in the column of its type.
+    EventValue {
+        /// The event.
+        event: ProviderEventIdx,
+        /// The field.
+        field: EventFieldIdx,
+        /// Number of the value among those of its field in the event, from 0; null for a field that is not in an array.
+        item: Option<u32>,
+        /// A signed integer.
+        signed: Option<i64>,
+        /// An unsigned integer, pointer, truth value or FILETIME (100 ns since 1601).
+        unsigned: Option<u64>,
+        /// A floating point number.
+        float: Option<f64>,
+        /// A text, GUID, security identifier or SYSTEMTIME.
+        text: Option<String>,
+        /// Bytes.
+        bytes: Option<Bytes>,
+    }
+}

@@ -1,0 +1,91 @@
+//! Metadata of events: EventInfo records, schemas of TraceLogging, chunks of manifests.
+//!
+//! Layouts: TRACE_EVENT_INFO of `tdh.h`, TraceLoggingProvider.h, ManifestEnvelope of dotnet/runtime.
+
+use crate::bytes::{Bytes, Guid, PointerSize};
+use crate::header::{ClassicEvent, ExtendedItem, ManifestEvent, Stamp};
+
+/// The provider of EventInfo records.
+pub const METADATA_PROVIDER: Guid = Guid::new(0xbbccf6c1_6cd1_48c4_80ff_839482e37671);
+
+/// An EventInfo record, of an event without versions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventInfo {
+    /// GUID of the provider.
+    pub provider: Guid,
+    /// Its name.
+    pub provider_name: String,
+    /// Id of the event.
+    pub id: u16,
+    /// Name of its task.
+    pub task: String,
+    /// Its fields: names and in-types of `tdh.h`.
+    pub fields: Vec<(String, u16)>,
+}
+
+impl EventInfo {
+    /// The bytes of the event that has the record.
+    #[must_use]
+    pub fn event(&self, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
+        let payload = self.record();
+        let (guid, opcode) = (METADATA_PROVIDER, 32);
+        ClassicEvent { pointer, guid, opcode, stamp, payload, ..ClassicEvent::default() }.encode()
+    }
+
+    fn record(&self) -> Vec<u8> {
+        let start = 112 + 24 * self.fields.len();
+        let mut texts = Bytes::new();
+        let mut offset = |text: &str| {
+            let offset = (start + texts.len()) as u32;
+            texts = std::mem::take(&mut texts).utf16z(text);
+            offset
+        };
+        let (provider, task) = (offset(&self.provider_name), offset(&self.task));
+        let mut properties = Bytes::new();
+        for (name, in_type) in &self.fields {
+            let (name, properties_before) = (offset(name), std::mem::take(&mut properties));
+            properties =
+                properties_before.u32(0).u32(name).u16(*in_type).u16(0).u32(0).u16(1).u16(0).u32(0);
+        }
+        Bytes::new()
+            .guid(self.provider)
+            .guid(Guid::default())
+            .u16(self.id)
+            .zeros(18)
+            .u32(provider)
+            .zeros(12)
+            .u32(task)
+            .zeros(28)
+            .u32(self.fields.len() as u32)
+            .u32(self.fields.len() as u32)
+            .u32(0)
+            .raw(&properties.into_vec())
+            .raw(&texts.into_vec())
+            .into_vec()
+    }
+}
+
+/// The items of a TraceLogging event: its name with the fields as they stand in the schema, and its provider.
+#[must_use]
+pub fn trace_logging(name: &str, fields: &[u8], provider: &str) -> Vec<ExtendedItem> {
+    let item = |kind, body: Vec<u8>| {
+        let size = (body.len() + 2) as u16;
+        ExtendedItem { kind, data: Bytes::new().u16(size).raw(&body).into_vec() }
+    };
+    let schema = [&[0], name.as_bytes(), &[0], fields].concat();
+    vec![item(12, [provider.as_bytes(), &[0]].concat()), item(11, schema)]
+}
+
+/// The chunks of a manifest, as a provider sends them from a process.
+#[must_use]
+pub fn manifest_chunks(provider: Guid, xml: &str, chunk: usize, stamp: Stamp) -> Vec<Vec<u8>> {
+    let chunks: Vec<&[u8]> = xml.as_bytes().chunks(chunk).collect();
+    let total = chunks.len() as u16;
+    let event = |(number, part): (u16, &&[u8])| {
+        let head = Bytes::new().u8(1).u8(1).u8(0).u8(0x5B).u16(total).u16(number);
+        let payload = head.raw(part).into_vec();
+        ManifestEvent { provider, id: 65534, opcode: 254, stamp, payload, ..Default::default() }
+            .encode()
+    };
+    (0..).zip(&chunks).map(event).collect()
+}
