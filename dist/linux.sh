@@ -2,7 +2,8 @@
 # Packages for Linux: a tarball and a .deb, with SHA-256 sums.
 #
 # linux.sh OUT [PROGRAM]: builds the release unless PROGRAM is given, and writes the packages into OUT. C++ is not
-# linked in, libgcc statically; what is left are glibc's libraries, and the .deb asks for their version.
+# linked in, libgcc statically; what is left are glibc's libraries, and the .deb asks for their version. It is compressed by
+# DEB_COMPRESSION, xz if that is not set.
 set -euo pipefail
 source "$(dirname "$0")/version.sh"
 out=$1 program=${2:-}
@@ -64,7 +65,7 @@ Description: finds leaked Windows kernel handles in ETW traces
  PDBs, pictures and reports.
 CONTROL
 find "$deb" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-dpkg-deb --root-owner-group -Zxz --build "$deb" "$out/handlescope_${version}_$architecture.deb" >/dev/null
+dpkg-deb --root-owner-group "-Z${DEB_COMPRESSION:-xz}" --build "$deb" "$out/handlescope_${version}_$architecture.deb" >/dev/null
 
 checksums "$out"
 cat "$out/SHA256SUMS"
