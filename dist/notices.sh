@@ -11,12 +11,14 @@ out=$(cd "$out" && pwd)
 cd "$root"
 
 for tool in cargo-cyclonedx cargo-about; do
-    command -v "$tool" >/dev/null || cargo install --locked "$tool"
+    # The program of cargo-about is behind a feature; cargo-cyclonedx has none of that name.
+    command -v "$tool" >/dev/null || cargo install --locked "$tool" $([ "$tool" = cargo-about ] && echo --features=cli)
 done
 file=handlescope-$version.cdx
 cargo cyclonedx --manifest-path console/Cargo.toml --format json --spec-version 1.5 --override-filename "$file"
 mv "console/$file.json" "$out/"
 # One is written for each member of the workspace.
 find . -name "$file.json" -not -path './target/*' -delete
-cargo about generate --config dist/about.toml --manifest-path console/Cargo.toml --fail \
+# Offline: from the sources of the crates only, so that the answer is always the same.
+cargo about generate --offline --config dist/about.toml --manifest-path console/Cargo.toml --fail \
     --output-file "$out/THIRD-PARTY.html" dist/about.hbs
