@@ -15,7 +15,7 @@ fn main() {
 fn commit() -> Option<String> {
     let manifest = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
     let workspace = manifest.parent()?.canonicalize().ok()?;
-    // Sources without history inside of somebody else's repository are not that repository's commit.
+    // Sources without history inside of another repository are not that repository's commit.
     let root = PathBuf::from(git(&workspace, &["rev-parse", "--show-toplevel"])?);
     if root.canonicalize().ok()? != workspace {
         return None;

@@ -129,7 +129,7 @@ pub enum CommandError {
     /// A recorded trace that cannot be extracted.
     #[error(transparent)]
     Recorded(#[from] LoadError),
-    /// A file of somebody else in the place of a profile for WPR.
+    /// A file that this program did not write, in the place of a profile for WPR.
     #[error(
         "{}: exists and is not as handlescope wrote it; --force replaces it, or name another file",
         Untrusted(.path)

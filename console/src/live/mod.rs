@@ -25,7 +25,7 @@ use crate::{
     trace::Caveat,
 };
 
-/// Shows what is open until it is told to end; prints it once, at the end, where nobody can watch.
+/// Shows what is open until a key or Ctrl-C ends it; without a terminal, prints it once at the end.
 ///
 /// # Errors
 /// When there are no events, a table cannot be made, or the terminal cannot be used.

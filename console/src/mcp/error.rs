@@ -47,7 +47,7 @@ pub(super) enum ToolError {
     /// The client has taken the call back.
     #[error("cancelled")]
     Cancelled,
-    /// What nobody thought of.
+    /// A defect.
     #[error("this is a bug in handlescope ({reason}); please report it with the arguments")]
     Bug { reason: String },
 }

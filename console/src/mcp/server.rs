@@ -23,7 +23,7 @@ use super::{
 };
 use crate::cancel::Cancel;
 
-/// What an agent is told first.
+/// What an agent reads first.
 const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles in ETW traces. Call load with a trace, then why for \
      what leaks and the causes; groups, objects and stack show the handles behind it, and sql over the tables of \
      schema answers the rest. Answers are pages: pass `next` as `cursor`, with the same arguments, for more. \
@@ -36,7 +36,7 @@ pub(super) struct Server {
     pub(super) read_only: bool,
 }
 
-/// Asks work to stop when nobody waits for it any more.
+/// Asks work to stop when its answer is not waited for any more.
 struct StopOnDrop(Cancel);
 
 impl Drop for StopOnDrop {

@@ -43,7 +43,7 @@ pub enum OverwriteError {
     Unknown { path: PathBuf, source: io::Error },
 }
 
-/// What may be replaced: what this program wrote and nobody changed since; with `-Force` anything but the
+/// What may be replaced: what this program wrote and what was not changed since; with `-Force` anything but the
 /// traces and extracts that are asked.
 #[derive(Debug, Default)]
 pub struct Overwrite {
