@@ -14,6 +14,7 @@
 //! * [`data`]: the published traces, for tests that are marked [`needs_data`],
 //! * [`documents`]: what `-json` prints,
 //! * [`containers`]: archives with traces,
+//! * [`folders`]: folders with all below them,
 //! * [`foreign`]: extracts of ETWAnalyzer,
 //! * [`binary`]: the program itself, in a pipe,
 //! * [`mcp`]: the program as a server for agents,
@@ -34,6 +35,7 @@ pub mod corrupt;
 pub mod data;
 pub mod documents;
 pub mod file;
+pub mod folders;
 pub mod foreign;
 pub mod header;
 pub mod mcp;

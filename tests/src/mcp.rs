@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::binary::{Run, Shell, handlescope, sample_symbols, sample_trace};
+use crate::folders::copy_folder;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -73,7 +74,7 @@ impl McpServer {
     #[must_use]
     pub fn of_sample(shell: &Shell, options: &[&str]) -> Self {
         let traces = shell.path("traces");
-        copy(&sample_symbols(), &traces.join("symbols"));
+        copy_folder(&sample_symbols(), &traces.join("symbols"));
         fs::copy(sample_trace(), traces.join("leaky.etl")).expect("the sample can be copied");
         Self::start(&shell.path(""), &[&["--root", "traces"], options].concat())
     }
@@ -212,18 +213,5 @@ impl Drop for McpServer {
         // A test that fails leaves no server behind.
         let _ = self.program.kill();
         let _ = self.program.wait();
-    }
-}
-
-/// Copies a folder with all below it.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder can be made");
-    for entry in fs::read_dir(from).expect("a folder can be listed").flatten() {
-        let (path, name) = (entry.path(), to.join(entry.file_name()));
-        if path.is_dir() {
-            copy(&path, &name);
-        } else {
-            fs::copy(path, name).expect("a file can be copied");
-        }
     }
 }

@@ -2,27 +2,13 @@
 //! without a client.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use handlescope_tests::binary::{Shell, sample_symbols, sample_trace};
+use handlescope_tests::folders::files;
 use handlescope_tests::mcp::McpServer;
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
 use serde_json::json;
-
-/// Every file below a folder with its content, sorted by name.
-fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else {
-            found.push((path.clone(), fs::read(path).unwrap()));
-        }
-    }
-    found.sort();
-    found
-}
 
 #[test]
 fn nothing_outside_of_the_roots_is_read() {

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, fs, path::PathBuf};
 
-use handlescope_extract::{EventChoice, RedactError, StackChoice, redact};
+use handlescope_extract::{RedactError, redact};
 use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
 
@@ -86,8 +86,7 @@ impl Command for Redact {
         let mut overwrite = session.overwrite(force);
         overwrite.protect(&input);
         let file = overwrite.replacing(&output)?;
-        let limits =
-            extraction::options(StackChoice::default(), EventChoice::default(), max_size).limits;
+        let limits = extraction::options(max_size).limits;
         let progress = Progress::new(&input, messages.is_watched());
         let failed = |error| match error {
             RedactError::Trace(source) => CommandError::Redact(source),

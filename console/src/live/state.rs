@@ -115,9 +115,8 @@ impl Live {
         self.figures = source.figures();
         let is_whole = self.is_over;
         // What waits to be sent is not wanted any more.
-        let (_, unused) = live_queue(0, WhenFull::Drop);
-        let dropped = std::mem::replace(&mut self.receiver, unused).dropped();
-        self.lose(dropped);
+        self.receiver.close();
+        self.lose();
         if let Some(recording) = source.stop()?.filter(|_| is_whole) {
             self.window.recording = recording;
         }
@@ -126,7 +125,8 @@ impl Live {
     }
 
     /// Notes what was lost so far.
-    fn lose(&mut self, dropped: u64) {
+    fn lose(&mut self) {
+        let dropped = self.receiver.dropped();
         let header = &mut self.window.recording.header;
         let events = u64::from(self.figures.events_lost) + dropped;
         header.events_lost = u32::try_from(events).unwrap_or(u32::MAX);
@@ -169,8 +169,7 @@ impl Live {
     pub(super) fn load(&mut self, console: &mut Console) -> Result<(), CommandError> {
         if let Some(source) = &self.source {
             self.figures = source.figures();
-            let dropped = self.receiver.dropped();
-            self.lose(dropped);
+            self.lose();
         }
         self.tables += 1;
         let path = self.folder.path().join(format!("live-{}.json7z", self.tables));

@@ -14,7 +14,7 @@ use super::frame_names::{FrameNames, Frames, ModuleBases};
 use super::info::{check_clock, trace_info};
 use super::source::Source;
 use super::stacks::{StackSet, StackVerdicts};
-use super::tables::{ProcessInfo, ProcessList};
+use super::tables::{ChosenProcesses, ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
 use crate::query::StackCriteria;
 use crate::values::CountRange;
@@ -129,10 +129,7 @@ impl<'a> StacksAnswer<'a> {
 
     /// The process of a row; of an unknown one, only the id is known.
     pub fn process(&self, row: StackRow) -> ProcessInfo {
-        match row.process {
-            Some(process) => self.processes.get(process).clone(),
-            None => ProcessInfo { pid: row.pid, ..self.processes.invalid().clone() },
-        }
+        self.processes.known_or_pid(row.process, row.pid)
     }
 }
 
@@ -186,14 +183,7 @@ fn counted(
         };
         Some(StackRow { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
     };
-    let meant: Option<Vec<bool>> = args
-        .process
-        .as_ref()
-        .map(|filter| processes.rows().iter().map(|p| p.is_meant_by(filter, false)).collect());
-    let is_meant = |row: &StackRow| match (&meant, &args.process, row.process) {
-        (Some(meant), _, Some(process)) => meant.get(process.row()).copied().unwrap_or_default(),
-        (_, Some(filter), None) => filter.matches("", row.pid),
-        _ => true,
-    };
+    let chosen = ChosenProcesses::new(processes, args.process.as_ref());
+    let is_meant = |row: &StackRow| chosen.has(row.process, row.pid);
     Ok((0..counts.len()).filter_map(row).filter(is_meant).collect())
 }

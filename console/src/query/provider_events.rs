@@ -1,5 +1,6 @@
 //! `.dump Events -ShowFields`: single events of the providers that an extract keeps, with their fields.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use handlescope_model::tables::{
@@ -14,7 +15,7 @@ use super::event_counts::{CountedEvent, EventsAnswer};
 use super::frame_names::{FrameNames, Frames, ModuleBases};
 use super::info::{check_clock, trace_info};
 use super::source::Source;
-use super::tables::{ProcessInfo, ProcessList};
+use super::tables::{ChosenProcesses, ProcessInfo, ProcessList};
 use crate::cancel::{Cancel, Poll};
 use crate::query::EventCriteria;
 
@@ -91,7 +92,7 @@ pub enum FieldValue {
 impl<'a> ProviderEventsAnswer<'a> {
     /// The process of an event; of an unknown one, only the id is known.
     pub fn process(&self, event: &SingleEvent) -> ProcessInfo {
-        process(&self.processes, event.process, event.pid)
+        self.processes.known_or_pid(event.process, event.pid.unwrap_or_default())
     }
 
     fn new(
@@ -131,13 +132,6 @@ impl<'a> ProviderEventsAnswer<'a> {
             bases: ModuleBases::load(trace)?,
             processes: chosen.processes,
         })
-    }
-}
-
-fn process(processes: &ProcessList, row: Option<ProcessIdx>, pid: Option<u32>) -> ProcessInfo {
-    match row {
-        Some(row) => processes.get(row).clone(),
-        None => ProcessInfo { pid: pid.unwrap_or_default(), ..processes.invalid().clone() },
     }
 }
 
@@ -203,11 +197,9 @@ impl Chosen {
         let processes = ProcessList::load(trace)?;
         let is_meant: Vec<bool> = kinds.iter().map(|kind| kind.is_meant_by(args)).collect();
         let time = args.time.map(|range| range.nanoseconds());
-        let is_process = |row: usize| match (&args.process, events.process[row]) {
-            (None, _) => true,
-            (Some(filter), Some(process)) => processes.get(process).is_meant_by(filter, false),
-            (Some(filter), None) => filter.matches("", events.pid[row].unwrap_or_default()),
-        };
+        let chosen = ChosenProcesses::new(&processes, args.process.as_ref());
+        let is_process =
+            |row: usize| chosen.has(events.process[row], events.pid[row].unwrap_or_default());
         let mut poll = Poll::new(cancel);
         let mut rows = Vec::new();
         for row in 0..events.len() {
@@ -267,7 +259,7 @@ impl Values {
     /// The fields that some values belong to, in the order of their first values.
     fn fields(&self, first: usize, count: usize) -> Vec<NamedField> {
         let mut found: Vec<(usize, NamedField)> = Vec::new();
-        let mut places = std::collections::HashMap::new();
+        let mut places = HashMap::new();
         for row in first..first.saturating_add(count).min(self.field.len()) {
             let Some(number) = self.field.get(row).map(EventFieldIdx::row) else { continue };
             let Some(field) = self.fields.get(number) else { continue };

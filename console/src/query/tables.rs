@@ -112,6 +112,11 @@ impl ProcessList {
         row.map_or(&self.invalid, |row| self.get(row))
     }
 
+    /// The process of a row; of an unknown one, only the id is known.
+    pub(crate) fn known_or_pid(&self, row: Option<ProcessIdx>, pid: u32) -> ProcessInfo {
+        row.map_or_else(|| ProcessInfo { pid, ..self.invalid.clone() }, |row| self.get(row).clone())
+    }
+
     /// Every process.
     pub(crate) fn rows(&self) -> &[ProcessInfo] {
         &self.rows
@@ -119,6 +124,31 @@ impl ProcessList {
 
     pub(crate) fn invalid(&self) -> &ProcessInfo {
         &self.invalid
+    }
+}
+
+/// Which processes a filter chooses, each asked once.
+pub(crate) struct ChosenProcesses<'a> {
+    filter: Option<(&'a ProcessFilter, Vec<bool>)>,
+}
+
+impl<'a> ChosenProcesses<'a> {
+    /// All of them without a filter.
+    pub(crate) fn new(processes: &ProcessList, filter: Option<&'a ProcessFilter>) -> Self {
+        let verdicts = |filter: &'a ProcessFilter| {
+            let rows = processes.rows().iter();
+            (filter, rows.map(|process| process.is_meant_by(filter, false)).collect())
+        };
+        Self { filter: filter.map(verdicts) }
+    }
+
+    /// Whether the process of a row is chosen; of an unknown one, only the id is known.
+    pub(crate) fn has(&self, row: Option<ProcessIdx>, pid: u32) -> bool {
+        let Some((filter, verdicts)) = &self.filter else { return true };
+        match row {
+            Some(row) => verdicts.get(row.row()).copied().unwrap_or_default(),
+            None => filter.matches("", pid),
+        }
     }
 }
 

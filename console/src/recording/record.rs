@@ -11,10 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use handlescope_extract::{
-    EventChoice, StackChoice,
-    live::{EventReceiver, EventSender, WhenFull, live_queue},
-};
+use handlescope_extract::live::{EventReceiver, EventSender, WhenFull, live_queue};
 use handlescope_model::Untrusted;
 use handlescope_record::{EventSink, Figures, Recorder, Running, SessionPlan, Stopped};
 use indicatif::{HumanBytes, HumanCount};
@@ -236,9 +233,8 @@ fn extract(
     let output = beside(trace);
     prepare_folder(&output)
         .map_err(|source| LoadError::NoPlace { path: output.clone(), source })?;
-    let choice = options(StackChoice::default(), EventChoice::default(), None);
-    let summary =
-        extraction::run(trace, &output, choice, cancel, messages).map_err(LoadError::from)?;
+    let summary = extraction::run(trace, &output, options(None), cancel, messages)
+        .map_err(LoadError::from)?;
     warn(trace, summary.warnings.iter().cloned(), messages);
     writeln!(out, "{}", line(&output, &summary))?;
     Ok(())

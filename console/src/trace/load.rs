@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_extract::{EventChoice, StackChoice, is_htrace};
+use handlescope_extract::is_htrace;
 use handlescope_model::guard::{Panicked, quietly};
 use handlescope_model::tables::Warnings;
 use handlescope_model::{ArchiveError, ArchiveLimits, Table, TableRows, Trace, Untrusted};
@@ -274,7 +274,7 @@ fn extracted(
     } else {
         Kept { path: beside, folder: None }
     };
-    let options = extraction::options(StackChoice::default(), EventChoice::default(), *max_size);
+    let options = extraction::options(*max_size);
     let summary = extraction::run(path, &output, options, cancel, messages)?;
     let line = extraction::line(&output, &summary);
     Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })

@@ -173,23 +173,18 @@ impl Selector for KernelSelector {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::encoded_item;
 
     const GUID: Guid = Guid([3; 16]);
 
     /// A TraceLogging event of id 0 with a schema of this name and traits of a provider.
     fn count(counter: &mut EventCounter, name: &str, time: i64) {
-        let item = |kind: u16, body: &[u8], more: u16| {
-            let mut item: Vec<u8> = vec![0; 8];
-            item.extend((body.len() as u16 + 2).to_le_bytes());
-            item.extend(body);
-            let data = item.len() as u16 - 8;
-            item.resize(item.len().next_multiple_of(8), 0);
-            let head = [item.len() as u16, kind, more, data];
-            item[..8].copy_from_slice(&head.map(u16::to_le_bytes).concat());
-            item
+        let item = |kind, body: &[u8], more| {
+            let size = (body.len() as u16 + 2).to_le_bytes();
+            encoded_item(kind, &[&size, body].concat(), more)
         };
         let schema = [&[0], name.as_bytes(), &[0]].concat();
-        let extended = [item(12, b"Contoso\0", 1), item(11, &schema, 0)].concat();
+        let extended = [item(12, b"Contoso\0", true), item(11, &schema, false)].concat();
         let id = EventId::Manifest { guid: GUID, id: 0 };
         counter.count(&Event { id, time, extended: &extended, ..Event::default() });
     }

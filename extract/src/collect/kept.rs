@@ -33,6 +33,8 @@ pub struct KeptEvent {
 #[derive(Default)]
 pub struct KeptEvents {
     choice: EventChoice,
+    /// Whether the provider of each schema is asked for, as far as its events came.
+    asked: Vec<Option<bool>>,
     events: Vec<KeptEvent>,
     payloads: Vec<u8>,
     pub fragments: Fragments,
@@ -60,8 +62,7 @@ impl KeptEvents {
             },
             EventId::Hook(_) | EventId::Message => return,
         };
-        let known = schema.and_then(|schema| decoder.schemas().get(schema.row()));
-        if known.is_some_and(|schema| !self.is_asked_for(schema)) {
+        if schema.is_some_and(|schema| !self.is_wanted(schema, decoder)) {
             return;
         }
         if self.events.len() >= MAX_EVENTS || self.payloads.len() > MAX_BYTES {
@@ -82,6 +83,19 @@ impl KeptEvents {
             end: self.payloads.len() as u64,
             stack,
         });
+    }
+
+    /// Whether events of a schema are kept; each schema is looked at once.
+    fn is_wanted(&mut self, id: SchemaId, decoder: &Decoder) -> bool {
+        if let Some(known) = self.asked.get(id.row()).copied().flatten() {
+            return known;
+        }
+        let is_asked = decoder.schemas().get(id.row()).is_none_or(|own| self.is_asked_for(own));
+        if self.asked.len() <= id.row() {
+            self.asked.resize(id.row() + 1, None);
+        }
+        self.asked[id.row()] = Some(is_asked);
+        is_asked
     }
 
     fn is_asked_for(&self, schema: &Schema) -> bool {

@@ -112,6 +112,11 @@ impl EventReceiver {
         Some(&self.received)
     }
 
+    /// Takes no more events: senders do not wait any more.
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
     /// Events that the queue had no room for.
     pub fn dropped(&self) -> u64 {
         self.shared.lock().dropped
@@ -120,7 +125,7 @@ impl EventReceiver {
 
 impl Drop for EventReceiver {
     fn drop(&mut self) {
-        self.shared.close();
+        self.close();
     }
 }
 

@@ -260,7 +260,7 @@ impl Decoder {
 mod tests {
     use super::*;
     use crate::metadata::event_info::tests::{GUID, record};
-    use crate::metadata::items::{SCHEMA, TRAITS};
+    use crate::metadata::items::{SCHEMA, TRAITS, encoded_item as item};
     use crate::metadata::trace_logging::tests::schema;
     use crate::metadata::{Value, line, text};
 
@@ -268,15 +268,6 @@ mod tests {
 
     fn info(payload: &[u8]) -> Event<'_> {
         Event { id: EVENT_INFO, payload, ..Event::default() }
-    }
-
-    fn item(kind: u16, data: &[u8], more: bool) -> Vec<u8> {
-        let size = (8 + data.len()).next_multiple_of(8);
-        let head = [size as u16, kind, u16::from(more), data.len() as u16];
-        let mut item: Vec<u8> = head.into_iter().flat_map(u16::to_le_bytes).collect();
-        item.extend(data);
-        item.resize(size, 0);
-        item
     }
 
     fn texts(decoder: &mut Decoder, event: &Event<'_>) -> Option<String> {

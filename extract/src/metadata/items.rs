@@ -3,8 +3,8 @@
 use crate::payload::Payload;
 
 /// EVENT_HEADER_EXT_TYPE_STACK_TRACE32 and 64: a match id, then frames.
-const STACK_32: u16 = 5;
-const STACK_64: u16 = 6;
+pub(crate) const STACK_32: u16 = 5;
+pub(crate) const STACK_64: u16 = 6;
 /// EVENT_HEADER_EXT_TYPE_EVENT_SCHEMA_TL and _PROV_TRAITS.
 pub(super) const SCHEMA: u16 = 11;
 pub(super) const TRAITS: u16 = 12;
@@ -37,6 +37,17 @@ pub(super) fn item(extended: &[u8], kind: u16) -> Option<&[u8]> {
 pub(crate) fn stack_item(extended: &[u8]) -> Option<(&[u8], usize)> {
     let stack = extended_items(extended).find(|item| matches!(item.kind, STACK_32 | STACK_64))?;
     Some((stack.data.get(8..)?, if stack.kind == STACK_32 { 4 } else { 8 }))
+}
+
+/// An item as it stands in an event; `more` when another one follows.
+#[cfg(test)]
+pub(crate) fn encoded_item(kind: u16, data: &[u8], more: bool) -> Vec<u8> {
+    let size = (8 + data.len()).next_multiple_of(8);
+    let head = [size as u16, kind, u16::from(more), data.len() as u16];
+    let mut item: Vec<u8> = head.into_iter().flat_map(u16::to_le_bytes).collect();
+    item.extend(data);
+    item.resize(size, 0);
+    item
 }
 
 #[cfg(test)]

@@ -27,8 +27,10 @@ pub use decoded::Decoded;
 pub use decoder::{Decoder, Learned, MAX_METADATA};
 pub use family::Metadata;
 pub use fields::{Count, FieldKind, FieldPlan, Fields, Schema, SchemaId, SchemaSource};
-pub(crate) use items::stack_item;
+#[cfg(test)]
+pub(crate) use items::encoded_item;
 pub use items::{ExtendedItem, extended_items};
+pub(crate) use items::{STACK_32, STACK_64, stack_item};
 pub use map_info::{EventMap, MapKind};
 pub use names::SchemaNames;
 pub use node::{Node, Nodes, Value};

@@ -4,13 +4,11 @@ use super::names::Placeholders;
 use super::payload::redact;
 use crate::collect::FamilyIndex;
 use crate::etl::{BUFFER_HEADER_SIZE, Event, EventId, Framed, frame, is_end};
+use crate::metadata::{STACK_32, STACK_64};
 use crate::payload::TraceHeader;
 
 /// What stands in unused space.
 const FILLER: u8 = 0xFF;
-
-/// Types of extended items that hold a stack, with 32-bit and 64-bit frames (EVENT_HEADER_EXT_TYPE).
-const STACKS: [u16; 2] = [5, 6];
 
 /// Overwrites texts, and all that is not known to be without.
 #[derive(Default)]
@@ -79,7 +77,7 @@ fn items(mut rest: &mut [u8]) {
         let size = usize::from(u16::from_le_bytes([head[0], head[1]])).clamp(8, rest.len());
         let kind = u16::from_le_bytes([head[2], head[3]]);
         let (item, behind) = rest.split_at_mut(size);
-        if !STACKS.contains(&kind) {
+        if !matches!(kind, STACK_32 | STACK_64) {
             item[8..].fill(0);
         }
         rest = behind;

@@ -114,12 +114,13 @@ impl ZippedSymbols {
         *unpacked = unpacked.saturating_add(size);
         let limits = ContainerLimits::for_members_of(max_bytes);
         limits.check_content(zip, packed, *unpacked).map_err(|error| malformed(error.into()))?;
-        if self.scratch.is_none() {
-            let made = tempfile::Builder::new().prefix("handlescope-").tempdir();
-            self.scratch = Some(made.map_err(io("unpack"))?);
-        }
-        let folder = self.scratch.as_ref().map(|scratch| scratch.path().join(&key.index));
-        let folder = folder.unwrap_or_default();
+        let scratch = match self.scratch.take() {
+            Some(made) => made,
+            None => {
+                tempfile::Builder::new().prefix("handlescope-").tempdir().map_err(io("unpack"))?
+            }
+        };
+        let folder = self.scratch.insert(scratch).path().join(&key.index);
         fs::create_dir_all(&folder).map_err(io("unpack"))?;
         let path = folder.join(&key.name);
         let mut target = File::create(&path).map_err(io("unpack"))?;

@@ -4,7 +4,6 @@
 //! source server is a text in the stream `srcsrv` with variables that make an address or a command (learn, "Source
 //! server": language specification 1 and 2).
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Cursor;
@@ -50,9 +49,9 @@ impl SourceServer {
     /// Of the bytes of a PDB; one that says nothing, or what is refused, has no places.
     pub(super) fn of(bytes: &[u8]) -> Self {
         let Ok(mut pdb) = pdb::PDB::open(Cursor::new(bytes)) else { return Self::default() };
-        let stream = stream(&mut pdb, b"srcsrv").filter(|stream| check(stream).is_ok());
-        let links = stream_of_links(&mut pdb).unwrap_or_default();
-        Self { links, stream: stream.unwrap_or_default() }
+        let server = stream(&mut pdb, b"srcsrv").filter(|text| check(text).is_ok());
+        let links = stream(&mut pdb, b"sourcelink").and_then(|links| links_of(&links));
+        Self { links: links.unwrap_or_default(), stream: server.unwrap_or_default() }
     }
 
     /// Reads what is needed to answer for many files.
@@ -121,9 +120,9 @@ fn check(stream: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn stream_of_links<'b>(pdb: &mut pdb::PDB<'b, Cursor<&'b [u8]>>) -> Option<Vec<(String, String)>> {
-    let bytes = stream(pdb, b"sourcelink")?;
-    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
+/// The content of the stream `sourcelink`, if that makes sense.
+fn links_of(bytes: &[u8]) -> Option<Vec<(String, String)>> {
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let SourceLink { documents } = serde_json::from_slice(bytes).ok()?;
     let mut links: Vec<(String, String)> =
         documents.into_iter().map(|(start, to)| (start.to_ascii_lowercase(), to)).collect();
@@ -133,8 +132,9 @@ fn stream_of_links<'b>(pdb: &mut pdb::PDB<'b, Cursor<&'b [u8]>>) -> Option<Vec<(
 
 fn stream<'b>(pdb: &mut pdb::PDB<'b, Cursor<&'b [u8]>>, name: &[u8]) -> Option<Vec<u8>> {
     let stream = pdb.named_stream(name).ok()?;
-    let bytes: Cow<'_, [u8]> = stream.as_slice().into();
-    Some(bytes.into_owned()).filter(|bytes| bytes.len() <= MAX_BYTES && !bytes.is_empty())
+    let bytes = stream.as_slice();
+    let is_read = !bytes.is_empty() && bytes.len() <= MAX_BYTES;
+    is_read.then(|| bytes.to_vec())
 }
 
 #[cfg(test)]
@@ -142,9 +142,9 @@ mod tests {
     use super::*;
 
     fn places_of(links: &[(&str, &str)], stream: &str) -> SourceServer {
-        let lower = |(start, to): &(&str, &str)| (start.to_ascii_lowercase(), (*to).to_owned());
-        let mut links: Vec<_> = links.iter().map(lower).collect();
-        links.sort_by_key(|(start, _)| std::cmp::Reverse(start.len()));
+        let documents: BTreeMap<_, _> = links.iter().copied().collect();
+        let json = serde_json::json!({ "documents": documents }).to_string();
+        let links = links_of(json.as_bytes()).expect("it is well-formed");
         SourceServer { links, stream: stream.as_bytes().to_vec() }
     }
 

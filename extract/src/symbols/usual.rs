@@ -15,8 +15,7 @@ pub(super) fn usual_caches() -> Vec<PathBuf> {
 /// are what the programs were seen to use, no document says so.
 fn caches_of(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let folder = |name: &str, rest: &str| {
-        let value = variable(name).filter(|value| !value.is_empty())?;
-        let mut text = value;
+        let mut text = variable(name).filter(|value| !value.is_empty())?;
         text.push(rest);
         Some(PathBuf::from(text))
     };

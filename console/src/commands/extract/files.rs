@@ -49,7 +49,8 @@ pub(super) fn extract_files(
     let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut tally = Tally::default();
     let events = args.events.as_deref().map(EventChoice::of).unwrap_or_default();
-    let options = options(args.stacks.unwrap_or_default(), events, args.max_size);
+    let stacks = args.stacks.unwrap_or_default();
+    let options = ExtractOptions { stacks, events, ..options(args.max_size) };
     let inputs = inputs(args, messages, &mut tally);
     for (index, input) in inputs.iter().enumerate() {
         if args.dry_run {

@@ -20,23 +20,23 @@ fn commands_are_offered_first_and_a_forgotten_dot_is_added() {
     assert_eq!(offered(".quit "), Vec::<String>::new());
 }
 
+/// What `.dump` can be followed by.
+const KINDS: [&str; 10] = [
+    "ObjectRef",
+    "Why",
+    "Diff",
+    "Process",
+    "Module",
+    "Version",
+    "Stack",
+    "Symbols",
+    "Events",
+    "Stats",
+];
+
 #[test]
 fn kinds_come_after_dump_and_options_after_the_kind() {
-    assert_eq!(
-        offered(".dump "),
-        [
-            "ObjectRef",
-            "Why",
-            "Diff",
-            "Process",
-            "Module",
-            "Version",
-            "Stack",
-            "Symbols",
-            "Events",
-            "Stats"
-        ]
-    );
+    assert_eq!(offered(".dump "), KINDS);
     assert_eq!(offered(".dump obj"), ["ObjectRef"]);
     assert_eq!(
         offered(".dump ObjectRef -show"),
@@ -69,21 +69,7 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
     );
     assert_eq!(offered(".dump -Lea"), ["-Leak", "-LeakAtExit"]);
     assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
-    assert_eq!(
-        offered(".dump -Leak "),
-        [
-            "ObjectRef",
-            "Why",
-            "Diff",
-            "Process",
-            "Module",
-            "Version",
-            "Stack",
-            "Symbols",
-            "Events",
-            "Stats"
-        ]
-    );
+    assert_eq!(offered(".dump -Leak "), KINDS);
 }
 
 #[test]

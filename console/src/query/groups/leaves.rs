@@ -65,8 +65,7 @@ impl Leaves {
         let known = self.codes(parts).map(|(code, _)| code).filter(|code| *code != sentinel());
         let width = known.max().map_or(1, |last| last as usize + 2);
         let count = self.0.iter().map(|piece| piece.rows.len()).sum();
-        let order =
-            if width <= count { self.counted(parts, width, count) } else { self.compared(parts) };
+        let order = if width <= count { self.counted(parts, width) } else { self.compared(parts) };
         Sorted { parts, order }
     }
 
@@ -85,7 +84,10 @@ impl Leaves {
     }
 
     /// The place of each handle, and what it has in the innermost column.
-    fn codes<'a>(&'a self, parts: &'a [Handles]) -> impl Iterator<Item = (u32, Place)> + 'a {
+    fn codes<'a>(
+        &'a self,
+        parts: &'a [Handles],
+    ) -> impl Iterator<Item = (u32, Place)> + Clone + 'a {
         self.0.iter().flat_map(|Piece { part, rows }| {
             let codes = parts.get(*part as usize).map_or(&[][..], |part| &part.codes);
             let codes = codes.get(rows.start as usize..rows.end as usize).unwrap_or_default();
@@ -100,30 +102,39 @@ impl Leaves {
         order.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// The same where numbers are fewer than handles: a counting sort. [`sentinel`] is the last number.
-    fn counted(&self, parts: &[Handles], width: usize, count: usize) -> Vec<Place> {
+    /// The same where numbers are fewer than handles; [`sentinel`] is the last number.
+    fn counted(&self, parts: &[Handles], width: usize) -> Vec<Place> {
         let slot_of = |code: u32| (code as usize).min(width - 1);
-        let mut ends = vec![0_u32; width + 1];
-        for (code, _) in self.codes(parts) {
-            if let Some(count) = ends.get_mut(slot_of(code) + 1) {
-                *count += 1;
-            }
-        }
-        let mut sum = 0;
-        for end in &mut ends {
-            sum += *end;
-            *end = sum;
-        }
-        let mut order = vec![(0, 0); count];
-        for (code, place) in self.codes(parts) {
-            let Some(next) = ends.get_mut(slot_of(code)) else { continue };
-            if let Some(slot) = order.get_mut(*next as usize) {
-                *slot = place;
-            }
-            *next += 1;
-        }
-        order
+        counting_sort(self.codes(parts).map(|(code, place)| (slot_of(code), place)), width).0
     }
+}
+
+/// Items in the order of their slots, those of one slot as they came, and where those of each slot end: a counting
+/// sort. All slots are below `width`.
+pub(super) fn counting_sort<T: Copy + Default>(
+    items: impl Iterator<Item = (usize, T)> + Clone,
+    width: usize,
+) -> (Vec<T>, Vec<u32>) {
+    let mut next = vec![0_u32; width];
+    for (slot, _) in items.clone() {
+        if let Some(count) = next.get_mut(slot) {
+            *count += 1;
+        }
+    }
+    let mut sum = 0;
+    for count in &mut next {
+        sum += std::mem::replace(count, sum);
+    }
+    let mut order = vec![T::default(); sum as usize];
+    for (slot, item) in items {
+        let Some(next) = next.get_mut(slot) else { continue };
+        if let Some(place) = order.get_mut(*next as usize) {
+            *place = item;
+        }
+        *next += 1;
+    }
+    // Behind the last item of a slot is where the next slot begins.
+    (order, next)
 }
 
 impl Sorted<'_> {

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::columns::{KeyRows, Keys};
 use super::counted::Handle;
-use super::leaves::Handles;
+use super::leaves::{Handles, counting_sort};
 use super::lives::{LifeTables, Lives, Times};
 use super::nodes::OuterGroups;
 use crate::cancel::{Cancel, Cancelled, Poll};
@@ -115,7 +115,9 @@ impl Part {
             all.handles += u64::from(!handle.is_bare());
             all.lost += u64::from(handle.is_lost());
         }
-        let (order, ends) = by_place(&places);
+        let width = places.iter().max().map_or(0, |last| *last as usize + 1);
+        let rows = places.iter().map(|place| *place as usize).zip(0..);
+        let (order, ends) = counting_sort(rows, width);
         let handles = Handles::ordered(&order, &codes, &self.handles);
         CountedPart { outer, handles, ends, all }
     }
@@ -145,29 +147,4 @@ impl Path {
         }
         innermost
     }
-}
-
-/// The rows of places, ordered by place and then by row, and where those of each place end: a counting sort.
-fn by_place(places: &[u32]) -> (Vec<u32>, Vec<u32>) {
-    let width = places.iter().max().map_or(0, |last| *last as usize + 1);
-    let mut next = vec![0_u32; width];
-    for place in places {
-        if let Some(count) = next.get_mut(*place as usize) {
-            *count += 1;
-        }
-    }
-    let mut sum = 0;
-    for count in &mut next {
-        sum += std::mem::replace(count, sum);
-    }
-    let mut order = vec![0; places.len()];
-    for (row, place) in (0..).zip(places) {
-        let Some(next) = next.get_mut(*place as usize) else { continue };
-        if let Some(slot) = order.get_mut(*next as usize) {
-            *slot = row;
-        }
-        *next += 1;
-    }
-    // Behind the last of a place is where the next one begins.
-    (order, next)
 }

@@ -8,9 +8,7 @@ mod stable_hash;
 
 use std::path::Path;
 
-use handlescope_extract::{
-    EventChoice, ExtractError, ExtractOptions, ExtractSummary, StackChoice, extract,
-};
+use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, extract};
 use handlescope_model::Trace;
 use tempfile::TempDir;
 
@@ -26,18 +24,11 @@ use crate::{
     terminal::{Messages, Progress},
 };
 
-/// What to extract of a trace, of any size that is usual or of one its user trusts it with.
-pub(crate) fn options(
-    stacks: StackChoice,
-    events: EventChoice,
-    max_size: Option<u64>,
-) -> ExtractOptions {
-    let usual = ExtractOptions::default().limits;
-    ExtractOptions {
-        stacks,
-        events,
-        limits: max_size.map_or(usual, |size| usual.trusted_with(size)),
-    }
+/// What is usually extracted of a trace, of any size that is usual or of one its user trusts it with.
+pub(crate) fn options(max_size: Option<u64>) -> ExtractOptions {
+    let usual = ExtractOptions::default();
+    let limits = max_size.map_or(usual.limits, |size| usual.limits.trusted_with(size));
+    ExtractOptions { limits, ..usual }
 }
 
 /// An extract, and the line about making it if it was made just now.
