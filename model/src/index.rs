@@ -95,6 +95,10 @@ index! {
     ProviderEventIdx => ProviderEvents;
     /// A row of the event values table.
     EventValueIdx => EventValues;
+    /// A row of the allocators table.
+    AllocatorIdx => Allocators;
+    /// A row of the resources table.
+    ResourceIdx => Resources;
     /// A row of the names table.
     NameIdx => Names;
 }

@@ -35,9 +35,9 @@ pub use column::{
 };
 pub use file::open_file;
 pub use index::{
-    EventCountIdx, EventFieldIdx, EventIdx, EventValueIdx, ExistingIdx, FrameIdx, MethodIdx,
-    ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, ProviderEventIdx, RowCount, RowIndex, StackIdx,
-    TypeId, sentinel,
+    AllocatorIdx, EventCountIdx, EventFieldIdx, EventIdx, EventValueIdx, ExistingIdx, FrameIdx,
+    MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, ProviderEventIdx, ResourceIdx, RowCount,
+    RowIndex, StackIdx, TypeId, sentinel,
 };
 pub use key::{Columns, Key};
 pub use noting::{Noting, is_full, space};

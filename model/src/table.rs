@@ -67,6 +67,12 @@ tables! {
     EventFields = "event_fields";
     /// Values of the fields of these events.
     EventValues = "event_values";
+    /// Heaps, and whatever else things are allocated from.
+    Allocators = "allocators";
+    /// What was allocated from them, one row per allocation or part of one.
+    Resources = "resources";
+    /// Frees without allocation, and events that were ignored.
+    ResourceMisses = "resource_misses";
     /// What was lost, damaged or left out.
     Warnings = "warnings";
 }

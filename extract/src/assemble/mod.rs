@@ -5,6 +5,7 @@ mod methods;
 mod modules;
 mod processes;
 mod provider_events;
+mod resources;
 mod stack_events;
 mod threads;
 mod trace;
@@ -25,12 +26,14 @@ use handlescope_model::{
     FILE_MAPPING_TYPE, NameIdx, ObjectIdx, Poll, ProcessIdx, RowCount, Table, TypeId,
 };
 
+use polars::prelude::{DataFrame, PolarsResult};
+
 use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
 use crate::etl::WarningKind;
 use crate::lifecycle::{
     EXIT_GRACE_NS, EventOwners, ExitCloses, NONE, ProcessIndex, RawEvents, TrackedEvents,
-    closed_start_handles, track,
+    closed_start_handles, follow_resources, track,
 };
 use crate::options::ExtractSummary;
 use crate::raw::RowKind;
@@ -41,6 +44,7 @@ use self::events::{Closing, EventColumns, EventPart, GroupedEvents};
 use self::methods::MethodTable;
 use self::modules::ModuleTables;
 use self::provider_events::ProviderEventTables;
+use self::resources::ResourceTables;
 
 /// Resolves what one pass gathered and writes the archive, unless asked to stop: then
 /// the unfinished archive goes away with its writer. Of the summary, bytes read and time are left.
@@ -56,15 +60,17 @@ pub(crate) fn assemble(
     warnings.merge(&collected.shared.diagnostics);
     let mut decoder = std::mem::take(&mut collected.metadata.decoder);
     let order = collected.shared.timeline.restore_times();
-    let timeline = &collected.shared.timeline;
-    let processes = &collected.processes.rows;
-    let index = ProcessIndex::new(processes);
+    let index = ProcessIndex::new(&collected.processes.rows);
     cancel.check()?;
+    let ledger = follow_resources(&collected, &index, clock, order.as_deref(), cancel)?;
+    // Millions of rows, of which the ledger has what is needed further.
+    (collected.heaps, collected.virtual_memory) = Default::default();
     let owners = EventOwners::new(&collected, &index, clock, &mut warnings, cancel)?;
     let tracked = track(&collected, &owners, order.as_deref(), &mut warnings, cancel)?;
     let exits = ExitCloses::new(&collected, &owners, order.as_deref(), clock, cancel)?;
     let closed = closed_start_handles(&collected, &owners, &index, order.as_deref(), cancel)?;
     drop(order);
+    let timeline = &collected.shared.timeline;
     let grouped = GroupedEvents::new(timeline, &tracked, cancel)?;
     let modules = ModuleTables::new(&collected.images, &index, clock);
     let grace = clock.ticks(EXIT_GRACE_NS);
@@ -95,6 +101,9 @@ pub(crate) fn assemble(
     let ObjectFigures { objects, stacks_total, leaked_handles, closed_at_exit } =
         write_events(&mut writer, &columns, &tracked, &names, &mut resolver, cancel)?;
     let object_count = objects.len() as u64;
+    let resources = ResourceTables { collected: &collected, clock, ledger: &ledger };
+    resources.write(&mut writer, &mut resolver, cancel)?;
+    drop(ledger);
     let stack_events =
         stack_events::table(&collected, &spaces, &methods, &index, clock, &mut table, cancel)?;
     writer.table(Table::StackEvents, stack_events.into_frame())?;
@@ -125,7 +134,7 @@ pub(crate) fn assemble(
     write_start_handles(&mut writer, &collected, &index, &closed, &names)?;
     writer.table(Table::ObjectTypes, object_types(&collected).into_frame())?;
     let image_paths = modules.process_images(&collected, &index);
-    let process_table = processes::table(processes, &image_paths, clock);
+    let process_table = processes::table(&collected.processes.rows, &image_paths, clock);
     writer.table(Table::Processes, process_table.into_frame())?;
     let thread_table = threads::table(&collected.threads.rows, &index, clock);
     writer.table(Table::Threads, thread_table.into_frame())?;
@@ -175,8 +184,6 @@ struct ObjectFigures {
 }
 
 /// Writes the events table.
-///
-/// One thread derives the next part while this one encodes and compresses the last.
 fn write_events(
     writer: &mut ArchiveWriter,
     columns: &EventColumns<'_>,
@@ -185,28 +192,41 @@ fn write_events(
     resolver: &mut StackResolver<'_>,
     cancel: &Cancel,
 ) -> Result<ObjectFigures, ExtractError> {
+    let mut builder = EventBuilder::new(columns, tracked, names, resolver, cancel);
+    let next = || builder.next_part();
+    write_in_parts(writer, Table::Events, next, EventPart::into_frame, cancel)?;
+    Ok(builder.figures)
+}
+
+/// Writes a table of which `next` makes the parts, `None` behind the last one.
+///
+/// One thread makes the next part while this one encodes and compresses the last.
+fn write_in_parts<P: Send>(
+    writer: &mut ArchiveWriter,
+    table: Table,
+    mut next: impl FnMut() -> Result<Option<P>, Cancelled> + Send,
+    frame: impl Fn(P) -> PolarsResult<DataFrame>,
+    cancel: &Cancel,
+) -> Result<(), ExtractError> {
     thread::scope(|scope| {
         let (parts, encode) = sync_channel(2);
         let build = scope.spawn(move || {
-            let mut builder = EventBuilder::new(columns, tracked, names, resolver, cancel);
-            while let Some(part) = builder.next_part()? {
+            while let Some(part) = next()? {
                 if parts.send(part).is_err() {
                     break;
                 }
             }
-            Ok::<_, Cancelled>(builder.figures)
+            Ok::<_, Cancelled>(())
         });
-        let encoded = writer.encoder().encode_in_parts(Table::Events, || {
+        let encoded = writer.encoder().encode_in_parts(table, || {
             let part = encode.recv().ok().filter(|_| !cancel.is_cancelled());
-            part.map(EventPart::into_frame)
+            part.map(&frame)
         });
         // Without a receiver the builder ends after the part at hand.
         drop(encode);
-        let figures = build.join().unwrap_or_else(|panic| resume_unwind(panic));
-        let figures = figures?;
+        build.join().unwrap_or_else(|panic| resume_unwind(panic))?;
         cancel.check()?;
-        writer.append(encoded?)?;
-        Ok(figures)
+        Ok(writer.append(encoded?)?)
     })
 }
 

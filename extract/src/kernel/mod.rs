@@ -2,6 +2,7 @@
 
 mod duplicates;
 mod handles;
+mod heap;
 mod images;
 mod losses;
 mod object_types;
@@ -11,9 +12,11 @@ mod references;
 mod system;
 mod threads;
 mod views;
+mod virtual_memory;
 
 pub use duplicates::{DuplicateRow, Duplicates};
 pub use handles::{Handles, StartHandle};
+pub use heap::{HeapMove, Heaps};
 #[cfg(test)]
 pub(crate) use images::Image;
 pub use images::{FileVersion, IDENTITY_GUID, ImageRow, Images};
@@ -26,3 +29,4 @@ pub use references::References;
 pub use system::{FACTS_GUID, System};
 pub use threads::{ThreadRow, Threads};
 pub use views::{ViewRow, Views};
+pub use virtual_memory::{RangeRow, VirtualMemory};

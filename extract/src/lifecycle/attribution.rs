@@ -1,6 +1,6 @@
 //! Which process a pid means at a time.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::etl::{Diagnostics, WarningKind};
 use crate::kernel::ProcessRow;
@@ -80,6 +80,14 @@ impl ProcessIndex {
     /// The process with this pid at this time, or else the first one with this pid.
     pub fn find_any(&self, pid: u32, time: i64) -> Option<u32> {
         self.find(pid, time).or_else(|| self.lifetimes.get(&pid)?.first().map(|(_, _, row)| *row))
+    }
+
+    /// The first process with this pid that starts after a time, and no later than `ahead` ticks after it.
+    pub fn starts_within(&self, pid: u32, time: i64, ahead: i64) -> Option<u32> {
+        let list = self.lifetimes.get(&pid)?;
+        let next = list.partition_point(|(start, _, _)| *start <= time);
+        let (start, _, row) = list.get(next)?;
+        (*start <= time.saturating_add(ahead)).then_some(*row)
     }
 
     /// The first child of a pid that started after a time and not after the parent's end.

@@ -4,25 +4,9 @@ use handlescope_model::rules::ObjectEvents;
 use handlescope_model::{EventKind, ProcessIdx};
 
 use super::attribution::NONE;
+use super::kinds::event_kind;
 use super::owners::{DuplicateOwners, EventOwners};
 use crate::collect::Collector;
-use crate::raw::RowKind;
-
-/// The kind a row is stored as in the events table; `None` for rows of other tables.
-pub fn event_kind(kind: RowKind) -> Option<EventKind> {
-    Some(match kind {
-        RowKind::HandleCreate => EventKind::HandleCreate,
-        RowKind::HandleDuplicate => EventKind::HandleDuplicate,
-        RowKind::HandleClose => EventKind::HandleClose,
-        RowKind::ObjectCreate => EventKind::ObjectCreate,
-        RowKind::ObjectDelete => EventKind::ObjectDelete,
-        RowKind::Reference => EventKind::Reference,
-        RowKind::Dereference => EventKind::Dereference,
-        RowKind::Map => EventKind::Map,
-        RowKind::Unmap => EventKind::Unmap,
-        RowKind::HandleAtEnd => return None,
-    })
-}
 
 /// Raw events of a trace with their processes; rows are those of the timeline.
 pub struct RawEvents<'a> {

@@ -12,13 +12,17 @@
 mod attribution;
 mod derive;
 mod exits;
+mod kinds;
 mod objects;
 mod owners;
+mod resources;
 mod start_handles;
 
 pub use attribution::{Attribution, EXIT_GRACE_NS, Lifetime, NONE, ProcessIndex};
-pub use derive::{RawEvents, event_kind};
+pub use derive::RawEvents;
 pub use exits::ExitCloses;
+pub use kinds::event_kind;
 pub use objects::{TrackedEvents, track};
 pub use owners::{DuplicateOwners, EventOwners};
+pub use resources::{AllocatorRow, Ledger, Miss, Owner, follow_resources};
 pub use start_handles::closed_start_handles;

@@ -158,6 +158,14 @@ impl Objects {
                 let key = (view_pid(collected, row, process), views.rows[at].base);
                 self.end(key, WarningKind::UnmapWithoutMap)
             }
+            // Allocations are followed elsewhere.
+            RowKind::HeapCreate
+            | RowKind::HeapAlloc
+            | RowKind::HeapReAlloc
+            | RowKind::HeapFree
+            | RowKind::HeapDestroy
+            | RowKind::RangeAlloc
+            | RowKind::RangeFree => Ok(NONE),
         }
     }
 

@@ -3,6 +3,7 @@
 use handlescope_model::{Cancel, Cancelled, Poll};
 
 use super::attribution::{Attribution, EXIT_GRACE_NS, NONE, ProcessIndex};
+use super::kinds::is_of_object;
 use crate::collect::Collector;
 use crate::etl::{Clock, Diagnostics};
 use crate::kernel::{DuplicateRow, ProcessRow};
@@ -54,6 +55,10 @@ impl EventOwners {
         let mut poll = Poll::new(cancel);
         for row in 0..timeline.len() {
             poll.round()?;
+            if !is_of_object(timeline.kind[row]) {
+                owners.process.push(NONE);
+                continue;
+            }
             let time = timeline.time[row];
             let process = owners.attribution.attribute(
                 index,

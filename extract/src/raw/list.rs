@@ -19,6 +19,8 @@ macro_rules! event_families {
             objects: Objects in kernel [ObjectCreate, ObjectDelete],
             references: References in kernel [Reference, Dereference],
             views: Views in kernel [Map, Unmap],
+            heaps: Heaps in kernel [HeapCreate, HeapAlloc, HeapReAlloc, HeapFree, HeapDestroy],
+            virtual_memory: VirtualMemory in kernel [RangeAlloc, RangeFree],
             stacks: KeptStacks in stacks [],
             methods: Methods in managed [],
             metadata: Metadata in metadata [],

@@ -6,12 +6,14 @@
 
 mod kinds;
 mod object;
+mod resource;
 
 pub use kinds::{
     CLOSING, CREATING, EXIT_FUNCTIONS, Kinds, OPENING, OPENING_HANDLES, REFERENCE_CHANGES, VIEWS,
     WITH_HANDLE, create_rank, is_exit_function, is_leak, is_leak_at_exit,
 };
 pub use object::{DeriveScratch, Derived, ObjectEvents, creation, derive, end, has_overlap};
+pub use resource::{is_freed, is_never_freed};
 
 /// The lifetime of an object whose creation or end is unknown, as filters see it: 9999 s.
 pub const UNKNOWN_LIFETIME_NS: i64 = 9_999_000_000_000;

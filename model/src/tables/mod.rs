@@ -12,6 +12,7 @@ mod object_types;
 mod objects;
 mod processes;
 mod provider_events;
+mod resources;
 mod rows;
 mod schema;
 mod stack_events;
@@ -35,6 +36,10 @@ pub use objects::{Object, Objects};
 pub use processes::{Process, Processes};
 pub use provider_events::{
     EventField, EventFields, EventValue, EventValues, ProviderEvent, ProviderEvents,
+};
+pub use resources::{
+    Allocator, Allocators, Resource, ResourceEnd, ResourceKind, ResourceMiss, ResourceMissKind,
+    ResourceMisses, Resources,
 };
 pub use rows::{Cells, TableRows};
 pub use schema::SCHEMA_VERSION;

@@ -1,9 +1,9 @@
 //! The schema: the columns of every table.
 
 use super::{
-    EventCounts, EventFields, EventValues, Events, ExistingHandles, Frames, Methods, ModuleLoads,
-    Modules, Names, ObjectTypes, Objects, Processes, ProviderEvents, StackEvents, Stacks,
-    StartHandles, Symbols, Threads, TraceInfos, Volumes, Warnings,
+    Allocators, EventCounts, EventFields, EventValues, Events, ExistingHandles, Frames, Methods,
+    ModuleLoads, Modules, Names, ObjectTypes, Objects, Processes, ProviderEvents, ResourceMisses,
+    Resources, StackEvents, Stacks, StartHandles, Symbols, Threads, TraceInfos, Volumes, Warnings,
 };
 use crate::column::ColumnSpec;
 use crate::table::Table;
@@ -18,7 +18,8 @@ use crate::table::Table;
 /// * 4: threads (table `threads`).
 /// * 5: providers of events, with the first and last of each (columns of `event_counts`); single events of
 ///   providers (tables `provider_events`, `event_fields`, `event_values`).
-pub const SCHEMA_VERSION: u32 = 5;
+/// * 6: allocations (tables `allocators`, `resources`, `resource_misses`).
+pub const SCHEMA_VERSION: u32 = 6;
 
 impl Table {
     /// The columns, in their order in the archive.
@@ -45,6 +46,9 @@ impl Table {
             Self::ProviderEvents => ProviderEvents::COLUMNS,
             Self::EventFields => EventFields::COLUMNS,
             Self::EventValues => EventValues::COLUMNS,
+            Self::Allocators => Allocators::COLUMNS,
+            Self::Resources => Resources::COLUMNS,
+            Self::ResourceMisses => ResourceMisses::COLUMNS,
             Self::Warnings => Warnings::COLUMNS,
         }
     }

@@ -1,0 +1,209 @@
+//! The tables of allocations.
+
+use handlescope_model::tables::{
+    Allocator, Allocators, Resource, ResourceEnd, ResourceMiss, ResourceMisses, Resources,
+};
+use handlescope_model::{
+    AllocatorIdx, ArchiveWriter, Cancel, Cancelled, Poll, ProcessIdx, ResourceIdx, StackIdx, Table,
+};
+
+use super::write_in_parts;
+use crate::collect::Collector;
+use crate::error::ExtractError;
+use crate::etl::Clock;
+use crate::lifecycle::{AllocatorRow, Ledger, Miss, NONE, Owner};
+use crate::raw::UNKNOWN_ID;
+use crate::stacks::StackResolver;
+
+/// Rows of one part of a table.
+const PART_ROWS: usize = 1 << 18;
+
+/// What allocations are resolved with.
+pub(super) struct ResourceTables<'a> {
+    pub(super) collected: &'a Collector,
+    pub(super) clock: &'a Clock,
+    pub(super) ledger: &'a Ledger,
+}
+
+impl ResourceTables<'_> {
+    /// Writes the tables, unless asked to stop.
+    pub(super) fn write(
+        &self,
+        writer: &mut ArchiveWriter,
+        resolver: &mut StackResolver<'_>,
+        cancel: &Cancel,
+    ) -> Result<(), ExtractError> {
+        let allocators = self.ledger.allocators.iter();
+        let allocators: Allocators = allocators.map(|row| self.allocator(row, resolver)).collect();
+        writer.table(Table::Allocators, allocators.into_frame())?;
+        self.write_resources(writer, resolver, cancel)?;
+        self.write_misses(writer, resolver, cancel)
+    }
+
+    fn write_resources(
+        &self,
+        writer: &mut ArchiveWriter,
+        resolver: &mut StackResolver<'_>,
+        cancel: &Cancel,
+    ) -> Result<(), ExtractError> {
+        let order = Order::new(self);
+        let (mut at, mut poll) = (0, Poll::new(cancel));
+        let next = || {
+            let mut part = Resources::default();
+            while part.len() < PART_ROWS
+                && let Some(allocation) = order.allocations.get(at)
+            {
+                poll.round()?;
+                part.push(self.resource(*allocation, &order, resolver));
+                at += 1;
+            }
+            Ok::<_, Cancelled>((!part.is_empty()).then_some(part))
+        };
+        write_in_parts(writer, Table::Resources, next, Resources::into_frame, cancel)
+    }
+
+    fn write_misses(
+        &self,
+        writer: &mut ArchiveWriter,
+        resolver: &mut StackResolver<'_>,
+        cancel: &Cancel,
+    ) -> Result<(), ExtractError> {
+        let (mut misses, mut poll) = (self.ledger.misses.iter(), Poll::new(cancel));
+        let next = || {
+            let mut part = ResourceMisses::default();
+            while part.len() < PART_ROWS
+                && let Some(miss) = misses.next()
+            {
+                poll.round()?;
+                part.push(self.miss(miss, resolver));
+            }
+            Ok::<_, Cancelled>((!part.is_empty()).then_some(part))
+        };
+        write_in_parts(writer, Table::ResourceMisses, next, ResourceMisses::into_frame, cancel)
+    }
+
+    fn allocator(&self, row: &AllocatorRow, resolver: &mut StackResolver<'_>) -> Allocator {
+        let AllocatorRow { kind, owner, created, destroyed, .. } = *row;
+        Allocator {
+            kind: kind.code(),
+            name: row.name.clone(),
+            provider: row.provider.clone(),
+            process: owner.process().map(ProcessIdx),
+            pid: self.pid(owner),
+            created_ns: self.time(created),
+            create_stack: self.stack(created, resolver),
+            destroyed_ns: self.time(destroyed),
+        }
+    }
+
+    fn pid(&self, owner: Owner) -> Option<u32> {
+        match owner {
+            Owner::Pid(pid) => Some(pid).filter(|pid| *pid != UNKNOWN_ID),
+            Owner::Process(row) => {
+                let process = self.collected.processes.rows.get(row as usize)?;
+                Some(process.process.pid)
+            }
+        }
+    }
+
+    fn resource(
+        &self,
+        allocation: u32,
+        order: &Order,
+        resolver: &mut StackResolver<'_>,
+    ) -> Resource {
+        let (ledger, at) = (self.ledger, allocation as usize);
+        let (row, end_row, end) = (ledger.row[at], ledger.end_row[at], ledger.end[at]);
+        let origin = ledger.origin(allocation);
+        let end_time_ns = match end {
+            ResourceEnd::AtExit => self.exit_time(ledger.allocator[at]),
+            _ => self.time(end_row),
+        };
+        Resource {
+            allocator: AllocatorIdx(ledger.allocator[at]),
+            key: ledger.key[at],
+            size: ledger.size[at],
+            part_of: order.row_of(origin.part_of),
+            grown_from: order.row_of(origin.grown_from),
+            time_ns: self.time(row).unwrap_or_default(),
+            tid: self.tid(row),
+            caller: known(origin.caller).map(ProcessIdx),
+            stack: self.stack(row, resolver),
+            end: end.code(),
+            end_time_ns,
+            end_tid: self.tid(end_row),
+            end_stack: self.stack(end_row, resolver),
+            free_call: known(origin.free_call),
+        }
+    }
+
+    fn miss(&self, miss: &Miss, resolver: &mut StackResolver<'_>) -> ResourceMiss {
+        ResourceMiss {
+            allocator: AllocatorIdx(miss.allocator),
+            what: miss.what.code(),
+            key: miss.key,
+            size: miss.size,
+            time_ns: self.time(miss.row).unwrap_or_default(),
+            tid: self.tid(miss.row),
+            stack: self.stack(miss.row, resolver),
+        }
+    }
+
+    fn exit_time(&self, allocator: u32) -> Option<i64> {
+        let process = self.ledger.allocators.get(allocator as usize)?.owner.process()?;
+        let end = self.collected.processes.rows.get(process as usize)?.end?;
+        Some(self.clock.ns(end))
+    }
+
+    fn time(&self, row: u32) -> Option<i64> {
+        let time = self.collected.shared.timeline.time.get(row as usize)?;
+        Some(self.clock.ns(*time))
+    }
+
+    fn tid(&self, row: u32) -> Option<u32> {
+        let tid = self.collected.shared.timeline.tid.get(row as usize)?;
+        Some(*tid).filter(|tid| *tid != UNKNOWN_ID)
+    }
+
+    fn stack(&self, row: u32, resolver: &mut StackResolver<'_>) -> Option<StackIdx> {
+        let (timeline, row) = (&self.collected.shared.timeline, known(row)? as usize);
+        let stacks = &self.collected.stacks.events;
+        let (pid, time) = (*timeline.pid.get(row)?, *timeline.time.get(row)?);
+        resolver.stack(stacks.parts(row), stacks.more_parts(row), pid, time).map(StackIdx)
+    }
+}
+
+/// Where allocations stand in their table: by allocator, then in time order.
+struct Order {
+    allocations: Vec<u32>,
+    /// For each allocation its row; empty where no allocation refers to one.
+    rows: Vec<u32>,
+}
+
+impl Order {
+    fn new(tables: &ResourceTables<'_>) -> Self {
+        let (ledger, times) = (tables.ledger, &tables.collected.shared.timeline.time);
+        let mut allocations: Vec<u32> = (0..ledger.len() as u32).collect();
+        // Mostly in order already, for which a stable sort is made.
+        allocations.sort_by_key(|allocation| {
+            let at = *allocation as usize;
+            (ledger.allocator[at], times[ledger.row[at] as usize])
+        });
+        let mut rows = Vec::new();
+        if ledger.has_origins() {
+            rows.resize(allocations.len(), 0);
+            for (row, allocation) in (0..).zip(&allocations) {
+                rows[*allocation as usize] = row;
+            }
+        }
+        Self { allocations, rows }
+    }
+
+    fn row_of(&self, allocation: u32) -> Option<ResourceIdx> {
+        self.rows.get(known(allocation)? as usize).copied().map(ResourceIdx)
+    }
+}
+
+fn known(number: u32) -> Option<u32> {
+    (number != NONE).then_some(number)
+}

@@ -1,0 +1,152 @@
+//! All allocations of a trace with their ends.
+
+use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
+use hashbrown::HashMap;
+
+use super::owners::Owner;
+use crate::lifecycle::attribution::NONE;
+
+/// Where something is allocated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllocatorRow {
+    pub kind: ResourceKind,
+    pub name: String,
+    /// Name or GUID of the provider of its events.
+    pub provider: Option<String>,
+    pub owner: Owner,
+    /// Rows of the timeline, or [`NONE`].
+    pub created: u32,
+    pub destroyed: u32,
+}
+
+/// An event that neither began nor ended an allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Miss {
+    /// Row of the allocators.
+    pub allocator: u32,
+    pub what: ResourceMissKind,
+    pub key: u64,
+    /// Bytes.
+    pub size: i64,
+    /// Row of the timeline.
+    pub row: u32,
+}
+
+/// What only some allocations have; [`NONE`] for what this one has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The first part of the allocation that it is a part of.
+    pub part_of: u32,
+    /// The allocation that a reallocation made it of.
+    pub grown_from: u32,
+    /// The process that allocated it, a row of the processes table.
+    pub caller: u32,
+    /// Number of the call that freed it.
+    pub free_call: u32,
+}
+
+impl Origin {
+    /// What most allocations have.
+    pub const NONE: Self = Self { part_of: NONE, grown_from: NONE, caller: NONE, free_call: NONE };
+}
+
+/// The allocations, in columns, by the time of their first event; rows are those of the timeline.
+#[derive(Default)]
+pub struct Ledger {
+    pub allocators: Vec<AllocatorRow>,
+    /// For each allocation the row of its allocator.
+    pub allocator: Vec<u32>,
+    pub key: Vec<u64>,
+    /// Bytes.
+    pub size: Vec<i64>,
+    /// The event that began it.
+    pub row: Vec<u32>,
+    pub end: Vec<ResourceEnd>,
+    /// The event that ended it, or [`NONE`].
+    pub end_row: Vec<u32>,
+    origins: HashMap<u32, Origin>,
+    pub misses: Vec<Miss>,
+}
+
+impl Ledger {
+    /// Number of allocations.
+    pub fn len(&self) -> usize {
+        self.row.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.row.is_empty()
+    }
+
+    /// Adds an allocator and returns its number.
+    pub fn add_allocator(&mut self, allocator: AllocatorRow) -> u32 {
+        self.allocators.push(allocator);
+        self.allocators.len() as u32 - 1
+    }
+
+    /// Adds an allocation that is open and returns its number.
+    pub fn open(&mut self, allocator: u32, key: u64, size: i64, row: usize) -> u32 {
+        self.allocator.push(allocator);
+        self.key.push(key);
+        self.size.push(size);
+        self.row.push(row as u32);
+        self.end.push(ResourceEnd::Open);
+        self.end_row.push(NONE);
+        self.row.len() as u32 - 1
+    }
+
+    /// Ends an allocation by the event of this row.
+    pub fn end(&mut self, allocation: u32, end: ResourceEnd, row: usize) {
+        self.end[allocation as usize] = end;
+        self.end_row[allocation as usize] = row as u32;
+    }
+
+    /// Counts an event that neither began nor ended an allocation.
+    pub fn miss(
+        &mut self,
+        what: ResourceMissKind,
+        allocator: u32,
+        key: u64,
+        size: i64,
+        row: usize,
+    ) {
+        self.misses.push(Miss { allocator, what, key, size, row: row as u32 });
+    }
+
+    /// What only some allocations have.
+    pub fn origin(&self, allocation: u32) -> Origin {
+        if self.origins.is_empty() {
+            return Origin::NONE;
+        }
+        self.origins.get(&allocation).copied().unwrap_or(Origin::NONE)
+    }
+
+    /// Whether some allocation has an origin.
+    pub fn has_origins(&self) -> bool {
+        !self.origins.is_empty()
+    }
+
+    /// The same, to be changed.
+    pub fn origin_mut(&mut self, allocation: u32) -> &mut Origin {
+        self.origins.entry(allocation).or_insert(Origin::NONE)
+    }
+
+    /// Ends what is open in processes that ended.
+    pub(super) fn end_at_exit(&mut self, has_ended: impl Fn(u32) -> bool) {
+        let ended: Vec<bool> = self
+            .allocators
+            .iter()
+            .map(|allocator| allocator.owner.process().is_some_and(&has_ended))
+            .collect();
+        for (end, allocator) in self.end.iter_mut().zip(&self.allocator) {
+            if *end == ResourceEnd::Open && ended[*allocator as usize] {
+                *end = ResourceEnd::AtExit;
+            }
+        }
+    }
+}
+
+/// A size that an event gives without sign.
+pub(super) fn bytes(size: u64) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}

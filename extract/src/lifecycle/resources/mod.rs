@@ -1,0 +1,62 @@
+//! Events → allocations: what was allocated, by which process, and how it ended.
+//!
+//! A *process* is one lifetime of a pid. Nothing happens to an allocation when its process ends: what is left over
+//! then is told apart only when all events were seen.
+
+mod heaps;
+mod ledger;
+mod owners;
+mod pages;
+mod ranges;
+
+use handlescope_model::{Cancel, Cancelled, Poll};
+
+use self::heaps::HeapBlocks;
+pub use self::ledger::{AllocatorRow, Ledger, Miss};
+pub use self::owners::Owner;
+use self::owners::OwnerFinder;
+use self::pages::Pages;
+use super::attribution::ProcessIndex;
+use crate::collect::Collector;
+use crate::etl::Clock;
+use crate::raw::RowKind;
+
+/// Follows all allocations in time order, unless asked to stop; `order` gives it when it is not the order of the rows.
+pub fn follow_resources(
+    collected: &Collector,
+    index: &ProcessIndex,
+    clock: &Clock,
+    order: Option<&[u32]>,
+    cancel: &Cancel,
+) -> Result<Ledger, Cancelled> {
+    let timeline = &collected.shared.timeline;
+    let finder = OwnerFinder::new(index, clock);
+    let mut ledger = Ledger::default();
+    let mut heaps = HeapBlocks::default();
+    let mut pages = Pages::default();
+    let mut poll = Poll::new(cancel);
+    for position in 0..timeline.len() {
+        poll.round()?;
+        let row = order.map_or(position, |order| order[position] as usize);
+        let (pid, time) = (timeline.pid[row], timeline.time[row]);
+        match timeline.kind[row] {
+            RowKind::HeapCreate
+            | RowKind::HeapAlloc
+            | RowKind::HeapReAlloc
+            | RowKind::HeapFree
+            | RowKind::HeapDestroy => {
+                let owner = finder.find(pid, time);
+                heaps.event(collected, row, owner, &mut ledger);
+            }
+            RowKind::RangeAlloc | RowKind::RangeFree => {
+                pages.event(collected, row, &finder, &mut ledger);
+            }
+            _ => {}
+        }
+    }
+    pages.finish(&mut ledger);
+    ledger.end_at_exit(|process| {
+        collected.processes.rows.get(process as usize).is_some_and(|process| process.end.is_some())
+    });
+    Ok(ledger)
+}

@@ -1,0 +1,193 @@
+//! What was allocated and freed besides handles: heap blocks, virtual memory, handles of GDI and USER, and
+//! anything that events acquire and release.
+
+use super::declare::table;
+use crate::index::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx};
+
+/// Declares an enumeration that a column stores as a number.
+macro_rules! codes {
+    ($(#[$doc:meta])+ $name:ident { $( #[doc = $text:literal] $variant:ident = $word:literal, )+ }) => {
+        $(#[$doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum $name { $( #[doc = $text] $variant, )+ }
+
+        impl $name {
+            /// Every one; the position is the stored number.
+            pub const ALL: [Self; [$( $word, )+].len()] = [ $( Self::$variant, )+ ];
+
+            /// The stored number.
+            pub fn code(self) -> u32 {
+                self as u32
+            }
+
+            /// What a stored number means; `None` for a number of a newer layout.
+            pub fn from_code(code: u32) -> Option<Self> {
+                Self::ALL.get(code as usize).copied()
+            }
+
+            /// The name in JSON and in options.
+            pub fn name(self) -> &'static str {
+                match self { $( Self::$variant => $word, )+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// What is allocated.
+    ResourceKind {
+        /// A block of a heap.
+        Heap = "heap",
+        /// Committed pages.
+        Commit = "commit",
+        /// Reserved addresses.
+        Reserve = "reserve",
+        /// What events of a provider acquire and release.
+        Resource = "resource",
+        /// A handle of GDI.
+        Gdi = "gdi",
+        /// A handle of USER.
+        User = "user",
+    }
+}
+
+codes! {
+    /// How an allocation ended.
+    ResourceEnd {
+        /// It did not: its process was alive when the trace ended.
+        Open = "open",
+        /// It was freed.
+        Freed = "freed",
+        /// It was freed by a reallocation, which made another one of it.
+        Reallocated = "reallocated",
+        /// Another allocation took its place: its free was lost.
+        Replaced = "replaced",
+        /// Its heap was destroyed.
+        Destroyed = "destroyed",
+        /// Its process ended.
+        AtExit = "at_exit",
+        /// It had no bytes that were not allocated before.
+        Empty = "empty",
+    }
+}
+
+codes! {
+    /// Why an event neither began nor ended an allocation.
+    ResourceMissKind {
+        /// It freed what was not allocated: twice, elsewhere, or before the trace.
+        OrphanFree = "orphan_free",
+        /// It failed, or says nothing that could be followed.
+        Ignored = "ignored",
+    }
+}
+
+table! {
+    /// Columns of the allocators table: each kind, name and provider of each process once, a heap once for each of its lives.
+    Allocators => Allocators,
+    /// Where things are allocated.
+    Allocator {
+        /// 0 heap, 1 commit, 2 reserve, 3 resource, 4 gdi, 5 user.
+        kind: u32,
+        /// The heap in hex, VirtualAlloc, the allocator that the event names, or the type of the GDI or USER handle.
+        name: String,
+        /// The provider of the events, by its name or else its GUID; null for the kernel and heaps.
+        provider: Option<String>,
+        /// The process that owns what is allocated; null when no process of this id is known.
+        process: Option<ProcessIdx>,
+        /// Process id; null when the events have none.
+        pid: Option<u32>,
+        /// When a heap was created; null for one from before the trace and for other kinds.
+        ["ns since session start"] created_ns: Option<i64>,
+        /// The stack on which the heap was created.
+        create_stack: Option<StackIdx>,
+        /// When a heap was destroyed.
+        ["ns since session start"] destroyed_ns: Option<i64>,
+    }
+}
+
+table! {
+    /// Columns of the resources table, by allocator, in time order of the allocation.
+    Resources => Resources,
+    /// An allocation, or the part of one that ended by itself.
+    Resource {
+        /// Where, and of which process and kind.
+        allocator: AllocatorIdx,
+        /// The address of the block, the first address of the allocation, or the handle.
+        key: u64,
+        /// Its bytes; those of the part where an allocation ended in parts. Signed, because events may say so.
+        ["bytes"] size: i64,
+        /// The first part of the same allocation; null for this one and for an allocation that ended as a whole.
+        part_of: Option<ResourceIdx>,
+        /// The allocation that a reallocation made this one of.
+        grown_from: Option<ResourceIdx>,
+        /// When it was allocated.
+        ["ns since session start"] time_ns: i64,
+        /// The thread that allocated it.
+        tid: Option<u32>,
+        /// The process that allocated it, where that is not the owner.
+        caller: Option<ProcessIdx>,
+        /// The stack on which it was allocated.
+        stack: Option<StackIdx>,
+        /// 0 open, 1 freed, 2 reallocated, 3 replaced, 4 destroyed, 5 at_exit, 6 empty.
+        end: u32,
+        /// When it ended; null while it is open.
+        ["ns since session start"] end_time_ns: Option<i64>,
+        /// The thread that ended it.
+        end_tid: Option<u32>,
+        /// The stack on which it ended.
+        end_stack: Option<StackIdx>,
+        /// Number of the call that freed it, where one call may end several parts.
+        free_call: Option<u32>,
+    }
+}
+
+table! {
+    /// Columns of the resource misses table, in time order: frees without allocation, and events that were ignored.
+    ResourceMisses => ResourceMisses,
+    /// An event that neither began nor ended an allocation.
+    ResourceMiss {
+        /// Where, and of which process and kind.
+        allocator: AllocatorIdx,
+        /// 0 orphan_free, 1 ignored.
+        what: u32,
+        /// The address or handle that it names.
+        key: u64,
+        /// The bytes that it names; 0 where it names none.
+        ["bytes"] size: i64,
+        /// When it happened.
+        ["ns since session start"] time_ns: i64,
+        /// Its thread.
+        tid: Option<u32>,
+        /// Its stack.
+        stack: Option<StackIdx>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_say_what_their_numbers_mean() {
+        fn listed<T: Copy>(
+            all: &[T],
+            code: impl Fn(T) -> u32,
+            name: impl Fn(T) -> &'static str,
+        ) -> String {
+            let each: Vec<String> =
+                all.iter().map(|one| format!("{} {}", code(*one), name(*one))).collect();
+            format!("{}.", each.join(", "))
+        }
+        let kinds = listed(&ResourceKind::ALL, ResourceKind::code, ResourceKind::name);
+        let ends = listed(&ResourceEnd::ALL, ResourceEnd::code, ResourceEnd::name);
+        let misses = listed(&ResourceMissKind::ALL, ResourceMissKind::code, ResourceMissKind::name);
+        for (spec, listed) in [
+            (Allocators::kind.spec(), kinds),
+            (Resources::end.spec(), ends),
+            (ResourceMisses::what.spec(), misses),
+        ] {
+            assert_eq!(spec.doc.trim(), listed);
+        }
+    }
+}
