@@ -1,0 +1,197 @@
+//! Allocations of the published traces: their tables say what is known of them, to the last block.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+
+use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_model::rules::{is_freed, is_never_freed};
+use handlescope_model::tables::{
+    Allocator, Allocators, Process, Processes, Resource, ResourceEnd, ResourceKind, ResourceMiss,
+    ResourceMissKind, ResourceMisses, Resources,
+};
+use handlescope_model::{Cancel, ProcessIdx, TableRows, Trace};
+use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
+use serde_json::{Value, json};
+
+const TRACES: [&str; 2] = ["heap", "valloc"];
+
+/// The tables of an extract, as rows.
+struct Tables {
+    processes: Vec<Process>,
+    allocators: Vec<Allocator>,
+    resources: Vec<Resource>,
+    misses: Vec<ResourceMiss>,
+}
+
+impl Tables {
+    fn of(trace: &SharedTrace) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("a.json7z");
+        let options = ExtractOptions::default();
+        extract(trace.etl(), &output, options, &NoObserver, &Cancel::default()).unwrap();
+        let trace = Trace::open(&output).unwrap();
+        Self {
+            processes: Processes::read(&trace).unwrap().rows().collect(),
+            allocators: Allocators::read(&trace).unwrap().rows().collect(),
+            resources: Resources::read(&trace).unwrap().rows().collect(),
+            misses: ResourceMisses::read(&trace).unwrap().rows().collect(),
+        }
+    }
+
+    fn process(&self, process: Option<ProcessIdx>) -> String {
+        let Some(process) = process else { return String::new() };
+        let process = &self.processes[process.row()];
+        format!("{}({})", process.name, process.pid)
+    }
+
+    /// What totals are told apart by; the start only of a process whose pid has several lives.
+    fn place(&self, allocator: &Allocator) -> (String, String, String, i64) {
+        let process = allocator.process.unwrap();
+        let start = self.processes[process.row()].start_ns.unwrap_or_default();
+        let name = self.process(Some(process));
+        (kind(allocator).name().to_owned(), allocator.name.clone(), name, start)
+    }
+
+    fn totals(&self) -> BTreeMap<(String, String, String, i64), Totals> {
+        let mut totals: BTreeMap<_, Totals> = BTreeMap::new();
+        let mut calls = BTreeSet::new();
+        for resource in &self.resources {
+            let allocator = &self.allocators[resource.allocator.row()];
+            let own = totals.entry(self.place(allocator)).or_default();
+            let is_range = matches!(kind(allocator), ResourceKind::Commit | ResourceKind::Reserve);
+            let end = ResourceEnd::from_code(resource.end).unwrap();
+            let mut add = |name: &str, count: i64| {
+                *own.entry(name.to_owned()).or_default() += count;
+                *own.entry(bytes_of(name)).or_default() += resource.size;
+            };
+            add("allocs", resource.part_of.is_none().into());
+            match end {
+                end if is_freed(end) => {
+                    let call = resource.free_call.map(|call| (call, resource.allocator));
+                    add("frees", call.is_none_or(|call| calls.insert(call)).into());
+                }
+                ResourceEnd::Replaced => add("replaced", (!is_range).into()),
+                ResourceEnd::Destroyed => add("destroyed", 1),
+                ResourceEnd::AtExit => add("at_exit", 1),
+                ResourceEnd::Open => add("outstanding", 1),
+                _ => {}
+            }
+        }
+        for miss in &self.misses {
+            let own = totals.entry(self.place(&self.allocators[miss.allocator.row()])).or_default();
+            let mut add = |name: &str, number| *own.entry(name.to_owned()).or_default() += number;
+            match ResourceMissKind::from_code(miss.what).unwrap() {
+                ResourceMissKind::OrphanFree => {
+                    add("orphan_frees", 1);
+                    add("orphan_bytes", miss.size);
+                }
+                ResourceMissKind::Ignored => add("ignored", 1),
+            }
+        }
+        for own in totals.values_mut() {
+            own.retain(|_, number| *number != 0);
+        }
+        totals
+    }
+
+    /// Everything that its process still holds, as `leaks` of the expected results.
+    fn leaks(&self) -> Vec<(Value, Option<u32>)> {
+        let open = self.resources.iter().filter(|own| own.end == ResourceEnd::Open.code());
+        let leak = |own: &Resource| {
+            let allocator = &self.allocators[own.allocator.row()];
+            let (kind, name, process, _) = self.place(allocator);
+            let key = format!("{:#x}", own.key);
+            let leak = json!([own.time_ns, kind, name, process, own.tid, key, own.size]);
+            (leak, own.stack.map(|stack| stack.0))
+        };
+        open.map(leak).collect()
+    }
+}
+
+type Totals = BTreeMap<String, i64>;
+
+fn kind(allocator: &Allocator) -> ResourceKind {
+    ResourceKind::from_code(allocator.kind).unwrap()
+}
+
+fn bytes_of(name: &str) -> String {
+    match name {
+        "allocs" => "alloc_bytes".into(),
+        "frees" => "freed_bytes".into(),
+        name => format!("{name}_bytes"),
+    }
+}
+
+fn expected(trace: &SharedTrace) -> Value {
+    let expected = fs::read_to_string(trace.expected()).unwrap();
+    serde_json::from_str::<Value>(&expected).unwrap()["resources"].take()
+}
+
+#[needs_data]
+#[test]
+fn totals_are_those_that_are_known() {
+    for name in TRACES {
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
+        let (tables, expected) = (Tables::of(&trace), expected(&trace));
+        let mut found = tables.totals();
+        for known in expected["totals"].as_array().unwrap() {
+            let text = |name: &str| known[name].as_str().unwrap().to_owned();
+            let start = known["process_start_ns"].as_i64().unwrap_or_default();
+            let place = (text("kind"), text("allocator"), text("process"), start);
+            let numbers = known.as_object().unwrap().iter();
+            let numbers: Totals = numbers
+                .filter(|(name, _)| *name != "process_start_ns")
+                .filter_map(|(name, number)| Some((name.clone(), number.as_i64()?)))
+                .collect();
+            assert_eq!(found.remove(&place), Some(numbers), "{name} {place:?}");
+        }
+        assert!(found.is_empty(), "{name}: {found:?}");
+    }
+}
+
+#[needs_data]
+#[test]
+fn every_allocation_that_is_left_over_is_known() {
+    for name in TRACES {
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
+        let (tables, expected) = (Tables::of(&trace), expected(&trace));
+        let sorted = |mut leaks: Vec<(Value, Option<u32>)>| {
+            leaks.sort_by_cached_key(|(leak, _)| leak.to_string());
+            leaks
+        };
+        let known = expected["leaks"].as_array().unwrap().iter().map(|leak| {
+            let (stack, leak) = leak.as_array().unwrap().split_last().unwrap();
+            (json!(leak), stack.as_i64().and_then(|stack| u32::try_from(stack).ok()))
+        });
+        let (known, found) = (sorted(known.collect()), sorted(tables.leaks()));
+        let mut stacks = HashMap::new();
+        let mut back = HashMap::new();
+        for ((known, known_stack), (found, stack)) in known.iter().zip(&found) {
+            assert_eq!(known, found, "{name}");
+            assert_eq!(stacks.entry(known_stack).or_insert(stack), &stack, "{name} {known}");
+            assert_eq!(back.entry(stack).or_insert(known_stack), &known_stack, "{name} {known}");
+        }
+        assert_eq!(known.len(), found.len(), "{name}");
+    }
+}
+
+#[needs_data]
+#[test]
+fn what_ends_does_so_later_and_parts_point_to_the_first() {
+    for name in TRACES {
+        let tables = Tables::of(&SharedTrace::open(&format!("synthetic/{name}")));
+        for own in &tables.resources {
+            let end = ResourceEnd::from_code(own.end).unwrap();
+            assert!(own.end_time_ns.is_none_or(|end| end >= own.time_ns), "{own:?}");
+            let is_over = end != ResourceEnd::Open && end != ResourceEnd::Empty;
+            assert_eq!(own.end_time_ns.is_some(), is_over, "{own:?}");
+            assert_eq!(is_never_freed(end), matches!(end, ResourceEnd::Open | ResourceEnd::AtExit));
+            for (other, is_same) in [(own.part_of, true), (own.grown_from, false)] {
+                let Some(other) = other.map(|row| &tables.resources[row.row()]) else { continue };
+                assert_eq!(other.time_ns == own.time_ns, is_same, "{own:?} {other:?}");
+                assert!(other.part_of.is_none());
+            }
+        }
+    }
+}
