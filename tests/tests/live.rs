@@ -9,11 +9,15 @@ use std::time::Duration;
 
 use handlescope_extract::live::{LiveCounts, LiveWindow, Replay, WhenFull, live_queue};
 use handlescope_extract::{ExtractOptions, NoObserver, Recording, extract};
-use handlescope_model::{Cancel, Table, Trace};
+use handlescope_model::tables::{ResourceEnd, ResourceMisses, Resources};
+use handlescope_model::{Cancel, Table, TableRows, Trace};
 use handlescope_tests::binary::sample_trace;
+use handlescope_tests::bytes::PointerSize;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::EtlFile;
+use handlescope_tests::header::{HeaderKind, Stamp};
 use handlescope_tests::needs_data;
+use handlescope_tests::payload::HeapEvent;
 use handlescope_tests::scenario::{StackMode, TraceBuilder};
 use polars::prelude::{AnyValue, DataFrame};
 
@@ -282,10 +286,45 @@ fn handles_counted_while_they_come_are_those_that_a_file_that_ends_there_leaves_
 #[needs_data]
 #[test]
 fn handles_counted_in_published_traces_are_those_that_are_left_open() {
-    for name in ["eventleak", "threadleak", "registry", "objectref", "growth"] {
+    for name in ["eventleak", "threadleak", "registry", "objectref", "growth", "heap", "valloc"] {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
         assert_eq!(counted(trace.etl()), leaked(&extracted(trace.etl())), "{name}");
     }
+}
+
+#[test]
+fn a_window_forgets_blocks_that_were_freed_and_keeps_those_that_grew() {
+    use HeapEvent::{Alloc, Free, ReAlloc};
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "leaky.exe").started(MS);
+    for step in 0..60_000_i64 {
+        let (at, address) = (10 + step, 0x1000 + 16 * step.unsigned_abs());
+        let mut heap = |ms: i64, event: HeapEvent| {
+            let stamp = Stamp::new(trace.options().raw(ms * MS), 700, 701);
+            let event = event.payload(7, PointerSize::Eight, 0);
+            trace.raw_event(
+                ms * MS,
+                0,
+                event.event(HeaderKind::Compact, PointerSize::Eight, stamp),
+            );
+        };
+        heap(at, Alloc(8, address));
+        if step == 0 {
+            heap(at, ReAlloc(16, address, address));
+        } else if step % 1000 != 0 {
+            heap(at, Free(address));
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.etl");
+    trace.write(&path).unwrap();
+    let window = replayed(&path, Some(Duration::from_secs(5)), |_, _| ());
+    let kept = Resources::read(&saved(&window)).unwrap();
+    assert!(kept.len() < 40_000, "{}", kept.len());
+    let open = kept.rows().filter(|own| own.end == ResourceEnd::Open.code());
+    let open: Vec<i64> = open.map(|own| own.size).collect();
+    assert_eq!((open.len(), open[0]), (60, 16));
+    assert_eq!(ResourceMisses::read(&saved(&window)).unwrap().len(), 0);
 }
 
 #[test]

@@ -7,11 +7,14 @@ use handlescope_model::Cancel;
 use super::packed::PackedEvents;
 use crate::collect::Collector;
 use crate::etl::{Clock, Diagnostics};
-use crate::lifecycle::{EventOwners, NONE, ProcessIndex, TrackedEvents, track};
+use crate::lifecycle::{
+    EventOwners, Ledger, NONE, ProcessIndex, TrackedEvents, follow_resources, track,
+};
+use crate::raw::RowKind;
 use crate::stacks::StackUse;
 
-/// For each event whether it is needed: all but those of objects of which nothing is open and nothing happened since
-/// the raw time `before`, and their stacks.
+/// For each event whether it is needed: all but those of objects and allocations of which nothing is open and nothing
+/// happened since the raw time `before`, and their stacks.
 pub(super) fn kept_events(events: &PackedEvents, before: i64, clock: &Clock) -> Vec<bool> {
     let mut collected = Collector::default();
     let mut rows = Vec::with_capacity(events.len());
@@ -45,7 +48,8 @@ pub(super) fn kept_events(events: &PackedEvents, before: i64, clock: &Clock) -> 
     keeps.collect()
 }
 
-/// For each row of the timeline whether it is of an object that is done with; `None` when nobody can say.
+/// For each row of the timeline whether it is of an object or allocation that is done with; `None` when that is not
+/// known.
 fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec<bool>> {
     let cancel = Cancel::default();
     let mut unused = Diagnostics::default();
@@ -65,5 +69,30 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
         NONE => *time < before,
         object => objects.rows[object as usize].is_complete() && last[object as usize] < before,
     };
-    Some(object.iter().zip(times).map(is_old).collect())
+    let mut old: Vec<bool> = object.iter().zip(times).map(is_old).collect();
+    let ledger = follow_resources(collected, &index, clock, order.as_deref(), &cancel).ok()?;
+    keep_allocations(&mut old, &ledger, collected, before);
+    Some(old)
+}
+
+/// Marks the rows that allocations still need as not old.
+fn keep_allocations(old: &mut [bool], ledger: &Ledger, collected: &Collector, before: i64) {
+    // Which pages an event changes depends on all that came before it; a heap is known by its creation.
+    for (old, kind) in old.iter_mut().zip(&collected.shared.timeline.kind) {
+        let is_of_all =
+            matches!(kind, RowKind::RangeAlloc | RowKind::RangeFree | RowKind::HeapCreate);
+        *old &= !is_of_all;
+    }
+    let times = &collected.shared.timeline.time;
+    // From the last, because an event that ends one allocation may begin another one, which is needed then.
+    for (begin, end) in ledger.row.iter().zip(&ledger.end_row).rev() {
+        let (begin, end) = (*begin as usize, *end as usize);
+        let is_done = times.get(end).is_some_and(|time| *time < before) && old[end];
+        if !is_done {
+            old[begin] = false;
+            if let Some(old) = old.get_mut(end) {
+                *old = false;
+            }
+        }
+    }
 }
