@@ -103,6 +103,7 @@ pub(crate) fn assemble(
     let object_count = objects.len() as u64;
     let resources = ResourceTables { collected: &collected, clock, ledger: &ledger };
     resources.write(&mut writer, &mut resolver, cancel)?;
+    let (allocations, never_freed) = ledger.figures();
     drop(ledger);
     let stack_events =
         stack_events::table(&collected, &spaces, &methods, &index, clock, &mut table, cancel)?;
@@ -161,6 +162,8 @@ pub(crate) fn assemble(
         handle_events: grouped.handle_events(timeline),
         leaked_handles,
         closed_at_exit,
+        allocations,
+        never_freed,
         stacks_distinct,
         events_lost: u64::from(recording.header.events_lost),
         buffers_lost: u64::from(recording.header.buffers_lost),
