@@ -1,0 +1,85 @@
+//! Events of heaps and of virtual memory.
+
+use super::KernelPayload;
+use crate::bytes::{Bytes, PointerSize};
+
+/// Flags of calls for virtual memory.
+pub const MEM_COMMIT: u32 = 0x1000;
+/// The addresses are reserved.
+pub const MEM_RESERVE: u32 = 0x2000;
+/// The addresses are given back, with their pages.
+pub const MEM_RELEASE: u32 = 0x8000;
+
+/// What the main path of a heap writes as the source of a block.
+const MAIN_PATH: u32 = 3;
+
+/// A call of a heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeapCall {
+    /// Alloc (0x1021) of so many bytes.
+    Alloc { address: u64, size: u64 },
+    /// ReAlloc (0x1022) to so many bytes.
+    ReAlloc { address: u64, old_address: u64, size: u64, old_size: u64 },
+    /// Destroy (0x1023).
+    Destroy,
+    /// Free (0x1024).
+    Free { address: u64 },
+}
+
+impl HeapCall {
+    /// The payload of the call of a heap.
+    #[must_use]
+    pub fn payload(self, heap: u64, ptr: PointerSize) -> KernelPayload {
+        let bytes = Bytes::new().ptr(ptr, heap);
+        let (hook, bytes) = match self {
+            Self::Alloc { address, size } => {
+                (0x1021, bytes.ptr(ptr, size).ptr(ptr, address).u32(MAIN_PATH))
+            }
+            Self::ReAlloc { address, old_address, size, old_size } => {
+                let bytes = bytes.ptr(ptr, address).ptr(ptr, old_address);
+                (0x1022, bytes.ptr(ptr, size).ptr(ptr, old_size).u32(MAIN_PATH))
+            }
+            Self::Destroy => (0x1023, bytes),
+            Self::Free { address } => (0x1024, bytes.ptr(ptr, address).u32(MAIN_PATH)),
+        };
+        KernelPayload { hook, version: 0, bytes: bytes.into_vec() }
+    }
+}
+
+/// A call for virtual memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RangeRecord {
+    /// First address.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The process whose memory it is.
+    pub pid: u32,
+    /// Flags, as in [`MEM_COMMIT`].
+    pub flags: u32,
+}
+
+impl RangeRecord {
+    /// The payload of VirtualAlloc (0x0262) or, `is_free`, of VirtualFree (0x0263).
+    #[must_use]
+    pub fn payload(&self, is_free: bool, ptr: PointerSize) -> KernelPayload {
+        let bytes = Bytes::new().ptr(ptr, self.base).ptr(ptr, self.size);
+        let hook = if is_free { 0x0263 } else { 0x0262 };
+        KernelPayload { hook, version: 2, bytes: bytes.u32(self.pid).u32(self.flags).into_vec() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_have_the_sizes_of_the_description() {
+        let alloc = HeapCall::Alloc { address: 2, size: 3 };
+        assert_eq!(alloc.payload(1, PointerSize::Eight).bytes.len(), 28);
+        assert_eq!(alloc.payload(1, PointerSize::Four).bytes.len(), 16);
+        let move_to = HeapCall::ReAlloc { address: 2, old_address: 3, size: 4, old_size: 5 };
+        assert_eq!(move_to.payload(1, PointerSize::Eight).bytes.len(), 44);
+        assert_eq!(RangeRecord::default().payload(true, PointerSize::Eight).bytes.len(), 24);
+    }
+}
