@@ -34,6 +34,7 @@ mod owners;
 mod pretty_names;
 mod processes;
 mod provider_events;
+mod resources;
 mod selection;
 mod source;
 #[cfg(test)]
@@ -52,7 +53,7 @@ pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
     CountOrder, DiffCriteria, EventCriteria, Figure, GroupColumn, GroupCriteria, MapMode,
     ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder,
-    ShowTotal, StackCriteria, WhyCriteria,
+    ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria, WhyCriteria,
 };
 pub use self::diff::{
     ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_traces,
@@ -75,6 +76,9 @@ pub use self::pretty_names::pretty_name;
 pub use self::processes::{ListedProcess, ProcessAnswer, processes};
 pub use self::provider_events::{
     FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
+};
+pub use self::resources::{
+    ResourceFigures, ResourceGroup, ResourceGroups, ResourcesAnswer, resources,
 };
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;
