@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use handlescope_model::rules::is_freed;
 use handlescope_model::tables::{ResourceEnd, ResourceKind, Resources};
 use handlescope_model::{Numbers, ResourceIdx, StackIdx, Trace};
 use indicatif::{HumanBytes, HumanCount};
@@ -39,6 +38,15 @@ struct Chain {
     steps: usize,
     first_size: i64,
     size: i64,
+    first_ns: i64,
+    last_ns: i64,
+}
+
+/// What is known of a site besides how many it loses.
+pub(super) struct Findings {
+    pub(super) diagnoses: Vec<Diagnosis>,
+    /// Bytes of blocks that only grew, and how many more they get each minute.
+    pub(super) grown: Option<(i64, f64)>,
 }
 
 impl<'a> SiteCauses<'a> {
@@ -58,16 +66,19 @@ impl<'a> SiteCauses<'a> {
     }
 
     /// Why a site loses some of its allocations.
-    pub(super) fn of(&self, rows: &[u32], counts: &Counts) -> Vec<Diagnosis> {
+    pub(super) fn of(&self, rows: &[u32], counts: &Counts) -> Findings {
         let lost: Vec<u32> =
             rows.iter().copied().filter(|row| self.table.is_lost(*row as usize)).collect();
+        let chains: Vec<Chain> = lost.iter().filter_map(|row| self.chain(*row as usize)).collect();
         let all = [
             self.without_commit(&lost),
-            self.chains(&lost),
+            only_grew(&chains),
             self.frees(rows, counts),
             exits(counts),
         ];
-        all.into_iter().flatten().collect()
+        let grown = chains.iter().map(|chain| (chain.size, chain.per_minute()));
+        let grown = grown.reduce(|all, one| (i64::saturating_add(all.0, one.0), all.1 + one.1));
+        Findings { diagnoses: all.into_iter().flatten().collect(), grown }
     }
 
     /// Whether the program frees any allocation of the site.
@@ -76,7 +87,8 @@ impl<'a> SiteCauses<'a> {
         let mut frees = 0_u64;
         for row in rows.iter().map(|row| *row as usize) {
             let end = self.table.end.get(row).and_then(ResourceEnd::from_code);
-            if end.is_some_and(is_freed) {
+            // A reallocation goes on with what it frees.
+            if end == Some(ResourceEnd::Freed) {
                 frees += 1;
                 if let Some(stack) = self.table.end_stack.get(row) {
                     *stacks.entry(stack).or_default() += 1;
@@ -94,7 +106,9 @@ impl<'a> SiteCauses<'a> {
                 "nothing that this stack allocates is ever freed".to_owned(),
             ));
         }
-        let [freed, all, left] = [frees, counts.opened, lost].map(HumanCount);
+        // Some are freed in parts, and some of those not wholly.
+        let freed = frees.min(counts.opened.saturating_sub(lost));
+        let [freed, all, left] = [freed, counts.opened, lost].map(HumanCount);
         let text = format!(
             "{freed} of {all} of this stack are freed, {left} are not: look at its error paths"
         );
@@ -104,24 +118,13 @@ impl<'a> SiteCauses<'a> {
         Some(Diagnosis { stacks, ..diagnosis(Cause::SometimesFreed, lost, text) })
     }
 
-    /// Blocks that reallocations made larger and larger.
-    fn chains(&self, lost: &[u32]) -> Option<Diagnosis> {
-        let chains = lost.iter().filter_map(|row| self.chain(*row as usize));
-        let chains: Vec<Chain> = chains.filter(|chain| chain.steps >= CHAIN).collect();
-        let longest = chains.iter().max_by_key(|chain| chain.steps)?;
-        let [from, to] = [longest.first_size, longest.size].map(bytes);
-        let text = format!(
-            "{} only grew, by reallocation: the longest chain has {} steps, from {from} to {to}",
-            HumanCount(chains.len() as u64),
-            HumanCount(longest.steps as u64),
-        );
-        Some(diagnosis(Cause::ReallocGrowth, chains.len() as u64, text))
-    }
-
-    /// The reallocations that made a block, if each made it larger.
+    /// The reallocations that made a block, if there are some and each made it larger.
     fn chain(&self, last: usize) -> Option<Chain> {
         let size = |row: usize| self.table.size.get(row);
-        let mut chain = Chain { steps: 0, first_size: size(last)?, size: size(last)? };
+        let time = |row: usize| self.table.time_ns.get(row);
+        let (last_size, last_ns) = (size(last)?, time(last)?);
+        let mut chain =
+            Chain { steps: 0, first_size: last_size, size: last_size, first_ns: last_ns, last_ns };
         let mut row = last;
         while let Some(before) = self.grown_from.get(row).map(ResourceIdx::row) {
             let is_left = self
@@ -131,10 +134,11 @@ impl<'a> SiteCauses<'a> {
             if is_left.is_err() || before_size >= chain.first_size {
                 return None;
             }
-            chain = Chain { steps: chain.steps + 1, first_size: before_size, ..chain };
+            let first_ns = time(before)?;
+            chain = Chain { steps: chain.steps + 1, first_size: before_size, first_ns, ..chain };
             row = before;
         }
-        Some(chain)
+        (chain.steps >= CHAIN).then_some(chain)
     }
 
     /// Reservations of which nothing is ever committed.
@@ -159,6 +163,26 @@ impl<'a> SiteCauses<'a> {
         );
         (count > 0).then(|| diagnosis(Cause::ReserveWithoutCommit, count, text))
     }
+}
+
+impl Chain {
+    fn per_minute(&self) -> f64 {
+        let grown = self.size.saturating_sub(self.first_size) as f64;
+        let minutes = self.last_ns.saturating_sub(self.first_ns) as f64 / 60e9;
+        if minutes > 0.0 { grown / minutes } else { 0.0 }
+    }
+}
+
+/// Blocks that reallocations made larger and larger.
+fn only_grew(chains: &[Chain]) -> Option<Diagnosis> {
+    let longest = chains.iter().max_by_key(|chain| chain.steps)?;
+    let [from, to] = [longest.first_size, longest.size].map(bytes);
+    let text = format!(
+        "{} only grew, by reallocation: the longest chain has {} steps, from {from} to {to}",
+        HumanCount(chains.len() as u64),
+        HumanCount(longest.steps as u64),
+    );
+    Some(diagnosis(Cause::ReallocGrowth, chains.len() as u64, text))
 }
 
 /// What the ends of processes took along.

@@ -7,9 +7,9 @@ use indicatif::HumanCount;
 
 use super::super::causes::Cause;
 use super::super::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect};
-use super::Allocations;
 use super::causes::diagnosis;
 use super::sites::Sites;
+use super::{Allocations, Amounts};
 use crate::query::growth::Life;
 
 /// Heaps from which on they are a suspect: each process keeps the one that it starts with.
@@ -86,8 +86,13 @@ impl Created {
         let allocator = all.allocators.get(row)?;
         let process = all.process(allocator);
         let bytes = Bytes { lost, allocated: lost, per_minute: None };
-        let suspect =
-            all.judge(&process, allocator.pid, (PRIVATE_HEAP, stack), &lives, (counts, bytes))?;
+        let suspect = all.judge(
+            &process,
+            allocator.pid,
+            (PRIVATE_HEAP, stack),
+            &lives,
+            Amounts { counts, bytes, grown: None },
+        )?;
         let text = format!(
             "{} of {} heaps that this stack creates are never destroyed",
             HumanCount(counts.lost()),
@@ -95,7 +100,7 @@ impl Created {
         );
         Some(Suspect {
             diagnoses: vec![diagnosis(Cause::HeapNotDestroyed, counts.lost(), text)],
-            function: stack.map(|stack| sites.stacks.function(all.file, stack)),
+            function: stack.map(|stack| all.function(stack, sites)),
             ..suspect
         })
     }

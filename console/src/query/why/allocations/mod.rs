@@ -3,6 +3,7 @@
 //! A site is what one process allocates of one kind on one stack, whichever heap it is from.
 
 mod causes;
+mod function;
 mod heaps;
 mod sites;
 
@@ -10,7 +11,8 @@ use handlescope_model::tables::{ResourceEnd, ResourceKind};
 use handlescope_model::{StackIdx, Table};
 use rayon::prelude::*;
 
-use self::causes::SiteCauses;
+use self::causes::{Findings, SiteCauses};
+use self::function::ProgramFrames;
 use self::heaps::private_heaps;
 use self::sites::{Site, Sites};
 use super::score;
@@ -25,6 +27,17 @@ use crate::query::info::trace_info;
 use crate::query::resources::{AllocatorList, ResourceTable};
 use crate::query::tables::ProcessInfo;
 
+/// The weight of blocks that only grew, in the score: that of a burst.
+const GROWN_WEIGHT: f64 = 0.5;
+
+/// How much there is of a suspect.
+struct Amounts {
+    counts: Counts,
+    bytes: Bytes,
+    /// Bytes of blocks that only grew, and how many more they get each minute.
+    grown: Option<(i64, f64)>,
+}
+
 /// What suspects among the allocations of a trace are found in.
 pub(super) struct Allocations<'a> {
     file: &'a FileContext<'a>,
@@ -32,6 +45,7 @@ pub(super) struct Allocations<'a> {
     criteria: &'a WhyCriteria,
     allocators: AllocatorList,
     table: ResourceTable,
+    programs: ProgramFrames<'a>,
     /// The time of the trace.
     window: Window,
 }
@@ -52,7 +66,8 @@ impl<'a> Allocations<'a> {
         let end_ns = trace_info(file.trace)?.length_ns().unwrap_or_default();
         let end_ns = end_ns.max(last.copied().unwrap_or_default());
         let window = Window { start_ns: 0, end_ns };
-        Ok(Some(Self { file, frames, criteria, allocators, table, window }))
+        let programs = ProgramFrames::of(frames);
+        Ok(Some(Self { file, frames, criteria, allocators, table, programs, window }))
     }
 
     /// How many allocations there are.
@@ -123,19 +138,23 @@ impl<'a> Allocations<'a> {
         let allocator = self.allocators.get(site.allocator as usize)?;
         let process = self.process(allocator);
         let stack = site.stack;
-        let diagnoses = causes.of(rows, &counts);
-        self.judge(
+        let Findings { diagnoses, grown } = causes.of(rows, &counts);
+        let kind = ResourceKind::from_code(site.kind)?.name();
+        let suspect = self.judge(
             &process,
             allocator.pid,
-            (ResourceKind::from_code(site.kind)?.name(), stack),
+            (kind, stack),
             &lives,
-            (counts, bytes),
-        )
-        .map(|suspect| Suspect {
-            diagnoses,
-            function: stack.map(|stack| sites.stacks.function(self.file, stack)),
-            ..suspect
-        })
+            Amounts { counts, bytes, grown },
+        )?;
+        let function = stack.map(|stack| self.function(stack, sites));
+        Some(Suspect { diagnoses, function, ..suspect })
+    }
+
+    /// What says most of a stack.
+    fn function(&self, stack: StackIdx, sites: &Sites) -> String {
+        let own = self.programs.function(stack);
+        own.unwrap_or_else(|| sites.stacks.function(self.file, stack))
     }
 
     /// Allocations with these lives as a suspect, if they are one.
@@ -145,17 +164,21 @@ impl<'a> Allocations<'a> {
         pid: Option<u32>,
         (type_name, create_stack): (&str, Option<StackIdx>),
         lives: &[Life],
-        (counts, bytes): (Counts, Bytes),
+        Amounts { counts, bytes, grown }: Amounts,
     ) -> Option<Suspect> {
         let start_ns =
             process.start_ns.map_or(self.window.start_ns, |ns| ns.max(self.window.start_ns));
         let end_ns = process.end_ns.map_or(self.window.end_ns, |ns| ns.min(self.window.end_ns));
         let growth = Growth::of(lives, Window { start_ns, end_ns });
-        let score = score::of(&growth, lives, 0)?;
         // Bytes count where there are any; the score is of as many as the allocations have on average.
         let mean = (bytes.lost as f64 / counts.lost().max(1) as f64).max(1.0);
+        let score = score::of(&growth, lives, 0).map(|score| score * mean);
+        // One block that grows leaks as many do.
+        let of_grown = grown.map(|(bytes, _)| GROWN_WEIGHT * bytes as f64);
+        let score = score.into_iter().chain(of_grown).reduce(f64::max)?;
         let rate = growth.evidence.rate.filter(|_| growth.verdict == Verdict::Steady);
         let per_minute = rate.filter(|_| bytes.lost > 0).map(|rate| rate.per_minute * mean);
+        let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
         Some(Suspect {
             rank: 0,
             process: process.shown_label(self.criteria.is_plain()),
@@ -168,7 +191,7 @@ impl<'a> Allocations<'a> {
             diagnoses: Vec::new(),
             function: None,
             stack_filter: None,
-            score: score * mean,
+            score,
         })
     }
 }
