@@ -32,6 +32,10 @@ pub struct ExtractSummary {
     pub leaked_handles: u64,
     /// Creates and duplicates that only the end of their process closed.
     pub closed_at_exit: u64,
+    /// Blocks, pages and whatever else was allocated.
+    pub allocations: u64,
+    /// Those that nothing freed.
+    pub never_freed: u64,
     pub stacks_distinct: u64,
     /// Events the session lost.
     pub events_lost: u64,

@@ -38,7 +38,7 @@ pub use here::recorder;
 pub use object_type::{ObjectType, ObjectTypes};
 pub use options::{BufferCount, BufferSize, Events, RecordOptions, StopCondition, Target};
 pub use plan::{Flags, GroupMask, SessionPlan};
-pub use profile::{PROFILE_NAME, wpr_profile};
+pub use profile::{OtherProviders, PROFILE_NAME, wpr_profile};
 pub use recorder::{EventSink, Figures, Recorder, Running, SessionEvent, SessionHeader, Stopped};
 pub use session_error::SessionError;
 pub use xperf::{quoted, xperf_commands};

@@ -20,6 +20,19 @@ const DESCRIPTION: &str = "Handles with stacks, for handlescope";
 
 const COLLECTOR: &str = "SystemCollector_handlescope";
 const PROVIDER: &str = "SystemProvider_handlescope";
+const EVENT_COLLECTOR: &str = "EventCollector_handlescope";
+const EVENT_PROVIDER: &str = "EventProvider_Win32k";
+const HEAP_COLLECTOR: &str = "HeapEventCollector_handlescope";
+const HEAP_PROVIDER: &str = "HeapEventProvider_handlescope";
+
+/// Microsoft-Windows-Win32k with its keywords of GDI and USER handles (MSO, `Handles.wprp`).
+const WIN32K: [(&str, &str); 4] = [
+    ("Id", EVENT_PROVIDER),
+    ("Name", "8c416c79-d49b-4f01-a467-e56d3aa8234c"),
+    ("Level", "4"),
+    ("Stack", "true"),
+];
+const WIN32K_HANDLES: &str = "0x30000000000";
 
 /// Stacks that were seen before are written as a key (learn, `StackCaching`). The figures are those of MSO for
 /// recordings with many stacks; the size is in KB.
@@ -27,6 +40,15 @@ const STACK_CACHING: [(&str, &str); 2] = [("BucketCount", "256"), ("CacheSize", 
 
 /// What the merge adds: identities of images, without which no symbol is found, and what MSO has besides.
 const CUSTOM_EVENTS: [&str; 4] = ["ImageId", "BuildInfo", "VolumeMapping", "EventMetadata"];
+
+/// What a profile records besides the events of the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OtherProviders {
+    /// Process ids whose heaps are recorded.
+    pub heap_pids: Vec<u32>,
+    /// Handles of GDI and USER.
+    pub gdi_user: bool,
+}
 
 /// Writes the profile, for a recording to a file and for one in memory.
 ///
@@ -37,6 +59,7 @@ const CUSTOM_EVENTS: [&str; 4] = ["ImageId", "BuildInfo", "VolumeMapping", "Even
 /// When `out` cannot be written.
 pub fn wpr_profile(
     events: Events,
+    others: &OtherProviders,
     size: BufferSize,
     count: BufferCount,
     out: &mut dyn Write,
@@ -47,27 +70,76 @@ pub fn wpr_profile(
     let root = root.with_attributes([("Version", "1"), ("Author", "handlescope")]);
     root.write_inner_content(|xml| {
         xml.create_element("Profiles").write_inner_content(|xml| {
-            collector(xml, size, count)?;
+            let collectors = COLLECTORS.iter().filter(|collector| (collector.is_used)(others));
+            for Collector { element, attributes, .. } in collectors.clone() {
+                let collector =
+                    xml.create_element(*element).with_attributes(attributes.iter().copied());
+                collector.write_inner_content(|xml| buffers(xml, size, count))?;
+            }
             provider(xml, events)?;
-            profiles(xml)
+            other_providers(xml, others)?;
+            profiles(xml, others)
         })?;
         merge(xml)
     })?;
     writeln!(out)
 }
 
-fn collector<W: Write>(
-    xml: &mut Writer<W>,
-    size: BufferSize,
-    count: BufferCount,
-) -> io::Result<()> {
-    let collector = xml.create_element("SystemCollector");
-    let collector = collector.with_attributes([("Id", COLLECTOR), ("Name", "NT Kernel Logger")]);
-    collector.write_inner_content(|xml| {
-        value(xml, "BufferSize", &size.kib().to_string())?;
-        value(xml, "Buffers", &count.get().to_string())?;
-        xml.create_element("StackCaching").with_attributes(STACK_CACHING).write_empty().map(drop)
-    })?;
+/// A collector, in the order of the schema.
+struct Collector {
+    element: &'static str,
+    attributes: &'static [(&'static str, &'static str)],
+    is_used: fn(&OtherProviders) -> bool,
+}
+
+static COLLECTORS: [Collector; 3] = [
+    Collector {
+        element: "SystemCollector",
+        attributes: &[("Id", COLLECTOR), ("Name", "NT Kernel Logger")],
+        is_used: |_| true,
+    },
+    Collector {
+        element: "EventCollector",
+        attributes: &[("Id", EVENT_COLLECTOR), ("Name", "handlescope events")],
+        is_used: |others| others.gdi_user,
+    },
+    Collector {
+        element: "HeapEventCollector",
+        attributes: &[
+            ("Id", HEAP_COLLECTOR),
+            ("Name", "handlescope heap"),
+            ("FileName", "handlescope-heap.etl"),
+        ],
+        is_used: |others| !others.heap_pids.is_empty(),
+    },
+];
+
+fn buffers<W: Write>(xml: &mut Writer<W>, size: BufferSize, count: BufferCount) -> io::Result<()> {
+    value(xml, "BufferSize", &size.kib().to_string())?;
+    value(xml, "Buffers", &count.get().to_string())?;
+    xml.create_element("StackCaching").with_attributes(STACK_CACHING).write_empty().map(drop)
+}
+
+/// Handles of GDI and USER, and heaps (learn, `HeapEventProvider`).
+fn other_providers<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io::Result<()> {
+    if others.gdi_user {
+        xml.create_element("EventProvider").with_attributes(WIN32K).write_inner_content(|xml| {
+            xml.create_element("Keywords")
+                .write_inner_content(|xml| value(xml, "Keyword", WIN32K_HANDLES))
+                .map(drop)
+        })?;
+    }
+    if !others.heap_pids.is_empty() {
+        let provider =
+            xml.create_element("HeapEventProvider").with_attribute(("Id", HEAP_PROVIDER));
+        provider.write_inner_content(|xml| {
+            let mut pids = others.heap_pids.iter();
+            xml.create_element("HeapProcessIds").write_inner_content(|xml| {
+                pids.try_for_each(|pid| value(xml, "HeapProcessId", &pid.to_string()))
+            })?;
+            Ok(())
+        })?;
+    }
     Ok(())
 }
 
@@ -86,16 +158,30 @@ fn provider<W: Write>(xml: &mut Writer<W>, events: Events) -> io::Result<()> {
     Ok(())
 }
 
-fn profiles<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
+fn profiles<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io::Result<()> {
     let common = [("Name", PROFILE_NAME), ("Description", DESCRIPTION), ("DetailLevel", "Verbose")];
     let profile = xml.create_element("Profile").with_attribute(("Id", FILE_PROFILE));
     let profile = profile.with_attributes(common).with_attribute(("LoggingMode", "File"));
     profile.write_inner_content(|xml| {
         xml.create_element("Collectors").write_inner_content(|xml| {
-            let collector = xml.create_element("SystemCollectorId");
-            collector
-                .with_attribute(("Value", COLLECTOR))
-                .write_inner_content(|xml| value(xml, "SystemProviderId", PROVIDER))?;
+            let kernel = ("SystemCollectorId", COLLECTOR, "SystemProviderId", PROVIDER);
+            provided(xml, kernel, |xml, id, provider| value(xml, id, provider))?;
+            if others.gdi_user {
+                let events =
+                    ("EventCollectorId", EVENT_COLLECTOR, "EventProviderId", EVENT_PROVIDER);
+                provided(xml, events, |xml, id, provider| {
+                    let providers = xml.create_element("EventProviders");
+                    providers.write_inner_content(|xml| value(xml, id, provider)).map(drop)
+                })?;
+            }
+            if !others.heap_pids.is_empty() {
+                let heap =
+                    ("HeapEventCollectorId", HEAP_COLLECTOR, "HeapEventProviderId", HEAP_PROVIDER);
+                provided(xml, heap, |xml, id, provider| {
+                    let providers = xml.create_element("HeapEventProviders");
+                    providers.write_inner_content(|xml| value(xml, id, provider)).map(drop)
+                })?;
+            }
             Ok(())
         })?;
         Ok(())
@@ -104,6 +190,16 @@ fn profiles<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
     let profile = profile.with_attributes(common).with_attribute(("LoggingMode", "Memory"));
     profile.with_attribute(("Base", FILE_PROFILE)).write_empty()?;
     Ok(())
+}
+
+/// A collector of a profile, and what `write` makes of its provider.
+fn provided<W: Write>(
+    xml: &mut Writer<W>,
+    (element, collector, id, provider): (&str, &str, &str, &str),
+    write: impl FnOnce(&mut Writer<W>, &str, &str) -> io::Result<()>,
+) -> io::Result<()> {
+    let collector = xml.create_element(element).with_attribute(("Value", collector));
+    collector.write_inner_content(|xml| write(xml, id, provider)).map(drop)
 }
 
 fn merge<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
@@ -186,9 +282,13 @@ mod tests {
     }
 
     fn profile(events: Events) -> Element {
+        profile_with(events, OtherProviders::default())
+    }
+
+    fn profile_with(events: Events, others: OtherProviders) -> Element {
         let mut bytes = Vec::new();
         let (size, count) = (BufferSize::new(512 << 10).expect("a size"), BufferCount::default());
-        wpr_profile(events, size, count, &mut bytes).expect("written");
+        wpr_profile(events, &others, size, count, &mut bytes).expect("written");
         let text = String::from_utf8(bytes).expect("UTF-8");
         assert!(text.starts_with("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<Windows"), "{text}");
         let mut reader = Reader::from_str(&text);
@@ -303,5 +403,36 @@ mod tests {
             "HandleCreate HandleDuplicate ObjectCreate ObjectDelete ObjectReference \
              ObjectDeReference MapFile UnMapFile VirtualAllocation VirtualFree"
         );
+    }
+
+    #[test]
+    fn heaps_and_handles_of_gdi_and_user_have_collectors_of_their_own() {
+        let others = OtherProviders { heap_pids: vec![4711, 8], gdi_user: true };
+        let document = profile_with(Events::default(), others);
+        let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
+        let order = [
+            "SystemCollector",
+            "EventCollector",
+            "HeapEventCollector",
+            "SystemProvider",
+            "EventProvider",
+            "HeapEventProvider",
+            "Profile",
+            "Profile",
+        ];
+        assert_eq!(profiles.names(), order);
+        let pids = profiles.at(&["HeapEventProvider", "HeapProcessIds"]).values();
+        assert_eq!(pids, ["4711", "8"]);
+        assert_eq!(profiles.at(&["EventProvider", "Keywords"]).values(), [WIN32K_HANDLES]);
+        let collectors = profiles.at(&["Profile", "Collectors"]);
+        let order = ["SystemCollectorId", "EventCollectorId", "HeapEventCollectorId"];
+        assert_eq!(collectors.names(), order);
+        let heap = collectors.at(&["HeapEventCollectorId", "HeapEventProviders"]);
+        assert_eq!(heap.values(), [profiles.at(&["HeapEventProvider"]).attribute("Id")]);
+        let events = collectors.at(&["EventCollectorId", "EventProviders"]);
+        assert_eq!(events.values(), [profiles.at(&["EventProvider"]).attribute("Id")]);
+        let collector = profiles.at(&["HeapEventCollector"]);
+        assert_eq!(collector.names(), ["BufferSize", "Buffers", "StackCaching"]);
+        assert!(!collector.attribute("FileName").is_empty());
     }
 }

@@ -176,8 +176,17 @@ fn damaged_metadata_of_events_is_survived() {
 #[needs_data]
 #[test]
 fn damaged_published_traces_are_survived() {
-    let synthetic =
-        ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates", "generic"];
+    let synthetic = [
+        "eventleak",
+        "threadleak",
+        "registry",
+        "objectref",
+        "filemap",
+        "duplicates",
+        "generic",
+        "heap",
+        "valloc",
+    ];
     for name in synthetic {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
         survive(name, &std::fs::read(trace.etl()).unwrap(), 0..40);

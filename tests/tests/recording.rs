@@ -108,6 +108,18 @@ fn every_option_of_record_is_in_the_session() {
 }
 
 #[test]
+fn a_profile_has_heaps_and_handles_of_gdi_and_user_when_they_are_asked_for() {
+    let shell = Shell::new();
+    let plain = shell.run(&["wprp"]).ok().stdout;
+    assert!(values(&plain, "HeapProcessId").is_empty() && values(&plain, "Keyword").len() == 3);
+    let profile = shell.run(&["wprp", "--heap-pids", "4711,8", "--gdi-user"]).ok().stdout;
+    assert_eq!(values(&profile, "HeapProcessId"), ["4711", "8"]);
+    assert_eq!(values(&profile, "Keyword").last().map(String::as_str), Some("0x30000000000"));
+    let run: Run = shell.run(&["wprp", "--heap-pids", "app.exe"]);
+    assert_eq!(run.status, Some(2));
+}
+
+#[test]
 fn a_value_that_no_session_takes_is_wrong_usage() {
     let shell = Shell::new();
     for (options, message) in [

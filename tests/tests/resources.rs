@@ -1,7 +1,9 @@
-//! Allocations of the published traces: their tables say what is known of them, to the last block.
+//! Allocations: what the tables of an extract say of them, of scenarios and, to the last block, of the published
+//! traces.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
+use std::path::Path;
 
 use handlescope_extract::{ExtractOptions, NoObserver, extract};
 use handlescope_model::rules::{is_freed, is_never_freed};
@@ -10,8 +12,15 @@ use handlescope_model::tables::{
     ResourceMissKind, ResourceMisses, Resources,
 };
 use handlescope_model::{Cancel, ProcessIdx, TableRows, Trace};
+use handlescope_tests::bytes::PointerSize;
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::file::FileOptions;
+use handlescope_tests::header::{HeaderKind, Stamp};
 use handlescope_tests::needs_data;
+use handlescope_tests::payload::{
+    COMMIT, DECOMMIT, HeapEvent, KernelPayload, RELEASE, RESERVE, virtual_memory,
+};
+use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
 const TRACES: [&str; 3] = ["heap", "valloc", "generic"];
@@ -25,11 +34,11 @@ struct Tables {
 }
 
 impl Tables {
-    fn of(trace: &SharedTrace) -> Self {
+    fn of(etl: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("a.json7z");
         let options = ExtractOptions::default();
-        extract(trace.etl(), &output, options, &NoObserver, &Cancel::default()).unwrap();
+        extract(etl, &output, options, &NoObserver, &Cancel::default()).unwrap();
         let trace = Trace::open(&output).unwrap();
         Self {
             processes: Processes::read(&trace).unwrap().rows().collect(),
@@ -154,7 +163,7 @@ fn expected(trace: &SharedTrace) -> Value {
 fn totals_are_those_that_are_known() {
     for name in TRACES {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
-        let (tables, expected) = (Tables::of(&trace), expected(&trace));
+        let (tables, expected) = (Tables::of(trace.etl()), expected(&trace));
         let mut found = tables.totals();
         for known in expected["totals"].as_array().unwrap() {
             let text = |name: &str| known[name].as_str().unwrap().to_owned();
@@ -176,7 +185,7 @@ fn totals_are_those_that_are_known() {
 fn every_allocation_that_is_left_over_is_known() {
     for name in TRACES {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
-        let (tables, expected) = (Tables::of(&trace), expected(&trace));
+        let (tables, expected) = (Tables::of(trace.etl()), expected(&trace));
         let sorted = |mut leaks: Vec<(Value, Option<u32>)>| {
             leaks.sort_by_cached_key(|(leak, _)| leak.to_string());
             leaks
@@ -201,7 +210,7 @@ fn every_allocation_that_is_left_over_is_known() {
 #[test]
 fn what_ends_does_so_later_and_parts_point_to_the_first() {
     for name in TRACES {
-        let tables = Tables::of(&SharedTrace::open(&format!("synthetic/{name}")));
+        let tables = Tables::of(SharedTrace::open(&format!("synthetic/{name}")).etl());
         for own in &tables.resources {
             let end = ResourceEnd::from_code(own.end).unwrap();
             assert!(own.end_time_ns.is_none_or(|end| end >= own.time_ns), "{own:?}");
@@ -221,7 +230,7 @@ fn what_ends_does_so_later_and_parts_point_to_the_first() {
 #[test]
 fn what_is_left_over_and_what_processes_left_has_known_times_and_bytes() {
     let trace = SharedTrace::open("synthetic/generic");
-    let (tables, expected) = (Tables::of(&trace), expected(&trace));
+    let (tables, expected) = (Tables::of(trace.etl()), expected(&trace));
     for (name, end) in [("outstanding", ResourceEnd::Open), ("at_exit", ResourceEnd::AtExit)] {
         let mut known: BTreeMap<_, Group> = BTreeMap::new();
         for group in expected[name].as_array().unwrap() {
@@ -236,4 +245,150 @@ fn what_is_left_over_and_what_processes_left_has_known_times_and_bytes() {
         assert!(!known.is_empty());
         assert_eq!(tables.groups(end), known, "{name}");
     }
+}
+
+const MS: i64 = 1_000_000;
+const HEAP: u64 = 0x1_0000;
+
+/// A trace of process 700, at first, and what happens in it, a millisecond apart.
+struct Scenario {
+    trace: TraceBuilder,
+    ms: i64,
+    pointer: PointerSize,
+}
+
+impl Scenario {
+    fn new(pointer: PointerSize) -> Self {
+        let options = FileOptions { pointer, ..FileOptions::default() };
+        let mut trace = TraceBuilder::with_options(options);
+        trace.process(700, "app.exe");
+        Self { trace, ms: 0, pointer }
+    }
+
+    fn event(&mut self, pid: u32, payload: &KernelPayload) -> &mut Self {
+        self.ms += 1;
+        let stamp = Stamp::new(self.trace.options().raw(self.ms * MS), pid, pid + 1);
+        let event = payload.event(HeaderKind::Compact, self.pointer, stamp);
+        self.trace.raw_event(self.ms * MS, 0, event);
+        self
+    }
+
+    fn heap(&mut self, event: HeapEvent) -> &mut Self {
+        self.event(700, &event.payload(HEAP, self.pointer, 4))
+    }
+
+    fn memory(&mut self, base: u64, pages: u64, flags: u32) -> &mut Self {
+        self.event(700, &virtual_memory(base, pages * 4096, 700, flags, self.pointer))
+    }
+
+    /// Each allocation as `kind key size end`, in the order of their table, and each miss.
+    fn found(&self) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let etl = folder.path().join("a.etl");
+        self.trace.build().write(&etl).unwrap();
+        let tables = Tables::of(&etl);
+        let name = |allocator: handlescope_model::AllocatorIdx| {
+            kind(&tables.allocators[allocator.row()]).name()
+        };
+        let resources = tables.resources.iter().map(|own| {
+            let end = ResourceEnd::from_code(own.end).unwrap().name();
+            let part = own.part_of.map_or("", |_| " part");
+            let grown = own.grown_from.map_or("", |_| " grown");
+            format!("{} {:#x} {} {end}{part}{grown}", name(own.allocator), own.key, own.size)
+        });
+        let misses = tables.misses.iter().map(|own| {
+            let what = ResourceMissKind::from_code(own.what).unwrap().name();
+            format!("{} {:#x} {} {what}", name(own.allocator), own.key, own.size)
+        });
+        resources.chain(misses).collect()
+    }
+}
+
+#[test]
+fn a_block_ends_with_its_free_its_heap_or_not_at_all() {
+    use HeapEvent::{Alloc, Create, Destroy, Free};
+    for pointer in [PointerSize::Four, PointerSize::Eight] {
+        let mut trace = Scenario::new(pointer);
+        trace.heap(Create).heap(Alloc(10, 0x100)).heap(Alloc(20, 0x200)).heap(Alloc(0, 0x300));
+        trace.heap(Free(0x100)).heap(Free(0x100)).heap(Alloc(7, 0)).heap(Alloc(21, 0x200));
+        trace.heap(Destroy).heap(Free(0x200)).heap(Create).heap(Alloc(30, 0x200));
+        assert_eq!(
+            trace.found(),
+            [
+                "heap 0x100 10 freed",
+                "heap 0x200 20 replaced",
+                "heap 0x300 0 destroyed",
+                "heap 0x200 21 destroyed",
+                "heap 0x200 30 open",
+                "heap 0x100 0 orphan_free",
+                "heap 0x0 7 ignored",
+                "heap 0x200 0 orphan_free",
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_reallocation_counts_once_with_and_without_the_events_that_may_go_with_it() {
+    use HeapEvent::{Alloc, Free, ReAlloc};
+    let mut trace = Scenario::new(PointerSize::Eight);
+    trace.heap(Alloc(10, 0x100)).heap(ReAlloc(20, 0x100, 0x100)).heap(ReAlloc(30, 0x200, 0x100));
+    trace.heap(Alloc(40, 0x300)).heap(Free(0x200)).heap(ReAlloc(40, 0x300, 0x200));
+    trace.heap(ReAlloc(50, 0, 0x300)).heap(ReAlloc(60, 0x500, 0x400));
+    assert_eq!(
+        trace.found(),
+        [
+            "heap 0x100 10 reallocated",
+            "heap 0x100 20 reallocated grown",
+            "heap 0x200 30 reallocated grown",
+            "heap 0x300 40 open grown",
+            "heap 0x500 60 open",
+            "heap 0x300 50 ignored",
+            "heap 0x400 0 orphan_free",
+        ]
+    );
+}
+
+#[test]
+fn pages_belong_to_what_committed_them_first_until_they_end() {
+    let mut trace = Scenario::new(PointerSize::Eight);
+    trace.memory(0x10000, 8, RESERVE).memory(0x11000, 2, COMMIT).memory(0x10000, 8, COMMIT);
+    trace.memory(0x12000, 2, DECOMMIT).memory(0x10000, 1, COMMIT).memory(0x10000, 0, RELEASE);
+    trace.memory(0x10000, 1, RELEASE).memory(0x20000, 2, RESERVE | COMMIT);
+    trace.memory(0x21000, 2, RESERVE).memory(0x10000, 1, 0x8_0000);
+    assert_eq!(
+        trace.found(),
+        [
+            "reserve 0x10000 32768 freed",
+            "reserve 0x20000 4096 replaced",
+            "reserve 0x20000 4096 open part",
+            "reserve 0x21000 8192 open",
+            "commit 0x11000 4096 freed",
+            "commit 0x11000 4096 freed part",
+            "commit 0x10000 4096 freed",
+            "commit 0x10000 20480 freed part",
+            "commit 0x10000 0 empty",
+            "commit 0x20000 4096 replaced",
+            "commit 0x20000 4096 open part",
+            "commit 0x10000 4096 orphan_free",
+            "commit 0x10000 4096 ignored",
+        ]
+    );
+}
+
+#[test]
+fn what_lies_at_the_end_of_the_address_space_or_in_no_process_is_followed_too() {
+    let mut trace = Scenario::new(PointerSize::Eight);
+    let all = u64::MAX;
+    trace.event(9, &virtual_memory(all - 1, all, 8, COMMIT | RESERVE, PointerSize::Eight));
+    trace.event(9, &HeapEvent::Alloc(all, all).payload(all, PointerSize::Eight, 0));
+    trace.event(9, &virtual_memory(0, all, 8, RELEASE, PointerSize::Eight));
+    assert_eq!(
+        trace.found(),
+        [
+            "reserve 0xfffffffffffffffe 4095 freed",
+            "commit 0xfffffffffffffffe 4095 freed",
+            "heap 0xffffffffffffffff 9223372036854775807 open",
+        ]
+    );
 }

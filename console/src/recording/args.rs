@@ -4,7 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use handlescope_record::{
-    BufferCount, BufferSize, Events, ObjectTypes, OptionError, RecordOptions, StopCondition, Target,
+    BufferCount, BufferSize, Events, ObjectTypes, OptionError, OtherProviders, RecordOptions,
+    StopCondition, Target,
 };
 use thiserror::Error;
 
@@ -126,9 +127,23 @@ pub struct WprpArgs {
     #[command(flatten)]
     pub session: SessionArgs,
 
+    /// Record the heaps of these processes, too, as in 4711,815: millions of events.
+    #[arg(long, value_name = "PID,…", value_delimiter = ',')]
+    pub heap_pids: Vec<u32>,
+
+    /// Record handles of GDI and USER, too (Windows 10 and later).
+    #[arg(long)]
+    pub gdi_user: bool,
+
     /// Replace a file that handlescope did not write.
     #[arg(long)]
     pub force: bool,
+}
+
+impl WprpArgs {
+    pub(super) fn other_providers(&self) -> OtherProviders {
+        OtherProviders { heap_pids: self.heap_pids.clone(), gdi_user: self.gdi_user }
+    }
 }
 
 impl SessionArgs {

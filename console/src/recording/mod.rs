@@ -6,11 +6,12 @@ mod events;
 mod record;
 mod stop;
 
-use std::{io::Write, path::Path};
-
-use handlescope_record::{
-    BufferCount, BufferSize, EventSink, Events, Running, SessionPlan, recorder, wpr_profile,
+use std::{
+    io::{self, Write},
+    path::Path,
 };
+
+use handlescope_record::{EventSink, Running, SessionPlan, recorder, wpr_profile};
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
@@ -67,24 +68,24 @@ pub fn live_session(args: &LiveArgs, events: EventSink) -> Result<Box<dyn Runnin
 /// When it cannot be written.
 pub fn wprp(args: &WprpArgs, force: bool, out: &mut dyn Write) -> Result<(), CommandError> {
     let (events, size, count) = args.session.parts();
+    let others = args.other_providers();
+    let write = |out: &mut dyn Write| wpr_profile(events, &others, size, count, out);
     match &args.file {
-        Some(path) => profile_file(path, force || args.force, events, size, count),
-        None => Ok(wpr_profile(events, size, count, out)?),
+        Some(path) => profile_file(path, force || args.force, write),
+        None => Ok(write(out)?),
     }
 }
 
 fn profile_file(
     path: &Path,
     force: bool,
-    events: Events,
-    size: BufferSize,
-    count: BufferCount,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), CommandError> {
     let file = Overwrite::new(force).replacing(path).map_err(|error| match error {
         OverwriteError::Exists { path } => CommandError::ProfileExists { path },
         error => error.into(),
     })?;
-    write_whole(&file, |out| wpr_profile(events, size, count, out))
+    write_whole(&file, |out| write(out))
         .map_err(|source| CommandError::ProfilePlace { path: path.to_path_buf(), source })
 }
 

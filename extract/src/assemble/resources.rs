@@ -7,7 +7,7 @@ use handlescope_model::{
     AllocatorIdx, ArchiveWriter, Cancel, Cancelled, Poll, ProcessIdx, ResourceIdx, StackIdx, Table,
 };
 
-use super::write_in_parts;
+use super::parts::write_in_parts;
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::etl::Clock;

@@ -166,6 +166,8 @@ fn write(
         handle_events: handles.events.len() as u64,
         leaked_handles: handles.leaked,
         closed_at_exit: handles.closed_at_exit,
+        allocations: 0,
+        never_freed: 0,
         stacks_distinct: stacks.len() as u64,
         events_lost: 0,
         buffers_lost: 0,

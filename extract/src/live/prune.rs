@@ -5,13 +5,16 @@ use std::collections::HashSet;
 use handlescope_model::Cancel;
 
 use super::packed::PackedEvents;
-use crate::collect::Collector;
+use crate::collect::{Collector, FamilyIndex};
 use crate::etl::{Clock, Diagnostics};
-use crate::lifecycle::{EventOwners, NONE, ProcessIndex, TrackedEvents, track};
-use crate::stacks::StackUse;
+use crate::lifecycle::{
+    EventOwners, Ledger, NONE, ProcessIndex, TrackedEvents, follow_resources, track,
+};
+use crate::raw::RowKind;
+use crate::stacks::{StackUse, carried_names};
 
-/// For each event whether it is needed: all but those of objects of which nothing is open and nothing happened since
-/// the raw time `before`, and their stacks.
+/// For each event whether it is needed: all but those of objects and allocations of which nothing is open and nothing
+/// happened since the raw time `before`, and their stacks.
 pub(super) fn kept_events(events: &PackedEvents, before: i64, clock: &Clock) -> Vec<bool> {
     let mut collected = Collector::default();
     let mut rows = Vec::with_capacity(events.len());
@@ -28,10 +31,22 @@ pub(super) fn kept_events(events: &PackedEvents, before: i64, clock: &Clock) -> 
     let is_old = |row: &usize| old.get(*row).copied().unwrap_or(false);
     let of_kept = rows.iter().flatten().filter(|row| !is_old(row)).map(|row| times[*row]);
     let kept_times: HashSet<i64> = of_kept.collect();
-    // Keys whose frames are still to come.
-    let mut keys = HashSet::new();
+    // Keys whose frames are still to come, and stacks whose user part is.
+    let (mut keys, mut unfinished) = (HashSet::new(), HashSet::new());
+    let families = FamilyIndex::default();
     let keeps = events.iter().zip(&rows).map(|(event, row)| match (row, StackUse::of(&event)) {
-        (Some(row), _) => !is_old(row),
+        (Some(row), _) => {
+            let is_kept = !is_old(row);
+            if is_kept && !event.extended.is_empty() {
+                let (own_keys, match_id) = carried_names(&event);
+                keys.extend(own_keys);
+                unfinished.extend(match_id.map(|id| (id, event.tid)));
+            }
+            is_kept
+        }
+        (None, Some(StackUse::UserPart { match_id })) => {
+            event.time >= before || unfinished.contains(&(match_id, event.tid))
+        }
         (None, Some(StackUse::Part { event_time, key })) => {
             let is_kept = event_time >= before || kept_times.contains(&event_time);
             if is_kept {
@@ -40,12 +55,14 @@ pub(super) fn kept_events(events: &PackedEvents, before: i64, clock: &Clock) -> 
             is_kept
         }
         (None, Some(StackUse::Frames { key })) => keys.remove(&key) || event.time >= before,
-        (None, None) => true,
+        // Of an event without a row its family has what it says; one of no family is not followed.
+        (None, None) => event.time >= before || families.family(event.id).is_some(),
     });
     keeps.collect()
 }
 
-/// For each row of the timeline whether it is of an object that is done with; `None` when nobody can say.
+/// For each row of the timeline whether it is of an object or allocation that is done with; `None` when that is not
+/// known.
 fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec<bool>> {
     let cancel = Cancel::default();
     let mut unused = Diagnostics::default();
@@ -65,5 +82,37 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
         NONE => *time < before,
         object => objects.rows[object as usize].is_complete() && last[object as usize] < before,
     };
-    Some(object.iter().zip(times).map(is_old).collect())
+    let mut old: Vec<bool> = object.iter().zip(times).map(is_old).collect();
+    let ledger = follow_resources(collected, &index, clock, order.as_deref(), &cancel).ok()?;
+    keep_allocations(&mut old, &ledger, collected, before);
+    Some(old)
+}
+
+/// Marks the rows that allocations still need as not old.
+fn keep_allocations(old: &mut [bool], ledger: &Ledger, collected: &Collector, before: i64) {
+    // Which pages an event changes depends on all that came before it; a heap is known by its creation, and what
+    // becomes of a handle of GDI or USER by every change of its owner and value.
+    for (old, kind) in old.iter_mut().zip(&collected.shared.timeline.kind) {
+        let is_of_all = matches!(
+            kind,
+            RowKind::RangeAlloc
+                | RowKind::RangeFree
+                | RowKind::HeapCreate
+                | RowKind::GuiOwner
+                | RowKind::GuiTransform
+        );
+        *old &= !is_of_all;
+    }
+    let times = &collected.shared.timeline.time;
+    // From the last, because an event that ends one allocation may begin another one, which is needed then.
+    for (begin, end) in ledger.row.iter().zip(&ledger.end_row).rev() {
+        let (begin, end) = (*begin as usize, *end as usize);
+        let is_done = times.get(end).is_some_and(|time| *time < before) && old[end];
+        if !is_done {
+            old[begin] = false;
+            if let Some(old) = old.get_mut(end) {
+                *old = false;
+            }
+        }
+    }
 }

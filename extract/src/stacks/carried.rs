@@ -49,6 +49,16 @@ pub(super) fn carried_parts<'a>(event: &Event<'a>) -> impl Iterator<Item = Carri
     })
 }
 
+/// The keys of the stacks that an event carries, and the match id of one whose user part is still to come.
+pub(crate) fn carried_names(event: &Event<'_>) -> (impl Iterator<Item = u64>, Option<u64>) {
+    let key = |part: CarriedPart<'_>| match part.frames {
+        PartFrames::Key(key) => Some(key),
+        PartFrames::Here(_) => None,
+    };
+    let match_id = carried_parts(event).next().map(|part| part.match_id);
+    (carried_parts(event).filter_map(key), match_id.filter(|id| *id != 0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,10 +17,11 @@ mod matches;
 mod modules;
 mod of_event;
 mod resolver;
+mod uses;
 mod walk;
 
 pub use all::{AllStacks, JoinedStack};
-pub(crate) use carried::is_stack_item;
+pub(crate) use carried::{carried_names, is_stack_item};
 pub use events::EventStacks;
 pub use fragments::{FragmentRef, Fragments};
 pub use frames::{FrameInterner, FrameKey};
@@ -28,4 +29,4 @@ pub use kept::KeptStacks;
 pub use modules::{AddressSpaces, Located, Mapping};
 pub use of_event::CarriedStacks;
 pub use resolver::{StackResolver, StackTable};
-pub(crate) use walk::StackUse;
+pub(crate) use uses::StackUse;

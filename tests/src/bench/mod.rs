@@ -1,5 +1,6 @@
 //! Large traces with known counts, written in bounded memory.
 
+mod heap;
 mod stacks;
 mod world;
 
@@ -12,6 +13,7 @@ use crate::header::{HeaderKind, Stamp};
 use crate::payload::{HandleEvent, KernelPayload, stack_walk};
 use crate::rng::Rng;
 use crate::scenario::TraceBuilder;
+use heap::Heaps;
 use stacks::StackPool;
 use world::{Action, OBJECT_TYPES, World};
 
@@ -25,6 +27,8 @@ const LATEST_USER_PART: u64 = 2_000;
 pub struct LargeTrace {
     /// Number of create, duplicate and close events.
     pub handle_events: u64,
+    /// Number of events of heap blocks behind them, of which those of allocations have stacks.
+    pub heap_events: u64,
     /// Number of processors.
     pub cpus: u16,
     /// Number of distinct stacks to choose from.
@@ -45,6 +49,7 @@ impl Default for LargeTrace {
     fn default() -> Self {
         Self {
             handle_events: 5_000_000,
+            heap_events: 0,
             cpus: 8,
             distinct_stacks: 20_000,
             stack_depth: 25,
@@ -69,7 +74,11 @@ pub struct LargeTraceCounts {
     pub leaked: u64,
     /// The same per process, as (pid, leaked handles).
     pub leaked_by_process: Vec<(u32, u64)>,
-    /// Stack events, two per handle event.
+    /// Blocks that were allocated, and freed.
+    pub block_allocs: u64,
+    /// Blocks that were freed.
+    pub block_frees: u64,
+    /// Stack events, two per handle event and allocation of a block.
     pub stack_fragments: u64,
     /// Distinct stacks that occur.
     pub distinct_stacks: u64,
@@ -113,12 +122,16 @@ pub fn write_large_trace_to<W: Write + Seek>(
         rng: Rng::new(trace.seed),
         stacks: StackPool::new(trace),
         world: World::new(trace),
+        heaps: Heaps::new(trace),
     };
     for (time, cpu, event) in frame.events().filter(|(time, ..)| *time <= base) {
         stream.events.push(cpu, time, event)?;
     }
     for n in 0..trace.handle_events {
         stream.handle_event(n)?;
+    }
+    for n in 0..trace.heap_events {
+        stream.heap_event(trace.handle_events + n)?;
     }
     stream.write_late(i64::MAX)?;
     stream.handle_rundown(end_of(trace))?;
@@ -130,7 +143,7 @@ pub fn write_large_trace_to<W: Write + Seek>(
 
 /// End of the handle events, in nanoseconds; the rundown of handles starts here.
 fn end_of(trace: &LargeTrace) -> i64 {
-    (trace.handle_events as i64 + 1) * STEP + LATEST_USER_PART as i64 * 100
+    ((trace.handle_events + trace.heap_events) as i64 + 1) * STEP + LATEST_USER_PART as i64 * 100
 }
 
 /// Processes, modules and types, and the rundowns that go before and behind the handle events.
@@ -162,6 +175,7 @@ struct Stream<W: Write + Seek> {
     rng: Rng,
     stacks: StackPool,
     world: World,
+    heaps: Heaps,
 }
 
 impl<W: Write + Seek> Stream<W> {
@@ -169,11 +183,27 @@ impl<W: Write + Seek> Stream<W> {
     fn handle_event(&mut self, n: u64) -> io::Result<()> {
         let time = self.events.options().raw((n as i64 + 1) * STEP);
         self.write_late(time)?;
-        let Action { payload, pid, leaks } = self.world.next_action(&mut self.rng);
+        let action = self.world.next_action(&mut self.rng);
+        self.event(time, &action, true)
+    }
+
+    /// The event of a block in the place of number `n`, with its stack.
+    fn heap_event(&mut self, n: u64) -> io::Result<()> {
+        let time = self.events.options().raw((n as i64 + 1) * STEP);
+        self.write_late(time)?;
+        let (action, has_stack) = self.heaps.next_action(&mut self.rng);
+        self.event(time, &action, has_stack)
+    }
+
+    fn event(&mut self, time: i64, action: &Action, has_stack: bool) -> io::Result<()> {
+        let Action { payload, pid, leaks } = action;
+        let (pid, leaks) = (*pid, *leaks);
         let (ptr, cpus) = (self.events.options().pointer, self.events.options().cpus.into());
         let (cpu, tid) = (self.rng.below(cpus) as u16, pid + 4 + 4 * self.rng.below(4) as u32);
-        self.push(HeaderKind::Compact, cpu, Stamp::new(time, pid, tid), &payload)?;
-
+        self.push(HeaderKind::Compact, cpu, Stamp::new(time, pid, tid), payload)?;
+        if !has_stack {
+            return Ok(());
+        }
         let (kernel, user) = self.stacks.choose(leaks, &mut self.rng);
         let parts = [kernel, user].map(|frames| stack_walk(ptr, time, pid, tid, frames));
         let user_delay = 100 + self.rng.below(LATEST_USER_PART - 100) as i64;
@@ -235,7 +265,9 @@ impl<W: Write + Seek> Stream<W> {
             closes: world.closes,
             leaked: leaked_by_process.iter().map(|(_, leaked)| leaked).sum(),
             leaked_by_process,
-            stack_fragments: 2 * handle_events,
+            block_allocs: self.heaps.allocs,
+            block_frees: self.heaps.frees,
+            stack_fragments: 2 * (handle_events + self.heaps.allocs),
             distinct_stacks: self.stacks.used(),
             file: self.events.finish()?,
         })

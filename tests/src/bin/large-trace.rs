@@ -15,6 +15,9 @@ struct Options {
     /// Number of create, duplicate and close events
     #[arg(long, default_value_t = 5_000_000)]
     handle_events: u64,
+    /// Number of events of heap blocks behind them
+    #[arg(long, default_value_t = 0)]
+    heap_events: u64,
     /// Number of processors
     #[arg(long, default_value_t = 8)]
     cpus: u16,
@@ -42,6 +45,7 @@ fn main() -> io::Result<()> {
     let options = Options::parse();
     let trace = LargeTrace {
         handle_events: options.handle_events,
+        heap_events: options.heap_events,
         cpus: options.cpus,
         distinct_stacks: options.distinct_stacks,
         stack_depth: options.stack_depth,

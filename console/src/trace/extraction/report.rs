@@ -31,12 +31,13 @@ pub(crate) fn warn(
 /// The line that ends the extraction of a file.
 pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
     format!(
-        "{}: {} objects, {} handle events, {} leaked handles{}, {} stacks, {} lost events, {} in {}{}",
+        "{}: {} objects, {} handle events, {} leaked handles{}{}, {} stacks, {} lost events, {} in {}{}",
         Untrusted(output),
         HumanCount(summary.objects),
         HumanCount(summary.handle_events),
         HumanCount(summary.leaked_handles),
         at_exit(summary.closed_at_exit),
+        allocations(summary.allocations, summary.never_freed),
         HumanCount(summary.stacks_distinct),
         HumanCount(summary.events_lost),
         HumanBytes(summary.output_bytes),
@@ -51,6 +52,14 @@ fn at_exit(closed: u64) -> String {
         return String::new();
     }
     format!(" (and {} closed only at process exit)", HumanCount(closed))
+}
+
+/// What was allocated, where such events were recorded.
+fn allocations(allocations: u64, never_freed: u64) -> String {
+    if allocations == 0 {
+        return String::new();
+    }
+    format!(", {} allocations, {} never freed", HumanCount(allocations), HumanCount(never_freed))
 }
 
 fn seconds(elapsed: Duration) -> String {
@@ -77,6 +86,8 @@ mod tests {
             handle_events: 6367,
             leaked_handles: 5,
             closed_at_exit: 0,
+            allocations: 0,
+            never_freed: 0,
             stacks_distinct: 40,
             events_lost: 0,
             buffers_lost: 0,
@@ -90,11 +101,17 @@ mod tests {
             "Extract/a.json7z: 2,672 objects, 6,367 handle events, 5 leaked handles, 40 stacks, \
              0 lost events, 2.00 KiB in 0.10 s, 286.10 MiB/s"
         );
-        let summary = ExtractSummary { closed_at_exit: 8, bytes_read: 0, ..summary };
+        let summary = ExtractSummary {
+            closed_at_exit: 8,
+            allocations: 2000,
+            never_freed: 7,
+            bytes_read: 0,
+            ..summary
+        };
         let line = line(Path::new("a"), &summary);
         assert!(line.ends_with(" in 0.10 s"), "{line}");
         assert!(
-            line.contains("5 leaked handles (and 8 closed only at process exit), 40"),
+            line.contains("5 leaked handles (and 8 closed only at process exit), 2,000 allocations, 7 never freed, 40"),
             "{line}"
         );
     }

@@ -207,6 +207,8 @@ impl Reading<'_> {
             handle_events: figures.handle_events,
             leaked_handles: figures.leaked_handles,
             closed_at_exit: figures.closed_at_exit,
+            allocations: 0,
+            never_freed: 0,
             stacks_distinct,
             events_lost: main.header.events_lost.unwrap_or_default(),
             buffers_lost: main.header.buffers_lost.unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! All allocations of a trace with their ends.
 
+use handlescope_model::rules::is_never_freed;
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 
@@ -76,6 +77,14 @@ impl Ledger {
 
     pub fn is_empty(&self) -> bool {
         self.row.is_empty()
+    }
+
+    /// How many allocations there are, and how many of them nothing freed; parts of one count as one.
+    pub fn figures(&self) -> (u64, u64) {
+        let ends = (0..).zip(&self.end);
+        let whole = ends.filter(|(number, _)| self.origin(*number).part_of == NONE).count();
+        let left = self.end.iter().filter(|end| is_never_freed(**end)).count();
+        (whole as u64, left as u64)
     }
 
     /// Adds an allocator and returns its number.

@@ -158,6 +158,12 @@ impl Pages {
     pub(super) fn finish(self, ledger: &mut Ledger) {
         let Self { allocations, mut ended, .. } = self;
         ended.sort_by_key(|part| part.allocation);
+        // What one event ended of an allocation is one part, though pages of others lay between.
+        ended.dedup_by(|later, part| {
+            let is_same = (later.allocation, later.row) == (part.allocation, part.row);
+            part.bytes += if is_same { later.bytes } else { 0 };
+            is_same
+        });
         let mut parts = ended.into_iter().peekable();
         for (number, allocation) in allocations.iter().enumerate() {
             let PageAllocation { allocator, base, row, caller, size } = *allocation;
@@ -205,14 +211,9 @@ struct Ends<'a> {
 }
 
 impl Ends<'_> {
-    /// Adds bytes of an allocation; those that the same event ended before count with them.
     fn add(&mut self, allocation: u32, bytes: u64) {
         let Self { how, row, free_call, ref mut ended } = *self;
-        let row = row as u32;
-        match ended.last_mut() {
-            Some(last) if last.allocation == allocation && last.row == row => last.bytes += bytes,
-            _ => ended.push(EndedPart { allocation, bytes, end: how, row, free_call }),
-        }
+        ended.push(EndedPart { allocation, bytes, end: how, row: row as u32, free_call });
     }
 }
 

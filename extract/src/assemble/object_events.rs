@@ -1,0 +1,122 @@
+//! The events table, object by object, and what its rows say of the objects.
+
+use handlescope_model::rules::{DeriveScratch, derive};
+use handlescope_model::tables::{Object, Objects};
+use handlescope_model::{
+    ArchiveWriter, Cancel, Cancelled, EventIdx, ExistingIdx, Poll, RowCount, Table,
+};
+
+use super::events::{Closing, EventColumns, EventPart};
+use super::object_names::ObjectNames;
+use super::parts::write_in_parts;
+use crate::error::ExtractError;
+use crate::lifecycle::{NONE, RawEvents, TrackedEvents};
+use crate::raw::RowKind;
+use crate::stacks::StackResolver;
+
+/// What comes out of the events besides their table.
+#[derive(Default)]
+pub(super) struct ObjectFigures {
+    pub(super) objects: Objects,
+    /// Events with a stack.
+    pub(super) stacks_total: u64,
+    /// Creates and duplicates without close.
+    pub(super) leaked_handles: u64,
+    /// Creates and duplicates that only the end of their process closed.
+    pub(super) closed_at_exit: u64,
+}
+
+/// Writes the events table.
+pub(super) fn write_events(
+    writer: &mut ArchiveWriter,
+    columns: &EventColumns<'_>,
+    tracked: &TrackedEvents,
+    names: &ObjectNames,
+    resolver: &mut StackResolver<'_>,
+    cancel: &Cancel,
+) -> Result<ObjectFigures, ExtractError> {
+    let mut builder = EventBuilder::new(columns, tracked, names, resolver, cancel);
+    let next = || builder.next_part();
+    write_in_parts(writer, Table::Events, next, EventPart::into_frame, cancel)?;
+    Ok(builder.figures)
+}
+
+/// Goes over the objects in their final order and makes the rows of their events.
+struct EventBuilder<'a, 'r> {
+    columns: &'a EventColumns<'a>,
+    tracked: &'a TrackedEvents,
+    names: &'a ObjectNames,
+    resolver: &'a mut StackResolver<'r>,
+    poll: Poll<'a>,
+    scratch: DeriveScratch,
+    place: usize,
+    figures: ObjectFigures,
+}
+
+impl<'a, 'r> EventBuilder<'a, 'r> {
+    fn new(
+        columns: &'a EventColumns<'a>,
+        tracked: &'a TrackedEvents,
+        names: &'a ObjectNames,
+        resolver: &'a mut StackResolver<'r>,
+        cancel: &'a Cancel,
+    ) -> Self {
+        Self {
+            columns,
+            tracked,
+            names,
+            resolver,
+            poll: Poll::new(cancel),
+            scratch: DeriveScratch::default(),
+            place: 0,
+            figures: ObjectFigures::default(),
+        }
+    }
+
+    /// The next rows, unless asked to stop; `None` after the last object.
+    fn next_part(&mut self) -> Result<Option<EventPart<'a>>, Cancelled> {
+        let mut part = self.columns.part();
+        while self.place < self.columns.grouped.len() && part.has_room() {
+            self.object(&mut part)?;
+            self.place += 1;
+        }
+        Ok((!part.is_empty()).then_some(part))
+    }
+
+    fn object(&mut self, part: &mut EventPart<'a>) -> Result<(), Cancelled> {
+        let Self { columns, place, .. } = *self;
+        let (object, rows) = columns.grouped.object(place);
+        let raw = RawEvents { collected: columns.collected, owners: columns.owners };
+        let derived = derive(&raw, rows, &mut self.scratch);
+        let first_event = columns.grouped.first_event(place);
+        for (row, closing) in rows.iter().zip(&self.scratch.closing) {
+            self.poll.round()?;
+            let row = *row as usize;
+            let stack = columns.stack(row, self.resolver);
+            self.figures.stacks_total += u64::from(stack.is_some());
+            let closing = rows
+                .get(*closing as usize)
+                .map(|row| Closing { event: first_event + closing, row: *row });
+            let leak = part.push(place, row, closing, stack.unwrap_or(NONE));
+            let is_view = columns.collected.shared.timeline.kind[row] == RowKind::Map;
+            self.figures.leaked_handles += u64::from(leak.never_closed && !is_view);
+            self.figures.closed_at_exit += u64::from(leak.at_exit);
+        }
+        let existing = columns.grouped.existing_of(place);
+        let tracked = &self.tracked.objects.rows[object];
+        self.figures.objects.push(Object {
+            pointer: tracked.pointer,
+            type_id: tracked.type_id,
+            name: self.names.of_object(object),
+            first_event: EventIdx(first_event),
+            event_count: RowCount::new(rows.len() as u32),
+            first_existing: ExistingIdx(existing.start),
+            existing_count: RowCount::new(existing.end - existing.start),
+            create_event: derived.create.map(|at| EventIdx(first_event + at)),
+            destroy_event: derived.destroy.map(|at| EventIdx(first_event + at)),
+            is_multiprocess: derived.is_multiprocess,
+            is_overlapped: derived.is_overlapped,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Blocks of a large trace.
+
+use super::LargeTrace;
+use super::world::{Action, World};
+use crate::bytes::PointerSize;
+use crate::payload::HeapEvent;
+use crate::rng::Rng;
+
+/// Live blocks at one time that are not leaked.
+const MOST_LIVE: usize = 100_000;
+/// The one heap of every process.
+const HEAP: u64 = 0x1d0_f2a3_0000;
+/// Blocks that get freed; their addresses are used again.
+const BLOCKS: u64 = 0x1d0_f300_0000;
+/// Blocks that are never freed.
+const LEAKED_BLOCKS: u64 = 0x2d0_0000_0000;
+
+/// The heaps of all processes. The memory it takes does not grow with the number of events.
+#[derive(Debug)]
+pub(super) struct Heaps {
+    leak_percent: u32,
+    processes: usize,
+    /// Live blocks as (process, number).
+    live: Vec<(usize, u64)>,
+    free: Vec<u64>,
+    pub(super) allocs: u64,
+    pub(super) frees: u64,
+    pub(super) leaked_blocks: u64,
+}
+
+impl Heaps {
+    pub(super) fn new(trace: &LargeTrace) -> Self {
+        Self {
+            leak_percent: trace.leak_percent,
+            processes: trace.processes as usize,
+            live: Vec::new(),
+            free: Vec::new(),
+            allocs: 0,
+            frees: 0,
+            leaked_blocks: 0,
+        }
+    }
+
+    /// The next event, and whether it has a stack: frees have none.
+    pub(super) fn next_action(&mut self, rng: &mut Rng) -> (Action, bool) {
+        let size = 16 + 8 * rng.below(200);
+        let is_free = rng.percent(50) || self.live.len() >= MOST_LIVE;
+        if is_free && !self.live.is_empty() {
+            let (process, block) = self.live.swap_remove(rng.index(self.live.len()));
+            self.free.push(block);
+            self.frees += 1;
+            return (action(process, HeapEvent::Free(BLOCKS + block * 0x800), false), false);
+        }
+        self.allocs += 1;
+        let process = rng.index(self.processes);
+        if rng.percent(self.leak_percent) {
+            self.leaked_blocks += 1;
+            let address = LEAKED_BLOCKS + self.leaked_blocks * 0x800;
+            return (action(process, HeapEvent::Alloc(size, address), true), true);
+        }
+        let block = self.free.pop().unwrap_or(self.live.len() as u64 + 1);
+        self.live.push((process, block));
+        (action(process, HeapEvent::Alloc(size, BLOCKS + block * 0x800), false), true)
+    }
+}
+
+fn action(process: usize, event: HeapEvent, leaks: bool) -> Action {
+    let payload = event.payload(HEAP, PointerSize::Eight, 0);
+    Action { payload, pid: World::pid(process), leaks }
+}
