@@ -43,6 +43,7 @@ pub static REGISTRY: Registry = Registry {
         &dump::object_ref::ObjectRef,
         &dump::why::Why,
         &dump::diff::Diff,
+        &dump::resource::Resource,
         &dump::process::Process,
         &dump::module::Module,
         &dump::version::Version,

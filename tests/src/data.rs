@@ -18,6 +18,17 @@ fn shared_data() -> PathBuf {
     folder
 }
 
+/// The folder of the traces that were made for this purpose.
+///
+/// # Panics
+/// When it is missing.
+#[must_use]
+pub fn synthetic() -> PathBuf {
+    let folder = shared_data().join("synthetic");
+    assert!(folder.is_dir(), "HANDLESCOPE_DATA has no folder {}", folder.display());
+    folder
+}
+
 /// The files that did harm.
 ///
 /// # Panics

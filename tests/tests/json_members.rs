@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use handlescope_tests::binary::{Shell, examples, run_over, sample_symbols};
-use handlescope_tests::payload::{MethodEvent, MethodRecord};
+use handlescope_tests::payload::{HeapCall, MethodEvent, MethodRecord};
 use handlescope_tests::scenario::{TraceBuilder, View};
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
 use serde_json::{Deserializer, Value};
@@ -43,9 +43,13 @@ fn documented() -> Members {
         members["ObjectRef"].iter().filter(is_of).cloned().collect()
     };
     let answers = of_objects(&["stacks", "files", "totals", "caveats", "no_match"]);
+    let shared = of_objects(&["stacks.", "caveats."]);
     let mut files = of_objects(&["stacks", "files", "caveats", "no_match"]);
     files.retain(|path| !path.starts_with("files.exit_stacks"));
     members.get_mut("Stack").expect("a section on stacks").extend(frames);
+    for section in ["Resource", "Resource -GroupBy"] {
+        members.get_mut(section).expect("a section on allocations").extend(shared.clone());
+    }
     members.get_mut("ObjectRef -GroupBy").expect("a section on groups").extend(answers);
     members.get_mut("Why").expect("a section on suspects").extend(files);
     members
@@ -66,6 +70,9 @@ fn add(members: &mut Members, commands: &[String], printed: &str) {
     for command in commands {
         let document = documents.next().expect(command).expect(command);
         let name = match command.strip_prefix(".dump ") {
+            Some(kind) if kind.starts_with("Resource") && kind.contains("-GroupBy") => {
+                "Resource -GroupBy"
+            }
             Some(kind) if kind.contains("-GroupBy") => "ObjectRef -GroupBy",
             Some(kind) => kind.split(' ').next().unwrap_or_default(),
             None => ".sql",
@@ -117,6 +124,10 @@ fn trace() -> TraceBuilder {
     trace.close_handle(4 * MS, caller, OBJECT + 0x1000, 8, 16, "before the trace");
     let view = View { base: 0x1_0000, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid: 700 };
     trace.map(5 * MS, caller, view);
+    let block = HeapCall::Alloc { address: 0x5000, size: 8 };
+    trace.heap(6 * MS, caller, 0x1_0000, block).stack(&[], &[COMPILED + 5]);
+    trace.process(800, "ended.exe").started(MS).ended(7 * MS);
+    trace.heap(6 * MS, (800, 801), 0x2_0000, block).stack(&[], &[COMPILED + 5]);
     trace.handle_rundown_end(700, OBJECT, 4, 16, "");
     trace
 }
@@ -138,6 +149,10 @@ fn written() -> Members {
     commands.push(".dump ObjectRef -Type Evnt -GroupBy type -json".to_owned());
     commands.push(".dump ObjectRef -Type Evnt -json".to_owned());
     commands.push(".dump Why -Type Evnt -json".to_owned());
+    commands.push(".dump Resource -ShowStack -ShowTime 2 -json".to_owned());
+    let columns = "createstack,freestack,kind,allocator,process,by,thread,end,size";
+    let options = "-ShowTime 2 -ShowStack -json";
+    commands.push(format!(".dump Resource -GroupBy {columns} {options}"));
     let mut members = Members::new();
     add(&mut members, &commands, &run_over(&trace(), &commands.join("\n")).ok().stdout);
     // The columns of a query are its own.

@@ -17,7 +17,7 @@ use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::EtlFile;
 use handlescope_tests::header::{ExtendedItem, HeaderKind, ManifestEvent, Stamp};
 use handlescope_tests::needs_data;
-use handlescope_tests::payload::{EventInfo, HeapEvent};
+use handlescope_tests::payload::{EventInfo, HeapCall};
 use handlescope_tests::scenario::{StackMode, TraceBuilder};
 use polars::prelude::{AnyValue, DataFrame};
 
@@ -295,25 +295,25 @@ fn handles_counted_in_published_traces_are_those_that_are_left_open() {
 
 #[test]
 fn a_window_forgets_blocks_that_were_freed_and_keeps_those_that_grew() {
-    use HeapEvent::{Alloc, Free, ReAlloc};
+    use HeapCall::{Alloc, Free, ReAlloc};
     let mut trace = TraceBuilder::new();
     trace.process(700, "leaky.exe").started(MS);
     for step in 0..60_000_i64 {
         let (at, address) = (10 + step, 0x1000 + 16 * step.unsigned_abs());
-        let mut heap = |ms: i64, event: HeapEvent| {
+        let mut heap = |ms: i64, event: HeapCall| {
             let stamp = Stamp::new(trace.options().raw(ms * MS), 700, 701);
-            let event = event.payload(7, PointerSize::Eight, 0);
+            let event = event.payload(7, PointerSize::Eight);
             trace.raw_event(
                 ms * MS,
                 0,
                 event.event(HeaderKind::Compact, PointerSize::Eight, stamp),
             );
         };
-        heap(at, Alloc(8, address));
+        heap(at, Alloc { size: 8, address });
         if step == 0 {
-            heap(at, ReAlloc(16, address, address));
+            heap(at, ReAlloc { size: 16, address, old_address: address, old_size: 8 });
         } else if step % 1000 != 0 {
-            heap(at, Free(address));
+            heap(at, Free { address });
         }
     }
     let folder = tempfile::tempdir().unwrap();

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use handlescope_model::is_harmful;
 use handlescope_tests::binary::Shell;
+use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::TraceBuilder;
 use polars::prelude::{AnyValue, ParquetReader, SerReader};
 use serde_json::{Deserializer, Value};
@@ -106,6 +107,7 @@ fn elements(kind: &str, document: &Value) -> usize {
         "Events" => members("providers", &["events"]),
         "Why" => document["suspects"].as_array().unwrap().len(),
         "Diff" => document["groups"].as_array().unwrap().len(),
+        "Resource" => document["totals"].as_array().unwrap().len(),
         _ => document
             .as_object()
             .unwrap()
@@ -138,7 +140,8 @@ fn compare_formats(shell: &Shell, trace: &str) -> Vec<(String, Vec<Value>)> {
         let path = |end: &str| shell.path(&format!("{name}.{end}"));
         let values = lines(&path("ndjson"));
         let rows = json_rows(&values);
-        assert!(!rows.is_empty(), "{name}");
+        // The sample has no allocations.
+        assert_eq!(rows.is_empty(), name == "Resource" && trace == "leaky.etl", "{name}");
         assert_eq!(parquet_rows(&path("parquet")), rows, "{name}");
         let document: Value =
             serde_json::from_str(&fs::read_to_string(path("json")).unwrap()).unwrap();
@@ -187,6 +190,8 @@ fn hostile_values_pass_unharmed() {
     trace.stack(&[], &[0x40_1000]);
     trace.close_handle(2_000_000, (700, 8), OBJECT, 4, 16, HOSTILE);
     trace.create_handle(3_000_000, (700, 8), OBJECT + 0x1000, 8, 16);
+    trace.stack(&[], &[0x40_1000]);
+    trace.heap(4_000_000, (700, 8), 0x1_0000, HeapCall::Alloc { address: 0x5000, size: 8 });
     trace.stack(&[], &[0x40_1000]);
     trace.write(shell.path("hostile.etl")).unwrap();
     for (name, rows) in compare_formats(&shell, "hostile.etl") {
@@ -272,16 +277,30 @@ fn compare(one: &Value, other: &Value) -> Ordering {
     }
 }
 
+/// Allocations, of which the sample has none.
+fn write_allocations(shell: &Shell) {
+    let mut trace = TraceBuilder::new();
+    for pid in [700, 900, 800] {
+        trace.process(pid, &format!("app{pid}.exe"));
+        let call = HeapCall::Alloc { address: 0x5000, size: u64::from(pid) };
+        trace.heap(i64::from(pid), (pid, 8), 0x1_0000, call);
+    }
+    trace.heap(1000, (900, 8), 0x1_0000, HeapCall::Free { address: 0x5000 });
+    trace.write(shell.path("allocations.etl")).unwrap();
+}
+
 #[test]
 fn rows_are_sorted_by_every_column_and_cut() {
     let shell = Shell::new();
+    write_allocations(&shell);
     for (name, question) in questions(&shell) {
         let columns = sortable(&shell, &question);
         let sorted = |column: &String| {
             format!("{question} -SortBy {} -ndjson > {name}-{column}.txt", column.to_uppercase())
         };
         let cut = format!("{question} -SortBy {} -TopN 1 1 -ndjson > {name}-top.txt", columns[0]);
-        run(&shell, "leaky.etl", columns.iter().map(sorted).chain([cut]));
+        let trace = if name == "Resource" { "allocations.etl" } else { "leaky.etl" };
+        run(&shell, trace, columns.iter().map(sorted).chain([cut]));
         let file = |column: &str| shell.path(&format!("{name}-{column}.txt"));
         if name == "ObjectRef" {
             let ids: Vec<u64> =

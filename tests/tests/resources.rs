@@ -1,394 +1,321 @@
-//! Allocations: what the tables of an extract say of them, of scenarios and, to the last block, of the published
-//! traces.
+//! Allocations: those of the published traces have their known answers, and every option does what it says.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
-use handlescope_model::rules::{is_freed, is_never_freed};
-use handlescope_model::tables::{
-    Allocator, Allocators, Process, Processes, Resource, ResourceEnd, ResourceKind, ResourceMiss,
-    ResourceMissKind, ResourceMisses, Resources,
-};
-use handlescope_model::{Cancel, ProcessIdx, TableRows, Trace};
-use handlescope_tests::bytes::PointerSize;
-use handlescope_tests::data::SharedTrace;
-use handlescope_tests::file::FileOptions;
-use handlescope_tests::header::{HeaderKind, Stamp};
+use handlescope_tests::binary::{Run, handlescope, run_over, run_script};
+use handlescope_tests::data::{SharedTrace, synthetic};
 use handlescope_tests::needs_data;
-use handlescope_tests::payload::{
-    COMMIT, DECOMMIT, HeapEvent, KernelPayload, RELEASE, RESERVE, virtual_memory,
-};
+use handlescope_tests::payload::{HeapCall, MEM_COMMIT, MEM_RELEASE, MEM_RESERVE, RangeRecord};
 use handlescope_tests::scenario::TraceBuilder;
-use serde_json::{Value, json};
-
-const TRACES: [&str; 3] = ["heap", "valloc", "generic"];
-
-/// The tables of an extract, as rows.
-struct Tables {
-    processes: Vec<Process>,
-    allocators: Vec<Allocator>,
-    resources: Vec<Resource>,
-    misses: Vec<ResourceMiss>,
-}
-
-impl Tables {
-    fn of(etl: &Path) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let output = folder.path().join("a.json7z");
-        let options = ExtractOptions::default();
-        extract(etl, &output, options, &NoObserver, &Cancel::default()).unwrap();
-        let trace = Trace::open(&output).unwrap();
-        Self {
-            processes: Processes::read(&trace).unwrap().rows().collect(),
-            allocators: Allocators::read(&trace).unwrap().rows().collect(),
-            resources: Resources::read(&trace).unwrap().rows().collect(),
-            misses: ResourceMisses::read(&trace).unwrap().rows().collect(),
-        }
-    }
-
-    fn process(&self, process: Option<ProcessIdx>) -> String {
-        let Some(process) = process else { return String::new() };
-        let process = &self.processes[process.row()];
-        format!("{}({})", process.name, process.pid)
-    }
-
-    /// What totals are told apart by; the start only of a process whose pid has several lives.
-    fn place(&self, allocator: &Allocator) -> (String, String, String, i64) {
-        let process = allocator.process.unwrap();
-        let start = self.processes[process.row()].start_ns.unwrap_or_default();
-        let name = self.process(Some(process));
-        (kind(allocator).name().to_owned(), allocator.name.clone(), name, start)
-    }
-
-    fn totals(&self) -> BTreeMap<(String, String, String, i64), Totals> {
-        let mut totals: BTreeMap<_, Totals> = BTreeMap::new();
-        let mut calls = BTreeSet::new();
-        for resource in &self.resources {
-            let allocator = &self.allocators[resource.allocator.row()];
-            let own = totals.entry(self.place(allocator)).or_default();
-            let is_range = matches!(kind(allocator), ResourceKind::Commit | ResourceKind::Reserve);
-            let end = ResourceEnd::from_code(resource.end).unwrap();
-            let mut add = |name: &str, count: i64| {
-                *own.entry(name.to_owned()).or_default() += count;
-                *own.entry(bytes_of(name)).or_default() += resource.size;
-            };
-            add("allocs", resource.part_of.is_none().into());
-            match end {
-                end if is_freed(end) => {
-                    let call = resource.free_call.map(|call| (call, resource.allocator));
-                    add("frees", call.is_none_or(|call| calls.insert(call)).into());
-                }
-                ResourceEnd::Replaced => add("replaced", (!is_range).into()),
-                ResourceEnd::Destroyed => add("destroyed", 1),
-                ResourceEnd::AtExit => add("at_exit", 1),
-                ResourceEnd::Open => add("outstanding", 1),
-                _ => {}
-            }
-        }
-        for miss in &self.misses {
-            let own = totals.entry(self.place(&self.allocators[miss.allocator.row()])).or_default();
-            let mut add = |name: &str, number| *own.entry(name.to_owned()).or_default() += number;
-            match ResourceMissKind::from_code(miss.what).unwrap() {
-                ResourceMissKind::OrphanFree => {
-                    add("orphan_frees", 1);
-                    add("orphan_bytes", miss.size);
-                }
-                ResourceMissKind::Ignored => add("ignored", 1),
-            }
-        }
-        for own in totals.values_mut() {
-            own.retain(|_, number| *number != 0);
-        }
-        totals
-    }
-
-    /// Everything that its process still holds, as `leaks` of the expected results.
-    fn leaks(&self) -> Vec<(Value, Option<u32>)> {
-        let open = self.resources.iter().filter(|own| own.end == ResourceEnd::Open.code());
-        let leak = |own: &Resource| {
-            let allocator = &self.allocators[own.allocator.row()];
-            let (kind, name, process, _) = self.place(allocator);
-            let key = format!("{:#x}", own.key);
-            let leak = json!([own.time_ns, kind, name, process, own.tid, key, own.size]);
-            (leak, own.stack.map(|stack| stack.0))
-        };
-        open.map(leak).collect()
-    }
-}
-
-/// Number, bytes, first and last time.
-type Group = (i64, i64, i64, i64);
-
-impl Tables {
-    /// What ended so, by place, as `outstanding` and `at_exit` of the expected results, without stacks.
-    fn groups(&self, end: ResourceEnd) -> BTreeMap<(String, String, String, i64), Group> {
-        let mut groups = BTreeMap::new();
-        for own in self.resources.iter().filter(|own| own.end == end.code()) {
-            let place = self.place(&self.allocators[own.allocator.row()]);
-            let group: &mut Group = groups.entry(place).or_insert((0, 0, i64::MAX, i64::MIN));
-            *group =
-                add(*group, (own.part_of.is_none().into(), own.size, own.time_ns, own.time_ns));
-        }
-        groups
-    }
-}
-
-fn add(a: Group, b: Group) -> Group {
-    (a.0 + b.0, a.1 + b.1, a.2.min(b.2), a.3.max(b.3))
-}
-
-type Totals = BTreeMap<String, i64>;
-
-fn kind(allocator: &Allocator) -> ResourceKind {
-    ResourceKind::from_code(allocator.kind).unwrap()
-}
-
-fn bytes_of(name: &str) -> String {
-    match name {
-        "allocs" => "alloc_bytes".into(),
-        "frees" => "freed_bytes".into(),
-        name => format!("{name}_bytes"),
-    }
-}
-
-fn expected(trace: &SharedTrace) -> Value {
-    let expected = fs::read_to_string(trace.expected()).unwrap();
-    serde_json::from_str::<Value>(&expected).unwrap()["resources"].take()
-}
-
-#[needs_data]
-#[test]
-fn totals_are_those_that_are_known() {
-    for name in TRACES {
-        let trace = SharedTrace::open(&format!("synthetic/{name}"));
-        let (tables, expected) = (Tables::of(trace.etl()), expected(&trace));
-        let mut found = tables.totals();
-        for known in expected["totals"].as_array().unwrap() {
-            let text = |name: &str| known[name].as_str().unwrap().to_owned();
-            let start = known["process_start_ns"].as_i64().unwrap_or_default();
-            let place = (text("kind"), text("allocator"), text("process"), start);
-            let numbers = known.as_object().unwrap().iter();
-            let numbers: Totals = numbers
-                .filter(|(name, _)| *name != "process_start_ns")
-                .filter_map(|(name, number)| Some((name.clone(), number.as_i64()?)))
-                .collect();
-            assert_eq!(found.remove(&place), Some(numbers), "{name} {place:?}");
-        }
-        assert!(found.is_empty(), "{name}: {found:?}");
-    }
-}
-
-#[needs_data]
-#[test]
-fn every_allocation_that_is_left_over_is_known() {
-    for name in TRACES {
-        let trace = SharedTrace::open(&format!("synthetic/{name}"));
-        let (tables, expected) = (Tables::of(trace.etl()), expected(&trace));
-        let sorted = |mut leaks: Vec<(Value, Option<u32>)>| {
-            leaks.sort_by_cached_key(|(leak, _)| leak.to_string());
-            leaks
-        };
-        let known = expected["leaks"].as_array().unwrap().iter().map(|leak| {
-            let (stack, leak) = leak.as_array().unwrap().split_last().unwrap();
-            (json!(leak), stack.as_i64().and_then(|stack| u32::try_from(stack).ok()))
-        });
-        let (known, found) = (sorted(known.collect()), sorted(tables.leaks()));
-        let mut stacks = HashMap::new();
-        let mut back = HashMap::new();
-        for ((known, known_stack), (found, stack)) in known.iter().zip(&found) {
-            assert_eq!(known, found, "{name}");
-            assert_eq!(stacks.entry(known_stack).or_insert(stack), &stack, "{name} {known}");
-            assert_eq!(back.entry(stack).or_insert(known_stack), &known_stack, "{name} {known}");
-        }
-        assert_eq!(known.len(), found.len(), "{name}");
-    }
-}
-
-#[needs_data]
-#[test]
-fn what_ends_does_so_later_and_parts_point_to_the_first() {
-    for name in TRACES {
-        let tables = Tables::of(SharedTrace::open(&format!("synthetic/{name}")).etl());
-        for own in &tables.resources {
-            let end = ResourceEnd::from_code(own.end).unwrap();
-            assert!(own.end_time_ns.is_none_or(|end| end >= own.time_ns), "{own:?}");
-            let is_over = end != ResourceEnd::Open && end != ResourceEnd::Empty;
-            assert_eq!(own.end_time_ns.is_some(), is_over, "{own:?}");
-            assert_eq!(is_never_freed(end), matches!(end, ResourceEnd::Open | ResourceEnd::AtExit));
-            for (other, is_same) in [(own.part_of, true), (own.grown_from, false)] {
-                let Some(other) = other.map(|row| &tables.resources[row.row()]) else { continue };
-                assert_eq!(other.time_ns == own.time_ns, is_same, "{own:?} {other:?}");
-                assert!(other.part_of.is_none());
-            }
-        }
-    }
-}
-
-#[needs_data]
-#[test]
-fn what_is_left_over_and_what_processes_left_has_known_times_and_bytes() {
-    let trace = SharedTrace::open("synthetic/generic");
-    let (tables, expected) = (Tables::of(trace.etl()), expected(&trace));
-    for (name, end) in [("outstanding", ResourceEnd::Open), ("at_exit", ResourceEnd::AtExit)] {
-        let mut known: BTreeMap<_, Group> = BTreeMap::new();
-        for group in expected[name].as_array().unwrap() {
-            let text = |name: &str| group[name].as_str().unwrap().to_owned();
-            let number = |name: &str| group[name].as_i64().unwrap();
-            let start = group["process_start_ns"].as_i64().unwrap_or_default();
-            let place = (text("kind"), text("allocator"), text("process"), start);
-            let sum = known.entry(place).or_insert((0, 0, i64::MAX, i64::MIN));
-            let own = (number("count"), number("bytes"), number("first_ns"), number("last_ns"));
-            *sum = add(*sum, own);
-        }
-        assert!(!known.is_empty());
-        assert_eq!(tables.groups(end), known, "{name}");
-    }
-}
+use serde_json::{Deserializer, Value};
 
 const MS: i64 = 1_000_000;
 const HEAP: u64 = 0x1_0000;
 
-/// A trace of process 700, at first, and what happens in it, a millisecond apart.
-struct Scenario {
-    trace: TraceBuilder,
-    ms: i64,
-    pointer: PointerSize,
+/// Traces whose events are not read yet.
+const NOT_READ: [&str; 1] = ["generic"];
+
+/// Members of totals that are counted.
+const COUNTED: [&str; 15] = [
+    "allocs",
+    "alloc_bytes",
+    "frees",
+    "freed_bytes",
+    "replaced",
+    "replaced_bytes",
+    "destroyed",
+    "destroyed_bytes",
+    "orphan_frees",
+    "orphan_bytes",
+    "ignored",
+    "at_exit",
+    "at_exit_bytes",
+    "outstanding",
+    "outstanding_bytes",
+];
+
+/// Names of the published traces that have known answers about allocations, with these.
+fn published() -> Vec<(String, Value)> {
+    let files = fs::read_dir(synthetic()).unwrap().map(|entry| entry.unwrap().path());
+    let mut published: Vec<(String, Value)> = files
+        .filter_map(|path| {
+            let name = path.file_name()?.to_str()?.strip_suffix(".expected.json")?.to_owned();
+            let known: Value = serde_json::from_str(&fs::read_to_string(&path).ok()?).unwrap();
+            (known.get("resources").is_some() && !NOT_READ.contains(&name.as_str()))
+                .then_some((name, known))
+        })
+        .collect();
+    published.sort_by(|one, other| one.0.cmp(&other.0));
+    assert!(published.len() >= 2);
+    published
 }
 
-impl Scenario {
-    fn new(pointer: PointerSize) -> Self {
-        let options = FileOptions { pointer, ..FileOptions::default() };
-        let mut trace = TraceBuilder::with_options(options);
-        trace.process(700, "app.exe");
-        Self { trace, ms: 0, pointer }
-    }
+/// The document that a command prints over a published trace.
+fn document(name: &str, command: &str) -> Value {
+    let trace = SharedTrace::open(&format!("synthetic/{name}"));
+    let (home, pdbs) = (tempfile::tempdir().unwrap(), trace.pdbs());
+    fs::copy(trace.etl(), home.path().join("trace.etl")).unwrap();
+    let mut program = handlescope(home.path());
+    program.arg("--symbol-path").arg(pdbs.path()).arg("trace.etl");
+    serde_json::from_str(&run_script(&mut program, &format!("{command}\n")).ok().stdout).unwrap()
+}
 
-    fn event(&mut self, pid: u32, payload: &KernelPayload) -> &mut Self {
-        self.ms += 1;
-        let stamp = Stamp::new(self.trace.options().raw(self.ms * MS), pid, pid + 1);
-        let event = payload.event(HeaderKind::Compact, self.pointer, stamp);
-        self.trace.raw_event(self.ms * MS, 0, event);
-        self
-    }
+fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
+    value[member].as_array().map_or(&[], Vec::as_slice)
+}
 
-    fn heap(&mut self, event: HeapEvent) -> &mut Self {
-        self.event(700, &event.payload(HEAP, self.pointer, 4))
-    }
+/// Rows by what they are about.
+fn by_key(rows: &[Value], members: &[&str]) -> BTreeMap<String, Value> {
+    let key = |row: &Value| members.iter().map(|member| row[member].to_string() + " ").collect();
+    let map: BTreeMap<String, Value> = rows.iter().map(|row| (key(row), row.clone())).collect();
+    assert_eq!(map.len(), rows.len(), "rows that are about the same");
+    map
+}
 
-    fn memory(&mut self, base: u64, pages: u64, flags: u32) -> &mut Self {
-        self.event(700, &virtual_memory(base, pages * 4096, 700, flags, self.pointer))
+#[needs_data]
+#[test]
+fn totals_of_published_traces_are_those_of_the_script() {
+    for (name, known) in published() {
+        let document = document(&name, ".dump Resource -json");
+        let key = ["kind", "allocator", "process", "process_start_ns"];
+        let found = by_key(list(&document, "totals"), &key);
+        let known = by_key(list(&known["resources"], "totals"), &key);
+        assert_eq!(found.keys().collect::<Vec<_>>(), known.keys().collect::<Vec<_>>(), "{name}");
+        for (key, known) in known {
+            for member in COUNTED {
+                let known = known.get(member).cloned().unwrap_or(Value::from(0));
+                assert_eq!(found[&key][member], known, "{name}: {key}: {member}");
+            }
+        }
     }
+}
 
-    /// Each allocation as `kind key size end`, in the order of their table, and each miss.
-    fn found(&self) -> Vec<String> {
-        let folder = tempfile::tempdir().unwrap();
-        let etl = folder.path().join("a.etl");
-        self.trace.build().write(&etl).unwrap();
-        let tables = Tables::of(&etl);
-        let name = |allocator: handlescope_model::AllocatorIdx| {
-            kind(&tables.allocators[allocator.row()]).name()
+/// The frames of a stack, or that there is none.
+fn frames(stacks: &Value, stack: &Value) -> Value {
+    let frame = |frame: &Value| match (frame["module"].as_str(), frame["function"].as_str()) {
+        (Some(module), Some(function)) => format!("{module}!{function}"),
+        (Some(module), None) => format!("{module}+{}", frame["rva"].as_str().unwrap()),
+        _ => "<UnknownMethod>".to_owned(),
+    };
+    match &stacks[stack.to_string()] {
+        Value::Array(frames) => Value::from(frames.iter().map(frame).collect::<Vec<_>>()),
+        _ => Value::Null,
+    }
+}
+
+#[needs_data]
+#[test]
+fn what_nothing_freed_in_published_traces_is_that_of_the_script_frame_for_frame() {
+    for (name, known) in published() {
+        let document = document(&name, ".dump Resource -ShowStack -json");
+        for member in ["outstanding", "at_exit"] {
+            let with_frames = |row: &Value, frames: Value| {
+                let mut row = row.clone();
+                row["frames"] = frames;
+                row
+            };
+            let known = list(&known["resources"], member).iter().map(|row| {
+                let stack = usize::try_from(row["stack"].as_i64().unwrap()).ok();
+                let frames = stack.map_or(Value::Null, |stack| known["stacks"][stack].clone());
+                with_frames(row, frames)
+            });
+            let found = list(&document, member).iter();
+            let found =
+                found.map(|row| with_frames(row, frames(&document["stacks"], &row["stack"])));
+            let key = ["kind", "allocator", "process", "process_start_ns", "by", "frames"];
+            let (found, known) = (
+                by_key(&found.collect::<Vec<_>>(), &key),
+                by_key(&known.collect::<Vec<_>>(), &key),
+            );
+            let keys = |rows: &BTreeMap<String, Value>| rows.keys().cloned().collect::<Vec<_>>();
+            assert_eq!(keys(&found), keys(&known), "{name}: {member}");
+            for (key, known) in known {
+                for figure in ["count", "bytes", "first_ns", "last_ns"] {
+                    assert_eq!(found[&key][figure], known[figure], "{name}: {key}: {figure}");
+                }
+            }
+        }
+    }
+}
+
+#[needs_data]
+#[test]
+fn every_way_of_grouping_counts_the_same() {
+    let groupings = [
+        "-GroupBy kind",
+        "-GroupBy process",
+        "-GroupBy kind,thread",
+        "-GroupBy createstack",
+        "-GroupBy allocator,freestack",
+        "-GroupBy by,end,size",
+        "-ShowTotal File",
+    ];
+    for (name, known) in published() {
+        let sum = |rows: &[Value], member: &str| -> i64 {
+            rows.iter().filter_map(|row| row[member].as_i64()).sum()
         };
-        let resources = tables.resources.iter().map(|own| {
-            let end = ResourceEnd::from_code(own.end).unwrap().name();
-            let part = own.part_of.map_or("", |_| " part");
-            let grown = own.grown_from.map_or("", |_| " grown");
-            format!("{} {:#x} {} {end}{part}{grown}", name(own.allocator), own.key, own.size)
-        });
-        let misses = tables.misses.iter().map(|own| {
-            let what = ResourceMissKind::from_code(own.what).unwrap().name();
-            format!("{} {:#x} {} {what}", name(own.allocator), own.key, own.size)
-        });
-        resources.chain(misses).collect()
+        let known = list(&known["resources"], "totals");
+        for grouping in groupings {
+            let document = document(&name, &format!(".dump Resource {grouping} -json"));
+            let rows = list(&document, "groups");
+            // An allocation that ended in parts, and a call that ended several, count in each group.
+            let splits = ["end", "size", "freestack"].iter().any(|own| grouping.contains(own));
+            let splits_calls = splits || grouping.contains("thread") || grouping.contains("stack");
+            for member in COUNTED {
+                let (found, known) = (sum(rows, member), sum(known, member));
+                let is_split = !member.ends_with("_bytes")
+                    && if member == "frees" { splits_calls } else { splits };
+                assert!(found >= known, "{name} {grouping}: {member}");
+                assert!(
+                    is_split || found == known,
+                    "{name} {grouping}: {member}: {found}, {known}"
+                );
+            }
+        }
+    }
+}
+
+/// Two programs: one leaks blocks of a heap, one commits memory and ends.
+fn trace() -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "leaky.exe");
+    trace.process(800, "tool.exe").started(MS).ended(90 * MS);
+    trace.module(700, r"C:\leaky.exe", 0x1000_0000, 0x10000);
+    trace.module(800, r"C:\tool.exe", 0x2000_0000, 0x10000);
+    let leaky = (700, 701);
+    for n in 0..4u64 {
+        let (time, address) = (MS * (2 + n as i64 * 10), 0x5000 + n * 0x100);
+        let call = HeapCall::Alloc { address, size: 10 + n };
+        trace.heap(time, leaky, HEAP, call).stack(&[], &[0x1000_0010]);
+    }
+    trace.heap(60 * MS, leaky, HEAP, HeapCall::Free { address: 0x5000 });
+    trace.heap(61 * MS, leaky, HEAP, HeapCall::Free { address: 0x5000 });
+    let range =
+        RangeRecord { base: 0x10_0000, size: 0x4000, pid: 800, flags: MEM_COMMIT | MEM_RESERVE };
+    trace.virtual_alloc(3 * MS, (800, 801), range).stack(&[], &[0x2000_0020]);
+    let other = RangeRecord { base: 0x20_0000, ..range };
+    trace.virtual_alloc(4 * MS, (800, 801), other).stack(&[], &[0x2000_0030]);
+    let freed = RangeRecord { flags: MEM_RELEASE, size: 0, ..other };
+    trace.virtual_free(5 * MS, (800, 801), freed).stack(&[], &[0x2000_0040]);
+    trace
+}
+
+fn dumped(options: &str) -> Run {
+    run_over(&trace(), &format!(".dump Resource {options}")).ok()
+}
+
+fn json(options: &str) -> Value {
+    serde_json::from_str(&dumped(&format!("{options} -json")).stdout).unwrap()
+}
+
+#[test]
+fn totals_and_leaks_are_printed() {
+    insta::assert_snapshot!(dumped("-TimeFmt s").stdout);
+    insta::assert_snapshot!(dumped("-Leak -LeakAtExit -TimeFmt s -ShowStack").stdout);
+}
+
+#[test]
+fn filters_choose_allocations() {
+    let allocs = |options: &str| -> u64 {
+        let totals = json(options);
+        list(&totals, "totals").iter().map(|row| row["allocs"].as_u64().unwrap()).sum()
+    };
+    for (options, expected) in [
+        ("", 8),
+        ("-Kind heap", 4),
+        ("-Kind !heap", 4),
+        ("-Kind commit;reserve -pn tool", 4),
+        ("-pn 700", 4),
+        ("-Allocator 0x10000", 4),
+        ("-Allocator VirtualAlloc", 4),
+        ("-MinMaxSize 11 12", 2),
+        ("-MinMaxSize 16KiB", 4),
+        ("-MinMaxTime 0 4ms", 5),
+        ("-CreateStack leaky.exe*", 4),
+        ("-CreateStack !leaky.exe*", 4),
+        ("-FreeStack tool.exe*", 2),
+        ("-Kind gdi", 0),
+    ] {
+        assert_eq!(allocs(options), expected, "{options}");
     }
 }
 
 #[test]
-fn a_block_ends_with_its_free_its_heap_or_not_at_all() {
-    use HeapEvent::{Alloc, Create, Destroy, Free};
-    for pointer in [PointerSize::Four, PointerSize::Eight] {
-        let mut trace = Scenario::new(pointer);
-        trace.heap(Create).heap(Alloc(10, 0x100)).heap(Alloc(20, 0x200)).heap(Alloc(0, 0x300));
-        trace.heap(Free(0x100)).heap(Free(0x100)).heap(Alloc(7, 0)).heap(Alloc(21, 0x200));
-        trace.heap(Destroy).heap(Free(0x200)).heap(Create).heap(Alloc(30, 0x200));
-        assert_eq!(
-            trace.found(),
-            [
-                "heap 0x100 10 freed",
-                "heap 0x200 20 replaced",
-                "heap 0x300 0 destroyed",
-                "heap 0x200 21 destroyed",
-                "heap 0x200 30 open",
-                "heap 0x100 0 orphan_free",
-                "heap 0x0 7 ignored",
-                "heap 0x200 0 orphan_free",
-            ]
-        );
+fn leaks_are_outstanding_or_taken_by_the_end_of_their_process() {
+    let count = |options: &str, member: &str| -> u64 {
+        let document = json(options);
+        list(&document, member).iter().map(|row| row["count"].as_u64().unwrap()).sum()
+    };
+    for (options, outstanding, at_exit) in
+        [("", 3, 2), ("-Leak", 3, 0), ("-LeakAtExit", 0, 2), ("-Leak -LeakAtExit", 3, 2)]
+    {
+        assert_eq!(count(options, "outstanding"), outstanding, "{options}");
+        assert_eq!(count(options, "at_exit"), at_exit, "{options}");
     }
 }
 
 #[test]
-fn a_reallocation_counts_once_with_and_without_the_events_that_may_go_with_it() {
-    use HeapEvent::{Alloc, Free, ReAlloc};
-    let mut trace = Scenario::new(PointerSize::Eight);
-    trace.heap(Alloc(10, 0x100)).heap(ReAlloc(20, 0x100, 0x100)).heap(ReAlloc(30, 0x200, 0x100));
-    trace.heap(Alloc(40, 0x300)).heap(Free(0x200)).heap(ReAlloc(40, 0x300, 0x200));
-    trace.heap(ReAlloc(50, 0, 0x300)).heap(ReAlloc(60, 0x500, 0x400));
-    assert_eq!(
-        trace.found(),
-        [
-            "heap 0x100 10 reallocated",
-            "heap 0x100 20 reallocated grown",
-            "heap 0x200 30 reallocated grown",
-            "heap 0x300 40 open grown",
-            "heap 0x500 60 open",
-            "heap 0x300 50 ignored",
-            "heap 0x400 0 orphan_free",
-        ]
-    );
+fn sorted_and_cut_documents_are_those_of_the_table() {
+    let document = json("-SortBy allocs -TopN 1");
+    assert_eq!(list(&document, "totals").len(), 1);
+    assert_eq!(document["totals"][0]["kind"], "heap");
+    let leaks = json("-Leak -LeakAtExit -SortBy count -TopN 1");
+    assert_eq!((list(&leaks, "outstanding").len(), list(&leaks, "at_exit").len()), (1, 0));
+    assert_eq!(list(&leaks, "totals").len(), 3, "they are not what is cut");
+    let by_bytes = json("-SortBy bytes");
+    assert_eq!(by_bytes["totals"][0]["kind"], "heap", "16 KiB of the others are no leak");
 }
 
 #[test]
-fn pages_belong_to_what_committed_them_first_until_they_end() {
-    let mut trace = Scenario::new(PointerSize::Eight);
-    trace.memory(0x10000, 8, RESERVE).memory(0x11000, 2, COMMIT).memory(0x10000, 8, COMMIT);
-    trace.memory(0x12000, 2, DECOMMIT).memory(0x10000, 1, COMMIT).memory(0x10000, 0, RELEASE);
-    trace.memory(0x10000, 1, RELEASE).memory(0x20000, 2, RESERVE | COMMIT);
-    trace.memory(0x21000, 2, RESERVE).memory(0x10000, 1, 0x8_0000);
-    assert_eq!(
-        trace.found(),
-        [
-            "reserve 0x10000 32768 freed",
-            "reserve 0x20000 4096 replaced",
-            "reserve 0x20000 4096 open part",
-            "reserve 0x21000 8192 open",
-            "commit 0x11000 4096 freed",
-            "commit 0x11000 4096 freed part",
-            "commit 0x10000 4096 freed",
-            "commit 0x10000 20480 freed part",
-            "commit 0x10000 0 empty",
-            "commit 0x20000 4096 replaced",
-            "commit 0x20000 4096 open part",
-            "commit 0x10000 4096 orphan_free",
-            "commit 0x10000 4096 ignored",
-        ]
-    );
+fn bytes_over_time_are_those_that_are_allocated_at_the_end_of_each_part() {
+    let document = json("-Kind heap -ShowTotal File -ShowTime 4");
+    let over_time = &document["groups"][0]["over_time"];
+    let parts: Vec<i64> = list(&document["groups"][0], "over_time")
+        .iter()
+        .map(|bytes| bytes.as_i64().unwrap())
+        .collect();
+    assert_eq!(parts.len(), 4, "{over_time}");
+    assert_eq!(parts.last(), Some(&36), "{over_time}");
+    assert!(parts.contains(&46), "{over_time}");
 }
 
 #[test]
-fn what_lies_at_the_end_of_the_address_space_or_in_no_process_is_followed_too() {
-    let mut trace = Scenario::new(PointerSize::Eight);
-    let all = u64::MAX;
-    trace.event(9, &virtual_memory(all - 1, all, 8, COMMIT | RESERVE, PointerSize::Eight));
-    trace.event(9, &HeapEvent::Alloc(all, all).payload(all, PointerSize::Eight, 0));
-    trace.event(9, &virtual_memory(0, all, 8, RELEASE, PointerSize::Eight));
-    assert_eq!(
-        trace.found(),
-        [
-            "reserve 0xfffffffffffffffe 4095 freed",
-            "commit 0xfffffffffffffffe 4095 freed",
-            "heap 0xffffffffffffffff 9223372036854775807 open",
-        ]
-    );
+fn a_trace_without_allocations_says_so_and_how_to_record_them() {
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "app.exe");
+    let run = run_over(&trace, ".dump Resource -Kind heap\n.dump Resource -json\n").ok();
+    assert!(run.stderr.contains("no events of allocations (heap)"), "{}", run.stderr);
+    assert!(run.stderr.contains("-heap -pids"), "{}", run.stderr);
+    assert!(run.stderr.contains("--virtual-alloc"), "{}", run.stderr);
+    let start = run.stdout.find('{').unwrap();
+    let documents = Deserializer::from_str(&run.stdout[start..]).into_iter::<Value>();
+    let document = documents.last().unwrap().unwrap();
+    assert_eq!(document["caveats"][0]["kind"], "no_resource_events");
+    assert_eq!(document["totals"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn what_speaks_against_the_answer_is_said() {
+    let kinds = |document: &Value| -> Vec<String> {
+        let caveats = list(document, "caveats").iter();
+        caveats.map(|caveat| caveat["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(kinds(&json("")), ["older_unknown"]);
+    assert_eq!(kinds(&json("-pn tool")), ["older_unknown"]);
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    let call = HeapCall::Alloc { address: 0x5000, size: 8 };
+    trace.heap(2 * MS, (700, 701), HEAP, call);
+    let run = run_over(&trace, ".dump Resource -json").ok();
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(kinds(&document), ["processes_unknown", "stacks_missing"]);
+    assert_eq!(document["totals"][0]["pid"], 700);
+}
+
+#[test]
+fn options_that_cannot_go_together_are_refused() {
+    let run = run_over(&trace(), ".dump Resource -GroupBy kind -ShowTotal File");
+    assert_ne!(run.status, Some(0));
+    assert!(run.stderr.contains("-ShowTotal"), "{}", run.stderr);
 }

@@ -53,6 +53,7 @@ fn the_help_of_each_subcommand_has_examples_that_a_shell_runs() {
         "Events",
         "Stats",
         "Diff",
+        "Resource",
     ];
     let kinds: Vec<String> = kinds.iter().map(|kind| format!("dump {kind}")).collect();
     let others = ["dump", "diff", "extract", "convert-time", "schema", "record", "live", "wprp"];

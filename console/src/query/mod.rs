@@ -34,6 +34,7 @@ mod owners;
 mod pretty_names;
 mod processes;
 mod provider_events;
+mod resources;
 mod selection;
 mod source;
 #[cfg(test)]
@@ -52,7 +53,7 @@ pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
     CountOrder, DiffCriteria, EventCriteria, Figure, GroupColumn, GroupCriteria, MapMode,
     ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder,
-    ShowTotal, StackCriteria, WhyCriteria,
+    ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria, WhyCriteria,
 };
 pub use self::diff::{
     ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_traces,
@@ -76,6 +77,9 @@ pub use self::processes::{ListedProcess, ProcessAnswer, processes};
 pub use self::provider_events::{
     FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
 };
+pub use self::resources::{
+    ResourceFigures, ResourceGroup, ResourceGroups, ResourcesAnswer, resources,
+};
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;
 pub use self::stats::{StatsAnswer, stats};
@@ -83,7 +87,7 @@ pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::Totals;
 pub use self::volumes::Volumes;
-pub use self::why::{Cause, Diagnosis, Suspect, WhyAnswer, why};
+pub use self::why::{Bytes, Cause, Counts, Diagnosis, PRIVATE_HEAP, Suspect, WhyAnswer, why};
 
 pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::groups::TrimmedStacks;

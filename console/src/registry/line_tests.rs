@@ -210,15 +210,15 @@ fn an_unknown_command_or_kind_names_the_nearest() {
         ("xyzzy", "unknown command xyzzy; .help lists them"),
         (
             ".dump",
-            ".dump needs to know what to dump: ObjectRef, Why, Diff, Process, Module, Version, Stack, Symbols, Events, Stats",
+            ".dump needs to know what to dump: ObjectRef, Why, Diff, Resource, Process, Module, Version, Stack, Symbols, Events, Stats",
         ),
         (
             ".dump -pn Process",
-            ".dump needs to know what to dump: ObjectRef, Why, Diff, Process, Module, Version, Stack, Symbols, Events, Stats",
+            ".dump needs to know what to dump: ObjectRef, Why, Diff, Resource, Process, Module, Version, Stack, Symbols, Events, Stats",
         ),
         (
             ".dump Object",
-            ".dump cannot dump 'Object', only ObjectRef, Why, Diff, Process, Module, Version, Stack, Symbols, Events, Stats, did you mean ObjectRef?",
+            ".dump cannot dump 'Object', only ObjectRef, Why, Diff, Resource, Process, Module, Version, Stack, Symbols, Events, Stats, did you mean ObjectRef?",
         ),
         (".load", ".load needs at least one file, folder or pattern; .unload empties the session"),
         (".quit now", ".quit takes no argument; 'now' is too much"),

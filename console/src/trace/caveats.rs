@@ -39,6 +39,9 @@ pub enum CaveatKind {
     ExitsDoubtful,
     StacksMissing,
     SymbolsMissing,
+    NoResourceEvents,
+    OlderUnknown,
+    ProcessesUnknown,
 }
 
 impl Caveat {
@@ -61,12 +64,23 @@ impl Caveat {
                         unknown, and handles that are open at the end are told from events";
             add(CaveatKind::NoEndRundown, text.to_owned());
         }
+        caveats.extend(Caveat::of_losses(trace, "objects, closes and leaks")?);
+        Ok(caveats)
+    }
+
+    /// What can be said of events that are missing, and of what may be wrong because of that.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    pub(crate) fn of_losses(trace: &Trace, what: &str) -> Result<Vec<Caveat>, ArchiveError> {
+        let mut caveats = Vec::new();
+        let mut add = |kind, text| caveats.push(Caveat { kind, text });
         let events = trace.values(TraceInfos::events_lost)?.get(0).unwrap_or_default();
         let buffers = trace.values(TraceInfos::buffers_lost)?.get(0).unwrap_or_default();
-        if let Some(text) = lost_while_recording(events, buffers) {
+        if let Some(text) = lost_while_recording(events, buffers, what) {
             add(CaveatKind::LostWhileRecording, text);
         }
-        if let Some(text) = missing_in_file(trace)? {
+        if let Some(text) = missing_in_file(trace, what)? {
             add(CaveatKind::MissingInFile, text);
         }
         Ok(caveats)
@@ -136,11 +150,10 @@ fn few(modules: &[String]) -> String {
 }
 
 /// What to say about losses, if there are any.
-fn lost_while_recording(events: u64, buffers: u64) -> Option<String> {
+fn lost_while_recording(events: u64, buffers: u64, what: &str) -> Option<String> {
     (events + buffers > 0).then(|| {
         format!(
-            "{} events and {} buffers were lost while recording; objects, closes and leaks may be \
-             wrong",
+            "{} events and {} buffers were lost while recording; {what} may be wrong",
             HumanCount(events),
             HumanCount(buffers)
         )
@@ -172,17 +185,15 @@ fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {
 }
 
 /// Damage that was counted while the trace was read, in one sentence.
-fn missing_in_file(trace: &Trace) -> Result<Option<String>, ArchiveError> {
+fn missing_in_file(trace: &Trace, what: &str) -> Result<Option<String>, ArchiveError> {
     let warnings = Warnings::read(trace)?;
     let damage: Vec<String> = warnings
         .rows()
         .filter(|warning| is_loss(&warning.kind))
         .map(|warning| format!("{} x {}", HumanCount(warning.count), warning.kind))
         .collect();
-    let text = format!(
-        "events are missing or unreadable ({}); objects, closes and leaks may be wrong",
-        damage.join(", ")
-    );
+    let text =
+        format!("events are missing or unreadable ({}); {what} may be wrong", damage.join(", "));
     Ok((!damage.is_empty()).then_some(text))
 }
 
@@ -213,8 +224,8 @@ mod tests {
 
     #[test]
     fn losses_are_said_and_their_absence_is_not() {
-        assert_eq!(lost_while_recording(0, 0), None);
-        let text = lost_while_recording(12, 1);
+        assert_eq!(lost_while_recording(0, 0, "leaks"), None);
+        let text = lost_while_recording(12, 1, "leaks");
         assert!(text.is_some_and(|text| text.starts_with("12 events and 1 buffers")));
     }
 }

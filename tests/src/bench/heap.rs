@@ -3,7 +3,7 @@
 use super::LargeTrace;
 use super::world::{Action, World};
 use crate::bytes::PointerSize;
-use crate::payload::HeapEvent;
+use crate::payload::HeapCall;
 use crate::rng::Rng;
 
 /// Live blocks at one time that are not leaked.
@@ -49,22 +49,25 @@ impl Heaps {
             let (process, block) = self.live.swap_remove(rng.index(self.live.len()));
             self.free.push(block);
             self.frees += 1;
-            return (action(process, HeapEvent::Free(BLOCKS + block * 0x800), false), false);
+            return (
+                action(process, HeapCall::Free { address: BLOCKS + block * 0x800 }, false),
+                false,
+            );
         }
         self.allocs += 1;
         let process = rng.index(self.processes);
         if rng.percent(self.leak_percent) {
             self.leaked_blocks += 1;
             let address = LEAKED_BLOCKS + self.leaked_blocks * 0x800;
-            return (action(process, HeapEvent::Alloc(size, address), true), true);
+            return (action(process, HeapCall::Alloc { size, address }, true), true);
         }
         let block = self.free.pop().unwrap_or(self.live.len() as u64 + 1);
         self.live.push((process, block));
-        (action(process, HeapEvent::Alloc(size, BLOCKS + block * 0x800), false), true)
+        (action(process, HeapCall::Alloc { size, address: BLOCKS + block * 0x800 }, false), true)
     }
 }
 
-fn action(process: usize, event: HeapEvent, leaks: bool) -> Action {
-    let payload = event.payload(HEAP, PointerSize::Eight, 0);
+fn action(process: usize, event: HeapCall, leaks: bool) -> Action {
+    let payload = event.payload(HEAP, PointerSize::Eight);
     Action { payload, pid: World::pid(process), leaks }
 }

@@ -1,63 +1,90 @@
-//! Events of heaps and of virtual memory; all payloads are packed.
+//! Events of heaps and of virtual memory.
 
 use super::KernelPayload;
 use crate::bytes::{Bytes, PointerSize};
 
-/// An event of a heap.
+/// Flags of calls for virtual memory.
+pub const MEM_COMMIT: u32 = 0x1000;
+/// The addresses are reserved.
+pub const MEM_RESERVE: u32 = 0x2000;
+/// The pages are given back.
+pub const MEM_DECOMMIT: u32 = 0x4000;
+/// The addresses are given back, with their pages.
+pub const MEM_RELEASE: u32 = 0x8000;
+
+/// What the main path of a heap writes as the source of a block.
+const MAIN_PATH: u32 = 3;
+
+/// A call of a heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeapEvent {
-    /// A heap was created.
+pub enum HeapCall {
+    /// Create (0x1020).
     Create,
-    /// A block of so many bytes at an address.
-    Alloc(u64, u64),
-    /// A block of so many bytes at an address, which was at the second one before.
-    ReAlloc(u64, u64, u64),
-    /// The heap was destroyed.
+    /// Alloc (0x1021) of so many bytes.
+    Alloc { address: u64, size: u64 },
+    /// ReAlloc (0x1022) to so many bytes.
+    ReAlloc { address: u64, old_address: u64, size: u64, old_size: u64 },
+    /// Destroy (0x1023).
     Destroy,
-    /// The block at an address.
-    Free(u64),
+    /// Free (0x1024).
+    Free { address: u64 },
 }
 
-impl HeapEvent {
-    /// The payload of the event of this heap; newer systems have `padding` bytes behind it.
+impl HeapCall {
+    /// The payload of the call of a heap.
     #[must_use]
-    pub fn payload(self, heap: u64, ptr: PointerSize, padding: usize) -> KernelPayload {
-        let own = Bytes::new().ptr(ptr, heap);
+    pub fn payload(self, heap: u64, ptr: PointerSize) -> KernelPayload {
+        let bytes = Bytes::new().ptr(ptr, heap);
         let (hook, bytes) = match self {
-            Self::Create => (0x1020, own.u32(2)),
-            Self::Alloc(size, address) => (0x1021, own.ptr(ptr, size).ptr(ptr, address).u32(3)),
-            Self::ReAlloc(size, address, old) => {
-                let own = own.ptr(ptr, address).ptr(ptr, old).ptr(ptr, size);
-                (0x1022, own.ptr(ptr, 0).u32(3))
+            Self::Create => (0x1020, bytes.u32(2)),
+            Self::Alloc { address, size } => {
+                (0x1021, bytes.ptr(ptr, size).ptr(ptr, address).u32(MAIN_PATH))
             }
-            Self::Destroy => (0x1023, own),
-            Self::Free(address) => (0x1024, own.ptr(ptr, address).u32(3)),
+            Self::ReAlloc { address, old_address, size, old_size } => {
+                let bytes = bytes.ptr(ptr, address).ptr(ptr, old_address);
+                (0x1022, bytes.ptr(ptr, size).ptr(ptr, old_size).u32(MAIN_PATH))
+            }
+            Self::Destroy => (0x1023, bytes),
+            Self::Free { address } => (0x1024, bytes.ptr(ptr, address).u32(MAIN_PATH)),
         };
-        let mut bytes = bytes.into_vec();
-        bytes.resize(bytes.len() + padding, 0);
-        KernelPayload { hook, version: 0, bytes }
+        KernelPayload { hook, version: 0, bytes: bytes.into_vec() }
     }
 }
 
-/// `MEM_COMMIT`, `MEM_RESERVE`, `MEM_DECOMMIT`, `MEM_RELEASE`.
-pub const COMMIT: u32 = 0x1000;
-/// See [`COMMIT`].
-pub const RESERVE: u32 = 0x2000;
-/// See [`COMMIT`].
-pub const DECOMMIT: u32 = 0x4000;
-/// See [`COMMIT`].
-pub const RELEASE: u32 = 0x8000;
+/// A call for virtual memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RangeRecord {
+    /// First address.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The process whose memory it is.
+    pub pid: u32,
+    /// Flags, as in [`MEM_COMMIT`].
+    pub flags: u32,
+}
 
-/// A call of `VirtualAlloc` or, with [`DECOMMIT`] or [`RELEASE`], of `VirtualFree`, for memory of this process.
-#[must_use]
-pub fn virtual_memory(
-    base: u64,
-    size: u64,
-    pid: u32,
-    flags: u32,
-    ptr: PointerSize,
-) -> KernelPayload {
-    let hook = if flags & (DECOMMIT | RELEASE) == 0 { 0x0262 } else { 0x0263 };
-    let bytes = Bytes::new().ptr(ptr, base).ptr(ptr, size).u32(pid).u32(flags).into_vec();
-    KernelPayload { hook, version: 2, bytes }
+impl RangeRecord {
+    /// The payload of VirtualAlloc (0x0262) or, `is_free`, of VirtualFree (0x0263).
+    #[must_use]
+    pub fn payload(&self, is_free: bool, ptr: PointerSize) -> KernelPayload {
+        let bytes = Bytes::new().ptr(ptr, self.base).ptr(ptr, self.size);
+        let hook = if is_free { 0x0263 } else { 0x0262 };
+        KernelPayload { hook, version: 2, bytes: bytes.u32(self.pid).u32(self.flags).into_vec() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_have_the_sizes_of_the_description() {
+        let alloc = HeapCall::Alloc { address: 2, size: 3 };
+        assert_eq!(alloc.payload(1, PointerSize::Eight).bytes.len(), 28);
+        assert_eq!(alloc.payload(1, PointerSize::Four).bytes.len(), 16);
+        let move_to = HeapCall::ReAlloc { address: 2, old_address: 3, size: 4, old_size: 5 };
+        assert_eq!(move_to.payload(1, PointerSize::Eight).bytes.len(), 44);
+        assert_eq!(RangeRecord::default().payload(true, PointerSize::Eight).bytes.len(), 24);
+    }
 }

@@ -21,7 +21,7 @@ pub use filemap::{ViewEvent, ViewRecord};
 pub use identity::{DebugId, IDENTITY_GUID, file_version, image_id, no_debug_data, rsds};
 pub use image::{ImageEvent, ImageRecord};
 pub use managed::{CLR_PROVIDER, CLR_RUNDOWN_PROVIDER, ManagedModule, MethodEvent, MethodRecord};
-pub use memory::{COMMIT, DECOMMIT, HeapEvent, RELEASE, RESERVE, virtual_memory};
+pub use memory::{HeapCall, MEM_COMMIT, MEM_DECOMMIT, MEM_RELEASE, MEM_RESERVE, RangeRecord};
 pub use metadata::{EventInfo, METADATA_PROVIDER, manifest_chunks, trace_logging};
 pub use noise::{classic_noise, context_switch, manifest_noise, profile_sample};
 pub use objects::{

@@ -23,6 +23,7 @@
 mod actions;
 mod config;
 mod lifetimes;
+mod memory;
 mod noise;
 mod rundown;
 mod specs;

@@ -5,6 +5,7 @@ pub(crate) mod events;
 pub(crate) mod module;
 pub(crate) mod object_ref;
 pub(crate) mod process;
+pub(crate) mod resource;
 pub(crate) mod stack;
 pub(crate) mod stats;
 pub(crate) mod symbols;

@@ -15,7 +15,7 @@ use crate::{
     },
     filter::literal,
     grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take, Texts},
-    query::{self, Suspect, WhyCriteria},
+    query::{self, PRIVATE_HEAP, Suspect, WhyCriteria},
     render::{self, Format},
     settings::{Display, StackDisplayArgs},
 };
@@ -90,12 +90,29 @@ impl Kind for Why {
     }
 }
 
-/// The command that shows the handles of a suspect.
+/// The command that shows the handles or allocations of a suspect.
 pub(crate) fn command(suspect: &Suspect) -> String {
+    if suspect.bytes.is_some() {
+        return command_of_allocations(suspect);
+    }
     let mut words = vec![".dump ObjectRef -Leak -LeakAtExit".to_owned()];
     words.extend(suspect.pid.map(|pid| format!("-RelatedProcess {pid}")));
     words.push(format!("-Type {}", quoted(&literal(&suspect.type_name))));
     words.extend(suspect.stack_filter.iter().map(|own| format!("-StackFilter {}", quoted(own))));
+    words.push("-ShowStack".to_owned());
+    words.join(" ")
+}
+
+fn command_of_allocations(suspect: &Suspect) -> String {
+    let mut words = vec![".dump Resource -Leak -LeakAtExit".to_owned()];
+    words.extend(suspect.pid.map(|pid| format!("-pn {pid}")));
+    if suspect.type_name == PRIVATE_HEAP {
+        words.push("-Kind heap -GroupBy allocator,createstack".to_owned());
+    } else {
+        words.push(format!("-Kind {}", suspect.type_name));
+        let stack = suspect.function.as_ref().map(|own| quoted(&literal(own)));
+        words.extend(stack.map(|own| format!("-CreateStack {own}")));
+    }
     words.push("-ShowStack".to_owned());
     words.join(" ")
 }

@@ -56,6 +56,11 @@ pub static TOPICS: &[TopicSpec] = &[
             ("never_closed", "no handle of this stack is closed by the program"),
             ("exit_only", "only the end of the process closed it"),
             ("handle_reuse", "its value was open to the same object before, and closed"),
+            ("never_freed", "nothing that this stack allocates is freed"),
+            ("sometimes_freed", "others of this stack are freed: look at its error paths"),
+            ("realloc_growth", "blocks that reallocation only made larger"),
+            ("reserve_without_commit", "addresses reserved, and nothing of them ever committed"),
+            ("heap_not_destroyed", "heaps created and never destroyed"),
         ],
     },
     TopicSpec {

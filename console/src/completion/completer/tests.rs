@@ -21,10 +21,11 @@ fn commands_are_offered_first_and_a_forgotten_dot_is_added() {
 }
 
 /// What `.dump` can be followed by.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "ObjectRef",
     "Why",
     "Diff",
+    "Resource",
     "Process",
     "Module",
     "Version",

@@ -1,9 +1,11 @@
 //! What is asked: plain values, whatever command or format they come from.
 
 mod groups;
+mod resources;
 
 pub(crate) use self::groups::StackTrims;
 pub use self::groups::{Figure, GroupColumn, GroupCriteria};
+pub use self::resources::{ResourceColumn, ResourceCriteria};
 
 use super::tables::ProcessInfo;
 use crate::{

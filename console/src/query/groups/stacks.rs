@@ -77,6 +77,11 @@ impl TrimmedStacks {
         Self::compare(frames, &needed, &criteria.trims).map(Some)
     }
 
+    /// Compares some stacks as they are; the names of their frames were looked up.
+    pub(crate) fn of(frames: &Frames<'_>, needed: &StackSet) -> Result<Self, QueryError> {
+        Self::compare(frames, needed, &StackTrims::default())
+    }
+
     fn compare(
         frames: &Frames<'_>,
         needed: &StackSet,
@@ -132,7 +137,7 @@ impl TrimmedStacks {
 
     /// Row of the first of the stacks that are equal to that of a row; [`sentinel`] for one that was not
     /// compared, and for none.
-    pub(super) fn equal(&self, stack: u32) -> u32 {
+    pub(crate) fn equal(&self, stack: u32) -> u32 {
         self.equal.get(stack as usize).copied().unwrap_or(sentinel())
     }
 

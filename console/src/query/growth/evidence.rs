@@ -78,11 +78,11 @@ impl Evidence {
     }
 
     /// The evidence for a verdict as a sentence without a full stop.
-    pub(super) fn sentence(&self, verdict: Verdict) -> String {
+    pub(super) fn sentence(&self, verdict: Verdict, word: &str) -> String {
         let (losses, closed, opened) = (self.losses(verdict), self.closed, self.opened);
         match self.mean_lifetime_ns.map(Duration) {
-            Some(mean) => format!("{losses}; {closed} of {opened} closed, after {mean} on average"),
-            None if closed > 0 => format!("{losses}; {closed} of {opened} closed"),
+            Some(mean) => format!("{losses}; {closed} of {opened} {word}, after {mean} on average"),
+            None if closed > 0 => format!("{losses}; {closed} of {opened} {word}"),
             None => losses,
         }
     }

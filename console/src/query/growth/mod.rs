@@ -52,6 +52,11 @@ impl Growth {
         Self { verdict, evidence: Evidence::without_clock(lives) }
     }
 
+    /// The evidence as a sentence without a full stop; `closed` is what becomes of the others.
+    pub fn sentence(&self, closed: &str) -> String {
+        self.evidence.sentence(self.verdict, closed)
+    }
+
     /// Judges a group of handles, in any order.
     pub fn of(lives: &[Life], window: Window) -> Self {
         let kept = Kept::of(lives, window);
@@ -64,6 +69,6 @@ impl Growth {
 /// The evidence as a sentence without a full stop.
 impl fmt::Display for Growth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.evidence.sentence(self.verdict))
+        f.write_str(&self.sentence("closed"))
     }
 }

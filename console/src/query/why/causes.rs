@@ -41,11 +41,21 @@ pub enum Cause {
     ExitOnly,
     /// The same value was open to the same object before, and closed.
     HandleReuse,
+    /// The program frees nothing of this stack.
+    NeverFreed,
+    /// It frees some of this stack: an error path.
+    SometimesFreed,
+    /// Blocks that only grew, by reallocation.
+    ReallocGrowth,
+    /// Addresses that were reserved, and nothing of them committed.
+    ReserveWithoutCommit,
+    /// Heaps that were created and not destroyed.
+    HeapNotDestroyed,
 }
 
 impl Cause {
     /// Every cause with its word in JSON.
-    pub const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 14] = [
         (Self::Race, "race"),
         (Self::DuplicateNotClosed, "duplicate_not_closed"),
         (Self::InheritedNotClosed, "inherited_not_closed"),
@@ -55,6 +65,11 @@ impl Cause {
         (Self::NeverClosed, "never_closed"),
         (Self::ExitOnly, "exit_only"),
         (Self::HandleReuse, "handle_reuse"),
+        (Self::NeverFreed, "never_freed"),
+        (Self::SometimesFreed, "sometimes_freed"),
+        (Self::ReallocGrowth, "realloc_growth"),
+        (Self::ReserveWithoutCommit, "reserve_without_commit"),
+        (Self::HeapNotDestroyed, "heap_not_destroyed"),
     ];
 
     /// Its word in JSON.
@@ -63,17 +78,17 @@ impl Cause {
     }
 }
 
-/// A cause, and the lost handles that prove it.
+/// A cause, and what is lost and proves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
     pub cause: Cause,
-    /// How many lost handles it explains.
+    /// How many lost handles or allocations it explains.
     pub count: u64,
-    /// Ids of some of their objects, ascending.
+    /// Ids of some of their objects, ascending; allocations have none.
     pub object_ids: Vec<u64>,
     /// A sentence without a full stop.
     pub text: String,
-    /// Stacks that close handles of the group, the most frequent first.
+    /// Stacks that close or free others of the group, the most frequent first.
     pub stacks: Vec<StackIdx>,
 }
 

@@ -7,12 +7,13 @@ mod causes;
 mod columns;
 mod lost_stacks;
 mod score;
+mod suspect;
 mod targets;
 
-use handlescope_model::StackIdx;
 use rayon::prelude::*;
 
 pub use self::causes::{Cause, Diagnosis};
+pub use self::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect};
 
 use self::causes::Causes;
 use self::columns::EventColumns;
@@ -21,8 +22,8 @@ use self::targets::Targets;
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::groups::{Figures, Groups, NodeIdx, Opened, TimedGroups};
-use super::growth::{Growth, Verdict};
+use super::groups::{Groups, NodeIdx, Opened, TimedGroups};
+use super::growth::Growth;
 use super::no_match::NoMatch;
 use super::object_ref::{FileAnswer, object_ref};
 use super::source::Source;
@@ -40,34 +41,6 @@ pub struct WhyAnswer<'a> {
     pub file: FileAnswer<'a>,
     /// Groups that leak, the worst first.
     pub suspects: Vec<Suspect>,
-}
-
-/// A group of handles that leaks.
-#[derive(Debug, Clone)]
-pub struct Suspect {
-    /// Its place among the suspects of its trace, from 1.
-    pub rank: usize,
-    /// The owner, `name.exe(pid)`.
-    pub process: String,
-    /// Process id of the owner, if it is known.
-    pub pid: Option<u32>,
-    /// Type of the objects.
-    pub type_name: String,
-    /// The stack that opened the handles: one of those that are equal.
-    pub create_stack: Option<StackIdx>,
-    /// Its figures.
-    pub figures: Figures,
-    /// How it grows.
-    pub growth: Growth,
-    /// Why, as far as the events say.
-    pub diagnoses: Vec<Diagnosis>,
-    /// What says most of the create stack, as stack filters see it: its first frame outside of the system.
-    pub function: Option<String>,
-    /// The filter on stacks that keeps what it lost, and nothing else of its process and type, as far as frames
-    /// tell; `None` where it needs none.
-    pub stack_filter: Option<String>,
-    /// What it was ranked by.
-    pub score: f64,
 }
 
 /// Finds what leaks, one answer for each trace.
@@ -202,7 +175,8 @@ impl Search<'_> {
             type_name: type_name.to_owned(),
             stack_filter: self.lost.filter(leaf, (pid, type_name), function.as_deref()),
             create_stack,
-            figures,
+            counts: Counts::of(&figures),
+            bytes: None,
             growth,
             diagnoses,
             function,
@@ -225,13 +199,5 @@ impl Search<'_> {
     /// Whether nothing closed a handle, or only the end of its process.
     fn is_lost(&self, handle: Opened) -> bool {
         handle.closed().is_none() || self.timed.is_closed_at_exit(handle)
-    }
-}
-
-impl Suspect {
-    /// Its rate if it loses handles steadily, per minute.
-    pub fn rate_per_minute(&self) -> Option<f64> {
-        let rate = self.growth.evidence.rate.filter(|_| self.growth.verdict == Verdict::Steady);
-        rate.map(|rate| rate.per_minute)
     }
 }

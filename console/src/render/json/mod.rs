@@ -10,6 +10,7 @@ mod modules;
 mod object;
 mod object_ref;
 mod provider_events;
+mod resources;
 mod stack;
 mod stats;
 mod symbols;
@@ -32,6 +33,7 @@ pub(super) use self::groups::groups;
 pub(super) use self::modules::modules;
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::provider_events::provider_events;
+pub(super) use self::resources::resources;
 pub(super) use self::stats::{stats, stats_members};
 pub(super) use self::symbols::{symbol_status, symbols};
 

@@ -9,6 +9,7 @@ mod module;
 mod objects;
 mod process;
 mod provider_events;
+mod resource;
 mod stack;
 mod stats;
 mod symbols;
@@ -25,6 +26,7 @@ pub use self::{
     objects::object_ref,
     process::processes,
     provider_events::provider_events,
+    resource::resources,
     stack::call_stacks,
     stats::{properties, stats},
     symbols::symbols,

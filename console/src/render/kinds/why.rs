@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
-use indicatif::HumanCount;
+use indicatif::{HumanBytes, HumanCount};
 use nu_ansi_term::{Color, Style};
 
 use super::index;
 use crate::{
-    query::{Diagnosis, Suspect, WhyAnswer},
+    query::{Counts, Diagnosis, Suspect, WhyAnswer},
     render::{
         json,
         table::{Columns, Part, Table},
@@ -56,12 +56,15 @@ pub fn why<'a>(
     columns.add("name", |row| format!("{} {}", row.suspect.process, row.suspect.type_name));
     columns.add("pid", |row| row.suspect.pid);
     columns.add("type", |row| row.suspect.type_name.clone()).title("Type");
-    columns.add("leaked", |row| row.suspect.figures.leaked).title("Leaked");
-    columns.add("closed_at_exit", |row| row.suspect.figures.closed_at_exit).title("At exit");
-    columns.add("created", |row| row.suspect.figures.opened()).title("Opened");
+    columns.add("leaked", |row| row.suspect.counts.leaked).title("Leaked");
+    columns.add("closed_at_exit", |row| row.suspect.counts.closed_at_exit).title("At exit");
+    columns.add("created", |row| row.suspect.counts.opened).title("Opened");
+    columns.add("bytes", |row| Some(row.suspect.bytes?.lost));
+    columns.add("allocated_bytes", |row| Some(row.suspect.bytes?.allocated));
     columns.add("verdict", |row| row.suspect.growth.verdict.word()).title("Growth");
     columns.add("rate_per_minute", |row| row.suspect.rate_per_minute()).title("Per minute");
-    columns.add("evidence", |row| row.suspect.growth.to_string());
+    columns.add("bytes_per_minute", |row| row.suspect.bytes?.per_minute);
+    columns.add("evidence", |row| row.suspect.evidence());
     columns.add("causes", |row| row.causes()).title("Causes");
     columns.add("function", |row| row.suspect.function.clone()).title("Function");
     columns.add("score", |row| row.suspect.score);
@@ -123,7 +126,7 @@ impl Row<'_> {
         let verdict = display.screen.paint(Color::Yellow, growth.verdict.word());
         // On a narrow screen nothing of these is cut.
         let whole = |text: String| text.replace(' ', &format!(" {}", display.line_break()));
-        writeln!(out, "{indent}{verdict}: {}", whole(growth.to_string()))?;
+        writeln!(out, "{indent}{verdict}: {}", whole(self.suspect.evidence()))?;
         for line in self.stacks.short_lines(self.suspect.create_stack, all_frames) {
             writeln!(out, "{indent}{}", bold(Untrusted(&line).to_string()))?;
         }
@@ -143,20 +146,40 @@ impl Row<'_> {
 
     /// What was opened and lost.
     fn figures(&self) -> String {
-        let figures = self.suspect.figures;
-        let opened = HumanCount(figures.opened().into());
-        let mut text = format!("{} leaked", HumanCount(figures.leaked.into()));
-        if figures.closed_at_exit > 0 {
-            let at_exit = HumanCount(figures.closed_at_exit.into());
-            // Writing to a string does not fail.
-            let _ = write!(text, " and {at_exit} closed only at process exit");
+        let Counts { leaked, closed_at_exit, opened } = self.suspect.counts;
+        let Some(bytes) = self.suspect.bytes else {
+            let mut text = format!("{} leaked", HumanCount(leaked));
+            if closed_at_exit > 0 {
+                // Writing to a string does not fail.
+                let _ =
+                    write!(text, " and {} closed only at process exit", HumanCount(closed_at_exit));
+            }
+            return format!("{text} of {} opened", HumanCount(opened));
+        };
+        let mut text = format!(
+            "{} of {} never freed, {} of {}",
+            HumanCount(leaked + closed_at_exit),
+            HumanCount(opened),
+            size(bytes.lost),
+            size(bytes.allocated)
+        );
+        if let Some(per_minute) = bytes.per_minute {
+            let _ = write!(text, ", {} per minute", size(per_minute as i64));
         }
-        format!("{text} of {opened} opened")
+        text
     }
+}
+
+/// Bytes in a unit that fits.
+fn size(bytes: i64) -> HumanBytes {
+    HumanBytes(u64::try_from(bytes).unwrap_or_default())
 }
 
 /// Ids of objects that a diagnosis names.
 fn examples(diagnosis: &Diagnosis) -> String {
+    if diagnosis.object_ids.is_empty() {
+        return String::new();
+    }
     let ids: Vec<String> = diagnosis.object_ids.iter().map(u64::to_string).collect();
     let objects = if ids.len() == 1 { "object" } else { "objects" };
     format!(

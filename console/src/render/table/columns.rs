@@ -1,9 +1,9 @@
 //! Columns: name, value, and how text shows it, said in one place.
 
 use handlescope_model::Untrusted;
-use indicatif::HumanCount;
+use indicatif::{HumanBytes, HumanCount};
 use polars::prelude::{
-    AnyValue, Column, DataFrame, DataType, IntoColumn, ListBuilderTrait,
+    AnyValue, Column, DataFrame, DataType, Int64Type, IntoColumn, ListBuilderTrait,
     ListPrimitiveChunkedBuilder, NamedFrom, PolarsResult, Series, UInt32Type,
 };
 
@@ -32,6 +32,8 @@ pub(crate) enum Show {
     Lines,
     /// A number with separators between thousands.
     Grouped,
+    /// Bytes with a unit.
+    Bytes,
     /// Nanoseconds as seconds.
     Seconds,
     /// A number like 0xC0, in every format: it may exceed 2^53.
@@ -123,6 +125,7 @@ impl ColumnSpec {
         match (self.show, value) {
             (_, AnyValue::Null) => self.unknown.unwrap_or("-").to_owned(),
             (Show::Grouped, _) => HumanCount(value.extract().unwrap_or_default()).to_string(),
+            (Show::Bytes, _) => bytes(number()),
             (Show::Seconds, _) => format!("{:.6}", number() as f64 / 1e9),
             (Show::Hex, _) => hex(value),
             (Show::ExitCode, AnyValue::Int32(code)) => exit_code(*code),
@@ -175,6 +178,23 @@ impl<'r, R> Columns<'r, R> {
         self.push(lists.finish())
     }
 
+    /// A column of lists of signed numbers.
+    pub(crate) fn add_long_list(
+        &mut self,
+        name: &str,
+        mut values: impl FnMut(&'r R) -> Vec<i64>,
+    ) -> &mut ColumnSpec {
+        let height = self.rows.len();
+        let mut lists = ListPrimitiveChunkedBuilder::<Int64Type>::new(
+            name.into(),
+            height,
+            height,
+            DataType::Int64,
+        );
+        self.rows.iter().for_each(|row| lists.append_slice(&values(row)));
+        self.push(lists.finish())
+    }
+
     fn push(&mut self, column: impl IntoColumn) -> &mut ColumnSpec {
         self.columns.push(column.into_column());
         self.specs.push(ColumnSpec::default());
@@ -185,6 +205,12 @@ impl<'r, R> Columns<'r, R> {
     pub(super) fn into_frame(self) -> PolarsResult<(DataFrame, Vec<ColumnSpec>)> {
         Ok((DataFrame::new(self.rows.len(), self.columns)?, self.specs))
     }
+}
+
+/// So many bytes, which may be fewer than none where events say so.
+pub(in crate::render) fn bytes(number: i64) -> String {
+    let sign = if number < 0 { "-" } else { "" };
+    format!("{sign}{}", HumanBytes(number.unsigned_abs()))
 }
 
 fn exit_code(code: i32) -> String {

@@ -19,6 +19,7 @@ use std::{
 
 use polars::prelude::DataFrame;
 
+pub(super) use self::columns::bytes;
 pub(crate) use self::columns::{ColumnSpec, Columns, Show};
 pub(super) use self::parquet::Parquet;
 use super::output::{Format, OutputError, OutputOptions};

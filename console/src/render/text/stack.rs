@@ -37,7 +37,7 @@ impl<'a> StackStyle<'a> {
 impl StackStyle<'_> {
     /// Writes the number of the stack of an event and ends its line; with `-ShowStack` a line for each
     /// frame, so many levels deep, and an empty one follow.
-    pub(super) fn write(
+    pub(in crate::render) fn write(
         &self,
         out: &mut impl Write,
         stack: Option<StackIdx>,

@@ -1,0 +1,95 @@
+//! `.dump Resource`. Its arguments and its options have a file each.
+
+mod args;
+mod options;
+
+pub(crate) use self::args::ResourceArgs;
+
+use self::options::OPTIONS;
+use crate::{
+    commands::{
+        CommandError, DumpContext, Kind, KindSignature, SharedArgs, shared::caveats::write_warnings,
+    },
+    grammar::{Example, OptionGroup, ParseError},
+    query::{self, ResourceColumn, ResourceCriteria},
+    render::{self, Format, OutputOptions},
+    settings::Display,
+};
+
+pub(crate) struct Resource;
+
+impl Kind for Resource {
+    type Args = ResourceArgs;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Resource",
+        summary: "allocations: heap blocks, virtual memory, and what else is acquired and released",
+        details: "Counts allocations and frees by kind, allocator and process, what nothing freed first. With \
+                  -Leak, what nothing freed by the stacks that allocated it. What was allocated before the trace \
+                  is not in it; frees of that are orphan frees. See docs/resources.md.",
+        examples: EXAMPLES,
+    };
+    const OPTIONS: &'static [OptionGroup<ResourceArgs>] = OPTIONS;
+
+    fn columns() -> Vec<String> {
+        let of = |criteria: ResourceCriteria| {
+            let display = Display::default();
+            render::columns(render::resources(&[], &criteria, "", Format::NdJson, &display))
+        };
+        let mut columns = of(ResourceCriteria::default());
+        let lost = of(ResourceCriteria { leak: true, ..ResourceCriteria::default() });
+        columns.extend(lost.into_iter().filter(|own| !columns.contains(own)).collect::<Vec<_>>());
+        columns
+    }
+
+    fn check(args: &ResourceArgs, _: &SharedArgs) -> Result<(), ParseError> {
+        if args.total.is_some() && !args.by.is_empty() {
+            let (option, other) = ("-ShowTotal", "-GroupBy");
+            return Err(ParseError::Conflict { option, other, reason: "both count; choose one" });
+        }
+        Ok(())
+    }
+
+    fn answer(args: &ResourceArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let output = &dump.shared.output;
+        let mut criteria = args.criteria.clone();
+        criteria.for_document = matches!(output.format(), Format::Json(_));
+        let by = Some(args.by.clone()).filter(|by| !by.is_empty());
+        criteria.by = args.total.map(<[ResourceColumn]>::to_vec).or(by);
+        criteria.buckets = args.buckets.map(|parts| usize::try_from(parts).unwrap_or(usize::MAX));
+        let answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
+        for answer in &answers {
+            write_warnings(answer.path, &answer.caveats, dump.messages);
+        }
+        let display = dump.display_as(&args.display);
+        let output =
+            OutputOptions { sort_by: column(&criteria, args.sort_by.as_deref()), ..output.clone() };
+        let command = &dump.shared.text;
+        let table = render::resources(&answers, &criteria, command, output.format(), &display)?;
+        table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out)?;
+        Ok(())
+    }
+}
+
+/// The column that `-SortBy` means: count and bytes are those of what nothing freed.
+fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
+    let word = word?;
+    let is_lost = criteria.shows_leaks();
+    let names = [("count", "outstanding"), ("bytes", "outstanding_bytes")];
+    let is_named = |(name, _): &&(&str, &str)| !is_lost && word.eq_ignore_ascii_case(name);
+    let named = names.iter().find(is_named).map(|(_, column)| *column);
+    Some(named.unwrap_or(word).to_owned())
+}
+
+/// From the question to the command line.
+static EXAMPLES: &[Example] = &[
+    Example { goal: "what was allocated, and what is left of it", line: ".dump Resource" },
+    Example {
+        goal: "memory that nothing freed, and the code that allocated it",
+        line: ".dump Resource -Leak -ShowStack -TopN 10",
+    },
+    Example { goal: "the heaps of one program", line: ".dump Resource -Kind heap -pn leaky" },
+    Example {
+        goal: "allocations by the code that made them, the most frequent first",
+        line: ".dump Resource -GroupBy kind,createstack -SortBy allocs -TopN 10",
+    },
+];

@@ -1,0 +1,189 @@
+//! The options of `.dump Resource`.
+
+use super::args::ResourceArgs;
+use crate::{
+    commands::shared::{
+        choice::{process_option, time_option},
+        display::{time_digits_option, time_format_option},
+        groups,
+        stack_display::{show_address_option, show_line_option, show_stack_option},
+    },
+    grammar::{Choice, Opt, OptionGroup, Take, Texts},
+    query::ResourceColumn,
+    values::CountUnit,
+};
+
+/// So many parts of time are shown unless it is said.
+const BUCKETS: u64 = 12;
+
+const BY_KIND: [ResourceColumn; 1] = [ResourceColumn::Kind];
+const BY_ALLOCATOR: [ResourceColumn; 2] = [ResourceColumn::Kind, ResourceColumn::Allocator];
+
+/// All options, under the headings of the help.
+pub(super) static OPTIONS: &[OptionGroup<ResourceArgs>] = &[
+    OptionGroup { title: "Find what leaks", options: LEAKS },
+    OptionGroup { title: "Which allocations", options: WHICH },
+    OptionGroup { title: "Choose by stacks", options: STACKS },
+    OptionGroup { title: "Count and group", options: GROUPS },
+    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+];
+
+static LEAKS: &[Opt<ResourceArgs>] = &[
+    Opt {
+        names: &["-Leak"],
+        help: "only what nothing freed while its process lived on",
+        details: "By kind, allocator, process and the stack that allocated it, the most bytes first. Windows \
+                  frees everything when a process ends: -LeakAtExit shows what only that freed.",
+        example: "-Leak",
+        take: Take::Switch(|args| &mut args.criteria.leak),
+    },
+    Opt {
+        names: &["-LeakAtExit"],
+        help: "only what the end of its process freed, nothing else",
+        details: "In the same groups. With -Leak: both.",
+        example: "-LeakAtExit",
+        take: Take::Switch(|args| &mut args.criteria.leak_at_exit),
+    },
+];
+
+static WHICH: &[Opt<ResourceArgs>] = &[
+    Opt {
+        names: &["-Kind"],
+        help: "kinds: heap, commit, reserve, resource, gdi, user",
+        details: "Blocks of heaps; pages that VirtualAlloc commits, and addresses that it reserves; what events \
+                  of other providers acquire and release; handles of GDI and of USER.",
+        example: "-Kind heap;commit",
+        take: Take::Filter(Texts::Other, |args| &mut args.criteria.kind),
+    },
+    process_option(
+        "allocations that these processes own",
+        "The name may go without .exe; a number is a pid; ! in front excludes. Of a process that is not in the \
+         trace only the pid is known.",
+        |args| &mut args.criteria.process,
+    ),
+    Opt {
+        names: &["-Allocator"],
+        help: "allocators of this name: a heap, VirtualAlloc, or what events name",
+        details: "A heap goes by its handle, 0x and hex digits. Of handles of GDI and USER it is their type.",
+        example: "-Allocator 0x1d0f2a30000",
+        take: Take::Filter(Texts::Other, |args| &mut args.criteria.allocator),
+    },
+    Opt {
+        names: &["-MinMaxSize"],
+        help: "allocations of so many bytes",
+        details: "Of an allocation that ended in parts, all of them together. Units: KiB, MB and so on.",
+        example: "-MinMaxSize 64KiB 1MB",
+        take: Take::Count(CountUnit::Bytes, |args| &mut args.criteria.size),
+    },
+    time_option(
+        "what was allocated in this time since session start",
+        "In seconds; units as in 10ms work. A free without allocation counts where it happened.",
+        |args| &mut args.criteria.time,
+    ),
+];
+
+static STACKS: &[Opt<ResourceArgs>] = &[
+    Opt {
+        names: &["-CreateStack"],
+        help: "only what a stack with a matching frame allocated",
+        details: "A filter is compared with each line module!function of the stack; an exclusion must match no \
+                  line. An allocation without stack has no line.",
+        example: "-CreateStack *Image::Load*",
+        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.create_stack),
+    },
+    Opt {
+        names: &["-FreeStack"],
+        help: "only what a stack with a matching frame freed",
+        details: "Often frees have no stacks, because they were not recorded.",
+        example: "-FreeStack *Image::Close*",
+        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.free_stack),
+    },
+];
+
+static GROUPS: &[Opt<ResourceArgs>] = &[
+    Opt {
+        names: &["-GroupBy"],
+        help: "groups by such columns instead of the totals",
+        details: "Columns in any order, divided by commas. Those with the most bytes that nothing freed come \
+                  first. Stacks are equal when their functions are.",
+        example: "-GroupBy process,createstack",
+        take: Take::List(&[
+            by("createstack", "stack that allocated", |args| {
+                push(args, ResourceColumn::CreateStack);
+            }),
+            by("freestack", "stack that freed", |args| push(args, ResourceColumn::FreeStack)),
+            by("kind", "heap, commit, and so on", |args| push(args, ResourceColumn::Kind)),
+            by("allocator", "heap, or whatever it is allocated from", |args| {
+                push(args, ResourceColumn::Allocator);
+            }),
+            by("process", "owner", |args| push(args, ResourceColumn::Process)),
+            by("by", "process that allocated, where it is not the owner", |args| {
+                push(args, ResourceColumn::Caller);
+            }),
+            by("thread", "thread that allocated", |args| push(args, ResourceColumn::Thread)),
+            by("end", "what became of it", |args| push(args, ResourceColumn::End)),
+            by("size", "bytes of each", |args| push(args, ResourceColumn::Size)),
+        ]),
+    },
+    Opt {
+        names: &["-ShowTotal"],
+        help: "sums: Total, Kind, Allocator, Process or File",
+        details: "Of all allocations that pass the filters; with -Leak or -LeakAtExit, of what these print.",
+        example: "-ShowTotal Process",
+        take: Take::Choice(&[
+            Choice { word: "Total", help: "by kind", set: |args| args.total = Some(&BY_KIND) },
+            Choice { word: "Kind", help: "by kind", set: |args| args.total = Some(&BY_KIND) },
+            Choice {
+                word: "Allocator",
+                help: "by kind and allocator, of all processes",
+                set: |args| args.total = Some(&BY_ALLOCATOR),
+            },
+            Choice {
+                word: "Process",
+                help: "by process",
+                set: |args| args.total = Some(&[ResourceColumn::Process]),
+            },
+            Choice { word: "File", help: "of each file", set: |args| args.total = Some(&[]) },
+        ]),
+    },
+    Opt {
+        names: &["-ShowTime"],
+        help: "how many bytes of each group were allocated in N parts of the trace",
+        details: "As bars and as numbers: allocated and not yet freed at the end of each part. What was allocated \
+                  before the trace is not in it.",
+        example: "-ShowTime 24",
+        take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
+    },
+];
+
+static DISPLAY: &[Opt<ResourceArgs>] = &[
+    show_stack_option(),
+    show_address_option(),
+    show_line_option(),
+    time_format_option(),
+    time_digits_option(),
+    Opt {
+        names: &["-SortBy"],
+        help: "order: bytes or count of what nothing freed, or a column",
+        details: "A column goes by its name in -csv or its heading in the text, in any case: numbers from the \
+                  largest, text from a to z, unknown values last. The rows of each file stay together.",
+        example: "-SortBy bytes",
+        take: Take::Column(|args| &mut args.sort_by),
+    },
+];
+
+const fn by(
+    word: &'static str,
+    help: &'static str,
+    set: fn(&mut ResourceArgs),
+) -> Choice<ResourceArgs> {
+    Choice { word, help, set }
+}
+
+/// A column counts once, where it stands first.
+fn push(args: &mut ResourceArgs, column: ResourceColumn) {
+    let by = &mut args.by;
+    if !by.contains(&column) {
+        by.push(column);
+    }
+}

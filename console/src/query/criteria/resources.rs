@@ -1,0 +1,105 @@
+//! Which allocations are asked for, and how they are counted.
+
+use crate::filter::{Filter, ProcessFilter};
+use crate::settings::StackDisplayArgs;
+use crate::values::{CountRange, SecondsRange};
+
+/// What `.dump Resource` is about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ResourceCriteria {
+    /// `-Kind`: names of kinds, as in `heap`.
+    pub kind: Option<Filter>,
+    /// `-ProcessName`: allocations that these processes own.
+    pub process: Option<ProcessFilter>,
+    /// `-Allocator`: names of allocators.
+    pub allocator: Option<Filter>,
+    /// `-Leak`: only what was never freed, of processes that live.
+    pub leak: bool,
+    /// `-LeakAtExit`: only what nothing but the end of its process freed.
+    pub leak_at_exit: bool,
+    /// `-MinMaxSize`: bytes of an allocation, of all its parts.
+    pub size: Option<CountRange>,
+    /// `-MinMaxTime`: when it was allocated, since session start.
+    pub time: Option<SecondsRange>,
+    /// `-CreateStack`: the stack that allocated.
+    pub create_stack: Option<Filter>,
+    /// `-FreeStack`: the stack that freed.
+    pub free_stack: Option<Filter>,
+    /// `-GroupBy` and `-ShowTotal`: the columns, which may be none for one sum; `None` for totals and leaks, which
+    /// have columns of their own.
+    pub by: Option<Vec<ResourceColumn>>,
+    /// `-ShowTime`: into so many parts time is divided.
+    pub buckets: Option<usize>,
+    /// Whether and how stacks are printed.
+    pub stacks: StackDisplayArgs,
+    /// The answer is a document with totals and with all that was never freed.
+    pub for_document: bool,
+}
+
+impl ResourceCriteria {
+    /// Whether only what was never freed is asked for.
+    pub fn is_of_leaks(&self) -> bool {
+        self.leak || self.leak_at_exit
+    }
+
+    /// Whether that is shown by the stacks that allocated it.
+    pub fn shows_leaks(&self) -> bool {
+        self.is_of_leaks() && self.by.is_none()
+    }
+
+    /// The columns of the groups that are shown.
+    pub fn columns(&self) -> &[ResourceColumn] {
+        match &self.by {
+            Some(by) => by,
+            None if self.is_of_leaks() => &ResourceColumn::LOST,
+            None => &ResourceColumn::TOTALS,
+        }
+    }
+}
+
+/// What allocations are grouped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ResourceColumn {
+    /// Heap block, committed or reserved pages, and so on.
+    Kind,
+    /// The name of where it was allocated.
+    Allocator,
+    /// Its owner.
+    Process,
+    /// The process that called, where that is not the owner.
+    Caller,
+    /// The stack that allocated, by its functions.
+    CreateStack,
+    /// The stack that freed, by its functions.
+    FreeStack,
+    /// The thread that allocated.
+    Thread,
+    /// How it ended.
+    End,
+    /// Its bytes.
+    Size,
+}
+
+impl ResourceColumn {
+    /// What totals are of.
+    pub const TOTALS: [Self; 3] = [Self::Kind, Self::Allocator, Self::Process];
+
+    /// What groups of what was never freed have in common.
+    pub const LOST: [Self; 6] =
+        [Self::Kind, Self::Allocator, Self::Process, Self::Caller, Self::CreateStack, Self::End];
+
+    /// The word it goes by in command lines and documents.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Kind => "kind",
+            Self::Allocator => "allocator",
+            Self::Process => "process",
+            Self::Caller => "by",
+            Self::CreateStack => "createstack",
+            Self::FreeStack => "freestack",
+            Self::Thread => "thread",
+            Self::End => "end",
+            Self::Size => "size",
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Counts allocations by their keys, part by part of the table, side by side.
+
+use handlescope_model::rules::is_freed;
+use handlescope_model::sentinel;
+use handlescope_model::tables::{ResourceEnd, ResourceMissKind};
+use hashbrown::HashMap;
+use rayon::prelude::*;
+
+use super::chosen::PART;
+use super::figures::{Once, ResourceFigures};
+use super::keys::{Key, Keys};
+use super::tables::{AllocatorList, MissTable, ResourceTable, is_of_pages};
+use super::timed::Timeline;
+use crate::cancel::{Cancel, Cancelled};
+
+/// Counts with these.
+pub(super) struct Counter<'a> {
+    pub(super) keys: &'a Keys<'a>,
+    pub(super) table: &'a ResourceTable,
+    pub(super) misses: &'a MissTable,
+    pub(super) allocators: &'a AllocatorList,
+    pub(super) timeline: Option<&'a Timeline>,
+    pub(super) cancel: &'a Cancel,
+}
+
+/// Groups with their figures, in the order of their first rows.
+#[derive(Default)]
+pub(super) struct Counts {
+    by_key: HashMap<Key, u32>,
+    pub(super) groups: Vec<(Key, ResourceFigures)>,
+    /// What counts once: group, what, and the first row of the allocation or the number of the call. A call counts
+    /// for each kind that it freed something of.
+    once: Vec<(u32, Once, u32, u32)>,
+    /// Changes of the bytes that are allocated, for each group and part of time.
+    pub(super) changes: Vec<i64>,
+    /// Parts of time, and one for what comes later.
+    width: usize,
+}
+
+impl Counts {
+    fn group(&mut self, key: Key) -> u32 {
+        let next = self.groups.len() as u32;
+        let group = *self.by_key.entry(key).or_insert(next);
+        if group == next {
+            self.groups.push((key, ResourceFigures::default()));
+            self.changes.resize(self.changes.len() + self.width, 0);
+        }
+        group
+    }
+
+    fn figures(&mut self, group: u32) -> Option<&mut ResourceFigures> {
+        self.groups.get_mut(group as usize).map(|(_, figures)| figures)
+    }
+
+    fn change(&mut self, group: u32, at: usize, bytes: i64) {
+        if let Some(change) = self.changes.get_mut(group as usize * self.width + at) {
+            *change = change.saturating_add(bytes);
+        }
+    }
+
+    fn add_all(&mut self, other: Self) {
+        let width = self.width;
+        let mut places = Vec::with_capacity(other.groups.len());
+        for (at, (key, figures)) in other.groups.iter().enumerate() {
+            let group = self.group(*key);
+            if let Some(own) = self.figures(group) {
+                own.add_all(figures);
+            }
+            for (place, bytes) in other.changes.iter().skip(at * width).take(width).enumerate() {
+                self.change(group, place, *bytes);
+            }
+            places.push(group);
+        }
+        let place = |group: u32| places.get(group as usize).copied().unwrap_or_default();
+        let once = other.once.into_iter();
+        let once = once.map(|(group, what, kind, number)| (place(group), what, kind, number));
+        self.once.extend(once);
+    }
+
+    /// Counts what counts once, each once.
+    fn count_once(&mut self) {
+        let mut once = std::mem::take(&mut self.once);
+        once.par_sort_unstable();
+        once.dedup();
+        for (group, what, ..) in once {
+            if let Some(figures) = self.figures(group) {
+                figures.count(what);
+            }
+        }
+    }
+}
+
+impl Counter<'_> {
+    /// Counts some allocations and events without any.
+    pub(super) fn count(&self, rows: &[u32], misses: &[u32]) -> Result<Counts, Cancelled> {
+        let parts = rows.par_chunks(PART).map(|rows| {
+            self.cancel.check()?;
+            let mut counts = self.empty();
+            rows.iter().for_each(|row| self.add(*row as usize, &mut counts));
+            Ok(counts)
+        });
+        let parts: Vec<Counts> = parts.collect::<Result<_, Cancelled>>()?;
+        let mut counts = self.empty();
+        for part in parts {
+            counts.add_all(part);
+        }
+        misses.iter().for_each(|row| self.add_miss(*row as usize, &mut counts));
+        counts.count_once();
+        Ok(counts)
+    }
+
+    fn empty(&self) -> Counts {
+        Counts { width: self.timeline.map_or(0, Timeline::width), ..Counts::default() }
+    }
+
+    fn add(&self, row: usize, counts: &mut Counts) {
+        let table = self.table;
+        let end = table.end.get(row).and_then(ResourceEnd::from_code);
+        let group = counts.group(self.keys.of(row));
+        let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.time_ns.get(row));
+        let parted = table.parted(row);
+        let call = table.free_call.get(row);
+        let ended = Once::of_end(end).filter(|what| self.counts(*what, row));
+        let Some(figures) = counts.figures(group) else { return };
+        figures.add_bytes(size, end);
+        figures.add_time(time_ns);
+        if parted.is_none() {
+            figures.count(Once::Alloc);
+            ended.into_iter().for_each(|what| figures.count(what));
+        }
+        let is_freed = end.is_some_and(is_freed);
+        if is_freed && call.is_none() {
+            figures.count(Once::Free);
+        }
+        if let Some(first) = parted {
+            counts.once.push((group, Once::Alloc, 0, first));
+            counts.once.extend(ended.map(|what| (group, what, 0, first)));
+        }
+        if let Some(call) = call.filter(|_| is_freed) {
+            counts.once.push((group, Once::Free, self.kind(row), call));
+        }
+        if let Some((timeline, time_ns)) = self.timeline.zip(time_ns) {
+            let begin = timeline.place(time_ns);
+            counts.change(group, begin, size);
+            if let Some(end_ns) = table.end_time_ns.get(row) {
+                counts.change(group, timeline.place(end_ns).max(begin), size.saturating_neg());
+            }
+        }
+    }
+
+    /// Whether such an end counts here, and not only its bytes.
+    fn counts(&self, what: Once, row: usize) -> bool {
+        let is_other = matches!(what, Once::Replaced | Once::Destroyed);
+        !is_other || !is_of_pages(self.kind(row))
+    }
+
+    fn kind(&self, row: usize) -> u32 {
+        let allocator = self.table.allocator.get(row);
+        let allocator = allocator.and_then(|allocator| self.allocators.get(allocator.row()));
+        allocator.map_or(sentinel(), |allocator| allocator.kind)
+    }
+
+    fn add_miss(&self, row: usize, counts: &mut Counts) {
+        let group = counts.group(self.keys.of_miss(self.misses, row));
+        let what = self.misses.what.get(row).and_then(ResourceMissKind::from_code);
+        let Some(figures) = counts.figures(group) else { return };
+        match what {
+            Some(ResourceMissKind::OrphanFree) => {
+                let size = self.misses.size.get(row).unwrap_or_default();
+                figures.orphan_frees += 1;
+                figures.orphan_bytes = figures.orphan_bytes.saturating_add(size);
+            }
+            Some(ResourceMissKind::Ignored) => figures.ignored += 1,
+            None => {}
+        }
+    }
+}

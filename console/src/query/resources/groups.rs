@@ -1,0 +1,172 @@
+//! Groups of allocations, the ones that lose most first.
+
+use std::cmp::Reverse;
+
+use handlescope_model::tables::ResourceEnd;
+use handlescope_model::tables::TraceInfo;
+use handlescope_model::{AllocatorIdx, ProcessIdx, StackIdx, sentinel};
+
+use super::chosen::Tables;
+use super::counted::Counter;
+use super::figures::ResourceFigures;
+use super::keys::{Key, Keys};
+use super::timed::Timeline;
+use crate::query::criteria::{ResourceColumn, ResourceCriteria};
+use crate::query::error::QueryError;
+use crate::query::groups::TrimmedStacks;
+use crate::query::growth::Window;
+use crate::query::stacks::StackSet;
+
+/// Groups of allocations.
+pub struct ResourceGroups {
+    /// What the allocations of each have in common.
+    pub by: Vec<ResourceColumn>,
+    /// The groups: those with the most bytes that were never freed first.
+    pub rows: Vec<ResourceGroup>,
+}
+
+/// A group of allocations.
+pub struct ResourceGroup {
+    /// What is counted of them.
+    pub figures: ResourceFigures,
+    /// Bytes that are allocated at the ends of parts of the trace, if that was asked for.
+    pub over_time: Option<Vec<i64>>,
+    key: Key,
+    allocator: Option<AllocatorIdx>,
+}
+
+impl ResourceGroup {
+    /// The first of their allocators, if they have anything of these in common.
+    pub(super) fn allocator(&self) -> Option<usize> {
+        self.allocator.map(AllocatorIdx::row)
+    }
+
+    pub(super) fn caller(&self) -> Option<ProcessIdx> {
+        known(self.key.caller).map(ProcessIdx)
+    }
+
+    /// The stack that allocated: one of those of the same functions.
+    pub fn create_stack(&self) -> Option<StackIdx> {
+        known(self.key.create).map(StackIdx)
+    }
+
+    /// The stack that freed: one of those of the same functions.
+    pub fn free_stack(&self) -> Option<StackIdx> {
+        known(self.key.free).map(StackIdx)
+    }
+
+    /// The thread that allocated.
+    pub fn tid(&self) -> Option<u32> {
+        known(self.key.tid)
+    }
+
+    /// How the allocations ended.
+    pub fn end(&self) -> Option<ResourceEnd> {
+        ResourceEnd::from_code(known(self.key.end)?)
+    }
+
+    /// The bytes of each.
+    pub fn size(&self) -> Option<i64> {
+        self.key.size
+    }
+}
+
+fn known(number: u32) -> Option<u32> {
+    (number != sentinel()).then_some(number)
+}
+
+/// What is asked of a trace.
+pub(super) struct Asked<'a> {
+    pub(super) tables: &'a Tables<'a>,
+    pub(super) criteria: &'a ResourceCriteria,
+    pub(super) info: &'a TraceInfo,
+}
+
+impl Asked<'_> {
+    /// Groups some allocations, and events without any.
+    pub(super) fn groups(
+        &self,
+        by: &[ResourceColumn],
+        rows: &[u32],
+        misses: &[u32],
+    ) -> Result<ResourceGroups, QueryError> {
+        let Tables { allocators, resources, .. } = *self.tables;
+        let stacks = self.equal_stacks(by, rows, misses)?;
+        let keys = Keys::new(by, allocators, resources, stacks.as_ref());
+        let parts = self.criteria.buckets.filter(|_| self.info.has_clock());
+        let timeline = parts.map(|parts| Timeline::new(self.window(), parts));
+        let counter = Counter {
+            keys: &keys,
+            table: resources,
+            misses: self.tables.misses,
+            allocators,
+            timeline: timeline.as_ref(),
+            cancel: self.tables.cancel,
+        };
+        let counts = counter.count(rows, misses)?;
+        let firsts = keys.into_firsts();
+        let over_time = |group: usize| {
+            let timeline = timeline.as_ref()?;
+            let at = group * timeline.width();
+            let changes = counts.changes.get(at..at + timeline.width());
+            Some(timeline.sums(changes.unwrap_or_default()))
+        };
+        // Of an answer for all allocators, none is the one.
+        let has_base = by.iter().any(|column| {
+            use ResourceColumn::{Allocator, Kind, Process};
+            matches!(column, Kind | Allocator | Process)
+        });
+        let groups = counts.groups.iter().enumerate().map(|(at, (key, figures))| ResourceGroup {
+            figures: *figures,
+            over_time: over_time(at),
+            key: *key,
+            allocator: firsts
+                .get(key.base as usize)
+                .filter(|_| has_base)
+                .map(|row| AllocatorIdx(*row)),
+        });
+        let mut rows: Vec<ResourceGroup> = groups.collect();
+        rows.sort_by_cached_key(|group| {
+            let figures = &group.figures;
+            let lost = (Reverse(figures.lost_bytes()), Reverse(figures.lost()));
+            (lost, Reverse(figures.alloc_bytes), figures.first_ns, group.key)
+        });
+        Ok(ResourceGroups { by: by.to_vec(), rows })
+    }
+
+    /// The time of the trace.
+    fn window(&self) -> Window {
+        let ends = self.tables.resources.time_ns.values().iter().max();
+        let end_ns = self.info.length_ns().or(ends.copied()).unwrap_or_default();
+        Window { start_ns: 0, end_ns }
+    }
+
+    /// Compares the stacks that are grouped by.
+    fn equal_stacks(
+        &self,
+        by: &[ResourceColumn],
+        rows: &[u32],
+        misses: &[u32],
+    ) -> Result<Option<TrimmedStacks>, QueryError> {
+        let [create, free] =
+            [ResourceColumn::CreateStack, ResourceColumn::FreeStack].map(|own| by.contains(&own));
+        if !create && !free {
+            return Ok(None);
+        }
+        let Tables { resources, frames, .. } = *self.tables;
+        let mut stacks = StackSet::new(frames.stacks.len());
+        for row in rows.iter().map(|row| *row as usize) {
+            if create {
+                stacks.add(resources.stack.get(row));
+            }
+            if free {
+                stacks.add(resources.end_stack.get(row));
+            }
+        }
+        for row in misses.iter().filter(|_| free) {
+            stacks.add(self.tables.misses.stack.get(*row as usize));
+        }
+        frames.resolve(stacks.iter())?;
+        TrimmedStacks::of(frames, &stacks).map(Some)
+    }
+}

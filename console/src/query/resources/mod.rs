@@ -1,0 +1,204 @@
+//! `.dump Resource`: allocations by where they were made, whose they are and what became of them.
+//!
+//! [`tables`] has the columns, [`chosen`] says which rows pass, [`keys`] what they have in common, and [`counted`]
+//! counts them: loops over columns, parts of which run side by side. What a call or an allocation in parts counts
+//! once for is gathered as numbers and counted at the end.
+
+mod chosen;
+mod counted;
+mod figures;
+mod groups;
+mod keys;
+mod tables;
+mod timed;
+
+pub use self::figures::ResourceFigures;
+pub use self::groups::{ResourceGroup, ResourceGroups};
+
+use std::path::Path;
+
+use handlescope_model::tables::{ResourceKind, ResourceMissKind, TraceInfo};
+use handlescope_model::{StackIdx, Table};
+
+use self::chosen::{Chosen, Tables, lost};
+use self::groups::Asked;
+use self::tables::{AllocatorList, MissTable, ResourceTable, kind_name};
+use super::error::QueryError;
+use super::frame_names::{FrameNames, Frames, ModuleBases};
+use super::info::{check_clock, trace_info};
+use super::source::Source;
+use super::stacks::StackSet;
+use super::tables::{ProcessInfo, ProcessList};
+use crate::cancel::Cancel;
+use crate::query::criteria::{ResourceColumn, ResourceCriteria};
+use crate::trace::{Caveat, ResourceFacts};
+
+/// The allocations of one trace.
+pub struct ResourcesAnswer<'a> {
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// Its number in the session.
+    pub index: usize,
+    /// About the trace.
+    pub info: TraceInfo,
+    /// Sums by kind, allocator and process, if they were asked for.
+    pub totals: Option<ResourceGroups>,
+    /// What was never freed, by its stacks, if that was asked for.
+    pub lost: Option<ResourceGroups>,
+    /// The groups of `-GroupBy`, if they were asked for.
+    pub groups: Option<ResourceGroups>,
+    /// What makes the answer wrong or incomplete.
+    pub caveats: Vec<Caveat>,
+    /// Number of stacks of the trace.
+    pub(crate) stack_count: usize,
+    pub(crate) frames: Frames<'a>,
+    pub(crate) bases: ModuleBases,
+    allocators: AllocatorList,
+    processes: ProcessList,
+}
+
+/// Answers `.dump Resource`, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged, a time is asked for that the trace does not have, or `cancel` asks to stop.
+pub fn resources<'a>(
+    sources: &[Source<'a>],
+    criteria: &ResourceCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Vec<ResourcesAnswer<'a>>, QueryError> {
+    sources.iter().map(|source| ResourcesAnswer::new(source, criteria, names, cancel)).collect()
+}
+
+impl<'a> ResourcesAnswer<'a> {
+    fn new(
+        source: &Source<'a>,
+        criteria: &ResourceCriteria,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Self, QueryError> {
+        cancel.check()?;
+        let trace = source.trace;
+        if criteria.time.is_some() {
+            check_clock(trace, source.path, "-MinMaxTime")?;
+        }
+        let info = trace_info(trace)?;
+        let (allocators, processes) = (AllocatorList::load(trace)?, ProcessList::load(trace)?);
+        let (resources, misses) = (ResourceTable::load(trace)?, MissTable::load(trace)?);
+        let frames = Frames::load(trace, names, source.frames, cancel)?;
+        let frames = frames.with_system_modules(source.system);
+        let tables = Tables {
+            allocators: &allocators,
+            resources: &resources,
+            misses: &misses,
+            processes: &processes,
+            frames: &frames,
+            cancel,
+        };
+        let chosen = Chosen::new(&tables, criteria)?;
+        let (rows, missed) = (chosen.resources()?, chosen.misses());
+        let asked = Asked { tables: &tables, criteria, info: &info };
+        let lost = |rows: &[u32]| lost(&resources, rows, criteria);
+        let is_lost = criteria.is_of_leaks();
+        let has_groups = criteria.by.is_some();
+        let totals = !has_groups && (criteria.for_document || !is_lost);
+        let totals = totals.then(|| asked.groups(&ResourceColumn::TOTALS, &rows, &missed));
+        let of_lost = !has_groups && (criteria.for_document || is_lost);
+        let of_lost = of_lost.then(|| asked.groups(&ResourceColumn::LOST, &lost(&rows), &[]));
+        let groups = |by: &Vec<ResourceColumn>| match is_lost {
+            true => asked.groups(by, &lost(&rows), &[]),
+            false => asked.groups(by, &rows, &missed),
+        };
+        let groups = criteria.by.as_ref().map(groups).transpose()?;
+        let mut caveats = Caveat::of_losses(trace, "allocations, frees and leaks")?;
+        let facts = facts(&tables, criteria, &rows, &missed);
+        caveats.extend(Caveat::of_resources(trace, &facts)?);
+        caveats.extend(Caveat::of_missing_symbols(&chosen.needs_symbols()));
+        Ok(Self {
+            path: source.path,
+            index: source.index,
+            totals: totals.transpose()?,
+            lost: of_lost.transpose()?,
+            groups,
+            info,
+            caveats,
+            stack_count: trace.height(Table::Stacks)?,
+            bases: ModuleBases::load(trace)?,
+            allocators,
+            processes,
+            frames,
+        })
+    }
+
+    /// The groups that a table shows: those of `-GroupBy`, else what was never freed where only that was asked
+    /// for, else the totals.
+    pub fn shown(&self, criteria: &ResourceCriteria) -> Option<&ResourceGroups> {
+        if criteria.shows_leaks() {
+            return self.lost.as_ref();
+        }
+        self.groups.as_ref().or(self.totals.as_ref())
+    }
+
+    /// The kind that the allocations of a group have in common.
+    pub fn kind(&self, group: &ResourceGroup) -> Option<&'static str> {
+        Some(kind_name(self.allocators.get(group.allocator()?)?.kind))
+    }
+
+    /// The name of their allocator.
+    pub fn allocator(&self, group: &ResourceGroup) -> Option<&str> {
+        Some(self.allocators.get(group.allocator()?)?.name.as_str())
+    }
+
+    /// Their process; of an unknown one only the id is known, and `None` where not even that is.
+    pub fn process(&self, group: &ResourceGroup) -> Option<ProcessInfo> {
+        let allocator = self.allocators.get(group.allocator()?)?;
+        let known = allocator.process.map(|row| self.processes.get(row).clone());
+        known.or_else(|| Some(self.processes.known_or_pid(None, allocator.pid?)))
+    }
+
+    /// The process that allocated, where that is not the owner.
+    pub fn caller(&self, group: &ResourceGroup) -> Option<&ProcessInfo> {
+        group.caller().map(|row| self.processes.get(row))
+    }
+
+    /// The stacks that groups of the answer have in common, ascending, each once.
+    pub(crate) fn stacks(&self) -> impl Iterator<Item = StackIdx> {
+        let all = [&self.totals, &self.lost, &self.groups].into_iter().flatten();
+        let mut stacks = StackSet::new(self.frames.stacks.len());
+        for group in all.flat_map(|groups| &groups.rows) {
+            stacks.add(group.create_stack());
+            stacks.add(group.free_stack());
+        }
+        let stacks: Vec<StackIdx> = stacks.iter().collect();
+        stacks.into_iter()
+    }
+}
+
+/// What caveats say something about.
+fn facts(
+    tables: &Tables<'_>,
+    criteria: &ResourceCriteria,
+    rows: &[u32],
+    misses: &[u32],
+) -> ResourceFacts {
+    let is_asked = |kind: &ResourceKind| {
+        criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()))
+    };
+    let asked = ResourceKind::ALL.into_iter().filter(is_asked).collect();
+    let mut facts = ResourceFacts::of(asked);
+    for allocator in tables.allocators.rows() {
+        let start = |row| tables.processes.get(row).start_ns;
+        facts.add_allocator(allocator, allocator.process.map(start));
+    }
+    let Tables { resources, .. } = *tables;
+    let allocators: Vec<u32> = tables.allocators.rows().iter().map(|own| own.kind).collect();
+    for row in rows.iter().map(|row| *row as usize) {
+        let kind = resources.allocator.get(row).and_then(|own| allocators.get(own.row()).copied());
+        facts.add_allocation(kind, resources.stack.get(row).is_some());
+    }
+    let is_orphan = |row: &&u32| {
+        tables.misses.what.get(**row as usize) == Some(ResourceMissKind::OrphanFree.code())
+    };
+    facts.orphan_frees = misses.iter().filter(is_orphan).count() as u64;
+    facts
+}

@@ -1,0 +1,146 @@
+//! The columns of allocations, and what allocators are called.
+
+use handlescope_model::tables::{Allocator, Allocators, ResourceKind, ResourceMisses, Resources};
+use handlescope_model::{
+    AllocatorIdx, Numbers, ProcessIdx, ResourceIdx, StackIdx, TableRows, Trace,
+};
+
+use crate::query::error::QueryError;
+
+/// What a kind of a newer layout is called.
+const UNKNOWN_KIND: &str = "unknown";
+
+/// Where things were allocated.
+pub(super) struct AllocatorList(Vec<Allocator>);
+
+impl AllocatorList {
+    pub(super) fn load(trace: &Trace) -> Result<Self, QueryError> {
+        Ok(Self(Allocators::read(trace)?.rows().collect()))
+    }
+
+    pub(super) fn rows(&self) -> &[Allocator] {
+        &self.0
+    }
+
+    pub(super) fn get(&self, row: usize) -> Option<&Allocator> {
+        self.0.get(row)
+    }
+}
+
+/// Whether a kind has pages. These may be replaced in parts, so that only bytes say how many.
+pub(super) fn is_of_pages(kind: u32) -> bool {
+    [ResourceKind::Commit.code(), ResourceKind::Reserve.code()].contains(&kind)
+}
+
+/// The name of a kind.
+pub(super) fn kind_name(code: u32) -> &'static str {
+    ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
+}
+
+/// The columns of allocations that are counted.
+pub(super) struct ResourceTable {
+    pub(super) allocator: Numbers<AllocatorIdx>,
+    pub(super) size: Numbers<i64>,
+    part_of: Numbers<ResourceIdx>,
+    pub(super) time_ns: Numbers<i64>,
+    pub(super) tid: Numbers<u32>,
+    pub(super) caller: Numbers<ProcessIdx>,
+    pub(super) stack: Numbers<StackIdx>,
+    pub(super) end: Numbers<u32>,
+    pub(super) end_time_ns: Numbers<i64>,
+    pub(super) end_stack: Numbers<StackIdx>,
+    pub(super) free_call: Numbers<u32>,
+    /// By row, whether the allocation ended in parts; empty where none did.
+    is_in_parts: Vec<bool>,
+}
+
+impl ResourceTable {
+    pub(super) fn load(trace: &Trace) -> Result<Self, QueryError> {
+        let part_of = trace.values(Resources::part_of)?;
+        Ok(Self {
+            allocator: trace.values(Resources::allocator)?,
+            size: trace.values(Resources::size)?,
+            time_ns: trace.values(Resources::time_ns)?,
+            tid: trace.values(Resources::tid)?,
+            caller: trace.values(Resources::caller)?,
+            stack: trace.values(Resources::stack)?,
+            end: trace.values(Resources::end)?,
+            end_time_ns: trace.values(Resources::end_time_ns)?,
+            end_stack: trace.values(Resources::end_stack)?,
+            free_call: trace.values(Resources::free_call)?,
+            is_in_parts: in_parts(&part_of),
+            part_of,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.allocator.len()
+    }
+
+    /// The row of the first part of an allocation, where it ended in parts.
+    pub(super) fn parted(&self, row: usize) -> Option<u32> {
+        let is_in_parts = self.is_in_parts.get(row).copied().unwrap_or_default();
+        let first = || self.part_of.get(row).unwrap_or(ResourceIdx::of(row));
+        is_in_parts.then(|| first().0)
+    }
+
+    /// The bytes of whole allocations by row, where any ended in parts.
+    pub(super) fn whole_sizes(&self) -> Option<Vec<i64>> {
+        if self.is_in_parts.is_empty() {
+            return None;
+        }
+        let mut sizes: Vec<i64> = vec![0; self.len()];
+        let first = |row: usize| self.parted(row).map_or(row, |first| first as usize);
+        for (row, size) in self.size.values().iter().enumerate() {
+            if let Some(sum) = sizes.get_mut(first(row)) {
+                *sum = sum.saturating_add(*size);
+            }
+        }
+        let whole = (0..sizes.len()).map(|row| sizes.get(first(row)).copied().unwrap_or_default());
+        Some(whole.collect())
+    }
+}
+
+/// Which rows are parts, or have parts.
+fn in_parts(part_of: &Numbers<ResourceIdx>) -> Vec<bool> {
+    let mut is_in_parts = Vec::new();
+    for row in 0..part_of.len() {
+        let Some(first) = part_of.get(row) else { continue };
+        if is_in_parts.is_empty() {
+            is_in_parts.resize(part_of.len(), false);
+        }
+        for at in [row, first.row()] {
+            if let Some(is_in_parts) = is_in_parts.get_mut(at) {
+                *is_in_parts = true;
+            }
+        }
+    }
+    is_in_parts
+}
+
+/// The columns of frees without allocation and of ignored events.
+pub(super) struct MissTable {
+    pub(super) allocator: Numbers<AllocatorIdx>,
+    pub(super) what: Numbers<u32>,
+    pub(super) size: Numbers<i64>,
+    pub(super) time_ns: Numbers<i64>,
+    pub(super) tid: Numbers<u32>,
+    pub(super) stack: Numbers<StackIdx>,
+}
+
+impl MissTable {
+    pub(super) fn load(trace: &Trace) -> Result<Self, QueryError> {
+        Ok(Self {
+            allocator: trace.values(ResourceMisses::allocator)?,
+            what: trace.values(ResourceMisses::what)?,
+            size: trace.values(ResourceMisses::size)?,
+            time_ns: trace.values(ResourceMisses::time_ns)?,
+            tid: trace.values(ResourceMisses::tid)?,
+            stack: trace.values(ResourceMisses::stack)?,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.allocator.len()
+    }
+}

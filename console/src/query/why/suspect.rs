@@ -1,0 +1,90 @@
+//! What leaks.
+
+use handlescope_model::StackIdx;
+
+use super::causes::Diagnosis;
+use crate::query::groups::Figures;
+use crate::query::growth::{Growth, Verdict};
+
+/// The kind of suspects that are heaps themselves, not blocks in them.
+pub const PRIVATE_HEAP: &str = "private heap";
+
+/// A group of handles, or of allocations of one kind, that leaks.
+#[derive(Debug, Clone)]
+pub struct Suspect {
+    /// Its place among the suspects of its trace, from 1.
+    pub rank: usize,
+    /// The owner, `name.exe(pid)`.
+    pub process: String,
+    /// Process id of the owner, if it is known.
+    pub pid: Option<u32>,
+    /// Type of the objects, or kind of the allocations.
+    pub type_name: String,
+    /// The stack that opened or allocated them: one of those that are equal.
+    pub create_stack: Option<StackIdx>,
+    /// How many.
+    pub counts: Counts,
+    /// The bytes of allocations; `None` for handles.
+    pub bytes: Option<Bytes>,
+    /// How it grows.
+    pub growth: Growth,
+    /// Why, as far as the events say.
+    pub diagnoses: Vec<Diagnosis>,
+    /// What says most of the create stack, as stack filters see it: its first frame outside of the system.
+    pub function: Option<String>,
+    /// The filter on stacks that keeps what it lost, and nothing else of its process and type, as far as frames
+    /// tell; `None` where it needs none.
+    pub stack_filter: Option<String>,
+    /// What it was ranked by: handles or, of allocations, bytes that are kept, weighted.
+    pub score: f64,
+}
+
+/// Handles or allocations of a suspect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Those that nothing closed or freed.
+    pub leaked: u64,
+    /// Those that only the end of the process closed, or that ended with it.
+    pub closed_at_exit: u64,
+    /// All that were opened or allocated.
+    pub opened: u64,
+}
+
+/// Bytes of the allocations of a suspect.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Bytes {
+    /// Of those that were never freed.
+    pub lost: i64,
+    /// Of all.
+    pub allocated: i64,
+    /// What is lost each minute, of a suspect that grows steadily.
+    pub per_minute: Option<f64>,
+}
+
+impl Counts {
+    pub(super) fn of(figures: &Figures) -> Self {
+        Self {
+            leaked: figures.leaked.into(),
+            closed_at_exit: figures.closed_at_exit.into(),
+            opened: figures.opened().into(),
+        }
+    }
+
+    /// All that the program did not close or free.
+    pub fn lost(&self) -> u64 {
+        self.leaked + self.closed_at_exit
+    }
+}
+
+impl Suspect {
+    /// Its rate if it loses steadily, per minute.
+    pub fn rate_per_minute(&self) -> Option<f64> {
+        let rate = self.growth.evidence.rate.filter(|_| self.growth.verdict == Verdict::Steady);
+        rate.map(|rate| rate.per_minute)
+    }
+
+    /// What its verdict rests on, as a sentence without a full stop.
+    pub fn evidence(&self) -> String {
+        self.growth.sentence(if self.bytes.is_some() { "freed" } else { "closed" })
+    }
+}

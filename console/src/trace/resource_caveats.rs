@@ -1,0 +1,162 @@
+//! What speaks against answers about allocations.
+
+use handlescope_model::tables::{Allocator, ResourceKind};
+use handlescope_model::{ArchiveError, Table, Trace};
+
+use super::caveats::{Caveat, CaveatKind};
+
+/// How heaps are recorded: in a session of their own.
+const RECORD_HEAPS: &str = "for heaps record `xperf -start HeapSession -heap -pids PID -stackwalk \
+                            HeapAlloc+HeapRealloc` and merge it with a trace of the kernel";
+
+/// How virtual memory is recorded.
+const RECORD_PAGES: &str =
+    "for virtual memory (VIRT_ALLOC) record with `handlescope record --virtual-alloc`";
+
+/// How everything else is recorded.
+const RECORD_OTHERS: &str = "for other resources record a provider of their events";
+
+/// Kinds that one way of recording has.
+const WAYS: [(&[ResourceKind], &str); 3] = [
+    (&[ResourceKind::Heap], RECORD_HEAPS),
+    (&[ResourceKind::Commit, ResourceKind::Reserve], RECORD_PAGES),
+    (&[ResourceKind::Resource, ResourceKind::Gdi, ResourceKind::User], RECORD_OTHERS),
+];
+
+/// What caveats about allocations depend on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ResourceFacts {
+    /// The kinds that are asked for.
+    asked: Vec<ResourceKind>,
+    /// Frees of what was not allocated, of those that passed.
+    pub(crate) orphan_frees: u64,
+    /// By the numbers of kinds.
+    kinds: [KindFacts; ResourceKind::ALL.len()],
+}
+
+/// The same of a kind.
+#[derive(Debug, Clone, Copy, Default)]
+struct KindFacts {
+    /// Its allocators, of the whole trace.
+    allocators: u64,
+    /// Those of them whose process is not known.
+    without_process: u64,
+    /// Those whose process was there before the trace.
+    older: u64,
+    /// Its allocations that passed.
+    allocations: u64,
+    /// Those of them without a stack.
+    without_stack: u64,
+}
+
+impl ResourceFacts {
+    /// Nothing yet, of such kinds.
+    pub(crate) fn of(asked: Vec<ResourceKind>) -> Self {
+        Self { asked, ..Self::default() }
+    }
+
+    /// Takes note of an allocator, with the start of its process where the process is known, and the trace says
+    /// when it started.
+    pub(crate) fn add_allocator(&mut self, allocator: &Allocator, start: Option<Option<i64>>) {
+        let Some(facts) = self.kinds.get_mut(allocator.kind as usize) else { return };
+        facts.allocators += 1;
+        match start {
+            None => facts.without_process += 1,
+            Some(None) => facts.older += 1,
+            Some(Some(_)) => {}
+        }
+    }
+
+    /// Takes note of an allocation that passed.
+    pub(crate) fn add_allocation(&mut self, kind: Option<u32>, has_stack: bool) {
+        let kind = kind.and_then(|kind| self.kinds.get_mut(kind as usize));
+        let Some(facts) = kind else { return };
+        facts.allocations += 1;
+        facts.without_stack += u64::from(!has_stack);
+    }
+
+    /// Sums over some of the kinds that are asked for.
+    fn sum(&self, kinds: &[ResourceKind], of: fn(&KindFacts) -> u64) -> u64 {
+        let asked = kinds.iter().filter(|kind| self.asked.contains(kind));
+        asked.filter_map(|kind| self.kinds.get(kind.code() as usize)).map(of).sum()
+    }
+
+    /// Sums over all kinds that are asked for.
+    fn all(&self, of: fn(&KindFacts) -> u64) -> u64 {
+        self.sum(&ResourceKind::ALL, of)
+    }
+}
+
+impl Caveat {
+    /// What can be said of allocations, but for losses.
+    pub(crate) fn of_resources(
+        trace: &Trace,
+        facts: &ResourceFacts,
+    ) -> Result<Vec<Caveat>, ArchiveError> {
+        let mut caveats = Vec::new();
+        let mut add = |kind, text| caveats.push(Caveat { kind, text });
+        if facts.all(|kind| kind.allocators) == 0 {
+            add(CaveatKind::NoResourceEvents, without_events(facts));
+            return Ok(caveats);
+        }
+        if facts.all(|kind| kind.older) > 0 {
+            let orphans = match facts.orphan_frees {
+                0 => String::new(),
+                1 => "; 1 free is of such or of nothing".to_owned(),
+                count => format!("; {count} frees are of such or of nothing"),
+            };
+            let text = format!("what was allocated before the trace is unknown{orphans}");
+            add(CaveatKind::OlderUnknown, text);
+        }
+        let unknown = facts.all(|kind| kind.without_process);
+        if unknown > 0 {
+            let why = match trace.height(Table::Processes)? {
+                0 => ": there are no events of processes; merge it with a trace of the kernel",
+                _ => "",
+            };
+            let text = format!(
+                "the processes of {unknown} of {} allocators are unknown{why}; what ended with them counts as \
+                 outstanding",
+                facts.all(|kind| kind.allocators)
+            );
+            add(CaveatKind::ProcessesUnknown, text);
+        }
+        for (kinds, remedy) in WAYS {
+            let [all, without] = [
+                facts.sum(kinds, |kind| kind.allocations),
+                facts.sum(kinds, |kind| kind.without_stack),
+            ];
+            caveats.extend(without_stacks(kinds, all, without, remedy));
+        }
+        Ok(caveats)
+    }
+}
+
+/// What to say when nothing that is asked for was recorded.
+fn without_events(facts: &ResourceFacts) -> String {
+    let asked =
+        WAYS.iter().filter(|(kinds, _)| kinds.iter().any(|kind| facts.asked.contains(kind)));
+    let remedies: Vec<&str> = asked.map(|(_, remedy)| *remedy).collect();
+    if remedies.is_empty() {
+        let names = ResourceKind::ALL.map(ResourceKind::name).join(", ");
+        return format!("no kind of allocations has such a name; there are {names}");
+    }
+    let kinds: Vec<&str> = facts.asked.iter().map(|kind| kind.name()).collect();
+    format!(
+        "no events of allocations ({}): it was not recorded with them; {}",
+        kinds.join(", "),
+        remedies.join("; ")
+    )
+}
+
+/// What to say when allocations have no stacks; a few may lack theirs.
+fn without_stacks(kinds: &[ResourceKind], all: u64, without: u64, remedy: &str) -> Option<Caveat> {
+    let percent = without.saturating_mul(100).checked_div(all)?;
+    let names = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+    let text = match percent {
+        0 => return None,
+        100 => format!("no stacks of allocations ({names}); {remedy}"),
+        _ => format!("stacks are missing for {percent} % of allocations ({names})"),
+    };
+    Some(Caveat { kind: CaveatKind::StacksMissing, text })
+}
