@@ -37,12 +37,13 @@ pub fn extract(
     let mut selector = match options.events {
         EventChoice::None => KernelSelector::default(),
         EventChoice::All | EventChoice::Providers(_) => KernelSelector::with_providers(),
-    };
+    }
+    .following(options.resources.clone());
     let stacks = match options.stacks {
         StackChoice::HandleEvents => KeptStacks::default(),
         StackChoice::All => KeptStacks::all(),
     };
-    let mut collector = Collector::new(stacks).keeping(options.events);
+    let mut collector = Collector::new(stacks).keeping(options.events).following(options.resources);
     let recording = open.read(
         &mut selector,
         |bytes| {

@@ -20,6 +20,7 @@
 
 mod assemble;
 pub mod collect;
+pub mod described;
 mod error;
 pub mod etl;
 mod etwanalyzer;
@@ -32,6 +33,7 @@ pub mod kernel;
 pub mod lifecycle;
 pub mod live;
 pub mod managed;
+mod mapping;
 mod members;
 pub mod metadata;
 mod options;
@@ -53,6 +55,7 @@ pub use etwanalyzer::{
 };
 pub use extraction::extract;
 pub use htrace::is_htrace;
+pub use mapping::{MappingError, ResourceAction, ResourceFields, ResourceMapping};
 pub use options::{
     EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice,
 };

@@ -5,6 +5,8 @@ use std::time::Duration;
 use handlescope_model::ContainerLimits;
 use handlescope_model::tables::Warning;
 
+use crate::mapping::ResourceMapping;
+
 /// Watches an extraction; every method may be left out.
 pub trait ExtractObserver {
     /// The size of the trace is known: bytes.
@@ -51,6 +53,8 @@ pub struct ExtractSummary {
 pub struct ExtractOptions {
     pub stacks: StackChoice,
     pub events: EventChoice,
+    /// Events that acquire and release resources, besides those that are known by their names.
+    pub resources: Vec<ResourceMapping>,
     /// What a trace that lies in an archive may not exceed.
     pub limits: ContainerLimits,
 }
@@ -61,7 +65,12 @@ const TRACE_BYTES: u64 = 64 << 30;
 impl Default for ExtractOptions {
     fn default() -> Self {
         let limits = ContainerLimits::for_members_of(TRACE_BYTES);
-        Self { stacks: StackChoice::default(), events: EventChoice::default(), limits }
+        Self {
+            stacks: StackChoice::default(),
+            events: EventChoice::default(),
+            resources: Vec::new(),
+            limits,
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use handlescope_tests::payload::{
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
-const TRACES: [&str; 2] = ["heap", "valloc"];
+const TRACES: [&str; 3] = ["heap", "valloc", "generic"];
 
 /// The tables of an extract, as rows.
 struct Tables {
@@ -118,6 +118,27 @@ impl Tables {
     }
 }
 
+/// Number, bytes, first and last time.
+type Group = (i64, i64, i64, i64);
+
+impl Tables {
+    /// What ended so, by place, as `outstanding` and `at_exit` of the expected results, without stacks.
+    fn groups(&self, end: ResourceEnd) -> BTreeMap<(String, String, String, i64), Group> {
+        let mut groups = BTreeMap::new();
+        for own in self.resources.iter().filter(|own| own.end == end.code()) {
+            let place = self.place(&self.allocators[own.allocator.row()]);
+            let group: &mut Group = groups.entry(place).or_insert((0, 0, i64::MAX, i64::MIN));
+            *group =
+                add(*group, (own.part_of.is_none().into(), own.size, own.time_ns, own.time_ns));
+        }
+        groups
+    }
+}
+
+fn add(a: Group, b: Group) -> Group {
+    (a.0 + b.0, a.1 + b.1, a.2.min(b.2), a.3.max(b.3))
+}
+
 type Totals = BTreeMap<String, i64>;
 
 fn kind(allocator: &Allocator) -> ResourceKind {
@@ -202,6 +223,27 @@ fn what_ends_does_so_later_and_parts_point_to_the_first() {
                 assert!(other.part_of.is_none());
             }
         }
+    }
+}
+
+#[needs_data]
+#[test]
+fn what_is_left_over_and_what_processes_left_has_known_times_and_bytes() {
+    let trace = SharedTrace::open("synthetic/generic");
+    let (tables, expected) = (Tables::of(trace.etl()), expected(&trace));
+    for (name, end) in [("outstanding", ResourceEnd::Open), ("at_exit", ResourceEnd::AtExit)] {
+        let mut known: BTreeMap<_, Group> = BTreeMap::new();
+        for group in expected[name].as_array().unwrap() {
+            let text = |name: &str| group[name].as_str().unwrap().to_owned();
+            let number = |name: &str| group[name].as_i64().unwrap();
+            let start = group["process_start_ns"].as_i64().unwrap_or_default();
+            let place = (text("kind"), text("allocator"), text("process"), start);
+            let sum = known.entry(place).or_insert((0, 0, i64::MAX, i64::MIN));
+            let own = (number("count"), number("bytes"), number("first_ns"), number("last_ns"));
+            *sum = add(*sum, own);
+        }
+        assert!(!known.is_empty());
+        assert_eq!(tables.groups(end), known, "{name}");
     }
 }
 

@@ -69,6 +69,7 @@ fn metadata_fixture() -> Vec<u8> {
             id,
             task: "Work".into(),
             fields: fields.map(|(name, kind)| (name.into(), kind)).into(),
+            ..EventInfo::default()
         };
         trace.raw_event(ns, 0, info.event(PointerSize::Eight, stamp));
         let payload = Bytes::new()

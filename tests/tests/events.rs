@@ -36,6 +36,7 @@ fn trace() -> TraceBuilder {
         id: 7,
         task: "Acquire".into(),
         fields: vec![("Handle".into(), 16), ("Size".into(), 9), ("Name".into(), 1)],
+        ..EventInfo::default()
     };
     let stamp = Stamp::new(trace.options().raw(10 * MS), 700, 701);
     trace.raw_event(10 * MS, 0, info.event(PointerSize::Eight, stamp));
@@ -141,6 +142,7 @@ fn metadata_that_lies_is_left_out_and_counted() {
         id: 9,
         task: "Lie".into(),
         fields: vec![("a".into(), 8)],
+        ..EventInfo::default()
     };
     // No in-type has this number.
     info.fields[0].1 = 999;

@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use handlescope_extract::live::{LiveCounts, LiveWindow, Replay, WhenFull, live_queue};
 use handlescope_extract::{ExtractOptions, NoObserver, Recording, extract};
-use handlescope_model::tables::{ResourceEnd, ResourceMisses, Resources};
-use handlescope_model::{Cancel, Table, TableRows, Trace};
+use handlescope_model::tables::{ResourceEnd, ResourceMisses, Resources, Stacks};
+use handlescope_model::{Cancel, StackIdx, Table, TableRows, Trace};
 use handlescope_tests::binary::sample_trace;
-use handlescope_tests::bytes::PointerSize;
+use handlescope_tests::bytes::{Guid, PointerSize};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::EtlFile;
-use handlescope_tests::header::{HeaderKind, Stamp};
+use handlescope_tests::header::{ExtendedItem, HeaderKind, ManifestEvent, Stamp};
 use handlescope_tests::needs_data;
-use handlescope_tests::payload::HeapCall;
+use handlescope_tests::payload::{EventInfo, HeapCall};
 use handlescope_tests::scenario::{StackMode, TraceBuilder};
 use polars::prelude::{AnyValue, DataFrame};
 
@@ -25,6 +25,7 @@ const MS: i64 = 1_000_000;
 const OBJECT: u64 = 0xffff_8100_0000_0000;
 const KERNEL: u64 = 0xffff_f800_0000_0000;
 const EVENT: u16 = 16;
+const EVENT_TRACING: Guid = Guid::new(0xb675ec37_bdb6_4648_bc92_f3fdc74d3ca2);
 
 /// The tables of a trace, by way of a file.
 fn extracted(etl: &Path) -> Trace {
@@ -325,6 +326,71 @@ fn a_window_forgets_blocks_that_were_freed_and_keeps_those_that_grew() {
     let open: Vec<i64> = open.map(|own| own.size).collect();
     assert_eq!((open.len(), open[0]), (60, 16));
     assert_eq!(ResourceMisses::read(&saved(&window)).unwrap().len(), 0);
+}
+
+const HOOKS: Guid = Guid::new(0x33333333_0000_0000_0000_000000000003);
+
+/// A record about events of [`HOOKS`] with a handle.
+fn described(id: u16, task: &str, stamp: Stamp) -> Vec<u8> {
+    let fields = vec![("Handle".into(), 16)];
+    let (provider, task) = (HOOKS, task.into());
+    EventInfo { provider, id, task, fields, ..EventInfo::default() }
+        .event(PointerSize::Eight, stamp)
+}
+
+#[test]
+fn a_window_keeps_what_describes_events_and_what_is_not_released() {
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "leaky.exe").started(MS);
+    for (id, task) in [(1, "AcquireResource"), (2, "ReleaseResource"), (3, "Work")] {
+        let stamp = Stamp::new(trace.options().raw(2 * MS), 700, 701);
+        trace.raw_event(2 * MS, 0, described(id, task, stamp));
+    }
+    for step in 0..30_000_i64 {
+        let (ms, handle) = (10 + step, step.unsigned_abs());
+        for id in [1, 2, 3] {
+            // The stack comes in two events.
+            let (frame, match_id) = (0x7ff0_1000 + handle % 5, handle + 1);
+            let items = vec![ExtendedItem::part64(match_id, &[KERNEL])];
+            let stamp = Stamp::new(trace.options().raw(ms * MS), 700, 701);
+            let payload = handle.to_le_bytes().to_vec();
+            let event =
+                ManifestEvent { provider: HOOKS, id, stamp, items, payload, ..Default::default() };
+            if id != 2 || step % 1000 != 0 {
+                trace.raw_event(ms * MS, 0, event.encode());
+                let items = vec![ExtendedItem::part64(match_id, &[frame])];
+                let (provider, payload) = (EVENT_TRACING, Vec::new());
+                let event = ManifestEvent { provider, id: 18, items, payload, ..event };
+                trace.raw_event(ms * MS, 0, event.encode());
+            }
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.etl");
+    trace.write(&path).unwrap();
+    let mut most = 0;
+    let window = replayed(&path, Some(Duration::from_secs(1)), |window, _| {
+        most = most.max(window.memory());
+    });
+    let all = replayed(&path, None, |_, _| {}).memory();
+    assert!(most < all / 3, "{most} bytes of {all}");
+    let open = |trace: &Trace| {
+        let rows = Resources::read(trace).unwrap();
+        let open = rows.rows().filter(|own| own.end == ResourceEnd::Open.code());
+        let open: Vec<(u64, i64, usize)> =
+            open.map(|own| (own.key, own.time_ns, frames(trace, own.stack))).collect();
+        open
+    };
+    let live = saved(&window);
+    assert_eq!(open(&live).len(), 30);
+    assert_eq!(open(&live), open(&extracted(&path)));
+    assert!(open(&live).iter().all(|(_, _, frames)| *frames == 2));
+}
+
+/// Number of frames of a stack.
+fn frames(trace: &Trace, stack: Option<StackIdx>) -> usize {
+    let stacks = Stacks::read(trace).unwrap();
+    stack.and_then(|row| stacks.rows().nth(row.row())).map_or(0, |stack| stack.frames.len())
 }
 
 #[test]

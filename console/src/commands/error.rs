@@ -15,7 +15,7 @@ use crate::{
     query::QueryError,
     render::OutputError,
     sql::SqlError,
-    trace::{LoadError, NoFile},
+    trace::{LoadError, MappingsError, NoFile},
 };
 
 /// A command that could not be carried out.
@@ -34,6 +34,9 @@ pub enum CommandError {
     /// Something about symbols that makes no symbol path.
     #[error(transparent)]
     Symbols(#[from] SymbolSourcesError),
+    /// Events that acquire and release, given in a way that makes no sense.
+    #[error(transparent)]
+    Mappings(#[from] MappingsError),
     /// An archive that cannot be read.
     #[error(transparent)]
     Archive(#[from] ArchiveError),

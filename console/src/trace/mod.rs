@@ -20,6 +20,7 @@ pub use access::Access;
 pub use caveats::{Caveat, CaveatKind};
 pub(crate) use chosen::choose;
 pub use error::{LoadError, NoFile};
+pub use extraction::MappingsError;
 pub use frame_name_cache::FrameNameCache;
 pub(crate) use frame_name_cache::KnownNames;
 pub use load::LoadArgs;

@@ -64,7 +64,7 @@ pub(crate) fn assemble(
     cancel.check()?;
     let ledger = follow_resources(&collected, &index, clock, order.as_deref(), cancel)?;
     // Millions of rows, of which the ledger has what is needed further.
-    (collected.heaps, collected.virtual_memory) = Default::default();
+    (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
     let owners = EventOwners::new(&collected, &index, clock, &mut warnings, cancel)?;
     let tracked = track(&collected, &owners, order.as_deref(), &mut warnings, cancel)?;
     let exits = ExitCloses::new(&collected, &owners, order.as_deref(), clock, cancel)?;
@@ -115,7 +115,12 @@ pub(crate) fn assemble(
         rows: &event_rows,
         index: &index,
         clock,
-        resolver: &mut StackResolver::new(&collected.kept.fragments, &spaces, &methods, &mut table),
+        resolver: &mut StackResolver::new(
+            &collected.kept.stacks.fragments,
+            &spaces,
+            &methods,
+            &mut table,
+        ),
     };
     let too_many = provider_events.write(&mut writer, cancel)?;
     warnings.add(WarningKind::TooManyEvents, too_many, None);

@@ -17,7 +17,7 @@ use crate::metadata::{
     Decoded, Decoder, FieldKind, FieldPlan, Fields, Form, Node, SchemaId, SchemaSource, Value,
     sid_text,
 };
-use crate::stacks::{FragmentRef, StackResolver};
+use crate::stacks::StackResolver;
 
 /// Values in one part of their table.
 const PART_ROWS: usize = 1 << 18;
@@ -99,7 +99,7 @@ impl ProviderEventTables<'_, '_> {
         made.values += count;
         let KeptEvent { time, pid, tid, stack, .. } = *event;
         let pid_of_stack = KeptEvents::stack_pid(event);
-        let stack = self.resolver.stack([stack, FragmentRef::NONE], &[], pid_of_stack, time);
+        let stack = self.resolver.stack(stack, &[], pid_of_stack, time);
         made.events.push(ProviderEvent {
             time_ns: self.clock.ns(time),
             process: pid.and_then(|pid| self.index.find(pid, time)).map(ProcessIdx),

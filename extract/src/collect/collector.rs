@@ -3,6 +3,7 @@
 use super::index::{Family, FamilyIndex};
 use super::kept::KeptEvents;
 use crate::etl::{Event, WarningKind};
+use crate::mapping::ResourceMapping;
 use crate::options::EventChoice;
 use crate::raw::{EventFamily, Shared, event_families};
 
@@ -24,7 +25,20 @@ macro_rules! collector {
             /// Takes one event; events must come in time order.
             pub fn event(&mut self, event: &Event<'_>) {
                 self.kept.take(event, &mut self.metadata.decoder);
-                let Some(family) = self.index.family(event.id) else { return };
+                let family = self.index.family(event.id);
+                let row = self.shared.timeline.len();
+                if family.is_none_or(|family| family == Family::Described) {
+                    self.described.consider(event, &mut self.metadata.decoder, &mut self.shared);
+                }
+                if let Some(family) = family {
+                    self.take(family, event);
+                }
+                if !event.extended.is_empty() && self.shared.timeline.len() > row {
+                    self.stacks.events.carry(row, event);
+                }
+            }
+
+            fn take(&mut self, family: Family, event: &Event<'_>) {
                 let taken = match family {
                     $(Family::$family => self.$field.take(event, &mut self.shared),)*
                 };
@@ -35,6 +49,9 @@ macro_rules! collector {
 
             /// Takes the end of the trace.
             pub fn finish(&mut self) {
+                self.described.decide(&mut self.metadata.decoder, &mut self.shared);
+                let unresolved = self.kept.stacks.fragments.unresolved_keys() as u64;
+                self.shared.diagnostics.add(WarningKind::UnresolvedStackKey, unresolved, None);
                 $(self.$field.finish(&mut self.shared);)*
                 self.methods.native_images.identify(&mut self.images);
             }
@@ -56,5 +73,13 @@ impl Collector {
     #[must_use]
     pub fn keeping(self, events: EventChoice) -> Self {
         Self { kept: KeptEvents::of(events), ..self }
+    }
+
+    /// The same with these events as such that acquire and release, which [`KernelSelector::following`] must select.
+    ///
+    /// [`KernelSelector::following`]: super::KernelSelector::following
+    #[must_use]
+    pub fn following(self, resources: Vec<ResourceMapping>) -> Self {
+        Self { described: Described::new(resources), ..self }
     }
 }

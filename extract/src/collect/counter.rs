@@ -3,8 +3,10 @@
 use rustc_hash::FxHashMap;
 
 use super::index::FamilyIndex;
+use crate::described::Interest;
 use crate::etl::{Event, EventId, Guid, Selector};
 use crate::intern::ByteInterner;
+use crate::mapping::ResourceMapping;
 use crate::metadata::{event_name, provider_name, schema_item, traits_item};
 use crate::stacks::KeptStacks;
 
@@ -147,11 +149,13 @@ impl EventCounter {
     }
 }
 
-/// Counts every event and selects those of the families, and of providers if asked to.
+/// Counts every event and selects those of the families, those that may acquire or release something, and those of
+/// providers if asked to.
 #[derive(Default)]
 pub struct KernelSelector {
     pub counter: EventCounter,
     index: FamilyIndex,
+    interest: Interest,
     has_providers: bool,
 }
 
@@ -160,13 +164,20 @@ impl KernelSelector {
     pub fn with_providers() -> Self {
         Self { has_providers: true, ..Self::default() }
     }
+
+    /// Selects these events that acquire and release, too.
+    #[must_use]
+    pub fn following(self, resources: Vec<ResourceMapping>) -> Self {
+        Self { interest: Interest::new(resources), ..self }
+    }
 }
 
 impl Selector for KernelSelector {
     fn select(&mut self, event: &Event<'_>) -> bool {
         self.counter.count(event);
         let is_of_provider = matches!(event.id, EventId::Manifest { .. } | EventId::Classic { .. });
-        self.index.family(event.id).is_some() || self.has_providers && is_of_provider
+        self.index.family(event.id).is_some()
+            || is_of_provider && (self.has_providers || self.interest.may_be(event))
     }
 }
 

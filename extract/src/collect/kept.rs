@@ -1,10 +1,10 @@
 //! Events of providers that were asked for, as they stand in the file until all metadata is known.
 
 use crate::etl::{Event, EventId};
-use crate::metadata::{Decoded, Decoder, Schema, SchemaId, stack_item};
+use crate::metadata::{Decoded, Decoder, Schema, SchemaId};
 use crate::options::EventChoice;
 use crate::raw::UNKNOWN_ID;
-use crate::stacks::{FragmentRef, Fragments};
+use crate::stacks::{CarriedStacks, FragmentRef};
 
 /// Bytes of payloads that are kept in memory at most.
 const MAX_BYTES: usize = 4 << 30;
@@ -26,7 +26,8 @@ pub struct KeptEvent {
     schema: Option<SchemaId>,
     /// Where its payload ends, which begins where that of the event before ends.
     end: u64,
-    pub stack: FragmentRef,
+    /// First and second part of its stack.
+    pub stack: [FragmentRef; 2],
 }
 
 /// The kept events in time order.
@@ -37,7 +38,7 @@ pub struct KeptEvents {
     asked: Vec<Option<bool>>,
     events: Vec<KeptEvent>,
     payloads: Vec<u8>,
-    pub fragments: Fragments,
+    pub stacks: CarriedStacks,
     /// Events that are too many.
     pub left_out: u64,
 }
@@ -53,6 +54,12 @@ impl KeptEvents {
         if self.choice == EventChoice::None || Decoder::is_metadata(event.id) {
             return;
         }
+        let events = &mut self.events;
+        self.stacks.follow(event, |number, part| {
+            if let Some(event) = events.get_mut(number as usize) {
+                event.stack[1] = part;
+            }
+        });
         let schema = match event.id {
             // A manifest may come after its events; a class of WMI comes before.
             EventId::Manifest { .. } => decoder.schema_of(event),
@@ -70,8 +77,7 @@ impl KeptEvents {
             return;
         }
         self.payloads.extend_from_slice(event.payload);
-        let stack = stack_item(event.extended)
-            .map_or(FragmentRef::NONE, |(frames, size)| self.fragments.intern(frames, size, false));
+        let stack = self.stacks.take(event, self.events.len() as u32);
         self.events.push(KeptEvent {
             id: event.id,
             version: event.version,

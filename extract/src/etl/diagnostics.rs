@@ -56,6 +56,10 @@ warning_kinds! {
     BadMetadata => "metadata of events that cannot be read, left out",
     /// Single events that were left out because there are too many.
     TooManyEvents => "event of a provider left out because there are too many",
+    /// Events whose description came too late, so that they were not kept until it came.
+    TooManyUndescribed => "event left out because its description came too late and there are too many",
+    /// Names of allocators that are too many to be told apart.
+    TooManyAllocators => "event whose allocator is not told apart because there are too many",
     /// A buffer marked as having lost events.
     LossFlag => "buffer marked with loss",
     /// A record of lost events.
@@ -153,6 +157,8 @@ struct Finding {
 #[derive(Debug, Clone, Default)]
 pub struct Diagnostics {
     findings: BTreeMap<WarningKind, Finding>,
+    /// Those of one provider.
+    of_providers: BTreeMap<(WarningKind, String), u64>,
 }
 
 impl Diagnostics {
@@ -175,8 +181,16 @@ impl Diagnostics {
         };
     }
 
+    /// Counts several events of a provider.
+    pub fn add_of(&mut self, kind: WarningKind, provider: &str, count: u64) {
+        *self.of_providers.entry((kind, provider.to_owned())).or_default() += count;
+    }
+
     /// Takes over what another collection found.
     pub fn merge(&mut self, other: &Self) {
+        for ((kind, provider), count) in &other.of_providers {
+            self.add_of(*kind, provider, *count);
+        }
         for (kind, finding) in &other.findings {
             self.add(*kind, finding.count, finding.first_offset);
         }
@@ -190,7 +204,14 @@ impl Diagnostics {
             first_offset: finding.first_offset,
             first_line: None,
         };
-        self.findings.iter().map(warning).collect()
+        let of_provider = |((kind, provider), count): (&(WarningKind, String), &u64)| Warning {
+            kind: format!("{}: {provider}", kind.text()),
+            count: *count,
+            first_offset: None,
+            first_line: None,
+        };
+        let own = self.findings.iter().map(warning);
+        own.chain(self.of_providers.iter().map(of_provider)).collect()
     }
 
     /// How often a kind was found.

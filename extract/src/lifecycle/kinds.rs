@@ -23,7 +23,15 @@ pub fn event_kind(kind: RowKind) -> Option<EventKind> {
         | RowKind::HeapFree
         | RowKind::HeapDestroy
         | RowKind::RangeAlloc
-        | RowKind::RangeFree => return None,
+        | RowKind::RangeFree
+        | RowKind::Undescribed
+        | RowKind::Acquire
+        | RowKind::Release
+        | RowKind::ResourceIgnored
+        | RowKind::GuiCreate
+        | RowKind::GuiDestroy
+        | RowKind::GuiOwner
+        | RowKind::GuiTransform => return None,
     })
 }
 

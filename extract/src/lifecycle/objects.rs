@@ -165,7 +165,15 @@ impl Objects {
             | RowKind::HeapFree
             | RowKind::HeapDestroy
             | RowKind::RangeAlloc
-            | RowKind::RangeFree => Ok(NONE),
+            | RowKind::RangeFree
+            | RowKind::Undescribed
+            | RowKind::Acquire
+            | RowKind::Release
+            | RowKind::ResourceIgnored
+            | RowKind::GuiCreate
+            | RowKind::GuiDestroy
+            | RowKind::GuiOwner
+            | RowKind::GuiTransform => Ok(NONE),
         }
     }
 

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use handlescope_model::Cancel;
 
 use super::packed::PackedEvents;
-use crate::collect::Collector;
+use crate::collect::{Collector, FamilyIndex};
 use crate::etl::{Clock, Diagnostics};
 use crate::lifecycle::{
     EventOwners, Ledger, NONE, ProcessIndex, TrackedEvents, follow_resources, track,
 };
 use crate::raw::RowKind;
-use crate::stacks::StackUse;
+use crate::stacks::{StackUse, carried_names};
 
 /// For each event whether it is needed: all but those of objects and allocations of which nothing is open and nothing
 /// happened since the raw time `before`, and their stacks.
@@ -31,10 +31,22 @@ pub(super) fn kept_events(events: &PackedEvents, before: i64, clock: &Clock) -> 
     let is_old = |row: &usize| old.get(*row).copied().unwrap_or(false);
     let of_kept = rows.iter().flatten().filter(|row| !is_old(row)).map(|row| times[*row]);
     let kept_times: HashSet<i64> = of_kept.collect();
-    // Keys whose frames are still to come.
-    let mut keys = HashSet::new();
+    // Keys whose frames are still to come, and stacks whose user part is.
+    let (mut keys, mut unfinished) = (HashSet::new(), HashSet::new());
+    let families = FamilyIndex::default();
     let keeps = events.iter().zip(&rows).map(|(event, row)| match (row, StackUse::of(&event)) {
-        (Some(row), _) => !is_old(row),
+        (Some(row), _) => {
+            let is_kept = !is_old(row);
+            if is_kept && !event.extended.is_empty() {
+                let (own_keys, match_id) = carried_names(&event);
+                keys.extend(own_keys);
+                unfinished.extend(match_id.map(|id| (id, event.tid)));
+            }
+            is_kept
+        }
+        (None, Some(StackUse::UserPart { match_id })) => {
+            event.time >= before || unfinished.contains(&(match_id, event.tid))
+        }
         (None, Some(StackUse::Part { event_time, key })) => {
             let is_kept = event_time >= before || kept_times.contains(&event_time);
             if is_kept {
@@ -43,7 +55,8 @@ pub(super) fn kept_events(events: &PackedEvents, before: i64, clock: &Clock) -> 
             is_kept
         }
         (None, Some(StackUse::Frames { key })) => keys.remove(&key) || event.time >= before,
-        (None, None) => true,
+        // Of an event without a row its family has what it says; one of no family is not followed.
+        (None, None) => event.time >= before || families.family(event.id).is_some(),
     });
     keeps.collect()
 }
@@ -77,10 +90,17 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
 
 /// Marks the rows that allocations still need as not old.
 fn keep_allocations(old: &mut [bool], ledger: &Ledger, collected: &Collector, before: i64) {
-    // Which pages an event changes depends on all that came before it; a heap is known by its creation.
+    // Which pages an event changes depends on all that came before it; a heap is known by its creation, and what
+    // becomes of a handle of GDI or USER by every change of its owner and value.
     for (old, kind) in old.iter_mut().zip(&collected.shared.timeline.kind) {
-        let is_of_all =
-            matches!(kind, RowKind::RangeAlloc | RowKind::RangeFree | RowKind::HeapCreate);
+        let is_of_all = matches!(
+            kind,
+            RowKind::RangeAlloc
+                | RowKind::RangeFree
+                | RowKind::HeapCreate
+                | RowKind::GuiOwner
+                | RowKind::GuiTransform
+        );
         *old &= !is_of_all;
     }
     let times = &collected.shared.timeline.time;

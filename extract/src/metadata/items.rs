@@ -2,9 +2,6 @@
 
 use crate::payload::Payload;
 
-/// EVENT_HEADER_EXT_TYPE_STACK_TRACE32 and 64: a match id, then frames.
-pub(crate) const STACK_32: u16 = 5;
-pub(crate) const STACK_64: u16 = 6;
 /// EVENT_HEADER_EXT_TYPE_EVENT_SCHEMA_TL and _PROV_TRAITS.
 pub(super) const SCHEMA: u16 = 11;
 pub(super) const TRAITS: u16 = 12;
@@ -33,12 +30,6 @@ pub(super) fn item(extended: &[u8], kind: u16) -> Option<&[u8]> {
     extended_items(extended).find(|item| item.kind == kind).map(|item| item.data)
 }
 
-/// The frames of the stack of an event, with the size of each; the innermost is first.
-pub(crate) fn stack_item(extended: &[u8]) -> Option<(&[u8], usize)> {
-    let stack = extended_items(extended).find(|item| matches!(item.kind, STACK_32 | STACK_64))?;
-    Some((stack.data.get(8..)?, if stack.kind == STACK_32 { 4 } else { 8 }))
-}
-
 /// An item as it stands in an event; `more` when another one follows.
 #[cfg(test)]
 pub(crate) fn encoded_item(kind: u16, data: &[u8], more: bool) -> Vec<u8> {
@@ -61,7 +52,7 @@ mod tests {
         bytes.extend(7_u64.to_le_bytes());
         bytes.extend([16, 0, 12, 0, 0, 0, 3, 0, 1, 2, 3, 0, 0, 0, 0, 0]);
         assert_eq!(item(&bytes, TRAITS), Some(&[1, 2, 3][..]));
-        assert_eq!(stack_item(&bytes), Some((&7_u64.to_le_bytes()[..], 8)));
+        assert_eq!(item(&bytes, 6).and_then(|data| data.get(8..)), Some(&7_u64.to_le_bytes()[..]));
         bytes[30] = 200;
         assert_eq!(extended_items(&bytes).count(), 1);
         // A size of 0 does not repeat an item for ever.

@@ -30,7 +30,6 @@ pub use fields::{Count, FieldKind, FieldPlan, Fields, Schema, SchemaId, SchemaSo
 #[cfg(test)]
 pub(crate) use items::encoded_item;
 pub use items::{ExtendedItem, extended_items};
-pub(crate) use items::{STACK_32, STACK_64, stack_item};
 pub use map_info::{EventMap, MapKind};
 pub use names::SchemaNames;
 pub use node::{Node, Nodes, Value};

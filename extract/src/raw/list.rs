@@ -21,6 +21,9 @@ macro_rules! event_families {
             views: Views in kernel [Map, Unmap],
             heaps: Heaps in kernel [HeapCreate, HeapAlloc, HeapReAlloc, HeapFree, HeapDestroy],
             virtual_memory: VirtualMemory in kernel [RangeAlloc, RangeFree],
+            described: Described in described [
+                Undescribed, Acquire, Release, ResourceIgnored, GuiCreate, GuiDestroy, GuiOwner, GuiTransform
+            ],
             stacks: KeptStacks in stacks [],
             methods: Methods in managed [],
             metadata: Metadata in metadata [],

@@ -57,6 +57,13 @@ impl Timeline {
         self.add(kind, row, event, pid, IdSource::Rundown);
     }
 
+    /// Says what an event is of which that was not known when it came.
+    pub fn set(&mut self, at: usize, kind: RowKind, row: usize) {
+        if let (Some(own_kind), Some(own_row)) = (self.kind.get_mut(at), self.row.get_mut(at)) {
+            (*own_kind, *own_row) = (kind, row as u32);
+        }
+    }
+
     fn add(&mut self, kind: RowKind, row: usize, event: &Event<'_>, pid: u32, ids: IdSource) {
         // The column of times must rise so that it can be searched; the true time of a late row
         // is put back by `restore_times`.

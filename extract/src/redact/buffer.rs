@@ -4,8 +4,8 @@ use super::names::Placeholders;
 use super::payload::redact;
 use crate::collect::FamilyIndex;
 use crate::etl::{BUFFER_HEADER_SIZE, Event, EventId, Framed, frame, is_end};
-use crate::metadata::{STACK_32, STACK_64};
 use crate::payload::TraceHeader;
+use crate::stacks::is_stack_item;
 
 /// What stands in unused space.
 const FILLER: u8 = 0xFF;
@@ -77,7 +77,7 @@ fn items(mut rest: &mut [u8]) {
         let size = usize::from(u16::from_le_bytes([head[0], head[1]])).clamp(8, rest.len());
         let kind = u16::from_le_bytes([head[2], head[3]]);
         let (item, behind) = rest.split_at_mut(size);
-        if !matches!(kind, STACK_32 | STACK_64) {
+        if !is_stack_item(kind) {
             item[8..].fill(0);
         }
         rest = behind;

@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
+use super::carried::carried_parts;
 use super::fragments::{FragmentRef, Fragments};
+use super::matches::Matches;
 use super::walk::{Part, PartFrames};
 use crate::etl::Event;
 use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
@@ -24,6 +26,8 @@ pub struct EventStacks {
     /// Parts with the time of an event that may still come: their own time is no later.
     waiting: Vec<(Part, FragmentRef)>,
     dropped: u64,
+    /// Rows whose stacks get their user part from a later event.
+    unfinished: Matches<u32>,
 }
 
 impl EventStacks {
@@ -78,6 +82,31 @@ impl EventStacks {
         }
     }
 
+    /// Takes the stacks that the event of a row carries itself.
+    pub(crate) fn carry(&mut self, row: usize, event: &Event<'_>) {
+        let mut missing = 0;
+        for (at, part) in carried_parts(event).enumerate() {
+            let fragment = self.fragments.add(part.frames, part.pointer_size, at > 0);
+            self.put(row, fragment);
+            missing = if at == 0 { part.match_id } else { 0 };
+        }
+        if missing != 0
+            && let Some(tid) = event.tid
+        {
+            self.unfinished.wait(missing, tid, row as u32);
+        }
+    }
+
+    /// Takes an event that carries the user part of the stack of an earlier one.
+    pub(super) fn finish_carried(&mut self, event: &Event<'_>) {
+        let (Some(part), Some(tid)) = (carried_parts(event).next(), event.tid) else { return };
+        let rows = self.unfinished.take(part.match_id, tid);
+        if !rows.is_empty() {
+            let fragment = self.fragments.add(part.frames, part.pointer_size, true);
+            rows.into_iter().for_each(|row| self.put(row as usize, fragment));
+        }
+    }
+
     /// Attaches the parts whose events must have been read by now.
     fn retry(&mut self, now: i64, timeline: &mut Timeline) {
         if self.waiting.is_empty() {
@@ -92,7 +121,8 @@ impl EventStacks {
         }
     }
 
-    fn attach(&mut self, row: usize, part: &Part, fragment: FragmentRef, timeline: &mut Timeline) {
+    /// Adds a part to the stack of a row.
+    fn put(&mut self, row: usize, fragment: FragmentRef) {
         if self.parts.len() <= row {
             self.parts.resize(row + 1, [FragmentRef::NONE; 2]);
         }
@@ -100,6 +130,10 @@ impl EventStacks {
             Some(slot) => *slot = fragment,
             None => self.more.entry(row as u32).or_default().push(fragment),
         }
+    }
+
+    fn attach(&mut self, row: usize, part: &Part, fragment: FragmentRef, timeline: &mut Timeline) {
+        self.put(row, fragment);
         if timeline.tid[row] == UNKNOWN_ID || timeline.pid[row] == UNKNOWN_ID {
             timeline.tid[row] = part.tid;
             timeline.pid[row] = part.pid;

@@ -3,6 +3,7 @@
 use handlescope_model::Table;
 
 use super::all::AllStacks;
+use super::carried::USER_PART;
 use super::events::EventStacks;
 use super::walk::{KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, Part, WALK, key_frames};
 use crate::etl::{Event, EventId, WarningKind};
@@ -33,11 +34,13 @@ impl EventFamily for KeptStacks {
         (KEY_RUNDOWN, "StackKeyRundown"),
         (KEY_KERNEL, "StackKeyKernel"),
         (KEY_USER, "StackKeyUser"),
+        (USER_PART, "StackUserPart"),
     ];
     const TABLES: &'static [Table] = &[Table::Stacks, Table::Frames, Table::StackEvents];
 
-    fn fields(_: &Event<'_>) -> &'static [Field] {
-        &[Field::Rest]
+    fn fields(event: &Event<'_>) -> &'static [Field] {
+        // Of the event that carries a part, the payload has none of it.
+        if event.id == USER_PART { &[] } else { &[Field::Rest] }
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
@@ -56,6 +59,7 @@ impl EventFamily for KeptStacks {
                     all.define_key(key, frames, event.pointer_size);
                 }
             }
+            USER_PART => self.events.finish_carried(event),
             _ => return None,
         }
         Some(())

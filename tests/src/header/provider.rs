@@ -92,8 +92,20 @@ impl ExtendedItem {
     /// A stack with 64-bit frames, and 0 as match id: nothing to join.
     #[must_use]
     pub fn stack64(frames: &[u64]) -> Self {
-        let data = Bytes::new().u64(0).ptrs(PointerSize::Eight, frames).into_vec();
+        Self::part64(0, frames)
+    }
+
+    /// A part of a stack with 64-bit frames; the other part has the same match id.
+    #[must_use]
+    pub fn part64(match_id: u64, frames: &[u64]) -> Self {
+        let data = Bytes::new().u64(match_id).ptrs(PointerSize::Eight, frames).into_vec();
         Self { kind: 6, data }
+    }
+
+    /// A stack by its key, whose frames are written later.
+    #[must_use]
+    pub fn key64(match_id: u64, key: u64) -> Self {
+        Self { kind: 18, data: Bytes::new().u64(match_id).u64(key).into_vec() }
     }
 
     fn encode(&self, another_follows: bool) -> Vec<u8> {

@@ -9,7 +9,7 @@ use crate::header::{ClassicEvent, ExtendedItem, ManifestEvent, Stamp};
 pub const METADATA_PROVIDER: Guid = Guid::new(0xbbccf6c1_6cd1_48c4_80ff_839482e37671);
 
 /// An EventInfo record, of an event without versions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventInfo {
     /// GUID of the provider.
     pub provider: Guid,
@@ -19,6 +19,8 @@ pub struct EventInfo {
     pub id: u16,
     /// Name of its task.
     pub task: String,
+    /// Name of its opcode; empty for an event with opcode 0.
+    pub opcode: String,
     /// Its fields: names and in-types of `tdh.h`.
     pub fields: Vec<(String, u16)>,
 }
@@ -41,6 +43,7 @@ impl EventInfo {
             offset
         };
         let (provider, task) = (offset(&self.provider_name), offset(&self.task));
+        let opcode = if self.opcode.is_empty() { 0 } else { offset(&self.opcode) };
         let mut properties = Bytes::new();
         for (name, in_type) in &self.fields {
             let (name, properties_before) = (offset(name), std::mem::take(&mut properties));
@@ -51,11 +54,14 @@ impl EventInfo {
             .guid(self.provider)
             .guid(Guid::default())
             .u16(self.id)
-            .zeros(18)
+            .zeros(3)
+            .u8(u8::from(opcode != 0) * 10)
+            .zeros(14)
             .u32(provider)
             .zeros(12)
             .u32(task)
-            .zeros(28)
+            .u32(opcode)
+            .zeros(24)
             .u32(self.fields.len() as u32)
             .u32(self.fields.len() as u32)
             .u32(0)

@@ -23,6 +23,8 @@ pub(crate) struct ExtractArgs {
     pub(crate) stacks: Option<StackChoice>,
     /// `-events`: providers whose single events to keep.
     pub(crate) events: Option<String>,
+    /// `-resource`: events that acquire and release, in words or as the name of a file.
+    pub(crate) resource: Option<String>,
     /// `-NoOverwrite`: leave traces alone that have an extract.
     pub(crate) no_overwrite: bool,
     /// `-MaxSize`: largest trace in an archive that is unpacked, bytes.

@@ -17,7 +17,9 @@ use crate::{
     terminal::Messages,
     trace::{
         Caveat, LoadError,
-        extraction::{beside, file_name, is_foreign, line, options, prepare_folder, run, warn},
+        extraction::{
+            beside, file_name, is_foreign, line, mappings, options, prepare_folder, run, warn,
+        },
     },
 };
 
@@ -38,7 +40,7 @@ pub(super) struct Tally {
 /// being done.
 ///
 /// # Errors
-/// When `out` cannot be written, or it was cancelled.
+/// When `out` cannot be written, it was cancelled, or `-resource` says nothing that can be done.
 pub(super) fn extract_files(
     args: &ExtractArgs,
     cancel: &Cancel,
@@ -50,7 +52,8 @@ pub(super) fn extract_files(
     let mut tally = Tally::default();
     let events = args.events.as_deref().map(EventChoice::of).unwrap_or_default();
     let stacks = args.stacks.unwrap_or_default();
-    let options = ExtractOptions { stacks, events, ..options(args.max_size) };
+    let resources = mappings(args.resource.as_deref())?;
+    let options = ExtractOptions { stacks, events, resources, ..options(args.max_size) };
     let inputs = inputs(args, messages, &mut tally);
     for (index, input) in inputs.iter().enumerate() {
         if args.dry_run {

@@ -82,6 +82,16 @@ static WHAT: &[Opt<ExtractArgs>] = &[
         take: Take::Text("PROVIDERS", 1, |args| &mut args.events),
     },
     Opt {
+        names: &["-resource", "--resource"],
+        help: "events that acquire and release resources, besides those that are known",
+        details: "As in \"Contoso.Pool/Take acquire handle=Block size=Bytes allocator=Tag\", with ; between \
+                  several: the name or GUID of a provider or *, the name or id of an event, what it does, \
+                  and the fields, which are else called Handle, AllocSize and Allocator. Or a .toml file \
+                  that lists them. AcquireResource and ReleaseResource are always known.",
+        example: "-fd examples/leaky.etl -resource \"Contoso.Pool/Take acquire handle=Block\"",
+        take: Take::Text("MAPPING", 1, |args| &mut args.resource),
+    },
+    Opt {
         names: &["-symbols", "--symbols"],
         help: "store the names of all frames, for readers without symbols",
         details: "Names are looked up on the symbol path, as .symbolize does. Without it an \

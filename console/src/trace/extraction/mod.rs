@@ -2,6 +2,7 @@
 
 mod freshness;
 mod import;
+mod mappings;
 mod paths;
 mod report;
 mod stable_hash;
@@ -14,6 +15,8 @@ use tempfile::TempDir;
 
 pub(crate) use freshness::{Freshness, doubt, freshness, is_foreign};
 pub(crate) use import::imported;
+pub use mappings::MappingsError;
+pub(crate) use mappings::mappings;
 pub(crate) use paths::{
     Kept, beside, file_name, for_session, in_cache, kept, prepare_folder, side_by_side,
 };

@@ -110,6 +110,11 @@ impl Ledger {
         self.end_row[allocation as usize] = row as u32;
     }
 
+    /// Gives an allocation to another allocator.
+    pub fn move_to(&mut self, allocation: u32, allocator: u32) {
+        self.allocator[allocation as usize] = allocator;
+    }
+
     /// Counts an event that neither began nor ended an allocation.
     pub fn miss(
         &mut self,

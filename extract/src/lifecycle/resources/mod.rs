@@ -3,6 +3,8 @@
 //! A *process* is one lifetime of a pid. Nothing happens to an allocation when its process ends: what is left over
 //! then is told apart only when all events were seen.
 
+mod acquired;
+mod gui;
 mod heaps;
 mod ledger;
 mod owners;
@@ -11,6 +13,8 @@ mod ranges;
 
 use handlescope_model::{Cancel, Cancelled, Poll};
 
+use self::acquired::Acquired;
+use self::gui::GuiHandles;
 use self::heaps::HeapBlocks;
 pub use self::ledger::{AllocatorRow, Ledger, Miss};
 pub use self::owners::Owner;
@@ -34,6 +38,8 @@ pub fn follow_resources(
     let mut ledger = Ledger::default();
     let mut heaps = HeapBlocks::default();
     let mut pages = Pages::default();
+    let mut acquired = Acquired::default();
+    let mut gui = GuiHandles::default();
     let mut poll = Poll::new(cancel);
     for position in 0..timeline.len() {
         poll.round()?;
@@ -51,6 +57,14 @@ pub fn follow_resources(
             RowKind::RangeAlloc | RowKind::RangeFree => {
                 pages.event(collected, row, &finder, &mut ledger);
             }
+            RowKind::Acquire | RowKind::Release | RowKind::ResourceIgnored => {
+                let owner = finder.find(pid, time);
+                acquired.event(collected, row, owner, &mut ledger);
+            }
+            RowKind::GuiCreate
+            | RowKind::GuiDestroy
+            | RowKind::GuiOwner
+            | RowKind::GuiTransform => gui.event(collected, row, &finder, &mut ledger),
             _ => {}
         }
     }

@@ -1,0 +1,89 @@
+//! What `-resource` says: mappings in words, or a file that lists them.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use handlescope_extract::{MappingError, ResourceMapping};
+use handlescope_model::Untrusted;
+
+use crate::paths::{has_extension, with_home};
+
+/// What files of mappings are called.
+const EXTENSIONS: &[&str] = &["toml"];
+
+/// Longest file of mappings, bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Why `-resource` says nothing that can be done.
+#[derive(Debug, thiserror::Error)]
+pub enum MappingsError {
+    #[error("-resource: {0}")]
+    Words(#[from] MappingError),
+    #[error("{}: {error}", Untrusted(path))]
+    File { path: PathBuf, error: MappingError },
+    #[error(
+        "{}: {error}; -resource takes a file with a list in TOML, or mappings in words",
+        Untrusted(path)
+    )]
+    Unread { path: PathBuf, error: io::Error },
+    #[error(
+        "{}: more than {MAX_FILE} bytes; a file for -resource only lists mappings",
+        Untrusted(path)
+    )]
+    TooLong { path: PathBuf },
+}
+
+/// The mappings of `-resource`; none when it is not given.
+pub(crate) fn mappings(given: Option<&str>) -> Result<Vec<ResourceMapping>, MappingsError> {
+    let Some(given) = given else { return Ok(Vec::new()) };
+    let path = with_home(given);
+    if !has_extension(&path, EXTENSIONS) {
+        return Ok(ResourceMapping::of_words(given)?);
+    }
+    let text = read(&path)?;
+    ResourceMapping::of_list(&text).map_err(|error| MappingsError::File { path, error })
+}
+
+fn read(path: &Path) -> Result<String, MappingsError> {
+    let unread = |error| MappingsError::Unread { path: path.to_path_buf(), error };
+    let mut text = String::new();
+    let file = File::open(path).map_err(unread)?;
+    let length = file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(unread)?;
+    if length as u64 > MAX_FILE {
+        return Err(MappingsError::TooLong { path: path.to_path_buf() });
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_the_ending_of_a_list_is_a_file_and_all_else_are_words() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.TOML");
+        std::fs::write(&path, "[[resource]]\nevent = 'P/Take'\naction = 'acquire'\n")
+            .expect("a file");
+        let of_file = mappings(path.to_str()).expect("a list");
+        assert_eq!(of_file, mappings(Some("P/Take acquire")).expect("words"));
+        assert!(mappings(None).expect("nothing").is_empty());
+    }
+
+    #[test]
+    fn errors_name_the_option_or_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = |given: &str| mappings(Some(given)).expect_err("no mapping").to_string();
+        assert!(said("Take").starts_with("-resource: Take: \"Take\" is no PROVIDER/EVENT"));
+        let path = folder.path().join("a.toml");
+        let name = path.to_str().expect("a name");
+        assert!(said(name).contains("a.toml: ") && said(name).contains("-resource takes a file"));
+        std::fs::write(&path, "[[resource]]\nevent = 7").expect("a file");
+        assert!(said(name).contains("a.toml: no list of mappings: line 2"), "{}", said(name));
+        std::fs::write(&path, " ".repeat(1 << 21)).expect("a file");
+        assert!(said(name).contains("more than 1048576 bytes"));
+    }
+}

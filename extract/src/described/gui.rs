@@ -1,0 +1,163 @@
+//! Handles of GDI and USER (Microsoft-Windows-Win32k; the manifest of Windows 10 build 18990).
+
+use crate::etl::{EventId, Guid};
+use crate::metadata::{Decoded, Schema};
+use crate::payload::Payload;
+
+/// Microsoft-Windows-Win32k of Windows 10 and later.
+const WIN32K: Guid =
+    Guid::new(0x8c41_6c79, 0xd49b, 0x4f01, [0xa4, 0x67, 0xe5, 0x6d, 0x3a, 0xa8, 0x23, 0x4c]);
+
+const USER_TASK: &str = "UserHandleOperation";
+const GDI_TASK: &str = "GdiHandleOperation";
+
+const fn event(id: u16) -> EventId {
+    EventId::Manifest { guid: WIN32K, id }
+}
+
+/// The events with the names that their manifest gives them.
+pub(super) const EVENTS: [(EventId, &str); 7] = [
+    (event(452), "UserHandleOperation/CreateHandle"),
+    (event(453), "UserHandleOperation/DestroyHandle"),
+    (event(454), "UserHandleOperation/UpdateHandleOwner"),
+    (event(455), "GdiHandleOperation/CreateHandle"),
+    (event(456), "GdiHandleOperation/DestroyHandle"),
+    (event(457), "GdiHandleOperation/UpdateHandleOwner"),
+    (event(458), "GdiHandleOperation/TransformHandle"),
+];
+
+/// Whose handle it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GuiClass {
+    User,
+    Gdi,
+}
+
+/// What happens to a handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GuiChange {
+    Create,
+    Destroy,
+    Owner,
+    Transform,
+}
+
+impl GuiChange {
+    const OPCODES: [(&'static str, Self); 4] = [
+        ("CreateHandle", Self::Create),
+        ("DestroyHandle", Self::Destroy),
+        ("UpdateHandleOwner", Self::Owner),
+        ("TransformHandle", Self::Transform),
+    ];
+}
+
+/// An event of a handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuiRow {
+    pub handle: u64,
+    /// The handle before; other than [`Self::handle`] only where it got another value.
+    pub previous: u64,
+    pub class: GuiClass,
+    /// Number of the type, of which the manifest has no names.
+    pub type_id: u32,
+    /// Session; handles of two sessions have nothing to do with each other.
+    pub session: u32,
+    /// Process that owns the handle from now on.
+    pub owner_pid: u32,
+}
+
+/// What the events of a schema do; `None` for those of other providers and tasks.
+pub(super) fn by_names(schema: &Schema) -> Option<(GuiChange, GuiClass)> {
+    if schema.guid != WIN32K {
+        return None;
+    }
+    let class = match &*schema.task {
+        USER_TASK => GuiClass::User,
+        GDI_TASK => GuiClass::Gdi,
+        _ => return None,
+    };
+    let opcode = GuiChange::OPCODES.iter().find(|(name, _)| *name == &*schema.opcode);
+    opcode.map(|(_, change)| (*change, class))
+}
+
+/// What an event does that nothing describes, by its id; `None` for any other event.
+pub(super) fn by_id(id: EventId) -> Option<(GuiChange, GuiClass)> {
+    let EventId::Manifest { guid: WIN32K, id } = id else { return None };
+    Some(match id {
+        452 => (GuiChange::Create, GuiClass::User),
+        453 => (GuiChange::Destroy, GuiClass::User),
+        454 => (GuiChange::Owner, GuiClass::User),
+        455 => (GuiChange::Create, GuiClass::Gdi),
+        456 => (GuiChange::Destroy, GuiClass::Gdi),
+        457 => (GuiChange::Owner, GuiClass::Gdi),
+        458 => (GuiChange::Transform, GuiClass::Gdi),
+        _ => return None,
+    })
+}
+
+impl GuiRow {
+    /// The fields of a described event; `None` when one is missing.
+    pub(super) fn described(
+        change: GuiChange,
+        class: GuiClass,
+        decoded: &Decoded<'_>,
+    ) -> Option<Self> {
+        let number = |name: &str| decoded.value(name)?.bits();
+        let small = |name: &str| u32::try_from(number(name)?).ok();
+        let (previous, handle) = match change {
+            GuiChange::Transform => (number("PreviousHandleValue")?, number("NewHandleValue")?),
+            _ => (number("HandleValue")?, number("HandleValue")?),
+        };
+        Some(Self {
+            handle,
+            previous,
+            class,
+            type_id: small("HandleType")?,
+            session: small("SessionId")?,
+            owner_pid: small("OwnerProcessId")?,
+        })
+    }
+
+    /// The fields of an event that nothing describes; `None` when its payload is too short.
+    pub(super) fn by_layout(
+        change: GuiChange,
+        class: GuiClass,
+        mut p: Payload<'_>,
+    ) -> Option<Self> {
+        let previous = p.pointer()?;
+        let handle = if change == GuiChange::Transform { p.pointer()? } else { previous };
+        let (type_id, session, owner_pid) = (p.u32()?, p.u32()?, p.u32()?);
+        Some(Self { handle, previous, class, type_id, session, owner_pid })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_has_the_task_and_opcode_of_its_name() {
+        for (id, name) in EVENTS {
+            let (change, class) = by_id(id).unwrap();
+            let task = if class == GuiClass::User { USER_TASK } else { GDI_TASK };
+            let opcode = GuiChange::OPCODES.iter().find(|(_, own)| *own == change).unwrap().0;
+            assert_eq!(name, format!("{task}/{opcode}"));
+        }
+        assert_eq!(by_id(event(459)), None);
+    }
+
+    #[test]
+    fn payloads_have_20_and_28_bytes() {
+        let payload: Vec<u8> = (1..=28).collect();
+        let row =
+            |change, payload| GuiRow::by_layout(change, GuiClass::Gdi, Payload::new(payload, 8));
+        let created = row(GuiChange::Create, &payload[..20]).unwrap();
+        assert_eq!(created.handle, 0x0807_0605_0403_0201);
+        assert_eq!((created.handle, created.owner_pid), (created.previous, 0x1413_1211));
+        assert_eq!(row(GuiChange::Create, &payload[..19]), None);
+        let moved = row(GuiChange::Transform, &payload).unwrap();
+        assert_eq!((moved.previous, moved.owner_pid), (0x0807_0605_0403_0201, 0x1C1B_1A19));
+        assert_eq!(moved.handle, 0x100F_0E0D_0C0B_0A09);
+        assert_eq!(row(GuiChange::Transform, &payload[..27]), None);
+    }
+}

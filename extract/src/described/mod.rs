@@ -1,0 +1,17 @@
+//! The event family that only descriptions tell apart: what the schema of an event, not its id, says to acquire and
+//! release something, and the handles of GDI and USER.
+//!
+//! A description may come after the events that it describes, as the manifest of an EventSource does that is written
+//! at the end of a session. Events that nothing describes yet wait for it.
+
+mod allocators;
+mod family;
+mod gui;
+mod interest;
+mod rules;
+mod undecided;
+
+pub use allocators::AllocatorNames;
+pub use family::{Described, DescribedProvider, ResourceRow};
+pub use gui::{GuiClass, GuiRow};
+pub use interest::Interest;

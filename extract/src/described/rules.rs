@@ -1,0 +1,124 @@
+//! What a schema says of its events.
+
+use super::gui::{self, GuiChange, GuiClass};
+use crate::mapping::{ResourceAction, ResourceFields, ResourceMapping};
+use crate::metadata::Schema;
+
+const ACQUIRE: &str = "AcquireResource";
+const RELEASE: &str = "ReleaseResource";
+
+/// What an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Nothing that is followed.
+    Other,
+    /// It acquires or releases; its fields have the names of this number in [`Rules::fields`].
+    Resource(ResourceAction, usize),
+    /// It changes a handle of GDI or USER.
+    Gui(GuiChange, GuiClass),
+}
+
+/// What is asked for, and what is usual.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    mappings: Vec<ResourceMapping>,
+    usual: ResourceFields,
+}
+
+impl Rules {
+    pub(super) fn new(mappings: Vec<ResourceMapping>) -> Self {
+        Self { mappings, usual: ResourceFields::default() }
+    }
+
+    /// What the events of a schema are: what the first mapping for them says, or else their names.
+    pub(super) fn meaning(&self, schema: &Schema) -> Meaning {
+        let guid = schema.guid.to_string();
+        let name = schema.name();
+        let is_meant = |mapping: &ResourceMapping| {
+            mapping.is_of_event(name.as_bytes(), schema.id)
+                && mapping.is_of_provider(&schema.provider, &guid)
+        };
+        if let Some(at) = self.mappings.iter().position(is_meant) {
+            return Meaning::Resource(self.mappings[at].action, at);
+        }
+        if let Some((change, class)) = gui::by_names(schema) {
+            return Meaning::Gui(change, class);
+        }
+        let names = [&*schema.task, &*schema.opcode, &name];
+        let action = names.iter().find_map(|name| usual_action(name.as_bytes()));
+        action.map_or(Meaning::Other, |action| Meaning::Resource(action, self.mappings.len()))
+    }
+
+    /// The names of the fields of a resource event.
+    pub(super) fn fields(&self, number: usize) -> &ResourceFields {
+        self.mappings.get(number).map_or(&self.usual, |mapping| &mapping.fields)
+    }
+}
+
+/// Whether events of this name are followed without a mapping.
+pub(super) fn is_usual_name(name: &[u8]) -> bool {
+    usual_action(name).is_some()
+}
+
+fn usual_action(name: &[u8]) -> Option<ResourceAction> {
+    let is = |usual: &str| name.eq_ignore_ascii_case(usual.as_bytes());
+    if is(ACQUIRE) {
+        Some(ResourceAction::Acquire)
+    } else if is(RELEASE) {
+        Some(ResourceAction::Release)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::etl::Guid;
+    use crate::metadata::SchemaSource;
+
+    fn schema(provider: &str, task: &str, opcode: &str) -> Schema {
+        Schema {
+            source: SchemaSource::EventInfo,
+            provider: provider.into(),
+            guid: Guid([5; 16]),
+            id: 7,
+            version: 0,
+            task: task.into(),
+            opcode: opcode.into(),
+            fields: Default::default(),
+        }
+    }
+
+    #[test]
+    fn task_opcode_or_name_say_what_an_event_is() {
+        let rules = Rules::default();
+        let acquire = Meaning::Resource(ResourceAction::Acquire, 0);
+        let release = Meaning::Resource(ResourceAction::Release, 0);
+        for (task, opcode, expected) in [
+            ("AcquireResource", "", acquire),
+            ("ACQUIRERESOURCE", "Info", acquire),
+            ("Pool", "ReleaseResource", release),
+            ("AcquireResourceEx", "", Meaning::Other),
+            ("Acquire", "Resource", Meaning::Other),
+            ("", "", Meaning::Other),
+        ] {
+            assert_eq!(rules.meaning(&schema("P", task, opcode)), expected, "{task}/{opcode}");
+        }
+    }
+
+    #[test]
+    fn a_mapping_goes_before_what_is_usual() {
+        let words =
+            "P/Pool/Take acquire handle=Block; {05050505-0505-0505-0505-050505050505}/7 release";
+        let rules = Rules::new(ResourceMapping::of_words(words).unwrap());
+        let taken = rules.meaning(&schema("p", "pool", "take"));
+        assert_eq!(taken, Meaning::Resource(ResourceAction::Acquire, 0));
+        assert_eq!(rules.fields(0).handle, "Block");
+        let by_id = rules.meaning(&schema("Q", "AcquireResource", ""));
+        assert_eq!(by_id, Meaning::Resource(ResourceAction::Release, 1));
+        let usual = Schema { id: 8, ..schema("Q", "AcquireResource", "") };
+        assert_eq!(rules.meaning(&usual), Meaning::Resource(ResourceAction::Acquire, 2));
+        assert_eq!(rules.fields(2).handle, "Handle");
+    }
+}
