@@ -1,13 +1,13 @@
 //! `.why`: what leaks, how fast and why, against traces whose truth is known.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use handlescope_tests::binary::{Shell, handlescope, run_over, run_script, sample_symbols};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::documents::stack_text;
 use handlescope_tests::needs_data;
-use handlescope_tests::payload::DuplicateRecord;
+use handlescope_tests::payload::{DuplicateRecord, HeapCall, MEM_COMMIT, MEM_RESERVE, RangeRecord};
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Deserializer, Value, json};
 use tempfile::TempDir;
@@ -304,4 +304,125 @@ fn what_hides_the_truth_comes_first() {
     let kinds: Vec<&Value> =
         document["caveats"].as_array().unwrap().iter().map(|caveat| &caveat["kind"]).collect();
     assert!(kinds.contains(&&json!("symbols_missing")), "{kinds:?}");
+}
+
+#[needs_data]
+#[test]
+fn what_leaks_memory_in_the_published_traces_comes_first() {
+    for name in ["heap", "valloc"] {
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
+        let known: Value = serde_json::from_slice(&fs::read(trace.expected()).unwrap()).unwrap();
+        // "leaking stacks: 48 (alloc), 49 (realloc)" among the notes.
+        let notes = known["notes"].as_array().unwrap().iter().filter_map(Value::as_str);
+        let leaks = notes.filter_map(|note| note.split_once("leaking stack")).map(|(_, own)| own);
+        let numbers = leaks.flat_map(|own| own.split(|c: char| !c.is_ascii_digit()));
+        let leaks: HashSet<String> = numbers
+            .filter_map(|number| number.parse::<usize>().ok())
+            .map(|number| known["stacks"][number].to_string())
+            .collect();
+        assert!(!leaks.is_empty());
+        let document = Published::open(name).why();
+        let worst = &suspects(&document)[..leaks.len()];
+        let found: HashSet<String> = worst.iter().map(|own| frames(&document, own)).collect();
+        assert_eq!(found, leaks, "{name}");
+        assert!(worst.iter().all(|own| own["bytes_per_minute"].as_f64().unwrap() > 0.0));
+    }
+}
+
+/// The frames of the create stack, as the expected results have them.
+fn frames(document: &Value, suspect: &Value) -> String {
+    let frames = document["stacks"][suspect["create_stack"].to_string()].as_array().unwrap();
+    let text = |frame: &Value| {
+        format!("{}!{}", frame["module"].as_str().unwrap(), frame["function"].as_str().unwrap())
+    };
+    Value::from(frames.iter().map(text).collect::<Vec<_>>()).to_string()
+}
+
+const HEAP: u64 = 0x1_0000;
+const PAGE: u64 = 4096;
+
+/// A process with two functions on the stacks of what it allocates.
+fn memory_trace() -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "leaky.exe").started(MS);
+    trace.module(700, r"C:\leaky.exe", 0x7ff6_0000_0000, 0x1_0000);
+    trace.end(60_000 * MS);
+    trace
+}
+
+/// Where a stack of this number is.
+fn stack(number: u64) -> [u64; 1] {
+    [0x7ff6_0000_1000 + 0x100 * number]
+}
+
+#[test]
+fn a_block_that_only_grows_is_a_leak_and_one_that_is_freed_is_not() {
+    let mut trace = memory_trace();
+    for step in 0..20_u64 {
+        let ns = (100 + 1000 * step as i64) * MS;
+        let (address, size) = (0x10_0000 + 0x1_0000 * step, 100 << step);
+        let call = match step {
+            0 => HeapCall::Alloc { address, size },
+            _ => HeapCall::ReAlloc {
+                address,
+                old_address: address - 0x1_0000,
+                size,
+                old_size: size / 2,
+            },
+        };
+        trace.heap(ns, (700, 701), HEAP, call).stack(&[], &stack(1));
+        let other = 0x100 + 16 * step;
+        let call = HeapCall::Alloc { address: other, size: 1 << 20 };
+        trace.heap(ns + MS, (700, 701), HEAP, call).stack(&[], &stack(2));
+        trace.heap(ns + 2 * MS, (700, 701), HEAP, HeapCall::Free { address: other });
+    }
+    let found = asked(&trace, "");
+    let [grown] = suspects(&found) else { panic!("{found:#}") };
+    assert_eq!(causes(grown), ["realloc_growth", "never_freed"]);
+    assert_eq!((&grown["type"], &grown["bytes"]), (&json!("heap"), &json!(100 << 19)));
+    // From 100 bytes to 50 MB in 19 s.
+    let rate = grown["bytes_per_minute"].as_f64().unwrap();
+    assert!((rate / (f64::from(100 << 19) * 60.0 / 19.0) - 1.0).abs() < 0.01, "{rate}");
+    let process = asked(&trace, "-pn other.exe");
+    assert!(suspects(&process).is_empty());
+    assert!(suspects(&asked(&trace, "-Type Event")).is_empty());
+    assert_eq!(suspects(&asked(&trace, "-Type heap")).len(), 1);
+}
+
+#[test]
+fn heaps_that_are_not_destroyed_and_addresses_that_nothing_is_committed_of_are_leaks() {
+    let mut trace = memory_trace();
+    for step in 0..30_u64 {
+        let ns = (100 + 1000 * step as i64) * MS;
+        let heap = 0x100_0000 * (step + 1);
+        trace.heap(ns, (700, 701), heap, HeapCall::Create).stack(&[], &stack(1));
+        let call = HeapCall::Alloc { address: heap + 64, size: 10 };
+        trace.heap(ns + MS, (700, 701), heap, call).stack(&[], &stack(2));
+        if step % 3 == 0 {
+            trace.heap(ns + 2 * MS, (700, 701), heap, HeapCall::Destroy);
+        }
+        let range = RangeRecord {
+            base: 0x1_0000_0000 + 16 * PAGE * step,
+            size: 16 * PAGE,
+            pid: 700,
+            flags: MEM_RESERVE,
+        };
+        trace.virtual_alloc(ns + 3 * MS, (700, 701), range).stack(&[], &stack(3));
+        let committed = RangeRecord { size: PAGE, flags: MEM_COMMIT, ..range };
+        if step % 2 == 0 {
+            trace.virtual_alloc(ns + 4 * MS, (700, 701), committed).stack(&[], &stack(4));
+        }
+    }
+    let found = asked(&trace, "");
+    let of = |kind: &str| suspects(&found).iter().find(|own| own["type"] == kind).unwrap();
+    let heaps = of("private heap");
+    assert_eq!(causes(heaps), ["heap_not_destroyed"]);
+    assert_eq!((&heaps["leaked"], &heaps["created"]), (&json!(20), &json!(30)));
+    assert!(heaps["command"].as_str().unwrap().contains("-GroupBy allocator"), "{heaps}");
+    let reserved = of("reserve");
+    assert_eq!(causes(reserved), ["reserve_without_commit", "never_freed"]);
+    assert_eq!(reserved["diagnoses"][0]["count"], 15);
+    assert_eq!(of("commit")["bytes"], json!(15 * PAGE));
+    assert_eq!(of("heap")["leaked"], 20);
 }

@@ -183,12 +183,17 @@ struct Order {
 impl Order {
     fn new(tables: &ResourceTables<'_>) -> Self {
         let (ledger, times) = (tables.ledger, &tables.collected.shared.timeline.time);
-        let mut allocations: Vec<u32> = (0..ledger.len() as u32).collect();
-        // Mostly in order already, for which a stable sort is made.
-        allocations.sort_by_key(|allocation| {
-            let at = *allocation as usize;
-            (ledger.allocator[at], times[ledger.row[at] as usize])
-        });
+        let (mut allocations, ends) = by_allocator(ledger);
+        let time = |allocation: &u32| times[ledger.row[*allocation as usize] as usize];
+        let mut first = 0;
+        for end in ends {
+            let own = &mut allocations[first..end as usize];
+            // Where reallocations or damage changed the order.
+            if !own.is_sorted_by_key(time) {
+                own.sort_by_key(time);
+            }
+            first = end as usize;
+        }
         let mut rows = Vec::new();
         if ledger.has_origins() {
             rows.resize(allocations.len(), 0);
@@ -202,6 +207,26 @@ impl Order {
     fn row_of(&self, allocation: u32) -> Option<ResourceIdx> {
         self.rows.get(known(allocation)? as usize).copied().map(ResourceIdx)
     }
+}
+
+/// The allocations by allocator, as they came, and where those of each allocator end.
+fn by_allocator(ledger: &Ledger) -> (Vec<u32>, Vec<u32>) {
+    let mut next = vec![0_u32; ledger.allocators.len()];
+    for allocator in &ledger.allocator {
+        next[*allocator as usize] += 1;
+    }
+    let mut sum = 0;
+    for count in &mut next {
+        sum += std::mem::replace(count, sum);
+    }
+    let mut allocations = vec![0; ledger.len()];
+    for (allocation, allocator) in (0..).zip(&ledger.allocator) {
+        let next = &mut next[*allocator as usize];
+        allocations[*next as usize] = allocation;
+        *next += 1;
+    }
+    // Behind the last of an allocator is where the next one begins.
+    (allocations, next)
 }
 
 fn known(number: u32) -> Option<u32> {

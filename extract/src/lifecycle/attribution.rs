@@ -69,6 +69,14 @@ impl ProcessIndex {
         Self { lifetimes, children }
     }
 
+    /// The lifetime of a pid that has only one: first and last time, and row.
+    pub fn only_lifetime(&self, pid: u32) -> Option<(i64, i64, u32)> {
+        match self.lifetimes.get(&pid)?.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        }
+    }
+
     /// The process with this pid at this time, first and last moment included; of several the one
     /// that started last.
     pub fn find(&self, pid: u32, time: i64) -> Option<u32> {

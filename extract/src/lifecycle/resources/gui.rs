@@ -31,7 +31,7 @@ impl GuiHandles {
         &mut self,
         collected: &Collector,
         row: usize,
-        finder: &OwnerFinder<'_>,
+        finder: &mut OwnerFinder<'_>,
         ledger: &mut Ledger,
     ) {
         let timeline = &collected.shared.timeline;

@@ -14,12 +14,17 @@ use crate::lifecycle::attribution::NONE;
 use crate::raw::RowKind;
 
 /// The heaps of all processes with their live blocks.
-#[derive(Default)]
 pub(super) struct HeapBlocks {
-    heaps: HashMap<(Owner, u64), Heap>,
-    /// The last two events of blocks of each pid and tid, the older one first.
+    numbers: HashMap<(Owner, u64), u32>,
+    heaps: Vec<Heap>,
+    /// Numbers of heaps that were used last: millions of events are of a few heaps.
+    last: [Option<(Owner, u64, u32)>; LAST],
+    /// The last two events of blocks of each pid and tid, the older one first; kept where there are reallocations.
     recent: HashMap<(u32, u32), [Recent; 2]>,
 }
+
+/// Heaps that are remembered.
+const LAST: usize = 64;
 
 /// A heap of a process.
 struct Heap {
@@ -47,7 +52,41 @@ enum Recent {
     Free { heap: u64, address: u64, allocation: u32 },
 }
 
+impl Default for HeapBlocks {
+    fn default() -> Self {
+        Self {
+            numbers: HashMap::new(),
+            heaps: Vec::new(),
+            last: [None; LAST],
+            recent: HashMap::new(),
+        }
+    }
+}
+
 impl HeapBlocks {
+    /// The number of a heap.
+    fn number(&mut self, owner: Owner, handle: u64) -> u32 {
+        let of_owner = match owner {
+            Owner::Process(row) => row,
+            Owner::Pid(pid) => pid,
+        };
+        // Heaps begin at multiples of 64 KiB.
+        let slot = (handle >> 16) as usize ^ (of_owner as usize).wrapping_mul(0x9E37);
+        let Some(last) = self.last.get_mut(slot % LAST) else { return 0 };
+        if let Some((last_owner, last_handle, number)) = *last
+            && (last_owner, last_handle) == (owner, handle)
+        {
+            return number;
+        }
+        let heaps = &mut self.heaps;
+        let number = *self.numbers.entry((owner, handle)).or_insert_with(|| {
+            heaps.push(Heap::default());
+            heaps.len() as u32 - 1
+        });
+        *last = Some((owner, handle, number));
+        number
+    }
+
     /// Takes an event of a heap of `owner`.
     pub(super) fn event(
         &mut self,
@@ -60,7 +99,8 @@ impl HeapBlocks {
         let heaps = &collected.heaps;
         let at = timeline.row[row] as usize;
         let (handle, address, size) = (heaps.heap[at], heaps.address[at], heaps.size[at]);
-        let heap = self.heaps.entry((owner, handle)).or_default();
+        let number = self.number(owner, handle) as usize;
+        let Some(heap) = self.heaps.get_mut(number) else { return };
         let recent = match timeline.kind[row] {
             RowKind::HeapCreate => return heap.create(owner, handle, row, ledger),
             RowKind::HeapDestroy => return heap.destroy(owner, handle, row, ledger),
@@ -90,6 +130,9 @@ impl HeapBlocks {
             }
             _ => return,
         };
+        if heaps.moves.is_empty() {
+            return;
+        }
         let ids = (timeline.pid[row], timeline.tid[row]);
         let last = self.recent.entry(ids).or_default();
         *last = [last[1], recent];

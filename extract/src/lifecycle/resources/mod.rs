@@ -34,7 +34,7 @@ pub fn follow_resources(
     cancel: &Cancel,
 ) -> Result<Ledger, Cancelled> {
     let timeline = &collected.shared.timeline;
-    let finder = OwnerFinder::new(index, clock);
+    let mut finder = OwnerFinder::new(index, clock);
     let mut ledger = Ledger::default();
     let mut heaps = HeapBlocks::default();
     let mut pages = Pages::default();
@@ -55,7 +55,7 @@ pub fn follow_resources(
                 heaps.event(collected, row, owner, &mut ledger);
             }
             RowKind::RangeAlloc | RowKind::RangeFree => {
-                pages.event(collected, row, &finder, &mut ledger);
+                pages.event(collected, row, &mut finder, &mut ledger);
             }
             RowKind::Acquire | RowKind::Release | RowKind::ResourceIgnored => {
                 let owner = finder.find(pid, time);
@@ -64,7 +64,7 @@ pub fn follow_resources(
             RowKind::GuiCreate
             | RowKind::GuiDestroy
             | RowKind::GuiOwner
-            | RowKind::GuiTransform => gui.event(collected, row, &finder, &mut ledger),
+            | RowKind::GuiTransform => gui.event(collected, row, &mut finder, &mut ledger),
             _ => {}
         }
     }

@@ -31,22 +31,48 @@ pub(super) struct OwnerFinder<'a> {
     /// [`EXIT_GRACE_NS`] and [`START_AHEAD_NS`] in ticks.
     grace: i64,
     ahead: i64,
+    /// Lifetimes that were found last, by their pids: millions of events are of a few processes.
+    recent: [Recent; RECENT],
+}
+
+/// Lifetimes that are remembered.
+const RECENT: usize = 64;
+
+/// The only lifetime of a pid.
+#[derive(Debug, Clone, Copy)]
+struct Recent {
+    pid: u32,
+    start: i64,
+    end: i64,
+    row: u32,
 }
 
 impl<'a> OwnerFinder<'a> {
     /// A finder of these processes, whose times are of this clock.
     pub(super) fn new(index: &'a ProcessIndex, clock: &Clock) -> Self {
-        Self { index, grace: clock.ticks(EXIT_GRACE_NS), ahead: clock.ticks(START_AHEAD_NS) }
+        let none = Recent { pid: UNKNOWN_ID, start: i64::MAX, end: i64::MIN, row: 0 };
+        let (grace, ahead) = (clock.ticks(EXIT_GRACE_NS), clock.ticks(START_AHEAD_NS));
+        Self { index, grace, ahead, recent: [none; RECENT] }
     }
 
     /// The process alive at a time, ends included, or else the one that ended up to 2 ms before.
-    pub(super) fn find(&self, pid: u32, time: i64) -> Owner {
+    pub(super) fn find(&mut self, pid: u32, time: i64) -> Owner {
+        // Pids are multiples of four.
+        let Some(recent) = self.recent.get_mut(pid as usize / 4 % RECENT) else {
+            return Owner::Pid(pid);
+        };
+        if recent.pid == pid && recent.start <= time && time <= recent.end {
+            return Owner::Process(recent.row);
+        }
+        if let Some((start, end, row)) = self.index.only_lifetime(pid) {
+            *recent = Recent { pid, start, end, row };
+        }
         let alive = self.index.find(pid, time);
         self.known(pid, alive.or_else(|| self.ended(pid, time)))
     }
 
     /// The process alive at a time, the one that starts within a second, or the one that ended up to 2 ms before.
-    pub(super) fn find_for_memory(&self, pid: u32, time: i64) -> Owner {
+    pub(super) fn find_for_memory(&mut self, pid: u32, time: i64) -> Owner {
         let alive = self.index.find(pid, time);
         let soon = || self.index.starts_within(pid, time, self.ahead);
         self.known(pid, alive.or_else(soon).or_else(|| self.ended(pid, time)))

@@ -72,7 +72,7 @@ impl Pages {
         &mut self,
         collected: &Collector,
         row: usize,
-        finder: &OwnerFinder<'_>,
+        finder: &mut OwnerFinder<'_>,
         ledger: &mut Ledger,
     ) {
         let timeline = &collected.shared.timeline;
