@@ -315,3 +315,87 @@ fn options_that_cannot_go_together_are_refused() {
     assert_ne!(run.status, Some(0));
     assert!(run.stderr.contains("-ShowTotal"), "{}", run.stderr);
 }
+
+/// The rows of a query over the trace above.
+fn sql(query: &str) -> Vec<Value> {
+    let run = run_over(&trace(), &format!(".sql {query} -json")).ok();
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    list(&document, "rows").to_vec()
+}
+
+#[test]
+fn tables_and_views_have_words_beside_their_codes() {
+    let rows = |query: &str| Value::from(sql(query));
+    assert_eq!(
+        rows("SELECT kind_name, count(*) AS n FROM allocators GROUP BY kind_name ORDER BY 1"),
+        serde_json::json!([
+            {"kind_name": "commit", "n": 1},
+            {"kind_name": "heap", "n": 1},
+            {"kind_name": "reserve", "n": 1},
+        ])
+    );
+    assert_eq!(
+        rows("SELECT end_name, count(*) AS n FROM resources GROUP BY end_name ORDER BY 1"),
+        serde_json::json!([
+            {"end_name": "at_exit", "n": 2},
+            {"end_name": "freed", "n": 3},
+            {"end_name": "open", "n": 3},
+        ])
+    );
+    assert_eq!(
+        rows("SELECT what_name FROM resource_misses"),
+        serde_json::json!([{"what_name": "orphan_free"}])
+    );
+    assert_eq!(sql("SELECT * FROM allocations").len(), 8);
+    assert_eq!(
+        rows(
+            "SELECT kind, allocator, process, pid, key, size, at_exit, stack_text FROM resource_leaks \
+              WHERE time_ns < 13000000 ORDER BY kind"
+        ),
+        serde_json::json!([
+            {"kind": "commit", "allocator": "VirtualAlloc", "process": "tool.exe", "pid": 800, "key": "0x100000",
+             "size": 16384, "at_exit": true, "stack_text": "tool.exe+0x20"},
+            {"kind": "heap", "allocator": "0x10000", "process": "leaky.exe", "pid": 700, "key": "0x5100", "size": 11,
+             "at_exit": false, "stack_text": "leaky.exe+0x10"},
+            {"kind": "reserve", "allocator": "VirtualAlloc", "process": "tool.exe", "pid": 800, "key": "0x100000",
+             "size": 16384, "at_exit": true, "stack_text": "tool.exe+0x20"},
+        ])
+    );
+}
+
+#[needs_data]
+#[test]
+fn every_outstanding_allocation_of_published_traces_is_in_the_view() {
+    let query = ".sql SELECT min(time_ns) AS ns, min(kind) AS kind, min(allocator) AS allocator, min(process) AS \
+                 process, min(pid) AS pid, min(tid) AS tid, min(key) AS key, sum(size) AS bytes, min(stack_text) AS \
+                 text FROM resource_leaks WHERE NOT at_exit GROUP BY coalesce(part_of, resource) -json";
+    for (name, known) in published() {
+        let document = document(&name, query);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let mut found: Vec<String> = list(&document, "rows")
+            .iter()
+            .map(|row| {
+                let process = format!("{}({})", text(&row["process"]), row["pid"]);
+                let stack = text(&row["text"]).replace('\n', ",");
+                let (kind, allocator) = (text(&row["kind"]), text(&row["allocator"]));
+                let key = text(&row["key"]).to_lowercase();
+                let (ns, tid, bytes) = (&row["ns"], &row["tid"], &row["bytes"]);
+                format!("{ns} {kind} {allocator} {process} {tid} {key} {bytes} {stack}")
+            })
+            .collect();
+        let mut expected: Vec<String> = list(&known["resources"], "leaks")
+            .iter()
+            .map(|leak| {
+                let stack = usize::try_from(leak[7].as_i64().unwrap()).ok();
+                let frames = stack.map(|stack| known["stacks"][stack].as_array().unwrap());
+                let frames: Vec<String> = frames.into_iter().flatten().map(text).collect();
+                let words = [1, 2, 3].map(|at| text(&leak[at]));
+                let (ns, tid, key, bytes) = (&leak[0], &leak[4], text(&leak[5]), &leak[6]);
+                format!("{ns} {} {tid} {key} {bytes} {}", words.join(" "), frames.join(","))
+            })
+            .collect();
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected, "{name}");
+    }
+}

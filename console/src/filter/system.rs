@@ -5,6 +5,10 @@ use super::{Filter, FilterError};
 /// The kernel and the libraries between it and a program.
 const USUAL: &str = "ntoskrnl.exe;ntkrnl*.exe;ntdll.dll;KernelBase.dll;kernel32.dll;wow64*.dll";
 
+/// The libraries between a program and its heaps: those of C, C++ and COM.
+const ALLOCATING: &str = "ucrtbase*.dll;msvcrt*.dll;msvcr1*.dll;vcruntime*.dll;msvcp*.dll;mfc1*.dll;combase.dll;\
+                          ole32.dll;oleaut32.dll;rpcrt4.dll";
+
 /// Modules whose frames say little about the program under test: `.sys`.
 #[derive(Debug, Clone)]
 pub struct SystemModules(Option<Filter>);
@@ -17,6 +21,11 @@ impl Default for SystemModules {
 }
 
 impl SystemModules {
+    /// The libraries that allocate for a program.
+    pub fn allocating() -> Self {
+        Self(Filter::new(ALLOCATING).ok())
+    }
+
     /// Those whose file names pass a filter.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use super::{
     functions::Functions,
     joins::{Refused, TooLarge, limit_joins},
     memory::Memory,
-    relations::Relation,
+    relations::{Relation, View},
     scan::scan,
     stack_texts::stack_texts,
     tables::{Part, Tables},
@@ -64,7 +64,10 @@ pub fn sql(
     let names_tables = move || extract_table_identifiers(&text, false, true);
     let named = apart(names_tables, &mut memory, cancel)??;
     let is_named = |table: Table| named.iter().any(|name| name.eq_ignore_ascii_case(table.name()));
-    let stacks = match is_named(Table::Stacks) {
+    let is_view_named =
+        |view: &View| named.iter().any(|name| name.eq_ignore_ascii_case(view.name()));
+    let has_view = View::ALL.iter().any(|view| view.has_stack_text() && is_view_named(view));
+    let stacks = match is_named(Table::Stacks) || (has_view && may_name_stack_text(query)) {
         true => {
             let traces = files.iter().map(|(_, file)| (&*file.trace, &file.frames));
             Some(stack_texts(traces, names, &mut memory, cancel)?)
@@ -97,6 +100,13 @@ pub fn sql(
         return Err(SqlError::JoinTooLarge { rows, most });
     }
     Ok(named_count(answer??, query)?)
+}
+
+/// Whether a query may want the text of stacks of a view: by its name, or among all columns. Texts of all stacks
+/// cost too much to have them in vain.
+fn may_name_stack_text(query: &str) -> bool {
+    let query = query.to_ascii_lowercase().replace("(*)", "");
+    ["stack_text", "*", "columns"].iter().any(|word| query.contains(word))
 }
 
 /// What `DESCRIBE` names.

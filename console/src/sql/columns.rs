@@ -26,6 +26,10 @@ pub(super) enum Values {
     LeakClass,
     StackDepth,
     StackText,
+    ResourceKind,
+    EndName,
+    AtExit,
+    MissName,
 }
 
 /// The columns that each table has in front of its own.
@@ -35,6 +39,16 @@ static OBJECTS: &[(Values, ColumnSpec)] = &[FILE_INDEX, ROW, ID, TYPE];
 
 static EVENTS: &[(Values, ColumnSpec)] = &[FILE_INDEX, ROW, KIND_NAME];
 
+static ALLOCATORS: &[(Values, ColumnSpec)] = &[FILE_INDEX, ROW, RESOURCE_KIND];
+
+static RESOURCES: &[(Values, ColumnSpec)] = &[FILE_INDEX, ROW, END_NAME];
+
+static RESOURCE_MISSES: &[(Values, ColumnSpec)] = &[
+    FILE_INDEX,
+    ROW,
+    (Values::MissName, column("what_name", ColumnType::Text, "What it is, as in orphan_free.")),
+];
+
 static STACKS: &[(Values, ColumnSpec)] = &[
     FILE_INDEX,
     ROW,
@@ -42,11 +56,25 @@ static STACKS: &[(Values, ColumnSpec)] = &[
         Values::StackDepth,
         column("depth", ColumnType::U32, "Number of frames; functions inlined into others count."),
     ),
-    (
-        Values::StackText,
-        column("text", ColumnType::Text, "A line for each frame, as in leaky.exe!main."),
-    ),
+    STACK_TEXT,
 ];
+
+const STACK_TEXT: (Values, ColumnSpec) = (
+    Values::StackText,
+    column("text", ColumnType::Text, "A line for each frame, as in leaky.exe!main."),
+);
+
+const RESOURCE_KIND: (Values, ColumnSpec) =
+    (Values::ResourceKind, column("kind_name", ColumnType::Text, "The kind, as in heap."));
+
+const END_NAME: (Values, ColumnSpec) =
+    (Values::EndName, column("end_name", ColumnType::Text, "How it ended, as in freed."));
+
+/// Of views only.
+const AT_EXIT: (Values, ColumnSpec) = (
+    Values::AtExit,
+    column("at_exit", ColumnType::Bool, "Whether only the end of its process freed it."),
+);
 
 const FILE_INDEX: (Values, ColumnSpec) = (
     Values::FileIndex,
@@ -92,6 +120,9 @@ pub(super) fn added(table: Table) -> &'static [(Values, ColumnSpec)] {
         Table::Objects => OBJECTS,
         Table::Events => EVENTS,
         Table::Stacks => STACKS,
+        Table::Allocators => ALLOCATORS,
+        Table::Resources => RESOURCES,
+        Table::ResourceMisses => RESOURCE_MISSES,
         _ => ROWS,
     }
 }
@@ -137,4 +168,16 @@ impl TableColumn {
 
     pub(super) const KIND_NAME: TableColumn =
         TableColumn { table: Table::Events, spec: KIND_NAME.1, values: KIND_NAME.0 };
+
+    pub(super) const STACK_TEXT: TableColumn =
+        TableColumn { table: Table::Stacks, spec: STACK_TEXT.1, values: STACK_TEXT.0 };
+
+    pub(super) const RESOURCE_KIND: TableColumn =
+        TableColumn { table: Table::Allocators, spec: RESOURCE_KIND.1, values: RESOURCE_KIND.0 };
+
+    pub(super) const END_NAME: TableColumn =
+        TableColumn { table: Table::Resources, spec: END_NAME.1, values: END_NAME.0 };
+
+    pub(super) const AT_EXIT: TableColumn =
+        TableColumn { table: Table::Resources, spec: AT_EXIT.1, values: AT_EXIT.0 };
 }

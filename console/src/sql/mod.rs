@@ -3,6 +3,7 @@
 //! Polars reads the query, plans it and carries it out. This says what can be named in it
 //! ([`Relation`]) and hands out columns when the plan wants them: a query reads what it touches.
 
+mod allocated;
 mod answer;
 mod columns;
 mod error;
@@ -10,6 +11,7 @@ mod functions;
 mod joins;
 mod memory;
 mod opened;
+mod paths;
 mod relations;
 mod scan;
 mod stack_texts;

@@ -1,46 +1,11 @@
 //! The columns of the views over what was opened.
 
+use handlescope_model::Table;
 use handlescope_model::tables::{Events, Names, Objects, Processes};
-use handlescope_model::{ColumnSpec, ColumnType, Table};
 
 use super::columns::TableColumn;
-
-/// The way from an event to a value: columns to follow, each but the last a row number of the next one's
-/// table.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Path(pub(super) &'static [TableColumn]);
-
-/// Where the column of a view comes from, seen from the event that opens.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Origin {
-    /// The value at the end of a path.
-    Value(Path),
-    /// The same, a number written like 0xC0.
-    Hex(Path),
-    /// Time between two paths.
-    Between(Path, Path),
-}
-
-/// A column of a view.
-pub(super) struct ViewColumn {
-    pub(super) spec: ColumnSpec,
-    pub(super) origin: Origin,
-}
-
-/// A path, checked while this is compiled.
-const fn path(columns: &'static [TableColumn]) -> Path {
-    assert!(columns[0].table as u8 == Table::Events as u8);
-    let mut at = 1;
-    while at < columns.len() {
-        let is_pointed_to = match columns[at - 1].spec.rows_of() {
-            Some(table) => table as u8 == columns[at].table as u8,
-            None => false,
-        };
-        assert!(is_pointed_to, "the column before has row numbers of another table");
-        at += 1;
-    }
-    Path(columns)
-}
+use super::paths::Origin::{self, Between, Hex, Value};
+use super::paths::{Path, ViewColumn, maybe, path, view};
 
 const OBJECT: TableColumn = TableColumn::of(Events::object);
 const PROCESS: TableColumn = TableColumn::of(Events::process);
@@ -49,17 +14,15 @@ const CLOSE: TableColumn = TableColumn::of(Events::closing_event);
 const TIME: TableColumn = TableColumn::TIME;
 const STACK: TableColumn = TableColumn::of(Events::stack);
 
-const OPENED_AT: Path = path(&[TIME]);
-const CLOSED_AT: Path = path(&[CLOSE, TIME]);
-
-use Origin::{Between, Hex, Value};
+const OPENED_AT: Path = path(Table::Events, &[TIME]);
+const CLOSED_AT: Path = path(Table::Events, &[CLOSE, TIME]);
 
 const fn value(columns: &'static [TableColumn]) -> Origin {
-    Value(path(columns))
+    Value(path(Table::Events, columns))
 }
 
 const fn hex(columns: &'static [TableColumn]) -> Origin {
-    Hex(path(columns))
+    Hex(path(Table::Events, columns))
 }
 
 /// The columns of both views.
@@ -124,21 +87,3 @@ pub(super) static OPENED: &[ViewColumn] = &[
     view("event", "The event that opened it.", value(&[TableColumn::row(Table::Events)])),
     view("process_row", "The process.", value(&[PROCESS])),
 ];
-
-/// A column whose type and unit are those of its origin.
-const fn view(name: &'static str, doc: &'static str, origin: Origin) -> ViewColumn {
-    let spec = match origin {
-        Value(Path(columns)) => columns[columns.len() - 1].spec,
-        Hex(Path(columns)) => {
-            ColumnSpec { dtype: ColumnType::Text, unit: "", ..columns[columns.len() - 1].spec }
-        }
-        Between(Path(columns), _) => ColumnSpec { unit: "ns", ..columns[columns.len() - 1].spec },
-    };
-    ViewColumn { spec: ColumnSpec { name, doc, nullable: false, ..spec }, origin }
-}
-
-/// A column with values that are unknown or do not apply.
-const fn maybe(name: &'static str, doc: &'static str, origin: Origin) -> ViewColumn {
-    let ViewColumn { spec, origin } = view(name, doc, origin);
-    ViewColumn { spec: ColumnSpec { nullable: true, ..spec }, origin }
-}

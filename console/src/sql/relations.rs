@@ -3,8 +3,10 @@
 
 use handlescope_model::{ColumnSpec, Table};
 
+use super::allocated::ALLOCATED;
 use super::columns::added;
 use super::opened::OPENED;
+use super::paths::ViewColumn;
 
 /// A table or view, and its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,24 +17,30 @@ pub enum Relation {
     View(View),
 }
 
-/// A view over the events that open a handle or map a view.
+/// A view over the events that open a handle or map a view, or over allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
     /// Everything that was opened.
     Handles,
     /// What nothing in the trace closes, or only the end of the process.
     Leaks,
+    /// Everything that was allocated.
+    Allocations,
+    /// What nothing in the trace frees, or only the end of the process.
+    ResourceLeaks,
 }
 
 impl View {
     /// Every view.
-    pub const ALL: [View; 2] = [View::Leaks, View::Handles];
+    pub const ALL: [View; 4] = [View::Leaks, View::Handles, View::ResourceLeaks, View::Allocations];
 
     /// As a query names it.
     pub fn name(self) -> &'static str {
         match self {
             View::Handles => "handles",
             View::Leaks => "leaks",
+            View::Allocations => "allocations",
+            View::ResourceLeaks => "resource_leaks",
         }
     }
 
@@ -43,6 +51,27 @@ impl View {
             View::Leaks => {
                 "Those of handles that nothing in the trace closes, or only the exit of their process: see class."
             }
+            View::Allocations => {
+                "Every allocation, or part of one that ended by itself; several parts have the same part_of."
+            }
+            View::ResourceLeaks => {
+                "Those of allocations that nothing in the trace frees, or only the end of their process: see at_exit."
+            }
+        }
+    }
+}
+
+impl View {
+    /// Whether a column of it has the text of stacks.
+    pub(super) fn has_stack_text(self) -> bool {
+        matches!(self, View::Allocations | View::ResourceLeaks)
+    }
+
+    /// Its columns, in order.
+    pub(super) fn columns(self) -> &'static [ViewColumn] {
+        match self {
+            View::Handles | View::Leaks => OPENED,
+            View::Allocations | View::ResourceLeaks => ALLOCATED,
         }
     }
 }
@@ -79,7 +108,7 @@ impl Relation {
     pub fn columns(self) -> Vec<ColumnSpec> {
         match self {
             Relation::Table(table) => self.added().chain(table.columns()).copied().collect(),
-            Relation::View(_) => OPENED.iter().map(|column| column.spec).collect(),
+            Relation::View(view) => view.columns().iter().map(|column| column.spec).collect(),
         }
     }
 

@@ -4,11 +4,14 @@
 use std::sync::Arc;
 
 use handlescope_model::rules::OPENING;
-use handlescope_model::tables::{Events, Objects};
-use handlescope_model::{ColumnType, EventKind, Table, Trace};
+use handlescope_model::tables::{
+    Allocators, Events, Objects, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses,
+    Resources,
+};
+use handlescope_model::{ColumnType, Columns, EventKind, Key, Table, Trace};
 use polars::prelude::{
-    Column, DataFrame, IntoColumn, NewChunkedArray, PlSmallStr, PolarsError, PolarsResult, Scalar,
-    StringChunked, UInt32Chunked, polars_bail,
+    BooleanChunked, Column, DataFrame, IntoColumn, NewChunkedArray, PlSmallStr, PolarsError,
+    PolarsResult, Scalar, StringChunked, UInt32Chunked, polars_bail,
 };
 
 use super::columns::{TableColumn, Values};
@@ -80,8 +83,20 @@ impl Tables {
                 UInt32Chunked::from_iter_values(name, rows).into_column()
             }
             Values::TypeName => type_names(&part.trace, name)?,
-            Values::KindName => kind_names(&part.trace, name)?,
+            Values::KindName => words(&part.trace, Events::kind, name, |code| {
+                EventKind::from_code(code).map(EventKind::name)
+            })?,
             Values::LeakClass => leak_classes(&part.trace, name)?,
+            Values::ResourceKind => words(&part.trace, Allocators::kind, name, |code| {
+                ResourceKind::from_code(code).map(ResourceKind::name)
+            })?,
+            Values::EndName => words(&part.trace, Resources::end, name, |code| {
+                ResourceEnd::from_code(code).map(ResourceEnd::name)
+            })?,
+            Values::MissName => words(&part.trace, ResourceMisses::what, name, |code| {
+                ResourceMissKind::from_code(code).map(ResourceMissKind::name)
+            })?,
+            Values::AtExit => at_exit(&part.trace, name)?,
             Values::Archive => {
                 let column = part.trace.column(table, spec.name).map_err(failed)?;
                 match spec.rows_of() {
@@ -161,11 +176,23 @@ fn leak_classes(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
     Ok(StringChunked::from_iter_options(name, classes).into_column())
 }
 
-/// The name of each event's kind; null for one that this program does not know.
-fn kind_names(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
-    let kinds = trace.values(Events::kind).map_err(failed)?;
-    let texts = kinds.values().iter().map(|code| EventKind::from_code(*code).map(EventKind::name));
+/// The word for each code of a column; null for one that this program does not know.
+fn words<C: Columns>(
+    trace: &Trace,
+    codes: Key<C, u32>,
+    name: PlSmallStr,
+    word: fn(u32) -> Option<&'static str>,
+) -> PolarsResult<Column> {
+    let codes = trace.values(codes).map_err(failed)?;
+    let texts = codes.values().iter().map(|code| word(*code));
     Ok(StringChunked::from_iter_options(name, texts).into_column())
+}
+
+/// Whether only the end of its process freed an allocation.
+fn at_exit(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
+    let ends = trace.values(Resources::end).map_err(failed)?;
+    let at_exit = ends.values().iter().map(|end| *end == ResourceEnd::AtExit.code());
+    Ok(BooleanChunked::from_iter_values(name, at_exit).into_column())
 }
 
 fn failed(error: impl std::fmt::Display) -> PolarsError {

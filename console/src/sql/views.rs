@@ -1,19 +1,23 @@
-//! The columns of views, gathered along row numbers from the events that open something.
+//! The columns of views, gathered along row numbers from the rows that they show.
 
-use handlescope_model::{rules::OPENING, tables::Events};
+use handlescope_model::rules::{OPENING, is_never_freed};
+use handlescope_model::tables::{Events, ResourceEnd, Resources};
 use polars::prelude::{Column, DataFrame, IdxCa, NewChunkedArray, PolarsResult, polars_bail};
 
 use super::columns::TableColumn;
 use super::functions::hex_of;
-use super::opened::{OPENED, Origin, Path};
+use super::paths::{Origin, Path};
 use super::relations::View;
 use super::tables::Tables;
 
 /// Columns of a view by their names.
 pub(super) fn frame(tables: &Tables, view: View, names: &[&str]) -> PolarsResult<DataFrame> {
-    let rows = opening_events(tables, view)?;
+    let rows = match view {
+        View::Handles | View::Leaks => opening_events(tables, view)?,
+        View::Allocations | View::ResourceLeaks => allocations(tables, view)?,
+    };
     let column = |name: &&str| -> PolarsResult<Column> {
-        let Some(column) = OPENED.iter().find(|column| column.spec.name == *name) else {
+        let Some(column) = view.columns().iter().find(|column| column.spec.name == *name) else {
             polars_bail!(ColumnNotFound: "{name}");
         };
         let follow = |path| follow(tables, &rows, path);
@@ -43,9 +47,19 @@ fn opening_events(tables: &Tables, view: View) -> PolarsResult<IdxCa> {
     Ok(IdxCa::from_vec("row".into(), rows))
 }
 
-/// The values at the end of a path: a column of the events, or of the row it points to, and so on.
-fn follow(tables: &Tables, events: &IdxCa, Path(columns): Path) -> PolarsResult<Column> {
-    let mut rows = events.clone();
+/// The rows of the allocations that the view shows.
+fn allocations(tables: &Tables, view: View) -> PolarsResult<IdxCa> {
+    let ends = tables.column(TableColumn::of(Resources::end))?;
+    let ends = (0..).zip(ends.u32()?.into_no_null_iter());
+    let is_leak = |end: u32| ResourceEnd::from_code(end).is_some_and(is_never_freed);
+    let shown = ends.filter(|(_, end)| view == View::Allocations || is_leak(*end));
+    let rows: Vec<u32> = shown.map(|(row, _)| row).collect();
+    Ok(IdxCa::from_vec("row".into(), rows))
+}
+
+/// The values at the end of a path: a column of the rows, or of the row it points to, and so on.
+fn follow(tables: &Tables, shown: &IdxCa, Path(columns): Path) -> PolarsResult<Column> {
+    let mut rows = shown.clone();
     let mut columns = columns.iter().peekable();
     while let Some(column) = columns.next() {
         let values = tables.column(*column)?.take(&rows)?;

@@ -111,7 +111,7 @@ impl Leaves {
 
 /// Items in the order of their slots, those of one slot as they came, and where those of each slot end: a counting
 /// sort. All slots are below `width`.
-pub(super) fn counting_sort<T: Copy + Default>(
+pub(in crate::query) fn counting_sort<T: Copy + Default>(
     items: impl Iterator<Item = (usize, T)> + Clone,
     width: usize,
 ) -> (Vec<T>, Vec<u32>) {

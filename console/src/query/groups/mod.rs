@@ -24,6 +24,7 @@ pub use self::columns::GroupKey;
 pub(crate) use self::counted::Opened;
 pub use self::cut::GroupsLeftOut;
 pub use self::figures::Figures;
+pub(super) use self::leaves::counting_sort;
 pub(crate) use self::stacks::TrimmedStacks;
 pub(crate) use self::timed::TimedGroups;
 pub use self::tree::{GroupTree, NodeIdx};

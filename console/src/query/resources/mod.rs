@@ -22,7 +22,8 @@ use handlescope_model::{StackIdx, Table};
 
 use self::chosen::{Chosen, Tables, lost};
 use self::groups::Asked;
-use self::tables::{AllocatorList, MissTable, ResourceTable, kind_name};
+pub(super) use self::tables::{AllocatorList, ResourceTable};
+use self::tables::{MissTable, kind_name};
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
 use super::info::{check_clock, trace_info};

@@ -1,6 +1,9 @@
 //! The columns of allocations, and what allocators are called.
 
-use handlescope_model::tables::{Allocator, Allocators, ResourceKind, ResourceMisses, Resources};
+use handlescope_model::rules::is_never_freed;
+use handlescope_model::tables::{
+    Allocator, Allocators, ResourceEnd, ResourceKind, ResourceMisses, Resources,
+};
 use handlescope_model::{
     AllocatorIdx, Numbers, ProcessIdx, ResourceIdx, StackIdx, TableRows, Trace,
 };
@@ -11,51 +14,51 @@ use crate::query::error::QueryError;
 const UNKNOWN_KIND: &str = "unknown";
 
 /// Where things were allocated.
-pub(super) struct AllocatorList(Vec<Allocator>);
+pub(in crate::query) struct AllocatorList(Vec<Allocator>);
 
 impl AllocatorList {
-    pub(super) fn load(trace: &Trace) -> Result<Self, QueryError> {
+    pub(in crate::query) fn load(trace: &Trace) -> Result<Self, QueryError> {
         Ok(Self(Allocators::read(trace)?.rows().collect()))
     }
 
-    pub(super) fn rows(&self) -> &[Allocator] {
+    pub(in crate::query) fn rows(&self) -> &[Allocator] {
         &self.0
     }
 
-    pub(super) fn get(&self, row: usize) -> Option<&Allocator> {
+    pub(in crate::query) fn get(&self, row: usize) -> Option<&Allocator> {
         self.0.get(row)
     }
 }
 
 /// Whether a kind has pages. These may be replaced in parts, so that only bytes say how many.
-pub(super) fn is_of_pages(kind: u32) -> bool {
+pub(in crate::query) fn is_of_pages(kind: u32) -> bool {
     [ResourceKind::Commit.code(), ResourceKind::Reserve.code()].contains(&kind)
 }
 
 /// The name of a kind.
-pub(super) fn kind_name(code: u32) -> &'static str {
+pub(in crate::query) fn kind_name(code: u32) -> &'static str {
     ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
 }
 
 /// The columns of allocations that are counted.
-pub(super) struct ResourceTable {
-    pub(super) allocator: Numbers<AllocatorIdx>,
-    pub(super) size: Numbers<i64>,
+pub(in crate::query) struct ResourceTable {
+    pub(in crate::query) allocator: Numbers<AllocatorIdx>,
+    pub(in crate::query) size: Numbers<i64>,
     part_of: Numbers<ResourceIdx>,
-    pub(super) time_ns: Numbers<i64>,
-    pub(super) tid: Numbers<u32>,
-    pub(super) caller: Numbers<ProcessIdx>,
-    pub(super) stack: Numbers<StackIdx>,
-    pub(super) end: Numbers<u32>,
-    pub(super) end_time_ns: Numbers<i64>,
-    pub(super) end_stack: Numbers<StackIdx>,
-    pub(super) free_call: Numbers<u32>,
+    pub(in crate::query) time_ns: Numbers<i64>,
+    pub(in crate::query) tid: Numbers<u32>,
+    pub(in crate::query) caller: Numbers<ProcessIdx>,
+    pub(in crate::query) stack: Numbers<StackIdx>,
+    pub(in crate::query) end: Numbers<u32>,
+    pub(in crate::query) end_time_ns: Numbers<i64>,
+    pub(in crate::query) end_stack: Numbers<StackIdx>,
+    pub(in crate::query) free_call: Numbers<u32>,
     /// By row, whether the allocation ended in parts; empty where none did.
     is_in_parts: Vec<bool>,
 }
 
 impl ResourceTable {
-    pub(super) fn load(trace: &Trace) -> Result<Self, QueryError> {
+    pub(in crate::query) fn load(trace: &Trace) -> Result<Self, QueryError> {
         let part_of = trace.values(Resources::part_of)?;
         Ok(Self {
             allocator: trace.values(Resources::allocator)?,
@@ -73,19 +76,29 @@ impl ResourceTable {
         })
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::query) fn len(&self) -> usize {
         self.allocator.len()
     }
 
+    /// Whether it is a part of an allocation, and not the first.
+    pub(in crate::query) fn is_further_part(&self, row: usize) -> bool {
+        self.part_of.get(row).is_some()
+    }
+
+    /// Whether nothing freed an allocation.
+    pub(in crate::query) fn is_lost(&self, row: usize) -> bool {
+        self.end.get(row).and_then(ResourceEnd::from_code).is_some_and(is_never_freed)
+    }
+
     /// The row of the first part of an allocation, where it ended in parts.
-    pub(super) fn parted(&self, row: usize) -> Option<u32> {
+    pub(in crate::query) fn parted(&self, row: usize) -> Option<u32> {
         let is_in_parts = self.is_in_parts.get(row).copied().unwrap_or_default();
         let first = || self.part_of.get(row).unwrap_or(ResourceIdx::of(row));
         is_in_parts.then(|| first().0)
     }
 
     /// The bytes of whole allocations by row, where any ended in parts.
-    pub(super) fn whole_sizes(&self) -> Option<Vec<i64>> {
+    pub(in crate::query) fn whole_sizes(&self) -> Option<Vec<i64>> {
         if self.is_in_parts.is_empty() {
             return None;
         }

@@ -3,6 +3,7 @@
 //! A suspect is a group of one process, one type and one create stack that loses handles and is not
 //! balanced. [`score`] ranks them, [`causes`] says what the events prove; docs/why.md explains both.
 
+mod allocations;
 mod causes;
 mod columns;
 mod lost_stacks;
@@ -15,6 +16,7 @@ use rayon::prelude::*;
 pub use self::causes::{Cause, Diagnosis};
 pub use self::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect};
 
+use self::allocations::Allocations;
 use self::causes::Causes;
 use self::columns::EventColumns;
 use self::lost_stacks::LostStacks;
@@ -39,8 +41,10 @@ const RACE_WINDOW_NS: i64 = 1_000_000;
 pub struct WhyAnswer<'a> {
     /// The trace, and all its groups.
     pub file: FileAnswer<'a>,
-    /// Groups that leak, the worst first.
+    /// Groups that leak: those of handles, the worst first, and then those of allocations.
     pub suspects: Vec<Suspect>,
+    /// How many allocations the trace has.
+    pub allocations: usize,
 }
 
 /// Finds what leaks, one answer for each trace.
@@ -110,6 +114,11 @@ impl<'a> WhyAnswer<'a> {
             suspects = found.collect::<Result<_, Cancelled>>()?;
         }
         suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let allocations = Allocations::load(&file.file, criteria)?;
+        if let Some(allocations) = &allocations {
+            suspects.extend(allocations.suspects()?);
+        }
+        let allocation_count = allocations.map_or(0, |own| own.count());
         (1..).zip(&mut suspects).for_each(|(rank, suspect)| suspect.rank = rank);
         let stacks = || {
             let closing = |suspect: &Suspect| {
@@ -119,7 +128,7 @@ impl<'a> WhyAnswer<'a> {
         };
         file.show_stacks(stacks().collect())?;
         file.caveats.extend(Caveat::of_unknown_exits(file.file.trace)?);
-        Ok(Self { file, suspects })
+        Ok(Self { file, suspects, allocations: allocation_count })
     }
 
     /// Handles and views that nothing but the end of a process closed, of all groups.

@@ -92,6 +92,12 @@ fn part(answer: &WhyAnswer<'_>) -> Part {
     if let Some(no_match) = &answer.file.no_match {
         return part.below(format!("No handle matches {}", Untrusted(&no_match.option)));
     }
+    if answer.allocations > 0 && !has_events {
+        let allocations = HumanCount(answer.allocations as u64);
+        return part.below(format!(
+            "Nothing leaks: of {allocations} allocations, none that is left is older than others of its stack get"
+        ));
+    }
     let opened = answer.file.totals.handles_created + answer.file.totals.handles_duplicated;
     part.below(match has_events {
         true => format!(
@@ -134,11 +140,12 @@ impl Row<'_> {
             let cause = display.screen.paint(Color::Cyan, diagnosis.cause.word());
             let text = format!("{}{}", Untrusted(&diagnosis.text), examples(diagnosis));
             writeln!(out, "{indent}{cause}: {}", whole(text))?;
+            let ended = if self.suspect.bytes.is_some() { "freed" } else { "closed" };
             let closers = diagnosis.stacks.iter().filter_map(|own| self.stacks.telling_line(*own));
             let mut closers: Vec<String> = closers.collect();
             closers.dedup();
             for closer in closers {
-                writeln!(out, "{indent}{indent}closed by {}", Untrusted(&closer))?;
+                writeln!(out, "{indent}{indent}{ended} by {}", Untrusted(&closer))?;
             }
         }
         writeln!(out, "{indent}{}\n", whole(Untrusted(&self.command).to_string()))

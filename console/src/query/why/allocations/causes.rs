@@ -1,0 +1,241 @@
+//! Why a site loses allocations, as far as its events prove it.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use handlescope_model::tables::{ResourceEnd, ResourceKind, Resources};
+use handlescope_model::{Numbers, ResourceIdx, StackIdx, Trace};
+use indicatif::{HumanBytes, HumanCount};
+
+use super::super::causes::{Cause, Diagnosis};
+use super::super::suspect::Counts;
+use crate::query::error::QueryError;
+use crate::query::resources::{AllocatorList, ResourceTable};
+
+/// Stacks of frees that are named.
+const FREE_STACKS: usize = 3;
+
+/// Reallocations from which on a block is a chain.
+const CHAIN: usize = 3;
+
+/// What causes are found in.
+pub(super) struct SiteCauses<'a> {
+    table: &'a ResourceTable,
+    key: Numbers<u64>,
+    grown_from: Numbers<ResourceIdx>,
+    /// For each allocator of reservations, ranges that were committed by its process.
+    committed: HashMap<u32, Ranges>,
+    /// Steps along reallocations that are left: a damaged table must not lead in circles.
+    steps: AtomicUsize,
+}
+
+/// Ranges by their first address, each with the farthest end of those up to it.
+type Ranges = Vec<(u64, u64)>;
+
+/// A block that reallocations made.
+struct Chain {
+    steps: usize,
+    first_size: i64,
+    size: i64,
+    first_ns: i64,
+    last_ns: i64,
+}
+
+/// What is known of a site besides how many it loses.
+pub(super) struct Findings {
+    pub(super) diagnoses: Vec<Diagnosis>,
+    /// Bytes of blocks that only grew, and how many more they get each minute.
+    pub(super) grown: Option<(i64, f64)>,
+}
+
+impl<'a> SiteCauses<'a> {
+    pub(super) fn load(
+        trace: &Trace,
+        table: &'a ResourceTable,
+        allocators: &AllocatorList,
+    ) -> Result<Self, QueryError> {
+        let key = trace.values(Resources::key)?;
+        Ok(Self {
+            committed: committed(table, allocators, &key),
+            table,
+            key,
+            grown_from: trace.values(Resources::grown_from)?,
+            steps: AtomicUsize::new(2 * table.len()),
+        })
+    }
+
+    /// Why a site loses some of its allocations.
+    pub(super) fn of(&self, rows: &[u32], counts: &Counts) -> Findings {
+        let lost: Vec<u32> =
+            rows.iter().copied().filter(|row| self.table.is_lost(*row as usize)).collect();
+        let chains: Vec<Chain> = lost.iter().filter_map(|row| self.chain(*row as usize)).collect();
+        let all = [
+            self.without_commit(&lost),
+            only_grew(&chains),
+            self.frees(rows, counts),
+            exits(counts),
+        ];
+        let grown = chains.iter().map(|chain| (chain.size, chain.per_minute()));
+        let grown = grown.reduce(|all, one| (i64::saturating_add(all.0, one.0), all.1 + one.1));
+        Findings { diagnoses: all.into_iter().flatten().collect(), grown }
+    }
+
+    /// Whether the program frees any allocation of the site.
+    fn frees(&self, rows: &[u32], counts: &Counts) -> Option<Diagnosis> {
+        let mut stacks: HashMap<StackIdx, u64> = HashMap::new();
+        let mut frees = 0_u64;
+        for row in rows.iter().map(|row| *row as usize) {
+            let end = self.table.end.get(row).and_then(ResourceEnd::from_code);
+            // A reallocation goes on with what it frees.
+            if end == Some(ResourceEnd::Freed) {
+                frees += 1;
+                if let Some(stack) = self.table.end_stack.get(row) {
+                    *stacks.entry(stack).or_default() += 1;
+                }
+            }
+        }
+        let lost = counts.lost();
+        if lost == 0 {
+            return None;
+        }
+        if frees == 0 {
+            return Some(diagnosis(
+                Cause::NeverFreed,
+                lost,
+                "nothing that this stack allocates is ever freed".to_owned(),
+            ));
+        }
+        // Some are freed in parts, and some of those not wholly.
+        let freed = frees.min(counts.opened.saturating_sub(lost));
+        let [freed, all, left] = [freed, counts.opened, lost].map(HumanCount);
+        let text = format!(
+            "{freed} of {all} of this stack are freed, {left} are not: look at its error paths"
+        );
+        let mut stacks: Vec<_> = stacks.into_iter().collect();
+        stacks.sort_by_key(|(stack, count)| (Reverse(*count), *stack));
+        let stacks = stacks.into_iter().take(FREE_STACKS).map(|(stack, _)| stack).collect();
+        Some(Diagnosis { stacks, ..diagnosis(Cause::SometimesFreed, lost, text) })
+    }
+
+    /// The reallocations that made a block, if there are some and each made it larger.
+    fn chain(&self, last: usize) -> Option<Chain> {
+        let size = |row: usize| self.table.size.get(row);
+        let time = |row: usize| self.table.time_ns.get(row);
+        let (last_size, last_ns) = (size(last)?, time(last)?);
+        let mut chain =
+            Chain { steps: 0, first_size: last_size, size: last_size, first_ns: last_ns, last_ns };
+        let mut row = last;
+        while let Some(before) = self.grown_from.get(row).map(ResourceIdx::row) {
+            let is_left = self
+                .steps
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+            let before_size = size(before)?;
+            if is_left.is_err() || before_size >= chain.first_size {
+                return None;
+            }
+            let first_ns = time(before)?;
+            chain = Chain { steps: chain.steps + 1, first_size: before_size, first_ns, ..chain };
+            row = before;
+        }
+        (chain.steps >= CHAIN).then_some(chain)
+    }
+
+    /// Reservations of which nothing is ever committed.
+    fn without_commit(&self, lost: &[u32]) -> Option<Diagnosis> {
+        let mut unused = (0_u64, 0_i64);
+        for row in lost.iter().map(|row| *row as usize) {
+            let allocator = self.table.allocator.get(row)?;
+            let ranges = self.committed.get(&allocator.0)?;
+            let (key, size) = (self.key.get(row)?, self.table.size.get(row)?);
+            let end = key.saturating_add(size.unsigned_abs());
+            let before = ranges.partition_point(|(start, _)| *start < end);
+            let farthest = before.checked_sub(1).and_then(|at| ranges.get(at));
+            if farthest.is_none_or(|(_, farthest)| *farthest <= key) {
+                unused = (unused.0 + 1, unused.1.saturating_add(size));
+            }
+        }
+        let (count, size) = unused;
+        let text = format!(
+            "{} ({}) were reserved, and nothing of them was ever committed",
+            HumanCount(count),
+            bytes(size)
+        );
+        (count > 0).then(|| diagnosis(Cause::ReserveWithoutCommit, count, text))
+    }
+}
+
+impl Chain {
+    fn per_minute(&self) -> f64 {
+        let grown = self.size.saturating_sub(self.first_size) as f64;
+        let minutes = self.last_ns.saturating_sub(self.first_ns) as f64 / 60e9;
+        if minutes > 0.0 { grown / minutes } else { 0.0 }
+    }
+}
+
+/// Blocks that reallocations made larger and larger.
+fn only_grew(chains: &[Chain]) -> Option<Diagnosis> {
+    let longest = chains.iter().max_by_key(|chain| chain.steps)?;
+    let [from, to] = [longest.first_size, longest.size].map(bytes);
+    let text = format!(
+        "{} only grew, by reallocation: the longest chain has {} steps, from {from} to {to}",
+        HumanCount(chains.len() as u64),
+        HumanCount(longest.steps as u64),
+    );
+    Some(diagnosis(Cause::ReallocGrowth, chains.len() as u64, text))
+}
+
+/// What the ends of processes took along.
+fn exits(counts: &Counts) -> Option<Diagnosis> {
+    let count = counts.closed_at_exit;
+    let text =
+        format!("{} ended with their process, and nothing before freed them", HumanCount(count));
+    (count > 0).then(|| diagnosis(Cause::ExitOnly, count, text))
+}
+
+/// For each allocator of reservations the committed ranges of its process.
+fn committed(
+    table: &ResourceTable,
+    allocators: &AllocatorList,
+    key: &Numbers<u64>,
+) -> HashMap<u32, Ranges> {
+    let owner = |row: usize| allocators.get(row).map(|own| (own.process, own.pid));
+    let of_kind = |kind: ResourceKind| {
+        let rows = allocators.rows().iter().enumerate();
+        rows.filter(move |(_, own)| own.kind == kind.code()).map(|(row, _)| row)
+    };
+    let commits: HashMap<_, usize> =
+        of_kind(ResourceKind::Commit).filter_map(|row| Some((owner(row)?, row))).collect();
+    let mut of_commits: HashMap<usize, Ranges> =
+        commits.values().map(|row| (*row, Ranges::new())).collect();
+    for row in 0..table.len() {
+        let ranges = table.allocator.get(row).and_then(|own| of_commits.get_mut(&own.row()));
+        if let (Some(ranges), Some(key), Some(size)) = (ranges, key.get(row), table.size.get(row)) {
+            // Of an allocation in parts the last one may lie behind; its first address is that of all.
+            ranges.push((key, key.saturating_add(size.unsigned_abs().max(1))));
+        }
+    }
+    for ranges in of_commits.values_mut() {
+        ranges.sort_unstable();
+        let mut farthest = 0;
+        for (_, end) in ranges {
+            farthest = farthest.max(*end);
+            *end = farthest;
+        }
+    }
+    let reserves = of_kind(ResourceKind::Reserve);
+    reserves
+        .filter_map(|row| {
+            let ranges = commits.get(&owner(row)?).and_then(|commit| of_commits.get(commit));
+            Some((u32::try_from(row).ok()?, ranges.cloned().unwrap_or_default()))
+        })
+        .collect()
+}
+
+pub(super) fn diagnosis(cause: Cause, count: u64, text: String) -> Diagnosis {
+    Diagnosis { cause, count, object_ids: Vec::new(), text, stacks: Vec::new() }
+}
+
+fn bytes(size: i64) -> HumanBytes {
+    HumanBytes(u64::try_from(size).unwrap_or_default())
+}

@@ -1,0 +1,52 @@
+//! The function of a program that allocates.
+
+use handlescope_model::{FrameIdx, StackIdx};
+
+use crate::filter::SystemModules;
+use crate::query::frame_names::{FrameView, Frames};
+
+/// Functions that allocate for a program which has the runtime library within; the allocating operators of C++ besides.
+const ALLOCATING: [&str; 9] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "_malloc_base",
+    "_calloc_base",
+    "_realloc_base",
+    "_malloc_dbg",
+    "_calloc_dbg",
+    "_realloc_dbg",
+];
+const OPERATOR_NEW: &str = "operator new";
+
+/// Tells the frames of a program from those that allocate for it.
+pub(super) struct ProgramFrames<'a> {
+    frames: &'a Frames<'a>,
+    runtimes: SystemModules,
+}
+
+impl<'a> ProgramFrames<'a> {
+    pub(super) fn of(frames: &'a Frames<'a>) -> Self {
+        Self { frames, runtimes: SystemModules::allocating() }
+    }
+
+    /// The innermost frame of a stack that is neither of the system nor of what allocates for programs.
+    pub(super) fn function(&self, stack: StackIdx) -> Option<String> {
+        let named = self.frames.named();
+        let outside = |frame: &FrameIdx| !self.frames.is_system(frame.row());
+        let mut own = self.frames.stacks.get(stack.row()).filter(outside);
+        own.find_map(|frame| {
+            let view = named.frames_at(frame).next()?;
+            (!self.allocates(&view)).then(|| view.to_string())
+        })
+    }
+
+    fn allocates(&self, view: &FrameView<'_>) -> bool {
+        let is_allocating = |name: &str| {
+            let name = name.split('(').next().unwrap_or_default();
+            name.starts_with(OPERATOR_NEW) || ALLOCATING.contains(&name)
+        };
+        view.module_name().is_some_and(|module| self.runtimes.has(module))
+            || view.function().is_some_and(is_allocating)
+    }
+}

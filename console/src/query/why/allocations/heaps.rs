@@ -1,0 +1,107 @@
+//! Heaps that a program creates and does not destroy.
+
+use handlescope_model::tables::{Allocator, ResourceEnd, ResourceKind};
+use handlescope_model::{ProcessIdx, StackIdx, sentinel};
+use hashbrown::HashMap;
+use indicatif::HumanCount;
+
+use super::super::causes::Cause;
+use super::super::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect};
+use super::causes::diagnosis;
+use super::sites::Sites;
+use super::{Allocations, Amounts};
+use crate::query::growth::Life;
+
+/// Heaps from which on they are a suspect: each process keeps the one that it starts with.
+const LEAST: u64 = 2;
+
+/// The heaps that one process creates on one stack.
+#[derive(Default)]
+struct Created {
+    stack: Option<StackIdx>,
+    lives: Vec<Life>,
+    counts: Counts,
+    /// Bytes that are left in them.
+    lost: i64,
+}
+
+/// Sites that create heaps and do not destroy them, as suspects.
+pub(super) fn private_heaps(
+    all: &Allocations<'_>,
+    sites: &Sites,
+    is_meant: &[bool],
+) -> Vec<Suspect> {
+    let left = bytes_left(all);
+    let mut found: HashMap<(Option<ProcessIdx>, Option<u32>, u32), (usize, Created)> =
+        HashMap::new();
+    let rows = all.allocators.rows().iter().enumerate().zip(is_meant);
+    let heaps = rows.filter(|((_, own), is_meant)| {
+        **is_meant && own.kind == ResourceKind::Heap.code() && own.created_ns.is_some()
+    });
+    for ((row, heap), _) in heaps {
+        let equal = heap.create_stack.map_or(sentinel(), |stack| sites.stacks.equal(stack.0));
+        let (_, created) = found
+            .entry((heap.process, heap.pid, equal))
+            .or_insert_with(|| (row, Created::default()));
+        created.stack = created.stack.or(heap.create_stack);
+        created.add(heap, left.get(row).copied().unwrap_or_default(), all);
+    }
+    let mut found: Vec<(usize, Created)> = found.into_values().collect();
+    found.sort_by_key(|(row, _)| *row);
+    found.into_iter().filter_map(|(row, created)| created.suspect(row, all, sites)).collect()
+}
+
+/// For each allocator the bytes that nothing freed.
+fn bytes_left(all: &Allocations<'_>) -> Vec<i64> {
+    let mut left = vec![0_i64; all.allocators.rows().len()];
+    for row in 0..all.table.len() {
+        let end = all.table.end.get(row).and_then(ResourceEnd::from_code);
+        let slot = all.table.allocator.get(row).and_then(|own| left.get_mut(own.row()));
+        if let (Some(slot), Some(ResourceEnd::Open | ResourceEnd::AtExit)) = (slot, end) {
+            *slot = slot.saturating_add(all.table.size.get(row).unwrap_or_default());
+        }
+    }
+    left
+}
+
+impl Created {
+    fn add(&mut self, heap: &Allocator, left: i64, all: &Allocations<'_>) {
+        let Some(opened_ns) = heap.created_ns else { return };
+        let has_ended = all.process(heap).end_ns.is_some();
+        self.counts.opened += 1;
+        if heap.destroyed_ns.is_none() {
+            self.lost = self.lost.saturating_add(left);
+            let count =
+                if has_ended { &mut self.counts.closed_at_exit } else { &mut self.counts.leaked };
+            *count += 1;
+        }
+        self.lives.push(Life { opened_ns, closed_ns: heap.destroyed_ns });
+    }
+
+    fn suspect(self, row: usize, all: &Allocations<'_>, sites: &Sites) -> Option<Suspect> {
+        let Self { stack, lives, counts, lost } = self;
+        if counts.lost() < LEAST {
+            return None;
+        }
+        let allocator = all.allocators.get(row)?;
+        let process = all.process(allocator);
+        let bytes = Bytes { lost, allocated: lost, per_minute: None };
+        let suspect = all.judge(
+            &process,
+            allocator.pid,
+            (PRIVATE_HEAP, stack),
+            &lives,
+            Amounts { counts, bytes, grown: None },
+        )?;
+        let text = format!(
+            "{} of {} heaps that this stack creates are never destroyed",
+            HumanCount(counts.lost()),
+            HumanCount(counts.opened)
+        );
+        Some(Suspect {
+            diagnoses: vec![diagnosis(Cause::HeapNotDestroyed, counts.lost(), text)],
+            function: stack.map(|stack| all.function(stack, sites)),
+            ..suspect
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! Allocations grouped by what their process allocates of one kind on one stack.
+
+use handlescope_model::{ProcessIdx, StackIdx, sentinel};
+use hashbrown::HashMap;
+
+use crate::query::error::QueryError;
+use crate::query::frame_names::Frames;
+use crate::query::groups::{TrimmedStacks, counting_sort};
+use crate::query::resources::{AllocatorList, ResourceTable};
+use crate::query::stacks::StackSet;
+
+/// The sites that lose something.
+pub(super) struct Sites {
+    pub(super) sites: Vec<Site>,
+    rows: Vec<u32>,
+    pub(super) stacks: TrimmedStacks,
+}
+
+/// What one process allocates of one kind on one stack.
+pub(super) struct Site {
+    pub(super) kind: u32,
+    /// The first of its allocators.
+    pub(super) allocator: u32,
+    /// The stack: one of those of the same functions.
+    pub(super) stack: Option<StackIdx>,
+    /// Its place in [`Sites::rows`].
+    first: u32,
+    end: u32,
+}
+
+/// Owner and kind, and stack.
+type Key = (u32, u32);
+
+impl Sites {
+    /// The sites of the allocators that are meant.
+    pub(super) fn of(
+        table: &ResourceTable,
+        allocators: &AllocatorList,
+        is_meant: &[bool],
+        frames: &Frames<'_>,
+    ) -> Result<Self, QueryError> {
+        let owners = owners(allocators);
+        let allocator = |row: usize| table.allocator.get(row).map(|allocator| allocator.row());
+        let is_chosen = |row: &usize| {
+            allocator(*row).is_some_and(|own| is_meant.get(own).copied().unwrap_or_default())
+        };
+        let mut stacks = StackSet::new(frames.stacks.len());
+        (0..table.len()).filter(is_chosen).for_each(|row| stacks.add(table.stack.get(row)));
+        allocators.rows().iter().for_each(|own| stacks.add(own.create_stack));
+        frames.resolve(stacks.iter())?;
+        let stacks = TrimmedStacks::of(frames, &stacks)?;
+        let mut numbers: HashMap<Key, u32> = HashMap::new();
+        let mut sites: Vec<Site> = Vec::new();
+        let mut site_of = vec![sentinel(); table.len()];
+        let mut loses: Vec<bool> = Vec::new();
+        for row in (0..table.len()).filter(is_chosen) {
+            let allocator = allocator(row).unwrap_or_default();
+            let owner = owners.get(allocator).copied().unwrap_or_default();
+            let stack = table.stack.get(row).map_or(sentinel(), |stack| stacks.equal(stack.0));
+            let next = sites.len() as u32;
+            let number = *numbers.entry((owner, stack)).or_insert(next);
+            if number == next {
+                let kind = allocators.get(allocator).map_or(sentinel(), |own| own.kind);
+                let stack = (stack != sentinel()).then_some(StackIdx(stack));
+                sites.push(Site { kind, allocator: allocator as u32, stack, first: 0, end: 0 });
+                loses.push(false);
+            }
+            site_of[row] = number;
+            loses[number as usize] |= table.is_lost(row);
+        }
+        let of_losing = site_of.iter().enumerate().filter_map(|(row, site)| {
+            let site = *site as usize;
+            loses.get(site)?.then_some((site, row as u32))
+        });
+        let (rows, ends) = counting_sort(of_losing, sites.len());
+        let mut first = 0;
+        for (site, end) in sites.iter_mut().zip(&ends) {
+            (site.first, site.end) = (first, *end);
+            first = *end;
+        }
+        sites.retain(|site| site.end > site.first);
+        Ok(Self { sites, rows, stacks })
+    }
+
+    /// The allocations of a site, as rows of their table, in time order within each allocator.
+    pub(super) fn rows(&self, site: &Site) -> &[u32] {
+        self.rows.get(site.first as usize..site.end as usize).unwrap_or_default()
+    }
+}
+
+/// For each allocator the number of its process and kind; of what events acquire, its name too.
+fn owners(allocators: &AllocatorList) -> Vec<u32> {
+    let mut numbers: HashMap<(u32, Option<ProcessIdx>, Option<u32>), u32> = HashMap::new();
+    let number = |own: &handlescope_model::tables::Allocator| {
+        let next = numbers.len() as u32;
+        *numbers.entry((own.kind, own.process, own.pid)).or_insert(next)
+    };
+    allocators.rows().iter().map(number).collect()
+}
