@@ -285,6 +285,26 @@ fn too_many_events_before_their_manifest_are_counted_by_provider() {
 }
 
 #[test]
+fn allocators_without_end_are_counted_together() {
+    const NAMES: i64 = 70_000;
+    let mut described = Described::new();
+    for chunk in manifest_chunks(POOL, MANIFEST, 2000, described.stamp(2, 700)) {
+        described.trace.raw_event(2 * MS, 0, chunk);
+    }
+    for number in 0..NAMES {
+        described.event(10 + number, 700, hook(1, 0x10, 1, &number.to_string()));
+    }
+    let tables = described.tables();
+    let allocators = tables.allocators();
+    assert_eq!(allocators.len(), (1 << 16) + 1);
+    assert_eq!(allocators[1 << 16].name, "(other allocators)");
+    let left_out = NAMES as u64 - (1 << 16);
+    let warnings: Vec<_> = Warnings::read(&tables.0).unwrap().rows().collect();
+    assert!(warnings.iter().any(|row| row.kind.contains("allocator") && row.count == left_out));
+    assert_eq!(tables.resources().len() as i64, NAMES);
+}
+
+#[test]
 fn a_mapping_chooses_events_and_fields() {
     let mut described = Described::new();
     let words = "Contoso.*/x acquire; Contoso.Pool/Take acquire handle=block size=bytes \

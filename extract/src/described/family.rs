@@ -9,7 +9,7 @@ use super::rules::{Meaning, Rules};
 use super::undecided::Undecided;
 use crate::etl::{Event, EventId, Guid, WarningKind};
 use crate::mapping::{ResourceAction, ResourceMapping};
-use crate::metadata::{Decoded, Decoder, Schema, SchemaId, Value};
+use crate::metadata::{Decoded, Decoder, Schema, SchemaId, Value, schema_item};
 use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, RowKind, Shared};
 
@@ -95,6 +95,8 @@ impl Described {
                 let row = GuiRow::by_layout(change, class, Payload::of(event));
                 row.map_or(Found::Short, |row| self.gui(change, row))
             }
+            // One that carries its description gets no other one.
+            (None, None) if schema_item(event.extended).is_some() => return,
             (None, None) => {
                 let row = shared.timeline.len();
                 if self.undecided.keep(event, row) {

@@ -58,8 +58,8 @@ warning_kinds! {
     TooManyEvents => "event of a provider left out because there are too many",
     /// Events whose description came too late, so that they were not kept until it came.
     TooManyUndescribed => "event left out because its description came too late and there are too many",
-    /// Names of allocators that are too many to be told apart.
-    TooManyAllocators => "event whose allocator is not told apart because there are too many",
+    /// Names of allocators that are too many.
+    TooManyAllocators => "event of an allocator that is not named because there are too many",
     /// A buffer marked as having lost events.
     LossFlag => "buffer marked with loss",
     /// A record of lost events.

@@ -43,7 +43,7 @@ pub struct ResourceMapping {
 /// Names of the fields of an event that acquires or releases, in any case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceFields {
-    /// What tells resources apart: an integer or pointer.
+    /// By what a resource is known: an integer or pointer.
     pub handle: String,
     /// Bytes.
     pub size: String,
