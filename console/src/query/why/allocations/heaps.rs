@@ -8,8 +8,8 @@ use indicatif::HumanCount;
 use super::super::causes::Cause;
 use super::super::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect};
 use super::causes::diagnosis;
+use super::judged::{Allocations, Amounts};
 use super::sites::Sites;
-use super::{Allocations, Amounts};
 use crate::query::growth::Life;
 
 /// Heaps from which on they are a suspect: each process keeps the one that it starts with.

@@ -1,0 +1,120 @@
+//! What suspects among allocations are judged by.
+
+use handlescope_model::tables::Allocator;
+use handlescope_model::{StackIdx, Table};
+
+use super::super::score;
+use super::super::suspect::{Bytes, Counts, Suspect};
+use super::function::ProgramFrames;
+use super::sites::Sites;
+use crate::query::context::FileContext;
+use crate::query::criteria::WhyCriteria;
+use crate::query::error::QueryError;
+use crate::query::frame_names::Frames;
+use crate::query::growth::{Growth, Life, Verdict, Window};
+use crate::query::info::trace_info;
+use crate::query::resources::{AllocatorList, ResourceTable};
+use crate::query::tables::ProcessInfo;
+
+/// The weight of blocks that only grew, in the score: that of a burst.
+const GROWN_WEIGHT: f64 = 0.5;
+
+/// How much there is of a suspect.
+pub(super) struct Amounts {
+    pub(super) counts: Counts,
+    pub(super) bytes: Bytes,
+    /// Bytes of blocks that only grew, and how many more they get each minute.
+    pub(super) grown: Option<(i64, f64)>,
+}
+
+/// What suspects among the allocations of a trace are found in.
+pub(in crate::query::why) struct Allocations<'a> {
+    pub(super) file: &'a FileContext<'a>,
+    pub(super) frames: &'a Frames<'a>,
+    pub(super) criteria: &'a WhyCriteria,
+    pub(super) allocators: AllocatorList,
+    pub(super) table: ResourceTable,
+    programs: ProgramFrames<'a>,
+    /// The time of the trace.
+    window: Window,
+}
+
+impl<'a> Allocations<'a> {
+    /// Loads them; `None` where there are none, or no stacks are loaded.
+    pub(in crate::query::why) fn load(
+        file: &'a FileContext<'a>,
+        criteria: &'a WhyCriteria,
+    ) -> Result<Option<Self>, QueryError> {
+        let Some(frames) = &file.frames else { return Ok(None) };
+        if file.trace.height(Table::Allocators)? == 0 {
+            return Ok(None);
+        }
+        let (allocators, table) =
+            (AllocatorList::load(file.trace)?, ResourceTable::load(file.trace)?);
+        let last = table.time_ns.values().iter().chain(table.end_time_ns.values()).max();
+        let end_ns = trace_info(file.trace)?.length_ns().unwrap_or_default();
+        let end_ns = end_ns.max(last.copied().unwrap_or_default());
+        let window = Window { start_ns: 0, end_ns };
+        let programs = ProgramFrames::of(frames);
+        Ok(Some(Self { file, frames, criteria, allocators, table, programs, window }))
+    }
+
+    /// How many allocations there are.
+    pub(in crate::query::why) fn count(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(super) fn process(&self, allocator: &Allocator) -> ProcessInfo {
+        let processes = &self.file.processes;
+        processes.known_or_pid(allocator.process, allocator.pid.unwrap_or_default())
+    }
+
+    pub(super) fn is_process(&self, process: &ProcessInfo) -> bool {
+        let filter = self.criteria.process.as_ref();
+        filter.is_none_or(|filter| process.is_meant_by(filter, self.criteria.is_plain()))
+    }
+
+    /// What says most of a stack.
+    pub(super) fn function(&self, stack: StackIdx, sites: &Sites) -> String {
+        let own = self.programs.function(stack);
+        own.unwrap_or_else(|| sites.stacks.function(self.file, stack))
+    }
+
+    /// Allocations with these lives as a suspect, if they are one.
+    pub(super) fn judge(
+        &self,
+        process: &ProcessInfo,
+        pid: Option<u32>,
+        (type_name, create_stack): (&str, Option<StackIdx>),
+        lives: &[Life],
+        Amounts { counts, bytes, grown }: Amounts,
+    ) -> Option<Suspect> {
+        let start_ns =
+            process.start_ns.map_or(self.window.start_ns, |ns| ns.max(self.window.start_ns));
+        let end_ns = process.end_ns.map_or(self.window.end_ns, |ns| ns.min(self.window.end_ns));
+        let growth = Growth::of(lives, Window { start_ns, end_ns });
+        // Bytes count where there are any; the score is of as many as the allocations have on average.
+        let mean = (bytes.lost as f64 / counts.lost().max(1) as f64).max(1.0);
+        let score = score::of(&growth, lives, 0).map(|score| score * mean);
+        // One block that grows leaks as many do.
+        let of_grown = grown.map(|(bytes, _)| GROWN_WEIGHT * bytes as f64);
+        let score = score.into_iter().chain(of_grown).reduce(f64::max)?;
+        let rate = growth.evidence.rate.filter(|_| growth.verdict == Verdict::Steady);
+        let per_minute = rate.filter(|_| bytes.lost > 0).map(|rate| rate.per_minute * mean);
+        let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
+        Some(Suspect {
+            rank: 0,
+            process: process.shown_label(self.criteria.is_plain()),
+            pid: pid.or_else(|| process.known_pid()),
+            type_name: type_name.to_owned(),
+            create_stack,
+            counts,
+            bytes: Some(Bytes { per_minute, ..bytes }),
+            growth,
+            diagnoses: Vec::new(),
+            function: None,
+            stack_filter: None,
+            score,
+        })
+    }
+}
