@@ -32,7 +32,7 @@ const DETAILS: &str = "Groups of one process, type and create stack that lose ha
      how they grow, the program's functions, what the events prove about the cause, and the .dump command \
      that shows the handles. Ranked by the handles that are kept for ever: those of a steady leak count in \
      full, of a burst half, of a few handles a quarter, and what was filled at the start a tenth. \
-     .help growth and .help causes explain the words.";
+     .help growth, causes and allocations explain the words.";
 
 static SIGNATURE: Signature = Signature {
     names: &[".why"],
