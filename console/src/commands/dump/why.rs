@@ -110,6 +110,8 @@ fn command_of_allocations(suspect: &Suspect) -> String {
         words.push("-Kind heap -GroupBy allocator,createstack".to_owned());
     } else {
         words.push(format!("-Kind {}", suspect.type_name));
+        let allocator = suspect.allocator.as_ref().map(|own| quoted(&literal(own)));
+        words.extend(allocator.map(|own| format!("-Allocator {own}")));
         let stack = suspect.function.as_ref().map(|own| quoted(&literal(own)));
         words.extend(stack.map(|own| format!("-CreateStack {own}")));
     }

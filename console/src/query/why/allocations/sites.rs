@@ -1,5 +1,6 @@
 //! Allocations grouped by what their process allocates of one kind on one stack.
 
+use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{ProcessIdx, StackIdx, sentinel};
 use hashbrown::HashMap;
 
@@ -88,12 +89,24 @@ impl Sites {
     }
 }
 
-/// For each allocator the number of its process and kind; of what events acquire, its name too.
+/// For each allocator the number of its process and kind, and of its name where that says what is allocated.
 fn owners(allocators: &AllocatorList) -> Vec<u32> {
-    let mut numbers: HashMap<(u32, Option<ProcessIdx>, Option<u32>), u32> = HashMap::new();
-    let number = |own: &handlescope_model::tables::Allocator| {
+    let mut numbers: HashMap<Owner<'_>, u32> = HashMap::new();
+    let mut owners = Vec::with_capacity(allocators.rows().len());
+    for own in allocators.rows() {
         let next = numbers.len() as u32;
-        *numbers.entry((own.kind, own.process, own.pid)).or_insert(next)
-    };
-    allocators.rows().iter().map(number).collect()
+        let owner = (own.kind, own.process, own.pid, telling_name(own));
+        owners.push(*numbers.entry(owner).or_insert(next));
+    }
+    owners
+}
+
+/// Kind, process and its id, and the name of the allocator.
+type Owner<'a> = (u32, Option<ProcessIdx>, Option<u32>, Option<&'a str>);
+
+/// The name of an allocator where it says what is allocated: heaps and pages are all alike.
+pub(super) fn telling_name(allocator: &Allocator) -> Option<&str> {
+    use ResourceKind::{Gdi, Resource, User};
+    let has_names = [Resource, Gdi, User].map(ResourceKind::code).contains(&allocator.kind);
+    has_names.then_some(allocator.name.as_str()).filter(|name| !name.is_empty())
 }
