@@ -403,3 +403,53 @@ fn every_outstanding_allocation_of_published_traces_is_in_the_view() {
         assert_eq!(found, expected, "{name}");
     }
 }
+
+/// What a picture over the trace above says in its texts.
+fn picture(command: &str, file: &str) -> String {
+    let home = tempfile::tempdir().unwrap();
+    trace().write(home.path().join("trace.etl")).unwrap();
+    let script = format!("{command}\n");
+    let _ = run_script(handlescope(home.path()).arg("trace.etl"), &script).ok();
+    fs::read_to_string(home.path().join(file)).unwrap()
+}
+
+#[test]
+fn a_flame_graph_is_as_wide_as_the_bytes_that_are_lost() {
+    let svg = picture(".flame a.svg -Kind heap", "a.svg");
+    assert!(svg.contains("<title>all (36 bytes, 100%)"), "{svg}");
+    assert!(svg.contains("<title>leaky.exe(700) (36 bytes"), "{svg}");
+    assert!(svg.contains("<title>leaky.exe+0x10 (36 bytes"), "{svg}");
+    assert!(svg.contains("<title>[heap 0x10000] (36 bytes"), "{svg}");
+    let svg = picture(".flame a.svg -Kind * -Count -LeakAtExit", "a.svg");
+    assert!(svg.contains("<title>all (2 allocations, 100%)"), "{svg}");
+    let text = picture(".flame a.speedscope.json -Kind heap;commit", "a.speedscope.json");
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let profile = &document["profiles"][0];
+    assert_eq!((&profile["unit"], &profile["endValue"]), (&"bytes".into(), &(36 + 16384).into()));
+}
+
+#[test]
+fn a_plot_draws_the_bytes_that_are_allocated() {
+    let svg = picture(".plot a.svg -Kind * -GroupBy type", "a.svg");
+    for text in ["allocated bytes", "heap 0x10000", "commit VirtualAlloc", "not freed yet"] {
+        assert!(svg.contains(text), "{text}: {svg}");
+    }
+    let run = run_over(&trace(), ".plot -Kind heap -GroupBy stack").ok();
+    assert!(run.stdout.starts_with("trace: bytes allocated in the trace"), "{}", run.stdout);
+    assert!(run.stdout.contains("46 B"), "{}", run.stdout);
+    assert!(run.stdout.contains("leaky.exe+0x10"), "{}", run.stdout);
+}
+
+#[test]
+fn pictures_of_allocations_refuse_what_only_handles_have() {
+    for (command, error) in [
+        (".plot -Kind heap -Type Event", "-Kind and an option about objects"),
+        (".flame a.svg -Kind heap -ObjectName x", "-Kind and an option about objects"),
+        (".flame a.svg -Kind gdi", "nothing of the allocations that were chosen is left"),
+        (".plot -Kind gdi", "nothing of what was chosen was allocated"),
+    ] {
+        let run = run_over(&trace(), command);
+        assert_eq!(run.status, Some(1), "{command}: {}", run.stdout);
+        assert!(run.stderr.contains(error), "{command}: {}", run.stderr);
+    }
+}

@@ -65,7 +65,9 @@ pub use self::exit_stacks::ExitStacks;
 pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::groups::{Figures, GroupKey, GroupTree, Groups, GroupsLeftOut, NodeIdx};
-pub use self::growth::{Evidence, Growth, Life, Rate, Verdict, Window, outstanding, sparkline};
+pub use self::growth::{
+    Evidence, Growth, Life, Rate, Verdict, Window, long_sparkline, outstanding, sparkline,
+};
 pub use self::handle_counts::{CountBy, Counted, HandleCounts};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};

@@ -25,6 +25,7 @@ use self::groups::Asked;
 use self::tables::{AllocatorList, MissTable, ResourceTable, kind_name};
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
+use super::growth::Window;
 use super::info::{check_clock, trace_info};
 use super::source::Source;
 use super::stacks::StackSet;
@@ -47,6 +48,8 @@ pub struct ResourcesAnswer<'a> {
     pub lost: Option<ResourceGroups>,
     /// The groups of `-GroupBy`, if they were asked for.
     pub groups: Option<ResourceGroups>,
+    /// The time of the trace, if it has a clock.
+    pub window: Option<Window>,
     /// What makes the answer wrong or incomplete.
     pub caveats: Vec<Caveat>,
     /// Number of stacks of the trace.
@@ -100,6 +103,7 @@ impl<'a> ResourcesAnswer<'a> {
         let asked = Asked { tables: &tables, criteria, info: &info };
         let lost = |rows: &[u32]| lost(&resources, rows, criteria);
         let is_lost = criteria.is_of_leaks();
+        let window = info.has_clock().then(|| asked.window());
         let has_groups = criteria.by.is_some();
         let totals = !has_groups && (criteria.for_document || !is_lost);
         let totals = totals.then(|| asked.groups(&ResourceColumn::TOTALS, &rows, &missed));
@@ -120,6 +124,7 @@ impl<'a> ResourcesAnswer<'a> {
             totals: totals.transpose()?,
             lost: of_lost.transpose()?,
             groups,
+            window,
             info,
             caveats,
             stack_count: trace.height(Table::Stacks)?,
