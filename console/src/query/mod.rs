@@ -80,7 +80,8 @@ pub use self::provider_events::{
     FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
 };
 pub use self::resources::{
-    ResourceFigures, ResourceGroup, ResourceGroups, ResourcesAnswer, resources,
+    AllocatedSide, AllocationsDiff, ComparedAllocations, ResourceFigures, ResourceGroup,
+    ResourceGroups, ResourcesAnswer, compare_allocations, resources,
 };
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;

@@ -5,6 +5,7 @@
 //! once for is gathered as numbers and counted at the end.
 
 mod chosen;
+mod compare;
 mod counted;
 mod figures;
 mod groups;
@@ -12,6 +13,7 @@ mod keys;
 mod tables;
 mod timed;
 
+pub use self::compare::{AllocatedSide, AllocationsDiff, ComparedAllocations, compare_allocations};
 pub use self::figures::ResourceFigures;
 pub use self::groups::{ResourceGroup, ResourceGroups};
 
