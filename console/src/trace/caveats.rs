@@ -56,8 +56,13 @@ impl Caveat {
         if let Some(text) = without_clock(trace)? {
             add(CaveatKind::NoClock, text);
         } else if trace.height(Table::ExistingHandles)? == 0 && !has_handle_events(trace)? {
-            let text =
-                format!("no handle events: it was not recorded with handle tracing; {RECORD}");
+            let others = match trace.height(Table::Allocators)? {
+                0 => "",
+                _ => "its allocations are in .dump Resource; for handles ",
+            };
+            let text = format!(
+                "no handle events: it was not recorded with handle tracing; {others}{RECORD}"
+            );
             add(CaveatKind::NoHandleEvents, text);
         } else if !has_rundown {
             let text = "no rundown of open handles at its end: handles older than the trace are \
