@@ -104,7 +104,7 @@ struct TimelineData {
 #[derive(Serialize)]
 struct SeriesData {
     name: String,
-    open: Vec<u32>,
+    open: Vec<u64>,
 }
 
 /// A stack with its lost handles, the outermost frame first.

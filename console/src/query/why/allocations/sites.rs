@@ -4,6 +4,7 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{ProcessIdx, StackIdx, sentinel};
 use hashbrown::HashMap;
 
+use crate::query::criteria::StackTrims;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::groups::{TrimmedStacks, counting_sort};
@@ -49,7 +50,7 @@ impl Sites {
         (0..table.len()).filter(is_chosen).for_each(|row| stacks.add(table.stack.get(row)));
         allocators.rows().iter().for_each(|own| stacks.add(own.create_stack));
         frames.resolve(stacks.iter())?;
-        let stacks = TrimmedStacks::of(frames, &stacks)?;
+        let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
         let mut numbers: HashMap<Key, u32> = HashMap::new();
         let mut sites: Vec<Site> = Vec::new();
         let mut site_of = vec![sentinel(); table.len()];
