@@ -11,6 +11,7 @@ mod context;
 mod counts;
 mod criteria;
 mod diff;
+mod engine;
 mod error;
 mod event_counts;
 mod exit_stacks;
@@ -59,6 +60,7 @@ pub use self::diff::{
     ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_traces,
     opened_between,
 };
+pub use self::engine::start_engine;
 pub use self::error::QueryError;
 pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
