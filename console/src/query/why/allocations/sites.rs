@@ -88,7 +88,7 @@ impl Sites {
     }
 }
 
-/// For each allocator the number of its process and kind; of what events acquire, its name too.
+/// For each allocator the number of its process and kind.
 fn owners(allocators: &AllocatorList) -> Vec<u32> {
     let mut numbers: HashMap<(u32, Option<ProcessIdx>, Option<u32>), u32> = HashMap::new();
     let number = |own: &handlescope_model::tables::Allocator| {
