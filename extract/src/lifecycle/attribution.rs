@@ -17,8 +17,8 @@ pub const NONE: u32 = u32::MAX;
 
 /// Process lifetimes, to be searched by pid and raw time.
 pub struct ProcessIndex {
-    /// For each pid its lifetimes as (start, end, row), in the order of their start.
-    lifetimes: HashMap<u32, Vec<(i64, i64, u32)>>,
+    /// For each pid its lifetimes.
+    lifetimes: HashMap<u32, Lifetimes>,
     /// For each pid its children as (start, row), in the order of their start.
     children: HashMap<u32, Vec<(i64, u32)>>,
 }
@@ -64,14 +64,14 @@ impl ProcessIndex {
                 children.entry(process.parent_pid).or_default().push((start, row));
             }
         }
-        lifetimes.values_mut().for_each(|list| list.sort_unstable());
         children.values_mut().for_each(|list| list.sort_unstable());
-        Self { lifetimes, children }
+        let lifetimes = lifetimes.into_iter().map(|(pid, list)| (pid, Lifetimes::new(list)));
+        Self { lifetimes: lifetimes.collect(), children }
     }
 
     /// The lifetime of a pid that has only one: first and last time, and row.
     pub fn only_lifetime(&self, pid: u32) -> Option<(i64, i64, u32)> {
-        match self.lifetimes.get(&pid)?.as_slice() {
+        match self.lifetimes.get(&pid)?.list.as_slice() {
             [only] => Some(*only),
             _ => None,
         }
@@ -80,19 +80,18 @@ impl ProcessIndex {
     /// The process with this pid at this time, first and last moment included; of several the one
     /// that started last.
     pub fn find(&self, pid: u32, time: i64) -> Option<u32> {
-        let list = self.lifetimes.get(&pid)?;
-        let started = list.partition_point(|(start, _, _)| *start <= time);
-        list[..started].iter().rev().find(|(_, end, _)| time <= *end).map(|(_, _, row)| *row)
+        self.lifetimes.get(&pid)?.find(time)
     }
 
     /// The process with this pid at this time, or else the first one with this pid.
     pub fn find_any(&self, pid: u32, time: i64) -> Option<u32> {
-        self.find(pid, time).or_else(|| self.lifetimes.get(&pid)?.first().map(|(_, _, row)| *row))
+        self.find(pid, time)
+            .or_else(|| self.lifetimes.get(&pid)?.list.first().map(|(_, _, row)| *row))
     }
 
     /// The first process with this pid that starts after a time, and no later than `ahead` ticks after it.
     pub fn starts_within(&self, pid: u32, time: i64, ahead: i64) -> Option<u32> {
-        let list = self.lifetimes.get(&pid)?;
+        let list = &self.lifetimes.get(&pid)?.list;
         let next = list.partition_point(|(start, _, _)| *start <= time);
         let (start, _, row) = list.get(next)?;
         (*start <= time.saturating_add(ahead)).then_some(*row)
@@ -103,6 +102,49 @@ impl ProcessIndex {
         let list = self.children.get(&pid)?;
         let next = list.partition_point(|(start, _)| *start <= after);
         list.get(next).filter(|(start, _)| *start <= parent_end).map(|(_, row)| *row)
+    }
+}
+
+/// The lifetimes of a pid. Traces may have hundreds of thousands, which must not be looked through for each event.
+struct Lifetimes {
+    /// As (start, end, row), in the order of their start.
+    list: Vec<(i64, i64, u32)>,
+    /// A tree of the latest ends: the root is 1, below each node are twice its number and one more, and the leaves are
+    /// the ends of the list, of which there are fewer than leaves.
+    latest: Vec<i64>,
+}
+
+impl Lifetimes {
+    fn new(mut list: Vec<(i64, i64, u32)>) -> Self {
+        list.sort_unstable();
+        let leaves = (list.len() + 1).next_power_of_two();
+        let mut latest = vec![i64::MIN; 2 * leaves];
+        for (leaf, (_, end, _)) in latest[leaves..].iter_mut().zip(&list) {
+            *leaf = *end;
+        }
+        for node in (1..leaves).rev() {
+            latest[node] = latest[2 * node].max(latest[2 * node + 1]);
+        }
+        Self { list, latest }
+    }
+
+    /// Of those alive at a time the one that started last.
+    fn find(&self, time: i64) -> Option<u32> {
+        let started = self.list.partition_point(|(start, _, _)| *start <= time);
+        let leaves = self.latest.len() / 2;
+        // Up from the first that has not started, until what lies left of it has one that is alive.
+        let mut node = leaves + started;
+        while node % 2 == 0 || self.latest[node - 1] < time {
+            node /= 2;
+            if node <= 1 {
+                return None;
+            }
+        }
+        node -= 1;
+        while node < leaves {
+            node = 2 * node + usize::from(self.latest[2 * node + 1] >= time);
+        }
+        self.list.get(node - leaves).map(|(_, _, row)| *row)
     }
 }
 
@@ -196,6 +238,31 @@ mod tests {
             process(8, 7, Some(50), None),
             process(8, 7, Some(60), None),
         ])
+    }
+
+    #[test]
+    fn of_many_lifetimes_that_is_found_which_started_last() {
+        let mut seed = 3_u64;
+        let mut random = |below: i64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as i64 % below
+        };
+        for count in 1..40 {
+            let rows: Vec<(i64, i64)> = (0..count)
+                .map(|_| {
+                    let start = random(50);
+                    (start, start + random(20))
+                })
+                .collect();
+            let lives = rows.iter().map(|(start, end)| process(7, 4, Some(*start), Some(*end)));
+            let index = ProcessIndex::new(&lives.collect::<Vec<_>>());
+            for time in [i64::MIN, i64::MAX].into_iter().chain(-1..75) {
+                let alive =
+                    (0..).zip(&rows).filter(|(_, (start, end))| (*start..=*end).contains(&time));
+                let known = alive.max_by_key(|(row, life)| (**life, *row)).map(|(row, _)| row);
+                assert_eq!(index.find(7, time), known, "{rows:?} at {time}");
+            }
+        }
     }
 
     #[test]

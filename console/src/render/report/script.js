@@ -50,7 +50,7 @@ function table(columns, rows, label) {
       const value = shownText(column, row);
       const target = column.link ? column.link(row) : null;
       const cell = target ? make("a", { href: target }, value) : value;
-      return make("td", { class: column.number ? "number" : null }, cell);
+      return make("td", { class: column.number ? "number" : column.word ? "word" : null }, cell);
     }))));
     shown.textContent = " " + left.length.toLocaleString("en") + " of " + count(rows.length, "row");
     heads.forEach((head, at) => {
@@ -192,8 +192,8 @@ function section(file) {
     { key: "leaked", title: "Leaked", number: true }, { key: "at_exit", title: "At exit", number: true },
     { key: "opened", title: "Opened", number: true },
     ...(file.allocations ? [{ key: "bytes", title: "Bytes", number: true, show: (row) => row.bytes === null ? "" : row.bytes.toLocaleString("en") }] : []),
-    { key: "verdict", title: "Growth" },
-    { key: "rate", title: "Per minute", number: true, show: (row) => row.rate === null ? "" : row.rate.toPrecision(3) },
+    { key: "verdict", title: "Growth", word: true },
+    { key: "rate", title: "Per minute", number: true, show: (row) => row.rate === null ? "" : Number(row.rate.toPrecision(3)).toLocaleString("en") },
     { key: "words", title: "Causes" }, { key: "function", title: "Function", link },
   ], file.suspects.map((own) => ({ ...own, words: own.causes.map((cause) => cause.cause).join(", ") })), "suspects");
   const groups = table([

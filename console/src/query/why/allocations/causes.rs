@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use handlescope_model::tables::{ResourceEnd, ResourceKind, Resources};
-use handlescope_model::{Numbers, ResourceIdx, StackIdx, Trace};
+use handlescope_model::tables::{Allocator, ResourceEnd, ResourceKind, Resources};
+use handlescope_model::{Numbers, ProcessIdx, ResourceIdx, StackIdx, Trace};
 use indicatif::{HumanBytes, HumanCount};
 
 use super::super::causes::{Cause, Diagnosis};
@@ -22,13 +22,17 @@ const CHAIN: usize = 3;
 /// What causes are found in.
 pub(super) struct SiteCauses<'a> {
     table: &'a ResourceTable,
+    allocators: &'a AllocatorList,
     key: Numbers<u64>,
     grown_from: Numbers<ResourceIdx>,
-    /// For each allocator of reservations, ranges that were committed by its process.
-    committed: HashMap<u32, Ranges>,
+    /// What was committed in each process.
+    committed: HashMap<Owner, Ranges>,
     /// Steps along reallocations that are left: a damaged table must not lead in circles.
     steps: AtomicUsize,
 }
+
+/// A process, or the id of one that is not known.
+type Owner = (Option<ProcessIdx>, Option<u32>);
 
 /// Ranges by their first address, each with the farthest end of those up to it.
 type Ranges = Vec<(u64, u64)>;
@@ -53,12 +57,13 @@ impl<'a> SiteCauses<'a> {
     pub(super) fn load(
         trace: &Trace,
         table: &'a ResourceTable,
-        allocators: &AllocatorList,
+        allocators: &'a AllocatorList,
     ) -> Result<Self, QueryError> {
         let key = trace.values(Resources::key)?;
         Ok(Self {
             committed: committed(table, allocators, &key),
             table,
+            allocators,
             key,
             grown_from: trace.values(Resources::grown_from)?,
             steps: AtomicUsize::new(2 * table.len()),
@@ -145,8 +150,12 @@ impl<'a> SiteCauses<'a> {
     fn without_commit(&self, lost: &[u32]) -> Option<Diagnosis> {
         let mut unused = (0_u64, 0_i64);
         for row in lost.iter().map(|row| *row as usize) {
-            let allocator = self.table.allocator.get(row)?;
-            let ranges = self.committed.get(&allocator.0)?;
+            let allocator = self.allocators.get(self.table.allocator.get(row)?.row())?;
+            if allocator.kind != ResourceKind::Reserve.code() {
+                return None;
+            }
+            let ranges = self.committed.get(&owner(allocator));
+            let ranges = ranges.map(Vec::as_slice).unwrap_or_default();
             let (key, size) = (self.key.get(row)?, self.table.size.get(row)?);
             let end = key.saturating_add(size.unsigned_abs());
             let before = ranges.partition_point(|(start, _)| *start < end);
@@ -193,29 +202,29 @@ fn exits(counts: &Counts) -> Option<Diagnosis> {
     (count > 0).then(|| diagnosis(Cause::ExitOnly, count, text))
 }
 
-/// For each allocator of reservations the committed ranges of its process.
+fn owner(allocator: &Allocator) -> Owner {
+    (allocator.process, allocator.pid)
+}
+
+/// What was committed in each process.
 fn committed(
     table: &ResourceTable,
     allocators: &AllocatorList,
     key: &Numbers<u64>,
-) -> HashMap<u32, Ranges> {
-    let owner = |row: usize| allocators.get(row).map(|own| (own.process, own.pid));
-    let of_kind = |kind: ResourceKind| {
-        let rows = allocators.rows().iter().enumerate();
-        rows.filter(move |(_, own)| own.kind == kind.code()).map(|(row, _)| row)
-    };
-    let commits: HashMap<_, usize> =
-        of_kind(ResourceKind::Commit).filter_map(|row| Some((owner(row)?, row))).collect();
-    let mut of_commits: HashMap<usize, Ranges> =
-        commits.values().map(|row| (*row, Ranges::new())).collect();
+) -> HashMap<Owner, Ranges> {
+    let mut committed: HashMap<Owner, Ranges> = HashMap::new();
     for row in 0..table.len() {
-        let ranges = table.allocator.get(row).and_then(|own| of_commits.get_mut(&own.row()));
-        if let (Some(ranges), Some(key), Some(size)) = (ranges, key.get(row), table.size.get(row)) {
+        let allocator = table.allocator.get(row).and_then(|own| allocators.get(own.row()));
+        let is_commit = |own: &&Allocator| own.kind == ResourceKind::Commit.code();
+        if let (Some(allocator), Some(key), Some(size)) =
+            (allocator.filter(is_commit), key.get(row), table.size.get(row))
+        {
             // Of an allocation in parts the last one may lie behind; its first address is that of all.
-            ranges.push((key, key.saturating_add(size.unsigned_abs().max(1))));
+            let end = key.saturating_add(size.unsigned_abs().max(1));
+            committed.entry(owner(allocator)).or_default().push((key, end));
         }
     }
-    for ranges in of_commits.values_mut() {
+    for ranges in committed.values_mut() {
         ranges.sort_unstable();
         let mut farthest = 0;
         for (_, end) in ranges {
@@ -223,13 +232,7 @@ fn committed(
             *end = farthest;
         }
     }
-    let reserves = of_kind(ResourceKind::Reserve);
-    reserves
-        .filter_map(|row| {
-            let ranges = commits.get(&owner(row)?).and_then(|commit| of_commits.get(commit));
-            Some((u32::try_from(row).ok()?, ranges.cloned().unwrap_or_default()))
-        })
-        .collect()
+    committed
 }
 
 pub(super) fn diagnosis(cause: Cause, count: u64, text: String) -> Diagnosis {

@@ -1,0 +1,196 @@
+//! Traces of hundreds of thousands of heaps, threads, allocators and pieces of one range: each event costs what it
+//! changes, and what is asked of them has answers.
+
+use std::collections::BTreeMap;
+
+use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_model::tables::{
+    Allocators, ResourceEnd, ResourceMissKind, ResourceMisses, Resources,
+};
+use handlescope_model::{Cancel, TableRows, Trace};
+use handlescope_tests::binary::Shell;
+use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
+use handlescope_tests::header::{ManifestEvent, Stamp};
+use handlescope_tests::payload::{
+    EventInfo, HeapCall, MEM_COMMIT, MEM_DECOMMIT, MEM_RESERVE, RangeRecord,
+};
+use handlescope_tests::scenario::TraceBuilder;
+
+const EVENTS: u32 = 300_000;
+
+const QUESTIONS: [&str; 4] = [
+    ".dump Resource -TopN 2",
+    ".dump Resource -Leak -LeakAtExit -ShowStack -TopN 2",
+    ".dump Resource -GroupBy allocator,thread,end,size -ShowTime 2 -TopN 2",
+    ".why",
+];
+
+/// What is found in a trace.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    allocators: usize,
+    /// Allocations, or parts of some, by their ends, and events without any by their kinds.
+    counts: BTreeMap<&'static str, u32>,
+}
+
+impl Found {
+    fn new(allocators: usize, counts: &[(&'static str, u32)]) -> Self {
+        Self { allocators, counts: counts.iter().copied().collect() }
+    }
+
+    /// Extracts a trace, and asks about it.
+    fn of(trace: &TraceBuilder) -> Self {
+        let shell = Shell::new();
+        let (etl, output) = (shell.path("a.etl"), shell.path("a.json7z"));
+        trace.write(&etl).unwrap();
+        extract(&etl, &output, ExtractOptions::default(), &NoObserver, &Cancel::default()).unwrap();
+        let mut arguments = vec!["a.json7z"];
+        arguments.extend(QUESTIONS.iter().flat_map(|question| ["-c", question]));
+        let _ = shell.run(&arguments).ok();
+        let trace = Trace::open(&output).unwrap();
+        let ends = Resources::read(&trace).unwrap();
+        let ends = ends.rows().map(|own| ResourceEnd::from_code(own.end).unwrap().name());
+        let misses = ResourceMisses::read(&trace).unwrap();
+        let misses = misses.rows().map(|own| ResourceMissKind::from_code(own.what).unwrap().name());
+        let allocators = Allocators::read(&trace).unwrap().len();
+        let mut found = Self { allocators, ..Self::default() };
+        ends.chain(misses).for_each(|name| *found.counts.entry(name).or_default() += 1);
+        found
+    }
+}
+
+/// A trace of process 700, whose events are a microsecond apart.
+struct Crowd {
+    trace: TraceBuilder,
+    ns: i64,
+}
+
+impl Crowd {
+    fn new() -> Self {
+        let mut trace = TraceBuilder::new();
+        trace.process(700, "app.exe");
+        Self { trace, ns: 0 }
+    }
+
+    fn heap(&mut self, tid: u32, heap: u64, call: HeapCall) {
+        self.ns += 1000;
+        self.trace.heap(self.ns, (700, tid), heap, call);
+    }
+
+    /// A call for pages from a number on.
+    fn pages(&mut self, first: u64, count: u64, flags: u32) {
+        self.ns += 1000;
+        let range =
+            RangeRecord { base: 0x1000_0000 + first * 4096, size: count * 4096, pid: 700, flags };
+        if flags == MEM_DECOMMIT {
+            self.trace.virtual_free(self.ns, (700, 701), range);
+        } else {
+            self.trace.virtual_alloc(self.ns, (700, 701), range);
+        }
+    }
+}
+
+#[test]
+fn a_range_in_pieces_is_committed_again_and_again() {
+    let mut crowd = Crowd::new();
+    let pieces = EVENTS / 3;
+    let pages = 2 * u64::from(pieces);
+    crowd.pages(0, pages, MEM_RESERVE);
+    for piece in 0..u64::from(pieces) {
+        crowd.pages(2 * piece, 1, MEM_COMMIT);
+    }
+    for piece in 0..u64::from(pieces) {
+        crowd.pages(0, pages, MEM_COMMIT);
+        crowd.pages(2 * piece + 1, 1, MEM_DECOMMIT);
+    }
+    crowd.pages(0, pages, MEM_DECOMMIT);
+    // The first call for all commits what lies between, and loses it page by page to those that come after it. Each of
+    // them commits what the one before lost.
+    let freed = 3 * pieces - 1;
+    assert_eq!(Found::of(&crowd.trace), Found::new(2, &[("open", 1), ("freed", freed)]));
+}
+
+#[test]
+fn every_block_has_a_heap_of_its_own() {
+    let mut crowd = Crowd::new();
+    for number in 0..u64::from(EVENTS) {
+        crowd.heap(701, number << 16, HeapCall::Alloc { address: number + 1, size: 8 });
+    }
+    assert_eq!(Found::of(&crowd.trace), Found::new(EVENTS as usize, &[("open", EVENTS)]));
+}
+
+#[test]
+fn a_heap_that_was_large_is_destroyed_again_and_again() {
+    let mut crowd = Crowd::new();
+    let count = EVENTS / 3;
+    for number in 0..u64::from(count) {
+        crowd.heap(701, 0x10000, HeapCall::Alloc { address: number + 1, size: 8 });
+    }
+    for _ in 0..count {
+        crowd.heap(701, 0x10000, HeapCall::Destroy);
+        crowd.heap(701, 0x10000, HeapCall::Alloc { address: 1, size: 8 });
+    }
+    let destroyed = 2 * count - 1;
+    let counts = [("destroyed", destroyed), ("open", 1)];
+    assert_eq!(Found::of(&crowd.trace), Found::new(count as usize + 1, &counts));
+}
+
+#[test]
+fn every_reallocation_has_a_thread_of_its_own() {
+    let mut crowd = Crowd::new();
+    crowd.heap(701, 0x10000, HeapCall::Alloc { address: 1, size: 8 });
+    for number in 1..EVENTS {
+        let address = u64::from(number);
+        let call =
+            HeapCall::ReAlloc { address: address + 1, old_address: address, size: 8, old_size: 8 };
+        crowd.heap(701 + number, 0x10000, call);
+    }
+    let counts = [("open", 1), ("reallocated", EVENTS - 1)];
+    assert_eq!(Found::of(&crowd.trace), Found::new(1, &counts));
+}
+
+#[test]
+fn every_release_has_an_allocator_of_its_own() {
+    let mut crowd = Crowd::new();
+    let provider = Guid::new(0x11111111_0000_0000_0000_000000000001);
+    let stamp = |trace: &TraceBuilder, ns| Stamp::new(trace.options().raw(ns), 700, 701);
+    let info = EventInfo {
+        provider,
+        provider_name: "Contoso".into(),
+        id: 1,
+        task: "ReleaseResource".into(),
+        fields: [("Handle", 16), ("Allocator", 8)].map(|(name, kind)| (name.into(), kind)).into(),
+        ..EventInfo::default()
+    };
+    let event = info.event(PointerSize::Eight, stamp(&crowd.trace, 1));
+    crowd.trace.raw_event(1, 0, event);
+    for number in 0..EVENTS {
+        crowd.ns += 1000;
+        let payload = Bytes::new().u64(7).u32(number).into_vec();
+        let stamp = stamp(&crowd.trace, crowd.ns);
+        let event = ManifestEvent { provider, id: 1, stamp, payload, ..ManifestEvent::default() };
+        crowd.trace.raw_event(crowd.ns, 0, event.encode());
+    }
+    // Most are counted under one name.
+    let allocators = (1 << 16) + 1;
+    assert_eq!(Found::of(&crowd.trace), Found::new(allocators, &[("orphan_free", EVENTS)]));
+}
+
+#[test]
+fn every_block_is_of_another_life_of_its_process() {
+    let mut crowd = Crowd::new();
+    let lives = EVENTS / 3;
+    for life in 0..i64::from(lives) {
+        let ns = 1_000_000 + life * 2000;
+        crowd.trace.process(800, "short.exe").started(ns).ended(ns + 1000);
+        let call = HeapCall::Alloc { address: 1, size: 8 };
+        crowd.trace.heap(ns + 500, (800, 801), 0x10000, call);
+    }
+    let later = 1_000_000_000 + i64::from(lives) * 2000;
+    for number in 0..i64::from(lives) {
+        let call = HeapCall::Alloc { address: 1, size: 8 };
+        crowd.trace.heap(later + number, (800, 801), 0x10000, call);
+    }
+    let counts = [("at_exit", lives), ("open", 1), ("replaced", lives - 1)];
+    assert_eq!(Found::of(&crowd.trace), Found::new(lives as usize + 1, &counts));
+}
