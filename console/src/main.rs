@@ -43,7 +43,20 @@ const BAD_USAGE: u8 = 2;
 #[used]
 static BEFORE_MAIN: extern "C" fn() = standard::look_before_main;
 
+/// Lets threads share what `malloc` hands out. glibc reserves 64 MiB of addresses, for a moment twice as many, for each
+/// of up to eight arenas a processor, so that a limit of addresses is reached with little memory in use.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "only this call says it, while there are no other threads")]
+fn limit_arenas() {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let arenas = libc::c_int::try_from(processors + 2).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the call takes two numbers; whether it succeeds decides nothing.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, arenas) };
+}
+
 fn main() -> ExitCode {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    limit_arenas();
     report_panics();
     let start = match parse() {
         Ok(start) => start,

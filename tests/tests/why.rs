@@ -426,3 +426,29 @@ fn heaps_that_are_not_destroyed_and_addresses_that_nothing_is_committed_of_are_l
     assert_eq!(of("commit")["bytes"], json!(15 * PAGE));
     assert_eq!(of("heap")["leaked"], 20);
 }
+
+#[test]
+fn a_trace_with_handles_and_allocations_answers_both() {
+    let mut trace = memory_trace();
+    trace.object_type(EVENT, "Event");
+    for step in 0..30_u64 {
+        let ns = (100 + 1000 * step as i64) * MS;
+        let object = OBJECT + 0x100 * step;
+        trace.create_handle(ns, (700, 701), object, 4 * step as u32 + 4, EVENT);
+        trace.stack(&KERNEL, &stack(1));
+        let call = HeapCall::Alloc { address: 0x1000 + 32 * step, size: 10 };
+        trace.heap(ns + MS, (700, 701), HEAP, call).stack(&[], &stack(2));
+    }
+    let found = asked(&trace, "");
+    let kinds: Vec<&Value> = suspects(&found).iter().map(|own| &own["type"]).collect();
+    assert_eq!(kinds, ["Event", "heap"]);
+    let ranks: Vec<&Value> = suspects(&found).iter().map(|own| &own["rank"]).collect();
+    assert_eq!(ranks, [1, 2]);
+    let count = |line: &str, member: &str| {
+        let document: Value = serde_json::from_str(&run_over(&trace, line).ok().stdout).unwrap();
+        document.pointer(member).cloned()
+    };
+    let handles = count(".dump ObjectRef -Leak -json\n", "/totals/leaked_handles");
+    let blocks = count(".dump Resource -json\n", "/totals/0/outstanding");
+    assert_eq!((handles, blocks), (Some(json!(30)), Some(json!(30))));
+}
