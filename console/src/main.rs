@@ -21,6 +21,7 @@ use handlescope_console::{
     grammar::ParseError,
     live, mcp,
     one_shot::{self, OneShot, Refusal},
+    query::start_engine,
     recording, repl,
     script::{self, Outcome},
     shell,
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
             return ExitCode::from(BAD_USAGE);
         }
     };
+    start_engine();
     let mut stderr = standard::error();
     let mut messages = Messages::to_stderr(&mut stderr, start.globals.color);
     match run(start, &mut messages) {

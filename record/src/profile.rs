@@ -282,13 +282,13 @@ mod tests {
     }
 
     fn profile(events: Events) -> Element {
-        profile_with(events, OtherProviders::default())
+        profile_with(events, &OtherProviders::default())
     }
 
-    fn profile_with(events: Events, others: OtherProviders) -> Element {
+    fn profile_with(events: Events, others: &OtherProviders) -> Element {
         let mut bytes = Vec::new();
         let (size, count) = (BufferSize::new(512 << 10).expect("a size"), BufferCount::default());
-        wpr_profile(events, &others, size, count, &mut bytes).expect("written");
+        wpr_profile(events, others, size, count, &mut bytes).expect("written");
         let text = String::from_utf8(bytes).expect("UTF-8");
         assert!(text.starts_with("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<Windows"), "{text}");
         let mut reader = Reader::from_str(&text);
@@ -408,7 +408,7 @@ mod tests {
     #[test]
     fn heaps_and_handles_of_gdi_and_user_have_collectors_of_their_own() {
         let others = OtherProviders { heap_pids: vec![4711, 8], gdi_user: true };
-        let document = profile_with(Events::default(), others);
+        let document = profile_with(Events::default(), &others);
         let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
         let order = [
             "SystemCollector",

@@ -10,6 +10,7 @@
 //! * [`file`](mod@file): per-processor buffers, compression, circular and preallocated files, clocks, loss,
 //! * [`scenario`]: processes, modules, handles and stacks stated in nanoseconds,
 //! * [`bench`](mod@bench): large traces written in bounded memory, with the counts to expect,
+//! * [`allocations`]: a trace with allocations,
 //! * [`corrupt`]: repeatable damage,
 //! * [`data`]: the published traces, for tests that are marked [`needs_data`],
 //! * [`documents`]: what `-json` prints,
@@ -27,6 +28,7 @@
 
 pub use handlescope_needs::{needs_chromium, needs_data, needs_duckdb, needs_linker, needs_mcp};
 
+pub mod allocations;
 pub mod bench;
 pub mod binary;
 pub mod bytes;

@@ -213,3 +213,9 @@ fn a_repeated_filter_and_an_open_quote_are_errors() {
         assert_eq!(run.stdout, "", "{options}");
     }
 }
+
+#[test]
+fn a_trace_of_allocations_without_handles_says_where_they_are() {
+    let run = run_over(&handlescope_tests::allocations::trace(), ".list").ok();
+    assert!(run.stderr.contains("its allocations are in .dump Resource"), "{}", run.stderr);
+}

@@ -73,6 +73,7 @@ fn add(members: &mut Members, commands: &[String], printed: &str) {
             Some(kind) if kind.starts_with("Resource") && kind.contains("-GroupBy") => {
                 "Resource -GroupBy"
             }
+            Some(kind) if kind.starts_with("Diff -Kind") => "Diff -Kind",
             Some(kind) if kind.contains("-GroupBy") => "ObjectRef -GroupBy",
             Some(kind) => kind.split(' ').next().unwrap_or_default(),
             None => ".sql",
@@ -164,6 +165,10 @@ fn written() -> Members {
     trace().write(shell.path("other.etl")).unwrap();
     let command = ".dump Diff -json";
     let run = shell.run(&["leaky.etl", "other.etl", "-c", command]);
+    add(&mut members, &[command.to_owned()], &run.stdout);
+    let command = ".dump Diff -Kind heap -json";
+    fs::copy(shell.path("other.etl"), shell.path("same.etl")).unwrap();
+    let run = shell.run(&["other.etl", "same.etl", "-c", command]).ok();
     add(&mut members, &[command.to_owned()], &run.stdout);
     for status in [404, 500] {
         let server = SymbolServer::start(move |_| Answer::Status(status));

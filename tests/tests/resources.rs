@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
+use handlescope_tests::allocations::{HEAP, MS, trace};
 use handlescope_tests::binary::{Run, handlescope, run_over, run_script};
 use handlescope_tests::data::{SharedTrace, synthetic};
 use handlescope_tests::needs_data;
-use handlescope_tests::payload::{HeapCall, MEM_COMMIT, MEM_RELEASE, MEM_RESERVE, RangeRecord};
+use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Deserializer, Value};
-
-const MS: i64 = 1_000_000;
-const HEAP: u64 = 0x1_0000;
 
 /// Members of totals that are counted.
 const COUNTED: [&str; 15] = [
@@ -172,31 +171,6 @@ fn every_way_of_grouping_counts_the_same() {
     }
 }
 
-/// Two programs: one leaks blocks of a heap, one commits memory and ends.
-fn trace() -> TraceBuilder {
-    let mut trace = TraceBuilder::new();
-    trace.process(700, "leaky.exe");
-    trace.process(800, "tool.exe").started(MS).ended(90 * MS);
-    trace.module(700, r"C:\leaky.exe", 0x1000_0000, 0x10000);
-    trace.module(800, r"C:\tool.exe", 0x2000_0000, 0x10000);
-    let leaky = (700, 701);
-    for n in 0..4u64 {
-        let (time, address) = (MS * (2 + n as i64 * 10), 0x5000 + n * 0x100);
-        let call = HeapCall::Alloc { address, size: 10 + n };
-        trace.heap(time, leaky, HEAP, call).stack(&[], &[0x1000_0010]);
-    }
-    trace.heap(60 * MS, leaky, HEAP, HeapCall::Free { address: 0x5000 });
-    trace.heap(61 * MS, leaky, HEAP, HeapCall::Free { address: 0x5000 });
-    let range =
-        RangeRecord { base: 0x10_0000, size: 0x4000, pid: 800, flags: MEM_COMMIT | MEM_RESERVE };
-    trace.virtual_alloc(3 * MS, (800, 801), range).stack(&[], &[0x2000_0020]);
-    let other = RangeRecord { base: 0x20_0000, ..range };
-    trace.virtual_alloc(4 * MS, (800, 801), other).stack(&[], &[0x2000_0030]);
-    let freed = RangeRecord { flags: MEM_RELEASE, size: 0, ..other };
-    trace.virtual_free(5 * MS, (800, 801), freed).stack(&[], &[0x2000_0040]);
-    trace
-}
-
 fn dumped(options: &str) -> Run {
     run_over(&trace(), &format!(".dump Resource {options}")).ok()
 }
@@ -292,6 +266,15 @@ fn a_trace_without_allocations_says_so_and_how_to_record_them() {
 }
 
 #[test]
+fn an_extract_from_before_there_were_allocations_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/layout-5.json7z");
+    fs::copy(golden, home.path().join("old.json7z")).unwrap();
+    let run = run_script(handlescope(home.path()).arg("old.json7z"), ".dump Resource\n").ok();
+    assert!(run.stderr.contains("of an older version, which kept no allocations"), "{run:?}");
+}
+
+#[test]
 fn what_speaks_against_the_answer_is_said() {
     let kinds = |document: &Value| -> Vec<String> {
         let caveats = list(document, "caveats").iter();
@@ -316,7 +299,7 @@ fn options_that_cannot_go_together_are_refused() {
     assert!(run.stderr.contains("-ShowTotal"), "{}", run.stderr);
 }
 
-/// The rows of a query over the trace above.
+/// The rows of a query over that trace.
 fn sql(query: &str) -> Vec<Value> {
     let run = run_over(&trace(), &format!(".sql {query} -json")).ok();
     let document: Value = serde_json::from_str(&run.stdout).unwrap();

@@ -11,6 +11,7 @@ mod context;
 mod counts;
 mod criteria;
 mod diff;
+mod engine;
 mod error;
 mod event_counts;
 mod exit_stacks;
@@ -59,13 +60,16 @@ pub use self::diff::{
     ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_traces,
     opened_between,
 };
+pub use self::engine::start_engine;
 pub use self::error::QueryError;
 pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
 pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::groups::{Figures, GroupKey, GroupTree, Groups, GroupsLeftOut, NodeIdx};
-pub use self::growth::{Evidence, Growth, Life, Rate, Verdict, Window, outstanding, sparkline};
+pub use self::growth::{
+    Evidence, Growth, Life, Rate, Verdict, Window, long_sparkline, outstanding, sparkline,
+};
 pub use self::handle_counts::{CountBy, Counted, HandleCounts};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
@@ -78,7 +82,8 @@ pub use self::provider_events::{
     FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
 };
 pub use self::resources::{
-    ResourceFigures, ResourceGroup, ResourceGroups, ResourcesAnswer, resources,
+    AllocatedSide, AllocationsDiff, ComparedAllocations, ResourceFigures, ResourceGroup,
+    ResourceGroups, ResourcesAnswer, compare_allocations, resources,
 };
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;

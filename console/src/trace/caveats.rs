@@ -56,11 +56,13 @@ impl Caveat {
         if let Some(text) = without_clock(trace)? {
             add(CaveatKind::NoClock, text);
         } else if trace.height(Table::ExistingHandles)? == 0 && !has_handle_events(trace)? {
-            let text = match trace.height(Table::Resources)? {
-                0 => format!("no handle events: it was not recorded with handle tracing; {RECORD}"),
-                _ => "no handle events: it has allocations, which .dump Resource and .why show"
-                    .to_owned(),
+            let others = match trace.height(Table::Allocators)? {
+                0 => "",
+                _ => "its allocations are in .dump Resource and .why; for handles ",
             };
+            let text = format!(
+                "no handle events: it was not recorded with handle tracing; {others}{RECORD}"
+            );
             add(CaveatKind::NoHandleEvents, text);
         } else if !has_rundown {
             let text = "no rundown of open handles at its end: handles older than the trace are \

@@ -1,6 +1,6 @@
 //! What speaks against answers about allocations.
 
-use handlescope_model::tables::{Allocator, ResourceKind};
+use handlescope_model::tables::{Allocator, ResourceKind, TraceInfos};
 use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::caveats::{Caveat, CaveatKind};
@@ -15,6 +15,13 @@ const RECORD_PAGES: &str =
 
 /// How everything else is recorded.
 const RECORD_OTHERS: &str = "for other resources record a provider of their events";
+
+/// The first layout of extracts that has allocations.
+const WITH_ALLOCATIONS: u32 = 6;
+
+/// What is said of extracts that do not.
+const OLDER_EXTRACT: &str =
+    "the extract is of an older version, which kept no allocations; extract the trace again";
 
 /// Kinds that one way of recording has.
 const WAYS: [(&[ResourceKind], &str); 3] = [
@@ -96,7 +103,12 @@ impl Caveat {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
         if facts.all(|kind| kind.allocators) == 0 {
-            add(CaveatKind::NoResourceEvents, without_events(facts));
+            let version = trace.values(TraceInfos::schema_version)?.get(0).unwrap_or_default();
+            let text = match version < WITH_ALLOCATIONS {
+                true => OLDER_EXTRACT.to_owned(),
+                false => without_events(facts),
+            };
+            add(CaveatKind::NoResourceEvents, text);
             return Ok(caveats);
         }
         if facts.all(|kind| kind.older) > 0 {

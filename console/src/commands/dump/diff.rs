@@ -8,7 +8,7 @@ use crate::{
         KindSignature, SharedArgs, Signature,
         converttime::recorded_ns,
         shared::{
-            caveats::write_caveats,
+            caveats::{write_caveats, write_warnings},
             choice::process_option,
             groups,
             stack_display::{
@@ -16,12 +16,13 @@ use crate::{
             },
         },
     },
+    filter::Filter,
     grammar::{
         Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Quotes, Take, Texts, Token,
         parse,
     },
     paths::has_extension,
-    query::{self, DiffCriteria, Span, trace_info},
+    query::{self, AllocationsDiff, DiffCriteria, ResourceCriteria, Span, trace_info},
     render::{self, Format, output::Target, pictures::FlameGraph},
     settings::{Display, StackDisplayArgs},
     trace::{CaveatKind, LoadedTrace},
@@ -36,6 +37,8 @@ pub(crate) struct DiffArgs {
     to: Option<String>,
     /// `-flame`: the file to write.
     flame: Option<PathBuf>,
+    /// `-Kind`: allocations of such kinds instead of handles.
+    kind: Option<Filter>,
     criteria: DiffCriteria,
 }
 
@@ -123,7 +126,10 @@ impl Kind for Diff {
         let answer =
             query::TracesDiff { files: Vec::new(), minutes: Vec::new(), groups: Vec::new() };
         let mut columns = render::columns(render::diff_points(&[], ["", ""], stacks, &display));
-        for column in render::columns(render::diff_traces(&answer, stacks, &display)) {
+        let allocations = AllocationsDiff { files: Vec::new(), groups: Vec::new() };
+        let of_allocations = render::diff_allocations(&allocations, stacks, &display);
+        let of_traces = render::columns(render::diff_traces(&answer, stacks, &display));
+        for column in of_traces.into_iter().chain(render::columns(of_allocations)) {
             if !columns.contains(&column) {
                 columns.push(column);
             }
@@ -133,13 +139,24 @@ impl Kind for Diff {
 
     fn check(args: &DiffArgs, shared: &SharedArgs) -> Result<(), ParseError> {
         let (option, reason) = (FLAME, "the picture has all groups and no rows");
-        match shared.output.of_rows().next().filter(|_| args.flame.is_some()) {
-            Some(other) => Err(ParseError::Conflict { option, other, reason }),
-            None => Ok(()),
+        if let Some(other) = shared.output.of_rows().next().filter(|_| args.flame.is_some()) {
+            return Err(ParseError::Conflict { option, other, reason });
         }
+        let others = [
+            (args.flame.is_some(), FLAME),
+            (args.from.is_some(), "-From"),
+            (args.to.is_some(), "-To"),
+            (args.criteria.object_type.is_some(), "-Type"),
+        ];
+        let other = others.into_iter().find(|(is, _)| *is && args.kind.is_some());
+        let (option, reason) = ("-Kind", "allocations of two traces are compared, as a table");
+        other.map_or(Ok(()), |(_, other)| Err(ParseError::Conflict { option, other, reason }))
     }
 
     fn answer(args: &DiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        if let Some(kind) = &args.kind {
+            return compare_allocations(kind, args, dump);
+        }
         if let Some(path) = &args.flame {
             if !has_extension(path, &["svg"]) {
                 return Err(CommandError::PictureName { path: path.clone(), endings: ".svg" });
@@ -227,13 +244,57 @@ fn compare(
             dump.write(render::diff_traces(&answer, criteria.stacks, &display)?)?;
         }
     }
-    let worse = answer.worse();
+    got_worse(answer.worse(), "handles", dump);
+    Ok(())
+}
+
+/// What traces leave allocated: one by itself, of two the difference.
+fn compare_allocations(
+    kind: &Filter,
+    args: &DiffArgs,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<(), CommandError> {
+    let (kind, process, stacks) =
+        (Some(kind.clone()), args.criteria.process.clone(), args.criteria.stacks);
+    let criteria = ResourceCriteria { kind, process, stacks, ..ResourceCriteria::default() };
+    match dump.sources.len() {
+        2 => {}
+        1 => return left(&ResourceCriteria { leak: true, ..criteria }, dump),
+        files => return Err(CommandError::CompareAllocations { files }),
+    }
+    let answer = query::compare_allocations(dump.sources, &criteria, dump.names, dump.cancel)?;
+    for file in &answer.files {
+        if file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoResourceEvents) {
+            return Err(CommandError::NoAllocations { path: file.path.to_path_buf() });
+        }
+        write_warnings(file.path, &file.caveats, dump.messages);
+    }
+    let display = dump.display();
+    dump.write(render::diff_allocations(&answer, stacks, &display)?)?;
+    got_worse(answer.worse(), "allocations", dump);
+    Ok(())
+}
+
+/// What one trace leaves allocated.
+fn left(criteria: &ResourceCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+    let (format, display) = (dump.shared.output.format(), dump.display());
+    let for_document = matches!(format, Format::Json(_));
+    let criteria = ResourceCriteria { for_document, ..criteria.clone() };
+    let answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
+    for answer in &answers {
+        write_warnings(answer.path, &answer.caveats, dump.messages);
+    }
+    let command = &dump.shared.text;
+    dump.write(render::resources(&answers, &criteria, command, format, &display)?)
+}
+
+/// Says that groups got worse, and ends with the status that says so.
+fn got_worse(worse: usize, what: &str, dump: &mut DumpContext<'_, '_>) {
     if worse > 0 {
         let groups = if worse == 1 { "1 group".to_owned() } else { format!("{worse} groups") };
-        dump.messages.warning(format_args!("{groups} of handles got worse"));
+        dump.messages.warning(format_args!("{groups} of {what} got worse"));
         dump.flow = Flow::Worse;
     }
-    Ok(())
 }
 
 /// The points of a trace that were asked for.
@@ -296,6 +357,16 @@ static WHICH: &[Opt<DiffArgs>] = &[
         details: "As in -Type of .dump ObjectRef.",
         example: "-Type Event;Thread",
         take: Take::Filter(Texts::ObjectTypes, |args| &mut args.criteria.object_type),
+    },
+    Opt {
+        names: &["-Kind"],
+        help: "allocations of these kinds instead of handles: heap, commit, reserve…",
+        details: "Of one trace, what nothing freed, as .dump Resource -Leak. Of two: what nothing freed, or only the end of the process, by program, kind, allocator and \
+                  functions of the stack that allocated it; heaps count as one allocator, because their handles \
+                  differ. More is worse when it is more than 1.5 times as many bytes and 64 KiB, in the same \
+                  time; of what has no bytes, 5 more.",
+        example: "-Kind heap",
+        take: Take::Filter(Texts::Other, |args| &mut args.kind),
     },
 ];
 

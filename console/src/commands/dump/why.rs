@@ -32,7 +32,7 @@ const DETAILS: &str = "Groups of one process, type and create stack that lose ha
      how they grow, the program's functions, what the events prove about the cause, and the .dump command \
      that shows the handles. Ranked by the handles that are kept for ever: those of a steady leak count in \
      full, of a burst half, of a few handles a quarter, and what was filled at the start a tenth. \
-     .help growth and .help causes explain the words.";
+     .help growth, causes and allocations explain the words.";
 
 static SIGNATURE: Signature = Signature {
     names: &[".why"],
@@ -110,6 +110,8 @@ fn command_of_allocations(suspect: &Suspect) -> String {
         words.push("-Kind heap -GroupBy allocator,createstack".to_owned());
     } else {
         words.push(format!("-Kind {}", suspect.type_name));
+        let allocator = suspect.allocator.as_ref().map(|own| quoted(&literal(own)));
+        words.extend(allocator.map(|own| format!("-Allocator {own}")));
         let stack = suspect.function.as_ref().map(|own| quoted(&literal(own)));
         words.extend(stack.map(|own| format!("-CreateStack {own}")));
     }

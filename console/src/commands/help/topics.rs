@@ -56,11 +56,26 @@ pub static TOPICS: &[TopicSpec] = &[
             ("never_closed", "no handle of this stack is closed by the program"),
             ("exit_only", "only the end of the process closed it"),
             ("handle_reuse", "its value was open to the same object before, and closed"),
+        ],
+    },
+    TopicSpec {
+        name: "allocations",
+        summary: "kinds of allocations, and what .why says about the cause of their leak",
+        rows: &[
+            ("heap", "blocks of heaps; their allocator is the heap"),
+            (
+                "commit, reserve",
+                "pages of VirtualAlloc, committed and reserved; parts may end apart",
+            ),
+            ("resource", "what events of a provider acquire and release"),
+            ("gdi, user", "handles of GDI and USER; their allocator is their type"),
             ("never_freed", "nothing that this stack allocates is freed"),
             ("sometimes_freed", "others of this stack are freed: look at its error paths"),
             ("realloc_growth", "blocks that reallocation only made larger"),
             ("reserve_without_commit", "addresses reserved, and nothing of them ever committed"),
             ("heap_not_destroyed", "heaps created and never destroyed"),
+            ("private heap", "heaps that one stack creates, as a suspect of their own"),
+            ("to record them", "see docs/recording.md: heaps need a session of their own"),
         ],
     },
     TopicSpec {

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use super::allocations::{KIND_OPTION, ask as ask_allocations, criteria};
 use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
 use crate::{
     commands::{
         Command, CommandError, Context, DumpContext, Entered, Signature, context::answer,
         dump::object_ref::FILTERS, shared::groups,
     },
-    grammar::{Arguments, GroupView, OptionGroup, ParseError},
-    query::{Figures, GroupColumn, GroupCriteria, ObjectCriteria},
+    grammar::{Arguments, GroupView, Opt, OptionGroup, ParseError, Take},
+    query::{Figures, GroupColumn, GroupCriteria, ObjectCriteria, ResourceColumn},
     render::{
         output::Target,
         pictures::{FlameGraph, Weight},
@@ -19,7 +20,29 @@ use crate::{
 pub(crate) struct Flame;
 
 static OPTIONS: &[OptionGroup<PictureOptions>] =
-    &[OptionGroup { title: groups::SCRIPTS, options: FILES }];
+    &[ALLOCATIONS, OptionGroup { title: groups::SCRIPTS, options: FILES }];
+
+const ALLOCATIONS: OptionGroup<PictureOptions> =
+    OptionGroup { title: "Allocations instead of handles", options: OF_ALLOCATIONS };
+
+static OF_ALLOCATIONS: &[Opt<PictureOptions>] = &[
+    KIND_OPTION,
+    Opt {
+        names: &["-Count"],
+        help: "allocations by their number instead of their bytes",
+        details: "With -Kind.",
+        example: "-Kind heap -Count",
+        take: Take::Switch(|args| &mut args.by_count),
+    },
+];
+
+/// What allocations are divided by.
+const BY: [ResourceColumn; 4] = [
+    ResourceColumn::Process,
+    ResourceColumn::CreateStack,
+    ResourceColumn::Kind,
+    ResourceColumn::Allocator,
+];
 
 impl Command for Flame {
     type Args = PictureArgs;
@@ -33,7 +56,8 @@ impl Command for Flame {
                   is for https://www.speedscope.app. The width of a frame is the number of handles and \
                   views that were opened there and not closed, or only by the end of their process; with \
                   -Leak or -LeakAtExit only these. At the bottom is the process, on top the type. The other options choose \
-                  handles as those of .dump ObjectRef do.",
+                  handles as those of .dump ObjectRef do. With -Kind it is what was allocated and not freed, as wide \
+                  as its bytes.",
         examples: &[
             ".flame leaks.svg",
             ".flame leaks.svg -pn leaky -Type Event",
@@ -48,7 +72,7 @@ impl Command for Flame {
     fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
         let args = parse(entered, FILTERS, OPTIONS)?;
         match args.file {
-            Some(_) => Ok(args),
+            Some(_) => criteria(&args, &BY).map(|_| args),
             None => Err(entered.missing("the file to write, NAME.svg or NAME.speedscope.json")),
         }
     }
@@ -85,12 +109,19 @@ impl Format {
         dump: &mut DumpContext<'_, '_>,
     ) -> Result<(), CommandError> {
         dump.overwrite().replacing(file)?;
-        let by = vec![GroupColumn::Process, GroupColumn::CreateStack, GroupColumn::Type];
-        let groups = GroupCriteria { by, ..GroupCriteria::default() };
-        let answer = ask(&args.handles, groups, dump)?;
-        let graph = FlameGraph::of(&answer.files, weight(&args.handles.criteria));
+        let (graph, reason) = match criteria(args, &BY)? {
+            Some(mut criteria) => {
+                // Only what is lost has a width, so that nothing else is asked for.
+                let all = !criteria.is_of_leaks();
+                criteria.leak |= all;
+                criteria.leak_at_exit |= all;
+                let answers = ask_allocations(&criteria, dump)?;
+                let graph = FlameGraph::of_allocations(&answers, args.own.by_count);
+                (graph, "nothing of the allocations that were chosen is left")
+            }
+            None => (of_handles(args, dump)?, "none of the handles that were chosen is lost"),
+        };
         if graph.is_empty() {
-            let reason = "none of the handles that were chosen is lost";
             return Err(CommandError::EmptyPicture { reason });
         }
         let target = |format| Target { path: file, option: Flame::SIGNATURE.names[0], format };
@@ -101,6 +132,16 @@ impl Format {
             }
         }
     }
+}
+
+fn of_handles(
+    args: &PictureArgs,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<FlameGraph, CommandError> {
+    let by = vec![GroupColumn::Process, GroupColumn::CreateStack, GroupColumn::Type];
+    let groups = GroupCriteria { by, ..GroupCriteria::default() };
+    let answer = ask(&args.handles, groups, dump)?;
+    Ok(FlameGraph::of(&answer.files, weight(&args.handles.criteria)))
 }
 
 /// What handles count: those that are lost, or only some of them when the options say so.

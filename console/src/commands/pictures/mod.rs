@@ -1,5 +1,6 @@
 //! Pictures of handles, which are chosen as by `.dump ObjectRef`: what the commands have in common.
 
+mod allocations;
 pub(crate) mod flame;
 pub(crate) mod plot;
 pub(crate) mod report;
@@ -15,6 +16,7 @@ use super::{
     },
 };
 use crate::{
+    filter::Filter,
     grammar::{GroupView, Opt, OptionGroup, ParseError, parse},
     paths::with_home,
     query::{self, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer},
@@ -40,6 +42,10 @@ pub(crate) struct PictureOptions {
     pub(crate) by: Option<GroupColumn>,
     /// `-TopN`: groups that are shown by themselves.
     pub(crate) most: Option<u64>,
+    /// `-Kind`: allocations of such kinds instead of handles.
+    pub(crate) kind: Option<Filter>,
+    /// `-Count`: allocations by their number instead of their bytes.
+    pub(crate) by_count: bool,
 }
 
 /// Options that choose handles.

@@ -1,5 +1,6 @@
 //! `.plot`: open handles over time, as a picture or in the terminal.
 
+use super::allocations::{KIND_OPTION, ask as ask_allocations, criteria};
 use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
 use crate::{
     commands::{
@@ -8,7 +9,7 @@ use crate::{
     },
     grammar::{Arguments, Choice, GroupView, Opt, OptionGroup, ParseError, Take},
     paths::has_extension,
-    query::{GroupColumn, GroupCriteria},
+    query::{GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria},
     render::{
         output::Target,
         pictures::{Timeline, columns, write_plot_svg, write_plot_text},
@@ -24,6 +25,7 @@ const MOST: u64 = 8;
 pub(crate) struct Plot;
 
 static OPTIONS: &[OptionGroup<PictureOptions>] = &[
+    OptionGroup { title: "Allocations instead of handles", options: &[KIND_OPTION] },
     OptionGroup { title: groups::DISPLAY, options: DISPLAY },
     OptionGroup { title: groups::SCRIPTS, options: FILES },
 ];
@@ -32,7 +34,8 @@ static DISPLAY: &[Opt<PictureOptions>] = &[
     Opt {
         names: &["-GroupBy"],
         help: "what the handles are divided by: process, type or stack",
-        details: "By the process that owns them unless it is given.",
+        details: "By the process that owns them unless it is given. The type of an allocation is its kind and \
+                  allocator.",
         example: "-GroupBy stack",
         take: Take::Choice(&[
             Choice {
@@ -72,7 +75,8 @@ impl Command for Plot {
         details: "NAME.svg is a picture for a browser; without a file the lines are drawn in the terminal. \
                   The handles of each group lie on those of the groups before. Only handles that were opened \
                   in the trace count, from then until they are closed, also by the end of their process. The other \
-                  options choose handles as those of .dump ObjectRef do.",
+                  options choose handles as those of .dump ObjectRef do. With -Kind it draws the bytes that were allocated \
+                  and not freed yet.",
         examples: &[
             ".plot",
             ".plot handles.svg -pn leaky",
@@ -85,7 +89,8 @@ impl Command for Plot {
     }
 
     fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
-        parse(entered, FILTERS, OPTIONS)
+        let args = parse(entered, FILTERS, OPTIONS)?;
+        criteria(&args, columns_of(GroupColumn::Process)).map(|_| args)
     }
 
     fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
@@ -103,16 +108,22 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
     }
     let parts = if args.file.is_some() { PARTS } else { 2 * columns(&display) };
     let by = args.own.by.unwrap_or(GroupColumn::Process);
-    let groups = GroupCriteria { by: vec![by], keeps_handles: true, ..GroupCriteria::default() };
-    let answer = ask(&args.handles, groups, dump)?;
-    if let Some(file) = answer.files.iter().find(|file| !file.info.has_clock()) {
-        return Err(CommandError::NoTimes { path: file.path().to_path_buf() });
-    }
     let most = usize::try_from(args.own.most.unwrap_or(MOST)).unwrap_or(usize::MAX);
-    let timelines = answer.files.iter().filter_map(|file| Timeline::of(file, parts, most));
-    let timelines: Vec<Timeline> = timelines.filter(|own| !own.is_empty()).collect();
+    let (mut timelines, reason) = match criteria(args, columns_of(by))? {
+        Some(criteria) => {
+            let criteria = ResourceCriteria { buckets: Some(parts), ..criteria };
+            let answers = ask_allocations(&criteria, dump)?;
+            let timelines =
+                answers.iter().filter_map(|own| Timeline::of_allocations(own, parts, most));
+            (timelines.collect(), "nothing of what was chosen was allocated in the trace")
+        }
+        None => {
+            let reason = "none of the handles that were chosen was opened in the trace";
+            (of_handles(args, by, [parts, most], dump)?, reason)
+        }
+    };
+    timelines.retain(|own| !own.is_empty());
     if timelines.is_empty() {
-        let reason = "none of the handles that were chosen was opened in the trace";
         return Err(CommandError::EmptyPicture { reason });
     }
     dump.cancel.check()?;
@@ -124,6 +135,29 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
     };
     let target = Target { path, option: Plot::SIGNATURE.names[0], format: "SVG" };
     dump.write_file(target, |out| write_plot_svg(&timelines, out))
+}
+
+fn of_handles(
+    args: &PictureArgs,
+    by: GroupColumn,
+    [parts, most]: [usize; 2],
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<Vec<Timeline>, CommandError> {
+    let groups = GroupCriteria { by: vec![by], keeps_handles: true, ..GroupCriteria::default() };
+    let answer = ask(&args.handles, groups, dump)?;
+    if let Some(file) = answer.files.iter().find(|file| !file.info.has_clock()) {
+        return Err(CommandError::NoTimes { path: file.path().to_path_buf() });
+    }
+    Ok(answer.files.iter().filter_map(|file| Timeline::of(file, parts, most)).collect())
+}
+
+/// What allocations are divided by.
+fn columns_of(by: GroupColumn) -> &'static [ResourceColumn] {
+    match by {
+        GroupColumn::Type => &[ResourceColumn::Kind, ResourceColumn::Allocator],
+        GroupColumn::CreateStack => &[ResourceColumn::CreateStack],
+        _ => &[ResourceColumn::Process],
+    }
 }
 
 fn title(by: GroupColumn) -> &'static str {

@@ -1,5 +1,6 @@
 //! Which allocations are asked for, and how they are counted.
 
+use super::groups::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
 use crate::settings::StackDisplayArgs;
 use crate::values::{CountRange, SecondsRange};
@@ -30,6 +31,8 @@ pub struct ResourceCriteria {
     pub by: Option<Vec<ResourceColumn>>,
     /// `-ShowTime`: into so many parts time is divided.
     pub buckets: Option<usize>,
+    /// `-FoldStack` and `-StackFrom`
+    pub(crate) trims: StackTrims,
     /// Whether and how stacks are printed.
     pub stacks: StackDisplayArgs,
     /// The answer is a document with totals and with all that was never freed.

@@ -77,12 +77,8 @@ impl TrimmedStacks {
         Self::compare(frames, &needed, &criteria.trims).map(Some)
     }
 
-    /// Compares some stacks as they are; the names of their frames were looked up.
-    pub(crate) fn of(frames: &Frames<'_>, needed: &StackSet) -> Result<Self, QueryError> {
-        Self::compare(frames, needed, &StackTrims::default())
-    }
-
-    fn compare(
+    /// Compares some stacks, the names of whose frames were looked up.
+    pub(crate) fn compare(
         frames: &Frames<'_>,
         needed: &StackSet,
         trims: &StackTrims,

@@ -28,7 +28,7 @@ mod verdict;
 
 pub use self::evidence::Evidence;
 pub use self::life::{Life, Window};
-pub use self::outstanding::{outstanding, sparkline};
+pub use self::outstanding::{long_sparkline, outstanding, sparkline};
 pub use self::rate::Rate;
 pub use self::verdict::Verdict;
 

@@ -41,6 +41,18 @@ pub fn sparkline(counts: &[u32]) -> String {
     counts.iter().map(bar).collect()
 }
 
+/// The same of numbers of any size.
+pub fn long_sparkline(numbers: &[u64]) -> String {
+    let most = numbers.iter().copied().max().unwrap_or_default();
+    let shift = (u64::BITS - most.leading_zeros()).saturating_sub(u32::BITS);
+    let scaled = |number: &u64| {
+        let scaled = u32::try_from(number >> shift).unwrap_or(u32::MAX);
+        // Only 0 looks like none.
+        if *number > 0 { scaled.max(1) } else { 0 }
+    };
+    sparkline(&numbers.iter().map(scaled).collect::<Vec<u32>>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

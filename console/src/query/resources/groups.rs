@@ -23,6 +23,8 @@ pub struct ResourceGroups {
     pub by: Vec<ResourceColumn>,
     /// The groups: those with the most bytes that were never freed first.
     pub rows: Vec<ResourceGroup>,
+    /// What is left of the stacks that they have in common.
+    pub(crate) stacks: Option<TrimmedStacks>,
 }
 
 /// A group of allocations.
@@ -131,11 +133,11 @@ impl Asked<'_> {
             let lost = (Reverse(figures.lost_bytes()), Reverse(figures.lost()));
             (lost, Reverse(figures.alloc_bytes), figures.first_ns, group.key)
         });
-        Ok(ResourceGroups { by: by.to_vec(), rows })
+        Ok(ResourceGroups { by: by.to_vec(), rows, stacks })
     }
 
     /// The time of the trace.
-    fn window(&self) -> Window {
+    pub(super) fn window(&self) -> Window {
         let ends = self.tables.resources.time_ns.values().iter().max();
         let end_ns = self.info.length_ns().or(ends.copied()).unwrap_or_default();
         Window { start_ns: 0, end_ns }
@@ -167,6 +169,6 @@ impl Asked<'_> {
             stacks.add(self.tables.misses.stack.get(*row as usize));
         }
         frames.resolve(stacks.iter())?;
-        TrimmedStacks::of(frames, &stacks).map(Some)
+        TrimmedStacks::compare(frames, &stacks, &self.criteria.trims).map(Some)
     }
 }

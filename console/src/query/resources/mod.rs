@@ -5,6 +5,7 @@
 //! once for is gathered as numbers and counted at the end.
 
 mod chosen;
+mod compare;
 mod counted;
 mod figures;
 mod groups;
@@ -12,6 +13,7 @@ mod keys;
 mod tables;
 mod timed;
 
+pub use self::compare::{AllocatedSide, AllocationsDiff, ComparedAllocations, compare_allocations};
 pub use self::figures::ResourceFigures;
 pub use self::groups::{ResourceGroup, ResourceGroups};
 
@@ -26,6 +28,7 @@ pub(super) use self::tables::{AllocatorList, ResourceTable};
 use self::tables::{MissTable, kind_name};
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
+use super::growth::Window;
 use super::info::{check_clock, trace_info};
 use super::source::Source;
 use super::stacks::StackSet;
@@ -48,6 +51,8 @@ pub struct ResourcesAnswer<'a> {
     pub lost: Option<ResourceGroups>,
     /// The groups of `-GroupBy`, if they were asked for.
     pub groups: Option<ResourceGroups>,
+    /// The time of the trace, if it has a clock.
+    pub window: Option<Window>,
     /// What makes the answer wrong or incomplete.
     pub caveats: Vec<Caveat>,
     /// Number of stacks of the trace.
@@ -101,6 +106,7 @@ impl<'a> ResourcesAnswer<'a> {
         let asked = Asked { tables: &tables, criteria, info: &info };
         let lost = |rows: &[u32]| lost(&resources, rows, criteria);
         let is_lost = criteria.is_of_leaks();
+        let window = info.has_clock().then(|| asked.window());
         let has_groups = criteria.by.is_some();
         let totals = !has_groups && (criteria.for_document || !is_lost);
         let totals = totals.then(|| asked.groups(&ResourceColumn::TOTALS, &rows, &missed));
@@ -121,6 +127,7 @@ impl<'a> ResourcesAnswer<'a> {
             totals: totals.transpose()?,
             lost: of_lost.transpose()?,
             groups,
+            window,
             info,
             caveats,
             stack_count: trace.height(Table::Stacks)?,

@@ -182,6 +182,7 @@ impl Search<'_> {
             process: process.shown_label(is_plain),
             pid,
             type_name: type_name.to_owned(),
+            allocator: None,
             stack_filter: self.lost.filter(leaf, (pid, type_name), function.as_deref()),
             create_stack,
             counts: Counts::of(&figures),

@@ -20,6 +20,8 @@ pub struct Suspect {
     pub pid: Option<u32>,
     /// Type of the objects, or kind of the allocations.
     pub type_name: String,
+    /// What allocated it, where that says more than the kind: `CreatePen`, the type of a GDI handle.
+    pub allocator: Option<String>,
     /// The stack that opened or allocated them: one of those that are equal.
     pub create_stack: Option<StackIdx>,
     /// How many.

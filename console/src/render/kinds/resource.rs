@@ -11,7 +11,7 @@ use super::index;
 use crate::{
     query::{
         ResourceColumn, ResourceCriteria, ResourceFigures, ResourceGroup, ResourcesAnswer,
-        sparkline,
+        long_sparkline,
     },
     render::{
         json,
@@ -308,14 +308,8 @@ impl Row<'_, '_> {
 /// Bytes over time as bars.
 fn bars(over_time: Option<&[i64]>) -> String {
     let Some(bytes) = over_time else { return String::new() };
-    let most = bytes.iter().copied().max().unwrap_or_default().max(0) as u64;
-    let shift = (u64::BITS - most.leading_zeros()).saturating_sub(u32::BITS);
-    let scaled = |bytes: &i64| {
-        let bytes = (*bytes).max(0) as u64;
-        let scaled = u32::try_from(bytes >> shift).unwrap_or(u32::MAX);
-        if bytes > 0 { scaled.max(1) } else { 0 }
-    };
-    sparkline(&bytes.iter().map(scaled).collect::<Vec<u32>>())
+    let known = bytes.iter().map(|bytes| u64::try_from(*bytes).unwrap_or_default());
+    long_sparkline(&known.collect::<Vec<u64>>())
 }
 
 fn part(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> Part {

@@ -1,19 +1,18 @@
 //! `.dump Why`
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanCount;
 use nu_ansi_term::{Color, Style};
 
 use super::index;
 use crate::{
-    query::{Counts, Diagnosis, Suspect, WhyAnswer},
+    query::{Diagnosis, Suspect, WhyAnswer},
     render::{
         json,
         table::{Columns, Part, Table},
-        text::StackStyle,
+        text::{StackStyle, amounts},
     },
     settings::{Display, StackDisplayArgs},
     trace::CaveatKind,
@@ -56,6 +55,7 @@ pub fn why<'a>(
     columns.add("name", |row| format!("{} {}", row.suspect.process, row.suspect.type_name));
     columns.add("pid", |row| row.suspect.pid);
     columns.add("type", |row| row.suspect.type_name.clone()).title("Type");
+    columns.add("allocator", |row| row.suspect.allocator.clone());
     columns.add("leaked", |row| row.suspect.counts.leaked).title("Leaked");
     columns.add("closed_at_exit", |row| row.suspect.counts.closed_at_exit).title("At exit");
     columns.add("created", |row| row.suspect.counts.opened).title("Opened");
@@ -126,8 +126,10 @@ impl Row<'_> {
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let Suspect { rank, process, type_name, growth, .. } = self.suspect;
         let bold = |text: String| display.screen.paint(Style::new().bold(), text).to_string();
-        let heading = format!("{rank}. {} {}", Untrusted(process), Untrusted(type_name));
-        writeln!(out, "{}: {}", bold(heading), self.figures())?;
+        let allocator = self.suspect.allocator.iter().map(|own| format!(" {}", Untrusted(own)));
+        let allocator: String = allocator.collect();
+        let heading = format!("{rank}. {} {}{allocator}", Untrusted(process), Untrusted(type_name));
+        writeln!(out, "{}: {}", bold(heading), amounts(self.suspect))?;
         let indent = display.indent(1);
         let verdict = display.screen.paint(Color::Yellow, growth.verdict.word());
         // On a narrow screen nothing of these is cut.
@@ -150,36 +152,6 @@ impl Row<'_> {
         }
         writeln!(out, "{indent}{}\n", whole(Untrusted(&self.command).to_string()))
     }
-
-    /// What was opened and lost.
-    fn figures(&self) -> String {
-        let Counts { leaked, closed_at_exit, opened } = self.suspect.counts;
-        let Some(bytes) = self.suspect.bytes else {
-            let mut text = format!("{} leaked", HumanCount(leaked));
-            if closed_at_exit > 0 {
-                // Writing to a string does not fail.
-                let _ =
-                    write!(text, " and {} closed only at process exit", HumanCount(closed_at_exit));
-            }
-            return format!("{text} of {} opened", HumanCount(opened));
-        };
-        let mut text = format!(
-            "{} of {} never freed, {} of {}",
-            HumanCount(leaked + closed_at_exit),
-            HumanCount(opened),
-            size(bytes.lost),
-            size(bytes.allocated)
-        );
-        if let Some(per_minute) = bytes.per_minute {
-            let _ = write!(text, ", {} per minute", size(per_minute as i64));
-        }
-        text
-    }
-}
-
-/// Bytes in a unit that fits.
-fn size(bytes: i64) -> HumanBytes {
-    HumanBytes(u64::try_from(bytes).unwrap_or_default())
 }
 
 /// Ids of objects that a diagnosis names.

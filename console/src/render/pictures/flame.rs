@@ -7,43 +7,66 @@ use std::io::{self, Write};
 use handlescope_model::{StackIdx, Untrusted};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
 
-use super::folded::{Folded, FoldedFile, Place, Weight, folded, stack_places};
+use super::folded::{
+    Folded, FoldedFile, NO_STACK, Place, UNKNOWN, Weight, folded, frame_places, stack_places,
+};
 use super::speedscope;
 use crate::paths::stem;
-use crate::query::{ComparedGroup, FileAnswer, OpenedGroup, PointsDiff, TracesDiff};
+use crate::query::{
+    ComparedGroup, FileAnswer, OpenedGroup, PointsDiff, ResourceGroup, ResourcesAnswer, TracesDiff,
+};
 
 /// What the handles are that count.
 const TITLE: &str = "Handles and views that were opened and not closed";
+
+/// What is counted of them.
+const HANDLES: &str = "handles";
 
 /// What the colours of a difference say.
 const COLOURS: &str = "red: more, blue: fewer";
 
 /// The stacks of some traces.
+#[derive(Default)]
 pub(crate) struct FlameGraph {
     title: String,
     subtitle: String,
+    /// What is counted.
+    unit: &'static str,
     pub(super) files: Vec<FoldedFile>,
 }
 
 impl FlameGraph {
     /// Weighs the stacks of traces that were asked for groups by process, create stack and type.
     pub(crate) fn of(files: &[FileAnswer<'_>], weight: Weight) -> Self {
-        let stacks = files.iter().map(|file| FoldedFile::new(file, folded(file, weight)));
+        let stacks = files.iter().map(|file| FoldedFile::new(file.path(), folded(file, weight)));
         let files: Vec<FoldedFile> = stacks.collect();
-        Self { title: TITLE.to_owned(), subtitle: names(&files), files }
+        Self { title: TITLE.to_owned(), subtitle: names(&files), unit: HANDLES, files }
+    }
+
+    /// Weighs the stacks of allocations that were asked for groups by process, create stack, kind and allocator: by
+    /// their bytes, or by their number.
+    pub(crate) fn of_allocations(answers: &[ResourcesAnswer<'_>], by_count: bool) -> Self {
+        let file = |answer: &ResourcesAnswer<'_>| {
+            FoldedFile::new(answer.path, allocations(answer, by_count))
+        };
+        let files: Vec<FoldedFile> = answers.iter().map(file).collect();
+        let unit = if by_count { "allocations" } else { "bytes" };
+        let title = format!("What was allocated and not freed ({unit})");
+        Self { title, subtitle: names(&files), unit, files }
     }
 
     /// What is open at the second of two points, against what was open at the first.
     pub(crate) fn of_points(answers: &[PointsDiff<'_>], [from, to]: [&str; 2]) -> Self {
         let file = |answer: &PointsDiff<'_>| {
             let stacks = answer.groups.iter().map(|group| opened(&answer.file, group));
-            FoldedFile::new(&answer.file, stacks.collect())
+            FoldedFile::new(answer.file.path(), stacks.collect())
         };
         let files: Vec<FoldedFile> = answers.iter().map(file).collect();
         let (from, to) = (Untrusted(from), Untrusted(to));
         Self {
             title: format!("Handles and views that are open at {to}, against those at {from}"),
             subtitle: format!("{}; {COLOURS} than at {from}", names(&files)),
+            unit: HANDLES,
             files,
         }
     }
@@ -51,7 +74,7 @@ impl FlameGraph {
     /// What the second of two traces loses, against what it would lose if nothing had changed.
     pub(crate) fn of_traces(answer: &TracesDiff<'_>) -> Self {
         let [before, after] = answer.files.as_slice() else {
-            return Self { title: String::new(), subtitle: String::new(), files: Vec::new() };
+            return Self::default();
         };
         let kept = answer.groups.iter().filter(|group| group.after.lost > 0);
         let stacks: Vec<Folded> = kept.map(|group| lost(after, group)).collect();
@@ -63,6 +86,7 @@ impl FlameGraph {
         Self {
             title: format!("Handles and views lost in {after}, against {before} {how}"),
             subtitle: format!("{COLOURS} than expected from {before}{gone}"),
+            unit: HANDLES,
             files: vec![FoldedFile { name: after, stacks }],
         }
     }
@@ -81,7 +105,7 @@ impl FlameGraph {
         let mut options = Options::default();
         options.title.clone_from(&self.title);
         options.subtitle = Some(self.subtitle.clone());
-        options.count_name = "handles".to_owned();
+        options.count_name = self.unit.to_owned();
         options.colors = Palette::Basic(BasicPalette::Hot);
         options.text_truncate_direction = TextTruncateDirection::Right;
         // The same picture every time.
@@ -94,7 +118,7 @@ impl FlameGraph {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn write_speedscope(&self, out: &mut dyn Write) -> io::Result<()> {
-        speedscope::write(TITLE, &self.files, out)
+        speedscope::write(&self.title, self.unit, &self.files, out)
     }
 
     /// Stacks as inferno reads them: frames divided by `;`, then the number before, if there is one, and
@@ -127,6 +151,28 @@ impl FlameGraph {
 /// The names of traces.
 fn names(files: &[FoldedFile]) -> String {
     files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// The stacks of allocations that were not freed.
+fn allocations(answer: &ResourcesAnswer<'_>, by_count: bool) -> Vec<Folded> {
+    let Some(groups) = &answer.groups else { return Vec::new() };
+    let named = answer.frames.named();
+    let stack = |group: &ResourceGroup| {
+        let figures = &group.figures;
+        let bytes = || u64::try_from(figures.lost_bytes()).unwrap_or_default();
+        let count = if by_count { figures.lost() } else { bytes() };
+        let process = answer.process(group).map(|process| process.shown_label(false));
+        let process = Place::named(process.as_deref().unwrap_or(UNKNOWN));
+        let frames = group.create_stack().map_or_else(
+            || vec![Place::named(NO_STACK)],
+            |stack| frame_places(&named, stack, groups.stacks.as_ref()),
+        );
+        let kind = [answer.kind(group), answer.allocator(group)].map(Option::unwrap_or_default);
+        let kind = Place::of_type(kind.join(" ").trim_end());
+        let frames = [process].into_iter().chain(frames).chain([kind]).collect();
+        Folded { frames, count, before: None }
+    };
+    groups.rows.iter().map(stack).filter(|stack| stack.count > 0).collect()
 }
 
 /// What is open at the second of two points.
@@ -170,7 +216,12 @@ mod tests {
         };
         let stacks = stacks.iter().map(stack).collect();
         let (title, subtitle) = (TITLE.to_owned(), "a".to_owned());
-        FlameGraph { title, subtitle, files: vec![FoldedFile { name: "a".to_owned(), stacks }] }
+        FlameGraph {
+            title,
+            subtitle,
+            unit: HANDLES,
+            files: vec![FoldedFile { name: "a".to_owned(), stacks }],
+        }
     }
 
     fn svg(graph: &FlameGraph) -> String {

@@ -1,22 +1,24 @@
 //! Stacks, each with the number of its handles.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use handlescope_model::{StackIdx, Untrusted};
 
 use crate::paths::stem;
 use crate::query::{
-    Figures, FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NodeIdx, TrimmedStacks,
+    Figures, FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NamedFrames, NodeIdx,
+    TrimmedStacks,
 };
 
 /// What counts of a group of handles.
 pub(crate) type Weight = fn(&Figures) -> u32;
 
 /// What a handle without a stack was opened by.
-const NO_STACK: &str = "no stack";
+pub(super) const NO_STACK: &str = "no stack";
 
 /// What is not known of a handle.
-const UNKNOWN: &str = "unknown";
+pub(super) const UNKNOWN: &str = "unknown";
 
 /// A stack and what it weighs.
 pub(in crate::render) struct Folded {
@@ -36,8 +38,8 @@ pub(super) struct FoldedFile {
 }
 
 impl FoldedFile {
-    pub(super) fn new(file: &FileAnswer<'_>, stacks: Vec<Folded>) -> Self {
-        Self { name: Untrusted(&stem(file.path())).to_string(), stacks }
+    pub(super) fn new(path: &Path, stacks: Vec<Folded>) -> Self {
+        Self { name: Untrusted(&stem(path)).to_string(), stacks }
     }
 }
 
@@ -111,15 +113,23 @@ pub(super) fn stack_places(file: &FileAnswer<'_>, stack: Option<StackIdx>) -> Ve
         return vec![Place::named(NO_STACK)];
     };
     let trims = file.groups.as_ref().and_then(|groups| groups.stacks.as_ref());
-    let named = frames.named();
-    let views = TrimmedStacks::views(trims, &named, stack);
+    frame_places(&frames.named(), stack, trims)
+}
+
+/// The frames of a stack, the outermost first, as far as they are not trimmed.
+pub(super) fn frame_places(
+    named: &NamedFrames<'_>,
+    stack: StackIdx,
+    trims: Option<&TrimmedStacks>,
+) -> Vec<Place> {
+    let views = TrimmedStacks::views(trims, named, stack);
     let mut places: Vec<Place> = views.map(|view| Place::of(&view)).collect();
     places.reverse();
     places
 }
 
 impl Place {
-    /// The brackets tell a type from a function.
+    /// With brackets, which no function has.
     pub(super) fn of_type(name: &str) -> Self {
         Self::named(&format!("[{name}]"))
     }

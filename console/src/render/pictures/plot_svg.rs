@@ -1,4 +1,4 @@
-//! Open handles over time as a picture.
+//! What is open over time as a picture.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -41,13 +41,13 @@ pub(crate) fn write_svg(timelines: &[Timeline], out: &mut dyn Write) -> io::Resu
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind<io::Error>> {
-    let stacked = timeline.stacked();
+    let (measure, stacked) = (timeline.measure, timeline.stacked());
     let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
     let start = timeline.window.start_ns as f64 / 1e9;
     let parts = stacked.first().map_or(1, Vec::len);
     let end = timeline.ends(parts).last().unwrap_or_default().max(start + 1e-9);
     let mut chart = ChartBuilder::on(area)
-        .caption(format!("{}: open handles", timeline.file), ("sans-serif", 20))
+        .caption(format!("{}: {}", timeline.file, measure.caption()), ("sans-serif", 20))
         .margin(12)
         .x_label_area_size(44)
         .y_label_area_size(72)
@@ -57,7 +57,8 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
         .disable_x_mesh()
         .light_line_style(TRANSPARENT)
         .x_desc("seconds since the session started")
-        .y_desc("opened in the trace and not closed yet")
+        .y_desc(measure.meaning())
+        .y_label_formatter(&|open| measure.shown(*open))
         .label_style(("sans-serif", 14))
         .draw()?;
     // The highest first, so that those below lie on it.

@@ -1,11 +1,11 @@
-//! Open handles over time as text: lines of braille, and a row for each group.
+//! What is open over time as text: lines of braille, and a row for each group.
 
 use std::io::{self, Write};
 
 use textplots::{Chart, LabelBuilder, LabelFormat, Plot, Shape};
 
-use super::timeline::Timeline;
-use crate::query::sparkline;
+use super::timeline::{Measure, Timeline};
+use crate::query::long_sparkline;
 use crate::settings::Display;
 use crate::terminal::table;
 
@@ -38,7 +38,7 @@ pub(crate) fn write_text(
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let stacked = timeline.stacked();
+    let (measure, stacked) = (timeline.measure, timeline.stacked());
     let start = timeline.window.start_ns as f64 / 1e9;
     let line = |sums: &Vec<u64>| -> Vec<(f32, f32)> {
         let points = timeline.ends(sums.len()).zip(sums);
@@ -59,13 +59,16 @@ pub(crate) fn write_text(
     );
     let mut drawn = chart
         .x_label_format(LabelFormat::Custom(Box::new(|seconds| format!("{seconds:.1} s"))))
-        .y_label_format(LabelFormat::Custom(Box::new(|open| format!("{open:.0}"))));
+        .y_label_format(LabelFormat::Custom(Box::new(move |open| match measure {
+            Measure::Handles => format!("{open:.0}"),
+            Measure::Bytes => measure.shown(open.max(0.0) as u64),
+        })));
     for shape in &shapes {
         drawn = drawn.lineplot(shape);
     }
     drawn.axis();
     drawn.figures();
-    writeln!(out, "{}: handles opened in the trace and not closed yet", timeline.file)?;
+    writeln!(out, "{}: {}", timeline.file, measure.sentence())?;
     writeln!(out, "{drawn}")?;
     let mut rows = table::table(display.screen, &["Most", "At end", "Over time", by]);
     table::align_right(&mut rows, &[0, 1]);
@@ -73,9 +76,10 @@ pub(crate) fn write_text(
         let most = series.open.iter().max().copied().unwrap_or_default();
         let last = series.open.last().copied().unwrap_or_default();
         let step = series.open.len().div_ceil(PARTS).max(1);
-        let parts: Vec<u32> =
+        let parts: Vec<u64> =
             series.open.chunks(step).map(|part| part.last().copied().unwrap_or_default()).collect();
-        rows.add_row([most.to_string(), last.to_string(), sparkline(&parts), series.name.clone()]);
+        let (most, last) = (measure.shown(most), measure.shown(last));
+        rows.add_row([most, last, long_sparkline(&parts), series.name.clone()]);
     }
     write!(out, "{}", table::text(&rows))
 }

@@ -63,16 +63,22 @@ struct Profile<'a> {
 }
 
 /// Writes a profile for each trace.
-pub(super) fn write(title: &str, files: &[FoldedFile], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(
+    title: &str,
+    unit: &str,
+    files: &[FoldedFile],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let (mut places, mut profiles) = (PlaceTable::default(), Vec::new());
     for FoldedFile { name, stacks } in files {
         let weights: Vec<u64> = stacks.iter().map(|stack| stack.count).collect();
         profiles.push(Profile {
             r#type: "sampled",
             name,
-            unit: "none",
+            // The only unit of the format that fits.
+            unit: if unit == "bytes" { "bytes" } else { "none" },
             start_value: 0,
-            end_value: weights.iter().sum(),
+            end_value: weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight)),
             samples: stacks
                 .iter()
                 .map(|stack| stack.frames.iter().map(|place| places.number(place)).collect())

@@ -1,17 +1,64 @@
-//! How many handles were open over time, by group.
+//! How many handles were open, or bytes allocated, over time, by group.
 
 use std::cmp::Reverse;
 
 use handlescope_model::Untrusted;
+use indicatif::HumanBytes;
 
 use crate::paths::stem;
-use crate::query::{FileAnswer, GroupKey, Groups, NodeIdx, TrimmedStacks, Window};
+use crate::query::{
+    FileAnswer, GroupKey, Groups, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
+    ResourcesAnswer, TrimmedStacks, Window,
+};
 
 /// Characters of a name that are shown.
 const NAME_LENGTH: usize = 60;
 
-/// The open handles of a trace over time. Only what was opened in the trace counts.
+/// What is counted over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::render) enum Measure {
+    Handles,
+    Bytes,
+}
+
+impl Measure {
+    /// What is drawn, in a caption.
+    pub(in crate::render) fn caption(self) -> &'static str {
+        match self {
+            Self::Handles => "open handles",
+            Self::Bytes => "allocated bytes",
+        }
+    }
+
+    /// What is counted.
+    pub(in crate::render) fn meaning(self) -> &'static str {
+        match self {
+            Self::Handles => "opened in the trace and not closed yet",
+            Self::Bytes => "allocated in the trace and not freed yet",
+        }
+    }
+
+    /// The same with its subject.
+    pub(in crate::render) fn sentence(self) -> String {
+        let subject = match self {
+            Self::Handles => "handles",
+            Self::Bytes => "bytes",
+        };
+        format!("{subject} {}", self.meaning())
+    }
+
+    /// A number as people read it.
+    pub(in crate::render) fn shown(self, number: u64) -> String {
+        match self {
+            Self::Handles => number.to_string(),
+            Self::Bytes => HumanBytes(number).to_string(),
+        }
+    }
+}
+
+/// What of a trace was open over time. Only what was opened or allocated in the trace counts.
 pub(crate) struct Timeline {
+    pub(in crate::render) measure: Measure,
     /// The name of the trace.
     pub(in crate::render) file: String,
     /// The time of the trace, nanoseconds since session start.
@@ -24,7 +71,7 @@ pub(crate) struct Timeline {
 pub(in crate::render) struct Series {
     pub(in crate::render) name: String,
     /// The number at the end of each of equal parts of the time.
-    pub(in crate::render) open: Vec<u32>,
+    pub(in crate::render) open: Vec<u64>,
 }
 
 impl Timeline {
@@ -32,29 +79,31 @@ impl Timeline {
     /// themselves, in so many parts of its time; `None` of a trace without a clock.
     pub(crate) fn of(file: &FileAnswer<'_>, buckets: usize, most: usize) -> Option<Self> {
         let groups = file.groups.as_ref()?;
-        let open = |node: &NodeIdx| groups.outstanding(*node, buckets).unwrap_or_default();
-        let mut nodes: Vec<(u32, NodeIdx)> = Vec::new();
-        for node in groups.tree.children(None) {
-            nodes.push((open(node).into_iter().max().unwrap_or_default(), *node));
-        }
-        nodes.retain(|(peak, _)| *peak > 0);
-        nodes.sort_by_key(|(peak, _)| Reverse(*peak));
-        let others = nodes.split_off(most.min(nodes.len()));
-        let own = nodes
-            .iter()
-            .map(|(_, node)| Series { name: name(file, groups, *node), open: open(node) });
-        let mut series: Vec<Series> = own.collect();
-        if !others.is_empty() {
-            let mut sums = vec![0_u32; buckets];
-            for (_, node) in &others {
-                for (sum, count) in sums.iter_mut().zip(open(node)) {
-                    *sum = sum.saturating_add(count);
-                }
-            }
-            series.push(Series { name: format!("{} others", others.len()), open: sums });
-        }
+        let open = |node: &NodeIdx| {
+            let open = groups.outstanding(*node, buckets).unwrap_or_default();
+            open.into_iter().map(u64::from).collect()
+        };
+        let name = |node: &NodeIdx| name(file, groups, *node);
+        let series = series(groups.tree.children(None), open, name, buckets, most);
         let file = Untrusted(&stem(file.path())).to_string();
-        Some(Self { file, window: groups.window?, series })
+        Some(Self { measure: Measure::Handles, file, window: groups.window?, series })
+    }
+
+    /// The same of allocations that were asked for groups over time; `None` of a trace without a clock.
+    pub(crate) fn of_allocations(
+        answer: &ResourcesAnswer<'_>,
+        buckets: usize,
+        most: usize,
+    ) -> Option<Self> {
+        let groups = answer.groups.as_ref()?;
+        let open = |group: &ResourceGroup| {
+            let bytes = group.over_time.iter().flatten();
+            bytes.map(|bytes| u64::try_from(*bytes).unwrap_or_default()).collect()
+        };
+        let name = |group: &ResourceGroup| allocated_name(answer, groups, group);
+        let series = series(&groups.rows, open, name, buckets, most);
+        let file = Untrusted(&stem(answer.path)).to_string();
+        Some(Self { measure: Measure::Bytes, file, window: answer.window?, series })
     }
 
     /// Whether nothing was open at the end of any part.
@@ -67,7 +116,8 @@ impl Timeline {
         let mut sums: Vec<u64> = Vec::new();
         let add = |series: &Series| {
             sums.resize(series.open.len(), 0);
-            sums.iter_mut().zip(&series.open).for_each(|(sum, open)| *sum += u64::from(*open));
+            let opens = sums.iter_mut().zip(&series.open);
+            opens.for_each(|(sum, open)| *sum = sum.saturating_add(*open));
             sums.clone()
         };
         self.series.iter().map(add).collect()
@@ -81,6 +131,54 @@ impl Timeline {
     }
 }
 
+/// The groups that had most open at once, `most` of them by themselves, and the sum of the others.
+fn series<'g, G: 'g>(
+    groups: impl IntoIterator<Item = &'g G>,
+    open: impl Fn(&G) -> Vec<u64>,
+    name: impl Fn(&G) -> String,
+    buckets: usize,
+    most: usize,
+) -> Vec<Series> {
+    let peak = |group: &G| open(group).into_iter().max().unwrap_or_default();
+    let mut peaks: Vec<(u64, &G)> = groups.into_iter().map(|group| (peak(group), group)).collect();
+    peaks.retain(|(peak, _)| *peak > 0);
+    peaks.sort_by_key(|(peak, _)| Reverse(*peak));
+    let others = peaks.split_off(most.min(peaks.len()));
+    let own = peaks.iter().map(|(_, group)| Series { name: name(group), open: open(group) });
+    let mut series: Vec<Series> = own.collect();
+    if !others.is_empty() {
+        let mut sums = vec![0_u64; buckets];
+        for (_, group) in &others {
+            for (sum, count) in sums.iter_mut().zip(open(group)) {
+                *sum = sum.saturating_add(count);
+            }
+        }
+        series.push(Series { name: format!("{} others", others.len()), open: sums });
+    }
+    series
+}
+
+/// What allocations have in common: process, kind with allocator, or the first function of a program.
+fn allocated_name(
+    answer: &ResourcesAnswer<'_>,
+    groups: &ResourceGroups,
+    group: &ResourceGroup,
+) -> String {
+    let text = |column: &ResourceColumn| match column {
+        ResourceColumn::Process => answer.process(group).map(|own| own.shown_label(false)),
+        ResourceColumn::Kind => answer.kind(group).map(str::to_owned),
+        ResourceColumn::Allocator => answer.allocator(group).map(str::to_owned),
+        ResourceColumn::CreateStack => {
+            let frame = answer.frames.named().telling(group.create_stack()?)?.to_string();
+            Some(frame)
+        }
+        _ => None,
+    };
+    let texts: Vec<String> = groups.by.iter().filter_map(text).collect();
+    let text = if texts.is_empty() { "none".to_owned() } else { texts.join(" ") };
+    cut(&text)
+}
+
 fn name(file: &FileAnswer<'_>, groups: &Groups, node: NodeIdx) -> String {
     let text = match groups.key(node) {
         GroupKey::Text(text) => text.to_owned(),
@@ -91,7 +189,12 @@ fn name(file: &FileAnswer<'_>, groups: &Groups, node: NodeIdx) -> String {
         }
         GroupKey::None => "none".to_owned(),
     };
-    let text = Untrusted(&text).to_string();
+    cut(&text)
+}
+
+/// A name as it is shown.
+fn cut(text: &str) -> String {
+    let text = Untrusted(text).to_string();
     match text.char_indices().nth(NAME_LENGTH) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,

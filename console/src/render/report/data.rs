@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::paths::stem;
 use crate::query::{Diagnosis, Figures, FileAnswer, GroupKey, Groups, NodeIdx, Suspect, WhyAnswer};
 use crate::render::pictures::{Folded, Place, PlaceTable, Timeline, folded};
+use crate::render::text::amounts;
 use crate::render::time::Clock;
 use crate::trace::CaveatKind;
 
@@ -44,6 +45,7 @@ struct FileData {
     caveats: Vec<String>,
     totals: TotalsData,
     /// Whether it has what leaks are found by.
+    allocations: usize,
     has_events: bool,
     suspects: Vec<SuspectData>,
     suspects_left_out: usize,
@@ -71,6 +73,10 @@ struct SuspectData {
     leaked: u64,
     at_exit: u64,
     opened: u64,
+    /// Bytes of allocations that were never freed.
+    bytes: Option<i64>,
+    /// How much is lost, in words.
+    amount: String,
     verdict: &'static str,
     evidence: String,
     rate: Option<f64>,
@@ -98,7 +104,7 @@ struct TimelineData {
 #[derive(Serialize)]
 struct SeriesData {
     name: String,
-    open: Vec<u32>,
+    open: Vec<u64>,
 }
 
 /// A stack with its lost handles, the outermost frame first.
@@ -153,7 +159,7 @@ impl FileData {
         command: &impl Fn(&Suspect) -> String,
         places: &mut PlaceTable,
     ) -> Self {
-        let WhyAnswer { file, suspects, .. } = answer;
+        let WhyAnswer { file, suspects, allocations } = answer;
         let (suspects, others) = suspects.split_at(suspects.len().min(SUSPECTS));
         let has_clock = file.info.has_clock();
         let timeline = Timeline::of(file, PARTS, PROCESSES).filter(|own| !own.is_empty());
@@ -179,7 +185,9 @@ impl FileData {
                 leaked: totals.leaked_handles,
                 at_exit: totals.closed_at_exit,
             },
-            has_events: !file.caveats.iter().any(|own| own.kind == CaveatKind::NoHandleEvents),
+            allocations: *allocations,
+            has_events: *allocations > 0
+                || !file.caveats.iter().any(|own| own.kind == CaveatKind::NoHandleEvents),
             suspects: suspects.iter().map(|own| SuspectData::of(own, &command(own))).collect(),
             suspects_left_out: others.len(),
             timeline: timeline.map(TimelineData::of),
@@ -259,12 +267,17 @@ impl SuspectData {
         Self {
             rank: suspect.rank,
             process: text(&suspect.process),
-            r#type: text(&suspect.type_name),
+            r#type: text(&match &suspect.allocator {
+                Some(allocator) => format!("{} {allocator}", suspect.type_name),
+                None => suspect.type_name.clone(),
+            }),
             leaked: suspect.counts.leaked,
             at_exit: suspect.counts.closed_at_exit,
             opened: suspect.counts.opened,
+            bytes: suspect.bytes.map(|bytes| bytes.lost),
+            amount: amounts(suspect),
             verdict: suspect.growth.verdict.word(),
-            evidence: suspect.growth.to_string(),
+            evidence: suspect.evidence(),
             rate: suspect.rate_per_minute(),
             function: text(suspect.function.as_deref().unwrap_or("no stack")),
             stack: suspect.create_stack.map(|stack| stack.0),

@@ -50,7 +50,7 @@ function table(columns, rows, label) {
       const value = shownText(column, row);
       const target = column.link ? column.link(row) : null;
       const cell = target ? make("a", { href: target }, value) : value;
-      return make("td", { class: column.number ? "number" : null }, cell);
+      return make("td", { class: column.number ? "number" : column.word ? "word" : null }, cell);
     }))));
     shown.textContent = " " + left.length.toLocaleString("en") + " of " + count(rows.length, "row");
     heads.forEach((head, at) => {
@@ -86,14 +86,13 @@ function suspect(file, own) {
   const causes = own.causes.map((cause) => make("li", null,
     make("b", null, cause.cause), ": " + cause.text,
     cause.objects.length ? make("span", { class: "dim" }, " (objects " + cause.objects.join(" ") + ")") : null,
-    ...cause.close_stacks.map((number) => make("details", null, make("summary", null, "a stack that closed"), stack(file, number)))));
+    ...cause.close_stacks.map((number) => make("details", null, make("summary", null, own.bytes === null ? "a stack that closed" : "a stack that freed"), stack(file, number)))));
   return make("section", { class: "suspect", id },
     make("h3", null, own.rank + ". " + own.process + " " + own.type),
-    make("p", null, count(own.leaked, "handle") + " leaked" +
-      (own.at_exit ? " and " + own.at_exit + " closed only at process exit" : "") + " of " + own.opened.toLocaleString("en") + " opened"),
+    make("p", null, own.amount),
     make("p", null, make("b", null, own.verdict), ": " + own.evidence),
     make("ul", null, ...causes),
-    make("p", null, make("b", null, "Opened by")),
+    make("p", null, make("b", null, own.bytes === null ? "Opened by" : "Allocated by")),
     own.stack === null ? make("p", { class: "dim" }, "no create stack") : stack(file, own.stack),
     make("p", null, make("code", null, own.command)));
 }
@@ -191,8 +190,10 @@ function section(file) {
     { key: "rank", title: "Rank", number: true, link },
     { key: "process", title: "Process" }, { key: "type", title: "Type" },
     { key: "leaked", title: "Leaked", number: true }, { key: "at_exit", title: "At exit", number: true },
-    { key: "opened", title: "Opened", number: true }, { key: "verdict", title: "Growth" },
-    { key: "rate", title: "Per minute", number: true, show: (row) => row.rate === null ? "" : row.rate.toPrecision(3) },
+    { key: "opened", title: "Opened", number: true },
+    ...(file.allocations ? [{ key: "bytes", title: "Bytes", number: true, show: (row) => row.bytes === null ? "" : row.bytes.toLocaleString("en") }] : []),
+    { key: "verdict", title: "Growth", word: true },
+    { key: "rate", title: "Per minute", number: true, show: (row) => row.rate === null ? "" : Number(row.rate.toPrecision(3)).toLocaleString("en") },
     { key: "words", title: "Causes" }, { key: "function", title: "Function", link },
   ], file.suspects.map((own) => ({ ...own, words: own.causes.map((cause) => cause.cause).join(", ") })), "suspects");
   const groups = table([
@@ -202,12 +203,13 @@ function section(file) {
     { key: "closed", title: "Closed", number: true },
   ], file.groups, "groups");
   const { totals } = file;
-  const none = make("p", null, file.has_events ? "No group of handles is suspected to leak." : "Whether anything leaks is unknown.");
+  const none = make("p", null, file.has_events ? "Nothing is suspected to leak." : "Whether anything leaks is unknown.");
   return make("article", { id: "file-" + file.index },
     make("h1", null, file.name),
     make("p", { class: "dim" }, file.path + (file.start ? ", started " + file.start : "") + (file.seconds === null ? "" : ", " + file.seconds.toPrecision(4) + " s")),
     make("p", null, count(totals.opened, "handle") + " opened, " + totals.closed.toLocaleString("en") + " closed, " +
-      totals.leaked.toLocaleString("en") + " leaked, " + totals.at_exit.toLocaleString("en") + " closed only at process exit"),
+      totals.leaked.toLocaleString("en") + " leaked, " + totals.at_exit.toLocaleString("en") + " closed only at process exit" +
+      (file.allocations ? "; " + count(file.allocations, "allocation") : "")),
     ...file.caveats.map((text) => make("p", { class: "caveat" }, text)),
     make("h2", null, "Suspects"), ...(file.suspects.length ? [suspects] : [none]),
     file.suspects_left_out ? make("p", { class: "dim" }, count(file.suspects_left_out, "more suspect")) : null,

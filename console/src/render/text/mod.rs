@@ -7,8 +7,10 @@ mod numbers;
 mod object_ref;
 mod process;
 mod stack;
+mod suspect;
 mod totals;
 
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::process::ProcessStyle;
 pub(super) use self::stack::StackStyle;
+pub(super) use self::suspect::amounts;

@@ -15,6 +15,9 @@ use crate::query::growth::Life;
 /// Heaps from which on they are a suspect: each process keeps the one that it starts with.
 const LEAST: u64 = 2;
 
+/// Process, its id, and the stack: one of those that are equal.
+type Site = (Option<ProcessIdx>, Option<u32>, u32);
+
 /// The heaps that one process creates on one stack.
 #[derive(Default)]
 struct Created {
@@ -32,8 +35,7 @@ pub(super) fn private_heaps(
     is_meant: &[bool],
 ) -> Vec<Suspect> {
     let left = bytes_left(all);
-    let mut found: HashMap<(Option<ProcessIdx>, Option<u32>, u32), (usize, Created)> =
-        HashMap::new();
+    let mut found: HashMap<Site, (usize, Created)> = HashMap::new();
     let rows = all.allocators.rows().iter().enumerate().zip(is_meant);
     let heaps = rows.filter(|((_, own), is_meant)| {
         **is_meant && own.kind == ResourceKind::Heap.code() && own.created_ns.is_some()

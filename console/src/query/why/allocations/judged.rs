@@ -107,6 +107,7 @@ impl<'a> Allocations<'a> {
             process: process.shown_label(self.criteria.is_plain()),
             pid: pid.or_else(|| process.known_pid()),
             type_name: type_name.to_owned(),
+            allocator: None,
             create_stack,
             counts,
             bytes: Some(Bytes { per_minute, ..bytes }),

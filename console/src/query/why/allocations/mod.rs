@@ -17,7 +17,7 @@ use self::causes::{Findings, SiteCauses};
 use self::heaps::private_heaps;
 pub(super) use self::judged::Allocations;
 use self::judged::Amounts;
-use self::sites::{Site, Sites};
+use self::sites::{Site, Sites, telling_name};
 use super::causes::Cause;
 use super::suspect::{Bytes, Counts, Suspect};
 use crate::cancel::Cancelled;
@@ -88,7 +88,8 @@ impl Allocations<'_> {
             Amounts { counts, bytes, grown },
         )?;
         let function = stack.map(|stack| self.function(stack, sites));
-        Some(Suspect { diagnoses, function, ..suspect })
+        let name = telling_name(allocator).map(str::to_owned);
+        Some(Suspect { diagnoses, function, allocator: name, ..suspect })
     }
 }
 

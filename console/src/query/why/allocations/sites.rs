@@ -1,8 +1,10 @@
 //! Allocations grouped by what their process allocates of one kind on one stack.
 
+use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{ProcessIdx, StackIdx, sentinel};
 use hashbrown::HashMap;
 
+use crate::query::criteria::StackTrims;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::groups::{TrimmedStacks, counting_sort};
@@ -48,7 +50,7 @@ impl Sites {
         (0..table.len()).filter(is_chosen).for_each(|row| stacks.add(table.stack.get(row)));
         allocators.rows().iter().for_each(|own| stacks.add(own.create_stack));
         frames.resolve(stacks.iter())?;
-        let stacks = TrimmedStacks::of(frames, &stacks)?;
+        let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
         let mut numbers: HashMap<Key, u32> = HashMap::new();
         let mut sites: Vec<Site> = Vec::new();
         let mut site_of = vec![sentinel(); table.len()];
@@ -88,12 +90,24 @@ impl Sites {
     }
 }
 
-/// For each allocator the number of its process and kind.
+/// For each allocator the number of its process and kind, and of its name where that says what is allocated.
 fn owners(allocators: &AllocatorList) -> Vec<u32> {
-    let mut numbers: HashMap<(u32, Option<ProcessIdx>, Option<u32>), u32> = HashMap::new();
-    let number = |own: &handlescope_model::tables::Allocator| {
+    let mut numbers: HashMap<Owner<'_>, u32> = HashMap::new();
+    let mut owners = Vec::with_capacity(allocators.rows().len());
+    for own in allocators.rows() {
         let next = numbers.len() as u32;
-        *numbers.entry((own.kind, own.process, own.pid)).or_insert(next)
-    };
-    allocators.rows().iter().map(number).collect()
+        let owner = (own.kind, own.process, own.pid, telling_name(own));
+        owners.push(*numbers.entry(owner).or_insert(next));
+    }
+    owners
+}
+
+/// Kind, process and its id, and the name of the allocator.
+type Owner<'a> = (u32, Option<ProcessIdx>, Option<u32>, Option<&'a str>);
+
+/// The name of an allocator where it says what is allocated: heaps and pages are all alike.
+pub(super) fn telling_name(allocator: &Allocator) -> Option<&str> {
+    use ResourceKind::{Gdi, Resource, User};
+    let has_names = [Resource, Gdi, User].map(ResourceKind::code).contains(&allocator.kind);
+    has_names.then_some(allocator.name.as_str()).filter(|name| !name.is_empty())
 }

@@ -1,5 +1,6 @@
 //! `.diff`: a row for each group, one file for each of its answers.
 
+mod allocations;
 mod points;
 mod traces;
 
@@ -7,7 +8,7 @@ use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
 
-pub use self::{points::diff_points, traces::diff_traces};
+pub use self::{allocations::diff_allocations, points::diff_points, traces::diff_traces};
 use crate::{
     render::text::StackStyle,
     settings::{Display, StackDisplayArgs},

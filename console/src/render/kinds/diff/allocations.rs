@@ -1,0 +1,112 @@
+//! `.diff -Kind` of two traces.
+
+use std::io::{self, Write};
+
+use handlescope_model::Untrusted;
+use indicatif::HumanCount;
+
+use crate::{
+    paths,
+    query::{AllocationsDiff, ComparedAllocations, State},
+    render::{
+        table::{Columns, Part, Show, Table, bytes},
+        text::StackStyle,
+    },
+    settings::{Display, StackDisplayArgs},
+};
+
+/// A group, and how it is shown.
+struct Row<'a> {
+    answer: &'a AllocationsDiff<'a>,
+    group: &'a ComparedAllocations,
+    stacks: StackDisplayArgs,
+}
+
+/// A row for each group that either trace leaves allocated.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn diff_allocations<'a>(
+    answer: &'a AllocationsDiff<'a>,
+    stacks: StackDisplayArgs,
+    display: &Display,
+) -> io::Result<Table<'a>> {
+    let rows: Vec<Row<'a>> =
+        answer.groups.iter().map(|group| Row { answer, group, stacks }).collect();
+    let mut columns = Columns::of(&rows);
+    columns.add("process", |row| row.group.process.clone()).title("Process");
+    columns.add("kind", |row| row.group.kind).title("Kind");
+    columns.add("allocator", |row| row.group.allocator.clone()).title("Allocator").unknown("");
+    columns.add("before", |row| row.group.before.count).title("Before").show(Show::Grouped);
+    let before = columns.add("before_bytes", |row| row.group.before.bytes);
+    before.title("Bytes before").show(Show::Bytes);
+    columns.add("after", |row| row.group.after.count).title("After").show(Show::Grouped);
+    let after = columns.add("after_bytes", |row| row.group.after.bytes);
+    after.title("Bytes after").show(Show::Bytes);
+    columns.add("expected_bytes", |row| row.group.expected_bytes);
+    columns.add("state", |row| row.group.state.word()).title("State");
+    columns.add("got_worse", |row| row.group.got_worse);
+    columns.add("function", |row| row.group.function.clone()).title("Function").unknown("");
+    columns.add("stack", Row::lines);
+    let table = Table::new("groups", columns, [part(answer)])?;
+    if !stacks.show {
+        return Ok(table);
+    }
+    let display = *display;
+    Ok(table
+        .with_row_text(move |at, out| rows.get(at).map_or(Ok(()), |row| row.write(&display, out))))
+}
+
+/// The traces, and how many groups are in which state.
+fn part(answer: &AllocationsDiff<'_>) -> Part {
+    let files = ["before:", "after: "].into_iter().zip(&answer.files);
+    let above =
+        files.map(|(word, file)| format!("{word} {}\n", Untrusted(paths::shown(file.path))));
+    let count = |state| answer.groups.iter().filter(|group| group.state == state).count() as u64;
+    let count = |state| HumanCount(count(state)).to_string();
+    Part::rows_of(answer.groups.len()).above(above.collect()).below(format!(
+        "Got worse: {} of {} groups of allocations; {} worse, {} new, {} gone, {} better, {} same",
+        HumanCount(answer.worse() as u64),
+        HumanCount(answer.groups.len() as u64),
+        count(State::Worse),
+        count(State::New),
+        count(State::Gone),
+        count(State::Better),
+        count(State::Same)
+    ))
+}
+
+impl Row<'_> {
+    /// The lines of the stack.
+    fn lines(&self) -> Option<String> {
+        let (file, stack) = self.answer.stack(self.group)?;
+        let style = StackStyle {
+            frames: Some(file.frames.named()),
+            bases: self.stacks.address.then_some(&file.bases),
+            has_lines: self.stacks.line,
+        };
+        Some(style.lines(stack)?.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Writes a line about the group, then a line for each frame.
+    fn write(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let ComparedAllocations { kind, allocator, process, before, after, state, .. } = self.group;
+        let process = process.as_deref().unwrap_or("unknown");
+        let names = [process, kind].into_iter().chain(allocator.as_deref());
+        let names = names.collect::<Vec<_>>().join(" ");
+        writeln!(
+            out,
+            "{}: {} ({}) after {} ({}), {}",
+            Untrusted(&names),
+            HumanCount(after.count),
+            bytes(after.bytes),
+            HumanCount(before.count),
+            bytes(before.bytes),
+            state.word()
+        )?;
+        let lines = self.lines().unwrap_or_else(|| "no stack".to_owned());
+        let indent = display.indent(1);
+        lines.lines().try_for_each(|line| writeln!(out, "{indent}{}", Untrusted(line)))?;
+        writeln!(out)
+    }
+}

@@ -1,0 +1,36 @@
+//! How much of a suspect is lost.
+
+use std::fmt::Write as _;
+
+use indicatif::{HumanBytes, HumanCount};
+
+use crate::query::{Counts, Suspect};
+
+/// What was opened or allocated of a suspect, and lost.
+pub(in crate::render) fn amounts(suspect: &Suspect) -> String {
+    let Counts { leaked, closed_at_exit, opened } = suspect.counts;
+    let Some(bytes) = suspect.bytes else {
+        let mut text = format!("{} leaked", HumanCount(leaked));
+        if closed_at_exit > 0 {
+            // Writing to a string does not fail.
+            let _ = write!(text, " and {} closed only at process exit", HumanCount(closed_at_exit));
+        }
+        return format!("{text} of {} opened", HumanCount(opened));
+    };
+    let mut text = format!(
+        "{} of {} never freed, {} of {}",
+        HumanCount(leaked + closed_at_exit),
+        HumanCount(opened),
+        size(bytes.lost),
+        size(bytes.allocated)
+    );
+    if let Some(per_minute) = bytes.per_minute {
+        let _ = write!(text, ", {} per minute", size(per_minute as i64));
+    }
+    text
+}
+
+/// Bytes in a unit that fits.
+fn size(bytes: i64) -> HumanBytes {
+    HumanBytes(u64::try_from(bytes).unwrap_or_default())
+}

@@ -1,0 +1,36 @@
+//! A trace with allocations, for tests of what is said of them.
+
+use crate::payload::{HeapCall, MEM_COMMIT, MEM_RELEASE, MEM_RESERVE, RangeRecord};
+use crate::scenario::TraceBuilder;
+
+/// Nanoseconds of a millisecond.
+pub const MS: i64 = 1_000_000;
+
+/// The handle of the heap.
+pub const HEAP: u64 = 0x1_0000;
+
+/// Two programs: one leaks blocks of a heap, one commits memory and ends.
+#[must_use]
+pub fn trace() -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "leaky.exe");
+    trace.process(800, "tool.exe").started(MS).ended(90 * MS);
+    trace.module(700, r"C:\leaky.exe", 0x1000_0000, 0x10000);
+    trace.module(800, r"C:\tool.exe", 0x2000_0000, 0x10000);
+    let leaky = (700, 701);
+    for n in 0..4u64 {
+        let (time, address) = (MS * (2 + n as i64 * 10), 0x5000 + n * 0x100);
+        let call = HeapCall::Alloc { address, size: 10 + n };
+        trace.heap(time, leaky, HEAP, call).stack(&[], &[0x1000_0010]);
+    }
+    trace.heap(60 * MS, leaky, HEAP, HeapCall::Free { address: 0x5000 });
+    trace.heap(61 * MS, leaky, HEAP, HeapCall::Free { address: 0x5000 });
+    let range =
+        RangeRecord { base: 0x10_0000, size: 0x4000, pid: 800, flags: MEM_COMMIT | MEM_RESERVE };
+    trace.virtual_alloc(3 * MS, (800, 801), range).stack(&[], &[0x2000_0020]);
+    let other = RangeRecord { base: 0x20_0000, ..range };
+    trace.virtual_alloc(4 * MS, (800, 801), other).stack(&[], &[0x2000_0030]);
+    let freed = RangeRecord { flags: MEM_RELEASE, size: 0, ..other };
+    trace.virtual_free(5 * MS, (800, 801), freed).stack(&[], &[0x2000_0040]);
+    trace
+}

@@ -1,0 +1,129 @@
+//! Allocations as pictures, and the differences between two traces.
+
+use std::fs;
+
+use handlescope_tests::allocations::{MS, trace};
+use handlescope_tests::binary::{Run, handlescope, run_over, run_script};
+use handlescope_tests::payload::HeapCall;
+use handlescope_tests::scenario::TraceBuilder;
+use serde_json::Value;
+
+fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
+    value[member].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// What a picture over that trace says in its texts.
+fn picture(command: &str, file: &str) -> String {
+    let home = tempfile::tempdir().unwrap();
+    trace().write(home.path().join("trace.etl")).unwrap();
+    let script = format!("{command}\n");
+    let _ = run_script(handlescope(home.path()).arg("trace.etl"), &script).ok();
+    fs::read_to_string(home.path().join(file)).unwrap()
+}
+
+#[test]
+fn a_flame_graph_is_as_wide_as_the_bytes_that_are_lost() {
+    let svg = picture(".flame a.svg -Kind heap", "a.svg");
+    assert!(svg.contains("<title>all (36 bytes, 100%)"), "{svg}");
+    assert!(svg.contains("<title>leaky.exe(700) (36 bytes"), "{svg}");
+    assert!(svg.contains("<title>leaky.exe+0x10 (36 bytes"), "{svg}");
+    assert!(svg.contains("<title>[heap 0x10000] (36 bytes"), "{svg}");
+    let svg = picture(".flame a.svg -Kind * -Count -LeakAtExit", "a.svg");
+    assert!(svg.contains("<title>all (2 allocations, 100%)"), "{svg}");
+    let text = picture(".flame a.speedscope.json -Kind heap;commit", "a.speedscope.json");
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let profile = &document["profiles"][0];
+    assert_eq!((&profile["unit"], &profile["endValue"]), (&"bytes".into(), &(36 + 16384).into()));
+}
+
+#[test]
+fn a_plot_draws_the_bytes_that_are_allocated() {
+    let svg = picture(".plot a.svg -Kind * -GroupBy type", "a.svg");
+    for text in ["allocated bytes", "heap 0x10000", "commit VirtualAlloc", "not freed yet"] {
+        assert!(svg.contains(text), "{text}: {svg}");
+    }
+    let run = run_over(&trace(), ".plot -Kind heap -GroupBy stack").ok();
+    assert!(run.stdout.starts_with("trace: bytes allocated in the trace"), "{}", run.stdout);
+    assert!(run.stdout.contains("46 B"), "{}", run.stdout);
+    assert!(run.stdout.contains("leaky.exe+0x10"), "{}", run.stdout);
+}
+
+#[test]
+fn pictures_of_allocations_refuse_what_only_handles_have() {
+    for (command, error) in [
+        (".plot -Kind heap -Type Event", "-Kind and an option about objects"),
+        (".flame a.svg -Kind heap -ObjectName x", "-Kind and an option about objects"),
+        (".flame a.svg -Kind gdi", "nothing of the allocations that were chosen is left"),
+        (".plot -Kind gdi", "nothing of what was chosen was allocated"),
+    ] {
+        let run = run_over(&trace(), command);
+        assert_eq!(run.status, Some(1), "{command}: {}", run.stdout);
+        assert!(run.stderr.contains(error), "{command}: {}", run.stderr);
+    }
+}
+
+/// A program that allocates so many blocks of so many bytes, at one of two places, and frees none.
+fn leaks(place: u64, count: u64, size: u64, seconds: i64) -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    let pid = 700 + u32::try_from(place).unwrap();
+    trace.process(pid, "leaky.exe");
+    trace.module(pid, r"C:\leaky.exe", 0x1000_0000 * place, 0x10000);
+    for n in 0..count {
+        let call = HeapCall::Alloc { address: 0x10_0000 + n * size, size };
+        let time = MS * (1 + i64::try_from(n).unwrap());
+        trace.heap(time, (pid, 8), 0x10000 * place, call);
+        trace.stack(&[], &[0x1000_0000 * place + 0x10]);
+    }
+    trace.end(seconds * 1000 * MS);
+    trace
+}
+
+/// State, allocations and whether it got worse of each group, and the exit status.
+fn differences(before: &TraceBuilder, after: &TraceBuilder) -> (Vec<Value>, Option<i32>) {
+    let home = tempfile::tempdir().unwrap();
+    before.write(home.path().join("a.etl")).unwrap();
+    after.write(home.path().join("b.etl")).unwrap();
+    let command = ".diff -Kind * -json";
+    let output = handlescope(home.path()).args(["a.etl", "b.etl", "-c", command]).output().unwrap();
+    let run = Run::from(output);
+    let document: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
+    let row = |row: &Value| {
+        ["state", "before", "after", "after_bytes", "got_worse"].map(|name| row[name].clone())
+    };
+    let rows = list(&document, "groups").iter().map(|own| Value::from(row(own).to_vec()));
+    (rows.collect(), run.status)
+}
+
+#[test]
+fn what_the_second_of_two_traces_leaves_more_of_is_worse() {
+    use serde_json::json;
+    let before = || leaks(1, 10, 10_000, 2);
+    let same = (vec![json!(["same", 10, 10, 100_000, false])], Some(0));
+    assert_eq!(differences(&before(), &before()), same);
+    // Pid, heap and base of the module differ between runs.
+    let worse = (vec![json!(["worse", 10, 20, 200_000, true])], Some(1));
+    assert_eq!(differences(&before(), &leaks(2, 20, 10_000, 2)), worse);
+    let longer = (vec![json!(["same", 10, 20, 200_000, false])], Some(0));
+    assert_eq!(differences(&before(), &leaks(2, 20, 10_000, 4)), longer);
+    let few = (vec![json!(["same", 10, 20, 2000, false])], Some(0));
+    assert_eq!(differences(&leaks(1, 10, 100, 2), &leaks(2, 20, 100, 2)), few);
+    let better = (vec![json!(["better", 20, 10, 100_000, false])], Some(0));
+    assert_eq!(differences(&leaks(2, 20, 10_000, 2), &before()), better);
+    let mut idle = TraceBuilder::new();
+    idle.process(700, "leaky.exe");
+    idle.heap(MS, (700, 8), 0x10000, HeapCall::Free { address: 0x10 });
+    idle.end(2000 * MS);
+    assert_eq!(
+        differences(&idle, &before()),
+        (vec![json!(["new", 0, 10, 100_000, true])], Some(1))
+    );
+    assert_eq!(differences(&before(), &idle), (vec![json!(["gone", 10, 0, 0, false])], Some(0)));
+}
+
+#[test]
+fn one_trace_is_compared_with_nothing() {
+    let run = run_over(&trace(), ".diff -Kind heap").ok();
+    assert!(run.stdout.contains("3 allocations: 3 never freed (36 B)"), "{}", run.stdout);
+    let run = run_over(&trace(), ".diff 5ms -Kind heap");
+    assert!(run.stderr.contains("-Kind and -From cannot be had together"), "{}", run.stderr);
+}
