@@ -403,6 +403,14 @@ fn pages_belong_to_what_committed_them_first_until_they_end() {
 }
 
 #[test]
+fn a_free_without_a_size_frees_nothing_where_nothing_is_known_to_be_reserved() {
+    let mut trace = Scenario::new(PointerSize::Eight);
+    // Reserved before the trace.
+    trace.memory(0x10000, 3, MEM_COMMIT).memory(0x11000, 0, MEM_RELEASE);
+    assert_eq!(trace.found(), ["commit 0x10000 12288 open", "commit 0x11000 0 orphan_free"]);
+}
+
+#[test]
 fn what_lies_at_the_end_of_the_address_space_or_in_no_process_is_followed_too() {
     let mut trace = Scenario::new(PointerSize::Eight);
     let all = u64::MAX;

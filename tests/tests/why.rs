@@ -7,7 +7,9 @@ use handlescope_tests::binary::{Shell, handlescope, run_over, run_script, sample
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::documents::stack_text;
 use handlescope_tests::needs_data;
-use handlescope_tests::payload::{DuplicateRecord, HeapCall, MEM_COMMIT, MEM_RESERVE, RangeRecord};
+use handlescope_tests::payload::{
+    DuplicateRecord, HeapCall, MEM_COMMIT, MEM_DECOMMIT, MEM_RESERVE, RangeRecord,
+};
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Deserializer, Value, json};
 use tempfile::TempDir;
@@ -451,4 +453,23 @@ fn a_trace_with_handles_and_allocations_answers_both() {
     let handles = count(".dump ObjectRef -Leak -json\n", "/totals/leaked_handles");
     let blocks = count(".dump Resource -json\n", "/totals/0/outstanding");
     assert_eq!((handles, blocks), (Some(json!(30)), Some(json!(30))));
+}
+
+#[test]
+fn what_is_freed_in_part_is_not_counted_as_freed() {
+    let mut trace = memory_trace();
+    for step in 0..30_u64 {
+        let ns = (100 + 1000 * step as i64) * MS;
+        let base = 0x1_0000_0000 + 16 * PAGE * step;
+        let range = RangeRecord { base, size: 2 * PAGE, pid: 700, flags: MEM_COMMIT };
+        trace.virtual_alloc(ns, (700, 701), range).stack(&[], &stack(1));
+        let part = RangeRecord { size: PAGE, flags: MEM_DECOMMIT, ..range };
+        trace.virtual_free(ns + MS, (700, 701), part).stack(&[], &stack(2));
+    }
+    let found = asked(&trace, "");
+    let [parts] = suspects(&found) else { panic!("{found:#}") };
+    assert_eq!((&parts["leaked"], &parts["bytes"]), (&json!(30), &json!(30 * PAGE)));
+    assert_eq!(causes(parts), ["sometimes_freed"]);
+    let text = parts["diagnoses"][0]["text"].as_str().unwrap();
+    assert_eq!(text, "of 30 of this stack some are freed in part, and none is freed wholly");
 }

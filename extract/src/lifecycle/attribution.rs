@@ -134,7 +134,7 @@ impl Lifetimes {
         let leaves = self.latest.len() / 2;
         // Up from the first that has not started, until what lies left of it has one that is alive.
         let mut node = leaves + started;
-        while node % 2 == 0 || self.latest[node - 1] < time {
+        while node.is_multiple_of(2) || self.latest[node - 1] < time {
             node /= 2;
             if node <= 1 {
                 return None;

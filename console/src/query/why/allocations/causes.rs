@@ -113,10 +113,15 @@ impl<'a> SiteCauses<'a> {
         }
         // Some are freed in parts, and some of those not wholly.
         let freed = frees.min(counts.opened.saturating_sub(lost));
-        let [freed, all, left] = [freed, counts.opened, lost].map(HumanCount);
-        let text = format!(
-            "{freed} of {all} of this stack are freed, {left} are not: look at its error paths"
-        );
+        let [all, left] = [counts.opened, lost].map(HumanCount);
+        let text = match HumanCount(freed) {
+            HumanCount(0) => {
+                format!("of {all} of this stack some are freed in part, and none is freed wholly")
+            }
+            freed => format!(
+                "{freed} of {all} of this stack are freed, {left} are not: look at its error paths"
+            ),
+        };
         let mut stacks: Vec<_> = stacks.into_iter().collect();
         stacks.sort_by_key(|(stack, count)| (Reverse(*count), *stack));
         let stacks = stacks.into_iter().take(FREE_STACKS).map(|(stack, _)| stack).collect();
