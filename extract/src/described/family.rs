@@ -58,7 +58,7 @@ enum Found {
 }
 
 impl EventFamily for Described {
-    /// Those that are known without a description; others are known by [`Described::consider`].
+    /// Those that are known without a description; others are known by `Described::consider`.
     const EVENTS: &'static [(EventId, &'static str)] = &gui::EVENTS;
     const TABLES: &'static [Table] = &[Table::Allocators, Table::Resources, Table::ResourceMisses];
 
@@ -67,7 +67,7 @@ impl EventFamily for Described {
         &[]
     }
 
-    /// [`Described::consider`] has taken it, with its description if there is one.
+    /// `Described::consider` has taken it, with its description if there is one.
     fn take(&mut self, _: &Event<'_>, _: &mut Shared) -> Option<()> {
         Some(())
     }
