@@ -74,7 +74,8 @@ pub fn event_counts<'a>(
         cancel.check()?;
         let table = EventCounts::read(source.trace)?;
         let mut rows: Vec<CountedEvent> = table.rows().map(CountedEvent::new).collect();
-        let total = rows.iter().map(|row| row.counted.count).sum();
+        let counts = rows.iter().map(|row| row.counted.count);
+        let total = counts.fold(0, u64::saturating_add);
         rows.retain(|row| row.is_meant_by(args));
         Ok(EventsAnswer::new(source, rows, total))
     };
@@ -86,7 +87,8 @@ impl<'a> EventsAnswer<'a> {
     pub(super) fn new(source: &Source<'a>, mut rows: Vec<CountedEvent>, total: u64) -> Self {
         let mut of_provider: HashMap<String, u64> = HashMap::new();
         for row in &rows {
-            *of_provider.entry(row.shown_provider().to_owned()).or_default() += row.counted.count;
+            let sum = of_provider.entry(row.shown_provider().to_owned()).or_default();
+            *sum = sum.saturating_add(row.counted.count);
         }
         rows.sort_by_cached_key(|row| {
             let provider = row.shown_provider().to_owned();

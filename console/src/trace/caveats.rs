@@ -156,7 +156,7 @@ fn few(modules: &[String]) -> String {
 
 /// What to say about losses, if there are any.
 fn lost_while_recording(events: u64, buffers: u64, what: &str) -> Option<String> {
-    (events + buffers > 0).then(|| {
+    (events > 0 || buffers > 0).then(|| {
         format!(
             "{} events and {} buffers were lost while recording; {what} may be wrong",
             HumanCount(events),

@@ -75,7 +75,7 @@ impl<'a> ProviderJson<'a> {
             file: *file,
             provider: first.counted.provider.as_deref(),
             guid: first.guid.as_deref(),
-            count: rows.iter().map(|(_, row)| row.counted.count).sum(),
+            count: rows.iter().fold(0, |sum, (_, row)| sum.saturating_add(row.counted.count)),
             events: rows.iter().map(event).collect(),
         })
     }

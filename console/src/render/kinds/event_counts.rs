@@ -29,7 +29,8 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
     columns.add("first_ns", |(_, row)| row.counted.first_ns).title("First").show(Show::Seconds);
     columns.add("last_ns", |(_, row)| row.counted.last_ns).title("Last").show(Show::Seconds);
     let parts = answers.iter().map(|answer| {
-        let passed: u64 = answer.rows.iter().map(|row| row.counted.count).sum();
+        let counts = answer.rows.iter().map(|row| row.counted.count);
+        let passed = counts.fold(0, u64::saturating_add);
         let (passed, total) = (HumanCount(passed), HumanCount(answer.total));
         let kinds = answer.rows.len();
         Part::of(answer.path, kinds)
