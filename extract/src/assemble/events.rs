@@ -172,10 +172,8 @@ impl EventColumns<'_> {
 
     /// The stack of a raw event.
     pub(super) fn stack(&self, row: usize, resolver: &mut StackResolver<'_>) -> Option<u32> {
-        let stacks = &self.collected.stacks.events;
-        let timeline = &self.collected.shared.timeline;
-        let (parts, more) = (stacks.parts(row), stacks.more_parts(row));
-        resolver.stack(parts, more, timeline.pid[row], timeline.time[row])
+        let Collector { stacks, shared, .. } = self.collected;
+        resolver.of_row(&stacks.events, &shared.timeline, row)
     }
 }
 

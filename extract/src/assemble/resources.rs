@@ -166,10 +166,9 @@ impl ResourceTables<'_> {
     }
 
     fn stack(&self, row: u32, resolver: &mut StackResolver<'_>) -> Option<StackIdx> {
-        let (timeline, row) = (&self.collected.shared.timeline, known(row)? as usize);
-        let stacks = &self.collected.stacks.events;
-        let (pid, time) = (*timeline.pid.get(row)?, *timeline.time.get(row)?);
-        resolver.stack(stacks.parts(row), stacks.more_parts(row), pid, time).map(StackIdx)
+        let Collector { stacks, shared, .. } = self.collected;
+        let row = known(row)? as usize;
+        resolver.of_row(&stacks.events, &shared.timeline, row).map(StackIdx)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use handlescope_model::{Cancel, Cancelled, FILE_MAPPING_TYPE, Poll, TypeId};
 
 use super::attribution::NONE;
+use super::kinds::of_allocations;
 use super::owners::{EventOwners, event_pid};
 use crate::collect::Collector;
 use crate::etl::{Diagnostics, WarningKind};
@@ -159,21 +160,7 @@ impl Objects {
                 self.end(key, WarningKind::UnmapWithoutMap)
             }
             // Allocations are followed elsewhere.
-            RowKind::HeapCreate
-            | RowKind::HeapAlloc
-            | RowKind::HeapReAlloc
-            | RowKind::HeapFree
-            | RowKind::HeapDestroy
-            | RowKind::RangeAlloc
-            | RowKind::RangeFree
-            | RowKind::Undescribed
-            | RowKind::Acquire
-            | RowKind::Release
-            | RowKind::ResourceIgnored
-            | RowKind::GuiCreate
-            | RowKind::GuiDestroy
-            | RowKind::GuiOwner
-            | RowKind::GuiTransform => Ok(NONE),
+            of_allocations!() => Ok(NONE),
         }
     }
 

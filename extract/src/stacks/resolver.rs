@@ -4,10 +4,12 @@ use handlescope_model::FrameIdx;
 use handlescope_model::tables::Stacks;
 use hashbrown::HashMap;
 
+use super::events::EventStacks;
 use super::fragments::{FragmentRef, Fragments};
 use super::frames::{FrameInterner, FrameKey};
 use super::modules::AddressSpaces;
 use crate::intern::Interner;
+use crate::raw::Timeline;
 
 /// Turns the parts of a stack into frames and numbers the distinct stacks.
 ///
@@ -88,6 +90,14 @@ impl<'a> StackResolver<'a> {
             stacks: Memory::new(),
             scratch: Vec::new(),
         }
+    }
+
+    /// The stack of a row of the timeline.
+    ///
+    /// `None` when it has none, or there is no such row.
+    pub fn of_row(&mut self, stacks: &EventStacks, timeline: &Timeline, row: usize) -> Option<u32> {
+        let (pid, time) = (*timeline.pid.get(row)?, *timeline.time.get(row)?);
+        self.stack(stacks.parts(row), stacks.more_parts(row), pid, time)
     }
 
     /// The stack of an event: its parts, and the process and raw time that decide the modules.

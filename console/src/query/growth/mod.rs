@@ -24,12 +24,14 @@ mod rate;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod time_parts;
 mod verdict;
 
 pub use self::evidence::Evidence;
 pub use self::life::{Life, Window};
 pub use self::outstanding::{long_sparkline, outstanding, sparkline};
 pub use self::rate::Rate;
+pub(crate) use self::time_parts::TimeParts;
 pub use self::verdict::Verdict;
 
 use std::fmt;

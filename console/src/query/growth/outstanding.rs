@@ -1,6 +1,7 @@
 //! How many handles of a group are open over time.
 
 use super::life::{Life, Window};
+use super::time_parts::TimeParts;
 
 /// Bars from none to most.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -9,27 +10,17 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 ///
 /// What was opened before the window counts from its start; what is opened after it does not count.
 pub fn outstanding(lives: &[Life], window: Window, buckets: usize) -> Vec<u32> {
-    let length = i128::from(window.length_ns()).max(1);
-    // The first bucket that ends at or after a time.
-    let bucket = |time_ns: i64| {
-        let since = i128::from(time_ns) - i128::from(window.start_ns);
-        let ends = (since.max(1) * buckets as i128 + length - 1) / length;
-        usize::try_from(ends - 1).unwrap_or(usize::MAX).min(buckets)
-    };
-    // One more than there are buckets, for what happens after the last.
-    let mut changes = vec![0i64; buckets + 1];
+    let parts = TimeParts::new(window, buckets);
+    let mut changes = vec![0i64; parts.width()];
     for life in lives {
-        let opened = bucket(life.opened_ns);
+        let opened = parts.place(life.opened_ns);
         changes[opened] += 1;
         if let Some(closed_ns) = life.closed_ns {
-            changes[bucket(closed_ns).max(opened)] -= 1;
+            changes[parts.place(closed_ns).max(opened)] -= 1;
         }
     }
-    let open = changes.into_iter().take(buckets).scan(0i64, |open, change| {
-        *open += change;
-        Some(u32::try_from(*open).unwrap_or(u32::MAX))
-    });
-    open.collect()
+    let open = parts.sums(&changes).into_iter();
+    open.map(|open| u32::try_from(open).unwrap_or(u32::MAX)).collect()
 }
 
 /// Numbers as a line of bars, from 0 to the largest.

@@ -10,8 +10,8 @@ use super::chosen::PART;
 use super::figures::{Once, ResourceFigures};
 use super::keys::{Key, Keys};
 use super::tables::{AllocatorList, MissTable, ResourceTable, is_of_pages};
-use super::timed::Timeline;
 use crate::cancel::{Cancel, Cancelled};
+use crate::query::growth::TimeParts;
 
 /// Counts with these.
 pub(super) struct Counter<'a> {
@@ -19,7 +19,7 @@ pub(super) struct Counter<'a> {
     pub(super) table: &'a ResourceTable,
     pub(super) misses: &'a MissTable,
     pub(super) allocators: &'a AllocatorList,
-    pub(super) timeline: Option<&'a Timeline>,
+    pub(super) timeline: Option<&'a TimeParts>,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -110,7 +110,7 @@ impl Counter<'_> {
     }
 
     fn empty(&self) -> Counts {
-        Counts { width: self.timeline.map_or(0, Timeline::width), ..Counts::default() }
+        Counts { width: self.timeline.map_or(0, TimeParts::width), ..Counts::default() }
     }
 
     fn add(&self, row: usize, counts: &mut Counts) {

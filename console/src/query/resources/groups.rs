@@ -10,11 +10,10 @@ use super::chosen::Tables;
 use super::counted::Counter;
 use super::figures::ResourceFigures;
 use super::keys::{Key, Keys};
-use super::timed::Timeline;
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
 use crate::query::error::QueryError;
 use crate::query::groups::TrimmedStacks;
-use crate::query::growth::Window;
+use crate::query::growth::{TimeParts, Window};
 use crate::query::stacks::StackSet;
 
 /// Groups of allocations.
@@ -96,7 +95,7 @@ impl Asked<'_> {
         let stacks = self.equal_stacks(by, rows, misses)?;
         let keys = Keys::new(by, allocators, resources, stacks.as_ref());
         let parts = self.criteria.buckets.filter(|_| self.info.has_clock());
-        let timeline = parts.map(|parts| Timeline::new(self.window(), parts));
+        let timeline = parts.map(|parts| TimeParts::new(self.window(), parts));
         let counter = Counter {
             keys: &keys,
             table: resources,

@@ -11,7 +11,6 @@ mod figures;
 mod groups;
 mod keys;
 mod tables;
-mod timed;
 
 pub use self::compare::{AllocatedSide, AllocationsDiff, ComparedAllocations, compare_allocations};
 pub use self::figures::ResourceFigures;

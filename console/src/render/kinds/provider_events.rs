@@ -83,11 +83,7 @@ impl<'a> Row<'a> {
     }
 
     fn stacks(self, stacks: StackDisplayArgs) -> StackStyle<'a> {
-        StackStyle {
-            frames: Some(self.answer.frames.named()),
-            bases: stacks.address.then_some(&self.answer.bases),
-            has_lines: stacks.line,
-        }
+        StackStyle::new(Some(self.answer.frames.named()), &self.answer.bases, stacks)
     }
 
     /// A line for each frame.

@@ -90,11 +90,7 @@ impl<'a> FileStyle<'a> {
         FileStyle {
             answer,
             processes: ProcessStyle::new(&answer.info, display),
-            stacks: StackStyle {
-                frames: Some(answer.frames.named()),
-                bases: stacks.address.then_some(&answer.bases),
-                has_lines: stacks.line,
-            },
+            stacks: StackStyle::new(Some(answer.frames.named()), &answer.bases, stacks),
         }
     }
 

@@ -26,11 +26,16 @@ impl<'a> StackStyle<'a> {
     /// How the stacks of objects are shown.
     pub(in crate::render) fn of(file: &'a FileAnswer<'_>, stacks: StackDisplayArgs) -> Self {
         let frames = file.file.frames.as_ref().filter(|_| stacks.show);
-        Self {
-            frames: frames.map(|frames| frames.named()),
-            bases: stacks.address.then_some(&file.bases),
-            has_lines: stacks.line,
-        }
+        Self::new(frames.map(|frames| frames.named()), &file.bases, stacks)
+    }
+
+    /// How stacks of these frames are shown.
+    pub(in crate::render) fn new(
+        frames: Option<NamedFrames<'a>>,
+        bases: &'a ModuleBases,
+        stacks: StackDisplayArgs,
+    ) -> Self {
+        Self { frames, bases: stacks.address.then_some(bases), has_lines: stacks.line }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Heaps that a program creates and does not destroy.
 
-use handlescope_model::tables::{Allocator, ResourceEnd, ResourceKind};
+use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{ProcessIdx, StackIdx, sentinel};
 use hashbrown::HashMap;
 use indicatif::HumanCount;
@@ -57,9 +57,8 @@ pub(super) fn private_heaps(
 fn bytes_left(all: &Allocations<'_>) -> Vec<i64> {
     let mut left = vec![0_i64; all.allocators.rows().len()];
     for row in 0..all.table.len() {
-        let end = all.table.end.get(row).and_then(ResourceEnd::from_code);
         let slot = all.table.allocator.get(row).and_then(|own| left.get_mut(own.row()));
-        if let (Some(slot), Some(ResourceEnd::Open | ResourceEnd::AtExit)) = (slot, end) {
+        if let Some(slot) = slot.filter(|_| all.table.is_lost(row)) {
             *slot = slot.saturating_add(all.table.size.get(row).unwrap_or_default());
         }
     }

@@ -69,7 +69,7 @@ impl Allocations<'_> {
                 Some(ResourceEnd::AtExit) => counts.closed_at_exit += 1,
                 Some(_) => {}
             }
-            let is_lost = matches!(end, Some(ResourceEnd::Open | ResourceEnd::AtExit));
+            let is_lost = table.is_lost(row);
             bytes.lost = bytes.lost.saturating_add(if is_lost { size } else { 0 });
             let opened_ns = table.time_ns.get(row)?;
             let closed_ns = table.end_time_ns.get(row).filter(|_| !is_lost);

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
+use super::states_line;
 use crate::{
     paths,
-    query::{AllocationsDiff, ComparedAllocations, State},
+    query::{AllocationsDiff, ComparedAllocations},
     render::{
         table::{Columns, Part, Show, Table, bytes},
         text::StackStyle,
@@ -62,29 +63,16 @@ fn part(answer: &AllocationsDiff<'_>) -> Part {
     let files = ["before:", "after: "].into_iter().zip(&answer.files);
     let above =
         files.map(|(word, file)| format!("{word} {}\n", Untrusted(paths::shown(file.path))));
-    let count = |state| answer.groups.iter().filter(|group| group.state == state).count() as u64;
-    let count = |state| HumanCount(count(state)).to_string();
-    Part::rows_of(answer.groups.len()).above(above.collect()).below(format!(
-        "Got worse: {} of {} groups of allocations; {} worse, {} new, {} gone, {} better, {} same",
-        HumanCount(answer.worse() as u64),
-        HumanCount(answer.groups.len() as u64),
-        count(State::Worse),
-        count(State::New),
-        count(State::Gone),
-        count(State::Better),
-        count(State::Same)
-    ))
+    let count = |state| answer.groups.iter().filter(|group| group.state == state).count();
+    let below = states_line(" of allocations", answer.groups.len(), answer.worse(), count);
+    Part::rows_of(answer.groups.len()).above(above.collect()).below(below)
 }
 
 impl Row<'_> {
     /// The lines of the stack.
     fn lines(&self) -> Option<String> {
         let (file, stack) = self.answer.stack(self.group)?;
-        let style = StackStyle {
-            frames: Some(file.frames.named()),
-            bases: self.stacks.address.then_some(&file.bases),
-            has_lines: self.stacks.line,
-        };
+        let style = StackStyle::new(Some(file.frames.named()), &file.bases, self.stacks);
         Some(style.lines(stack)?.collect::<Vec<_>>().join("\n"))
     }
 

@@ -7,12 +7,29 @@ mod traces;
 use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
+use indicatif::HumanCount;
 
 pub use self::{allocations::diff_allocations, points::diff_points, traces::diff_traces};
 use crate::{
+    query::State,
     render::text::StackStyle,
     settings::{Display, StackDisplayArgs},
 };
+
+/// How many groups are in which state, in a line.
+fn states_line(of: &str, groups: usize, worse: usize, count: impl Fn(State) -> usize) -> String {
+    let count = |state| HumanCount(count(state) as u64).to_string();
+    format!(
+        "Got worse: {} of {} groups{of}; {} worse, {} new, {} gone, {} better, {} same",
+        HumanCount(worse as u64),
+        HumanCount(groups as u64),
+        count(State::Worse),
+        count(State::New),
+        count(State::Gone),
+        count(State::Better),
+        count(State::Same)
+    )
+}
 
 /// Stacks are shown in any case: in short, or all of them.
 fn shown(stacks: StackDisplayArgs) -> StackDisplayArgs {

@@ -6,7 +6,7 @@ use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
 use nu_ansi_term::{Color, Style};
 
-use super::{rate, shown, stack_text, write_stack};
+use super::{rate, shown, stack_text, states_line, write_stack};
 use crate::{
     paths,
     query::{ComparedGroup, FileAnswer, Side, State, TracesDiff},
@@ -81,17 +81,8 @@ fn part(answer: &TracesDiff<'_>) -> Part {
     };
     let files = answer.files.iter().zip(&answer.minutes);
     let above: String = ["before:", "after: "].into_iter().zip(files).map(trace).collect();
-    let count = |state| HumanCount(answer.count(state) as u64).to_string();
-    Part::rows_of(answer.groups.len()).above(above).below(format!(
-        "Got worse: {} of {} groups; {} worse, {} new, {} gone, {} better, {} same",
-        HumanCount(answer.worse() as u64),
-        HumanCount(answer.groups.len() as u64),
-        count(State::Worse),
-        count(State::New),
-        count(State::Gone),
-        count(State::Better),
-        count(State::Same)
-    ))
+    let below = states_line("", answer.groups.len(), answer.worse(), |state| answer.count(state));
+    Part::rows_of(answer.groups.len()).above(above).below(below)
 }
 
 impl<'a> Row<'a> {

@@ -1,33 +1,33 @@
-//! How many bytes are allocated over time.
+//! Time in equal parts, and sums at their ends.
 
-use crate::query::growth::Window;
+use super::life::Window;
 
-/// The time of a trace in equal parts.
-pub(super) struct Timeline {
+/// A time in equal parts.
+pub(crate) struct TimeParts {
     window: Window,
     parts: usize,
 }
 
-impl Timeline {
-    pub(super) fn new(window: Window, parts: usize) -> Self {
+impl TimeParts {
+    pub(crate) fn new(window: Window, parts: usize) -> Self {
         Self { window, parts }
     }
 
     /// Parts, and one for what comes later.
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.parts + 1
     }
 
     /// The first part that ends at or after a time.
-    pub(super) fn place(&self, time_ns: i64) -> usize {
+    pub(crate) fn place(&self, time_ns: i64) -> usize {
         let length = i128::from(self.window.length_ns()).max(1);
         let since = i128::from(time_ns) - i128::from(self.window.start_ns);
         let ends = (since.max(1) * self.parts as i128 + length - 1) / length;
         usize::try_from(ends - 1).unwrap_or(usize::MAX).min(self.parts)
     }
 
-    /// What is allocated at the end of each part, after these changes.
-    pub(super) fn sums(&self, changes: &[i64]) -> Vec<i64> {
+    /// What there is at the end of each part, after these changes.
+    pub(crate) fn sums(&self, changes: &[i64]) -> Vec<i64> {
         let sum = |sum: &mut i64, change: &i64| {
             *sum = sum.saturating_add(*change);
             Some(*sum)
