@@ -13,9 +13,10 @@ pub(crate) struct Interner<T> {
     items: Vec<T>,
     /// Where each list ends, which is where the next one starts.
     ends: Vec<usize>,
-    /// Numbers with the hashes of their lists, so that neither growing nor most of the other candidates
-    /// need the lists themselves, which lie anywhere in memory.
-    table: HashTable<(u64, u32)>,
+    /// The hash of each list, so that growing does not need the lists, which lie anywhere in memory.
+    hashes: Vec<u64>,
+    /// Numbers only: what is looked at for every event should stay in the processor's cache.
+    table: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
 
@@ -25,25 +26,23 @@ pub(crate) type ByteInterner = Interner<u8>;
 impl<T: Copy + Eq + Hash> Interner<T> {
     /// The number of a list.
     pub(crate) fn intern(&mut self, list: &[T]) -> u32 {
-        let Self { items, ends, table, hasher } = self;
+        let Self { items, ends, hashes, table, hasher } = self;
         let hash = hasher.hash_one(list);
-        let is_list = |(own, id): &(u64, u32)| *own == hash && slice(items, ends, *id) == list;
-        if let Some((_, id)) = table.find(hash, is_list) {
+        if let Some(id) = table.find(hash, |id| slice(items, ends, *id) == list) {
             return *id;
         }
         let id = ends.len() as u32;
         items.extend_from_slice(list);
         ends.push(items.len());
-        table.insert_unique(hash, (hash, id), |(hash, _)| *hash);
+        hashes.push(hash);
+        table.insert_unique(hash, id, |id| hashes.get(*id as usize).copied().unwrap_or_default());
         id
     }
 
     /// The number of a list that is known.
     pub(crate) fn find(&self, list: &[T]) -> Option<u32> {
-        let Self { items, ends, table, hasher } = self;
-        let hash = hasher.hash_one(list);
-        let is_list = |(own, id): &(u64, u32)| *own == hash && slice(items, ends, *id) == list;
-        table.find(hash, is_list).map(|(_, id)| *id)
+        let Self { items, ends, table, hasher, .. } = self;
+        table.find(hasher.hash_one(list), |id| slice(items, ends, *id) == list).copied()
     }
 
     /// The list with a number; empty for a number never given.

@@ -149,7 +149,7 @@ impl EventColumns<'_> {
             object: Vec::with_capacity(PART_ROWS),
             row: Vec::with_capacity(PART_ROWS),
             closing: Vec::with_capacity(PART_ROWS),
-            stack: Vec::with_capacity(PART_ROWS),
+            stack: Vec::new(),
             leaked: Vec::with_capacity(PART_ROWS),
             closed_at_exit: Vec::with_capacity(PART_ROWS),
         }
@@ -169,12 +169,6 @@ impl EventColumns<'_> {
             at_exit: is_leak_at_exit(kind, is_inherited, at_exit),
         }
     }
-
-    /// The stack of a raw event.
-    pub(super) fn stack(&self, row: usize, resolver: &mut StackResolver<'_>) -> Option<u32> {
-        let Collector { stacks, shared, .. } = self.collected;
-        resolver.of_row(&stacks.events, &shared.timeline, row)
-    }
 }
 
 /// A part of the events table: raw rows and what was derived for them.
@@ -183,7 +177,8 @@ pub(super) struct EventPart<'a> {
     object: Vec<ObjectIdx>,
     row: Vec<u32>,
     closing: Vec<u32>,
-    stack: Vec<u32>,
+    /// Known when they are resolved.
+    stack: Vec<Option<u32>>,
     leaked: Vec<bool>,
     closed_at_exit: Vec<bool>,
 }
@@ -214,23 +209,24 @@ impl EventPart<'_> {
         self.row.is_empty()
     }
 
-    /// Adds a raw event; `stack` may be [`NONE`]. Returns whether what it opened leaks.
-    pub(super) fn push(
-        &mut self,
-        place: usize,
-        row: usize,
-        closing: Option<Closing>,
-        stack: u32,
-    ) -> Leak {
+    /// Adds a raw event. Returns whether what it opened leaks.
+    pub(super) fn push(&mut self, place: usize, row: usize, closing: Option<Closing>) -> Leak {
         let leak = self.columns.leak(row, closing);
         let is_exit = self.columns.exits.contains(row as u32);
         self.object.push(ObjectIdx(place as u32));
         self.row.push(row as u32);
         self.closing.push(closing.map_or(NONE, |closing| closing.event));
-        self.stack.push(stack);
         self.leaked.push(leak.never_closed);
         self.closed_at_exit.push(is_exit || leak.at_exit);
         leak
+    }
+
+    /// Resolves the stacks of the rows; returns how many have one.
+    pub(super) fn resolve(&mut self, resolver: &mut StackResolver<'_>) -> u64 {
+        let Collector { stacks, shared, .. } = self.columns.collected;
+        let of_row = |row: &u32| resolver.of_row(&stacks.events, &shared.timeline, *row as usize);
+        self.stack = self.row.iter().map(of_row).collect();
+        self.stack.iter().flatten().count() as u64
     }
 
     /// The rows, column by column.
@@ -301,7 +297,7 @@ impl EventPart<'_> {
             leaked: self.leaked,
             closed_at_exit: self.closed_at_exit.into_iter().map(Some).collect(),
             closing_event: self.closing.into_iter().map(|row| known(row).map(EventIdx)).collect(),
-            stack: self.stack.into_iter().map(|row| known(row).map(StackIdx)).collect(),
+            stack: self.stack.into_iter().map(|stack| stack.map(StackIdx)).collect(),
         }
         .into_frame()
     }

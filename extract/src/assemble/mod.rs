@@ -23,8 +23,8 @@ use handlescope_model::tables::{
     StartHandles, Symbols, Warnings,
 };
 use handlescope_model::{
-    ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, ObjectIdx,
-    ProcessIdx, Table, TypeId,
+    ArchiveError, ArchiveWriter, Cancel, Cancelled, FILE_MAPPING_NAME, FILE_MAPPING_TYPE,
+    ObjectIdx, ProcessIdx, Table, TypeId,
 };
 
 use crate::collect::{Collector, EventCounter};
@@ -66,9 +66,17 @@ pub(crate) fn assemble(
     // Millions of rows, of which the ledger has what is needed further.
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
     let owners = EventOwners::new(&collected, &index, clock, &mut warnings, cancel)?;
-    let tracked = track(&collected, &owners, order.as_deref(), &mut warnings, cancel)?;
-    let exits = ExitCloses::new(&collected, &owners, order.as_deref(), clock, cancel)?;
-    let closed = closed_start_handles(&collected, &owners, &index, order.as_deref(), cancel)?;
+    let in_order = order.as_deref();
+    let (tracked, exits, closed) = thread::scope(|scope| {
+        let closes = scope.spawn(|| {
+            let exits = ExitCloses::new(&collected, &owners, in_order, clock, cancel)?;
+            let closed = closed_start_handles(&collected, &owners, &index, in_order, cancel)?;
+            Ok::<_, Cancelled>((exits, closed))
+        });
+        let tracked = track(&collected, &owners, in_order, &mut warnings, cancel)?;
+        let (exits, closed) = closes.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        Ok::<_, Cancelled>((tracked, exits, closed))
+    })?;
     drop(order);
     let timeline = &collected.shared.timeline;
     let grouped = GroupedEvents::new(timeline, &tracked, cancel)?;

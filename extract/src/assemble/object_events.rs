@@ -1,5 +1,7 @@
 //! The events table, object by object, and what its rows say of the objects.
 
+use std::thread;
+
 use handlescope_model::rules::{DeriveScratch, derive};
 use handlescope_model::tables::{Object, Objects};
 use handlescope_model::{
@@ -8,9 +10,9 @@ use handlescope_model::{
 
 use super::events::{Closing, EventColumns, EventPart};
 use super::object_names::ObjectNames;
-use super::parts::write_in_parts;
+use super::parts::{PartsAhead, write_in_parts};
 use crate::error::ExtractError;
-use crate::lifecycle::{NONE, RawEvents, TrackedEvents};
+use crate::lifecycle::{RawEvents, TrackedEvents};
 use crate::raw::RowKind;
 use crate::stacks::StackResolver;
 
@@ -26,7 +28,7 @@ pub(super) struct ObjectFigures {
     pub(super) closed_at_exit: u64,
 }
 
-/// Writes the events table.
+/// Writes the events table: one thread derives rows, one resolves their stacks, and this one encodes.
 pub(super) fn write_events(
     writer: &mut ArchiveWriter,
     columns: &EventColumns<'_>,
@@ -35,37 +37,42 @@ pub(super) fn write_events(
     resolver: &mut StackResolver<'_>,
     cancel: &Cancel,
 ) -> Result<ObjectFigures, ExtractError> {
-    let mut builder = EventBuilder::new(columns, tracked, names, resolver, cancel);
-    let next = || builder.next_part();
-    write_in_parts(writer, Table::Events, next, EventPart::into_frame, cancel)?;
-    Ok(builder.figures)
+    let mut builder = EventBuilder::new(columns, tracked, names, cancel);
+    let mut stacks_total = 0;
+    thread::scope(|scope| {
+        let mut parts = PartsAhead::start(scope, || builder.next_part());
+        let with_stacks = || {
+            let mut part = parts.next()?;
+            stacks_total += part.as_mut().map_or(0, |part| part.resolve(resolver));
+            Ok(part)
+        };
+        write_in_parts(writer, Table::Events, with_stacks, EventPart::into_frame, cancel)
+    })?;
+    Ok(ObjectFigures { stacks_total, ..builder.figures })
 }
 
 /// Goes over the objects in their final order and makes the rows of their events.
-struct EventBuilder<'a, 'r> {
+struct EventBuilder<'a> {
     columns: &'a EventColumns<'a>,
     tracked: &'a TrackedEvents,
     names: &'a ObjectNames,
-    resolver: &'a mut StackResolver<'r>,
     poll: Poll<'a>,
     scratch: DeriveScratch,
     place: usize,
     figures: ObjectFigures,
 }
 
-impl<'a, 'r> EventBuilder<'a, 'r> {
+impl<'a> EventBuilder<'a> {
     fn new(
         columns: &'a EventColumns<'a>,
         tracked: &'a TrackedEvents,
         names: &'a ObjectNames,
-        resolver: &'a mut StackResolver<'r>,
         cancel: &'a Cancel,
     ) -> Self {
         Self {
             columns,
             tracked,
             names,
-            resolver,
             poll: Poll::new(cancel),
             scratch: DeriveScratch::default(),
             place: 0,
@@ -92,12 +99,10 @@ impl<'a, 'r> EventBuilder<'a, 'r> {
         for (row, closing) in rows.iter().zip(&self.scratch.closing) {
             self.poll.round()?;
             let row = *row as usize;
-            let stack = columns.stack(row, self.resolver);
-            self.figures.stacks_total += u64::from(stack.is_some());
             let closing = rows
                 .get(*closing as usize)
                 .map(|row| Closing { event: first_event + closing, row: *row });
-            let leak = part.push(place, row, closing, stack.unwrap_or(NONE));
+            let leak = part.push(place, row, closing);
             let is_view = columns.collected.shared.timeline.kind[row] == RowKind::Map;
             self.figures.leaked_handles += u64::from(leak.never_closed && !is_view);
             self.figures.closed_at_exit += u64::from(leak.at_exit);

@@ -1,13 +1,51 @@
 //! Tables written in parts.
 
 use std::panic::resume_unwind;
-use std::sync::mpsc::sync_channel;
-use std::thread;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use handlescope_model::{ArchiveWriter, Cancel, Cancelled, Table};
 use polars::prelude::{DataFrame, PolarsResult};
 
 use crate::error::ExtractError;
+
+/// Parts that are made and wait to be taken.
+const PARTS_AHEAD: usize = 2;
+
+/// Parts that a thread of their own makes ahead.
+pub(super) struct PartsAhead<'scope, P> {
+    parts: Receiver<P>,
+    maker: Option<ScopedJoinHandle<'scope, Result<(), Cancelled>>>,
+}
+
+impl<'scope, P: Send + 'scope> PartsAhead<'scope, P> {
+    /// Starts the thread; `make` makes the parts, `None` behind the last one.
+    pub(super) fn start(
+        scope: &'scope Scope<'scope, '_>,
+        mut make: impl FnMut() -> Result<Option<P>, Cancelled> + Send + 'scope,
+    ) -> Self {
+        let (made, parts) = sync_channel(PARTS_AHEAD);
+        let maker = scope.spawn(move || {
+            while let Some(part) = make()? {
+                // Without a receiver this ends after the part at hand.
+                if made.send(part).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        Self { parts, maker: Some(maker) }
+    }
+
+    /// The next part, `None` behind the last one.
+    pub(super) fn next(&mut self) -> Result<Option<P>, Cancelled> {
+        if let Ok(part) = self.parts.recv() {
+            return Ok(Some(part));
+        }
+        let Some(maker) = self.maker.take() else { return Ok(None) };
+        maker.join().unwrap_or_else(|panic| resume_unwind(panic)).map(|()| None)
+    }
+}
 
 /// Writes a table of which `next` makes the parts, `None` behind the last one.
 ///
@@ -15,27 +53,22 @@ use crate::error::ExtractError;
 pub(super) fn write_in_parts<P: Send>(
     writer: &mut ArchiveWriter,
     table: Table,
-    mut next: impl FnMut() -> Result<Option<P>, Cancelled> + Send,
+    next: impl FnMut() -> Result<Option<P>, Cancelled> + Send,
     frame: impl Fn(P) -> PolarsResult<DataFrame>,
     cancel: &Cancel,
 ) -> Result<(), ExtractError> {
     thread::scope(|scope| {
-        let (parts, encode) = sync_channel(2);
-        let build = scope.spawn(move || {
-            while let Some(part) = next()? {
-                if parts.send(part).is_err() {
-                    break;
-                }
+        let mut parts = PartsAhead::start(scope, next);
+        let mut made = Ok(());
+        let encoded = writer.encoder().encode_in_parts(table, || match parts.next() {
+            Ok(part) => part.filter(|_| !cancel.is_cancelled()).map(&frame),
+            Err(cancelled) => {
+                made = Err(cancelled);
+                None
             }
-            Ok::<_, Cancelled>(())
         });
-        let encoded = writer.encoder().encode_in_parts(table, || {
-            let part = encode.recv().ok().filter(|_| !cancel.is_cancelled());
-            part.map(&frame)
-        });
-        // Without a receiver the builder ends after the part at hand.
-        drop(encode);
-        build.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        drop(parts);
+        made?;
         cancel.check()?;
         Ok(writer.append(encoded?)?)
     })

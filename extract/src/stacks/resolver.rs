@@ -45,29 +45,61 @@ impl Answer {
 }
 
 /// Answers by question; most questions have one answer for the whole trace.
+///
+/// There are hundreds of thousands of questions, and each event looks for one of them, anywhere in memory: the
+/// times of answers, of which there are few, are kept apart.
 struct Memory<K> {
-    first: HashMap<K, Answer>,
-    more: HashMap<K, Vec<Answer>>,
+    first: HashMap<K, Kept>,
+    more: HashMap<K, Vec<Kept>>,
+    /// From when up to when answers hold, each once.
+    spans: Vec<(i64, i64)>,
+    span_numbers: HashMap<(i64, i64), u32>,
 }
+
+/// An answer as it is kept.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    /// [`NO_LIST`] for none.
+    list: u32,
+    span: u32,
+}
+
+const NO_LIST: u32 = u32::MAX;
 
 impl<K: Copy + Eq + std::hash::Hash> Memory<K> {
     fn new() -> Self {
-        Self { first: HashMap::new(), more: HashMap::new() }
+        Self {
+            first: HashMap::new(),
+            more: HashMap::new(),
+            spans: Vec::new(),
+            span_numbers: HashMap::new(),
+        }
     }
 
     fn get(&self, key: K, time: i64) -> Option<Answer> {
-        let first = self.first.get(&key)?;
+        let first = self.answer(*self.first.get(&key)?)?;
         if first.holds(time) {
-            return Some(*first);
+            return Some(first);
         }
-        self.more.get(&key)?.iter().find(|answer| answer.holds(time)).copied()
+        let mut more = self.more.get(&key)?.iter().filter_map(|kept| self.answer(*kept));
+        more.find(|answer| answer.holds(time))
+    }
+
+    fn answer(&self, kept: Kept) -> Option<Answer> {
+        let (from, to) = *self.spans.get(kept.span as usize)?;
+        Some(Answer { from, to, list: Some(kept.list).filter(|list| *list != NO_LIST) })
     }
 
     fn put(&mut self, key: K, answer: Answer) {
+        let span = *self.span_numbers.entry((answer.from, answer.to)).or_insert_with_key(|span| {
+            self.spans.push(*span);
+            self.spans.len() as u32 - 1
+        });
+        let kept = Kept { list: answer.list.unwrap_or(NO_LIST), span };
         if self.first.contains_key(&key) {
-            self.more.entry(key).or_default().push(answer);
+            self.more.entry(key).or_default().push(kept);
         } else {
-            self.first.insert(key, answer);
+            self.first.insert(key, kept);
         }
     }
 }
