@@ -91,6 +91,9 @@ impl ResourceColumn {
     pub const LOST: [Self; 6] =
         [Self::Kind, Self::Allocator, Self::Process, Self::Caller, Self::CreateStack, Self::End];
 
+    /// What is compared: groups of one kind, allocator, owner and stack.
+    pub const COMPARED: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
+
     /// The word it goes by in command lines and documents.
     pub fn word(self) -> &'static str {
         match self {

@@ -1,6 +1,7 @@
 //! Answers as pictures.
 
 mod flame;
+mod flame_allocations;
 mod folded;
 mod plot_svg;
 mod plot_text;

@@ -168,10 +168,7 @@ fn allocated_name(
         ResourceColumn::Process => answer.process(group).map(|own| own.shown_label(false)),
         ResourceColumn::Kind => answer.kind(group).map(str::to_owned),
         ResourceColumn::Allocator => answer.allocator(group).map(str::to_owned),
-        ResourceColumn::CreateStack => {
-            let frame = answer.frames.named().telling(group.create_stack()?)?.to_string();
-            Some(frame)
-        }
+        ResourceColumn::CreateStack => answer.function(group.create_stack()?),
         _ => None,
     };
     let texts: Vec<String> = groups.by.iter().filter_map(text).collect();

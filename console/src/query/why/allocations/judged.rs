@@ -5,7 +5,6 @@ use handlescope_model::{StackIdx, Table};
 
 use super::super::score;
 use super::super::suspect::{Bytes, Counts, Suspect};
-use super::function::ProgramFrames;
 use super::sites::Sites;
 use crate::query::context::FileContext;
 use crate::query::criteria::WhyCriteria;
@@ -13,7 +12,7 @@ use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::growth::{Growth, Life, Verdict, Window};
 use crate::query::info::trace_info;
-use crate::query::resources::{AllocatorList, ResourceTable};
+use crate::query::resources::{AllocatorList, ProgramFrames, ResourceTable};
 use crate::query::tables::ProcessInfo;
 
 /// The weight of blocks that only grew, in the score: that of a burst.
@@ -34,7 +33,7 @@ pub(in crate::query::why) struct Allocations<'a> {
     pub(super) criteria: &'a WhyCriteria,
     pub(super) allocators: AllocatorList,
     pub(super) table: ResourceTable,
-    programs: ProgramFrames<'a>,
+    programs: ProgramFrames,
     /// The time of the trace.
     window: Window,
 }
@@ -55,7 +54,7 @@ impl<'a> Allocations<'a> {
         let end_ns = trace_info(file.trace)?.length_ns().unwrap_or_default();
         let end_ns = end_ns.max(last.copied().unwrap_or_default());
         let window = Window { start_ns: 0, end_ns };
-        let programs = ProgramFrames::of(frames);
+        let programs = ProgramFrames::new();
         Ok(Some(Self { file, frames, criteria, allocators, table, programs, window }))
     }
 
@@ -76,7 +75,7 @@ impl<'a> Allocations<'a> {
 
     /// What says most of a stack.
     pub(super) fn function(&self, stack: StackIdx, sites: &Sites) -> String {
-        let own = self.programs.function(stack);
+        let own = self.programs.function(self.frames, stack);
         own.unwrap_or_else(|| sites.stacks.function(self.file, stack))
     }
 

@@ -3,7 +3,6 @@
 //! A site is what one process allocates of one kind on one stack, whichever heap it is from.
 
 mod causes;
-mod function;
 mod heaps;
 mod judged;
 mod sites;
