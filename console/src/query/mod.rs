@@ -82,9 +82,9 @@ pub use self::provider_events::{
     FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
 };
 pub use self::resources::{
-    AllocatedPoints, AllocatedSide, AllocationsDiff, Amount, Between, ComparedAllocations,
-    ResourceFigures, ResourceGroup, ResourceGroups, ResourcesAnswer, allocated_between,
-    allocated_kinds, compare_allocations, resources,
+    AllocatedKind, AllocatedPoints, AllocatedSide, AllocationsDiff, AllocationsOverview, Amount,
+    Between, ComparedAllocations, ResourceFigures, ResourceGroup, ResourceGroups, ResourcesAnswer,
+    allocated_between, allocated_kinds, allocations_overview, compare_allocations, resources,
 };
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;

@@ -42,7 +42,10 @@ pub(crate) fn kind_option(trace: &Trace) -> Result<Option<String>, QueryError> {
 
 /// Says what makes an answer for a trace wrong or incomplete.
 pub(crate) fn write_warnings(path: &Path, caveats: &[Caveat], messages: &mut Messages<'_>) {
-    for caveat in caveats {
-        messages.warning(format_args!("{}: {}", Untrusted(path), caveat.text));
-    }
+    caveats.iter().for_each(|caveat| write_warning(path, caveat, messages));
+}
+
+/// Says one of these.
+pub(crate) fn write_warning(path: &Path, caveat: &Caveat, messages: &mut Messages<'_>) {
+    messages.warning(format_args!("{}: {}", Untrusted(path), caveat.text));
 }

@@ -22,6 +22,8 @@ pub(super) struct Counter<'a> {
     pub(super) misses: &'a MissTable,
     pub(super) allocators: &'a AllocatorList,
     pub(super) timeline: Option<&'a TimeParts>,
+    /// Over time allocations are counted, not their bytes.
+    pub(super) by_count: bool,
     pub(super) span: Option<Span>,
     pub(super) cancel: &'a Cancel,
 }
@@ -161,9 +163,14 @@ impl Counter<'_> {
         }
         if let Some((timeline, time_ns)) = self.timeline.zip(time_ns) {
             let begin = timeline.place(time_ns);
-            counts.change(group, begin, size);
+            // What has no bytes does not end in parts.
+            let change = match self.by_count {
+                true => i64::from(!table.is_further_part(row)),
+                false => size,
+            };
+            counts.change(group, begin, change);
             if let Some(end_ns) = table.end_time_ns.get(row) {
-                counts.change(group, timeline.place(end_ns).max(begin), size.saturating_neg());
+                counts.change(group, timeline.place(end_ns).max(begin), change.saturating_neg());
             }
         }
     }

@@ -31,7 +31,7 @@ pub struct ResourceGroups {
 pub struct ResourceGroup {
     /// What is counted of them.
     pub figures: ResourceFigures,
-    /// Bytes that are allocated at the ends of parts of the trace, if that was asked for.
+    /// Bytes, or numbers, that are allocated at the ends of parts of the trace, if that was asked for.
     pub over_time: Option<Vec<i64>>,
     key: Key,
     allocator: Option<AllocatorIdx>,
@@ -105,6 +105,7 @@ impl Asked<'_> {
             misses: self.tables.misses,
             allocators,
             timeline: timeline.as_ref(),
+            by_count: self.criteria.by_count,
             span: self.span,
             cancel: self.tables.cancel,
         };

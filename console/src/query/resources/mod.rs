@@ -12,6 +12,7 @@ mod figures;
 mod groups;
 mod keys;
 mod kinds;
+mod overview;
 mod points;
 mod program;
 mod tables;
@@ -21,6 +22,7 @@ pub use self::compare::{AllocatedSide, AllocationsDiff, ComparedAllocations, com
 pub use self::figures::ResourceFigures;
 pub use self::groups::{ResourceGroup, ResourceGroups};
 pub use self::kinds::allocated_kinds;
+pub use self::overview::{AllocatedKind, AllocationsOverview, allocations_overview};
 pub use self::points::{AllocatedPoints, allocated_between};
 
 use std::path::Path;
@@ -28,6 +30,7 @@ use std::path::Path;
 use handlescope_model::tables::{ResourceKind, ResourceMissKind, TraceInfo};
 use handlescope_model::{StackIdx, Table};
 
+pub(super) use self::chosen::chosen_rows;
 use self::chosen::{Chosen, Tables, lost};
 use self::groups::Asked;
 pub(super) use self::program::ProgramFrames;

@@ -4,40 +4,12 @@ use handlescope_model::{StackIdx, Untrusted};
 
 use super::flame::{COLOURS, FlameGraph, names};
 use super::folded::{Folded, FoldedFile, NO_STACK, Place, UNKNOWN, frame_places};
+use super::measure::Measure;
 use crate::paths::stem;
 use crate::query::{
     AllocatedPoints, AllocationsDiff, Amount, Between, ComparedAllocations, ResourceGroup,
     ResourcesAnswer,
 };
-
-/// What a frame is as wide as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measure {
-    Bytes,
-    Count,
-}
-
-impl Measure {
-    /// Bytes where anything has some: handles of GDI and USER have none.
-    fn of(mut amounts: impl Iterator<Item = Amount>) -> Self {
-        if amounts.any(|amount| amount.bytes > 0) { Self::Bytes } else { Self::Count }
-    }
-
-    fn unit(self) -> &'static str {
-        match self {
-            Self::Bytes => "bytes",
-            Self::Count => "allocations",
-        }
-    }
-
-    /// How wide; sums of bytes may be negative where events say so.
-    fn width(self, Amount { count, bytes }: Amount) -> u64 {
-        match self {
-            Self::Bytes => u64::try_from(bytes).unwrap_or_default(),
-            Self::Count => count,
-        }
-    }
-}
 
 impl FlameGraph {
     /// Weighs the stacks of allocations that were asked for groups by process, create stack, kind and allocator: by
@@ -45,9 +17,10 @@ impl FlameGraph {
     pub(crate) fn of_allocations(answers: &[ResourcesAnswer<'_>], by_count: bool) -> Self {
         let groups = answers.iter().filter_map(|answer| answer.groups.as_ref());
         let amounts = groups.flat_map(|groups| groups.rows.iter().map(lost));
-        let measure = if by_count { Measure::Count } else { Measure::of(amounts) };
+        let measure = if by_count { Measure::Allocations } else { Measure::of(amounts) };
         let file = |answer: &ResourcesAnswer<'_>| {
-            FoldedFile::new(answer.path, folded_with(answer, measure))
+            let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
+            FoldedFile::new(answer.path, folded_lost(answer, groups, measure))
         };
         let files: Vec<FoldedFile> = answers.iter().map(file).collect();
         let unit = measure.unit();
@@ -116,9 +89,12 @@ fn lost(group: &ResourceGroup) -> Amount {
     Amount { count: group.figures.lost(), bytes: group.figures.lost_bytes() }
 }
 
-/// The stacks of allocations that were not freed.
-fn folded_with(answer: &ResourcesAnswer<'_>, measure: Measure) -> Vec<Folded> {
-    let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
+/// The stacks of allocations that were not freed, of some groups of an answer.
+pub(in crate::render) fn folded_lost<'g>(
+    answer: &ResourcesAnswer<'_>,
+    groups: impl Iterator<Item = &'g ResourceGroup>,
+    measure: Measure,
+) -> Vec<Folded> {
     let folded = |group: &ResourceGroup| {
         let count = measure.width(lost(group));
         (count > 0).then(|| Folded { frames: frames(answer, group), count, before: None })

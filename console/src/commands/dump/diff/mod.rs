@@ -59,7 +59,6 @@ static SIGNATURE: Signature = Signature {
         ".diff 0.5s 1.5s -ShowStack",
         ".diff 0.5s -pn leaky -json",
         ".diff 0.5s -flame grown.svg",
-        ".diff 0.5s 1.5s -Kind heap",
     ],
 };
 
@@ -100,6 +99,10 @@ impl Kind for Diff {
             Example {
                 goal: "the same between two points in time, with all frames",
                 line: ".dump Diff -From 0.5s -To 1.5s -ss",
+            },
+            Example {
+                goal: "memory that was allocated in that time and is still allocated at its end",
+                line: ".dump Diff -From 0.5s -To 1.5s -Kind heap",
             },
         ],
     };
