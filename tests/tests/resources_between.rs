@@ -194,8 +194,10 @@ fn points_in_the_wrong_order_and_types_of_objects_are_refused() {
 #[test]
 fn a_trace_without_handle_events_names_the_option_for_its_allocations() {
     let hint = "trace.etl: -Kind heap;commit;reserve asks for its allocations";
-    let run = run_over(&parted(), ".diff").ok();
-    assert!(run.stderr.contains(hint), "{}", run.stderr);
+    for line in [".diff", ".plot", ".flame a.svg"] {
+        let run = run_over(&parted(), line);
+        assert!(run.stderr.contains(hint), "{line}: {}", run.stderr);
+    }
     let shell = Shell::new();
     parted().write(shell.path("before.etl")).unwrap();
     parted().write(shell.path("after.etl")).unwrap();
