@@ -1,9 +1,11 @@
 //! Allocations in the page of `.report`, beside handles and without any, and in `.plot` and `.flame` by number.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use handlescope_tests::allocations::{MS, gdi_handle, trace};
 use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::needs_chromium;
 use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
@@ -94,6 +96,45 @@ fn a_page_about_allocations_has_pictures_of_each_kind_and_nothing_of_handles() {
     let older = "what was allocated before the trace is unknown; 1 free is of such or of nothing";
     assert!(list(file, "caveats").contains(&json!(older)), "{file}");
     assert!(run.stderr.contains(older), "{}", run.stderr);
+}
+
+#[needs_chromium]
+#[test]
+fn a_browser_shows_the_pictures_of_allocations_and_no_empty_sections_of_handles() {
+    let shell = Shell::new();
+    trace().write(shell.path("trace.etl")).unwrap();
+    let _ = shell.run(&["trace.etl", "-c", ".report page.html"]).ok();
+    let profile = format!("--user-data-dir={}", shell.path("profile").to_str().unwrap());
+    let address = format!("file://{}", shell.path("page.html").to_str().unwrap());
+    let output = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000"])
+        .args([profile.as_str(), "--dump-dom", address.as_str()])
+        .stdin(Stdio::null())
+        .output()
+        .expect("chromium starts");
+    let page = String::from_utf8(output.stdout).unwrap();
+    let headings: Vec<&str> = page
+        .split("<h2>")
+        .skip(1)
+        .filter_map(|rest| rest.split_once("</h2>").map(|(heading, _)| heading))
+        .collect();
+    let expected = [
+        "Suspects",
+        "Allocated bytes over time: heap",
+        "Flame graph of what was not freed: heap",
+        "Allocated bytes over time: commit",
+        "Flame graph of what was not freed: commit",
+        "Allocated bytes over time: reserve",
+        "Flame graph of what was not freed: reserve",
+        "Verdicts and stacks",
+        "All groups of allocations",
+    ];
+    assert_eq!(headings, expected, "{page}");
+    let line = "heap: 4 (46 B) allocated, 3 (36 B) never freed, 0 (0 B) freed only by the end of their process";
+    for text in [line, "all (16.00 KiB, 100.0 %)", "leaky.exe(700): 36 B at the end"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(!page.contains("0 handles"), "{page}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use handlescope_tests::allocations::{MS, trace};
 use handlescope_tests::binary::{Shell, run_over};
+use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
 use handlescope_tests::payload::{MEM_COMMIT, MEM_DECOMMIT, MEM_RESERVE, RangeRecord};
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
@@ -42,6 +44,9 @@ fn what_is_left_at_the_second_point_is_what_sql_sums() {
         ("0.0025s 0.03s", 5 * MS / 2, 30 * MS),
         ("0.015s 0.05s", 15 * MS, 50 * MS),
         ("0.015s 0.095s", 15 * MS, 95 * MS),
+        // What happens at a point itself has happened.
+        ("0.012s 0.022s", 12 * MS, 22 * MS),
+        ("0.001s 0.06s", MS, 60 * MS),
     ] {
         let found = document(&format!(".diff {points} -Kind * -json"));
         let lives_at = |point: i64| format!("(end = 'open' OR end_ns > {point})");
@@ -56,6 +61,46 @@ fn what_is_left_at_the_second_point_is_what_sql_sums() {
         let bytes: i64 = count(&after, &lives_at(to));
         assert_eq!(sum(groups(&found), "outstanding_bytes"), bytes, "{points}: {found}");
     }
+}
+
+#[needs_data]
+#[test]
+fn in_the_published_traces_all_that_is_counted_between_points_is_what_sql_counts() {
+    let shell = Shell::new();
+    let mut groups_found = 0;
+    for name in ["heap", "valloc", "generic"] {
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
+        let path = trace.etl().to_str().unwrap().to_owned();
+        let ask = |script: &str| shell.script(&[&path], script).ok().stdout;
+        for (points, from, to) in
+            [("", -1, i64::MAX), ("2s", 2000 * MS, i64::MAX), ("1.5s 4s", 1500 * MS, 4000 * MS)]
+        {
+            let text = ask(&format!(".diff {points} -Kind * -json\n"));
+            let found: Value = serde_json::from_str(&text).unwrap();
+            let lives = format!("(end = 'open' OR end_ns > {to})");
+            let query = format!(
+                ".sql SELECT kind, count(DISTINCT coalesce(part_of, resource)) AS n, sum(size) AS bytes \
+                 FROM allocations WHERE time_ns > {from} AND time_ns <= {to} AND {lives} GROUP BY kind ORDER BY kind -ndjson\n"
+            );
+            let counted = ask(&query);
+            for line in counted.lines() {
+                let row: Value = serde_json::from_str(line).unwrap();
+                let of_kind = groups(&found).iter().filter(|group| group["kind"] == row["kind"]);
+                let of_kind: Vec<Value> = of_kind.cloned().collect();
+                groups_found += of_kind.len();
+                assert_eq!(
+                    (sum(&of_kind, "outstanding"), sum(&of_kind, "outstanding_bytes")),
+                    (row["n"].as_i64().unwrap(), row["bytes"].as_i64().unwrap()),
+                    "{name} {points} {row}"
+                );
+            }
+            let all: i64 = sum(groups(&found), "outstanding");
+            let lines = counted.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            let counted: i64 = lines.map(|row| row["n"].as_i64().unwrap()).sum();
+            assert_eq!(all, counted, "{name} {points}");
+        }
+    }
+    assert!(groups_found > 100, "{groups_found}");
 }
 
 #[test]
