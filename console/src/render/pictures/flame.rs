@@ -18,6 +18,9 @@ const TITLE: &str = "Handles and views that were opened and not closed";
 /// What is counted of them.
 const HANDLES: &str = "handles";
 
+/// As wide as all stacks together may be, because inferno adds them up: bytes are as many as a file claims.
+const MOST_WIDTH: u64 = 1 << 62;
+
 /// What the colours of a difference say.
 pub(super) const COLOURS: &str = "red: more, blue: fewer";
 
@@ -115,14 +118,17 @@ impl FlameGraph {
                 let frames = stack.frames.iter().map(|place: &Place| frame(&place.name));
                 let text = root.iter().cloned().chain(frames).collect::<Vec<_>>().join(";");
                 let (before, count) = numbers.entry(text).or_default();
-                *count += stack.count;
+                *count = count.saturating_add(stack.count);
                 if let Some(more) = stack.before {
-                    *before = Some(before.unwrap_or_default() + more);
+                    *before = Some(before.unwrap_or_default().saturating_add(more));
                 }
             }
         }
+        let mut room = [MOST_WIDTH; 2];
         let line = |(mut text, (before, count)): (String, (Option<u64>, u64))| {
-            for number in before.into_iter().chain([count]) {
+            for (number, room) in before.into_iter().chain([count]).zip(&mut room) {
+                let number = number.min(*room);
+                *room -= number;
                 // Writing to a string does not fail.
                 let _ = write!(text, " {number}");
             }

@@ -54,7 +54,7 @@ impl FlameData {
         let others = stacks.split_off(stacks.len().min(STACKS));
         if !others.is_empty() {
             let name = Place::named(&format!("… {} more stacks", others.len()));
-            let count = others.iter().map(|stack| stack.count).sum();
+            let count = others.iter().fold(0, |sum: u64, own| sum.saturating_add(own.count));
             stacks.push(Folded { frames: vec![name], count, before: None });
         }
         let flame = |stack: Folded| Self {
