@@ -14,6 +14,7 @@ CALLS = {
     "why": {},
     "groups": {"by": ["process", "type"]},
     "objects": {"stacks": True},
+    "allocations": {"by": ["kind", "createstack"], "stacks": True},
     "stack": {"id": 18},
     "sql": {"query": "SELECT process, pid, class FROM leaks"},
     "schema": {},
@@ -40,7 +41,10 @@ async def talk(program, root):
 
         heard["outside"] = await call("load", {"paths": ["../leaky.etl"]})
         await call("load", {"paths": ["leaky.etl"], "symbols": ["symbols"]})
-        answers = {tool: await call(tool, arguments) for tool, arguments in CALLS.items()}
+        answers = {tool: await call(tool, arguments) for tool, arguments in CALLS.items() if tool != "allocations"}
+        await call("load", {"paths": ["memory.etl"]})
+        answers["allocations"] = await call("allocations", CALLS["allocations"])
+        await call("load", {"paths": ["leaky.etl"], "symbols": ["symbols"]})
         heard["totals"] = {tool: answer["total"] for tool, answer in answers.items()}
         heard["function"] = answers["why"]["document"]["suspects"][0]["function"]
         page, heard["objects_in_pages"] = {"next": None}, 0

@@ -1,5 +1,7 @@
 //! A trace with allocations, for tests of what is said of them.
 
+use crate::bytes::{Bytes, Guid, PointerSize};
+use crate::header::{ManifestEvent, Stamp};
 use crate::payload::{HeapCall, MEM_COMMIT, MEM_RELEASE, MEM_RESERVE, RangeRecord};
 use crate::scenario::TraceBuilder;
 
@@ -33,4 +35,17 @@ pub fn trace() -> TraceBuilder {
     let freed = RangeRecord { flags: MEM_RELEASE, size: 0, ..other };
     trace.virtual_free(5 * MS, (800, 801), freed).stack(&[], &[0x2000_0040]);
     trace
+}
+
+/// Creates a handle of GDI, which has no bytes, on a stack of its own process.
+pub fn gdi_handle(trace: &mut TraceBuilder, ns: i64, pid: u32, value: u64) {
+    const WIN32K: Guid = Guid::new(0x8c41_6c79_d49b_4f01_a467_e56d_3aa8_234c);
+    const CREATE: u16 = 455;
+    const BITMAP: u32 = 5;
+    let payload = Bytes::new().ptrs(PointerSize::Eight, &[value]);
+    let payload = payload.u32(BITMAP).u32(1).u32(pid).into_vec();
+    let stamp = Stamp::new(trace.options().raw(ns), pid, pid + 1);
+    let event =
+        ManifestEvent { stamp, provider: WIN32K, id: CREATE, payload, ..Default::default() };
+    trace.raw_event(ns, 0, event.encode());
 }

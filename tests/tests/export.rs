@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use handlescope_model::Table;
+use handlescope_tests::allocations;
 use handlescope_tests::binary::{Shell, examples};
 use handlescope_tests::needs_duckdb;
 use serde_json::{Deserializer, Value};
@@ -61,6 +62,31 @@ fn every_table_is_written_in_the_formats_asked_for() {
     assert_eq!(objects.len(), 101);
     assert_eq!(rows("objects.csv").lines().count(), 102, "a header and the rows");
     assert_eq!(objects[88]["pointer"], 0xFFFF_9A0C_51E0_8B00_u64, "the object 89");
+}
+
+#[test]
+fn allocations_are_written_as_the_tables_that_sql_reads() {
+    let shell = Shell::new();
+    allocations::trace().write(shell.path("memory.etl")).unwrap();
+    let _ = shell.run(&["memory.etl", "-c", ".export tables -ndjson"]).ok();
+    for (table, rows) in [("allocators", 3), ("resources", 8), ("resource_misses", 1)] {
+        let text = fs::read_to_string(shell.path(&format!("tables/{table}.ndjson"))).unwrap();
+        let written: Vec<Value> =
+            Deserializer::from_str(&text).into_iter().map(Result::unwrap).collect();
+        let query = format!(".sql SELECT * FROM {table} -ndjson");
+        let run = shell.run(&["memory.etl", "-c", &query]).ok();
+        let read = Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap);
+        // SQL adds columns of its own to every table: numbers of file and row, and names of codes.
+        let own = written[0].as_object().unwrap();
+        let read: Vec<Value> = read
+            .map(|mut row: Value| {
+                let members = row.as_object_mut().unwrap();
+                members.retain(|name, _| own.contains_key(name));
+                row
+            })
+            .collect();
+        assert_eq!((&written, written.len()), (&read, rows), "{table}");
+    }
 }
 
 #[test]

@@ -55,6 +55,18 @@ const QUESTIONS: [&str; 33] = [
     ".sql SELECT * FROM events JOIN frames ON events.stack = frames.module -json",
 ];
 
+/// The archive with allocations, and questions that have no answer without any.
+const MEMORY: &str = "memory.json7z";
+const OF_ALLOCATIONS: [&str; 7] = [
+    ".plot memory.svg -Kind * -GroupBy type",
+    ".flame blocks.svg -Kind *",
+    ".flame blocks.speedscope.json -Kind * -Count",
+    ".diff 0.5s -Kind * -ShowStack",
+    ".diff 0s 0.5s -Kind * -json",
+    ".diff 0.5s -Kind * -flame grown-blocks.svg",
+    ".report memory.html -Type heap;commit;reserve -CreateStack *",
+];
+
 const MS: i64 = 1_000_000;
 
 /// Of so many cases one is tried, even where all are asked for: those would take a quarter of an hour.
@@ -243,11 +255,14 @@ fn problems(tables: impl Iterator<Item = Table>) -> Vec<String> {
     }
     let mut questions: Vec<String> = QUESTIONS.map(str::to_owned).into();
     questions.extend(shell.kinds().iter().flat_map(Kind::in_every_format));
-    let archives = ["leaky.json7z", "memory.json7z"];
+    let of_allocations = OF_ALLOCATIONS.map(str::to_owned).into_iter().chain(questions.clone());
+    let (of_allocations, all) = (of_allocations.collect::<Vec<String>>(), questions);
+    let questions = |archive: &str| if archive == MEMORY { &of_allocations } else { &all };
+    let archives = ["leaky.json7z", MEMORY];
     for archive in archives {
         // Each question has an answer there, so that it is the values that make the others fail.
         let mut arguments = vec![archive];
-        arguments.extend(questions.iter().flat_map(|question| ["-c", question]));
+        arguments.extend(questions(archive).iter().flat_map(|question| ["-c", question]));
         let _ = shell.run(&arguments).ok();
     }
     let traces = archives.map(|name| (name, Trace::open(&shell.path(name)).unwrap()));
@@ -255,7 +270,7 @@ fn problems(tables: impl Iterator<Item = Table>) -> Vec<String> {
     let of_table = |table| traces.iter().flat_map(move |(name, trace)| cases(name, trace, table));
     let cases: Vec<Case<'_>> = tables.flat_map(of_table).collect();
     let cases = cases.into_iter().step_by(one_of(32).max(LEAST_STEP));
-    cases.flat_map(|case| ask(&shell, &questions, case)).collect()
+    cases.flat_map(|case| ask(&shell, questions(case.archive), case)).collect()
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn documented() -> Members {
     let mut files = of_objects(&["stacks", "files", "caveats", "no_match"]);
     files.retain(|path| !path.starts_with("files.exit_stacks"));
     members.get_mut("Stack").expect("a section on stacks").extend(frames);
-    for section in ["Resource", "Resource -GroupBy"] {
+    for section in ["Resource", "Resource -GroupBy", "Diff -Kind"] {
         members.get_mut(section).expect("a section on allocations").extend(shared.clone());
     }
     members.get_mut("ObjectRef -GroupBy").expect("a section on groups").extend(answers);
@@ -169,6 +169,9 @@ fn written() -> Members {
     let command = ".dump Diff -Kind heap -json";
     fs::copy(shell.path("other.etl"), shell.path("same.etl")).unwrap();
     let run = shell.run(&["other.etl", "same.etl", "-c", command]).ok();
+    add(&mut members, &[command.to_owned()], &run.stdout);
+    let command = ".dump Diff -Kind heap -From 0.001s -json";
+    let run = shell.run(&["other.etl", "-c", command]).ok();
     add(&mut members, &[command.to_owned()], &run.stdout);
     for status in [404, 500] {
         let server = SymbolServer::start(move |_| Answer::Status(status));

@@ -1,9 +1,11 @@
 //! `handlescope mcp`, as a client of the protocol sees it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use handlescope_tests::allocations;
 use handlescope_tests::binary::{Shell, handlescope_path, sample_trace};
 use handlescope_tests::mcp::McpServer;
 use handlescope_tests::needs_mcp;
@@ -13,11 +15,12 @@ use serde_json::{Value, json};
 const MOST_BYTES: usize = 128 << 10;
 
 /// Every tool, with the rows of its document.
-const TOOLS: [(&str, &str); 8] = [
+const TOOLS: [(&str, &str); 9] = [
     ("load", "files"),
     ("why", "suspects"),
     ("groups", "groups"),
     ("objects", "objects"),
+    ("allocations", "groups"),
     ("stack", "stacks"),
     ("sql", "rows"),
     ("schema", "tables"),
@@ -128,6 +131,90 @@ fn the_leaks_of_the_sample_are_found() {
     let schema = server.call("schema", &json!({"tables": ["leaks"]})).unwrap();
     let columns = schema["document"]["tables"][0]["columns"].as_array().unwrap().clone();
     assert!(columns.iter().any(|column| column["name"] == "pid"), "{columns:?}");
+}
+
+/// A server that has a trace with allocations loaded, and the tool for these.
+fn of_allocations(shell: &Shell) -> (McpServer, Value) {
+    let mut server = McpServer::of_sample(shell, &[]);
+    allocations::trace().write(shell.path("traces/memory.etl")).unwrap();
+    server.call("load", &json!({"paths": ["memory.etl"]})).unwrap();
+    let list = server.request("tools/list", &json!({}));
+    let tools = list["result"]["tools"].as_array().unwrap();
+    let tool = tools.iter().find(|tool| tool["name"] == "allocations").unwrap().clone();
+    (server, tool)
+}
+
+#[test]
+fn allocations_are_those_of_the_console_and_of_their_schema() {
+    let shell = Shell::new();
+    let (mut server, tool) = of_allocations(&shell);
+    let path = shell.path("traces/memory.etl");
+    for (arguments, line) in [
+        (json!({"by": ["kind", "process"]}), ".dump Resource -GroupBy kind,process -json"),
+        (
+            json!({"by": ["createstack"], "kind": "heap;commit", "leak": true, "leak_at_exit": true, "stacks": true}),
+            ".dump Resource -GroupBy createstack -Kind heap;commit -Leak -LeakAtExit -ShowStack -json",
+        ),
+        (
+            json!({"by": ["size", "end"], "process": "leaky", "size": [11, 12], "sort_by": "size", "show_time": 3}),
+            ".dump Resource -GroupBy size,end -pn leaky -MinMaxSize 11 12 -SortBy size -ShowTime 3 -json",
+        ),
+        (
+            json!({"by": ["kind"], "allocator": "VirtualAlloc", "time": ["0.0035s", "9s"], "create_stack": "*0x30*"}),
+            ".dump Resource -GroupBy kind -Allocator VirtualAlloc -MinMaxTime 0.0035s 9s -CreateStack *0x30* -json",
+        ),
+    ] {
+        let mut answer = server.call("allocations", &arguments).unwrap();
+        let run = shell.run(&[path.to_str().unwrap(), "-c", line]).ok();
+        let mut expected: Value = serde_json::from_str(&run.stdout).unwrap();
+        for document in [&mut expected, &mut answer["document"]] {
+            document.as_object_mut().unwrap().retain(|name, _| name != "command");
+        }
+        assert_eq!(answer["document"], expected, "{line}");
+        let rows = answer["document"]["groups"].as_array().unwrap();
+        assert!(!rows.is_empty() && answer["total"] == rows.len(), "{line}: {answer}");
+        let schema =
+            &tool["outputSchema"]["properties"]["document"]["properties"]["groups"]["items"];
+        for row in rows {
+            for name in schema["required"].as_array().unwrap() {
+                let (value, of) = (&row[name.as_str().unwrap()], &schema["properties"]);
+                let types = of[name.as_str().unwrap()]["type"].to_string();
+                let found = match value {
+                    Value::Null => "null",
+                    Value::Number(_) => "integer",
+                    Value::Object(_) => "object",
+                    _ => "another",
+                };
+                assert!(types.contains(found), "{name}: {value}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_of_allocations_hold_every_group_once_with_its_stack() {
+    let shell = Shell::new();
+    let (mut server, _) = of_allocations(&shell);
+    let arguments = json!({"by": ["kind", "createstack"], "stacks": true});
+    let (all, _) = server.pages("allocations", &arguments, "groups", 1000);
+    let (paged, pages) = server.pages("allocations", &arguments, "groups", 2);
+    assert_eq!((paged, pages.len()), (all.clone(), all.len().div_ceil(2)));
+    for page in &pages {
+        let document = &page["document"];
+        let rows = document["groups"].as_array().unwrap();
+        let stacks = rows.iter().filter_map(|row| row["keys"]["createstack"].as_u64());
+        let stacks: BTreeSet<String> = stacks.map(|stack| stack.to_string()).collect();
+        let shown = document["stacks"].as_object().unwrap().keys().cloned();
+        // A stack that was on a page before is shown again, with the rows that refer to it.
+        assert_eq!(stacks, shown.collect(), "{page}");
+    }
+    let frames = &pages[0]["document"]["stacks"];
+    assert!(frames.to_string().contains("tool.exe"), "{frames}");
+    // What has none says so, as the console does.
+    server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
+    let none = server.call("allocations", &json!({"by": ["kind"]})).unwrap();
+    assert_eq!(none["total"], 0);
+    assert!(none["warnings"][0].as_str().unwrap().contains("no events of allocations"), "{none}");
 }
 
 #[test]
@@ -301,6 +388,7 @@ fn the_official_client_finds_the_leak() {
     let python = std::env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");
     let shell = Shell::new();
     drop(McpServer::of_sample(&shell, &[]));
+    allocations::trace().write(shell.path("traces/memory.etl")).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/mcp_client.py");
     let output = Command::new(python)
         .arg(script)
@@ -314,7 +402,7 @@ fn the_official_client_finds_the_leak() {
     assert_eq!(said["tools"], json!(TOOLS.map(|(name, _)| name)));
     assert_eq!(
         said["totals"],
-        json!({"why": 4, "groups": 19, "objects": 101, "stack": 1, "sql": 20,
+        json!({"why": 4, "groups": 19, "objects": 101, "allocations": 6, "stack": 1, "sql": 20,
         "schema": 29, "stats": 1})
     );
     assert_eq!(said["objects_in_pages"], 101);

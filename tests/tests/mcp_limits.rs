@@ -106,6 +106,7 @@ fn nothing_is_written_unless_it_is_allowed() {
     for (tool, arguments) in [
         ("why", json!({})),
         ("groups", json!({"by": ["type"]})),
+        ("allocations", json!({"by": ["createstack"], "stacks": true})),
         ("objects", json!({"stacks": true})),
         ("stats", json!({})),
         ("sql", json!({"query": "SELECT text FROM stacks"})),
@@ -144,6 +145,9 @@ fn arguments_are_never_options_or_files() {
         ("objects", json!({"csv": "x.csv"})),
         ("objects", json!({"file": "x.csv"})),
         ("groups", json!({"by": ["type -csv x.csv"]})),
+        ("allocations", json!({"by": ["kind > x.csv"]})),
+        ("allocations", json!({"by": ["kind"], "allocator": "> x.csv", "kind": "-csv"})),
+        ("allocations", json!({"by": ["kind"], "sort_by": ">x.csv"})),
         ("why", json!({"process": "-help"})),
         ("why", json!({"race_window": "1ms > x.csv"})),
         ("schema", json!({"tables": ["-markdown"]})),

@@ -3,7 +3,7 @@
 use std::fs;
 
 use handlescope_tests::allocations::{MS, trace};
-use handlescope_tests::binary::{Run, handlescope, run_over, run_script};
+use handlescope_tests::binary::{Run, Shell, handlescope, run_over, run_script};
 use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
@@ -121,9 +121,30 @@ fn what_the_second_of_two_traces_leaves_more_of_is_worse() {
 }
 
 #[test]
-fn one_trace_is_compared_with_nothing() {
-    let run = run_over(&trace(), ".diff -Kind heap").ok();
-    assert!(run.stdout.contains("3 allocations: 3 never freed (36 B)"), "{}", run.stdout);
-    let run = run_over(&trace(), ".diff 5ms -Kind heap");
-    assert!(run.stderr.contains("-Kind and -From cannot be had together"), "{}", run.stderr);
+fn a_flame_graph_of_two_traces_has_the_bytes_of_the_second_and_the_colours_of_what_changed() {
+    let shell = Shell::new();
+    let picture = |before: &TraceBuilder, after: &TraceBuilder| {
+        before.write(shell.path("a.etl")).unwrap();
+        after.write(shell.path("b.etl")).unwrap();
+        let run = shell.run(&["diff", "a.etl", "b.etl", "-Kind", "heap", "-flame", "d.svg"]);
+        assert!(run.stdout.starts_with("SVG export was successful."), "{run:?}");
+        (fs::read_to_string(shell.path("d.svg")).unwrap(), run.status)
+    };
+    let (svg, status) = picture(&leaks(1, 10, 10_000, 2), &leaks(2, 20, 10_000, 2));
+    assert!(svg.contains("What is left allocated in b, against a (bytes)"), "{svg}");
+    assert!(svg.contains("<title>[heap] (200,000 bytes, 100.00%; +50.00%)"), "{svg}");
+    assert_eq!(status, Some(1));
+    // As many are expected in a longer trace, and not fewer in a shorter one.
+    let (svg, _) = picture(&leaks(1, 10, 10_000, 2), &leaks(2, 20, 10_000, 4));
+    assert!(svg.contains("<title>[heap] (200,000 bytes, 100.00%; 0.00%)"), "{svg}");
+    let (svg, status) = picture(&leaks(2, 20, 10_000, 4), &leaks(1, 10, 10_000, 2));
+    assert!(svg.contains("<title>[heap] (100,000 bytes, 100.00%; -100.00%)"), "{svg}");
+    assert_eq!(status, Some(0));
+    let mut idle = TraceBuilder::new();
+    idle.process(700, "leaky.exe");
+    idle.heap(MS, (700, 8), 0x10000, HeapCall::Free { address: 0x10 });
+    idle.write(shell.path("b.etl")).unwrap();
+    let run = shell.run(&["diff", "a.etl", "b.etl", "-Kind", "heap", "-flame", "e.svg"]).ok();
+    let note = "no picture: nothing is left allocated in the second trace";
+    assert!(run.stderr.contains(note), "{run:?}");
 }

@@ -80,16 +80,19 @@ pub enum CommandError {
     )]
     CompareSeveral { files: usize },
     /// `.diff` of a trace that says nothing about handles.
-    #[error("{}: has no handle events, so that nothing can be compared", Untrusted(.path))]
-    NothingToCompare { path: PathBuf },
+    #[error(
+        "{}: has no handle events, so that nothing can be compared{}",
+        Untrusted(.path),
+        .option.as_ref().map_or_else(String::new, |own| format!("; {own} compares its allocations"))
+    )]
+    NothingToCompare {
+        path: PathBuf,
+        /// The option that asks for its allocations, if it has any.
+        option: Option<String>,
+    },
     /// `.diff -Kind` of a trace that says nothing about such allocations.
     #[error("{}: has no events of such allocations, so that nothing can be compared", Untrusted(.path))]
     NoAllocations { path: PathBuf },
-    /// `.diff -Kind` of more than two traces.
-    #[error(
-        "-Kind compares what two traces leave allocated, and {files} are asked; choose two with -fd"
-    )]
-    CompareAllocations { files: usize },
     /// Traces that could not be extracted; each was reported by itself.
     #[error("{failed} of {files} traces could not be extracted")]
     NotExtracted { failed: usize, files: usize },

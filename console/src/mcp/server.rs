@@ -24,9 +24,9 @@ use super::{
 use crate::cancel::Cancel;
 
 /// What an agent reads first.
-const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles in ETW traces. Call load with a trace, then why for \
-     what leaks and the causes; groups, objects and stack show the handles behind it, and sql over the tables of \
-     schema answers the rest. Answers are pages: pass `next` as `cursor`, with the same arguments, for more. \
+const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles and memory in ETW traces. Call load with a trace, then \
+     why for what leaks and the causes; groups, objects and stack show the handles behind it, allocations the memory, \
+     and sql over the tables of schema answers the rest. Answers are pages: pass `next` as `cursor`, with the same arguments, for more. \
      Warnings say what makes an answer doubtful. The resources are the help pages: handlescope://help/filters \
      explains how filters are written, and handlescope://help/json the members of documents.";
 

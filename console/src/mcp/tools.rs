@@ -94,7 +94,8 @@ pub(super) static TOOLS: &[Tool] = &[
         name: "why",
         about: "Says what leaks, the worst first, how fast and why: groups of one process, type and create stack \
                 with how they grow, the function that opens them, and the causes that the events prove. Begin here. \
-                objects with leak, leak_at_exit, process, type and stack_filter shows the handles.",
+                objects with leak, leak_at_exit, process, type and stack_filter shows the handles, and allocations \
+                what else leaks.",
         work: Work::Dump { kind: "Why", windowed: false },
         rows: "suspects",
         row: "file:integer rank:integer process:string pid:integer? type:string \
@@ -157,6 +158,35 @@ pub(super) static TOOLS: &[Tool] = &[
         ],
     },
     Tool {
+        name: "allocations",
+        about: "Counts allocations in groups of one or several columns, those with the most bytes that nothing freed \
+                first: blocks of heaps, virtual memory, handles of GDI and USER, and what else events acquire and \
+                release. With leak, only what nothing freed. With stacks, the frames of the stacks.",
+        work: Work::Dump { kind: "Resource", windowed: false },
+        rows: "groups",
+        row: "file:integer keys:object allocs:integer alloc_bytes:integer frees:integer \
+              freed_bytes:integer replaced:integer replaced_bytes:integer destroyed:integer \
+              destroyed_bytes:integer orphan_frees:integer orphan_bytes:integer ignored:integer \
+              at_exit:integer at_exit_bytes:integer outstanding:integer \
+              outstanding_bytes:integer first_ns:integer? last_ns:integer?",
+        inputs: &[
+            option("by", "-GroupBy").required(),
+            option("kind", "-Kind"),
+            option("process", "-pn"),
+            option("allocator", "-Allocator"),
+            option("size", "-MinMaxSize"),
+            option("time", "-MinMaxTime"),
+            option("create_stack", "-CreateStack"),
+            option("free_stack", "-FreeStack"),
+            option("leak", "-Leak"),
+            option("leak_at_exit", "-LeakAtExit"),
+            option("stacks", "-ShowStack"),
+            option("show_time", "-ShowTime"),
+            option("sort_by", "-SortBy"),
+            FILES,
+        ],
+    },
+    Tool {
         name: "stack",
         about: "Shows the frames of one stack by its number in objects, groups or why; without a number, lists \
                 stacks by how often they were recorded. With several traces loaded choose one with files, here and \
@@ -178,7 +208,8 @@ pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "sql",
         about: "Answers a query in SQL over the tables of the loaded traces; schema lists tables and columns. \
-                leaks and handles have a row for each handle, with names instead of row numbers.",
+                leaks and handles have a row for each handle, resource_leaks and allocations one for each allocation, \
+                with names instead of row numbers.",
         work: Work::Sql,
         rows: "rows",
         row: "",

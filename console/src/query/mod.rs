@@ -82,8 +82,9 @@ pub use self::provider_events::{
     FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, chosen_event_counts, provider_events,
 };
 pub use self::resources::{
-    AllocatedSide, AllocationsDiff, ComparedAllocations, ResourceFigures, ResourceGroup,
-    ResourceGroups, ResourcesAnswer, compare_allocations, resources,
+    AllocatedKind, AllocatedPoints, AllocatedSide, AllocationsDiff, AllocationsOverview, Amount,
+    Between, ComparedAllocations, ResourceFigures, ResourceGroup, ResourceGroups, ResourcesAnswer,
+    allocated_between, allocated_kinds, allocations_overview, compare_allocations, resources,
 };
 pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;

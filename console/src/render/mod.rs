@@ -18,8 +18,9 @@ pub(crate) mod time;
 
 pub(crate) use kinds::{OBJECT_COLUMNS, columns, write_frame};
 pub use kinds::{
-    call_stacks, diff_allocations, diff_points, diff_traces, event_counts, frame, modules,
-    object_ref, processes, properties, provider_events, resources, stats, symbols, versions, why,
+    call_stacks, diff_allocated, diff_allocations, diff_points, diff_traces, event_counts, frame,
+    modules, object_ref, processes, properties, provider_events, resources, stats, symbols,
+    versions, why,
 };
 pub use output::{Format, OutputError, OutputOptions};
 pub use style::ObjectRefStyle;

@@ -3,15 +3,26 @@
 use super::{PictureArgs, PictureOptions};
 use crate::{
     commands::{CommandError, DumpContext, shared::caveats::write_warnings},
-    grammar::{Opt, ParseError, Take, Texts},
-    query::{
-        self, GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceColumn, ResourceCriteria,
-        ResourcesAnswer,
-    },
+    grammar::{Opt, OptionGroup, ParseError, Take, Texts},
+    query::{self, ResourceColumn, ResourceCriteria, ResourcesAnswer},
 };
 
-/// `-Kind`
-pub(super) const KIND_OPTION: Opt<PictureOptions> = Opt {
+/// The options that ask for allocations.
+pub(super) const ALLOCATIONS: OptionGroup<PictureOptions> =
+    OptionGroup { title: "Allocations instead of handles", options: OPTIONS };
+
+static OPTIONS: &[Opt<PictureOptions>] = &[
+    KIND,
+    Opt {
+        names: &["-Count"],
+        help: "allocations by their number instead of their bytes",
+        details: "With -Kind. What has no bytes, as handles of GDI and USER, is counted in any case.",
+        example: "-Kind heap -Count",
+        take: Take::Switch(|args| &mut args.by_count),
+    },
+];
+
+const KIND: Opt<PictureOptions> = Opt {
     names: &["-Kind"],
     help: "allocations of these kinds instead of handles: heap, commit, reserve…",
     details: "As those of .dump Resource. -pn, -MinMaxTime, -CreateStack, -DestroyStack (of the free), -Leak, \
@@ -29,36 +40,16 @@ pub(super) fn criteria(
     by: &[ResourceColumn],
 ) -> Result<Option<ResourceCriteria>, ParseError> {
     let Some(kind) = &args.own.kind else { return Ok(None) };
-    let handles = &args.handles.criteria;
-    let known = ObjectCriteria {
-        creator: ProcessCriteria { name: handles.creator.name.clone(), ..Default::default() },
-        time: handles.time,
-        create_stack: handles.create_stack.clone(),
-        destroy_stack: handles.destroy_stack.clone(),
-        leak: handles.leak,
-        leak_at_exit: handles.leak_at_exit,
-        groups: GroupCriteria { trims: handles.groups.trims.clone(), ..Default::default() },
-        ..ObjectCriteria::default()
-    };
-    if known != *handles {
+    let chosen = ResourceCriteria::of_handles(&args.handles.criteria);
+    let Some(chosen) = chosen.filter(|own| own.kind.is_none()) else {
         return Err(ParseError::Conflict {
             option: "-Kind",
             other: "an option about objects",
             reason: "allocations have -pn, -MinMaxTime, -CreateStack, -DestroyStack, -Leak and -LeakAtExit",
         });
-    }
-    Ok(Some(ResourceCriteria {
-        kind: Some(kind.clone()),
-        process: known.creator.name,
-        time: known.time,
-        create_stack: known.create_stack,
-        free_stack: known.destroy_stack,
-        leak: known.leak,
-        leak_at_exit: known.leak_at_exit,
-        trims: known.groups.trims,
-        by: Some(by.to_vec()),
-        ..ResourceCriteria::default()
-    }))
+    };
+    let (kind, by) = (Some(kind.clone()), Some(by.to_vec()));
+    Ok(Some(ResourceCriteria { kind, by, ..chosen }))
 }
 
 /// Asks for them, and says what makes the answer incomplete.

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use super::allocations::{KIND_OPTION, ask as ask_allocations, criteria};
+use super::allocations::{ALLOCATIONS, ask as ask_allocations, criteria};
 use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
 use crate::{
     commands::{
         Command, CommandError, Context, DumpContext, Entered, Signature, context::answer,
         dump::object_ref::FILTERS, shared::groups,
     },
-    grammar::{Arguments, GroupView, Opt, OptionGroup, ParseError, Take},
+    grammar::{Arguments, GroupView, OptionGroup, ParseError},
     query::{Figures, GroupColumn, GroupCriteria, ObjectCriteria, ResourceColumn},
     render::{
         output::Target,
@@ -21,20 +21,6 @@ pub(crate) struct Flame;
 
 static OPTIONS: &[OptionGroup<PictureOptions>] =
     &[ALLOCATIONS, OptionGroup { title: groups::SCRIPTS, options: FILES }];
-
-const ALLOCATIONS: OptionGroup<PictureOptions> =
-    OptionGroup { title: "Allocations instead of handles", options: OF_ALLOCATIONS };
-
-static OF_ALLOCATIONS: &[Opt<PictureOptions>] = &[
-    KIND_OPTION,
-    Opt {
-        names: &["-Count"],
-        help: "allocations by their number instead of their bytes",
-        details: "With -Kind.",
-        example: "-Kind heap -Count",
-        take: Take::Switch(|args| &mut args.by_count),
-    },
-];
 
 /// What allocations are divided by.
 const BY: [ResourceColumn; 4] = [

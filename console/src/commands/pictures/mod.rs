@@ -11,7 +11,7 @@ use super::{
     CommandError, DumpContext, Entered, SharedArgs,
     dump::object_ref::ObjectRefArgs,
     shared::{
-        caveats::write_caveats,
+        caveats::{note_allocations, write_caveats},
         files::{files_option, force_option},
     },
 };
@@ -85,6 +85,9 @@ fn ask<'a>(
     let criteria =
         ObjectCriteria { groups: GroupCriteria { trims, ..groups }, ..handles.criteria.clone() };
     let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
-    answer.files.iter().for_each(|file| write_caveats(file, dump.messages));
+    for file in &answer.files {
+        write_caveats(file, dump.messages);
+        note_allocations(file, dump.messages)?;
+    }
     Ok(answer)
 }

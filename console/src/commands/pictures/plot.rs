@@ -1,6 +1,6 @@
 //! `.plot`: open handles over time, as a picture or in the terminal.
 
-use super::allocations::{KIND_OPTION, ask as ask_allocations, criteria};
+use super::allocations::{ALLOCATIONS, ask as ask_allocations, criteria};
 use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
 use crate::{
     commands::{
@@ -9,10 +9,10 @@ use crate::{
     },
     grammar::{Arguments, Choice, GroupView, Opt, OptionGroup, ParseError, Take},
     paths::has_extension,
-    query::{GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria},
+    query::{self, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria, ResourcesAnswer},
     render::{
         output::Target,
-        pictures::{Timeline, columns, write_plot_svg, write_plot_text},
+        pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text},
     },
 };
 
@@ -25,7 +25,7 @@ const MOST: u64 = 8;
 pub(crate) struct Plot;
 
 static OPTIONS: &[OptionGroup<PictureOptions>] = &[
-    OptionGroup { title: "Allocations instead of handles", options: &[KIND_OPTION] },
+    ALLOCATIONS,
     OptionGroup { title: groups::DISPLAY, options: DISPLAY },
     OptionGroup { title: groups::SCRIPTS, options: FILES },
 ];
@@ -76,7 +76,7 @@ impl Command for Plot {
                   The handles of each group lie on those of the groups before. Only handles that were opened \
                   in the trace count, from then until they are closed, also by the end of their process. The other \
                   options choose handles as those of .dump ObjectRef do. With -Kind it draws the bytes that were allocated \
-                  and not freed yet.",
+                  and not freed yet, with -Count their number.",
         examples: &[
             ".plot",
             ".plot handles.svg -pn leaky",
@@ -111,11 +111,8 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
     let most = usize::try_from(args.own.most.unwrap_or(MOST)).unwrap_or(usize::MAX);
     let (mut timelines, reason) = match criteria(args, columns_of(by))? {
         Some(criteria) => {
-            let criteria = ResourceCriteria { buckets: Some(parts), ..criteria };
-            let answers = ask_allocations(&criteria, dump)?;
-            let timelines =
-                answers.iter().filter_map(|own| Timeline::of_allocations(own, parts, most));
-            (timelines.collect(), "nothing of what was chosen was allocated in the trace")
+            let reason = "nothing of what was chosen was allocated in the trace";
+            (of_allocations(args, criteria, [parts, most], dump)?, reason)
         }
         None => {
             let reason = "none of the handles that were chosen was opened in the trace";
@@ -129,12 +126,34 @@ fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comman
     dump.cancel.check()?;
     let Some(path) = args.file.as_deref() else {
         for timeline in &timelines {
-            write_plot_text(timeline, title(by), &display, dump.out)?;
+            write_plot_text(timeline, title(by, args), &display, dump.out)?;
         }
         return Ok(());
     };
     let target = Target { path, option: Plot::SIGNATURE.names[0], format: "SVG" };
     dump.write_file(target, |out| write_plot_svg(&timelines, out))
+}
+
+fn of_allocations(
+    args: &PictureArgs,
+    criteria: ResourceCriteria,
+    [parts, most]: [usize; 2],
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<Vec<Timeline>, CommandError> {
+    let by_count = args.own.by_count;
+    let mut criteria = ResourceCriteria { buckets: Some(parts), by_count, ..criteria };
+    let mut answers = ask_allocations(&criteria, dump)?;
+    let has_bytes = |answer: &ResourcesAnswer<'_>| {
+        let mut groups = answer.groups.iter().flat_map(|groups| &groups.rows);
+        groups.any(|group| group.figures.alloc_bytes != 0)
+    };
+    if !by_count && !answers.iter().any(has_bytes) {
+        criteria.by_count = true;
+        answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
+    }
+    let measure = Measure::of_bytes(!criteria.by_count);
+    let timeline = |own| Timeline::of_allocations(own, measure, (parts, most));
+    Ok(answers.iter().filter_map(timeline).collect())
 }
 
 fn of_handles(
@@ -160,9 +179,10 @@ fn columns_of(by: GroupColumn) -> &'static [ResourceColumn] {
     }
 }
 
-fn title(by: GroupColumn) -> &'static str {
+fn title(by: GroupColumn, args: &PictureArgs) -> &'static str {
     match by {
         GroupColumn::Type => "Type",
+        GroupColumn::CreateStack if args.own.kind.is_some() => "Allocated by",
         GroupColumn::CreateStack => "Opened by",
         _ => "Process",
     }

@@ -8,12 +8,18 @@ use crate::{
         Command, CommandError, Context, DumpContext, Entered, Signature,
         context::answer,
         dump::{object_ref::OF_LOST, why::command},
-        shared::{caveats::write_caveats, groups},
+        shared::{
+            caveats::{write_caveats, write_warning},
+            groups,
+        },
     },
     grammar::{Arguments, GroupView, OptionGroup, ParseError},
     paths::has_extension,
-    query::{self, WhyCriteria},
-    render::{output::Target, report},
+    query::{self, AllocationsOverview, QueryError, ResourceCriteria, Source, WhyCriteria},
+    render::{
+        output::Target,
+        report::{self, PARTS, ReportAnswer},
+    },
 };
 
 pub(crate) struct Report;
@@ -30,10 +36,11 @@ impl Command for Report {
         arguments: Arguments::Files,
         summary: "write a page for a browser about all that leaks",
         details: "NAME.html is one file, which needs no network: what .why says of each suspect with its stack \
-                  and source lines, open handles over time, a flame graph, and tables that can be \
+                  and source lines, open handles and allocations over time, flame graphs, and tables that can be \
                   sorted and searched. It is light or dark as the browser is. What a trace calls its \
                   processes, functions and objects cannot act in it. The other options choose handles as those of \
-                  .dump ObjectRef do, and the page names them; the commands in it show all that their suspect lost.",
+                  .dump ObjectRef do, and the page names them; allocations are chosen by -pn, -Type (their kind), -MinMaxTime, \
+                  -CreateStack and -DestroyStack, and with any other option the page has none. The commands in it show all that their suspect lost.",
         examples: &[".report leaks.html", ".report events.html -pn leaky -Type Event"],
     };
 
@@ -67,7 +74,28 @@ fn draw(
     let criteria = WhyCriteria { handles: args.handles.criteria.clone(), ..WhyCriteria::default() };
     let asked = (criteria != WhyCriteria::default()).then_some(args.own.shared.text.as_str());
     let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
-    answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
+    let answers = dump.sources.iter().zip(answers).map(|(source, why)| {
+        let allocations = allocations(source, &criteria, dump)?;
+        Ok(ReportAnswer { why, allocations })
+    });
+    let answers: Vec<ReportAnswer<'_>> = answers.collect::<Result<_, QueryError>>()?;
+    for answer in &answers {
+        let file = &answer.why.file;
+        write_caveats(file, dump.messages);
+        answer.own_caveats().for_each(|own| write_warning(file.path(), own, dump.messages));
+    }
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
     dump.write_file(target, |out| report::write(&answers, asked, command, out))
+}
+
+/// The allocations of a trace, if any are asked for: options may be about what only objects have.
+fn allocations<'a>(
+    source: &Source<'a>,
+    criteria: &WhyCriteria,
+    dump: &DumpContext<'a, '_>,
+) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
+    match ResourceCriteria::of_handles(&criteria.handles) {
+        None => Ok(None),
+        Some(own) => query::allocations_overview(source, &own, PARTS, dump.names, dump.cancel),
+    }
 }

@@ -2,9 +2,14 @@
 
 use std::path::Path;
 
-use handlescope_model::Untrusted;
+use handlescope_model::tables::ResourceKind;
+use handlescope_model::{Trace, Untrusted};
 
-use crate::{query::FileAnswer, terminal::Messages, trace::Caveat};
+use crate::{
+    query::{FileAnswer, QueryError, allocated_kinds},
+    terminal::Messages,
+    trace::{Caveat, CaveatKind},
+};
 
 /// Says so for one trace, of handles.
 pub(crate) fn write_caveats(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
@@ -15,9 +20,32 @@ pub(crate) fn write_caveats(file: &FileAnswer<'_>, messages: &mut Messages<'_>) 
     }
 }
 
+/// Says which option asks for the allocations of a trace, where it has no handle events.
+pub(crate) fn note_allocations(
+    file: &FileAnswer<'_>,
+    messages: &mut Messages<'_>,
+) -> Result<(), QueryError> {
+    if file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents)
+        && let Some(option) = kind_option(file.file.trace)?
+    {
+        let path = Untrusted(file.path());
+        messages.note(format_args!("{path}: {option} asks for its allocations"));
+    }
+    Ok(())
+}
+
+/// `-Kind` with the kinds of what a trace allocates; `None` where that is nothing.
+pub(crate) fn kind_option(trace: &Trace) -> Result<Option<String>, QueryError> {
+    let kinds: Vec<&str> = allocated_kinds(trace)?.into_iter().map(ResourceKind::name).collect();
+    Ok((!kinds.is_empty()).then(|| format!("-Kind {}", kinds.join(";"))))
+}
+
 /// Says what makes an answer for a trace wrong or incomplete.
 pub(crate) fn write_warnings(path: &Path, caveats: &[Caveat], messages: &mut Messages<'_>) {
-    for caveat in caveats {
-        messages.warning(format_args!("{}: {}", Untrusted(path), caveat.text));
-    }
+    caveats.iter().for_each(|caveat| write_warning(path, caveat, messages));
+}
+
+/// Says one of these.
+pub(crate) fn write_warning(path: &Path, caveat: &Caveat, messages: &mut Messages<'_>) {
+    messages.warning(format_args!("{}: {}", Untrusted(path), caveat.text));
 }

@@ -1,6 +1,7 @@
 //! What is asked: plain values, whatever command or format they come from.
 
 mod groups;
+mod of_handles;
 mod resources;
 
 pub(crate) use self::groups::StackTrims;

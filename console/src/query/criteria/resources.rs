@@ -31,6 +31,8 @@ pub struct ResourceCriteria {
     pub by: Option<Vec<ResourceColumn>>,
     /// `-ShowTime`: into so many parts time is divided.
     pub buckets: Option<usize>,
+    /// Over time allocations are counted, not their bytes.
+    pub by_count: bool,
     /// `-FoldStack` and `-StackFrom`
     pub(crate) trims: StackTrims,
     /// Whether and how stacks are printed.
@@ -40,6 +42,14 @@ pub struct ResourceCriteria {
 }
 
 impl ResourceCriteria {
+    /// Whether it chooses by more than kind, allocator and process.
+    pub(in crate::query) fn chooses_rows(&self) -> bool {
+        self.time.is_some()
+            || self.size.is_some()
+            || self.create_stack.is_some()
+            || self.free_stack.is_some()
+    }
+
     /// Whether only what was never freed is asked for.
     pub fn is_of_leaks(&self) -> bool {
         self.leak || self.leak_at_exit
@@ -90,6 +100,9 @@ impl ResourceColumn {
     /// What groups of what was never freed have in common.
     pub const LOST: [Self; 6] =
         [Self::Kind, Self::Allocator, Self::Process, Self::Caller, Self::CreateStack, Self::End];
+
+    /// What is compared: groups of one kind, allocator, owner and stack.
+    pub const COMPARED: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
 
     /// The word it goes by in command lines and documents.
     pub fn word(self) -> &'static str {

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::tables::{AllocatorList, MissTable, ResourceTable, kind_name};
 use crate::cancel::Cancel;
 use crate::query::ResourceCriteria;
+use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::stacks::{StackSet, StackVerdicts};
@@ -181,4 +182,20 @@ pub(super) fn lost(table: &ResourceTable, rows: &[u32], criteria: &ResourceCrite
     };
     let end = |row: u32| table.end.get(row as usize).and_then(ResourceEnd::from_code);
     rows.par_iter().copied().filter(|row| end(*row).is_some_and(is_asked)).collect()
+}
+
+/// The allocations that pass, ascending: of tables that were loaded already.
+///
+/// # Errors
+/// When the archive is damaged, or the query is cancelled.
+pub(in crate::query) fn chosen_rows(
+    file: &FileContext<'_>,
+    frames: &Frames<'_>,
+    (allocators, resources): (&AllocatorList, &ResourceTable),
+    criteria: &ResourceCriteria,
+) -> Result<Vec<u32>, QueryError> {
+    let misses = MissTable::load(file.trace)?;
+    let (processes, cancel) = (&file.processes, file.cancel);
+    let tables = Tables { allocators, resources, misses: &misses, processes, frames, cancel };
+    Chosen::new(&tables, criteria)?.resources()
 }

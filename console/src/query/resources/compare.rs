@@ -4,6 +4,7 @@ use handlescope_model::StackIdx;
 use handlescope_model::tables::ResourceKind;
 use hashbrown::HashMap;
 
+use super::between::Amount;
 use super::{ResourceGroup, ResourcesAnswer, resources};
 use crate::cancel::Cancel;
 use crate::query::State;
@@ -29,6 +30,8 @@ pub struct AllocationsDiff<'a> {
     pub files: Vec<ResourcesAnswer<'a>>,
     /// Groups, those that got worse first, then those with the most bytes.
     pub groups: Vec<ComparedAllocations>,
+    /// How much longer the trace after is; 1 where it is shorter, because what is filled once is not filled less then.
+    pub longer: f64,
 }
 
 /// Allocations of one kind, allocator, program and stack, in both traces.
@@ -39,7 +42,7 @@ pub struct ComparedAllocations {
     pub allocator: Option<String>,
     /// The executable; `None` where it is not known.
     pub process: Option<String>,
-    /// The first frame of the stack outside of the system.
+    /// The function of the program that allocated.
     pub function: Option<String>,
     /// In the trace before.
     pub before: AllocatedSide,
@@ -64,6 +67,13 @@ pub struct AllocatedSide {
     pub stack: Option<StackIdx>,
 }
 
+impl AllocatedSide {
+    /// The number, and the bytes.
+    pub fn amount(self) -> Amount {
+        Amount { count: self.count, bytes: self.bytes }
+    }
+}
+
 /// What groups of two traces have in common.
 #[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Name {
@@ -84,12 +94,7 @@ pub fn compare_allocations<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<AllocationsDiff<'a>, QueryError> {
-    let by = vec![
-        ResourceColumn::Kind,
-        ResourceColumn::Allocator,
-        ResourceColumn::Process,
-        ResourceColumn::CreateStack,
-    ];
+    let by = ResourceColumn::COMPARED.to_vec();
     let (leak, leak_at_exit) = (true, true);
     let asked = ResourceCriteria { by: Some(by), leak, leak_at_exit, ..criteria.clone() };
     let files = resources(sources, &asked, names, cancel)?;
@@ -113,13 +118,20 @@ pub fn compare_allocations<'a>(
         let grown = group.after.bytes.saturating_sub(group.before.bytes);
         (!group.got_worse, std::cmp::Reverse((grown, group.after.bytes)))
     });
-    Ok(AllocationsDiff { files, groups })
+    Ok(AllocationsDiff { files, groups, longer })
 }
 
 impl AllocationsDiff<'_> {
     /// How many groups got worse.
     pub fn worse(&self) -> usize {
         self.groups.iter().filter(|group| group.got_worse).count()
+    }
+
+    /// What the trace after would have if nothing had changed, bytes or a number: between what there is before and that
+    /// in the longer time, the nearest to what there is.
+    pub(crate) fn unchanged(&self, before: u64, after: u64) -> u64 {
+        let most = (before as f64 * self.longer).round() as u64;
+        after.clamp(before, most.max(before))
     }
 
     /// The trace that has the stack of a group, and the stack.
@@ -185,7 +197,7 @@ fn compared(
     let function = || {
         let sides = files.iter().zip([before.stack, after.stack]);
         let (file, stack) = sides.rev().find_map(|(file, stack)| Some((file, stack?)))?;
-        Some(file.frames.named().telling(stack)?.to_string())
+        file.function(stack)
     };
     ComparedAllocations {
         function: function(),

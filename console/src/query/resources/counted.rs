@@ -6,11 +6,13 @@ use handlescope_model::tables::{ResourceEnd, ResourceMissKind};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
+use super::between::{self, Point};
 use super::chosen::PART;
 use super::figures::{Once, ResourceFigures};
 use super::keys::{Key, Keys};
 use super::tables::{AllocatorList, MissTable, ResourceTable, is_of_pages};
 use crate::cancel::{Cancel, Cancelled};
+use crate::query::Span;
 use crate::query::growth::TimeParts;
 
 /// Counts with these.
@@ -20,6 +22,9 @@ pub(super) struct Counter<'a> {
     pub(super) misses: &'a MissTable,
     pub(super) allocators: &'a AllocatorList,
     pub(super) timeline: Option<&'a TimeParts>,
+    /// Over time allocations are counted, not their bytes.
+    pub(super) by_count: bool,
+    pub(super) span: Option<Span>,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -90,6 +95,17 @@ impl Counts {
     }
 }
 
+/// Counts an allocation, or a part of one that began with the row `parted`, at a point.
+fn add_at(point: Point, group: u32, (size, parted): (i64, Option<u32>), counts: &mut Counts) {
+    let Some(figures) = counts.figures(group) else { return };
+    let amount = figures.between.at(point);
+    amount.bytes = amount.bytes.saturating_add(size);
+    match parted {
+        None => amount.count += 1,
+        Some(first) => counts.once.push((group, Once::At(point), 0, first)),
+    }
+}
+
 impl Counter<'_> {
     /// Counts some allocations and events without any.
     pub(super) fn count(&self, rows: &[u32], misses: &[u32]) -> Result<Counts, Cancelled> {
@@ -128,6 +144,12 @@ impl Counter<'_> {
             figures.count(Once::Alloc);
             ended.into_iter().for_each(|what| figures.count(what));
         }
+        if let Some(span) = self.span {
+            for point in between::points(span, table, row) {
+                add_at(point, group, (size, parted), counts);
+            }
+        }
+        let Some(figures) = counts.figures(group) else { return };
         let is_freed = end.is_some_and(is_freed);
         if is_freed && call.is_none() {
             figures.count(Once::Free);
@@ -141,9 +163,14 @@ impl Counter<'_> {
         }
         if let Some((timeline, time_ns)) = self.timeline.zip(time_ns) {
             let begin = timeline.place(time_ns);
-            counts.change(group, begin, size);
+            // What has no bytes does not end in parts.
+            let change = match self.by_count {
+                true => i64::from(!table.is_further_part(row)),
+                false => size,
+            };
+            counts.change(group, begin, change);
             if let Some(end_ns) = table.end_time_ns.get(row) {
-                counts.change(group, timeline.place(end_ns).max(begin), size.saturating_neg());
+                counts.change(group, timeline.place(end_ns).max(begin), change.saturating_neg());
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use handlescope_model::tables::ResourceEnd;
 
+use super::between::{Between, Point};
+
 /// Sums over some allocations; times are nanoseconds since session start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResourceFigures {
@@ -39,6 +41,8 @@ pub struct ResourceFigures {
     pub first_ns: Option<i64>,
     /// When the last was allocated.
     pub last_ns: Option<i64>,
+    /// What there is at two points, if these were asked for.
+    pub between: Between,
 }
 
 impl ResourceFigures {
@@ -81,6 +85,7 @@ impl ResourceFigures {
             Once::Destroyed => &mut self.destroyed,
             Once::AtExit => &mut self.at_exit,
             Once::Outstanding => &mut self.outstanding,
+            Once::At(point) => &mut self.between.at(point).count,
         };
         *count += 1;
     }
@@ -106,6 +111,7 @@ impl ResourceFigures {
         ] {
             *bytes = bytes.saturating_add(added);
         }
+        self.between.add_all(&other.between);
         self.add_time(other.first_ns);
         self.add_time(other.last_ns);
     }
@@ -120,6 +126,7 @@ pub(super) enum Once {
     Destroyed,
     AtExit,
     Outstanding,
+    At(Point),
 }
 
 impl Once {

@@ -10,6 +10,7 @@ use super::chosen::Tables;
 use super::counted::Counter;
 use super::figures::ResourceFigures;
 use super::keys::{Key, Keys};
+use crate::query::Span;
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
 use crate::query::error::QueryError;
 use crate::query::groups::TrimmedStacks;
@@ -30,7 +31,7 @@ pub struct ResourceGroups {
 pub struct ResourceGroup {
     /// What is counted of them.
     pub figures: ResourceFigures,
-    /// Bytes that are allocated at the ends of parts of the trace, if that was asked for.
+    /// Bytes, or numbers, that are allocated at the ends of parts of the trace, if that was asked for.
     pub over_time: Option<Vec<i64>>,
     key: Key,
     allocator: Option<AllocatorIdx>,
@@ -81,6 +82,8 @@ pub(super) struct Asked<'a> {
     pub(super) tables: &'a Tables<'a>,
     pub(super) criteria: &'a ResourceCriteria,
     pub(super) info: &'a TraceInfo,
+    /// Two points in time, if these are asked for.
+    pub(super) span: Option<Span>,
 }
 
 impl Asked<'_> {
@@ -102,6 +105,8 @@ impl Asked<'_> {
             misses: self.tables.misses,
             allocators,
             timeline: timeline.as_ref(),
+            by_count: self.criteria.by_count,
+            span: self.span,
             cancel: self.tables.cancel,
         };
         let counts = counter.count(rows, misses)?;

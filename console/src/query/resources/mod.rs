@@ -4,27 +4,39 @@
 //! counts them: loops over columns, parts of which run side by side. What a call or an allocation in parts counts
 //! once for is gathered as numbers and counted at the end.
 
+mod between;
 mod chosen;
 mod compare;
 mod counted;
 mod figures;
 mod groups;
 mod keys;
+mod kinds;
+mod overview;
+mod points;
+mod program;
 mod tables;
 
+pub use self::between::{Amount, Between};
 pub use self::compare::{AllocatedSide, AllocationsDiff, ComparedAllocations, compare_allocations};
 pub use self::figures::ResourceFigures;
 pub use self::groups::{ResourceGroup, ResourceGroups};
+pub use self::kinds::allocated_kinds;
+pub use self::overview::{AllocatedKind, AllocationsOverview, allocations_overview};
+pub use self::points::{AllocatedPoints, allocated_between};
 
 use std::path::Path;
 
 use handlescope_model::tables::{ResourceKind, ResourceMissKind, TraceInfo};
 use handlescope_model::{StackIdx, Table};
 
+pub(super) use self::chosen::chosen_rows;
 use self::chosen::{Chosen, Tables, lost};
 use self::groups::Asked;
+pub(super) use self::program::ProgramFrames;
 pub(super) use self::tables::{AllocatorList, ResourceTable};
 use self::tables::{MissTable, kind_name};
+use super::diff::Span;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
 use super::growth::Window;
@@ -60,6 +72,7 @@ pub struct ResourcesAnswer<'a> {
     pub(crate) bases: ModuleBases,
     allocators: AllocatorList,
     processes: ProcessList,
+    programs: ProgramFrames,
 }
 
 /// Answers `.dump Resource`, one answer for each trace.
@@ -72,13 +85,15 @@ pub fn resources<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<ResourcesAnswer<'a>>, QueryError> {
-    sources.iter().map(|source| ResourcesAnswer::new(source, criteria, names, cancel)).collect()
+    let answer = |source| ResourcesAnswer::new(source, criteria, None, names, cancel);
+    sources.iter().map(answer).collect()
 }
 
 impl<'a> ResourcesAnswer<'a> {
     fn new(
         source: &Source<'a>,
         criteria: &ResourceCriteria,
+        span: Option<Span>,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
@@ -102,7 +117,7 @@ impl<'a> ResourcesAnswer<'a> {
         };
         let chosen = Chosen::new(&tables, criteria)?;
         let (rows, missed) = (chosen.resources()?, chosen.misses());
-        let asked = Asked { tables: &tables, criteria, info: &info };
+        let asked = Asked { tables: &tables, criteria, info: &info, span };
         let lost = |rows: &[u32]| lost(&resources, rows, criteria);
         let is_lost = criteria.is_of_leaks();
         let window = info.has_clock().then(|| asked.window());
@@ -134,6 +149,7 @@ impl<'a> ResourcesAnswer<'a> {
             allocators,
             processes,
             frames,
+            programs: ProgramFrames::new(),
         })
     }
 
@@ -144,6 +160,13 @@ impl<'a> ResourcesAnswer<'a> {
             return self.lost.as_ref();
         }
         self.groups.as_ref().or(self.totals.as_ref())
+    }
+
+    /// The first frame of a stack that is neither of the system nor of what allocates for programs; else what says most
+    /// of it.
+    pub(crate) fn function(&self, stack: StackIdx) -> Option<String> {
+        let telling = || Some(self.frames.named().telling(stack)?.to_string());
+        self.programs.function(&self.frames, stack).or_else(telling)
     }
 
     /// The kind that the allocations of a group have in common.

@@ -1,8 +1,13 @@
-//! A trace in the document of `.dump ObjectRef`.
+//! A trace in the document of `.dump ObjectRef`, and in those of allocations.
 
 use handlescope_model::StackIdx;
+use serde::Serialize;
 
-use crate::query::{FileAnswer, ObjectRefAnswer};
+use super::Shown;
+use super::stack::StackJson;
+use crate::query::{FileAnswer, ObjectRefAnswer, ResourcesAnswer};
+use crate::render::time::Utc7;
+use crate::trace::Caveat;
 
 /// One trace in the document.
 pub(super) struct FileJson<'a> {
@@ -32,5 +37,77 @@ impl<'a> FileJson<'a> {
     /// The number of a stack in the document.
     pub(super) fn stack(&self, stack: StackIdx) -> u64 {
         self.first_stack + u64::from(stack.0)
+    }
+}
+
+/// One trace in a document of allocations.
+#[derive(Clone, Copy)]
+pub(super) struct AllocationsFile<'a> {
+    pub(super) answer: &'a ResourcesAnswer<'a>,
+    /// Added to the rows of its stacks, so that stacks of several traces have different numbers.
+    first_stack: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct CaveatJson<'a> {
+    file: usize,
+    #[serde(flatten)]
+    caveat: &'a Caveat,
+}
+
+impl<'a> AllocationsFile<'a> {
+    /// The traces of an answer.
+    pub(super) fn of(answers: impl Iterator<Item = &'a ResourcesAnswer<'a>>) -> Vec<Self> {
+        let mut first_stack = 0;
+        let number = |answer: &'a ResourcesAnswer<'a>| {
+            let file = Self { answer, first_stack };
+            first_stack += answer.stack_count as u64;
+            file
+        };
+        answers.map(number).collect()
+    }
+
+    /// The number of a stack in the document.
+    pub(super) fn stack(self, stack: StackIdx) -> u64 {
+        self.first_stack + u64::from(stack.0)
+    }
+
+    pub(super) fn stacks(self) -> impl Iterator<Item = (String, StackJson<'a>)> {
+        let (frames, bases) = (Some(&self.answer.frames), &self.answer.bases);
+        self.answer.stacks().map(move |stack| {
+            let number = self.stack(stack).to_string();
+            (number, StackJson { frames, bases, stack, trims: None })
+        })
+    }
+
+    pub(super) fn caveats(self) -> impl Iterator<Item = CaveatJson<'a>> {
+        let file = self.answer.index;
+        self.answer.caveats.iter().map(move |caveat| CaveatJson { file, caveat })
+    }
+}
+
+/// What is known of such a trace.
+#[derive(Serialize)]
+pub(super) struct AllocationsHeader {
+    file: usize,
+    path: String,
+    session_start_utc: Option<Shown<Utc7>>,
+    session_end_utc: Option<Shown<Utc7>>,
+    events_lost: Option<u64>,
+    buffers_lost: Option<u64>,
+}
+
+impl AllocationsHeader {
+    pub(super) fn of(file: AllocationsFile<'_>) -> Self {
+        let info = &file.answer.info;
+        let (events_lost, buffers_lost) = info.losses().unzip();
+        Self {
+            file: file.answer.index,
+            path: file.answer.path.to_string_lossy().into_owned(),
+            session_start_utc: info.has_clock().then_some(Shown(Utc7(info.session_start_filetime))),
+            session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
+            events_lost,
+            buffers_lost,
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod call_stacks;
 mod diff;
+mod diff_allocations;
 mod event_counts;
 mod file;
 mod groups;
@@ -28,6 +29,7 @@ use crate::values::JsonMode;
 
 pub(super) use self::call_stacks::call_stacks;
 pub(super) use self::diff::{diff_points, diff_traces};
+pub(super) use self::diff_allocations::{diff_allocated, diff_allocations};
 pub(super) use self::event_counts::event_counts;
 pub(super) use self::groups::groups;
 pub(super) use self::modules::modules;

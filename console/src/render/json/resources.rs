@@ -8,14 +8,13 @@ use serde::{Serialize, Serializer};
 use handlescope_model::StackIdx;
 use handlescope_model::tables::ResourceEnd;
 
-use super::stack::StackJson;
+use super::file::AllocationsFile;
 use super::{Array, Members};
 use crate::query::{
     ResourceColumn, ResourceCriteria, ResourceGroup, ResourceGroups, ResourcesAnswer,
 };
 use crate::render::style::RESOURCE_FIGURES;
 use crate::render::table::Part;
-use crate::trace::Caveat;
 use crate::values::JsonMode;
 
 pub(in crate::render) fn resources(
@@ -38,27 +37,15 @@ struct Document<'a> {
 /// The answer for a trace.
 #[derive(Clone, Copy)]
 struct File<'a> {
-    answer: &'a ResourcesAnswer<'a>,
+    file: AllocationsFile<'a>,
     /// What `-TopN` and `-SortBy` leave of the groups that a table shows.
     part: &'a Part,
-    /// Added to the rows of its stacks, so that stacks of several traces have different numbers.
-    first_stack: u64,
 }
 
 impl<'a> File<'a> {
     fn of(answers: &'a [ResourcesAnswer<'a>], parts: &'a [Part]) -> Vec<Self> {
-        let mut first_stack = 0;
-        let file = |(answer, part): (&'a ResourcesAnswer<'a>, &'a Part)| {
-            let file = Self { answer, part, first_stack };
-            first_stack += answer.stack_count as u64;
-            file
-        };
-        answers.iter().zip(parts).map(file).collect()
-    }
-
-    /// The number of a stack in the document.
-    fn stack(self, stack: StackIdx) -> u64 {
-        self.first_stack + u64::from(stack.0)
+        let files = AllocationsFile::of(answers.iter()).into_iter();
+        files.zip(parts).map(|(file, part)| Self { file, part }).collect()
     }
 
     /// Some of the groups: in the order of the table if it shows these.
@@ -67,30 +54,15 @@ impl<'a> File<'a> {
         groups: Option<&'a ResourceGroups>,
         criteria: &ResourceCriteria,
     ) -> impl Iterator<Item = GroupJson<'a>> + use<'a> {
-        let shown = self.answer.shown(criteria);
+        let shown = self.file.answer.shown(criteria);
         let is_shown = shown.zip(groups).is_some_and(|(one, other)| std::ptr::eq(one, other));
         let ordered = is_shown.then(|| self.part.own_rows()).into_iter().flatten();
         let all = (!is_shown).then_some(groups).flatten();
         let rows = move |row: usize| groups.and_then(|groups| groups.rows.get(row));
         let ordered = ordered.filter_map(rows);
         let groups = ordered.chain(all.into_iter().flat_map(|groups| &groups.rows));
-        groups.map(move |group| GroupJson { file: self, group })
+        groups.map(move |group| GroupJson { file: self.file, group })
     }
-
-    fn stacks(self) -> impl Iterator<Item = (String, StackJson<'a>)> {
-        let (frames, bases) = (Some(&self.answer.frames), &self.answer.bases);
-        self.answer.stacks().map(move |stack| {
-            let number = self.stack(stack).to_string();
-            (number, StackJson { frames, bases, stack, trims: None })
-        })
-    }
-}
-
-#[derive(Serialize)]
-struct CaveatJson<'a> {
-    file: usize,
-    #[serde(flatten)]
-    caveat: &'a Caveat,
 }
 
 impl Serialize for Document<'_> {
@@ -112,15 +84,10 @@ impl Serialize for Document<'_> {
             map.serialize_entry("at_exit", &Array(|| self.lost(ResourceEnd::AtExit)))?;
         }
         if criteria.stacks.show {
-            let stacks = || files.iter().flat_map(|file| file.stacks());
+            let stacks = || files.iter().flat_map(|own| own.file.stacks());
             map.serialize_entry("stacks", &Members(stacks))?;
         }
-        let caveats = || {
-            files.iter().flat_map(|file| {
-                let index = file.answer.index;
-                file.answer.caveats.iter().map(move |caveat| CaveatJson { file: index, caveat })
-            })
-        };
+        let caveats = || files.iter().flat_map(|own| own.file.caveats());
         map.serialize_entry("caveats", &Array(caveats))?;
         map.end()
     }
@@ -133,7 +100,7 @@ impl<'a> Document<'a> {
         of: fn(&'a ResourcesAnswer<'a>) -> Option<&'a ResourceGroups>,
     ) -> impl Iterator<Item = GroupJson<'a>> {
         let criteria = self.criteria;
-        self.files.iter().flat_map(move |file| file.groups(of(file.answer), criteria))
+        self.files.iter().flat_map(move |file| file.groups(of(file.file.answer), criteria))
     }
 
     /// What ended so, by its stacks.
@@ -144,7 +111,7 @@ impl<'a> Document<'a> {
 }
 
 struct GroupJson<'a> {
-    file: File<'a>,
+    file: AllocationsFile<'a>,
     group: &'a ResourceGroup,
 }
 

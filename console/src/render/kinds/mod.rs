@@ -19,7 +19,7 @@ mod why;
 use std::io;
 
 pub use self::{
-    diff::{diff_allocations, diff_points, diff_traces},
+    diff::{diff_allocated, diff_allocations, diff_points, diff_traces},
     event_counts::event_counts,
     frame::frame,
     module::modules,

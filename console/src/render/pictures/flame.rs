@@ -7,14 +7,10 @@ use std::io::{self, Write};
 use handlescope_model::{StackIdx, Untrusted};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
 
-use super::folded::{
-    Folded, FoldedFile, NO_STACK, Place, UNKNOWN, Weight, folded, frame_places, stack_places,
-};
+use super::folded::{Folded, FoldedFile, Place, Weight, folded, stack_places};
 use super::speedscope;
 use crate::paths::stem;
-use crate::query::{
-    ComparedGroup, FileAnswer, OpenedGroup, PointsDiff, ResourceGroup, ResourcesAnswer, TracesDiff,
-};
+use crate::query::{ComparedGroup, FileAnswer, OpenedGroup, PointsDiff, TracesDiff};
 
 /// What the handles are that count.
 const TITLE: &str = "Handles and views that were opened and not closed";
@@ -22,16 +18,19 @@ const TITLE: &str = "Handles and views that were opened and not closed";
 /// What is counted of them.
 const HANDLES: &str = "handles";
 
+/// As wide as all stacks together may be, because inferno adds them up: bytes are as many as a file claims.
+const MOST_WIDTH: u64 = 1 << 62;
+
 /// What the colours of a difference say.
-const COLOURS: &str = "red: more, blue: fewer";
+pub(super) const COLOURS: &str = "red: more, blue: fewer";
 
 /// The stacks of some traces.
 #[derive(Default)]
 pub(crate) struct FlameGraph {
-    title: String,
-    subtitle: String,
+    pub(super) title: String,
+    pub(super) subtitle: String,
     /// What is counted.
-    unit: &'static str,
+    pub(super) unit: &'static str,
     pub(super) files: Vec<FoldedFile>,
 }
 
@@ -41,18 +40,6 @@ impl FlameGraph {
         let stacks = files.iter().map(|file| FoldedFile::new(file.path(), folded(file, weight)));
         let files: Vec<FoldedFile> = stacks.collect();
         Self { title: TITLE.to_owned(), subtitle: names(&files), unit: HANDLES, files }
-    }
-
-    /// Weighs the stacks of allocations that were asked for groups by process, create stack, kind and allocator: by
-    /// their bytes, or by their number.
-    pub(crate) fn of_allocations(answers: &[ResourcesAnswer<'_>], by_count: bool) -> Self {
-        let file = |answer: &ResourcesAnswer<'_>| {
-            FoldedFile::new(answer.path, allocations(answer, by_count))
-        };
-        let files: Vec<FoldedFile> = answers.iter().map(file).collect();
-        let unit = if by_count { "allocations" } else { "bytes" };
-        let title = format!("What was allocated and not freed ({unit})");
-        Self { title, subtitle: names(&files), unit, files }
     }
 
     /// What is open at the second of two points, against what was open at the first.
@@ -131,14 +118,17 @@ impl FlameGraph {
                 let frames = stack.frames.iter().map(|place: &Place| frame(&place.name));
                 let text = root.iter().cloned().chain(frames).collect::<Vec<_>>().join(";");
                 let (before, count) = numbers.entry(text).or_default();
-                *count += stack.count;
+                *count = count.saturating_add(stack.count);
                 if let Some(more) = stack.before {
-                    *before = Some(before.unwrap_or_default() + more);
+                    *before = Some(before.unwrap_or_default().saturating_add(more));
                 }
             }
         }
+        let mut room = [MOST_WIDTH; 2];
         let line = |(mut text, (before, count)): (String, (Option<u64>, u64))| {
-            for number in before.into_iter().chain([count]) {
+            for (number, room) in before.into_iter().chain([count]).zip(&mut room) {
+                let number = number.min(*room);
+                *room -= number;
                 // Writing to a string does not fail.
                 let _ = write!(text, " {number}");
             }
@@ -149,30 +139,8 @@ impl FlameGraph {
 }
 
 /// The names of traces.
-fn names(files: &[FoldedFile]) -> String {
+pub(super) fn names(files: &[FoldedFile]) -> String {
     files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
-}
-
-/// The stacks of allocations that were not freed.
-fn allocations(answer: &ResourcesAnswer<'_>, by_count: bool) -> Vec<Folded> {
-    let Some(groups) = &answer.groups else { return Vec::new() };
-    let named = answer.frames.named();
-    let stack = |group: &ResourceGroup| {
-        let figures = &group.figures;
-        let bytes = || u64::try_from(figures.lost_bytes()).unwrap_or_default();
-        let count = if by_count { figures.lost() } else { bytes() };
-        let process = answer.process(group).map(|process| process.shown_label(false));
-        let process = Place::named(process.as_deref().unwrap_or(UNKNOWN));
-        let frames = group.create_stack().map_or_else(
-            || vec![Place::named(NO_STACK)],
-            |stack| frame_places(&named, stack, groups.stacks.as_ref()),
-        );
-        let kind = [answer.kind(group), answer.allocator(group)].map(Option::unwrap_or_default);
-        let kind = Place::of_type(kind.join(" ").trim_end());
-        let frames = [process].into_iter().chain(frames).chain([kind]).collect();
-        Folded { frames, count, before: None }
-    };
-    groups.rows.iter().map(stack).filter(|stack| stack.count > 0).collect()
 }
 
 /// What is open at the second of two points.

@@ -1,15 +1,19 @@
 //! Answers as pictures.
 
 mod flame;
+mod flame_allocations;
 mod folded;
+mod measure;
 mod plot_svg;
 mod plot_text;
 mod speedscope;
 mod timeline;
 
 pub(crate) use self::flame::FlameGraph;
+pub(super) use self::flame_allocations::folded_lost;
 pub(crate) use self::folded::Weight;
 pub(super) use self::folded::{Folded, Place, PlaceTable, folded};
+pub(crate) use self::measure::Measure;
 pub(crate) use self::plot_svg::write_svg as write_plot_svg;
 pub(crate) use self::plot_text::{columns, write_text as write_plot_text};
 pub(crate) use self::timeline::Timeline;

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use textplots::{Chart, LabelBuilder, LabelFormat, Plot, Shape};
 
-use super::timeline::{Measure, Timeline};
+use super::measure::Measure;
+use super::timeline::Timeline;
 use crate::query::long_sparkline;
 use crate::settings::Display;
 use crate::terminal::table;
@@ -60,7 +61,7 @@ pub(crate) fn write_text(
     let mut drawn = chart
         .x_label_format(LabelFormat::Custom(Box::new(|seconds| format!("{seconds:.1} s"))))
         .y_label_format(LabelFormat::Custom(Box::new(move |open| match measure {
-            Measure::Handles => format!("{open:.0}"),
+            Measure::Handles | Measure::Allocations => format!("{open:.0}"),
             Measure::Bytes => measure.shown(open.max(0.0) as u64),
         })));
     for shape in &shapes {

@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 
 use handlescope_model::Untrusted;
-use indicatif::HumanBytes;
 
+use super::folded::UNKNOWN;
+use super::measure::Measure;
 use crate::paths::stem;
 use crate::query::{
     FileAnswer, GroupKey, Groups, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
@@ -13,48 +14,6 @@ use crate::query::{
 
 /// Characters of a name that are shown.
 const NAME_LENGTH: usize = 60;
-
-/// What is counted over time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::render) enum Measure {
-    Handles,
-    Bytes,
-}
-
-impl Measure {
-    /// What is drawn, in a caption.
-    pub(in crate::render) fn caption(self) -> &'static str {
-        match self {
-            Self::Handles => "open handles",
-            Self::Bytes => "allocated bytes",
-        }
-    }
-
-    /// What is counted.
-    pub(in crate::render) fn meaning(self) -> &'static str {
-        match self {
-            Self::Handles => "opened in the trace and not closed yet",
-            Self::Bytes => "allocated in the trace and not freed yet",
-        }
-    }
-
-    /// The same with its subject.
-    pub(in crate::render) fn sentence(self) -> String {
-        let subject = match self {
-            Self::Handles => "handles",
-            Self::Bytes => "bytes",
-        };
-        format!("{subject} {}", self.meaning())
-    }
-
-    /// A number as people read it.
-    pub(in crate::render) fn shown(self, number: u64) -> String {
-        match self {
-            Self::Handles => number.to_string(),
-            Self::Bytes => HumanBytes(number).to_string(),
-        }
-    }
-}
 
 /// What of a trace was open over time. Only what was opened or allocated in the trace counts.
 pub(crate) struct Timeline {
@@ -92,18 +51,30 @@ impl Timeline {
     /// The same of allocations that were asked for groups over time; `None` of a trace without a clock.
     pub(crate) fn of_allocations(
         answer: &ResourcesAnswer<'_>,
-        buckets: usize,
-        most: usize,
+        measure: Measure,
+        (buckets, most): (usize, usize),
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
-        let open = |group: &ResourceGroup| {
-            let bytes = group.over_time.iter().flatten();
-            bytes.map(|bytes| u64::try_from(*bytes).unwrap_or_default()).collect()
-        };
         let name = |group: &ResourceGroup| allocated_name(answer, groups, group);
-        let series = series(&groups.rows, open, name, buckets, most);
+        let series = series(&groups.rows, allocated, name, buckets, most);
         let file = Untrusted(&stem(answer.path)).to_string();
-        Some(Self { measure: Measure::Bytes, file, window: answer.window?, series })
+        Some(Self { measure, file, window: answer.window?, series })
+    }
+
+    /// The same of one kind, of an answer with groups by kind and process; each goes by its process.
+    pub(crate) fn of_kind(
+        answer: &ResourcesAnswer<'_>,
+        kind: &str,
+        measure: Measure,
+        (buckets, most): (usize, usize),
+    ) -> Option<Self> {
+        let name = |group: &ResourceGroup| {
+            let process = answer.process(group).map(|own| own.shown_label(false));
+            cut(process.as_deref().unwrap_or(UNKNOWN))
+        };
+        let series = series(answer.groups_of(kind), allocated, name, buckets, most);
+        let file = Untrusted(&stem(answer.path)).to_string();
+        Some(Self { measure, file, window: answer.window?, series })
     }
 
     /// Whether nothing was open at the end of any part.
@@ -158,6 +129,12 @@ fn series<'g, G: 'g>(
     series
 }
 
+/// What is allocated of a group at the end of each part; sums may be negative where events say so.
+fn allocated(group: &ResourceGroup) -> Vec<u64> {
+    let sums = group.over_time.iter().flatten();
+    sums.map(|sum| u64::try_from(*sum).unwrap_or_default()).collect()
+}
+
 /// What allocations have in common: process, kind with allocator, or the first function of a program.
 fn allocated_name(
     answer: &ResourcesAnswer<'_>,
@@ -168,10 +145,7 @@ fn allocated_name(
         ResourceColumn::Process => answer.process(group).map(|own| own.shown_label(false)),
         ResourceColumn::Kind => answer.kind(group).map(str::to_owned),
         ResourceColumn::Allocator => answer.allocator(group).map(str::to_owned),
-        ResourceColumn::CreateStack => {
-            let frame = answer.frames.named().telling(group.create_stack()?)?.to_string();
-            Some(frame)
-        }
+        ResourceColumn::CreateStack => answer.function(group.create_stack()?),
         _ => None,
     };
     let texts: Vec<String> = groups.by.iter().filter_map(text).collect();

@@ -6,24 +6,19 @@ use std::collections::BTreeMap;
 use handlescope_model::{StackIdx, Untrusted};
 use serde::Serialize;
 
+use super::allocations::{AllocatedData, KindData};
+use super::answer::ReportAnswer;
+use super::pictures::{FlameData, PARTS, PROCESSES, TimelineData, numbers};
 use crate::paths::stem;
 use crate::query::{Diagnosis, Figures, FileAnswer, GroupKey, Groups, NodeIdx, Suspect, WhyAnswer};
-use crate::render::pictures::{Folded, Place, PlaceTable, Timeline, folded};
+use crate::render::pictures::{Place, PlaceTable, Timeline, folded};
 use crate::render::text::amounts;
 use crate::render::time::Clock;
 use crate::trace::CaveatKind;
 
-/// Groups and suspects of a trace that are listed, and stacks of its flame graph; the others are counted.
-const GROUPS: usize = 2_000;
+/// Suspects and groups of a trace that are listed; the others are counted.
 const SUSPECTS: usize = 500;
-const STACKS: usize = 5_000;
-
-/// Frames of a stack that are shown. Windows records 192 at most, a hostile file may claim any number.
-const FRAMES: usize = 200;
-
-/// Parts of the time, and processes that are shown by themselves.
-const PARTS: usize = 300;
-const PROCESSES: usize = 8;
+const GROUPS: usize = 2_000;
 
 #[derive(Serialize)]
 pub(super) struct Data {
@@ -44,13 +39,19 @@ struct FileData {
     seconds: Option<f64>,
     caveats: Vec<String>,
     totals: TotalsData,
-    /// Whether it has what leaks are found by.
+    /// How many allocations it has.
     allocations: usize,
+    /// Whether it has what leaks of handles are found by, and whether it has that or allocations.
+    has_handles: bool,
     has_events: bool,
     suspects: Vec<SuspectData>,
     suspects_left_out: usize,
     timeline: Option<TimelineData>,
     flame: Vec<FlameData>,
+    /// Its allocations, a kind each.
+    kinds: Vec<KindData>,
+    allocated: Vec<AllocatedData>,
+    allocated_left_out: usize,
     groups: Vec<GroupData>,
     groups_left_out: usize,
     /// By number of the stack the places of its frames in the list of frames, the innermost first.
@@ -95,26 +96,6 @@ struct CauseData {
 }
 
 #[derive(Serialize)]
-struct TimelineData {
-    start: f64,
-    end: f64,
-    series: Vec<SeriesData>,
-}
-
-#[derive(Serialize)]
-struct SeriesData {
-    name: String,
-    open: Vec<u64>,
-}
-
-/// A stack with its lost handles, the outermost frame first.
-#[derive(Serialize)]
-struct FlameData {
-    frames: Vec<usize>,
-    count: u64,
-}
-
-#[derive(Serialize)]
 struct GroupData {
     process: String,
     r#type: String,
@@ -136,7 +117,7 @@ struct FrameData {
 
 impl Data {
     pub(super) fn of(
-        answers: &[WhyAnswer<'_>],
+        answers: &[ReportAnswer<'_>],
         asked: Option<&str>,
         command: impl Fn(&Suspect) -> String,
     ) -> Self {
@@ -155,11 +136,11 @@ impl Data {
 impl FileData {
     fn of(
         index: usize,
-        answer: &WhyAnswer<'_>,
+        answer: &ReportAnswer<'_>,
         command: &impl Fn(&Suspect) -> String,
         places: &mut PlaceTable,
     ) -> Self {
-        let WhyAnswer { file, suspects, allocations } = answer;
+        let WhyAnswer { file, suspects, allocations } = &answer.why;
         let (suspects, others) = suspects.split_at(suspects.len().min(SUSPECTS));
         let has_clock = file.info.has_clock();
         let timeline = Timeline::of(file, PARTS, PROCESSES).filter(|own| !own.is_empty());
@@ -170,7 +151,13 @@ impl FileData {
         let (groups, groups_left_out) =
             file.groups.as_ref().map(|own| all(file, own)).unwrap_or_default();
         let totals = &file.totals;
-        let caveats = file.caveats.iter().map(|caveat| caveat.text.clone());
+        let allocated = answer.allocations.as_ref();
+        let kinds = allocated.map(|own| KindData::all(own, places)).unwrap_or_default();
+        let (allocated, allocated_left_out) =
+            allocated.map(|own| AllocatedData::all(own, GROUPS)).unwrap_or_default();
+        let has_handles = !file.caveats.iter().any(|own| own.kind == CaveatKind::NoHandleEvents);
+        let caveats = file.caveats.iter().chain(answer.own_caveats());
+        let caveats = caveats.map(|caveat| caveat.text.clone());
         let no_match = file.no_match.iter().map(|own| Untrusted(&own.to_string()).to_string());
         Self {
             index,
@@ -186,12 +173,15 @@ impl FileData {
                 at_exit: totals.closed_at_exit,
             },
             allocations: *allocations,
-            has_events: *allocations > 0
-                || !file.caveats.iter().any(|own| own.kind == CaveatKind::NoHandleEvents),
+            has_handles,
+            has_events: *allocations > 0 || has_handles,
             suspects: suspects.iter().map(|own| SuspectData::of(own, &command(own))).collect(),
             suspects_left_out: others.len(),
             timeline: timeline.map(TimelineData::of),
-            flame: FlameData::all(file, places),
+            flame: FlameData::all(folded(file, Figures::lost), places),
+            kinds,
+            allocated,
+            allocated_left_out,
             groups,
             groups_left_out,
             stacks,
@@ -203,17 +193,6 @@ impl FileData {
 fn frames(file: &FileAnswer<'_>, stack: StackIdx, places: &mut PlaceTable) -> Vec<usize> {
     let Some(frames) = &file.file.frames else { return Vec::new() };
     numbers(frames.named().stack(stack).map(|frame| Place::of(&frame)), places)
-}
-
-/// The numbers of the first frames, and how many there are more.
-fn numbers(mut frames: impl Iterator<Item = Place>, places: &mut PlaceTable) -> Vec<usize> {
-    let shown = frames.by_ref().take(FRAMES).map(|place| places.number(&place));
-    let mut numbers: Vec<usize> = shown.collect();
-    let more = frames.count();
-    if more > 0 {
-        numbers.push(places.number(&Place::named(&format!("… {more} more frames"))));
-    }
-    numbers
 }
 
 /// The groups that lose most, and how many are left out.
@@ -284,36 +263,6 @@ impl SuspectData {
             causes: suspect.diagnoses.iter().map(cause).collect(),
             command: text(command),
         }
-    }
-}
-
-impl TimelineData {
-    fn of(timeline: Timeline) -> Self {
-        let series = timeline.series.into_iter();
-        Self {
-            start: timeline.window.start_ns as f64 / 1e9,
-            end: timeline.window.end_ns as f64 / 1e9,
-            series: series.map(|own| SeriesData { name: own.name, open: own.open }).collect(),
-        }
-    }
-}
-
-impl FlameData {
-    /// The stacks that lost most handles, and all others as one.
-    fn all(file: &FileAnswer<'_>, places: &mut PlaceTable) -> Vec<Self> {
-        let mut stacks = folded(file, Figures::lost);
-        stacks.sort_by_key(|stack| Reverse(stack.count));
-        let others = stacks.split_off(stacks.len().min(STACKS));
-        if !others.is_empty() {
-            let name = Place::named(&format!("… {} more stacks", others.len()));
-            let count = others.iter().map(|stack| stack.count).sum();
-            stacks.push(Folded { frames: vec![name], count, before: None });
-        }
-        let flame = |stack: Folded| Self {
-            frames: numbers(stack.frames.into_iter(), places),
-            count: stack.count,
-        };
-        stacks.into_iter().map(flame).collect()
     }
 }
 

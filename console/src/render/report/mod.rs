@@ -1,7 +1,10 @@
 //! One page about all that leaks. The data is JSON in the page, from which its script makes the text: no name
 //! of a trace is markup. The policy in the page allows nothing but its own style and script, by their hashes.
 
+mod allocations;
+mod answer;
 mod data;
+mod pictures;
 
 use std::io::{self, Write};
 
@@ -9,9 +12,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+pub(crate) use self::answer::ReportAnswer;
 use self::data::Data;
+pub(crate) use self::pictures::PARTS;
 use super::json;
-use crate::query::{Suspect, WhyAnswer};
+use crate::query::Suspect;
 use crate::values::JsonMode;
 
 const PAGE: &str = include_str!("page.html");
@@ -21,7 +26,7 @@ const SCRIPT: &str = include_str!("script.js");
 /// Writes the page; `asked` is the command line that chose handles, if one did, `command` shows those of a
 /// suspect.
 pub(crate) fn write(
-    answers: &[WhyAnswer<'_>],
+    answers: &[ReportAnswer<'_>],
     asked: Option<&str>,
     command: impl Fn(&Suspect) -> String,
     out: &mut dyn Write,

@@ -25,6 +25,20 @@ function count(number, what) {
   return number.toLocaleString("en") + " " + what + (number === 1 ? "" : "s");
 }
 
+/** A number as people read it: bytes with a unit, the others with commas. */
+function amount(number, unit) {
+  if (unit !== "bytes") return number.toLocaleString("en");
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+  const power = Math.min(Math.floor(Math.log2(Math.max(1, Math.abs(number))) / 10), units.length - 1);
+  return (number / 1024 ** power).toFixed(power ? 2 : 0) + " " + units[power];
+}
+
+/** The same with its unit: "3 handles", "4.00 MiB". */
+function measured(number, unit) {
+  if (unit === "bytes") return amount(number, unit);
+  return amount(number, unit) + " " + (number === 1 ? unit.slice(0, -1) : unit);
+}
+
 /** A table that a click on a heading sorts and a text above it searches. */
 function table(columns, rows, label) {
   const body = make("tbody");
@@ -50,7 +64,7 @@ function table(columns, rows, label) {
       const value = shownText(column, row);
       const target = column.link ? column.link(row) : null;
       const cell = target ? make("a", { href: target }, value) : value;
-      return make("td", { class: column.number ? "number" : column.word ? "word" : null }, cell);
+      return make("td", { class: column.number ? "number" : column.word ? "word" : column.name ? "name" : null }, cell);
     }))));
     shown.textContent = " " + left.length.toLocaleString("en") + " of " + count(rows.length, "row");
     heads.forEach((head, at) => {
@@ -97,10 +111,10 @@ function suspect(file, own) {
     make("p", null, make("code", null, own.command)));
 }
 
-/** Areas on each other: how many handles were open over time. */
-function timeline(file) {
-  const { start, end, series } = file.timeline;
-  const [width, height, left, bottom] = [1200, 300, 60, 24];
+/** Areas on each other: how many handles were open, or how much was allocated, over time. */
+function timeline(data, unit, label) {
+  const { start, end, series } = data;
+  const [width, height, left, bottom] = [1200, 300, unit === "bytes" ? 84 : 60, 24];
   const sums = [];
   let below = series.length ? series[0].open.map(() => 0) : [];
   for (const one of series) {
@@ -111,11 +125,11 @@ function timeline(file) {
   const most = Math.max(1, ...below);
   const x = (at, parts) => left + (width - left - 10) * at / parts;
   const y = (open) => 8 + (height - bottom - 8) * (1 - open / most);
-  const picture = draw("svg", { viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": "open handles over time" });
+  const picture = draw("svg", { viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": label });
   for (let tick = 0; tick <= 4; tick++) {
     const open = Math.round(most * tick / 4);
     picture.append(draw("line", { class: "axis", x1: left, x2: width - 10, y1: y(open), y2: y(open) }),
-      draw("text", { x: left - 6, y: y(open) + 4, "text-anchor": "end" }, open.toLocaleString("en")));
+      draw("text", { x: left - 6, y: y(open) + 4, "text-anchor": "end" }, amount(open, unit)));
     const seconds = start + (end - start) * tick / 4;
     picture.append(draw("text", { x: x(tick, 4), y: height - 6, "text-anchor": tick === 4 ? "end" : "middle" }, seconds.toPrecision(3) + " s"));
   }
@@ -129,14 +143,14 @@ function timeline(file) {
   });
   const legend = series.map((one, index) => make("li", null,
     draw("svg", { width: 12, height: 12 }, draw("rect", { width: 12, height: 12, fill: COLORS[index % COLORS.length] })),
-    one.name + ": " + (one.open[one.open.length - 1] || 0).toLocaleString("en") + " at the end"));
+    one.name + ": " + amount(one.open[one.open.length - 1] || 0, unit) + " at the end"));
   return make("div", { class: "timeline" }, picture, make("ul", { class: "legend" }, ...legend.reverse()));
 }
 
 /** A flame graph; a click shows what is above a frame in the whole width. */
-function flame(file) {
+function flame(stacks, unit, label) {
   const root = { name: "all", count: 0, children: new Map(), own: false };
-  for (const { frames, count } of file.flame) {
+  for (const { frames, count } of stacks) {
     let node = root;
     node.count += count;
     for (const at of frames) {
@@ -155,12 +169,12 @@ function flame(file) {
     const path = [];
     for (let node = focus.parent; node; node = node.parent) path.unshift(node);
     const height = (path.length + depth(focus)) * row;
-    const picture = draw("svg", { viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": "flame graph" });
+    const picture = draw("svg", { viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": label });
     const add = (node, left, wide, level) => {
       if (wide < 1) return;
       const top = height - (level + 1) * row;
       const box = draw("rect", { x: left.toFixed(1), y: top, width: wide.toFixed(1), height: row - 1, class: node.own ? "own" : null },
-        draw("title", null, node.name + " (" + count(node.count, "handle") + ", " + (100 * node.count / root.count).toFixed(1) + " %)"));
+        draw("title", null, node.name + " (" + measured(node.count, unit) + ", " + (100 * node.count / root.count).toFixed(1) + " %)"));
       box.addEventListener("click", () => show(node));
       const letters = Math.floor(wide / 7.3) - 1;
       const name = node.name.length <= letters ? node.name : node.name.slice(0, Math.max(0, letters - 1)) + "…";
@@ -179,25 +193,54 @@ function flame(file) {
     place.replaceChildren(picture);
   }
 
-  if (root.count === 0) return make("p", { class: "dim" }, "nothing was lost");
+  if (root.count === 0) return make("p", { class: "dim" }, unit === "handles" ? "nothing was lost" : "all of it was freed");
   show(root);
   return place;
+}
+
+/** What there is of a kind of allocations, in a line. */
+function kindLine(own) {
+  const sized = (number, bytes) => number.toLocaleString("en") + (own.unit === "bytes" ? " (" + amount(bytes, "bytes") + ")" : "");
+  return own.kind + ": " + sized(own.allocated, own.allocated_bytes) + " allocated, " +
+    sized(own.outstanding, own.outstanding_bytes) + " never freed, " +
+    sized(own.at_exit, own.at_exit_bytes) + " freed only by the end of their process";
+}
+
+/** The pictures of a kind of allocations. */
+function kindPictures(own) {
+  const over = (own.unit === "bytes" ? "Allocated bytes" : "Allocations") + " over time: " + own.kind;
+  const left = "Flame graph of what was not freed: " + own.kind;
+  return [
+    ...(own.timeline ? [make("h2", null, over), timeline(own.timeline, own.unit, over)] : []),
+    make("h2", null, left), make("p", { class: "dim" }, "as wide as " + (own.unit === "bytes" ? "its bytes" : "its allocations are many")),
+    flame(own.flame, own.unit, left)];
+}
+
+/** All groups of allocations. */
+function allocated(file) {
+  const sized = (key) => ({ key, number: true, show: (row) => amount(row[key], "bytes") });
+  return table([
+    { key: "process", title: "Process", name: true }, { key: "kind", title: "Kind", word: true }, { key: "allocator", title: "Allocator" },
+    { key: "function", title: "Allocated by" }, { key: "outstanding", title: "Never freed", number: true },
+    { key: "at_exit", title: "At exit", number: true }, { title: "Bytes not freed", ...sized("bytes") },
+    { key: "allocated", title: "Allocated", number: true }, { title: "Bytes allocated", ...sized("allocated_bytes") },
+  ], file.allocated, "allocations");
 }
 
 function section(file) {
   const link = (row) => "#suspect-" + file.index + "-" + row.rank;
   const suspects = table([
     { key: "rank", title: "Rank", number: true, link },
-    { key: "process", title: "Process" }, { key: "type", title: "Type" },
+    { key: "process", title: "Process", name: true }, { key: "type", title: "Type", name: true },
     { key: "leaked", title: "Leaked", number: true }, { key: "at_exit", title: "At exit", number: true },
     { key: "opened", title: "Opened", number: true },
-    ...(file.allocations ? [{ key: "bytes", title: "Bytes", number: true, show: (row) => row.bytes === null ? "" : row.bytes.toLocaleString("en") }] : []),
+    ...(file.allocations ? [{ key: "bytes", title: "Bytes", number: true, show: (row) => row.bytes === null ? "" : amount(row.bytes, "bytes") }] : []),
     { key: "verdict", title: "Growth", word: true },
     { key: "rate", title: "Per minute", number: true, show: (row) => row.rate === null ? "" : Number(row.rate.toPrecision(3)).toLocaleString("en") },
     { key: "words", title: "Causes" }, { key: "function", title: "Function", link },
   ], file.suspects.map((own) => ({ ...own, words: own.causes.map((cause) => cause.cause).join(", ") })), "suspects");
   const groups = table([
-    { key: "process", title: "Process" }, { key: "type", title: "Type" }, { key: "function", title: "Opened by" },
+    { key: "process", title: "Process", name: true }, { key: "type", title: "Type", name: true }, { key: "function", title: "Opened by" },
     { key: "leaked", title: "Leaked", number: true }, { key: "at_exit", title: "At exit", number: true },
     { key: "open", title: "Open at end", number: true }, { key: "opened", title: "Opened", number: true },
     { key: "closed", title: "Closed", number: true },
@@ -207,19 +250,22 @@ function section(file) {
   return make("article", { id: "file-" + file.index },
     make("h1", null, file.name),
     make("p", { class: "dim" }, file.path + (file.start ? ", started " + file.start : "") + (file.seconds === null ? "" : ", " + file.seconds.toPrecision(4) + " s")),
-    make("p", null, count(totals.opened, "handle") + " opened, " + totals.closed.toLocaleString("en") + " closed, " +
-      totals.leaked.toLocaleString("en") + " leaked, " + totals.at_exit.toLocaleString("en") + " closed only at process exit" +
-      (file.allocations ? "; " + count(file.allocations, "allocation") : "")),
+    ...(file.has_handles ? [make("p", null, count(totals.opened, "handle") + " opened, " + totals.closed.toLocaleString("en") + " closed, " +
+      totals.leaked.toLocaleString("en") + " leaked, " + totals.at_exit.toLocaleString("en") + " closed only at process exit")] : []),
+    ...file.kinds.map((own) => make("p", null, kindLine(own))),
     ...file.caveats.map((text) => make("p", { class: "caveat" }, text)),
     make("h2", null, "Suspects"), ...(file.suspects.length ? [suspects] : [none]),
     file.suspects_left_out ? make("p", { class: "dim" }, count(file.suspects_left_out, "more suspect")) : null,
-    ...(file.timeline ? [make("h2", null, "Open handles over time"), timeline(file)] : []),
-    make("h2", null, "Flame graph of lost handles"), flame(file),
+    ...(file.timeline ? [make("h2", null, "Open handles over time"), timeline(file.timeline, "handles", "open handles over time")] : []),
+    ...(file.has_handles ? [make("h2", null, "Flame graph of lost handles"), flame(file.flame, "handles", "flame graph of lost handles")] : []),
+    ...file.kinds.flatMap(kindPictures),
     ...(file.suspects.length ? [make("h2", null, "Verdicts and stacks"), ...file.suspects.map((own) => suspect(file, own))] : []),
-    make("h2", null, "All groups of handles"), groups,
-    file.groups_left_out ? make("p", { class: "dim" }, count(file.groups_left_out, "more group")) : null);
+    ...(file.has_handles ? [make("h2", null, "All groups of handles"), groups] : []),
+    file.groups_left_out ? make("p", { class: "dim" }, count(file.groups_left_out, "more group")) : null,
+    ...(file.kinds.length ? [make("h2", null, "All groups of allocations"), allocated(file)] : []),
+    file.allocated_left_out ? make("p", { class: "dim" }, count(file.allocated_left_out, "more group")) : null);
 }
 
 document.title = "handlescope: " + data.files.map((file) => file.name).join(", ");
-const asked = data.asked === null ? [] : [make("p", { class: "dim" }, "Only the handles that were asked for: " + data.asked)];
+const asked = data.asked === null ? [] : [make("p", { class: "dim" }, "Only what was asked for: " + data.asked)];
 document.getElementById("report").append(...asked, ...data.files.map(section), make("p", { class: "dim" }, data.exporter));

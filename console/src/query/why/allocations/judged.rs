@@ -5,15 +5,14 @@ use handlescope_model::{StackIdx, Table};
 
 use super::super::score;
 use super::super::suspect::{Bytes, Counts, Suspect};
-use super::function::ProgramFrames;
 use super::sites::Sites;
 use crate::query::context::FileContext;
-use crate::query::criteria::WhyCriteria;
+use crate::query::criteria::{ResourceCriteria, WhyCriteria};
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::growth::{Growth, Life, Verdict, Window};
 use crate::query::info::trace_info;
-use crate::query::resources::{AllocatorList, ResourceTable};
+use crate::query::resources::{AllocatorList, ProgramFrames, ResourceTable, chosen_rows};
 use crate::query::tables::ProcessInfo;
 
 /// The weight of blocks that only grew, in the score: that of a burst.
@@ -31,21 +30,25 @@ pub(super) struct Amounts {
 pub(in crate::query::why) struct Allocations<'a> {
     pub(super) file: &'a FileContext<'a>,
     pub(super) frames: &'a Frames<'a>,
-    pub(super) criteria: &'a WhyCriteria,
+    pub(super) chosen: ResourceCriteria,
+    is_plain: bool,
     pub(super) allocators: AllocatorList,
     pub(super) table: ResourceTable,
-    programs: ProgramFrames<'a>,
+    programs: ProgramFrames,
     /// The time of the trace.
     window: Window,
 }
 
 impl<'a> Allocations<'a> {
-    /// Loads them; `None` where there are none, or no stacks are loaded.
+    /// Loads them; `None` where there are none, none are meant, or no stacks are loaded.
     pub(in crate::query::why) fn load(
         file: &'a FileContext<'a>,
         criteria: &'a WhyCriteria,
     ) -> Result<Option<Self>, QueryError> {
-        let Some(frames) = &file.frames else { return Ok(None) };
+        let (Some(frames), Some(chosen)) = (&file.frames, criteria.allocations()) else {
+            return Ok(None);
+        };
+        let is_plain = criteria.is_plain();
         if file.trace.height(Table::Allocators)? == 0 {
             return Ok(None);
         }
@@ -55,8 +58,8 @@ impl<'a> Allocations<'a> {
         let end_ns = trace_info(file.trace)?.length_ns().unwrap_or_default();
         let end_ns = end_ns.max(last.copied().unwrap_or_default());
         let window = Window { start_ns: 0, end_ns };
-        let programs = ProgramFrames::of(frames);
-        Ok(Some(Self { file, frames, criteria, allocators, table, programs, window }))
+        let programs = ProgramFrames::new();
+        Ok(Some(Self { file, frames, chosen, is_plain, allocators, table, programs, window }))
     }
 
     /// How many allocations there are.
@@ -69,14 +72,29 @@ impl<'a> Allocations<'a> {
         processes.known_or_pid(allocator.process, allocator.pid.unwrap_or_default())
     }
 
+    /// By row, whether an allocation passes the filters on times and stacks; `None` without any.
+    pub(super) fn chosen_rows(&self) -> Result<Option<Vec<bool>>, QueryError> {
+        if !self.chosen.chooses_rows() {
+            return Ok(None);
+        }
+        let mut is_chosen = vec![false; self.table.len()];
+        let tables = (&self.allocators, &self.table);
+        for row in chosen_rows(self.file, self.frames, tables, &self.chosen)? {
+            if let Some(is_chosen) = is_chosen.get_mut(row as usize) {
+                *is_chosen = true;
+            }
+        }
+        Ok(Some(is_chosen))
+    }
+
     pub(super) fn is_process(&self, process: &ProcessInfo) -> bool {
-        let filter = self.criteria.process.as_ref();
-        filter.is_none_or(|filter| process.is_meant_by(filter, self.criteria.is_plain()))
+        let filter = self.chosen.process.as_ref();
+        filter.is_none_or(|filter| process.is_meant_by(filter, self.is_plain))
     }
 
     /// What says most of a stack.
     pub(super) fn function(&self, stack: StackIdx, sites: &Sites) -> String {
-        let own = self.programs.function(stack);
+        let own = self.programs.function(self.frames, stack);
         own.unwrap_or_else(|| sites.stacks.function(self.file, stack))
     }
 
@@ -104,7 +122,7 @@ impl<'a> Allocations<'a> {
         let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
         Some(Suspect {
             rank: 0,
-            process: process.shown_label(self.criteria.is_plain()),
+            process: process.shown_label(self.is_plain),
             pid: pid.or_else(|| process.known_pid()),
             type_name: type_name.to_owned(),
             allocator: None,

@@ -3,7 +3,6 @@
 //! A site is what one process allocates of one kind on one stack, whichever heap it is from.
 
 mod causes;
-mod function;
 mod heaps;
 mod judged;
 mod sites;
@@ -17,7 +16,7 @@ use self::causes::{Findings, SiteCauses};
 use self::heaps::private_heaps;
 pub(super) use self::judged::Allocations;
 use self::judged::Amounts;
-use self::sites::{Site, Sites, telling_name};
+use self::sites::{ChosenRows, Site, Sites, telling_name};
 use super::causes::Cause;
 use super::suspect::{Bytes, Counts, Suspect};
 use crate::cancel::Cancelled;
@@ -30,15 +29,16 @@ impl Allocations<'_> {
         let is_meant = self.allocators.rows().iter().map(|allocator| {
             let kind = ResourceKind::from_code(allocator.kind);
             let is_type = self
-                .criteria
-                .handles
-                .object_type
+                .chosen
+                .kind
                 .as_ref()
                 .is_none_or(|filter| kind.is_some_and(|kind| filter.matches(kind.name())));
             is_type && self.is_process(&self.process(allocator))
         });
         let is_meant: Vec<bool> = is_meant.collect();
-        let sites = Sites::of(&self.table, &self.allocators, &is_meant, self.frames)?;
+        let rows = self.chosen_rows()?;
+        let chosen = ChosenRows { is_meant: &is_meant, rows: rows.as_deref() };
+        let sites = Sites::of(&self.table, &self.allocators, &chosen, self.frames)?;
         let causes = SiteCauses::load(self.file.trace, &self.table, &self.allocators)?;
         let suspect = |site: &Site| match self.file.cancel.check() {
             Ok(()) => self.suspect(site, &sites, &causes).map(Ok),
@@ -47,7 +47,10 @@ impl Allocations<'_> {
         let found = sites.sites.par_iter().filter_map(suspect);
         let mut suspects: Vec<Suspect> = found.collect::<Result<_, Cancelled>>()?;
         drop_reservations(&mut suspects);
-        suspects.extend(private_heaps(self, &sites, &is_meant));
+        // Heaps are not allocated by the stacks and at the times that are asked for.
+        if rows.is_none() {
+            suspects.extend(private_heaps(self, &sites, &is_meant));
+        }
         suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
         Ok(suspects)
     }

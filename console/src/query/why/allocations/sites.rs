@@ -18,6 +18,22 @@ pub(super) struct Sites {
     pub(super) stacks: TrimmedStacks,
 }
 
+/// Which allocations are meant.
+pub(super) struct ChosenRows<'a> {
+    /// By row of the allocators.
+    pub(super) is_meant: &'a [bool],
+    /// By row of the allocations, where not all of these allocators are.
+    pub(super) rows: Option<&'a [bool]>,
+}
+
+impl ChosenRows<'_> {
+    fn has(&self, row: usize, allocator: Option<usize>) -> bool {
+        let is = |list: &[bool], at: usize| list.get(at).copied().unwrap_or_default();
+        allocator.is_some_and(|own| is(self.is_meant, own))
+            && self.rows.is_none_or(|rows| is(rows, row))
+    }
+}
+
 /// What one process allocates of one kind on one stack.
 pub(super) struct Site {
     pub(super) kind: u32,
@@ -34,18 +50,16 @@ pub(super) struct Site {
 type Key = (u32, u32);
 
 impl Sites {
-    /// The sites of the allocators that are meant.
+    /// The sites of the allocations that are meant.
     pub(super) fn of(
         table: &ResourceTable,
         allocators: &AllocatorList,
-        is_meant: &[bool],
+        chosen: &ChosenRows<'_>,
         frames: &Frames<'_>,
     ) -> Result<Self, QueryError> {
         let owners = owners(allocators);
         let allocator = |row: usize| table.allocator.get(row).map(|allocator| allocator.row());
-        let is_chosen = |row: &usize| {
-            allocator(*row).is_some_and(|own| is_meant.get(own).copied().unwrap_or_default())
-        };
+        let is_chosen = |row: &usize| chosen.has(*row, allocator(*row));
         let mut stacks = StackSet::new(frames.stacks.len());
         (0..table.len()).filter(is_chosen).for_each(|row| stacks.add(table.stack.get(row)));
         allocators.rows().iter().for_each(|own| stacks.add(own.create_stack));

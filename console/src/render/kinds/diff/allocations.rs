@@ -10,6 +10,7 @@ use crate::{
     paths,
     query::{AllocationsDiff, ComparedAllocations},
     render::{
+        json,
         table::{Columns, Part, Show, Table, bytes},
         text::StackStyle,
     },
@@ -50,6 +51,8 @@ pub fn diff_allocations<'a>(
     columns.add("function", |row| row.group.function.clone()).title("Function").unknown("");
     columns.add("stack", Row::lines);
     let table = Table::new("groups", columns, [part(answer)])?;
+    let table = table
+        .with_document(move |parts, mode, out| json::diff_allocations(answer, parts, mode, out));
     if !stacks.show {
         return Ok(table);
     }

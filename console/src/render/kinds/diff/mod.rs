@@ -1,5 +1,6 @@
 //! `.diff`: a row for each group, one file for each of its answers.
 
+mod allocated;
 mod allocations;
 mod points;
 mod traces;
@@ -9,7 +10,10 @@ use std::io::{self, Write};
 use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
 
-pub use self::{allocations::diff_allocations, points::diff_points, traces::diff_traces};
+pub use self::{
+    allocated::diff_allocated, allocations::diff_allocations, points::diff_points,
+    traces::diff_traces,
+};
 use crate::{
     query::State,
     render::text::StackStyle,

@@ -20,21 +20,24 @@ const ALLOCATING: [&str; 9] = [
 const OPERATOR_NEW: &str = "operator new";
 
 /// Tells the frames of a program from those that allocate for it.
-pub(super) struct ProgramFrames<'a> {
-    frames: &'a Frames<'a>,
+pub(in crate::query) struct ProgramFrames {
     runtimes: SystemModules,
 }
 
-impl<'a> ProgramFrames<'a> {
-    pub(super) fn of(frames: &'a Frames<'a>) -> Self {
-        Self { frames, runtimes: SystemModules::allocating() }
+impl ProgramFrames {
+    pub(in crate::query) fn new() -> Self {
+        Self { runtimes: SystemModules::allocating() }
     }
 
     /// The innermost frame of a stack that is neither of the system nor of what allocates for programs.
-    pub(super) fn function(&self, stack: StackIdx) -> Option<String> {
-        let named = self.frames.named();
-        let outside = |frame: &FrameIdx| !self.frames.is_system(frame.row());
-        let mut own = self.frames.stacks.get(stack.row()).filter(outside);
+    pub(in crate::query) fn function(
+        &self,
+        frames: &Frames<'_>,
+        stack: StackIdx,
+    ) -> Option<String> {
+        let named = frames.named();
+        let outside = |frame: &FrameIdx| !frames.is_system(frame.row());
+        let mut own = frames.stacks.get(stack.row()).filter(outside);
         own.find_map(|frame| {
             let view = named.frames_at(frame).next()?;
             (!self.allocates(&view)).then(|| view.to_string())

@@ -1,0 +1,77 @@
+//! The options of `.dump Diff`.
+
+use super::args::DiffArgs;
+use crate::{
+    commands::shared::{
+        choice::process_option,
+        groups,
+        stack_display::{show_address_option, show_line_option, show_stack_option},
+    },
+    grammar::{Opt, OptionGroup, Take, Texts},
+};
+
+/// The option that names a picture.
+pub(super) const FLAME: &str = "-flame";
+
+/// All options, under the headings of the help.
+pub(super) static OPTIONS: &[OptionGroup<DiffArgs>] = &[
+    OptionGroup { title: "Which handles", options: WHICH },
+    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+    OptionGroup { title: groups::SCRIPTS, options: PICTURES },
+];
+
+static WHICH: &[Opt<DiffArgs>] = &[
+    Opt {
+        names: &["-From"],
+        help: "handles that were opened after this point",
+        details: "A name of .snapshot or a time as for .converttime; in quotes when it has a space. The \
+                  start of the trace unless it is given. Behind .diff the name of the option may be left out.",
+        example: "-From 0.5s",
+        take: Take::Point("A", |args| &mut args.from),
+    },
+    Opt {
+        names: &["-To"],
+        help: "handles that are open at this point",
+        details: "Written as for -From. The end of the trace unless it is given.",
+        example: "-To 1.5s",
+        take: Take::Point("B", |args| &mut args.to),
+    },
+    process_option(
+        "handles that processes of this name or pid own",
+        "The name may go without .exe; a number is a pid; ! in front excludes.",
+        |args| &mut args.criteria.process,
+    ),
+    Opt {
+        names: &["-Type"],
+        help: "handles of objects of such a type",
+        details: "As in -Type of .dump ObjectRef.",
+        example: "-Type Event;Thread",
+        take: Take::Filter(Texts::ObjectTypes, |args| &mut args.criteria.object_type),
+    },
+    Opt {
+        names: &["-Kind"],
+        help: "allocations of these kinds instead of handles: heap, commit, reserve…",
+        details: "Between two points: what was allocated after A and is still allocated at B, by process, kind, \
+                  allocator and stack, and what there is at both. Of two traces: what nothing freed, or only the \
+                  end of the process, by program, kind, allocator and functions of the stack that allocated it; \
+                  heaps count as one allocator, because their handles differ. More is worse when it is more than \
+                  1.5 times as many bytes and 64 KiB, in the same time; of what has no bytes, 5 more.",
+        example: "-Kind heap",
+        take: Take::Filter(Texts::Other, |args| &mut args.kind),
+    },
+];
+
+static DISPLAY: &[Opt<DiffArgs>] =
+    &[show_stack_option(), show_address_option(), show_line_option()];
+
+static PICTURES: &[Opt<DiffArgs>] = &[Opt {
+    names: &[FLAME],
+    help: "draw the difference as a flame graph instead",
+    details: "NAME.svg is a picture for a browser. Between two points a frame is as wide as handles that \
+              were opened there are open at B; the type on top is red where these are more than at A, blue \
+              where they are fewer. Of two traces it is as wide as handles are lost in the second one, and the type \
+              is red or blue where these are more or fewer than expected from the first one in the same time. With -Kind it is \
+              as wide as bytes are allocated.",
+    example: "-flame grown.svg",
+    take: Take::File(|args| &mut args.flame),
+}];

@@ -1,0 +1,47 @@
+//! What options that choose handles mean for allocations.
+
+use super::{GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, WhyCriteria};
+
+impl ResourceCriteria {
+    /// What options that choose handles mean for allocations, types for kinds; `None` when one of them is about
+    /// what only objects have.
+    pub fn of_handles(handles: &ObjectCriteria) -> Option<Self> {
+        let ObjectCriteria { stacks, plain_process_names, for_programs, .. } = *handles;
+        let known = ObjectCriteria {
+            creator: ProcessCriteria { name: handles.creator.name.clone(), ..Default::default() },
+            object_type: handles.object_type.clone(),
+            time: handles.time,
+            create_stack: handles.create_stack.clone(),
+            destroy_stack: handles.destroy_stack.clone(),
+            leak: handles.leak,
+            leak_at_exit: handles.leak_at_exit,
+            groups: GroupCriteria {
+                trims: handles.groups.trims.clone(),
+                ..GroupCriteria::default()
+            },
+            stacks,
+            plain_process_names,
+            for_programs,
+            ..ObjectCriteria::default()
+        };
+        (known == *handles).then(|| Self {
+            kind: known.object_type,
+            process: known.creator.name,
+            time: known.time,
+            create_stack: known.create_stack,
+            free_stack: known.destroy_stack,
+            leak: known.leak,
+            leak_at_exit: known.leak_at_exit,
+            trims: known.groups.trims,
+            ..Self::default()
+        })
+    }
+}
+
+impl WhyCriteria {
+    /// Which allocations are meant, if any are.
+    pub(in crate::query) fn allocations(&self) -> Option<ResourceCriteria> {
+        let chosen = ResourceCriteria::of_handles(&self.handles)?;
+        Some(ResourceCriteria { process: self.process.clone().or(chosen.process), ..chosen })
+    }
+}

@@ -1,0 +1,27 @@
+//! Which kinds of allocations a trace has.
+
+use handlescope_model::Trace;
+use handlescope_model::tables::{ResourceKind, Resources};
+
+use super::tables::AllocatorList;
+use crate::query::error::QueryError;
+
+/// The kinds that something was allocated of in a trace, in the order of [`ResourceKind`].
+///
+/// # Errors
+/// When the archive is damaged.
+pub fn allocated_kinds(trace: &Trace) -> Result<Vec<ResourceKind>, QueryError> {
+    let allocators = AllocatorList::load(trace)?;
+    let rows = trace.values(Resources::allocator)?;
+    let mut is_used = vec![false; allocators.rows().len()];
+    for row in 0..rows.len() {
+        if let Some(is_used) = rows.get(row).and_then(|own| is_used.get_mut(own.row())) {
+            *is_used = true;
+        }
+    }
+    let has = |kind: &ResourceKind| {
+        let mut used = allocators.rows().iter().zip(&is_used).filter(|(_, is_used)| **is_used);
+        used.any(|(own, _)| own.kind == kind.code())
+    };
+    Ok(ResourceKind::ALL.into_iter().filter(has).collect())
+}

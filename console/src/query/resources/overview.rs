@@ -1,0 +1,91 @@
+//! What a page says of the allocations of a trace, kind by kind.
+
+use super::figures::ResourceFigures;
+use super::{ResourceGroup, ResourcesAnswer, allocated_kinds, resources};
+use crate::cancel::Cancel;
+use crate::query::criteria::{ResourceColumn, ResourceCriteria};
+use crate::query::error::QueryError;
+use crate::query::frame_names::FrameNames;
+use crate::query::source::Source;
+
+/// The allocations of a trace.
+pub struct AllocationsOverview<'a> {
+    /// Groups of one kind, allocator, process and stack.
+    pub groups: ResourcesAnswer<'a>,
+    /// Groups of one kind and process, with the bytes that are allocated over time.
+    bytes: ResourcesAnswer<'a>,
+    /// The same with numbers, where a kind has no bytes.
+    counts: Option<ResourcesAnswer<'a>>,
+    /// The kinds of which something was allocated.
+    pub kinds: Vec<AllocatedKind>,
+}
+
+/// A kind of allocations.
+#[derive(Debug, Clone, Copy)]
+pub struct AllocatedKind {
+    /// Its name, as in `heap`.
+    pub name: &'static str,
+    /// Sums over all of its groups.
+    pub figures: ResourceFigures,
+}
+
+impl AllocatedKind {
+    /// Whether any of it has a size: handles of GDI and USER have none.
+    pub fn has_bytes(&self) -> bool {
+        self.figures.alloc_bytes != 0
+    }
+}
+
+impl<'a> AllocationsOverview<'a> {
+    /// The answer with what is allocated of a kind over time.
+    pub fn over_time(&self, kind: &AllocatedKind) -> &ResourcesAnswer<'a> {
+        self.counts.as_ref().filter(|_| !kind.has_bytes()).unwrap_or(&self.bytes)
+    }
+}
+
+impl ResourcesAnswer<'_> {
+    /// The groups of a kind.
+    pub(crate) fn groups_of<'g>(
+        &'g self,
+        kind: &'g str,
+    ) -> impl Iterator<Item = &'g ResourceGroup> {
+        let rows = self.groups.iter().flat_map(|groups| &groups.rows);
+        rows.filter(move |group| self.kind(group) == Some(kind))
+    }
+}
+
+/// Asks for them, in so many parts of time; `None` for a trace without any that are chosen.
+///
+/// # Errors
+/// As [`resources`].
+pub fn allocations_overview<'a>(
+    source: &Source<'a>,
+    criteria: &ResourceCriteria,
+    parts: usize,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
+    let all = allocated_kinds(source.trace)?;
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let ask = |by: &[ResourceColumn], buckets: Option<usize>, by_count: bool| {
+        let by = Some(by.to_vec());
+        let asked = ResourceCriteria { by, buckets, by_count, ..criteria.clone() };
+        let answers = resources(std::slice::from_ref(source), &asked, names, cancel)?;
+        Ok::<_, QueryError>(answers.into_iter().next())
+    };
+    let Some(groups) = ask(&ResourceColumn::COMPARED, None, false)? else { return Ok(None) };
+    let of_kind = |name: &'static str| {
+        let mut figures = ResourceFigures::default();
+        groups.groups_of(name).for_each(|group| figures.add_all(&group.figures));
+        AllocatedKind { name, figures }
+    };
+    let kinds = all.iter().map(|kind| of_kind(kind.name()));
+    let kinds: Vec<AllocatedKind> = kinds.filter(|kind| kind.figures.allocs > 0).collect();
+    let by = [ResourceColumn::Kind, ResourceColumn::Process];
+    let Some(bytes) = ask(&by, Some(parts), false)? else { return Ok(None) };
+    let is_counted = kinds.iter().any(|kind| !kind.has_bytes());
+    let counts = if is_counted { ask(&by, Some(parts), true)? } else { None };
+    Ok((!kinds.is_empty()).then_some(AllocationsOverview { groups, bytes, counts, kinds }))
+}

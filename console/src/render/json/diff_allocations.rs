@@ -1,0 +1,195 @@
+//! `.diff -Kind -json`.
+
+use std::io::{self, Write};
+
+use handlescope_model::StackIdx;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::file::{AllocationsFile, AllocationsHeader};
+use super::{Array, Members};
+use crate::query::{
+    AllocatedPoints, AllocationsDiff, Amount, Between, ComparedAllocations, ResourceGroup, Window,
+};
+use crate::render::table::Part;
+use crate::values::JsonMode;
+
+/// Between points of traces.
+pub(in crate::render) fn diff_allocated(
+    answers: &[AllocatedPoints<'_>],
+    [a, b]: [&str; 2],
+    parts: &[Part],
+    mode: JsonMode,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let files = AllocationsFile::of(answers.iter().map(|answer| &answer.answer));
+    let spans = || {
+        let files = files.iter().zip(answers);
+        files.map(|(file, answer)| SpanJson::new(*file, answer.window))
+    };
+    let groups = || {
+        let files = answers.iter().zip(&files).zip(parts);
+        files.flat_map(|((answer, file), part)| {
+            let groups = part.own_rows().filter_map(|row| answer.groups().get(row));
+            groups.map(|group| AllocatedJson::new(*file, answer, group))
+        })
+    };
+    super::write(&Document { a, b, files: &files, spans, groups }, mode, out)
+}
+
+/// Of two traces.
+pub(in crate::render) fn diff_allocations(
+    answer: &AllocationsDiff<'_>,
+    parts: &[Part],
+    mode: JsonMode,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let files = AllocationsFile::of(answer.files.iter());
+    let index = |at: usize| files.get(at).map(|file| file.answer.index);
+    let spans = || files.iter().map(|file| SpanJson::new(*file, file.answer.window));
+    let groups = || {
+        let rows = parts.iter().flat_map(Part::own_rows);
+        let groups = rows.filter_map(|row| answer.groups.get(row));
+        groups.filter_map(|group| ComparedJson::new(&files, group))
+    };
+    super::write(&Document { a: index(0), b: index(1), files: &files, spans, groups }, mode, out)
+}
+
+/// Two points or traces, and groups of allocations.
+struct Document<'a, P, S, G> {
+    a: P,
+    b: P,
+    files: &'a [AllocationsFile<'a>],
+    spans: S,
+    groups: G,
+}
+
+impl<P, S, G, SI, GI> Serialize for Document<'_, P, S, G>
+where
+    P: Serialize,
+    S: Fn() -> SI,
+    SI: IntoIterator<Item: Serialize>,
+    G: Fn() -> GI,
+    GI: IntoIterator<Item: Serialize>,
+{
+    fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
+        let files = || self.files.iter();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", "Diff")?;
+        map.serialize_entry("a", &self.a)?;
+        map.serialize_entry("b", &self.b)?;
+        map.serialize_entry("files", &Array(|| files().map(|file| AllocationsHeader::of(*file))))?;
+        map.serialize_entry("spans", &Array(&self.spans))?;
+        map.serialize_entry("groups", &Array(&self.groups))?;
+        map.serialize_entry("stacks", &Members(|| files().flat_map(|file| file.stacks())))?;
+        map.serialize_entry("caveats", &Array(|| files().flat_map(|file| file.caveats())))?;
+        map.end()
+    }
+}
+
+/// The time of a trace that is looked at; null where the trace has no clock.
+#[derive(Serialize)]
+struct SpanJson {
+    file: usize,
+    from_ns: Option<i64>,
+    to_ns: Option<i64>,
+}
+
+impl SpanJson {
+    fn new(file: AllocationsFile<'_>, window: Option<Window>) -> Self {
+        let (from_ns, to_ns) = window.map(|own| (own.start_ns, own.end_ns)).unzip();
+        Self { file: file.answer.index, from_ns, to_ns }
+    }
+}
+
+#[derive(Serialize)]
+struct AllocatedJson<'a> {
+    file: usize,
+    process: Option<String>,
+    pid: Option<u32>,
+    kind: Option<&'static str>,
+    allocator: Option<&'a str>,
+    create_stack: Option<u64>,
+    function: Option<String>,
+    allocated: u64,
+    allocated_bytes: i64,
+    outstanding: u64,
+    outstanding_bytes: i64,
+    bytes_per_minute: Option<f64>,
+    at_a: u64,
+    at_a_bytes: i64,
+    at_b: u64,
+    at_b_bytes: i64,
+}
+
+impl<'a> AllocatedJson<'a> {
+    fn new(
+        file: AllocationsFile<'a>,
+        answer: &AllocatedPoints<'_>,
+        group: &'a ResourceGroup,
+    ) -> Self {
+        let process = file.answer.process(group);
+        let Between { allocated, kept, at_first, at_second } = group.figures.between;
+        let [allocated, kept, at_first, at_second] =
+            [allocated, kept, at_first, at_second].map(|Amount { count, bytes }| (count, bytes));
+        Self {
+            file: file.answer.index,
+            process: process.as_ref().map(|own| own.shown_label(true)),
+            pid: process.map(|own| own.pid),
+            kind: file.answer.kind(group),
+            allocator: file.answer.allocator(group),
+            create_stack: group.create_stack().map(|stack| file.stack(stack)),
+            function: answer.function(group),
+            allocated: allocated.0,
+            allocated_bytes: allocated.1,
+            outstanding: kept.0,
+            outstanding_bytes: kept.1,
+            bytes_per_minute: answer.bytes_per_minute(group),
+            at_a: at_first.0,
+            at_a_bytes: at_first.1,
+            at_b: at_second.0,
+            at_b_bytes: at_second.1,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ComparedJson<'a> {
+    process: Option<&'a str>,
+    kind: &'static str,
+    allocator: Option<&'a str>,
+    /// Of the trace after, or else of the trace before.
+    create_stack: Option<u64>,
+    function: Option<&'a str>,
+    before: u64,
+    before_bytes: i64,
+    after: u64,
+    after_bytes: i64,
+    expected_bytes: f64,
+    state: &'static str,
+    got_worse: bool,
+}
+
+impl<'a> ComparedJson<'a> {
+    fn new(files: &[AllocationsFile<'_>], group: &'a ComparedAllocations) -> Option<Self> {
+        let [first, second] = files else { return None };
+        let ComparedAllocations { before, after, .. } = group;
+        let number = |file: &AllocationsFile<'_>, stack: Option<StackIdx>| {
+            stack.map(|stack| file.stack(stack))
+        };
+        Some(Self {
+            process: group.process.as_deref(),
+            kind: group.kind,
+            allocator: group.allocator.as_deref(),
+            create_stack: number(second, after.stack).or(number(first, before.stack)),
+            function: group.function.as_deref(),
+            before: before.count,
+            before_bytes: before.bytes,
+            after: after.count,
+            after_bytes: after.bytes,
+            expected_bytes: group.expected_bytes,
+            state: group.state.word(),
+            got_worse: group.got_worse,
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! `.diff -Kind` between two points of a trace.
+
+use std::io::{self, Write};
+
+use handlescope_model::Untrusted;
+use indicatif::HumanCount;
+use nu_ansi_term::Style;
+
+use super::{shown, stack_text, write_stack};
+use crate::{
+    query::{AllocatedPoints, Amount, Between, ResourceGroup},
+    render::{
+        json,
+        kinds::index,
+        table::{Columns, Part, Show, Table, bytes},
+        text::StackStyle,
+    },
+    settings::{Display, StackDisplayArgs},
+    trace::CaveatKind,
+};
+
+/// A group, and how it is shown.
+struct Row<'a> {
+    answer: &'a AllocatedPoints<'a>,
+    group: &'a ResourceGroup,
+    stacks: StackStyle<'a>,
+}
+
+/// A row for each group with something that is still allocated; `points` are the points as they were given.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn diff_allocated<'a>(
+    answers: &'a [AllocatedPoints<'a>],
+    points: [&'a str; 2],
+    stacks: StackDisplayArgs,
+    display: &Display,
+) -> io::Result<Table<'a>> {
+    let rows = answers.iter().flat_map(|answer| {
+        let frames = &answer.answer.frames;
+        let style =
+            move || StackStyle::new(Some(frames.named()), &answer.answer.bases, shown(stacks));
+        answer.groups().iter().map(move |group| Row { answer, group, stacks: style() })
+    });
+    let rows: Vec<Row<'_>> = rows.collect();
+    let mut columns = Columns::of(&rows);
+    columns.add("file", |row| index(row.answer.answer.index));
+    columns.add("process", |row| row.process(true)).title("Process");
+    columns.add("pid", |row| row.answer.answer.process(row.group).map(|own| own.pid));
+    columns.add("kind", |row| row.answer.answer.kind(row.group)).title("Kind");
+    columns.add("allocator", |row| row.answer.answer.allocator(row.group)).title("Allocator");
+    for ((name, bytes_name, title), amount) in AMOUNTS {
+        columns.add(name, move |row| amount(&row.group.figures.between).count).title(title);
+        columns.add(bytes_name, move |row| amount(&row.group.figures.between).bytes);
+    }
+    let per_minute = columns.add("bytes_per_minute", |row| row.answer.bytes_per_minute(row.group));
+    per_minute.title("Per minute").show(Show::Bytes);
+    columns.add("function", |row| row.answer.function(row.group)).title("Function");
+    columns.add("stack", |row| stack_text(&row.stacks, row.group.create_stack()));
+    let table = Table::new("groups", columns, answers.iter().map(|answer| part(answer, points)))?;
+    let document = move |parts: &[Part], mode, out: &mut dyn Write| {
+        json::diff_allocated(answers, points, parts, mode, out)
+    };
+    let display = *display;
+    let text = move |at: usize, out: &mut dyn Write| {
+        rows.get(at).map_or(Ok(()), |row| row.write(points, stacks.show, &display, out))
+    };
+    Ok(table.with_document(document).with_row_text(text))
+}
+
+/// The names of a number and of its bytes, the title, and the figure.
+type AmountColumns = ((&'static str, &'static str, &'static str), fn(&Between) -> Amount);
+
+/// What is counted of a group.
+const AMOUNTS: [AmountColumns; 4] = [
+    (("allocated", "allocated_bytes", "Allocated"), |own| own.allocated),
+    (("outstanding", "outstanding_bytes", "Still allocated"), |own| own.kept),
+    (("at_a", "at_a_bytes", "At A"), |own| own.at_first),
+    (("at_b", "at_b_bytes", "At B"), |own| own.at_second),
+];
+
+fn part(answer: &AllocatedPoints<'_>, [from, to]: [&str; 2]) -> Part {
+    let part = Part::of(answer.answer.path, answer.groups().len());
+    let (from, to) = (Untrusted(from), Untrusted(to));
+    let mut sum = Between::default();
+    answer.groups().iter().for_each(|group| sum.add_all(&group.figures.between));
+    let is_unknown =
+        answer.answer.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoResourceEvents);
+    part.below(match sum.kept.count {
+        0 if is_unknown => "Whether anything was allocated is unknown".to_owned(),
+        0 => format!("Nothing that was allocated after {from} is allocated at {to}"),
+        _ => format!(
+            "Allocated after {from} and still allocated at {to}: {}",
+            shown_amount(sum.kept)
+        ),
+    })
+}
+
+/// A number, with its bytes where there are any.
+fn shown_amount(Amount { count, bytes: sum }: Amount) -> String {
+    match sum {
+        0 => HumanCount(count).to_string(),
+        _ => format!("{} ({})", HumanCount(count), bytes(sum)),
+    }
+}
+
+impl Row<'_> {
+    fn process(&self, is_plain: bool) -> Option<String> {
+        Some(self.answer.answer.process(self.group)?.shown_label(is_plain))
+    }
+
+    fn write(
+        &self,
+        [from, to]: [&str; 2],
+        all_frames: bool,
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let answer = &self.answer.answer;
+        let process = self.process(false).unwrap_or_else(|| "unknown".to_owned());
+        let names = [answer.kind(self.group), answer.allocator(self.group)].into_iter().flatten();
+        let names: Vec<&str> = [process.as_str()].into_iter().chain(names).collect();
+        let heading = Untrusted(&names.join(" ")).to_string();
+        let heading = display.screen.paint(Style::new().bold(), heading);
+        let Between { allocated, kept, at_first, at_second } = self.group.figures.between;
+        let (kept, allocated) = (shown_amount(kept), shown_amount(allocated));
+        write!(out, "{heading}: {kept} still allocated of {allocated} allocated")?;
+        if let Some(rate) = self.answer.bytes_per_minute(self.group).filter(|rate| *rate != 0.0) {
+            write!(out, ", {} per minute", bytes(rate as i64))?;
+        }
+        if at_first != Amount::default() {
+            let (first, second) = (shown_amount(at_first), shown_amount(at_second));
+            write!(out, "; at {} {first}, at {} {second}", Untrusted(from), Untrusted(to))?;
+        }
+        writeln!(out)?;
+        write_stack(&self.stacks, self.group.create_stack(), all_frames, display, out)?;
+        writeln!(out)
+    }
+}

@@ -1,0 +1,76 @@
+//! What pictures count.
+
+use indicatif::{HumanBytes, HumanCount};
+
+use crate::query::Amount;
+
+/// What is counted over time, and what a frame is as wide as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Measure {
+    Handles,
+    Bytes,
+    Allocations,
+}
+
+impl Measure {
+    /// Bytes where any of these allocations have some: handles of GDI and USER have none.
+    pub(crate) fn of(mut amounts: impl Iterator<Item = Amount>) -> Self {
+        Self::of_bytes(amounts.any(|amount| amount.bytes != 0))
+    }
+
+    /// Bytes of allocations if these have some, else their number.
+    pub(crate) fn of_bytes(has_bytes: bool) -> Self {
+        if has_bytes { Self::Bytes } else { Self::Allocations }
+    }
+
+    /// The word for what is counted.
+    pub(in crate::render) fn unit(self) -> &'static str {
+        match self {
+            Self::Handles => "handles",
+            Self::Bytes => "bytes",
+            Self::Allocations => "allocations",
+        }
+    }
+
+    /// How much of it that is; sums of bytes may be negative where events say so.
+    pub(in crate::render) fn width(self, Amount { count, bytes }: Amount) -> u64 {
+        match self {
+            Self::Bytes => u64::try_from(bytes).unwrap_or_default(),
+            Self::Handles | Self::Allocations => count,
+        }
+    }
+
+    /// What is drawn, in a caption.
+    pub(in crate::render) fn caption(self) -> &'static str {
+        match self {
+            Self::Handles => "open handles",
+            Self::Bytes => "allocated bytes",
+            Self::Allocations => "allocations",
+        }
+    }
+
+    /// What is counted.
+    pub(in crate::render) fn meaning(self) -> &'static str {
+        match self {
+            Self::Handles => "opened in the trace and not closed yet",
+            Self::Bytes | Self::Allocations => "allocated in the trace and not freed yet",
+        }
+    }
+
+    /// The same with its subject; an allocation is what is allocated.
+    pub(in crate::render) fn sentence(self) -> String {
+        match self {
+            Self::Allocations => "allocations of the trace that are not freed yet".to_owned(),
+            Self::Handles | Self::Bytes => format!("{} {}", self.unit(), self.meaning()),
+        }
+    }
+
+    /// A number as people read it.
+    pub(in crate::render) fn shown(self, number: u64) -> String {
+        match self {
+            Self::Bytes => HumanBytes(number).to_string(),
+            Self::Handles => number.to_string(),
+            Self::Allocations => HumanCount(number).to_string(),
+        }
+    }
+}
