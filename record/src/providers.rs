@@ -100,15 +100,18 @@ fn start(
     file: PathBuf,
     events: &Arc<AtomicU64>,
 ) -> Result<UserTrace, SessionError> {
-    let again = file.clone();
-    match built(session, file, events) {
+    let started = match built(session, file.clone(), events) {
         Err(TraceError::EtwNativeError(EvntraceNativeError::AlreadyExist)) => {
             let _ = stop_trace_by_name(session.logger);
-            built(session, again, events)
+            built(session, file, events)
         }
         started => started,
-    }
-    .map_err(|error| reason(&error))
+    };
+    started.map_err(|error| {
+        // ferrisetw leaves a session running whose provider or events it cannot get.
+        let _ = stop_trace_by_name(session.logger);
+        reason(&error)
+    })
 }
 
 /// ferrisetw reads every session in real time as well as writing its file; that counts the events here.
@@ -169,4 +172,23 @@ fn failed(call: &'static str, code: u32) -> SessionError {
 #[allow(clippy::ptr_arg, reason = "it filters paths")]
 fn holds_bytes(file: &PathBuf) -> bool {
     fs::metadata(file).is_ok_and(|data| data.len() > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Wine notes what its stubs are called with, and tests/wine-record.sh compares that with the plan.
+    #[test]
+    #[ignore = "starts sessions; for Wine, which refuses them"]
+    fn a_session_that_is_refused_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for session in ProviderSession::dot_net(false) {
+            let started = start(session, folder.path().join(session.log_file), &Arc::default());
+            assert!(started.is_err(), "{} runs", session.logger);
+        }
+        let sessions: Vec<_> = ProviderSession::dot_net(false).cloned().collect();
+        assert!(Providers::start(&sessions).is_err());
+        assert!(Providers::start(&[]).is_ok_and(|none| none.is_none()));
+    }
 }

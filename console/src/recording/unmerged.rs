@@ -62,11 +62,11 @@ fn completed(
     cancel: &Cancel,
 ) -> Result<Completed, CompleteError> {
     let mut out = BufWriter::new(OutputFile::beside(trace.path())?);
-    let drive = env::var("SystemDrive").unwrap_or_default();
+    let windows = env::var("SystemRoot").unwrap_or_default();
     let done = complete(
         trace.path(),
         further.files(),
-        &mut |path| on_this_system(path, &drive),
+        &mut |path| on_this_system(path, &windows),
         &mut out,
         progress,
         cancel,
@@ -82,6 +82,6 @@ fn completed(
 }
 
 /// The file of an image; what the names of the kernel mean is known to Windows only.
-fn on_this_system(path: &str, drive: &str) -> Option<PathBuf> {
-    image_file_name(path, drive).filter(|_| cfg!(windows)).map(PathBuf::from)
+fn on_this_system(path: &str, windows: &str) -> Option<PathBuf> {
+    image_file_name(path, windows).filter(|_| cfg!(windows)).map(PathBuf::from)
 }

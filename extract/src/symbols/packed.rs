@@ -84,7 +84,7 @@ impl PackedSymbols {
 /// A member that may be unpacked.
 enum Member<'a> {
     Zip(Box<Zip>, &'a Path, &'a str, u64),
-    SevenZip(SevenZipMembers<'a>),
+    SevenZip(Box<SevenZipMembers<'a>>),
 }
 
 impl<'a> Member<'a> {
@@ -98,9 +98,8 @@ impl<'a> Member<'a> {
             let container = Container::open(archive, limits)?;
             let place = container.archive.files.iter().position(|entry| entry.name == member);
             let wanted = place.into_iter().collect();
-            return Ok(Self::SevenZip(SevenZipMembers::choose(
-                archive, container, wanted, limits,
-            )?));
+            let members = SevenZipMembers::choose(archive, container, wanted, limits)?;
+            return Ok(Self::SevenZip(Box::new(members)));
         }
         let mut zip = opened_zip(archive)?;
         let size =
