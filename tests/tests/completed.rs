@@ -308,7 +308,7 @@ fn records_that_do_not_fit_go_on_in_a_buffer_of_their_own() {
     assert!(fs::metadata(&to).unwrap().len() >= fs::metadata(&from).unwrap().len());
 }
 
-/// Every event of the published traces survives, whoever wrote them.
+/// Every event of the published traces survives, of files written in every way.
 #[needs_data]
 #[test]
 fn real_traces_stay_what_they_are() {
