@@ -7,27 +7,9 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 program=$(realpath "$1")
 own=$(realpath "${2:-$root/target/debug/handlescope}")
-wine=$(command -v wine64 || echo /usr/lib/wine/wine64)
 
-work=$(mktemp -d)
-cleanup() {
-    WINEPREFIX=$work/prefix wineserver -k 2>/dev/null || WINEPREFIX=$work/prefix /usr/lib/wine/wineserver64 -k 2>/dev/null || true
-    rm -rf "$work"
-}
-trap cleanup EXIT
-export WINEPREFIX=$work/prefix WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml='
-
-# Rust's std takes random numbers from ProcessPrng of bcryptprimitives.dll, which Wine 8 does not have; without it the
-# program exits with status 53 and no word.
-mkdir "$work/bin" "$work/own"
-cat >"$work/prng.c" <<'C'
-#include <windows.h>
-#include <ntsecapi.h>
-__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size) {
-    return RtlGenRandom(data, (ULONG)size);
-}
-C
-x86_64-w64-mingw32-gcc -shared -O1 -o "$work/bin/bcryptprimitives.dll" "$work/prng.c" -ladvapi32
+. "$root/tests/wine-setup.sh"
+mkdir "$work/own"
 cp "$program" "$work/bin/handlescope.exe"
 
 failed=0

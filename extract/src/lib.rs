@@ -20,6 +20,7 @@
 
 mod assemble;
 pub mod collect;
+mod complete;
 pub mod described;
 mod error;
 pub mod etl;
@@ -47,6 +48,7 @@ pub mod symbols;
 mod text;
 mod zip_archive;
 
+pub use complete::{CompleteError, Completed, Locate, complete, image_file_name};
 pub use error::ExtractError;
 pub use etl::is_loss;
 pub use etwanalyzer::{

@@ -132,6 +132,13 @@ impl OpenRecording {
         self.index.buffers.iter().map(|b| filled(b) - BUFFER_HEADER_SIZE as u64).sum()
     }
 
+    /// Bytes that every buffer has room in when it is expanded.
+    pub(crate) fn largest_buffer(&self) -> usize {
+        let sizes =
+            self.index.buffers.iter().map(|buffer| buffer.header.size.max(buffer.header.filled));
+        sizes.chain([self.buffer_size]).max().unwrap_or_default() as usize
+    }
+
     /// Reads a buffer, from its header on, into `bytes`, and expands it if it is `stored` compressed.
     pub(crate) fn expanded(
         &mut self,

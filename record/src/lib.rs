@@ -15,6 +15,7 @@
 
 #[cfg(windows)]
 mod consumer;
+mod dot_net;
 mod error;
 mod family;
 mod header;
@@ -26,12 +27,15 @@ mod object_type;
 mod options;
 mod plan;
 mod profile;
+#[cfg(windows)]
+mod providers;
 mod recorder;
 #[cfg(windows)]
 mod session;
 mod session_error;
 mod xperf;
 
+pub use dot_net::{Begin, Keywords, Provider, ProviderSession};
 pub use error::OptionError;
 pub use family::{Guid, StackEvent};
 pub use here::recorder;
@@ -39,6 +43,8 @@ pub use object_type::{ObjectType, ObjectTypes};
 pub use options::{BufferCount, BufferSize, Events, RecordOptions, StopCondition, Target};
 pub use plan::{Flags, GroupMask, SessionPlan};
 pub use profile::{OtherProviders, PROFILE_NAME, wpr_profile};
-pub use recorder::{EventSink, Figures, Recorder, Running, SessionEvent, SessionHeader, Stopped};
+pub use recorder::{
+    EventSink, Figures, FurtherTraces, Recorder, Running, SessionEvent, SessionHeader, Stopped,
+};
 pub use session_error::SessionError;
 pub use xperf::{quoted, xperf_commands};

@@ -1,7 +1,13 @@
 //! Identities of images, facts of the system and NGEN PDBs, which a merge adds to a trace, on Windows.
 #![allow(unsafe_code, reason = "the functions of Windows take pointers")]
 
-use std::{env, fs, mem, os::windows::ffi::OsStrExt, path::Path};
+use std::{
+    env, fs,
+    iter::once,
+    mem,
+    os::windows::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
 use windows::{
     Win32::{
@@ -13,6 +19,8 @@ use windows::{
     },
     core::{PCWSTR, s},
 };
+
+use crate::recorder::FurtherTraces;
 
 /// Part of the Windows Performance Toolkit (learn, `CreateMergedTraceFile`).
 const LIBRARY: &str = "KernelTraceControl.dll";
@@ -27,16 +35,14 @@ const EVERYTHING: u32 = 0x000F_FFFF;
 /// learn, `CreateMergedTraceFile`: the merged file, the files and their number, what is added.
 type CreateMergedTraceFile = unsafe extern "system" fn(PCWSTR, *const PCWSTR, u32, u32) -> u32;
 
-/// Merges a trace with itself, which adds what the session does not write. The error says what did not work; the trace
-/// is as it was then.
-pub(crate) fn add_identities(trace: &Path) -> Result<(), String> {
-    let library = load().ok_or_else(|| {
-        format!(
-            "{LIBRARY} of the Windows Performance Toolkit is not installed; install the toolkit and run xperf -merge"
-        )
-    })?;
+/// Merges a trace with the further ones, which adds what the session does not write, too. The error says what did not
+/// work; the trace is as it was then.
+pub(crate) fn merged(trace: &Path, further: &FurtherTraces) -> Result<(), String> {
+    let library = load()
+        .ok_or_else(|| format!("{LIBRARY} of the Windows Performance Toolkit is not installed"))?;
     let merged = trace.with_extension("merged.etl");
-    let result = merge(library, trace, &merged);
+    let traces = once(trace).chain(further.files().iter().map(PathBuf::as_path));
+    let result = merge(library, traces, &merged);
     // SAFETY: it was loaded by `load` and nothing of it is used any more.
     let _ = unsafe { FreeLibrary(library) };
     let done = result.and_then(|()| fs::rename(&merged, trace).map_err(|error| error.to_string()));
@@ -46,16 +52,22 @@ pub(crate) fn add_identities(trace: &Path) -> Result<(), String> {
     done
 }
 
-fn merge(library: HMODULE, trace: &Path, merged: &Path) -> Result<(), String> {
+fn merge<'a>(
+    library: HMODULE,
+    traces: impl Iterator<Item = &'a Path>,
+    merged: &Path,
+) -> Result<(), String> {
     // SAFETY: the library is loaded, the name ends with 0.
     let found = unsafe { GetProcAddress(library, s!("CreateMergedTraceFile")) };
     let found = found.ok_or_else(|| format!("{LIBRARY} has no CreateMergedTraceFile"))?;
     // SAFETY: this is the documented declaration of the function of this name.
     let create: CreateMergedTraceFile = unsafe { mem::transmute(found) };
-    let (trace, merged) = (wide(trace), wide(merged));
-    let traces = [PCWSTR(trace.as_ptr())];
-    // SAFETY: the names end with 0, there is one trace, and all outlive the call.
-    match unsafe { create(PCWSTR(merged.as_ptr()), traces.as_ptr(), 1, EVERYTHING) } {
+    let merged = wide(merged);
+    let names: Vec<Vec<u16>> = traces.map(wide).collect();
+    let traces: Vec<PCWSTR> = names.iter().map(|name| PCWSTR(name.as_ptr())).collect();
+    let (first, count) = (traces.as_ptr(), traces.len() as u32);
+    // SAFETY: the names end with 0, there are as many traces as are said, and all outlive the call.
+    match unsafe { create(PCWSTR(merged.as_ptr()), first, count, EVERYTHING) } {
         0 => Ok(()),
         code => Err(format!("CreateMergedTraceFile failed with {code:#x}")),
     }

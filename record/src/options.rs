@@ -146,6 +146,8 @@ pub struct RecordOptions {
     pub events: Events,
     /// The types of objects whose handles are recorded; none for all.
     pub types: ObjectTypes,
+    /// The names of .NET's methods, too.
+    pub dot_net: bool,
     pub buffer_size: BufferSize,
     pub buffers: BufferCount,
     pub target: Target,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Serialize, Serializer};
 
 use crate::{
+    dot_net::ProviderSession,
     family::{Guid, Mask, StackEvent},
     object_type::ObjectTypes,
     options::{RecordOptions, StopCondition, Target},
@@ -57,6 +58,8 @@ pub struct SessionPlan {
     /// `EventTraceObjectTypeFilterInformation`, for `NtSetSystemInformation` (ntwmi.h, etwcontroller); no filter if
     /// there are none.
     pub object_types: ObjectTypes,
+    /// The sessions of providers beside it.
+    pub provider_sessions: Vec<ProviderSession>,
     /// The session ends after so many seconds; never, if none is given.
     pub duration_seconds: Option<f64>,
     /// The session ends when one of them holds.
@@ -133,6 +136,10 @@ impl SessionPlan {
             group_mask,
             stack_events: options.events.stacks().collect(),
             object_types: options.types.clone(),
+            provider_sessions: match options.dot_net {
+                true => ProviderSession::dot_net(mode == [BUFFERING]).cloned().collect(),
+                false => Vec::new(),
+            },
             duration_seconds: options.duration.map(|duration| duration.as_secs_f64()),
             stop_when: options.stop_when.clone(),
         }
@@ -170,6 +177,7 @@ mod tests {
         RecordOptions {
             events,
             types: ObjectTypes::default(),
+            dot_net: false,
             buffer_size: BufferSize::default(),
             buffers: BufferCount::default(),
             target: Target::File("a.etl".into()),
@@ -247,6 +255,24 @@ mod tests {
             let found = (plan.log_file_mode.value, plan.log_file, plan.flush_seconds);
             assert_eq!(found, (mode, file.map(PathBuf::from), flush));
         }
+    }
+
+    #[test]
+    fn names_of_dot_net_have_sessions_of_their_own() {
+        let asked = RecordOptions { dot_net: true, ..options(Events::default()) };
+        let sessions = SessionPlan::new(&asked).provider_sessions;
+        let providers: Vec<_> = sessions
+            .iter()
+            .map(|own| (own.provider.name, own.provider.level, own.provider.keywords.value))
+            .collect();
+        let expected = [
+            ("Microsoft-Windows-DotNETRuntime", 5, 0x18),
+            ("Microsoft-Windows-DotNETRuntimeRundown", 5, 0x138),
+        ];
+        assert_eq!(providers, expected);
+        let ring = RecordOptions { target: Target::Ring("a.etl".into()), ..asked };
+        assert_eq!(SessionPlan::new(&ring).provider_sessions, sessions[1..]);
+        assert!(plan(Events::default()).provider_sessions.is_empty());
     }
 
     #[test]

@@ -7,7 +7,10 @@ use quick_xml::{
     events::{BytesDecl, Event},
 };
 
-use crate::options::{BufferCount, BufferSize, Events};
+use crate::{
+    dot_net::{Begin, ProviderSession, WPR_PROVIDER},
+    options::{BufferCount, BufferSize, Events},
+};
 
 /// The name of the profile, behind `!` in `wpr -start FILE!NAME`.
 pub const PROFILE_NAME: &str = "Handle";
@@ -21,13 +24,14 @@ const DESCRIPTION: &str = "Handles with stacks, for handlescope";
 const COLLECTOR: &str = "SystemCollector_handlescope";
 const PROVIDER: &str = "SystemProvider_handlescope";
 const EVENT_COLLECTOR: &str = "EventCollector_handlescope";
-const EVENT_PROVIDER: &str = "EventProvider_Win32k";
+const WIN32K_PROVIDER: &str = "EventProvider_Win32k";
+const DOT_NET_PROVIDER: &str = "EventProvider_DotNet";
 const HEAP_COLLECTOR: &str = "HeapEventCollector_handlescope";
 const HEAP_PROVIDER: &str = "HeapEventProvider_handlescope";
 
 /// Microsoft-Windows-Win32k with its keywords of GDI and USER handles (MSO, `Handles.wprp`).
 const WIN32K: [(&str, &str); 4] = [
-    ("Id", EVENT_PROVIDER),
+    ("Id", WIN32K_PROVIDER),
     ("Name", "8c416c79-d49b-4f01-a467-e56d3aa8234c"),
     ("Level", "4"),
     ("Stack", "true"),
@@ -48,6 +52,16 @@ pub struct OtherProviders {
     pub heap_pids: Vec<u32>,
     /// Handles of GDI and USER.
     pub gdi_user: bool,
+    /// The names of .NET's methods.
+    pub dot_net: bool,
+}
+
+impl OtherProviders {
+    /// The ids of those that log events of manifests.
+    fn event_providers(&self) -> impl Iterator<Item = &'static str> + Clone {
+        let all = [(self.gdi_user, WIN32K_PROVIDER), (self.dot_net, DOT_NET_PROVIDER)];
+        all.into_iter().filter_map(|(is_recorded, id)| is_recorded.then_some(id))
+    }
 }
 
 /// Writes the profile, for a recording to a file and for one in memory.
@@ -101,7 +115,7 @@ static COLLECTORS: [Collector; 3] = [
     Collector {
         element: "EventCollector",
         attributes: &[("Id", EVENT_COLLECTOR), ("Name", "handlescope events")],
-        is_used: |others| others.gdi_user,
+        is_used: |others| others.event_providers().next().is_some(),
     },
     Collector {
         element: "HeapEventCollector",
@@ -120,7 +134,7 @@ fn buffers<W: Write>(xml: &mut Writer<W>, size: BufferSize, count: BufferCount) 
     xml.create_element("StackCaching").with_attributes(STACK_CACHING).write_empty().map(drop)
 }
 
-/// Handles of GDI and USER, and heaps (learn, `HeapEventProvider`).
+/// Handles of GDI and USER, methods of .NET, and heaps (learn, `HeapEventProvider`).
 fn other_providers<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io::Result<()> {
     if others.gdi_user {
         xml.create_element("EventProvider").with_attributes(WIN32K).write_inner_content(|xml| {
@@ -128,6 +142,9 @@ fn other_providers<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io
                 .write_inner_content(|xml| value(xml, "Keyword", WIN32K_HANDLES))
                 .map(drop)
         })?;
+    }
+    if others.dot_net {
+        dot_net_provider(xml)?;
     }
     if !others.heap_pids.is_empty() {
         let provider =
@@ -140,6 +157,31 @@ fn other_providers<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io
             Ok(())
         })?;
     }
+    Ok(())
+}
+
+/// WPR's provider for .NET: the runtime while it records, its rundown when it saves (MSO, `CLR.wprp`). WPR makes NGEN
+/// PDBs, so that the rundown need not name the methods of native images.
+fn dot_net_provider<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
+    const NGEN: u64 = 0x20;
+    let provider = xml.create_element("EventProvider").with_attributes([
+        ("Id", DOT_NET_PROVIDER),
+        ("Name", WPR_PROVIDER),
+        ("NonPagedMemory", "true"),
+        ("Level", "5"),
+    ]);
+    provider.write_inner_content(|xml| {
+        for session in ProviderSession::dot_net(false) {
+            let element = match session.begin {
+                Begin::WithRecording => "Keywords",
+                Begin::AtEnd => "CaptureStateOnSave",
+            };
+            let keywords = format!("{:#x}", session.provider.keywords.value & !NGEN);
+            xml.create_element(element)
+                .write_inner_content(|xml| value(xml, "Keyword", &keywords))?;
+        }
+        Ok(())
+    })?;
     Ok(())
 }
 
@@ -164,22 +206,18 @@ fn profiles<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io::Resul
     let profile = profile.with_attributes(common).with_attribute(("LoggingMode", "File"));
     profile.write_inner_content(|xml| {
         xml.create_element("Collectors").write_inner_content(|xml| {
-            let kernel = ("SystemCollectorId", COLLECTOR, "SystemProviderId", PROVIDER);
-            provided(xml, kernel, |xml, id, provider| value(xml, id, provider))?;
-            if others.gdi_user {
-                let events =
-                    ("EventCollectorId", EVENT_COLLECTOR, "EventProviderId", EVENT_PROVIDER);
-                provided(xml, events, |xml, id, provider| {
-                    let providers = xml.create_element("EventProviders");
-                    providers.write_inner_content(|xml| value(xml, id, provider)).map(drop)
+            provided(xml, ("SystemCollectorId", COLLECTOR), |xml| {
+                value(xml, "SystemProviderId", PROVIDER)
+            })?;
+            let ids: Vec<&str> = others.event_providers().collect();
+            if !ids.is_empty() {
+                provided(xml, ("EventCollectorId", EVENT_COLLECTOR), |xml| {
+                    listed(xml, ("EventProviders", "EventProviderId"), &ids)
                 })?;
             }
             if !others.heap_pids.is_empty() {
-                let heap =
-                    ("HeapEventCollectorId", HEAP_COLLECTOR, "HeapEventProviderId", HEAP_PROVIDER);
-                provided(xml, heap, |xml, id, provider| {
-                    let providers = xml.create_element("HeapEventProviders");
-                    providers.write_inner_content(|xml| value(xml, id, provider)).map(drop)
+                provided(xml, ("HeapEventCollectorId", HEAP_COLLECTOR), |xml| {
+                    listed(xml, ("HeapEventProviders", "HeapEventProviderId"), &[HEAP_PROVIDER])
                 })?;
             }
             Ok(())
@@ -192,14 +230,24 @@ fn profiles<W: Write>(xml: &mut Writer<W>, others: &OtherProviders) -> io::Resul
     Ok(())
 }
 
-/// A collector of a profile, and what `write` makes of its provider.
+/// A collector of a profile, with what `write` makes of its providers.
 fn provided<W: Write>(
     xml: &mut Writer<W>,
-    (element, collector, id, provider): (&str, &str, &str, &str),
-    write: impl FnOnce(&mut Writer<W>, &str, &str) -> io::Result<()>,
+    (element, collector): (&str, &str),
+    write: impl FnOnce(&mut Writer<W>) -> io::Result<()>,
 ) -> io::Result<()> {
     let collector = xml.create_element(element).with_attribute(("Value", collector));
-    collector.write_inner_content(|xml| write(xml, id, provider)).map(drop)
+    collector.write_inner_content(write).map(drop)
+}
+
+/// A list of providers.
+fn listed<W: Write>(
+    xml: &mut Writer<W>,
+    (list, item): (&str, &str),
+    ids: &[&str],
+) -> io::Result<()> {
+    let write = |xml: &mut Writer<W>| ids.iter().try_for_each(|id| value(xml, item, id));
+    xml.create_element(list).write_inner_content(write).map(drop)
 }
 
 fn merge<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
@@ -226,213 +274,4 @@ fn value<W: Write>(xml: &mut Writer<W>, name: &str, value: &str) -> io::Result<(
 }
 
 #[cfg(test)]
-mod tests {
-    use quick_xml::{Reader, events::BytesStart};
-
-    use super::*;
-
-    /// An element with its attributes and what is in it.
-    #[derive(Debug, Default)]
-    struct Element {
-        name: String,
-        attributes: Vec<(String, String)>,
-        children: Vec<Element>,
-    }
-
-    impl Element {
-        fn new(tag: &BytesStart<'_>) -> Element {
-            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
-            let attributes = tag.attributes().map(|attribute| {
-                let attribute = attribute.expect("an attribute");
-                (text(attribute.key.as_ref()), text(&attribute.value))
-            });
-            let (name, attributes) = (text(tag.name().as_ref()), attributes.collect());
-            Element { name, attributes, children: Vec::new() }
-        }
-
-        /// What is in the element that these names lead to.
-        fn at(&self, path: &[&str]) -> &Element {
-            path.iter().fold(self, |element, name| {
-                let mut found = element.children.iter().filter(|child| child.name == *name);
-                found.next().unwrap_or_else(|| panic!("no {name} in {}", element.name))
-            })
-        }
-
-        fn attribute(&self, name: &str) -> &str {
-            let found = self.attributes.iter().find(|(key, _)| key == name);
-            &found.unwrap_or_else(|| panic!("no {name} in {self:?}")).1
-        }
-
-        fn names(&self) -> Vec<&str> {
-            self.children.iter().map(|child| child.name.as_str()).collect()
-        }
-
-        fn values(&self) -> Vec<&str> {
-            self.children.iter().map(|child| child.attribute("Value")).collect()
-        }
-
-        /// Every attribute of this name, with the name of its element.
-        fn all<'a>(&'a self, attribute: &str, found: &mut Vec<(&'a str, &'a str)>) {
-            for child in &self.children {
-                let own = child.attributes.iter().filter(|(key, _)| key == attribute);
-                found.extend(own.map(|(_, value)| (child.name.as_str(), value.as_str())));
-                child.all(attribute, found);
-            }
-        }
-    }
-
-    fn profile(events: Events) -> Element {
-        profile_with(events, &OtherProviders::default())
-    }
-
-    fn profile_with(events: Events, others: &OtherProviders) -> Element {
-        let mut bytes = Vec::new();
-        let (size, count) = (BufferSize::new(512 << 10).expect("a size"), BufferCount::default());
-        wpr_profile(events, others, size, count, &mut bytes).expect("written");
-        let text = String::from_utf8(bytes).expect("UTF-8");
-        assert!(text.starts_with("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<Windows"), "{text}");
-        let mut reader = Reader::from_str(&text);
-        let mut open = vec![Element::default()];
-        loop {
-            match reader.read_event().expect("XML") {
-                Event::Start(tag) => open.push(Element::new(&tag)),
-                Event::Empty(tag) => {
-                    open.last_mut().expect("an element").children.push(Element::new(&tag));
-                }
-                Event::End(_) => {
-                    let done = open.pop().expect("an element");
-                    open.last_mut().expect("its parent").children.push(done);
-                }
-                Event::Eof => break,
-                _ => {}
-            }
-        }
-        assert_eq!(open.len(), 1, "every element ends");
-        open.remove(0)
-    }
-
-    #[test]
-    fn elements_stand_in_the_order_of_the_schema() {
-        let document = profile(Events::default());
-        let root = document.at(&["WindowsPerformanceRecorder"]);
-        assert_eq!(root.attribute("Version"), "1");
-        assert_eq!(root.names(), ["Profiles", "TraceMergeProperties"]);
-        let profiles = root.at(&["Profiles"]);
-        let order = ["SystemCollector", "SystemProvider", "Profile", "Profile"];
-        assert_eq!(profiles.names(), order);
-        let collector = profiles.at(&["SystemCollector"]);
-        assert_eq!(collector.names(), ["BufferSize", "Buffers", "StackCaching"]);
-        assert_eq!(profiles.at(&["SystemProvider"]).names(), ["Keywords", "Stacks"]);
-        let merge = root.at(&["TraceMergeProperties", "TraceMergeProperty"]);
-        let order = ["DeletePreMergedTraceFiles", "FileCompression", "CustomEvents"];
-        assert_eq!(merge.names(), order);
-        assert_eq!(merge.at(&["CustomEvents"]).values(), CUSTOM_EVENTS);
-    }
-
-    #[test]
-    fn ids_occur_once_and_every_reference_has_its_id() {
-        let document = profile(Events::default());
-        let (mut ids, mut bases) = (Vec::new(), Vec::new());
-        document.all("Id", &mut ids);
-        document.all("Base", &mut bases);
-        let mut once: Vec<&str> = ids.iter().map(|(_, id)| *id).collect();
-        once.sort_unstable();
-        once.dedup();
-        assert_eq!(once.len(), ids.len(), "{ids:?}");
-        assert!(once.iter().all(|id| !id.is_empty() && !id.contains([':', ' '])), "{ids:?}");
-        assert_eq!(bases, [("Profile", FILE_PROFILE)]);
-        let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
-        let collector = profiles.at(&["Profile", "Collectors", "SystemCollectorId"]);
-        let provider = collector.at(&["SystemProviderId"]);
-        for (kind, id) in [
-            ("SystemCollector", collector.attribute("Value")),
-            ("SystemProvider", provider.attribute("Value")),
-            ("Profile", FILE_PROFILE),
-        ] {
-            assert!(ids.contains(&(kind, id)), "{kind} {id}: {ids:?}");
-        }
-    }
-
-    #[test]
-    fn there_is_a_profile_for_files_and_one_for_memory() {
-        let document = profile(Events::default());
-        let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
-        let modes: Vec<&str> = profiles
-            .children
-            .iter()
-            .filter(|child| child.name == "Profile")
-            .map(|profile| {
-                let mode = profile.attribute("LoggingMode");
-                let detail = profile.attribute("DetailLevel");
-                assert_eq!(profile.attribute("Id"), format!("{PROFILE_NAME}.{detail}.{mode}"));
-                assert_eq!(profile.attribute("Name"), PROFILE_NAME);
-                assert!(!profile.attribute("Description").is_empty());
-                mode
-            })
-            .collect();
-        assert_eq!(modes, ["File", "Memory"]);
-    }
-
-    #[test]
-    fn buffers_keywords_and_stacks_are_those_that_were_asked_for() {
-        let of = |events| {
-            let document = profile(events);
-            let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
-            let values = |path: &[&str]| profiles.at(path).values().join(" ");
-            let caching = profiles.at(&["SystemCollector", "StackCaching"]);
-            assert_eq!(caching.attribute("BucketCount"), "256");
-            assert_eq!(caching.attribute("CacheSize"), "3072");
-            let buffers = profiles.at(&["SystemCollector", "Buffers"]).attribute("Value");
-            let size = profiles.at(&["SystemCollector", "BufferSize"]).attribute("Value");
-            assert_eq!((size, buffers), ("512", "128"));
-            (values(&["SystemProvider", "Keywords"]), values(&["SystemProvider", "Stacks"]))
-        };
-        let (keywords, stacks) = of(Events::default());
-        assert_eq!(keywords, "ProcessThread Loader Handle");
-        assert_eq!(stacks, "HandleCreate HandleClose HandleDuplicate");
-        let all = Events {
-            references: true,
-            mappings: true,
-            virtual_alloc: true,
-            drop_close_stacks: true,
-        };
-        let (keywords, stacks) = of(all);
-        assert_eq!(keywords, "ProcessThread Loader Handle Object VAMap VirtualAllocation");
-        assert_eq!(
-            stacks,
-            "HandleCreate HandleDuplicate ObjectCreate ObjectDelete ObjectReference \
-             ObjectDeReference MapFile UnMapFile VirtualAllocation VirtualFree"
-        );
-    }
-
-    #[test]
-    fn heaps_and_handles_of_gdi_and_user_have_collectors_of_their_own() {
-        let others = OtherProviders { heap_pids: vec![4711, 8], gdi_user: true };
-        let document = profile_with(Events::default(), &others);
-        let profiles = document.at(&["WindowsPerformanceRecorder", "Profiles"]);
-        let order = [
-            "SystemCollector",
-            "EventCollector",
-            "HeapEventCollector",
-            "SystemProvider",
-            "EventProvider",
-            "HeapEventProvider",
-            "Profile",
-            "Profile",
-        ];
-        assert_eq!(profiles.names(), order);
-        let pids = profiles.at(&["HeapEventProvider", "HeapProcessIds"]).values();
-        assert_eq!(pids, ["4711", "8"]);
-        assert_eq!(profiles.at(&["EventProvider", "Keywords"]).values(), [WIN32K_HANDLES]);
-        let collectors = profiles.at(&["Profile", "Collectors"]);
-        let order = ["SystemCollectorId", "EventCollectorId", "HeapEventCollectorId"];
-        assert_eq!(collectors.names(), order);
-        let heap = collectors.at(&["HeapEventCollectorId", "HeapEventProviders"]);
-        assert_eq!(heap.values(), [profiles.at(&["HeapEventProvider"]).attribute("Id")]);
-        let events = collectors.at(&["EventCollectorId", "EventProviders"]);
-        assert_eq!(events.values(), [profiles.at(&["EventProvider"]).attribute("Id")]);
-        let collector = profiles.at(&["HeapEventCollector"]);
-        assert_eq!(collector.names(), ["BufferSize", "Buffers", "StackCaching"]);
-        assert!(!collector.attribute("FileName").is_empty());
-    }
-}
+mod tests;

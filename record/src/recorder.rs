@@ -1,5 +1,9 @@
 //! What starts sessions and hands out their events. Whoever records knows these traits and not Windows.
 
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
 use crate::{plan::SessionPlan, session_error::SessionError};
 
 /// An event as a session in real time hands it out (learn, `EVENT_RECORD`).
@@ -47,12 +51,43 @@ pub struct Figures {
 }
 
 /// A session that was stopped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Stopped {
     pub figures: Figures,
-    /// Why the trace lacks identities of images, without which no symbols are found; `None` when it has them, or
-    /// there is no trace.
-    pub without_identities: Option<String>,
+    /// Why the trace is as the session left it, without identities of images and the further traces; `None` when it
+    /// has them, or there is no trace.
+    pub unmerged: Option<String>,
+    /// Traces of the same time whose events belong into that of the session.
+    pub further: FurtherTraces,
+}
+
+/// Traces in a folder for temporary files, which goes when they are dropped.
+#[derive(Debug, Default)]
+pub struct FurtherTraces {
+    files: Vec<PathBuf>,
+    problem: Option<SessionError>,
+    _folder: Option<TempDir>,
+}
+
+impl FurtherTraces {
+    /// These files in this folder; `problem` is why one is missing, if one is.
+    pub fn new(
+        files: Vec<PathBuf>,
+        problem: Option<SessionError>,
+        folder: TempDir,
+    ) -> FurtherTraces {
+        FurtherTraces { files, problem, _folder: Some(folder) }
+    }
+
+    /// Where they are.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Why one of them is missing.
+    pub fn problem(&self) -> Option<&SessionError> {
+        self.problem.as_ref()
+    }
 }
 
 /// Starts sessions.

@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, path::Path};
 
-use crate::options::{RecordOptions, Target};
+use crate::{
+    dot_net::{Begin, ProviderSession},
+    options::{RecordOptions, Target},
+};
 
 /// The command lines that start and end such a recording, for a prompt of Windows.
 ///
@@ -18,13 +21,56 @@ pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
     let file = options.target.file();
     // What a session writes lacks the identities of images, which the merge adds.
     let (raw, merged) = (quoted(&file.with_extension("kernel.etl")), quoted(file));
-    let merge = format!("xperf -merge {raw} {merged}");
-    if matches!(options.target, Target::Ring(_)) {
+    let is_ring = matches!(options.target, Target::Ring(_));
+    let sessions: Vec<_> = match options.dot_net {
+        true => ProviderSession::dot_net(is_ring).collect(),
+        false => Vec::new(),
+    };
+    let begun = |begin| sessions.iter().filter(move |own| own.begin == begin);
+    let on = |own: &&ProviderSession| provider_session(own, file);
+    let mut lines = match is_ring {
         // learn, xperf's `start`: a trace in buffering mode is saved by -flush.
-        let flush = format!("xperf -flush \"NT Kernel Logger\" -f {raw}");
-        return vec![format!("{start} -Buffering"), flush, "xperf -stop".to_owned(), merge];
+        true => vec![format!("{start} -Buffering")],
+        false => vec![format!("{start} -f {raw}")],
+    };
+    lines.extend(begun(Begin::WithRecording).map(on));
+    if !sessions.is_empty() {
+        lines.push("rem reproduce the leak, then".to_owned());
+        lines.extend(begun(Begin::AtEnd).map(on));
+        lines.push(format!("timeout /t {RUNDOWN_SECONDS}"));
     }
-    vec![format!("{start} -f {raw}"), "xperf -stop".to_owned(), merge]
+    lines.extend(sessions.iter().map(|own| format!("xperf -stop \"{}\"", own.logger)));
+    if is_ring {
+        lines.push(format!("xperf -flush \"NT Kernel Logger\" -f {raw}"));
+    }
+    lines.push("xperf -stop".to_owned());
+    let further = sessions.iter().map(|own| own_file(own, file));
+    let traces: Vec<String> = [raw].into_iter().chain(further).collect();
+    lines.push(format!("xperf -merge {} {merged}", traces.join(" ")));
+    lines
+}
+
+/// How long a rundown is waited for; learn, "CLR ETW Providers", advises 30 to 60 seconds.
+const RUNDOWN_SECONDS: u32 = 30;
+
+/// The line that starts the session of a provider.
+fn provider_session(session: &ProviderSession, file: &Path) -> String {
+    let (provider, size) = (&session.provider, session.buffer_kib);
+    format!(
+        "xperf -start \"{}\" -on {}:{:#x}:{} -f {} -BufferSize {size} -MinBuffers {} -MaxBuffers {}",
+        session.logger,
+        provider.guid,
+        provider.keywords.value,
+        provider.level,
+        own_file(session, file),
+        session.minimum_buffers,
+        session.maximum_buffers,
+    )
+}
+
+/// The file of a session beside that of the recording.
+fn own_file(session: &ProviderSession, file: &Path) -> String {
+    quoted(&file.with_extension(session.log_file))
 }
 
 /// A path for a prompt of Windows.
@@ -48,6 +94,7 @@ mod tests {
         xperf_commands(&RecordOptions {
             events,
             types: ObjectTypes::default(),
+            dot_net: false,
             buffer_size: BufferSize::default(),
             buffers: BufferCount::default(),
             target,
@@ -89,6 +136,35 @@ mod tests {
                 "xperf -flush \"NT Kernel Logger\" -f a.kernel.etl",
                 "xperf -stop",
                 "xperf -merge a.kernel.etl a.etl",
+            ]
+        );
+    }
+
+    #[test]
+    fn methods_of_dot_net_have_sessions_that_are_merged() {
+        let lines = xperf_commands(&RecordOptions {
+            events: Events::default(),
+            types: ObjectTypes::default(),
+            dot_net: true,
+            buffer_size: BufferSize::default(),
+            buffers: BufferCount::default(),
+            target: Target::File("a.etl".into()),
+            duration: None,
+            stop_when: Vec::new(),
+        });
+        assert_eq!(
+            lines[1..],
+            [
+                "xperf -start \"handlescope .NET\" -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x18:5 \
+                 -f a.dotnet.etl -BufferSize 1024 -MinBuffers 64 -MaxBuffers 64",
+                "rem reproduce the leak, then",
+                "xperf -start \"handlescope .NET rundown\" -on a669021c-c450-4609-a035-5af59af4df18:0x138:5 \
+                 -f a.rundown.etl -BufferSize 1024 -MinBuffers 64 -MaxBuffers 64",
+                "timeout /t 30",
+                "xperf -stop \"handlescope .NET\"",
+                "xperf -stop \"handlescope .NET rundown\"",
+                "xperf -stop",
+                "xperf -merge a.kernel.etl a.dotnet.etl a.rundown.etl a.etl",
             ]
         );
     }

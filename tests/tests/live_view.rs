@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use handlescope_tests::binary::{Run, Shell, sample_symbols};
 use handlescope_tests::data::SharedTrace;
+use handlescope_tests::folders::copy_folder;
 use handlescope_tests::needs_data;
 
 /// Replays the sample.
@@ -60,6 +61,17 @@ fn a_pipe_gets_the_open_handles_at_the_end_by_process_type_and_stack() {
         ]
     );
     assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn symbols_beside_the_trace_need_no_symbol_path() {
+    let shell = Shell::new();
+    copy_folder(&sample_symbols(), &shell.path("leaky.etl.NGENPDB"));
+    let run = shell.run(&["live", "--replay", "leaky.etl"]).ok();
+    let expected = replay(&Shell::new(), &[]).ok();
+    assert_eq!(rows(&run.stdout), rows(&expected.stdout));
+    let without = Shell::new().run(&["live", "--replay", "leaky.etl"]).ok();
+    assert!(without.stdout.contains("leaky.exe+0x"), "{without:?}");
 }
 
 #[test]

@@ -77,6 +77,10 @@ fn every_option_of_record_is_in_the_session() {
         (&["--buffers", "300"], "/maximum_buffers", json!(300)),
         (&["--ring"], "/log_file_mode/names/0", json!("EVENT_TRACE_BUFFERING_MODE")),
         (&["leak.etl"], "/log_file", json!("leak.etl")),
+        (&[], "/provider_sessions", json!([])),
+        (&["--clr"], "/provider_sessions/0/provider/keywords/value", json!("0x18")),
+        (&["--clr"], "/provider_sessions/1/provider/keywords/value", json!("0x138")),
+        (&["--clr", "--ring"], "/provider_sessions/0/begin", json!("at_end")),
         (&["--duration", "1500ms"], "/duration_seconds", json!(1.5)),
         (
             &["--type", "event;Key"],
@@ -115,6 +119,8 @@ fn a_profile_has_heaps_and_handles_of_gdi_and_user_when_they_are_asked_for() {
     let profile = shell.run(&["wprp", "--heap-pids", "4711,8", "--gdi-user"]).ok().stdout;
     assert_eq!(values(&profile, "HeapProcessId"), ["4711", "8"]);
     assert_eq!(values(&profile, "Keyword").last().map(String::as_str), Some("0x30000000000"));
+    let profile = shell.run(&["wprp", "--clr"]).ok().stdout;
+    assert_eq!(values(&profile, "Keyword").split_off(3), ["0x18", "0x118"]);
     let run: Run = shell.run(&["wprp", "--heap-pids", "app.exe"]);
     assert_eq!(run.status, Some(2));
 }

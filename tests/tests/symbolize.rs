@@ -1,10 +1,14 @@
 //! Names of functions stored in an extract, for users without symbols.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use handlescope_model::{Table, Trace};
+use handlescope_extract::{NoObserver, complete};
+use handlescope_model::{Cancel, Table, Trace};
 use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::needs_linker;
+use handlescope_tests::scenario::TraceBuilder;
 
 const STACKS: &str = ".dump ObjectRef -pn leaky -Leak -ShowStack -ShowLine";
 const BY_NAME: &str = ".dump ObjectRef -CreateStack *Session::Connect* -ShowTotal None";
@@ -127,4 +131,62 @@ fn without_any_name_the_extract_stays_as_it_is() {
     let printed = symbolize(&shell, &shell.path("nowhere"));
     assert_eq!(printed, "leaky.json7z: none of 96 frames has a name, so nothing was stored\n");
     assert_eq!(fs::read(&extract).unwrap(), before);
+}
+
+/// A module whose PDB says by Source Link where its source can be got.
+fn linked_module(folder: &Path) {
+    fs::write(folder.join("m.cpp"), "extern \"C\" int open_it(int n) { return n * 3 + 1; }")
+        .unwrap();
+    let link = r#"{"documents": {"C:\\build\\*": "https://git.example/raw/abc/*"}}"#;
+    fs::write(folder.join("link.json"), link).unwrap();
+    let run = |program: &str, options: &[&str]| {
+        let status = Command::new(program).args(options).current_dir(folder).status().unwrap();
+        assert!(status.success(), "{program}");
+    };
+    let target = "--target=x86_64-pc-windows-msvc";
+    let code = ["-O1", "-g", "-gcodeview", "-ffreestanding", "-fdebug-compilation-dir=C:/build"];
+    run("clang++", &[&[target, "-c", "m.cpp", "-o", "m.obj"][..], &code].concat());
+    let form = ["/nologo", "/nodefaultlib", "/dll", "/noentry", "/debug", "/opt:noref"];
+    let files = ["/export:open_it", "/out:m.dll", "/pdb:m.pdb", "/pdbstream:sourcelink=link.json"];
+    run("lld-link", &[&form[..], &files, &["m.obj"]].concat());
+}
+
+/// A trace in which the module loses a handle, with the identity that the module's file has.
+fn leak_of_module(folder: &Path, etl: &Path) {
+    let bytes = fs::read(folder.join("m.dll")).unwrap();
+    let field = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+    let pe = field(0x3C) as usize;
+    let (timestamp, code, size) = (field(pe + 8), field(pe + 24 + 20), field(pe + 24 + 56));
+    let mut trace = TraceBuilder::new();
+    trace.merge_events(false).process(700, "m.exe");
+    let base = 0x7ff6_0000_0000;
+    trace.module(700, r"C:\build\m.dll", base, size.into()).timestamp(timestamp).loaded(1_000);
+    let frames = [base + u64::from(code) + 2];
+    trace.create_handle(2_000, (700, 701), 0xFFFF_8000_0000_1000, 4, 16).stack(&[], &frames);
+    let raw = folder.join("raw.etl");
+    trace.write(&raw).unwrap();
+    let mut out = File::create(etl).unwrap();
+    let mut locate = |_: &str| Some(folder.join("m.dll"));
+    complete(&raw, &[], &mut locate, &mut out, &NoObserver, &Cancel::default()).unwrap();
+}
+
+#[needs_linker]
+#[test]
+fn stored_names_say_where_the_source_can_be_got() {
+    let shell = Shell::new();
+    let folder = tempfile::tempdir().unwrap();
+    linked_module(folder.path());
+    leak_of_module(folder.path(), &shell.path("m.etl"));
+    let symbols = folder.path().to_str().unwrap();
+    let question =
+        [".dump ObjectRef -Leak -ShowStack -ShowLine", ".dump ObjectRef -Leak -ShowStack -json"];
+    let ask = |symbols: &str| {
+        let [lines, json] = question;
+        shell.run(&["m.json7z", "--symbol-path", symbols, "-c", lines, "-c", json]).ok().stdout
+    };
+    let _ = shell.run(&["extract", "m.etl", "-o", "."]).ok();
+    let expected = ask(symbols);
+    assert!(expected.contains("https://git.example/raw/abc/m.cpp"), "{expected}");
+    let _ = shell.run(&["m.json7z", "-symfolder", symbols, "-c", ".symbolize"]).ok();
+    assert_eq!(ask("nowhere"), expected);
 }

@@ -1,11 +1,10 @@
 //! Symbols that were saved with a trace are used without a symbol path, as long as the trace is loaded.
 
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs;
 
 use handlescope_tests::binary::{Shell, sample_symbols, sample_trace};
+use handlescope_tests::containers::{write_7z, write_zip};
 use handlescope_tests::folders::{copy_folder, files};
-use zip::write::{SimpleFileOptions, ZipWriter};
 
 const QUERY: &str = ".dump ObjectRef -Leak -TopN 1 -ShowStack";
 const NAMED: &str = "leaky.exe!leaky::ThreadPool::StartWorker";
@@ -36,21 +35,37 @@ fn symbols_of_an_unloaded_trace_no_longer_count() {
     assert!(named < unnamed, "{run:?}");
 }
 
+/// The trace with its symbols, as members of an archive.
+fn members() -> Vec<(String, Vec<u8>)> {
+    let trace = ("leaky.etl".to_owned(), fs::read(sample_trace()).unwrap());
+    let symbols = files(&sample_symbols()).into_iter().map(|(file, content)| {
+        let name = file.strip_prefix(sample_symbols()).unwrap().to_string_lossy().into_owned();
+        (format!("symbols/{}", name.replace('\\', "/")), content)
+    });
+    [trace].into_iter().chain(symbols).collect()
+}
+
 #[test]
-fn symbols_in_the_zip_of_a_trace_give_names() {
-    let shell = Shell::new();
-    let mut zip = ZipWriter::new(File::create(shell.path("leaky.etl.zip")).unwrap());
-    let mut add = |name: &str, content: &[u8]| {
-        zip.start_file(name, SimpleFileOptions::default()).unwrap();
-        zip.write_all(content).unwrap();
-    };
-    add("leaky.etl", &fs::read(sample_trace()).unwrap());
-    for (file, content) in files(&sample_symbols()) {
-        let name = file.strip_prefix(sample_symbols()).unwrap().to_string_lossy();
-        add(&format!("symbols/{}", name.replace('\\', "/")), &content);
+fn symbols_in_the_archive_of_a_trace_give_names() {
+    let (shell, members) = (Shell::new(), members());
+    let members: Vec<(&str, Vec<u8>)> =
+        members.iter().map(|(name, content)| (name.as_str(), content.clone())).collect();
+    write_zip(&shell.path("leaky.etl.zip"), &members);
+    write_7z(&shell.path("leaky.etl.7z"), &members);
+    for archive in ["leaky.etl.zip", "leaky.etl.7z"] {
+        let run = shell.run(&[archive, "-c", QUERY, "-c", ".dump Symbols"]).ok();
+        assert!(run.stdout.contains(NAMED), "{run:?}");
+        assert!(run.stdout.contains(archive), "{run:?}");
     }
-    zip.finish().unwrap();
-    let run = shell.run(&["leaky.etl.zip", "-c", QUERY, "-c", ".dump Symbols"]).ok();
-    assert!(run.stdout.contains(NAMED), "{run:?}");
-    assert!(run.stdout.contains("leaky.etl.zip"), "{run:?}");
+}
+
+#[test]
+fn a_folder_of_symbols_serves_all_traces_beside_it() {
+    let shell = Shell::new();
+    fs::copy(sample_trace(), shell.path("other.etl")).unwrap();
+    copy_folder(&sample_symbols(), &shell.path("symbols"));
+    for trace in ["leaky.etl", "other.etl", "Extract/leaky.json7z"] {
+        let run = shell.run(&[trace, "-c", QUERY]).ok();
+        assert!(run.stdout.contains(NAMED) && !run.stdout.contains(UNNAMED), "{run:?}");
+    }
 }

@@ -49,6 +49,8 @@ pub(super) struct Live {
     /// The condition that ended it.
     pub(super) reached: Option<Reached>,
     figures: Figures,
+    /// The trace that is replayed.
+    replayed: Option<PathBuf>,
     /// Where the tables are, of which the last ones are loaded.
     folder: TempDir,
     tables: u64,
@@ -80,6 +82,7 @@ impl Live {
             is_over: false,
             reached: None,
             figures: Figures::default(),
+            replayed: args.replay.clone(),
             folder: tempfile::tempdir()?,
             tables: 0,
             next: Instant::now(),
@@ -174,6 +177,7 @@ impl Live {
         self.tables += 1;
         let path = self.folder.path().join(format!("live-{}.json7z", self.tables));
         self.window.save(&path, &console.cancel).map_err(CommandError::Replay)?;
+        console.session.replayed.clone_from(&self.replayed);
         let args = LoadArgs::replacing(vec![path.to_string_lossy().into_owned()]);
         quietly(|messages| console.load(&args, messages))?;
         if let Some(file) = console.session.files.first_mut() {

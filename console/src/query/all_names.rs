@@ -41,6 +41,7 @@ pub fn all_names(
                 offset: frames.place(frame).map(|_| named.offset),
                 file: named.file.as_deref().map(str::to_owned),
                 line: named.line,
+                source: named.source.as_deref().map(str::to_owned),
             });
         }
     }

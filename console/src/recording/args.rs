@@ -58,6 +58,10 @@ pub struct RecordArgs {
     #[arg(long = "type", value_name = "TYPE;…", value_parser = ObjectTypes::parse)]
     pub types: Option<ObjectTypes>,
 
+    /// Record the names of .NET's methods, too: ends some seconds later, and all .NET processes list their methods.
+    #[arg(long)]
+    pub clr: bool,
+
     /// Keep events in memory, where new ones take the place of the oldest, and write them when it ends.
     #[arg(long)]
     pub ring: bool,
@@ -135,6 +139,10 @@ pub struct WprpArgs {
     #[arg(long)]
     pub gdi_user: bool,
 
+    /// Record the names of .NET's methods, too.
+    #[arg(long)]
+    pub clr: bool,
+
     /// Replace a file that handlescope did not write.
     #[arg(long)]
     pub force: bool,
@@ -142,7 +150,11 @@ pub struct WprpArgs {
 
 impl WprpArgs {
     pub(super) fn other_providers(&self) -> OtherProviders {
-        OtherProviders { heap_pids: self.heap_pids.clone(), gdi_user: self.gdi_user }
+        OtherProviders {
+            heap_pids: self.heap_pids.clone(),
+            gdi_user: self.gdi_user,
+            dot_net: self.clr,
+        }
     }
 }
 
@@ -178,6 +190,7 @@ impl SessionArgs {
         RecordOptions {
             events,
             types: types.cloned().unwrap_or_default(),
+            dot_net: false,
             buffer_size,
             buffers,
             target,
@@ -191,6 +204,7 @@ impl RecordArgs {
     pub(super) fn options(&self) -> RecordOptions {
         let target = if self.ring { Target::Ring } else { Target::File };
         RecordOptions {
+            dot_net: self.clr,
             duration: self.duration,
             stop_when: self.stop_when.clone(),
             ..self.session.options(self.types.as_ref(), target(self.file.clone()))

@@ -19,7 +19,7 @@ pub(super) fn refusal(
     error: &SessionError,
 ) -> CommandError {
     let mut lines = vec!["WPR, which is part of Windows, in an administrator's prompt:".to_owned()];
-    lines.extend(indented(wpr_commands(session, &options.target)));
+    lines.extend(indented(wpr_commands(session, options)));
     lines.push("or xperf, of the Windows Performance Toolkit:".to_owned());
     lines.extend(indented(xperf_commands(options)));
     if !options.types.is_empty() {
@@ -36,12 +36,13 @@ pub(super) fn refusal(
 }
 
 /// The command lines of WPR. Without `-filemode`, it keeps events in memory.
-fn wpr_commands(session: &SessionArgs, target: &Target) -> Vec<String> {
-    let mode = if matches!(target, Target::Ring(_)) { "" } else { " -filemode" };
+fn wpr_commands(session: &SessionArgs, options: &RecordOptions) -> Vec<String> {
+    let clr = if options.dot_net { " --clr" } else { "" };
+    let mode = if matches!(options.target, Target::Ring(_)) { "" } else { " -filemode" };
     vec![
-        format!("handlescope wprp {PROFILE}{}", session.words()),
+        format!("handlescope wprp {PROFILE}{}{clr}", session.words()),
         format!("wpr -start {PROFILE}!{PROFILE_NAME}{mode}"),
-        format!("wpr -stop {}", quoted(target.file())),
+        format!("wpr -stop {}", quoted(options.target.file())),
     ]
 }
 

@@ -5,6 +5,7 @@ mod elsewhere;
 mod events;
 mod record;
 mod stop;
+mod unmerged;
 
 use std::{
     io::{self, Write},

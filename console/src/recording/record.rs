@@ -21,6 +21,7 @@ use super::{
     elsewhere::refusal,
     events::decodable,
     stop::{Reached, StopWatch},
+    unmerged::merge,
 };
 use crate::{
     cancel::Cancel,
@@ -96,8 +97,13 @@ pub(super) fn run(
     cancel.reset();
     messages.spinner().stop();
     let end = end?;
+    if args.clr {
+        messages.wait("waiting for .NET to list its methods");
+    }
     let (seconds, events) = (recording.started.elapsed().as_secs_f64(), recording.events());
-    let Stopped { figures, without_identities } = recording.running.stop()?;
+    let stopped = recording.running.stop();
+    messages.spinner().stop();
+    let Stopped { figures, unmerged, further } = stopped?;
     file.is_written();
     messages.note(format_args!(
         "{}: {} events in {seconds:.1} s, {}; {end}",
@@ -105,11 +111,11 @@ pub(super) fn run(
         HumanCount(events),
         losses(figures, recording.receiver.dropped()),
     ));
-    if let Some(reason) = without_identities {
-        messages.warning(format_args!(
-            "{} has no identities of images, so that symbols will not be found: {reason}",
-            Untrusted(&args.file)
-        ));
+    if let Some(problem) = further.problem() {
+        messages.warning(format_args!("methods of .NET have no names: {problem}"));
+    }
+    if let Some(reason) = unmerged {
+        merge(&file, &further, &reason, messages, cancel);
     }
     match args.extract || asked(messages) {
         true => extract(&args.file, out, messages, cancel),

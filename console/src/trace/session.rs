@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     env,
-    path::{Path, absolute},
+    path::{Path, PathBuf, absolute},
     sync::OnceLock,
 };
 
@@ -25,6 +25,9 @@ pub struct Session {
     /// The loaded traces, in the order they were recorded ([`Session::sort_files`]). The index is the file
     /// number of the output.
     pub files: Vec<LoadedTrace>,
+    /// A trace that is shown while it is replayed, by tables that lie elsewhere: its symbols are searched as those of a
+    /// loaded one.
+    pub replayed: Option<PathBuf>,
     /// `--force`: outputs replace files that this program has not written.
     pub force: bool,
     /// Modules whose frames say little about a program.
@@ -47,9 +50,10 @@ impl Session {
     /// are loaded.
     pub fn search_beside_files(&mut self) {
         // Whatever the current folder will be.
-        let path = |file: &LoadedTrace| absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+        let path = |path: &PathBuf| absolute(path).unwrap_or_else(|_| path.clone());
+        let loaded = self.files.iter().map(|file| &file.path);
         let mut beside: Vec<_> =
-            self.files.iter().flat_map(|file| symbols_beside(&path(file))).collect();
+            loaded.chain(&self.replayed).flat_map(|trace| symbols_beside(&path(trace))).collect();
         let mut seen = HashSet::new();
         beside.retain(|place| seen.insert(place.clone()));
         if beside != self.symbol_options.beside {

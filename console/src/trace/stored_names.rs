@@ -14,13 +14,13 @@ pub(super) fn stored_names(trace: &Trace) -> Result<StoredNames, ArchiveError> {
     let frame = trace.values(Symbols::frame)?;
     let (depth, line) = (trace.values(Symbols::depth)?, trace.values(Symbols::line)?);
     let (function, file) = (trace.values(Symbols::function)?, trace.values(Symbols::file)?);
-    let offset = trace.values(Symbols::offset)?;
+    let (offset, source) = (trace.values(Symbols::offset)?, trace.values(Symbols::source)?);
     let mut shared = SharedTexts::default();
     let mut chains: HashMap<FrameIdx, Vec<(u32, ResolvedFrame)>> = HashMap::new();
     for (row, owner) in frame.range(0..frame.len()).enumerate() {
         let depth = depth.get(row).unwrap_or_default();
         let named = ResolvedFrame {
-            source: None,
+            source: source.get(row).map(|source| shared.get(source)),
             function: shared.get(function.text(row)),
             offset: offset.get(row).unwrap_or_default(),
             file: file.get(row).map(|file| shared.get(file)),

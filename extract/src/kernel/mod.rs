@@ -17,7 +17,6 @@ mod virtual_memory;
 pub use duplicates::{DuplicateRow, Duplicates};
 pub use handles::{Handles, StartHandle};
 pub use heap::{HeapMove, Heaps};
-#[cfg(test)]
 pub(crate) use images::Image;
 pub use images::{FileVersion, IDENTITY_GUID, ImageRow, Images};
 pub use losses::Losses;

@@ -4,10 +4,13 @@
 //! Format" and "The PDB DBI Stream" in LLVM's documentation.
 
 use std::io::{Cursor, Write};
+use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use super::{ModuleIdentity, PdbIdentity};
+use super::{
+    FrameChain, ModuleIdentity, Outcome, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
+};
 
 /// What a test says about its PDB.
 #[derive(Clone)]
@@ -178,4 +181,22 @@ fn u16s(values: &[u16]) -> Vec<u8> {
 
 fn u32s(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// Names from these places, and where the symbols were.
+pub(super) fn names_from(
+    places: Vec<PathBuf>,
+    pdb: &TestPdb,
+    max_bytes: u64,
+) -> (FrameChain, Outcome) {
+    let cache = tempfile::tempdir().expect("a folder");
+    let options = SymbolizerOptions {
+        symcache_folder: Some(cache.path().to_owned()),
+        beside: places,
+        max_file_bytes: max_bytes,
+        ..SymbolizerOptions::default()
+    };
+    let symbolizer = Symbolizer::new(SymbolPath::default(), options);
+    let chain = symbolizer.resolve(&pdb.module("a.pdb"), &[0x1000]).remove(0);
+    (chain, symbolizer.report().remove(0).outcome)
 }

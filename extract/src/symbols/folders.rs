@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
-use super::beside::ZippedSymbols;
 use super::identity::StoreKey;
 use super::install::{self, Form};
+use super::packed::PackedSymbols;
 use super::report::Origin;
 
 /// Search in the folders of a symbol path; remembers what they contain.
@@ -19,8 +19,8 @@ pub(super) struct LocalFolders {
     /// Folder, and whether it is a plain one where bare files count.
     roots: Vec<(PathBuf, bool)>,
     listings: FxHashMap<PathBuf, Listing>,
-    /// Roots that are `.zip` archives.
-    pub(super) zipped: ZippedSymbols,
+    /// Roots that are archives.
+    pub(super) packed: PackedSymbols,
 }
 
 /// A file that may be the PDB, or lead to it.
@@ -28,7 +28,7 @@ pub(super) struct LocalFolders {
 pub(super) struct Candidate {
     pub(super) path: PathBuf,
     pub(super) form: Form,
-    /// The member of it that is meant, where it is a `.zip`.
+    /// The member of it that is meant, where it is an archive.
     pub(super) member: Option<String>,
     pub(super) origin: Origin,
 }
@@ -38,7 +38,7 @@ type Listing = FxHashMap<String, Vec<PathBuf>>;
 
 impl LocalFolders {
     pub(super) fn new(roots: Vec<(PathBuf, bool)>) -> Self {
-        Self { roots, listings: FxHashMap::default(), zipped: ZippedSymbols::default() }
+        Self { roots, listings: FxHashMap::default(), packed: PackedSymbols::default() }
     }
 
     /// All files that could be the PDB, best first. Their identity is not checked.
@@ -46,7 +46,7 @@ impl LocalFolders {
         let mut found = Vec::new();
         for (root, is_plain) in self.roots.clone() {
             if root.is_file() {
-                let members = self.zipped.find(&root, key).into_iter();
+                let members = self.packed.find(&root, key).into_iter();
                 found.extend(members.map(|member| Candidate {
                     path: root.clone(),
                     form: Form::Plain,

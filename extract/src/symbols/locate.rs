@@ -45,7 +45,7 @@ impl Search {
     ) -> Result<PathBuf, SymbolFileError> {
         let mut path = candidate.path.clone();
         if let Some(member) = &candidate.member {
-            return lock(&self.folders).zipped.unpack(&path, member, key, self.max_bytes);
+            return lock(&self.folders).packed.unpack(&path, member, key, self.max_bytes);
         }
         let mut is_packed = candidate.form == Form::Cabinet;
         if candidate.form == Form::Pointer {

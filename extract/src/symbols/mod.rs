@@ -67,6 +67,7 @@ mod observer;
 mod options;
 mod own;
 mod pace;
+mod packed;
 mod partial;
 mod path;
 mod pdb;

@@ -11,7 +11,7 @@ pub struct SymbolizerOptions {
     /// Folder for converted symcaches; by default the first cache folder of the symbol path, else
     /// `handlescope` in the platform's cache folder.
     pub symcache_folder: Option<PathBuf>,
-    /// Folders and `.zip` archives that are searched before the symbol path, as
+    /// Folders and archives that are searched before the symbol path, as
     /// [`symbols_beside`](super::symbols_beside) finds them; nothing may lead out of them.
     pub beside: Vec<PathBuf>,
     /// Plain folders of the symbol path, as it names them, out of which neither a link nor a `file.ptr` may

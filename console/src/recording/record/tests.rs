@@ -1,9 +1,9 @@
 //! Recordings with a session that is none.
 
-use std::{cell::Cell, rc::Rc, thread, time::Duration};
+use std::{cell::Cell, fs, path::PathBuf, rc::Rc, thread, time::Duration};
 
 use clap::Parser;
-use handlescope_record::{SessionError, SessionEvent, SessionHeader};
+use handlescope_record::{FurtherTraces, SessionError, SessionEvent, SessionHeader};
 
 use super::*;
 use crate::terminal::Screen;
@@ -24,19 +24,27 @@ struct Fake {
     refusal: Option<SessionError>,
     /// Creates of handles by process 7, one after the other.
     creates: u32,
-    without_identities: Option<String>,
+    unmerged: Option<String>,
+    /// What it writes as its trace, and as a further one.
+    trace: Option<PathBuf>,
+    further: Option<PathBuf>,
     stopped: Rc<Cell<bool>>,
 }
 
 struct Runs {
     stopped: Rc<Cell<bool>>,
-    without_identities: Option<String>,
+    unmerged: Option<String>,
+    further: Option<PathBuf>,
 }
 
 const LOST: Figures = Figures { buffers_written: 24, events_lost: 3, buffers_lost: 1 };
 
 impl Recorder for Fake {
-    fn start(&self, _: SessionPlan, mut sink: EventSink) -> Result<Box<dyn Running>, SessionError> {
+    fn start(
+        &self,
+        plan: SessionPlan,
+        mut sink: EventSink,
+    ) -> Result<Box<dyn Running>, SessionError> {
         if let Some(error) = self.refusal.clone() {
             return Err(error);
         }
@@ -63,8 +71,11 @@ impl Recorder for Fake {
             }
         };
         thread::spawn(send).join().expect("a sink that takes events");
-        let without_identities = self.without_identities.clone();
-        Ok(Box::new(Runs { stopped: Rc::clone(&self.stopped), without_identities }))
+        if let (Some(trace), Some(file)) = (&self.trace, &plan.log_file) {
+            fs::copy(trace, file).expect("a trace");
+        }
+        let (unmerged, further) = (self.unmerged.clone(), self.further.clone());
+        Ok(Box::new(Runs { stopped: Rc::clone(&self.stopped), unmerged, further }))
     }
 }
 
@@ -79,8 +90,13 @@ impl Running for Runs {
 
     fn stop(self: Box<Self>) -> Result<Stopped, SessionError> {
         self.stopped.set(true);
-        let without_identities = self.without_identities.clone();
-        Ok(Stopped { figures: LOST, without_identities })
+        let further = self.further.map_or_else(FurtherTraces::default, |trace| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let file = folder.path().join("dotnet.etl");
+            fs::copy(trace, &file).expect("a trace");
+            FurtherTraces::new(vec![file], Some(SessionError::TooMany), folder)
+        });
+        Ok(Stopped { figures: LOST, unmerged: self.unmerged, further })
     }
 }
 
@@ -122,11 +138,43 @@ fn a_recording_ends_when_a_process_has_too_many_handles() {
 
 #[test]
 fn a_trace_without_identities_of_images_says_so() {
-    let without_identities = Some("no toolkit".to_owned());
-    let fake = Fake { without_identities, ..Fake::default() };
-    let (_, said) = recorded(&fake, &["--duration", "10ms"], &Cancel::default());
-    assert!(said.contains("leak.etl has no identities of images"), "{said}");
-    assert!(said.ends_with("symbols will not be found: no toolkit\n"), "{said}");
+    for (trace, expected) in [
+        (
+            None,
+            "symbols will not be found: no toolkit, and its copy with them failed: leak.etl: cannot open: ",
+        ),
+        (
+            Some(sample()),
+            "symbols will not be found: no toolkit, and no file of an image could be read\n",
+        ),
+    ] {
+        let unmerged = Some("no toolkit".to_owned());
+        let fake = Fake { unmerged, trace, ..Fake::default() };
+        let (_, said) = recorded(&fake, &["--duration", "10ms"], &Cancel::default());
+        assert!(said.contains("leak.etl has no identities of images"), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+fn sample() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/leaky.etl")
+}
+
+#[test]
+fn further_traces_are_merged_where_windows_does_not() {
+    let fake = Fake {
+        unmerged: Some("no toolkit".to_owned()),
+        trace: Some(sample()),
+        further: Some(sample()),
+        ..Fake::default()
+    };
+    let options = ["--duration", "10ms", "--clr", "--extract"];
+    let (result, said) = recorded(&fake, &options, &Cancel::default());
+    assert!(result.is_ok(), "{said}");
+    assert!(said.contains("methods of .NET have no names: Windows has no place"), "{said}");
+    let line = said.lines().find(|line| line.ends_with(" events of .NET")).expect("a line");
+    assert!(line.starts_with("leak.etl: ") && !line.starts_with("leak.etl: 0 "), "{said}");
+    assert!(said.contains("no file of an image could be read\n"), "{said}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Image events (MOF class Image_Load).
 
 use crate::etl::{Event, EventId};
-use crate::payload::{Payload, utf16_bytes};
+use crate::payload::{Payload, utf16_bytes, utf16_text};
 use crate::raw::Action;
 
 pub(super) const LOAD: EventId = EventId::Hook(0x030a);
@@ -49,5 +49,10 @@ impl<'a> Image<'a> {
         }
         let path = utf16_bytes(p.rest());
         Some(Self { action, base, size, pid, checksum, timestamp, path })
+    }
+
+    /// Path as the kernel writes it.
+    pub(crate) fn path(&self) -> String {
+        utf16_text(self.path)
     }
 }

@@ -6,5 +6,4 @@ mod image;
 
 pub use gathered::{ImageRow, Images};
 pub use identity::{FileVersion, IDENTITY_GUID};
-#[cfg(test)]
 pub(crate) use image::Image;

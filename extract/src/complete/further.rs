@@ -1,0 +1,100 @@
+//! The events of a further trace, processor by processor.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::error::ExtractError;
+use crate::etl::{BUFFER_HEADER_SIZE, Framed, IndexedBuffer, frame, is_end};
+use crate::payload::TraceHeader;
+use crate::recording::OpenRecording;
+
+/// A trace whose events go into another one.
+pub(super) struct Further {
+    open: OpenRecording,
+    processors: BTreeMap<u16, Cursor>,
+    stored: Vec<u8>,
+}
+
+/// A place in the events of a processor.
+#[derive(Default)]
+struct Cursor {
+    buffers: VecDeque<IndexedBuffer>,
+    /// The buffer it is in, from its header on; empty before the first and behind the last one.
+    bytes: Vec<u8>,
+    /// Where the events of the buffer end.
+    valid: usize,
+    /// Where the next event begins, its bytes, and those to the one behind it.
+    at: usize,
+    size: usize,
+    stride: usize,
+    time: i64,
+}
+
+impl Further {
+    pub(super) fn new(open: OpenRecording) -> Self {
+        let mut processors = BTreeMap::<u16, Cursor>::new();
+        for buffer in &open.index.buffers {
+            processors.entry(buffer.header.processor).or_default().buffers.push_back(*buffer);
+        }
+        Self { open, processors, stored: Vec::new() }
+    }
+
+    /// The processors that it has events of.
+    pub(super) fn processors(&self) -> impl Iterator<Item = u16> {
+        self.processors.keys().copied()
+    }
+
+    /// The time of the next event of a processor.
+    ///
+    /// # Errors
+    /// When the trace cannot be read.
+    pub(super) fn next_time(&mut self, processor: u16) -> Result<Option<i64>, ExtractError> {
+        let Self { open, processors, stored } = self;
+        let Some(cursor) = processors.get_mut(&processor) else { return Ok(None) };
+        while cursor.size == 0 {
+            let Some(buffer) = cursor.buffers.pop_front() else {
+                processors.remove(&processor);
+                return Ok(None);
+            };
+            open.expanded(&buffer, stored, &mut cursor.bytes)?;
+            cursor.valid = cursor.bytes.len().min(buffer.header.filled as usize);
+            (cursor.at, cursor.time) = (BUFFER_HEADER_SIZE, buffer.first_time);
+            cursor.look();
+        }
+        Ok(Some(cursor.time))
+    }
+
+    /// The header of the buffer that the next event of a processor is in.
+    pub(super) fn header(&self, processor: u16) -> &[u8] {
+        self.processors.get(&processor).map_or(&[], |cursor| &cursor.bytes)
+    }
+
+    /// Takes the next event of a processor.
+    pub(super) fn take(&mut self, processor: u16) -> &[u8] {
+        let Some(cursor) = self.processors.get_mut(&processor) else { return &[] };
+        let taken = cursor.at..cursor.at + cursor.size;
+        cursor.at += cursor.stride;
+        cursor.look();
+        cursor.bytes.get(taken).unwrap_or_default()
+    }
+}
+
+impl Cursor {
+    /// Looks at the event at its place; the trace has a header of its own, which is passed over. Behind the last one, and
+    /// behind damage, the size is 0.
+    fn look(&mut self) {
+        loop {
+            self.size = 0;
+            let rest = self.bytes.get(self.at..self.valid).filter(|rest| !is_end(rest));
+            let Some(Ok(Framed { event, size, stride })) = rest.map(|rest| frame(rest, self.time))
+            else {
+                return;
+            };
+            (self.time, self.stride) = (event.time, stride);
+            if event.id != TraceHeader::EVENT {
+                self.size = size;
+                return;
+            }
+            self.at += stride;
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! A copy of a trace with what its session does not write: which files the images are, and the events of further
+//! sessions of the same time.
+//!
+//! What is added stands where a merge by Windows has it: a record directly behind its image event, with the time of that,
+//! and all events of a processor in time order. So the copy is read by every reader that reads merged traces.
+
+mod file_name;
+mod further;
+mod header;
+mod identities;
+mod image_file;
+mod records;
+mod writer;
+
+use std::collections::BTreeSet;
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use handlescope_model::Cancel;
+
+pub use self::file_name::image_file_name;
+use self::further::Further;
+use self::header::{CountedLosses, HeaderEvent};
+use self::identities::Identities;
+pub use self::identities::Locate;
+use self::writer::BufferWriter;
+use crate::error::ExtractError;
+use crate::etl::{BUFFER_HEADER_SIZE, Framed, IndexedBuffer, frame, is_end};
+use crate::options::{ExtractObserver, ExtractOptions};
+use crate::recording::OpenRecording;
+
+/// The type of buffers whose events come while the session runs.
+const EVENTS: u16 = 0;
+
+/// What was added to a trace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Completed {
+    /// Files of images whose identity was read and is that of the trace.
+    pub identified: u64,
+    /// Files of images that could not be read, or are not those of the trace any more.
+    pub unidentified: u64,
+    /// Events of further traces.
+    pub events: u64,
+}
+
+/// Why there is no such copy.
+#[derive(Debug, thiserror::Error)]
+pub enum CompleteError {
+    /// A trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] ExtractError),
+    /// The times of a further trace are not those of the first.
+    #[error("its times are counted by another clock than those of the trace it belongs to")]
+    OtherClock,
+    /// The copy cannot be written.
+    #[error("cannot write: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// Writes a copy of the trace `input` with the identities of its images, whose files `locate` finds, and the events of
+/// the `further` traces. Compressed buffers are written expanded; places without events are left out.
+///
+/// # Errors
+/// When a trace cannot be read, a further one has another clock, `out` cannot be written, or `cancel` asks to stop.
+pub fn complete<W: Write + Seek>(
+    input: &Path,
+    further: &[PathBuf],
+    locate: Locate<'_>,
+    out: &mut W,
+    observer: &dyn ExtractObserver,
+    cancel: &Cancel,
+) -> Result<Completed, CompleteError> {
+    let mut open = opened(input, cancel)?;
+    let header = &open.recording.header;
+    let (clock, mut losses) = (open.recording.clock, CountedLosses::of(header));
+    let mut size = open.largest_buffer();
+    let mut others = Vec::new();
+    for path in further {
+        let other = opened(path, cancel)?;
+        if (other.recording.clock.kind, other.recording.clock.frequency)
+            != (clock.kind, clock.frequency)
+        {
+            return Err(CompleteError::OtherClock);
+        }
+        size = size.max(other.largest_buffer());
+        losses.add(&other.recording.header);
+        others.push(Further::new(other));
+    }
+    observer.on_started(open.len());
+    let mut pass = Pass {
+        out: BufferWriter::new(out, size),
+        identities: Identities::new(locate),
+        further: others,
+        events: 0,
+    };
+    let mut buffers = open.index.buffers.clone();
+    buffers.sort_by_key(|buffer| buffer.offset);
+    let (mut stored, mut bytes, mut first) = (Vec::new(), Vec::new(), None);
+    for buffer in &buffers {
+        cancel.check().map_err(ExtractError::from)?;
+        observer.on_progress(buffer.offset);
+        open.expanded(buffer, &mut stored, &mut bytes)?;
+        if first.is_none() {
+            first = HeaderEvent::in_buffer(&bytes);
+        }
+        pass.buffer(&bytes, buffer)?;
+    }
+    pass.rest()?;
+    let Pass { out, identities, events, .. } = pass;
+    let (written, out) = out.finish();
+    if let Some(first) = first {
+        first.rewrite(out, size as u32, written, losses)?;
+    }
+    open.recording.check_unchanged()?;
+    let (identified, unidentified) = identities.counts();
+    Ok(Completed { identified, unidentified, events })
+}
+
+fn opened(path: &Path, cancel: &Cancel) -> Result<OpenRecording, ExtractError> {
+    let limits = ExtractOptions::default().limits;
+    let open = OpenRecording::open_cancellable(path, &limits, cancel)?;
+    // A damaged trace may claim to expand without end.
+    limits.check_content(path, open.len(), open.uncompressed_bytes())?;
+    Ok(open)
+}
+
+/// One pass over the buffers of a trace.
+struct Pass<'a, W> {
+    out: BufferWriter<W>,
+    identities: Identities<'a>,
+    further: Vec<Further>,
+    /// Events of further traces so far.
+    events: u64,
+}
+
+impl<W: Write> Pass<'_, W> {
+    /// Writes a buffer, given from its header on, with all that belongs into it.
+    fn buffer(&mut self, bytes: &[u8], buffer: &IndexedBuffer) -> Result<(), CompleteError> {
+        let valid = bytes.len().min(buffer.header.filled as usize);
+        let events = bytes.get(..valid).unwrap_or_default();
+        self.out.begin(bytes);
+        let (mut at, mut time) = (BUFFER_HEADER_SIZE, buffer.first_time);
+        while let Some(rest) = events.get(at..).filter(|rest| !is_end(rest)) {
+            let Ok(Framed { event, size, stride }) = frame(rest, time) else {
+                // As damaged as it was: nothing behind it can be framed.
+                self.out.push(rest)?;
+                break;
+            };
+            time = event.time;
+            if buffer.header.kind == EVENTS {
+                self.earlier(buffer.header.processor, time)?;
+            }
+            self.out.push(rest.get(..size).unwrap_or(rest))?;
+            let behind = rest.get(stride..).unwrap_or_default();
+            for record in self.identities.of(&event, behind) {
+                self.out.push(record)?;
+            }
+            at += stride;
+        }
+        Ok(self.out.end()?)
+    }
+
+    /// Writes the events of further traces on a processor that are not later than `until`.
+    fn earlier(&mut self, processor: u16, until: i64) -> Result<(), CompleteError> {
+        while let Some(further) = earliest(&mut self.further, processor, until)? {
+            self.out.push(further.take(processor))?;
+            self.events += 1;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left of further traces.
+    fn rest(&mut self) -> Result<(), CompleteError> {
+        let processors: BTreeSet<u16> =
+            self.further.iter().flat_map(|further| further.processors()).collect();
+        for processor in processors {
+            let Some(further) = earliest(&mut self.further, processor, i64::MAX)? else { continue };
+            self.out.begin(further.header(processor));
+            self.earlier(processor, i64::MAX)?;
+            self.out.end()?;
+        }
+        Ok(())
+    }
+}
+
+/// The trace with the earliest event of a processor, if that is not later than `until`.
+fn earliest(
+    further: &mut [Further],
+    processor: u16,
+    until: i64,
+) -> Result<Option<&mut Further>, ExtractError> {
+    let mut found = None;
+    for (place, one) in further.iter_mut().enumerate() {
+        let time = one.next_time(processor)?.filter(|time| *time <= until);
+        if let Some(time) = time.filter(|time| found.is_none_or(|(earliest, _)| *time < earliest)) {
+            found = Some((time, place));
+        }
+    }
+    Ok(found.and_then(|(_, place)| further.get_mut(place)))
+}

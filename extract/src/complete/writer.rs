@@ -1,0 +1,137 @@
+//! Buffers of equal size, filled event by event.
+
+use std::io::{self, Write};
+
+use crate::etl::BUFFER_HEADER_SIZE;
+
+/// Fills what events leave of a buffer.
+const FILLER: u8 = 0xFF;
+
+/// Flag of a buffer header: the events are compressed.
+const COMPRESSED: u16 = 0x40;
+
+/// Writes buffers. What does not fit into one goes on in a further one with the same header.
+pub(super) struct BufferWriter<W> {
+    out: W,
+    /// Bytes of every buffer.
+    size: usize,
+    /// Buffers written.
+    written: u32,
+    /// The buffer that is filled, from its header on; empty between two buffers.
+    bytes: Vec<u8>,
+}
+
+impl<W: Write> BufferWriter<W> {
+    /// Writes buffers of so many bytes.
+    pub(super) fn new(out: W, size: usize) -> Self {
+        Self { out, size, written: 0, bytes: Vec::with_capacity(size) }
+    }
+
+    /// Begins a buffer with the header that stands at the start of these bytes.
+    pub(super) fn begin(&mut self, header: &[u8]) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(header.get(..BUFFER_HEADER_SIZE).unwrap_or(header));
+        self.bytes.resize(BUFFER_HEADER_SIZE, 0);
+    }
+
+    /// Adds an event. One that fits into no buffer is left out.
+    pub(super) fn push(&mut self, event: &[u8]) -> io::Result<()> {
+        let room = event.len().next_multiple_of(8);
+        if room > self.size.saturating_sub(BUFFER_HEADER_SIZE) {
+            return Ok(());
+        }
+        if self.bytes.len() + room > self.size {
+            self.write()?;
+            self.bytes.truncate(BUFFER_HEADER_SIZE);
+        }
+        let end = self.bytes.len() + room;
+        self.bytes.extend_from_slice(event);
+        self.bytes.resize(end, 0);
+        Ok(())
+    }
+
+    /// Ends the buffer.
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        self.write()?;
+        self.bytes.clear();
+        Ok(())
+    }
+
+    /// How many buffers were written, and where to.
+    pub(super) fn finish(self) -> (u32, W) {
+        (self.written, self.out)
+    }
+
+    /// Writes the buffer, and leaves it as it is.
+    fn write(&mut self) -> io::Result<()> {
+        let filled = self.bytes.len();
+        let flags = self.bytes.get(52..54).and_then(<[u8]>::first_chunk);
+        let flags = flags.map_or(0, |flags| u16::from_le_bytes(*flags)) & !COMPRESSED;
+        let fields: [(usize, &[u8]); 6] = [
+            (0, &(self.size as u32).to_le_bytes()),
+            (4, &(filled as u32).to_le_bytes()),
+            (8, &(filled as u32).to_le_bytes()),
+            (24, &i64::from(self.written).to_le_bytes()),
+            (48, &(filled as u32).to_le_bytes()),
+            (52, &flags.to_le_bytes()),
+        ];
+        for (at, field) in fields {
+            if let Some(place) = self.bytes.get_mut(at..at + field.len()) {
+                place.copy_from_slice(field);
+            }
+        }
+        self.out.write_all(&self.bytes)?;
+        io::copy(
+            &mut io::Read::take(io::repeat(FILLER), (self.size - filled) as u64),
+            &mut self.out,
+        )?;
+        self.written = self.written.saturating_add(1);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::etl::BufferHeader;
+
+    /// The header of a compressed buffer of processor 3.
+    fn header() -> Vec<u8> {
+        let mut bytes = vec![0; 100];
+        bytes[0..4].copy_from_slice(&100u32.to_le_bytes());
+        bytes[40] = 3;
+        bytes[48..52].copy_from_slice(&100u32.to_le_bytes());
+        bytes[52] = 0x40;
+        bytes
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_on_in_a_buffer_of_the_same_processor() {
+        let mut writer = BufferWriter::new(Vec::new(), 128);
+        writer.begin(&header());
+        for event in [[1; 20], [2; 20], [3; 20]] {
+            writer.push(&event).unwrap();
+        }
+        writer.push(&[9; 60]).unwrap();
+        writer.end().unwrap();
+        let (written, bytes) = writer.finish();
+        assert_eq!((written, bytes.len()), (2, 256));
+        let buffers: Vec<_> = bytes.chunks(128).collect();
+        let headers: Vec<_> =
+            buffers.iter().map(|bytes| BufferHeader::parse(bytes).unwrap()).collect();
+        let filled: Vec<_> = headers.iter().map(|own| (own.size, own.filled)).collect();
+        assert_eq!(filled, [(128, 72 + 48), (128, 72 + 24)]);
+        assert!(headers.iter().all(|own| own.processor == 3 && !own.is_compressed()));
+        assert_eq!((buffers[0][24], buffers[1][24]), (0, 1));
+        assert_eq!((&buffers[1][72..92], &buffers[1][96..98]), (&[3; 20][..], &[FILLER; 2][..]));
+    }
+
+    #[test]
+    fn a_buffer_without_events_stays_one() {
+        let mut writer = BufferWriter::new(Vec::new(), 128);
+        writer.begin(&header());
+        writer.end().unwrap();
+        let (written, bytes) = writer.finish();
+        assert_eq!((written, BufferHeader::parse(&bytes).unwrap().filled), (1, 72));
+    }
+}

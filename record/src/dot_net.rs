@@ -1,0 +1,144 @@
+//! The sessions that record the names of .NET's methods beside the kernel's session.
+//!
+//! Keywords and levels are those of learn, "CLR ETW Keywords and Levels" and "Method ETW Events": events with names have the
+//! level verbose. A rundown lists what is there when its provider is switched on, so this one comes at the end (learn, "CLR
+//! ETW Providers").
+
+use serde::{Serialize, Serializer};
+
+use crate::family::Guid;
+
+/// Who logs events, and which of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Provider {
+    /// Its name.
+    pub name: &'static str,
+    /// Its GUID.
+    pub guid: Guid,
+    /// Events of this level and below.
+    pub level: u8,
+    /// Events with one of these keywords.
+    pub keywords: Keywords,
+}
+
+/// Bits of keywords with their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Keywords {
+    /// All of them.
+    #[serde(serialize_with = "as_hex")]
+    pub value: u64,
+    /// The names of those that are set.
+    pub names: &'static [&'static str],
+}
+
+/// When a session of a provider is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Begin {
+    /// With the recording.
+    WithRecording,
+    /// When the recording is to end; it lasts until no more events come.
+    AtEnd,
+}
+
+/// A session of a provider, whose trace is merged into that of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProviderSession {
+    /// Its name.
+    pub logger: &'static str,
+    /// Its file, in a folder for temporary files.
+    pub log_file: &'static str,
+    pub begin: Begin,
+    pub provider: Provider,
+    /// `BufferSize`, KiB.
+    pub buffer_kib: u32,
+    /// `MinimumBuffers`
+    pub minimum_buffers: u32,
+    /// `MaximumBuffers`
+    pub maximum_buffers: u32,
+}
+
+/// `LOG_VERBOSE`, which method events with names have.
+const VERBOSE: u8 = 5;
+
+/// A rundown logs as fast as it can.
+const BUFFER_KIB: u32 = 1024;
+const BUFFERS: u32 = 64;
+
+static METHODS: ProviderSession = ProviderSession {
+    logger: "handlescope .NET",
+    log_file: "dotnet.etl",
+    begin: Begin::WithRecording,
+    provider: Provider {
+        name: "Microsoft-Windows-DotNETRuntime",
+        guid: Guid(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4),
+        level: VERBOSE,
+        keywords: Keywords { value: 0x18, names: &["Loader", "JIT"] },
+    },
+    buffer_kib: BUFFER_KIB,
+    minimum_buffers: BUFFERS,
+    maximum_buffers: BUFFERS,
+};
+
+/// With the methods of native images: nothing else names them where there is no toolkit that makes NGEN PDBs.
+static RUNDOWN: ProviderSession = ProviderSession {
+    logger: "handlescope .NET rundown",
+    log_file: "rundown.etl",
+    begin: Begin::AtEnd,
+    provider: Provider {
+        name: "Microsoft-Windows-DotNETRuntimeRundown",
+        guid: Guid(0xa669021c_c450_4609_a035_5af59af4df18),
+        level: VERBOSE,
+        keywords: Keywords { value: 0x138, names: &["Loader", "JIT", "NGen", "EndRundown"] },
+    },
+    buffer_kib: BUFFER_KIB,
+    minimum_buffers: BUFFERS,
+    maximum_buffers: BUFFERS,
+};
+
+/// WPR's own provider, which stands for both (MSO, `CLR.wprp`), with the keywords of each.
+pub(crate) const WPR_PROVIDER: &str = "DotNetProvider";
+
+impl ProviderSession {
+    /// The sessions for .NET; of a ring, whose events are those of the last moments, the rundown only.
+    pub(crate) fn dot_net(is_ring: bool) -> impl Iterator<Item = &'static ProviderSession> {
+        [&METHODS, &RUNDOWN].into_iter().filter(move |own| !is_ring || own.begin == Begin::AtEnd)
+    }
+}
+
+fn as_hex<S: Serializer>(value: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{value:#x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// learn, "CLR ETW Keywords and Levels".
+    fn value(name: &str) -> u64 {
+        match name {
+            "Loader" => 0x8,
+            "JIT" => 0x10,
+            "NGen" => 0x20,
+            "EndRundown" => 0x100,
+            _ => panic!("{name}"),
+        }
+    }
+
+    #[test]
+    fn keywords_are_those_of_their_names() {
+        for session in [&METHODS, &RUNDOWN] {
+            let Keywords { value: all, names } = session.provider.keywords;
+            assert_eq!(names.iter().fold(0, |all, name| all | value(name)), all, "{names:?}");
+        }
+        assert_eq!(METHODS.provider.guid.to_string(), "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4");
+        assert_eq!(RUNDOWN.provider.guid.to_string(), "a669021c-c450-4609-a035-5af59af4df18");
+    }
+
+    #[test]
+    fn a_ring_has_the_rundown_only() {
+        let begins = |is_ring| ProviderSession::dot_net(is_ring).map(|own| own.begin);
+        assert!(begins(false).eq([Begin::WithRecording, Begin::AtEnd]));
+        assert!(begins(true).eq([Begin::AtEnd]));
+    }
+}

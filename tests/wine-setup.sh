@@ -1,0 +1,22 @@
+# To be sourced: a Wine of its own. Sets `wine`, the program, and `work`, a folder that goes in the end; programs run from
+# $work/bin. Needs Debian's wine64 and mingw-w64.
+wine=$(command -v wine64 || echo /usr/lib/wine/wine64)
+work=$(mktemp -d)
+cleanup() {
+    WINEPREFIX=$work/prefix wineserver -k 2>/dev/null || WINEPREFIX=$work/prefix /usr/lib/wine/wineserver64 -k 2>/dev/null || true
+    rm -rf "$work"
+}
+trap cleanup EXIT
+export WINEPREFIX=$work/prefix WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml='
+
+# Rust's std takes random numbers from ProcessPrng of bcryptprimitives.dll, which Wine 8 does not have; without it the
+# program exits with status 53 and no word.
+mkdir "$work/bin"
+cat >"$work/prng.c" <<'C'
+#include <windows.h>
+#include <ntsecapi.h>
+__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size) {
+    return RtlGenRandom(data, (ULONG)size);
+}
+C
+x86_64-w64-mingw32-gcc -shared -O1 -o "$work/bin/bcryptprimitives.dll" "$work/prng.c" -ladvapi32
