@@ -13,7 +13,7 @@ built=$(cargo test -p handlescope-record --target "$target" --no-run --message-f
 cp "$built" "$work/bin/record.exe"
 cd "$work/bin"
 status=0
-WINEDEBUG=-all,fixme+eventlog timeout -s KILL 120 "$wine" ./record.exe --include-ignored >"$work/out" 2>"$work/err" || status=$?
+WINEDEBUG=-all,fixme+eventlog timeout -s KILL 300 "$wine" ./record.exe --include-ignored >"$work/out" 2>"$work/err" || status=$?
 tr -d '\r' <"$work/out"
 [ "$status" -eq 0 ] || { echo "status $status"; tail -5 "$work/err"; exit 1; }
 
