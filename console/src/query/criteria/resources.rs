@@ -50,6 +50,13 @@ impl ResourceCriteria {
         self.is_of_leaks() && self.by.is_none()
     }
 
+    /// Whether any groups of the answer have stacks in common.
+    pub(crate) fn has_stacks(&self) -> bool {
+        use ResourceColumn::{CreateStack, FreeStack};
+        let is_of_lost = self.for_document && self.by.is_none();
+        is_of_lost || self.columns().iter().any(|own| matches!(own, CreateStack | FreeStack))
+    }
+
     /// The columns of the groups that are shown.
     pub fn columns(&self) -> &[ResourceColumn] {
         match &self.by {

@@ -27,6 +27,7 @@ pub(super) use self::tables::{AllocatorList, ResourceTable};
 use self::tables::{MissTable, kind_name};
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
+use super::groups::TrimmedStacks;
 use super::growth::Window;
 use super::info::{check_clock, trace_info};
 use super::source::Source;
@@ -168,11 +169,21 @@ impl<'a> ResourcesAnswer<'a> {
         group.caller().map(|row| self.processes.get(row))
     }
 
+    /// All groups of the answer.
+    fn all_groups(&self) -> impl Iterator<Item = &ResourceGroups> {
+        [&self.totals, &self.lost, &self.groups].into_iter().flatten()
+    }
+
+    /// What is left of the stacks that its groups have in common. Only one answer has such groups: totals have
+    /// none, and there are no leaks beside the groups of `-GroupBy`.
+    pub(crate) fn trims(&self) -> Option<&TrimmedStacks> {
+        self.all_groups().find_map(|groups| groups.stacks.as_ref())
+    }
+
     /// The stacks that groups of the answer have in common, ascending, each once.
     pub(crate) fn stacks(&self) -> impl Iterator<Item = StackIdx> {
-        let all = [&self.totals, &self.lost, &self.groups].into_iter().flatten();
         let mut stacks = StackSet::new(self.frames.stacks.len());
-        for group in all.flat_map(|groups| &groups.rows) {
+        for group in self.all_groups().flat_map(|groups| &groups.rows) {
             stacks.add(group.create_stack());
             stacks.add(group.free_stack());
         }

@@ -6,7 +6,10 @@ use crate::{
         choice::{process_option, time_option},
         display::{time_digits_option, time_format_option},
         groups,
-        stack_display::{show_address_option, show_line_option, show_stack_option},
+        stack_display::{
+            fold_stack_option, show_address_option, show_line_option, show_stack_option,
+            stack_from_option,
+        },
     },
     grammar::{Choice, Opt, OptionGroup, Take, Texts},
     query::ResourceColumn,
@@ -125,6 +128,8 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
             by("size", "bytes of each", |args| push(args, ResourceColumn::Size)),
         ]),
     },
+    fold_stack_option(),
+    stack_from_option(),
     Opt {
         names: &["-ShowTotal"],
         help: "sums: Total, Kind, Allocator, Process or File",
