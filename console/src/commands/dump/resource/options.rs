@@ -56,7 +56,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         details: "Blocks of heaps; pages that VirtualAlloc commits, and addresses that it reserves; what events \
                   of other providers acquire and release; handles of GDI and of USER.",
         example: "-Kind heap;commit",
-        take: Take::Filter(Texts::Other, |args| &mut args.criteria.kind),
+        take: Take::Filter(Texts::AllocationKinds, |args| &mut args.criteria.kind),
     },
     process_option(
         "allocations that these processes own",
@@ -69,7 +69,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         help: "allocators of this name: a heap, VirtualAlloc, or what events name",
         details: "A heap goes by its handle, 0x and hex digits. Of handles of GDI and USER it is their type.",
         example: "-Allocator 0x1d0f2a30000",
-        take: Take::Filter(Texts::Other, |args| &mut args.criteria.allocator),
+        take: Take::Filter(Texts::Allocators, |args| &mut args.criteria.allocator),
     },
     Opt {
         names: &["-MinMaxSize"],
