@@ -41,6 +41,9 @@ pub(crate) struct ResourceFacts {
     kinds: [KindFacts; ResourceKind::ALL.len()],
 }
 
+/// By the numbers of kinds, how many allocations there are, and how many of them without a stack.
+pub(crate) type KindCounts = [(u64, u64); ResourceKind::ALL.len()];
+
 /// The same of a kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct KindFacts {
@@ -74,12 +77,12 @@ impl ResourceFacts {
         }
     }
 
-    /// Takes note of an allocation that passed.
-    pub(crate) fn add_allocation(&mut self, kind: Option<u32>, has_stack: bool) {
-        let kind = kind.and_then(|kind| self.kinds.get_mut(kind as usize));
-        let Some(facts) = kind else { return };
-        facts.allocations += 1;
-        facts.without_stack += u64::from(!has_stack);
+    /// Takes note of the allocations that passed.
+    pub(crate) fn add_allocations(&mut self, counts: &KindCounts) {
+        for (facts, (count, without_stack)) in self.kinds.iter_mut().zip(counts) {
+            facts.allocations += count;
+            facts.without_stack += without_stack;
+        }
     }
 
     /// Sums over some of the kinds that are asked for.

@@ -20,10 +20,11 @@ use std::path::Path;
 
 use handlescope_model::tables::{ResourceKind, ResourceMissKind, TraceInfo};
 use handlescope_model::{StackIdx, Table};
+use rayon::prelude::*;
 
-use self::chosen::{Chosen, Tables, lost};
+use self::chosen::{Chosen, PART, Tables, lost};
 use self::groups::Asked;
-pub(super) use self::tables::{AllocatorList, ResourceTable};
+pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
 use self::tables::{MissTable, kind_name};
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
@@ -35,7 +36,7 @@ use super::stacks::StackSet;
 use super::tables::{ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
-use crate::trace::{Caveat, ResourceFacts};
+use crate::trace::{Caveat, KindCounts, ResourceFacts};
 
 /// The allocations of one trace.
 pub struct ResourcesAnswer<'a> {
@@ -90,8 +91,12 @@ impl<'a> ResourcesAnswer<'a> {
         }
         let info = trace_info(trace)?;
         let (allocators, processes) = (AllocatorList::load(trace)?, ProcessList::load(trace)?);
-        let (resources, misses) = (ResourceTable::load(trace)?, MissTable::load(trace)?);
-        let frames = Frames::load(trace, names, source.frames, cancel)?;
+        let needed = Needed::of(criteria);
+        let (resources, misses) = (ResourceTable::load(trace, needed)?, MissTable::load(trace)?);
+        let frames = match criteria.needs_frames() {
+            true => Frames::load(trace, names, source.frames, cancel)?,
+            false => Frames::none(trace, names, source.frames, cancel)?,
+        };
         let frames = frames.with_system_modules(source.system);
         let tables = Tables {
             allocators: &allocators,
@@ -208,15 +213,34 @@ fn facts(
         let start = |row| tables.processes.get(row).start_ns;
         facts.add_allocator(allocator, allocator.process.map(start));
     }
-    let Tables { resources, .. } = *tables;
-    let allocators: Vec<u32> = tables.allocators.rows().iter().map(|own| own.kind).collect();
-    for row in rows.iter().map(|row| *row as usize) {
-        let kind = resources.allocator.get(row).and_then(|own| allocators.get(own.row()).copied());
-        facts.add_allocation(kind, resources.stack.get(row).is_some());
-    }
+    facts.add_allocations(&allocations(tables, rows));
     let is_orphan = |row: &&u32| {
         tables.misses.what.get(**row as usize) == Some(ResourceMissKind::OrphanFree.code())
     };
     facts.orphan_frees = misses.iter().filter(is_orphan).count() as u64;
     facts
+}
+
+/// How many allocations of each kind there are, and how many of them without a stack.
+fn allocations(tables: &Tables<'_>, rows: &[u32]) -> KindCounts {
+    let Tables { resources, allocators, .. } = *tables;
+    let kinds: Vec<usize> = allocators.rows().iter().map(|own| own.kind as usize).collect();
+    let counted = |rows: &[u32]| {
+        let mut counts = KindCounts::default();
+        for row in rows.iter().map(|row| *row as usize) {
+            let kind = resources.allocator.get(row).and_then(|own| kinds.get(own.row()));
+            if let Some((count, without_stack)) = kind.and_then(|kind| counts.get_mut(*kind)) {
+                *count += 1;
+                *without_stack += u64::from(resources.stack.get(row).is_none());
+            }
+        }
+        counts
+    };
+    let sum = |mut all: KindCounts, other: KindCounts| {
+        for (own, other) in all.iter_mut().zip(other) {
+            *own = (own.0 + other.0, own.1 + other.1);
+        }
+        all
+    };
+    rows.par_chunks(PART).map(counted).reduce(KindCounts::default, sum)
 }
