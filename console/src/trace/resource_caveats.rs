@@ -1,9 +1,10 @@
 //! What speaks against answers about allocations.
 
+use handlescope_extract::is_loss_of_provider;
 use handlescope_model::tables::{Allocator, ResourceKind, TraceInfos};
 use handlescope_model::{ArchiveError, Table, Trace};
 
-use super::caveats::{Caveat, CaveatKind};
+use super::caveats::{Caveat, CaveatKind, counted};
 
 /// How heaps are recorded: in a session of their own.
 const RECORD_HEAPS: &str = "for heaps record `xperf -start HeapSession -heap -pids PID -stackwalk \
@@ -105,6 +106,15 @@ impl Caveat {
     ) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
+        let of_providers = [ResourceKind::Resource, ResourceKind::Gdi, ResourceKind::User];
+        if of_providers.iter().any(|kind| facts.asked.contains(kind))
+            && let Some(losses) = counted(trace, is_loss_of_provider)?
+        {
+            let text = format!(
+                "events that acquire and release are missing ({losses}); allocations, frees and leaks may be wrong"
+            );
+            add(CaveatKind::MissingInFile, text);
+        }
         if facts.all(|kind| kind.allocators) == 0 {
             let version = trace.values(TraceInfos::schema_version)?.get(0).unwrap_or_default();
             let text = match version < WITH_ALLOCATIONS {
