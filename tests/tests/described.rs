@@ -5,14 +5,16 @@ use std::path::Path;
 
 use handlescope_extract::{ExtractOptions, NoObserver, ResourceMapping, extract};
 use handlescope_model::tables::{
-    Allocator, Allocators, Frames, Processes, ProviderEvents, Resource, ResourceEnd, ResourceKind,
-    ResourceMissKind, ResourceMisses, Resources, Stacks, Warnings,
+    Allocator, Allocators, Frames, Methods, Processes, ProviderEvents, Resource, ResourceEnd,
+    ResourceKind, ResourceMissKind, ResourceMisses, Resources, Stacks, Warnings,
 };
 use handlescope_model::{Cancel, StackIdx, TableRows, Trace};
 use handlescope_tests::binary::Shell;
 use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
 use handlescope_tests::header::{ExtendedItem, KernelEvent, ManifestEvent, Stamp};
-use handlescope_tests::payload::{EventInfo, manifest_chunks, trace_logging};
+use handlescope_tests::payload::{
+    EventInfo, MethodEvent, MethodRecord, manifest_chunks, trace_logging,
+};
 use handlescope_tests::scenario::TraceBuilder;
 
 const MS: i64 = 1_000_000;
@@ -123,6 +125,7 @@ fn win32k_info(id: u16, task: &str, opcode: &str, handles: &[&str]) -> EventInfo
     let handles = handles.iter().map(|name| ((*name).to_owned(), 16));
     let numbers = ["HandleType", "SessionId", "OwnerProcessId"].map(|name| (name.to_owned(), 8));
     EventInfo {
+        version: 0,
         provider: WIN32K,
         provider_name: "Microsoft-Windows-Win32k".into(),
         id,
@@ -337,6 +340,62 @@ fn a_mapping_chooses_events_and_fields() {
     assert_same_lines(&described.tables().lines(), &expected[2..]);
 }
 
+/// The provider of methods of the .NET runtime, whose events have a family of their own.
+const RUNTIME: Guid = Guid::new(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
+
+#[test]
+fn a_mapping_takes_events_of_a_family_too_and_the_family_still_has_them() {
+    let words = "Microsoft-Windows-DotNETRuntime/Load acquire handle=Start; \
+                 e13c0d23-ccbc-4e12-931b-d9cc2eee27e4/144 release handle=Start";
+    let info = |id: u16, task: &str| EventInfo {
+        provider: RUNTIME,
+        provider_name: "Microsoft-Windows-DotNETRuntime".into(),
+        id,
+        version: 1,
+        task: task.into(),
+        fields: vec![("MethodID".into(), 16), ("ModuleID".into(), 16), ("Start".into(), 16)],
+        ..EventInfo::default()
+    };
+    // Described before the events, and after them.
+    for describes_at in [1, 50] {
+        let mut described = Described::new();
+        for (id, task) in [(143, "Load"), (144, "Unload")] {
+            let event = info(id, task).event(PointerSize::Eight, described.stamp(describes_at, 4));
+            described.trace.raw_event(describes_at * MS, 0, event);
+        }
+        let code = |address| MethodRecord {
+            module_id: 9,
+            address,
+            size: 0x40,
+            type_name: "App.Program".into(),
+            name: "Main".into(),
+            signature: "void ()".into(),
+        };
+        let trace = &mut described.trace;
+        let (first, second) = (code(0x7000_0000), code(0x7100_0000));
+        trace.method(10 * MS, (700, 701), MethodEvent::Load, &first);
+        trace.method(11 * MS, (700, 701), MethodEvent::Load, &second);
+        for (ms, address) in [(20_i64, 0x7000_0010), (21, 0x7100_0010)] {
+            let object = 0xFFFF_8000_0000_0000 + ms.unsigned_abs();
+            trace.create_handle(ms * MS, (700, 701), object, 4, 16).stack(&[], &[address]);
+        }
+        trace.method(30 * MS, (700, 701), MethodEvent::Unload, &first);
+        let methods = |described: &Described| {
+            let tables = described.tables();
+            let methods = Methods::read(&tables.0).unwrap();
+            methods.rows().map(|row| (row.address, row.name)).collect::<Vec<_>>()
+        };
+        let alone = methods(&described);
+        assert_eq!(alone.len(), 2, "{alone:?}");
+        assert_same_lines(&described.tables().lines(), &[] as &[&str]);
+        described.options.resources = ResourceMapping::of_words(words).unwrap();
+        let expected =
+            ["resource  app.exe 0x70000000 0 freed", "resource  app.exe 0x71000000 0 open"];
+        assert_same_lines(&described.tables().lines(), &expected);
+        assert_eq!(methods(&described), alone);
+    }
+}
+
 const KERNEL: u64 = 0xFFFF_8000_0000_1000;
 
 /// A handle that is created with these items.
@@ -468,9 +527,16 @@ fn a_mapping_that_makes_no_sense_is_refused_before_a_trace_is_read() {
     let shell = Shell::new();
     pool().trace.write(shell.path("a.etl")).unwrap();
     std::fs::write(shell.path("bad.toml"), "[[resource]]\nevent = 'P/E'\n").unwrap();
+    let kernel = "[[resource]]\nevent = 'Windows Kernel/Process'\naction = 'acquire'\n";
+    std::fs::write(shell.path("kernel.toml"), kernel).unwrap();
     for (given, said) in [
         ("Take acquire", "-resource: Take acquire: \"Take\" is no PROVIDER/EVENT"),
         ("bad.toml", "bad.toml: no list of mappings: line 1: missing field `action`"),
+        (
+            "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c/1 acquire",
+            "-resource: 3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c/1: events of this provider are those of the kernel",
+        ),
+        ("kernel.toml", "kernel.toml: Windows Kernel/Process: events of this provider"),
         ("missing.toml", "-resource takes a file with a list in TOML, or mappings in words"),
     ] {
         let run = shell.run(&["extract", "a.etl", "-resource", given, "-outdir", "out"]);

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use handlescope_extract::live::{LiveCounts, LiveWindow, Replay, WhenFull, live_queue};
 use handlescope_extract::{ExtractOptions, NoObserver, Recording, extract};
-use handlescope_model::tables::{ResourceEnd, ResourceMisses, Resources, Stacks};
+use handlescope_model::tables::{ResourceEnd, ResourceMisses, Resources, Stacks, Warnings};
 use handlescope_model::{Cancel, StackIdx, Table, TableRows, Trace};
-use handlescope_tests::binary::sample_trace;
+use handlescope_tests::binary::{handlescope, run_script, sample_trace};
 use handlescope_tests::bytes::{Guid, PointerSize};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::EtlFile;
@@ -385,6 +385,52 @@ fn a_window_keeps_what_describes_events_and_what_is_not_released() {
     assert_eq!(open(&live).len(), 30);
     assert_eq!(open(&live), open(&extracted(&path)));
     assert!(open(&live).iter().all(|(_, _, frames)| *frames == 2));
+}
+
+#[test]
+fn events_that_a_window_forgot_before_they_were_described_are_counted() {
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "leaky.exe").started(MS);
+    let count = 60_000_u32;
+    for step in 0..count {
+        let ms = 10 + i64::from(step);
+        for id in [1, 3] {
+            let stamp = Stamp::new(trace.options().raw(ms * MS), 700, 701);
+            let payload = u64::from(step).to_le_bytes().to_vec();
+            let event = ManifestEvent { provider: HOOKS, id, stamp, payload, ..Default::default() };
+            trace.raw_event(ms * MS, 0, event.encode());
+        }
+    }
+    let last = 10 + i64::from(count);
+    for (id, task) in [(1, "AcquireResource"), (3, "Work")] {
+        let stamp = Stamp::new(trace.options().raw(last * MS), 700, 701);
+        trace.raw_event(last * MS, 0, described(id, task, stamp));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("late.etl");
+    trace.write(&path).unwrap();
+    let found = |trace: &Trace| {
+        let acquired = Resources::read(trace).unwrap().len() as u64;
+        let warnings = Warnings::read(trace).unwrap();
+        let forgotten =
+            warnings.rows().find(|own| own.kind.contains("forgotten before its description"));
+        (acquired, forgotten.map(|own| (own.count, own.kind)))
+    };
+    let short = replayed(&path, Some(Duration::from_secs(1)), |_, _| {});
+    let (acquired, forgotten) = found(&saved(&short));
+    let (forgotten, kind) = forgotten.expect("a warning");
+    assert!(acquired >= 1000, "those of the last second are there: {acquired}");
+    assert_eq!(acquired + forgotten, u64::from(count), "only those that acquire: {kind}");
+    assert!(kind.contains("33333333"), "the provider is named: {kind}");
+    let archive = folder.path().join("live.json7z");
+    short.save(&archive, &Cancel::default()).unwrap();
+    let said =
+        |question: &str| run_script(handlescope(folder.path()).arg(&archive), question).ok().stderr;
+    let missing = "events that acquire and release are missing";
+    assert!(said(".dump Resource\n").contains(missing), "{}", said(".dump Resource\n"));
+    assert!(!said(".dump Resource -Kind heap\n").contains(missing), "heaps have other events");
+    let whole = replayed(&path, None, |_, _| {});
+    assert_eq!(found(&saved(&whole)), (u64::from(count), None), "a window without end keeps all");
 }
 
 /// Number of frames of a stack.

@@ -1,7 +1,9 @@
 //! Completion inside of filters: the part behind the last `;` and `!`, from values of the loaded
 //! traces.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use handlescope_model::tables::ResourceKind;
 
 use super::{known::Known, paths::starts_with};
 use crate::{
@@ -108,6 +110,8 @@ pub(super) fn texts(filter: &str, texts: Texts, known: &Known) -> Vec<FilterValu
         }
         Texts::ObjectNames => object_names(&typed, known),
         Texts::Frames => modules(&typed, known),
+        Texts::AllocationKinds => allocation_kinds(&typed, known),
+        Texts::Allocators => allocators(&typed, known),
         Texts::LoadedFiles => {
             let names = known.loaded.iter().filter_map(|path| path.rsplit(['/', '\\']).next());
             let fitting = names.filter(|name| starts_with(name, typed.part));
@@ -120,6 +124,51 @@ pub(super) fn texts(filter: &str, texts: Texts, known: &Known) -> Vec<FilterValu
 
 fn all<'a>(known: &'a Known, of: impl Fn(&'a TraceValues) -> &'a [String]) -> BTreeSet<&'a str> {
     known.values.iter().flat_map(|values| of(values)).map(String::as_str).collect()
+}
+
+/// Kinds of allocations, those of the loaded traces first.
+fn allocation_kinds(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
+    let loaded = known.values.iter().flat_map(|values| values.allocators());
+    let loaded: BTreeSet<ResourceKind> = loaded.map(|(_, kind)| *kind).collect();
+    let mut kinds = ResourceKind::ALL;
+    kinds.sort_by_key(|kind| !loaded.contains(kind));
+    let missing = if known.values.is_empty() { "" } else { "; none is loaded" };
+    let fitting = kinds.into_iter().filter(|kind| starts_with(kind.name(), typed.part));
+    fitting
+        .map(|kind| {
+            let missing = if loaded.contains(&kind) { "" } else { missing };
+            typed.value(kind.name(), format!("{}{missing}", allocated(kind)))
+        })
+        .collect()
+}
+
+/// What is allocated.
+fn allocated(kind: ResourceKind) -> &'static str {
+    match kind {
+        ResourceKind::Heap => "blocks of heaps",
+        ResourceKind::Commit => "committed pages",
+        ResourceKind::Reserve => "reserved addresses",
+        ResourceKind::Resource => "what events acquire and release",
+        ResourceKind::Gdi => "handles of GDI",
+        ResourceKind::User => "handles of USER",
+    }
+}
+
+/// Names of what allocates, each with what it allocates.
+fn allocators(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
+    let mut found: BTreeMap<&str, BTreeSet<ResourceKind>> = BTreeMap::new();
+    for (name, kind) in known.values.iter().flat_map(|values| values.allocators()) {
+        if !name.is_empty() && starts_with(name, typed.part) {
+            found.entry(name).or_default().insert(*kind);
+        }
+        if found.len() > MOST {
+            break;
+        }
+    }
+    let described = |kinds: BTreeSet<ResourceKind>| {
+        kinds.into_iter().map(allocated).collect::<Vec<_>>().join(", ")
+    };
+    found.into_iter().map(|(name, kinds)| typed.value(name, described(kinds))).collect()
 }
 
 /// Frames are `module!function`, so a module is completed to all of its functions. Stars in front
@@ -194,104 +243,4 @@ fn level<'a>(name: &'a str, typed: &str) -> Option<(&'a str, bool)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use handlescope_model::tables::Process;
-
-    use super::*;
-    use crate::{
-        query::fixture::{Fixture, NewObject},
-        trace::TraceValues,
-    };
-
-    fn known() -> Known {
-        let mut fixture = Fixture::new();
-        for name in [r"\Sessions\1\Leaky_A", r"\Sessions\1\Leaky_B", r"\Sessions\2\X", "plain"] {
-            fixture.object(NewObject { name, ..NewObject::default() });
-        }
-        fixture.stack(&["ntdll.dll!NtClose", "app.exe!main"]);
-        let (again, pid) = ("app.exe".to_owned(), 101);
-        fixture.processes.push(Process { name: again, pid, ..Process::default() });
-        let saved = fixture.save();
-        let values = TraceValues::new(Arc::new(saved.trace));
-        let loaded = vec!["/t/demo.etl".to_owned()];
-        Known { loaded, values: vec![Arc::new(values)], ..Known::default() }
-    }
-
-    fn filters(values: Vec<FilterValue>) -> Vec<String> {
-        values.into_iter().map(|value| value.filter).collect()
-    }
-
-    #[test]
-    fn names_are_completed_level_by_level_and_their_last_parts_anywhere() {
-        let known = known();
-        let of = |filter| filters(texts(filter, Texts::ObjectNames, &known));
-        let whole = [r"\Sessions\1\Leaky_A", r"\Sessions\1\Leaky_B", r"\Sessions\2\X"];
-        assert_eq!(of(""), [&[r"\Sessions\"][..], &whole, &["plain"]].concat());
-        assert_eq!(of(r"\sess"), [&[r"\Sessions\"][..], &whole].concat());
-        let (one, two) = (r"\Sessions\1\", r"\Sessions\2\");
-        assert_eq!(of(r"\Sessions\"), [&[one, two], &whole[..], &[r"\Sessions\*"]].concat());
-        assert_eq!(of(r"\Sessions\2\"), [r"\Sessions\2\X"]);
-        assert_eq!(of(r"\Sessions\1\l"), [r"\Sessions\1\Leaky_A", r"\Sessions\1\Leaky_B"]);
-        assert_eq!(of("*leaky"), ["*Leaky_A", "*Leaky_B"]);
-        assert_eq!(of("x;!leaky_b"), ["x;!*Leaky_B"]);
-    }
-
-    #[test]
-    fn processes_are_completed_by_program_then_one_by_one_or_by_pid() {
-        let known = known();
-        let of = |filter| filters(processes(filter, &known));
-        assert_eq!(of("ap"), ["app.exe"]);
-        assert_eq!(of("app.exe"), ["app.exe", "app.exe(100)", "app.exe(101)"]);
-        assert_eq!(of("app.exe(1"), ["app.exe(100)", "app.exe(101)"]);
-        assert_eq!(of("10"), ["100", "101"]);
-        assert_eq!(of("app;!Sy"), ["app;!System"]);
-    }
-
-    #[test]
-    fn types_and_loaded_files_are_completed() {
-        let known = known();
-        assert_eq!(filters(texts("ev", Texts::ObjectTypes, &known)), ["Event"]);
-        assert_eq!(filters(texts("de", Texts::LoadedFiles, &known)), ["demo.etl"]);
-        assert_eq!(filters(texts("", Texts::Other, &known)), Vec::<String>::new());
-    }
-
-    #[test]
-    fn modules_stand_for_all_of_their_functions() {
-        let known = known();
-        let of = |filter| filters(texts(filter, Texts::Frames, &known));
-        assert_eq!(of("nt"), ["ntdll.dll!*"]);
-        assert_eq!(of("*ap"), ["*app.exe!*"]);
-    }
-
-    #[test]
-    fn only_the_part_behind_the_last_semicolon_and_exclamation_mark_is_completed() {
-        let typed = Typed::new("a;!b");
-        assert_eq!((typed.fixed, typed.part), ("a;!", "b"));
-        let typed = Typed::new("!b;c");
-        assert_eq!((typed.fixed, typed.part), ("!b;", "c"));
-        let typed = Typed::new("");
-        assert_eq!((typed.fixed, typed.part), ("", ""));
-    }
-
-    #[test]
-    fn many_names_make_a_short_menu_that_says_so() {
-        let mut fixture = Fixture::new();
-        let names: Vec<String> = (0..300).map(|n| format!(r"\Many\Name {n:03}")).collect();
-        for name in &names {
-            fixture.object(NewObject { name, ..NewObject::default() });
-        }
-        let values = TraceValues::new(Arc::new(fixture.save().trace));
-        let known = Known { values: vec![Arc::new(values)], ..Known::default() };
-        for typed in [r"\Many\", "name"] {
-            let offered = texts(typed, Texts::ObjectNames, &known);
-            assert_eq!(offered.len(), MOST, "{typed}");
-            assert!(
-                offered.last().is_some_and(|last| last.description.contains("more")),
-                "{typed}"
-            );
-        }
-        assert_eq!(filters(texts("", Texts::ObjectNames, &known)), [r"\Many\"], "no whole names");
-    }
-}
+mod tests;

@@ -111,6 +111,10 @@ pub enum Texts {
     ObjectTypes,
     /// Frames, as in `module!function`.
     Frames,
+    /// Kinds of allocations.
+    AllocationKinds,
+    /// Names of what allocates.
+    Allocators,
     /// Paths of loaded files.
     LoadedFiles,
     /// Values without completion: addresses, handle values, command lines.

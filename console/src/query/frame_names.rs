@@ -75,6 +75,29 @@ impl<'a> Frames<'a> {
         })
     }
 
+    /// No frames, for a question without stacks: these may be most of an archive.
+    pub(crate) fn none(
+        trace: &Trace,
+        names: &'a dyn FrameNames,
+        memory: &'a FrameNameCache,
+        cancel: &'a Cancel,
+    ) -> Result<Self, ArchiveError> {
+        Ok(Self {
+            stacks: Lists::default(),
+            module: Numbers::default(),
+            rva: Numbers::default(),
+            address: Numbers::default(),
+            method: Numbers::default(),
+            modules: Vec::new(),
+            is_system: Vec::new(),
+            methods: Vec::new(),
+            names,
+            memory,
+            stored: memory.load(trace)?,
+            cancel,
+        })
+    }
+
     /// Finds the names of all frames of some stacks that are not known yet: those of all modules at
     /// once, so that symbols can be fetched side by side, with ascending addresses, so that each
     /// symbol file is read in one direction.

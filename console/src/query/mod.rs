@@ -95,6 +95,7 @@ pub use self::totals::Totals;
 pub use self::volumes::Volumes;
 pub use self::why::{Bytes, Cause, Counts, Diagnosis, PRIVATE_HEAP, Suspect, WhyAnswer, why};
 
+pub(crate) use self::criteria::StackTrims;
 pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
 pub(crate) use self::groups::TrimmedStacks;
 pub(crate) use self::info::trace_info;

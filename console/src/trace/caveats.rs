@@ -191,15 +191,21 @@ fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {
 
 /// Damage that was counted while the trace was read, in one sentence.
 fn missing_in_file(trace: &Trace, what: &str) -> Result<Option<String>, ArchiveError> {
+    let damage = counted(trace, is_loss)?;
+    Ok(damage
+        .map(|damage| format!("events are missing or unreadable ({damage}); {what} may be wrong")))
+}
+
+/// The warnings of such kinds in one line, each with its number; `None` without any.
+pub(super) fn counted(
+    trace: &Trace,
+    is_meant: fn(&str) -> bool,
+) -> Result<Option<String>, ArchiveError> {
     let warnings = Warnings::read(trace)?;
-    let damage: Vec<String> = warnings
-        .rows()
-        .filter(|warning| is_loss(&warning.kind))
-        .map(|warning| format!("{} x {}", HumanCount(warning.count), warning.kind))
-        .collect();
-    let text =
-        format!("events are missing or unreadable ({}); {what} may be wrong", damage.join(", "));
-    Ok((!damage.is_empty()).then_some(text))
+    let meant = warnings.rows().filter(|warning| is_meant(&warning.kind));
+    let lines = meant.map(|warning| format!("{} x {}", HumanCount(warning.count), warning.kind));
+    let lines: Vec<String> = lines.collect();
+    Ok((!lines.is_empty()).then(|| lines.join(", ")))
 }
 
 #[cfg(test)]

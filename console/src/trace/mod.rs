@@ -26,7 +26,7 @@ pub(crate) use frame_name_cache::KnownNames;
 pub use load::LoadArgs;
 pub(crate) use load::Loading;
 pub use loaded::{LoadedTrace, Snapshot};
-pub(crate) use resource_caveats::ResourceFacts;
+pub(crate) use resource_caveats::{KindCounts, ResourceFacts};
 pub use rundown::has_end_rundown;
 pub use session::Session;
 pub(crate) use stored_names::{StoredNames, is_still_loaded};

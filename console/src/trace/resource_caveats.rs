@@ -1,9 +1,10 @@
 //! What speaks against answers about allocations.
 
+use handlescope_extract::is_loss_of_provider;
 use handlescope_model::tables::{Allocator, ResourceKind, TraceInfos};
 use handlescope_model::{ArchiveError, Table, Trace};
 
-use super::caveats::{Caveat, CaveatKind};
+use super::caveats::{Caveat, CaveatKind, counted};
 
 /// How heaps are recorded: in a session of their own.
 const RECORD_HEAPS: &str = "for heaps record `xperf -start HeapSession -heap -pids PID -stackwalk \
@@ -41,6 +42,9 @@ pub(crate) struct ResourceFacts {
     kinds: [KindFacts; ResourceKind::ALL.len()],
 }
 
+/// By the numbers of kinds, how many allocations there are, and how many of them without a stack.
+pub(crate) type KindCounts = [(u64, u64); ResourceKind::ALL.len()];
+
 /// The same of a kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct KindFacts {
@@ -74,12 +78,12 @@ impl ResourceFacts {
         }
     }
 
-    /// Takes note of an allocation that passed.
-    pub(crate) fn add_allocation(&mut self, kind: Option<u32>, has_stack: bool) {
-        let kind = kind.and_then(|kind| self.kinds.get_mut(kind as usize));
-        let Some(facts) = kind else { return };
-        facts.allocations += 1;
-        facts.without_stack += u64::from(!has_stack);
+    /// Takes note of the allocations that passed.
+    pub(crate) fn add_allocations(&mut self, counts: &KindCounts) {
+        for (facts, (count, without_stack)) in self.kinds.iter_mut().zip(counts) {
+            facts.allocations += count;
+            facts.without_stack += without_stack;
+        }
     }
 
     /// Sums over some of the kinds that are asked for.
@@ -102,6 +106,15 @@ impl Caveat {
     ) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
+        let of_providers = [ResourceKind::Resource, ResourceKind::Gdi, ResourceKind::User];
+        if of_providers.iter().any(|kind| facts.asked.contains(kind))
+            && let Some(losses) = counted(trace, is_loss_of_provider)?
+        {
+            let text = format!(
+                "events that acquire and release are missing ({losses}); allocations, frees and leaks may be wrong"
+            );
+            add(CaveatKind::MissingInFile, text);
+        }
         if facts.all(|kind| kind.allocators) == 0 {
             let version = trace.values(TraceInfos::schema_version)?.get(0).unwrap_or_default();
             let text = match version < WITH_ALLOCATIONS {

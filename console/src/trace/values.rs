@@ -1,11 +1,11 @@
-//! What a loaded trace offers for completion: its processes, object types, names and modules.
+//! What a loaded trace offers for completion: its processes, object types, names, modules and allocators.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, OnceLock},
 };
 
-use handlescope_model::tables::{Modules, Names, ObjectTypes, Processes};
+use handlescope_model::tables::{Allocators, Modules, Names, ObjectTypes, Processes, ResourceKind};
 use handlescope_model::{ArchiveError, Columns, Key, TableRows, Trace};
 
 /// Values of one trace, read when they are first asked for and kept.
@@ -18,6 +18,7 @@ pub struct TraceValues {
     types: OnceLock<Vec<String>>,
     names: OnceLock<Vec<String>>,
     modules: OnceLock<Vec<String>>,
+    allocators: OnceLock<Vec<(String, ResourceKind)>>,
 }
 
 impl TraceValues {
@@ -29,6 +30,7 @@ impl TraceValues {
             types: OnceLock::new(),
             names: OnceLock::new(),
             modules: OnceLock::new(),
+            allocators: OnceLock::new(),
         }
     }
 
@@ -52,6 +54,11 @@ impl TraceValues {
         self.modules.get_or_init(|| self.texts(Modules::name))
     }
 
+    /// Names of what allocates with its kind, each pair once, sorted.
+    pub(crate) fn allocators(&self) -> &[(String, ResourceKind)] {
+        self.allocators.get_or_init(|| read_allocators(&self.trace).unwrap_or_default())
+    }
+
     /// The distinct texts of a column.
     fn texts<C: Columns>(&self, key: Key<C, String>) -> Vec<String> {
         let Ok(column) = self.trace.values(key) else { return Vec::new() };
@@ -65,6 +72,14 @@ fn read_processes(trace: &Trace) -> Result<Vec<(String, u32)>, ArchiveError> {
     let Processes { name, pid, .. } = Processes::read(trace)?;
     let processes: BTreeSet<(String, u32)> = name.into_iter().zip(pid).collect();
     Ok(processes.into_iter().collect())
+}
+
+fn read_allocators(trace: &Trace) -> Result<Vec<(String, ResourceKind)>, ArchiveError> {
+    let Allocators { name, kind, .. } = Allocators::read(trace)?;
+    let kinds = kind.into_iter().map(ResourceKind::from_code);
+    let known = name.into_iter().zip(kinds).filter_map(|(name, kind)| Some((name, kind?)));
+    let allocators: BTreeSet<(String, ResourceKind)> = known.collect();
+    Ok(allocators.into_iter().collect())
 }
 
 /// The pids of each program, by name.

@@ -4,15 +4,12 @@ use super::provider_events::EventRows;
 use handlescope_model::tables::{EventCount, EventCounts, TraceInfo, TraceInfos, Volume, Volumes};
 use handlescope_model::{EventCountIdx, SCHEMA_VERSION};
 
-use crate::collect::{Collector, Counted, EventCounter, event_name};
+use crate::collect::{Collector, Counted, EventCounter, KERNEL, event_name};
 use crate::etl::{Clock, EventId};
 use crate::filetime::of_unix_ns;
 use crate::lifecycle::Attribution;
 use crate::metadata::Decoder;
 use crate::recording::Recording;
-
-/// The provider of events that have a hook instead of one.
-const KERNEL: &str = "Windows Kernel";
 
 /// Figures of the kept stacks.
 pub(super) struct StackFigures {

@@ -27,8 +27,11 @@ macro_rules! collector {
                 self.kept.take(event, &mut self.metadata.decoder);
                 let family = self.index.family(event.id);
                 let row = self.shared.timeline.len();
+                let decoder = &mut self.metadata.decoder;
                 if family.is_none_or(|family| family == Family::Described) {
-                    self.described.consider(event, &mut self.metadata.decoder, &mut self.shared);
+                    self.described.consider(event, decoder, &mut self.shared);
+                } else {
+                    self.described.consider_of_family(event, decoder, &mut self.shared);
                 }
                 if let Some(family) = family {
                     self.take(family, event);

@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 
 use super::allocators::AllocatorNames;
 use super::gui::{self, GuiChange, GuiRow};
-use super::rules::{Meaning, Rules};
-use super::undecided::Undecided;
+use super::rules::{Meaning, OfFamily, Rules};
+use super::undecided::{Undecided, UndescribedKinds};
 use crate::etl::{Event, EventId, Guid, WarningKind};
 use crate::mapping::{ResourceAction, ResourceMapping};
 use crate::metadata::{Decoded, Decoder, Schema, SchemaId, Value, schema_item};
@@ -25,6 +25,8 @@ pub struct Described {
     /// What each schema says of its events, as far as they came.
     meanings: Vec<Option<Meaning>>,
     undecided: Undecided,
+    /// Events that a window forgot before anything described them.
+    pub(crate) forgotten: UndescribedKinds,
 }
 
 /// An event that acquires or releases a resource.
@@ -79,6 +81,24 @@ impl Described {
         Self { rules: Rules::new(mappings), ..Self::default() }
     }
 
+    /// Takes an event that another family takes, too, if a mapping is for it.
+    pub(crate) fn consider_of_family(
+        &mut self,
+        event: &Event<'_>,
+        decoder: &mut Decoder,
+        shared: &mut Shared,
+    ) {
+        let EventId::Manifest { guid, id } = event.id else { return };
+        let may_be = match self.rules.of_family(guid, id) {
+            OfFamily::Nothing => false,
+            OfFamily::WhatIsDescribed => decoder.schema_of(event).is_some(),
+            OfFamily::Anything => true,
+        };
+        if may_be {
+            self.consider(event, decoder, shared);
+        }
+    }
+
     /// Takes an event of a manifest if its description says that it is one of these.
     pub(crate) fn consider(
         &mut self,
@@ -125,7 +145,21 @@ impl Described {
                 Found::Short => shared.diagnostics.count(WarningKind::ShortPayload, None),
             }
         }
-        for (event, count) in undecided.left_out() {
+        let forgotten = std::mem::take(&mut self.forgotten);
+        self.warn(WarningKind::TooManyUndescribed, undecided.left_out(), decoder, shared);
+        self.warn(WarningKind::ForgottenUndescribed, &forgotten, decoder, shared);
+        shared.diagnostics.add(WarningKind::TooManyAllocators, self.allocators.left_out(), None);
+    }
+
+    /// Warns of events that are not there any more, if a description says by now that they are some of these.
+    fn warn(
+        &self,
+        kind: WarningKind,
+        missing: &UndescribedKinds,
+        decoder: &mut Decoder,
+        shared: &mut Shared,
+    ) {
+        for (event, count) in missing.events() {
             let Some(id) = decoder.schema_of(&event) else { continue };
             let Some(schema) = decoder.schemas().get(id.row()) else { continue };
             if self.rules.meaning(schema) != Meaning::Other {
@@ -133,10 +167,18 @@ impl Described {
                     "" => schema.guid.to_string(),
                     name => name.to_owned(),
                 };
-                shared.diagnostics.add_of(WarningKind::TooManyUndescribed, &provider, count);
+                shared.diagnostics.add_of(kind, &provider, count);
             }
         }
-        shared.diagnostics.add(WarningKind::TooManyAllocators, self.allocators.left_out(), None);
+    }
+
+    /// Whether nothing describes an event, so that it may be one of these all the same.
+    pub(crate) fn awaits_description(event: &Event<'_>, decoder: &mut Decoder) -> bool {
+        matches!(event.id, EventId::Manifest { .. })
+            && !Decoder::is_metadata(event.id)
+            && schema_item(event.extended).is_none()
+            && gui::by_id(event.id).is_none()
+            && decoder.schema_of(event).is_none()
     }
 
     fn described(&mut self, id: SchemaId, event: &Event<'_>, decoder: &mut Decoder) -> Found {

@@ -15,3 +15,4 @@ pub use allocators::AllocatorNames;
 pub use family::{Described, DescribedProvider, ResourceRow};
 pub use gui::{GuiClass, GuiRow};
 pub use interest::Interest;
+pub use undecided::UndescribedKinds;

@@ -1,6 +1,8 @@
 //! What a schema says of its events.
 
 use super::gui::{self, GuiChange, GuiClass};
+use crate::etl::Guid;
+use crate::managed::PROVIDERS;
 use crate::mapping::{ResourceAction, ResourceFields, ResourceMapping};
 use crate::metadata::Schema;
 
@@ -16,6 +18,18 @@ pub(super) enum Meaning {
     Resource(ResourceAction, usize),
     /// It changes a handle of GDI or USER.
     Gui(GuiChange, GuiClass),
+}
+
+/// What mappings may say of an event that another family takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OfFamily {
+    /// It is not mapped.
+    Nothing,
+    /// It is mapped where its description says so. It does not wait for one: no mapping names its provider, whose
+    /// events may be more than there is room for.
+    WhatIsDescribed,
+    /// A mapping names its provider.
+    Anything,
 }
 
 /// What is asked for, and what is usual.
@@ -49,6 +63,21 @@ impl Rules {
         action.map_or(Meaning::Other, |action| Meaning::Resource(action, self.mappings.len()))
     }
 
+    /// What mappings may say of an event that another family takes.
+    pub(super) fn of_family(&self, guid: Guid, id: u16) -> OfFamily {
+        if self.mappings.is_empty() {
+            return OfFamily::Nothing;
+        }
+        let name = PROVIDERS.iter().find(|(_, own)| *own == guid).map_or("", |(name, _)| name);
+        let text = guid.to_string();
+        let mut of_id = self.mappings.iter().filter(|mapping| mapping.may_be_of_id(id));
+        match of_id.clone().any(|mapping| mapping.names_provider(name, &text)) {
+            true => OfFamily::Anything,
+            false if of_id.next().is_some() => OfFamily::WhatIsDescribed,
+            false => OfFamily::Nothing,
+        }
+    }
+
     /// The names of the fields of a resource event.
     pub(super) fn fields(&self, number: usize) -> &ResourceFields {
         self.mappings.get(number).map_or(&self.usual, |mapping| &mapping.fields)
@@ -74,7 +103,6 @@ fn usual_action(name: &[u8]) -> Option<ResourceAction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::etl::Guid;
     use crate::metadata::SchemaSource;
 
     fn schema(provider: &str, task: &str, opcode: &str) -> Schema {
@@ -120,5 +148,25 @@ mod tests {
         let usual = Schema { id: 8, ..schema("Q", "AcquireResource", "") };
         assert_eq!(rules.meaning(&usual), Meaning::Resource(ResourceAction::Acquire, 2));
         assert_eq!(rules.fields(2).handle, "Handle");
+    }
+
+    #[test]
+    fn events_of_another_family_wait_only_for_a_mapping_that_names_their_provider() {
+        let (_, runtime) = PROVIDERS[0];
+        let of = |words: &str| {
+            let mappings = ResourceMapping::of_words(words).unwrap();
+            Rules::new(mappings).of_family(runtime, 143)
+        };
+        assert_eq!(Rules::default().of_family(runtime, 143), OfFamily::Nothing);
+        for (words, expected) in [
+            ("*/142 acquire", OfFamily::Nothing),
+            ("*/143 acquire", OfFamily::WhatIsDescribed),
+            ("Contoso/Load acquire", OfFamily::WhatIsDescribed),
+            ("microsoft-windows-dotnetruntime/Load acquire", OfFamily::Anything),
+            ("*/1 acquire; e13c0d23-ccbc-4e12-931b-d9cc2eee27e4/143 acquire", OfFamily::Anything),
+            ("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4/144 acquire", OfFamily::Nothing),
+        ] {
+            assert_eq!(of(words), expected, "{words}");
+        }
     }
 }

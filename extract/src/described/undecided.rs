@@ -32,7 +32,27 @@ pub(super) struct Undecided {
     events: Vec<Waiting>,
     payloads: Vec<u8>,
     used: usize,
-    left_out: FxHashMap<(EventId, u8), u64>,
+    left_out: UndescribedKinds,
+}
+
+/// Numbers of events that nothing describes, by kind.
+#[derive(Debug, Clone, Default)]
+pub struct UndescribedKinds(FxHashMap<(EventId, u8), u64>);
+
+impl UndescribedKinds {
+    /// Counts an event, unless there are too many kinds.
+    pub(crate) fn count(&mut self, event: &Event<'_>) {
+        let key = (event.id, event.version);
+        if self.0.len() < MAX_KINDS || self.0.contains_key(&key) {
+            *self.0.entry(key).or_default() += 1;
+        }
+    }
+
+    /// An event of each kind, as far as a description needs it, with their number.
+    pub(super) fn events(&self) -> impl Iterator<Item = (Event<'_>, u64)> {
+        let kind = |id, version| Event { id, version, ..Event::default() };
+        self.0.iter().map(move |((id, version), count)| (kind(*id, *version), *count))
+    }
 }
 
 impl Undecided {
@@ -40,10 +60,7 @@ impl Undecided {
     pub(super) fn keep(&mut self, event: &Event<'_>, row: usize) -> bool {
         let cost = EVENT_COST + event.payload.len() + event.extended.len();
         if self.used + cost > MAX_BYTES {
-            let key = (event.id, event.version);
-            if self.left_out.len() < MAX_KINDS || self.left_out.contains_key(&key) {
-                *self.left_out.entry(key).or_default() += 1;
-            }
+            self.left_out.count(event);
             return false;
         }
         self.used += cost;
@@ -75,10 +92,9 @@ impl Undecided {
         })
     }
 
-    /// Kinds of events that there was no room for, with their number.
-    pub(super) fn left_out(&self) -> impl Iterator<Item = (Event<'_>, u64)> {
-        let kind = |id, version| Event { id, version, ..Event::default() };
-        self.left_out.iter().map(move |((id, version), count)| (kind(*id, *version), *count))
+    /// Kinds of events that there was no room for.
+    pub(super) fn left_out(&self) -> &UndescribedKinds {
+        &self.left_out
     }
 }
 
@@ -97,7 +113,7 @@ mod tests {
         assert_eq!(kept, MAX_BYTES / (payload.len() + EVENT_COST));
         let (row, last) = undecided.events().last().unwrap();
         assert_eq!((row, last.payload), (kept - 1, payload.as_slice()));
-        let left: Vec<u64> = undecided.left_out().map(|(_, count)| count).collect();
+        let left: Vec<u64> = undecided.left_out().events().map(|(_, count)| count).collect();
         assert_eq!(left, [2000 - kept as u64]);
     }
 }

@@ -58,6 +58,8 @@ warning_kinds! {
     TooManyEvents => "event of a provider left out because there are too many",
     /// Events whose description came too late, so that they were not kept until it came.
     TooManyUndescribed => "event left out because its description came too late and there are too many",
+    /// Events that a window forgot before their description came.
+    ForgottenUndescribed => "event forgotten before its description came, because the window is shorter",
     /// Names of allocators that are too many.
     TooManyAllocators => "event of an allocator that is not named because there are too many",
     /// A buffer marked as having lost events.
@@ -144,6 +146,16 @@ const LOSSES: [WarningKind; 17] = [
 /// Whether a warning of this kind, as it is stored, means that events are missing.
 pub fn is_loss(kind: &str) -> bool {
     LOSSES.iter().any(|loss| loss.text() == kind)
+}
+
+/// Kinds that mean that events of a provider are missing which may acquire and release something.
+const LOSSES_OF_PROVIDERS: [WarningKind; 2] =
+    [WarningKind::TooManyUndescribed, WarningKind::ForgottenUndescribed];
+
+/// Whether a warning, as it is stored, means that events of a provider are missing which acquire and release.
+pub fn is_loss_of_provider(kind: &str) -> bool {
+    let rest = |loss: &WarningKind| kind.strip_prefix(loss.text());
+    LOSSES_OF_PROVIDERS.iter().any(|loss| rest(loss).is_some_and(|rest| rest.starts_with(':')))
 }
 
 /// How often something happened, and where first.

@@ -6,6 +6,7 @@ use handlescope_model::Cancel;
 
 use super::packed::PackedEvents;
 use crate::collect::{Collector, FamilyIndex};
+use crate::described::{Described, UndescribedKinds};
 use crate::etl::{Clock, Diagnostics};
 use crate::lifecycle::{
     EventOwners, Ledger, NONE, ProcessIndex, TrackedEvents, follow_resources, track,
@@ -14,8 +15,14 @@ use crate::raw::RowKind;
 use crate::stacks::{StackUse, carried_names};
 
 /// For each event whether it is needed: all but those of objects and allocations of which nothing is open and nothing
-/// happened since the raw time `before`, and their stacks.
-pub(super) fn kept_events(events: &PackedEvents, before: i64, clock: &Clock) -> Vec<bool> {
+/// happened since the raw time `before`, and their stacks. What is not needed though a description that is still to
+/// come may say otherwise is counted in `forgotten`.
+pub(super) fn kept_events(
+    events: &PackedEvents,
+    before: i64,
+    clock: &Clock,
+    forgotten: &mut UndescribedKinds,
+) -> Vec<bool> {
     let mut collected = Collector::default();
     let mut rows = Vec::with_capacity(events.len());
     for event in events.iter() {
@@ -58,7 +65,20 @@ pub(super) fn kept_events(events: &PackedEvents, before: i64, clock: &Clock) -> 
         // Of an event without a row its family has what it says; one of no family is not followed.
         (None, None) => event.time >= before || families.family(event.id).is_some(),
     });
-    keeps.collect()
+    let keeps: Vec<bool> = keeps.collect();
+    let decoder = &mut collected.metadata.decoder;
+    for ((event, _), row) in events.iter().zip(&keeps).zip(&rows).filter(|((_, keeps), _)| !**keeps)
+    {
+        // Those that there was no room for have no row.
+        let may_wait = match row {
+            Some(row) => collected.shared.timeline.kind.get(*row) == Some(&RowKind::Undescribed),
+            None => families.family(event.id).is_none() && StackUse::of(&event).is_none(),
+        };
+        if may_wait && Described::awaits_description(&event, decoder) {
+            forgotten.count(&event);
+        }
+    }
+    keeps
 }
 
 /// For each row of the timeline whether it is of an object or allocation that is done with; `None` when that is not

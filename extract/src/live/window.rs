@@ -8,6 +8,7 @@ use handlescope_model::Cancel;
 use super::packed::PackedEvents;
 use super::prune::kept_events;
 use crate::collect::{Collector, KernelSelector};
+use crate::described::UndescribedKinds;
 use crate::error::ExtractError;
 use crate::etl::{Event, Selector};
 use crate::extraction;
@@ -32,6 +33,8 @@ pub struct LiveWindow {
     limit: Option<Duration>,
     /// Raw time of the latest event.
     newest: i64,
+    /// Events that were forgotten before anything described them.
+    forgotten: UndescribedKinds,
     /// Memory of the events at which old ones are looked for.
     full: usize,
     /// Bytes of all events that came.
@@ -48,6 +51,7 @@ impl LiveWindow {
             events: PackedEvents::default(),
             limit,
             newest,
+            forgotten: UndescribedKinds::default(),
             full: LEAST_MEMORY,
             bytes: 0,
         }
@@ -92,7 +96,8 @@ impl LiveWindow {
         if let Some(limit) = self.limit {
             let ns = i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX);
             let before = self.newest.saturating_sub(self.recording.clock.ticks(ns));
-            let keeps = kept_events(&self.events, before, &self.recording.clock);
+            let keeps =
+                kept_events(&self.events, before, &self.recording.clock, &mut self.forgotten);
             self.events.retain(&keeps);
         }
         self.full = (2 * self.events.memory()).max(LEAST_MEMORY);
@@ -104,6 +109,7 @@ impl LiveWindow {
     /// When the archive cannot be written, or `cancel` asks to stop.
     pub fn save(&self, output: &Path, cancel: &Cancel) -> Result<ExtractSummary, ExtractError> {
         let mut collector = Collector::default();
+        collector.described.forgotten = self.forgotten.clone();
         for event in self.events.iter() {
             collector.event(&event);
         }

@@ -17,6 +17,12 @@ const RUNTIME: Guid =
 const RUNDOWN: Guid =
     Guid::new(0xa669_021c, 0xc450, 0x4609, [0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18]);
 
+/// The providers by name.
+pub(crate) const PROVIDERS: [(&str, Guid); 2] = [
+    ("Microsoft-Windows-DotNETRuntime", RUNTIME),
+    ("Microsoft-Windows-DotNETRuntimeRundown", RUNDOWN),
+];
+
 pub(super) const METHOD_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 143 };
 pub(super) const METHOD_UNLOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 144 };
 pub(super) const METHOD_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 143 };

@@ -8,5 +8,6 @@ mod clr;
 mod methods;
 mod native_images;
 
+pub(crate) use clr::PROVIDERS;
 pub use methods::{MethodRow, Methods};
 pub use native_images::NativeImages;

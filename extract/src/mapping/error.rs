@@ -23,6 +23,12 @@ pub enum MappingError {
         Quoted(found)
     )]
     UnknownField { place: String, found: String },
+    #[error(
+        "{}: events of this provider are those of the kernel, which handlescope decodes itself, so that they cannot be mapped; \
+         .dump Resource has what it follows of them",
+        Untrusted(event)
+    )]
+    OfKernel { event: String },
     #[error("{}: {found}= stands twice; leave one away", Untrusted(place))]
     Twice { place: String, found: &'static str },
     #[error(

@@ -61,8 +61,18 @@ impl Default for ResourceFields {
 impl ResourceMapping {
     /// Whether the mapping is for this provider.
     pub(crate) fn is_of_provider(&self, name: &str, guid: &str) -> bool {
+        self.provider == "*" || self.names_provider(name, guid)
+    }
+
+    /// Whether the mapping names this provider, not just any.
+    pub(crate) fn names_provider(&self, name: &str, guid: &str) -> bool {
         let own = self.provider.trim_start_matches('{').trim_end_matches('}');
-        own == "*" || own.eq_ignore_ascii_case(name) || own.eq_ignore_ascii_case(guid)
+        own.eq_ignore_ascii_case(name) || own.eq_ignore_ascii_case(guid)
+    }
+
+    /// Whether the mapping may be for events of this id, whose name is not known.
+    pub(crate) fn may_be_of_id(&self, id: u16) -> bool {
+        self.event.parse().map_or(true, |own: u16| own == id)
     }
 
     /// Whether the mapping is for the event with this name or id.

@@ -69,6 +69,11 @@ const CLASSES: [Class; 12] = [
     ),
 ];
 
+/// The GUIDs of all classes.
+pub fn kernel_classes() -> impl Iterator<Item = Guid> {
+    CLASSES.iter().map(|class| class.guid)
+}
+
 /// The id under which families know an event that a real-time session names by its class. Others stay what they are.
 pub fn id_in_file(id: EventId) -> EventId {
     let EventId::Classic { guid, opcode } = id else { return id };

@@ -11,7 +11,7 @@ mod list;
 mod names;
 mod timeline;
 
-pub use classes::{id_in_file, id_in_session};
+pub use classes::{id_in_file, id_in_session, kernel_classes};
 pub use family::{Action, EventFamily, Shared};
 pub use kind::RowKind;
 pub(crate) use list::event_families;

@@ -17,6 +17,13 @@ pub struct Numbers<T: Number> {
     chunk: Option<<T::Physical as PolarsDataType>::Array>,
 }
 
+/// A column that was not read: it has no rows.
+impl<T: Number> Default for Numbers<T> {
+    fn default() -> Self {
+        Self { column: ChunkedArray::default(), chunk: None }
+    }
+}
+
 impl<T: Number> Numbers<T> {
     pub(super) fn of(column: &Column) -> PolarsResult<Self> {
         unpacked::<T::Physical>(column).map(Self::new)
@@ -61,6 +68,11 @@ impl<T: Number> Numbers<T> {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.column.is_empty()
+    }
+
+    /// Whether any row has a number.
+    pub fn has_any(&self) -> bool {
+        self.column.null_count() < self.column.len()
     }
 }
 
@@ -166,6 +178,13 @@ impl Blobs {
 pub struct Lists<T: Number> {
     lists: ListChunked,
     values: Numbers<T>,
+}
+
+/// A column that was not read: it has no rows.
+impl<T: Number> Default for Lists<T> {
+    fn default() -> Self {
+        Self { lists: ListChunked::default(), values: Numbers::default() }
+    }
 }
 
 impl<T: Number<Physical = UInt32Type>> Lists<T> {

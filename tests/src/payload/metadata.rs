@@ -17,6 +17,8 @@ pub struct EventInfo {
     pub provider_name: String,
     /// Id of the event.
     pub id: u16,
+    /// Version of the event.
+    pub version: u8,
     /// Name of its task.
     pub task: String,
     /// Name of its opcode; empty for an event with opcode 0.
@@ -54,7 +56,8 @@ impl EventInfo {
             .guid(self.provider)
             .guid(Guid::default())
             .u16(self.id)
-            .zeros(3)
+            .u8(self.version)
+            .zeros(2)
             .u8(u8::from(opcode != 0) * 10)
             .zeros(14)
             .u32(provider)

@@ -28,7 +28,7 @@ const KIND: Opt<PictureOptions> = Opt {
     details: "As those of .dump Resource. -pn, -MinMaxTime, -CreateStack, -DestroyStack (of the free), -Leak, \
               -LeakAtExit, -FoldStack and -StackFrom choose allocations, the other options only handles.",
     example: "-Kind heap",
-    take: Take::Filter(Texts::Other, |args| &mut args.kind),
+    take: Take::Filter(Texts::AllocationKinds, |args| &mut args.kind),
 };
 
 /// Which allocations are asked for, if they are, divided by such columns.

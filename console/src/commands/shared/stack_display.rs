@@ -1,7 +1,8 @@
 //! Options that say how stacks are printed, for every kind that prints some.
 
 use crate::{
-    grammar::{Opt, Take},
+    grammar::{Opt, Take, Texts},
+    query::StackTrims,
     settings::StackDisplayArgs,
 };
 
@@ -45,5 +46,35 @@ pub(crate) const fn show_line_option<A: ShowsStacks>() -> Opt<A> {
                   server) the file can be got, that follows in brackets.",
         example: "-ShowStack -ShowLine",
         take: Take::Switch(|args| &mut args.stacks().line),
+    }
+}
+
+/// Arguments of a query that groups by stacks.
+pub(crate) trait TrimsStacks {
+    /// What is left out of them.
+    fn trims(&mut self) -> &mut StackTrims;
+}
+
+/// `-FoldStack`
+pub(crate) const fn fold_stack_option<A: TrimsStacks>() -> Opt<A> {
+    Opt {
+        names: &["-FoldStack"],
+        help: "leave frames out of the stacks of groups",
+        details: "Stacks that differ in nothing but these frames are one group. A filter is compared \
+                  with module!function.",
+        example: "-FoldStack *!std::*",
+        take: Take::Filter(Texts::Frames, |args| &mut args.trims().fold),
+    }
+}
+
+/// `-StackFrom`
+pub(crate) const fn stack_from_option<A: TrimsStacks>() -> Opt<A> {
+    Opt {
+        names: &["-StackFrom"],
+        help: "begin the stacks of groups at a frame",
+        details: "What the first frame that matches calls is left out; a stack without such a frame \
+                  stays whole.",
+        example: "-StackFrom *Session::Connect*",
+        take: Take::Filter(Texts::Frames, |args| &mut args.trims().from),
     }
 }

@@ -174,3 +174,16 @@ fn names_of_snapshots_are_offered_where_a_point_may_stand() {
     assert_eq!(offered(".snapshot new w"), Vec::<String>::new());
     assert!(offered(".diff ").contains(&"-From".to_owned()));
 }
+
+#[test]
+fn kinds_of_allocations_are_offered_wherever_they_choose() {
+    for command in [".dump Resource", ".flame a.svg", ".plot", ".diff", ".dump Diff"] {
+        let filter = |typed: &str| offered(&format!("{command} -Kind {typed}"));
+        assert_eq!(filter("re"), ["reserve", "resource"], "{command}");
+        assert_eq!(filter("heap;!g"), ["heap;!gdi"], "{command}");
+    }
+    assert_eq!(offered(".dump Resource -GroupBy kind,cr"), ["kind,createstack"]);
+    assert_eq!(offered(".dump Resource -SortBy outs"), ["outstanding", "outstanding_bytes"]);
+    assert_eq!(offered(".dump Resource -SortBy co"), ["count"]);
+    assert_eq!(offered(".dump Resource -ShowTotal A"), ["Allocator"]);
+}

@@ -49,6 +49,14 @@ pub(crate) struct StackTrims {
     pub(crate) from: Option<Filter>,
 }
 
+impl StackTrims {
+    /// The first of the options that are given.
+    pub(crate) fn option(&self) -> Option<&'static str> {
+        let options = [(&self.fold, "-FoldStack"), (&self.from, "-StackFrom")];
+        options.into_iter().find(|(filter, _)| filter.is_some()).map(|(_, option)| option)
+    }
+}
+
 /// A column of `-GroupBy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GroupColumn {

@@ -60,6 +60,22 @@ impl ResourceCriteria {
         self.is_of_leaks() && self.by.is_none()
     }
 
+    /// Whether any groups of the answer have stacks in common.
+    pub(crate) fn has_stacks(&self) -> bool {
+        self.groups_by(ResourceColumn::CreateStack) || self.groups_by(ResourceColumn::FreeStack)
+    }
+
+    /// Whether the frames of stacks are needed.
+    pub(in crate::query) fn needs_frames(&self) -> bool {
+        self.has_stacks() || self.create_stack.is_some() || self.free_stack.is_some()
+    }
+
+    /// Whether any groups have such a column.
+    pub(in crate::query) fn groups_by(&self, column: ResourceColumn) -> bool {
+        let of_document = self.for_document && self.by.is_none();
+        self.columns().contains(&column) || of_document && ResourceColumn::LOST.contains(&column)
+    }
+
     /// The columns of the groups that are shown.
     pub fn columns(&self) -> &[ResourceColumn] {
         match &self.by {

@@ -162,6 +162,18 @@ impl TrimmedStacks {
         whole.into_iter().flatten().chain(trimmed)
     }
 
+    /// The first of these outside of the system, else the innermost one.
+    pub(crate) fn telling_view<'n>(
+        trims: Option<&Self>,
+        named: &'n NamedFrames<'_>,
+        stack: StackIdx,
+    ) -> Option<FrameView<'n>> {
+        match trims {
+            Some(trims) => named.frames_at(trims.telling(named.frames(), stack)?).next(),
+            None => named.telling(stack),
+        }
+    }
+
     fn texts(&self, frames: &Frames<'_>, stack: StackIdx) -> impl Iterator<Item = u32> {
         self.frames(frames, stack)
             .map(|frame| self.frames.get(frame.row()).map_or(sentinel(), |facts| facts.text))

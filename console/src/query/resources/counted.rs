@@ -28,10 +28,16 @@ pub(super) struct Counter<'a> {
     pub(super) cancel: &'a Cancel,
 }
 
+/// The groups found so far.
+enum Found {
+    /// Where keys are nothing but bases: by base, [`sentinel`] for none yet; the last one is of what has no base.
+    ByBase(Vec<u32>),
+    ByKey(HashMap<Key, u32>),
+}
+
 /// Groups with their figures, in the order of their first rows.
-#[derive(Default)]
 pub(super) struct Counts {
-    by_key: HashMap<Key, u32>,
+    found: Found,
     pub(super) groups: Vec<(Key, ResourceFigures)>,
     /// What counts once: group, what, and the first row of the allocation or the number of the call. A call counts
     /// for each kind that it freed something of.
@@ -45,7 +51,17 @@ pub(super) struct Counts {
 impl Counts {
     fn group(&mut self, key: Key) -> u32 {
         let next = self.groups.len() as u32;
-        let group = *self.by_key.entry(key).or_insert(next);
+        let group = match &mut self.found {
+            Found::ByBase(groups) => {
+                let (last, mut none) = (groups.len().saturating_sub(1), sentinel());
+                let group = groups.get_mut((key.base as usize).min(last)).unwrap_or(&mut none);
+                if *group == sentinel() {
+                    *group = next;
+                }
+                *group
+            }
+            Found::ByKey(groups) => *groups.entry(key).or_insert(next),
+        };
         if group == next {
             self.groups.push((key, ResourceFigures::default()));
             self.changes.resize(self.changes.len() + self.width, 0);
@@ -126,7 +142,17 @@ impl Counter<'_> {
     }
 
     fn empty(&self) -> Counts {
-        Counts { width: self.timeline.map_or(0, TimeParts::width), ..Counts::default() }
+        let found = match self.keys.bases_alone() {
+            Some(bases) => Found::ByBase(vec![sentinel(); bases + 1]),
+            None => Found::ByKey(HashMap::new()),
+        };
+        Counts {
+            found,
+            groups: Vec::new(),
+            once: Vec::new(),
+            changes: Vec::new(),
+            width: self.timeline.map_or(0, TimeParts::width),
+        }
     }
 
     fn add(&self, row: usize, counts: &mut Counts) {

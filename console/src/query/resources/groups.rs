@@ -142,8 +142,8 @@ impl Asked<'_> {
 
     /// The time of the trace.
     pub(super) fn window(&self) -> Window {
-        let ends = self.tables.resources.time_ns.values().iter().max();
-        let end_ns = self.info.length_ns().or(ends.copied()).unwrap_or_default();
+        let last = || self.tables.resources.time_ns.values().iter().max().copied();
+        let end_ns = self.info.length_ns().or_else(last).unwrap_or_default();
         Window { start_ns: 0, end_ns }
     }
 

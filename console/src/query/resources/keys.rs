@@ -1,7 +1,7 @@
 //! What allocations are grouped by: few numbers for each, whose texts are looked up when they are shown.
 
 use handlescope_model::tables::Allocator;
-use handlescope_model::{ProcessIdx, StackIdx, sentinel};
+use handlescope_model::{AllocatorIdx, Number, Numbers, ProcessIdx, StackIdx, sentinel};
 use hashbrown::HashMap;
 
 use super::tables::{AllocatorList, MissTable, ResourceTable};
@@ -24,8 +24,14 @@ pub(super) struct Key {
 
 /// Makes the keys.
 pub(super) struct Keys<'a> {
-    by: &'a [ResourceColumn],
-    table: &'a ResourceTable,
+    allocator: &'a Numbers<AllocatorIdx>,
+    /// The columns that are grouped by.
+    caller: Option<&'a Numbers<ProcessIdx>>,
+    create: Option<&'a Numbers<StackIdx>>,
+    free: Option<&'a Numbers<StackIdx>>,
+    tid: Option<&'a Numbers<u32>>,
+    end: Option<&'a Numbers<u32>>,
+    size: Option<&'a Numbers<i64>>,
     stacks: Option<&'a TrimmedStacks>,
     /// By row of the allocators.
     base: Vec<u32>,
@@ -43,7 +49,7 @@ struct Base<'a> {
 
 impl<'a> Keys<'a> {
     pub(super) fn new(
-        by: &'a [ResourceColumn],
+        by: &[ResourceColumn],
         allocators: &AllocatorList,
         table: &'a ResourceTable,
         stacks: Option<&'a TrimmedStacks>,
@@ -69,16 +75,35 @@ impl<'a> Keys<'a> {
             }
             bases.push(number);
         }
-        Self { by, table, stacks, base: bases, firsts }
+        use ResourceColumn::{Caller, CreateStack, End, FreeStack, Size, Thread};
+        Self {
+            allocator: &table.allocator,
+            caller: has(Caller).then_some(&table.caller),
+            create: has(CreateStack).then_some(&table.stack),
+            free: has(FreeStack).then_some(&table.end_stack),
+            tid: has(Thread).then_some(&table.tid),
+            end: has(End).then_some(&table.end),
+            size: has(Size).then_some(&table.size),
+            stacks,
+            base: bases,
+            firsts,
+        }
+    }
+
+    /// The number of bases, where nothing but these is grouped by.
+    pub(super) fn bases_alone(&self) -> Option<usize> {
+        let has_more = self.caller.is_some()
+            || self.create.is_some()
+            || self.free.is_some()
+            || self.tid.is_some()
+            || self.end.is_some()
+            || self.size.is_some();
+        (!has_more).then_some(self.firsts.len())
     }
 
     /// The first allocator of each base.
     pub(super) fn into_firsts(self) -> Vec<u32> {
         self.firsts
-    }
-
-    fn has(&self, column: ResourceColumn) -> bool {
-        self.by.contains(&column)
     }
 
     fn base(&self, allocator: Option<usize>) -> u32 {
@@ -93,36 +118,33 @@ impl<'a> Keys<'a> {
 
     /// The key of an allocation.
     pub(super) fn of(&self, row: usize) -> Key {
-        use ResourceColumn::{Caller, CreateStack, End, FreeStack, Size, Thread};
-        let table = self.table;
-        let known = |number: Option<u32>| number.unwrap_or(sentinel());
-        let only = |column, number: &dyn Fn() -> u32| {
-            if self.has(column) { number() } else { sentinel() }
-        };
         Key {
-            base: self.base(table.allocator.get(row).map(|allocator| allocator.row())),
-            caller: only(Caller, &|| known(table.caller.get(row).map(|caller| caller.0))),
-            create: only(CreateStack, &|| self.stack(table.stack.get(row))),
-            free: only(FreeStack, &|| self.stack(table.end_stack.get(row))),
-            tid: only(Thread, &|| known(table.tid.get(row))),
-            end: only(End, &|| known(table.end.get(row))),
-            size: self.has(Size).then(|| table.size.get(row)).flatten(),
+            base: self.base(self.allocator.get(row).map(AllocatorIdx::row)),
+            caller: number(self.caller, row, |caller| caller.0),
+            create: number(self.create, row, |stack| self.stack(Some(stack))),
+            free: number(self.free, row, |stack| self.stack(Some(stack))),
+            tid: number(self.tid, row, |tid| tid),
+            end: number(self.end, row, |end| end),
+            size: self.size.and_then(|size| size.get(row)),
         }
     }
 
     /// The key of a free without allocation or of an ignored event.
     pub(super) fn of_miss(&self, misses: &MissTable, row: usize) -> Key {
-        let free = self.has(ResourceColumn::FreeStack);
-        let tid = misses.tid.get(row).filter(|_| self.has(ResourceColumn::Thread));
-        let size = misses.size.get(row).filter(|_| self.has(ResourceColumn::Size));
+        let stack = self.free.and_then(|_| misses.stack.get(row));
         Key {
-            base: self.base(misses.allocator.get(row).map(|allocator| allocator.row())),
+            base: self.base(misses.allocator.get(row).map(AllocatorIdx::row)),
             caller: sentinel(),
             create: sentinel(),
-            free: if free { self.stack(misses.stack.get(row)) } else { sentinel() },
-            tid: tid.unwrap_or(sentinel()),
+            free: self.stack(stack),
+            tid: self.tid.and_then(|_| misses.tid.get(row)).unwrap_or(sentinel()),
             end: sentinel(),
-            size,
+            size: self.size.and_then(|_| misses.size.get(row)),
         }
     }
+}
+
+/// What a row has in a column, if that is grouped by; [`sentinel`] for nothing.
+fn number<T: Number>(column: Option<&Numbers<T>>, row: usize, of: impl Fn(T) -> u32) -> u32 {
+    column.and_then(|column| column.get(row)).map_or(sentinel(), of)
 }

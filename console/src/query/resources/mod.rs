@@ -29,16 +29,18 @@ use std::path::Path;
 
 use handlescope_model::tables::{ResourceKind, ResourceMissKind, TraceInfo};
 use handlescope_model::{StackIdx, Table};
+use rayon::prelude::*;
 
 pub(super) use self::chosen::chosen_rows;
-use self::chosen::{Chosen, Tables, lost};
+use self::chosen::{Chosen, PART, Tables, lost};
 use self::groups::Asked;
 pub(super) use self::program::ProgramFrames;
-pub(super) use self::tables::{AllocatorList, ResourceTable};
+pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
 use self::tables::{MissTable, kind_name};
 use super::diff::Span;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames, ModuleBases};
+use super::groups::TrimmedStacks;
 use super::growth::Window;
 use super::info::{check_clock, trace_info};
 use super::source::Source;
@@ -46,7 +48,7 @@ use super::stacks::StackSet;
 use super::tables::{ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
-use crate::trace::{Caveat, ResourceFacts};
+use crate::trace::{Caveat, KindCounts, ResourceFacts};
 
 /// The allocations of one trace.
 pub struct ResourcesAnswer<'a> {
@@ -104,8 +106,12 @@ impl<'a> ResourcesAnswer<'a> {
         }
         let info = trace_info(trace)?;
         let (allocators, processes) = (AllocatorList::load(trace)?, ProcessList::load(trace)?);
-        let (resources, misses) = (ResourceTable::load(trace)?, MissTable::load(trace)?);
-        let frames = Frames::load(trace, names, source.frames, cancel)?;
+        let needed = Needed::of(criteria, span.is_some());
+        let (resources, misses) = (ResourceTable::load(trace, needed)?, MissTable::load(trace)?);
+        let frames = match criteria.needs_frames() {
+            true => Frames::load(trace, names, source.frames, cancel)?,
+            false => Frames::none(trace, names, source.frames, cancel)?,
+        };
         let frames = frames.with_system_modules(source.system);
         let tables = Tables {
             allocators: &allocators,
@@ -191,11 +197,21 @@ impl<'a> ResourcesAnswer<'a> {
         group.caller().map(|row| self.processes.get(row))
     }
 
+    /// All groups of the answer.
+    fn all_groups(&self) -> impl Iterator<Item = &ResourceGroups> {
+        [&self.totals, &self.lost, &self.groups].into_iter().flatten()
+    }
+
+    /// What is left of the stacks that its groups have in common. Only one answer has such groups: totals have
+    /// none, and there are no leaks beside the groups of `-GroupBy`.
+    pub(crate) fn trims(&self) -> Option<&TrimmedStacks> {
+        self.all_groups().find_map(|groups| groups.stacks.as_ref())
+    }
+
     /// The stacks that groups of the answer have in common, ascending, each once.
     pub(crate) fn stacks(&self) -> impl Iterator<Item = StackIdx> {
-        let all = [&self.totals, &self.lost, &self.groups].into_iter().flatten();
         let mut stacks = StackSet::new(self.frames.stacks.len());
-        for group in all.flat_map(|groups| &groups.rows) {
+        for group in self.all_groups().flat_map(|groups| &groups.rows) {
             stacks.add(group.create_stack());
             stacks.add(group.free_stack());
         }
@@ -220,15 +236,34 @@ fn facts(
         let start = |row| tables.processes.get(row).start_ns;
         facts.add_allocator(allocator, allocator.process.map(start));
     }
-    let Tables { resources, .. } = *tables;
-    let allocators: Vec<u32> = tables.allocators.rows().iter().map(|own| own.kind).collect();
-    for row in rows.iter().map(|row| *row as usize) {
-        let kind = resources.allocator.get(row).and_then(|own| allocators.get(own.row()).copied());
-        facts.add_allocation(kind, resources.stack.get(row).is_some());
-    }
+    facts.add_allocations(&allocations(tables, rows));
     let is_orphan = |row: &&u32| {
         tables.misses.what.get(**row as usize) == Some(ResourceMissKind::OrphanFree.code())
     };
     facts.orphan_frees = misses.iter().filter(is_orphan).count() as u64;
     facts
+}
+
+/// How many allocations of each kind there are, and how many of them without a stack.
+fn allocations(tables: &Tables<'_>, rows: &[u32]) -> KindCounts {
+    let Tables { resources, allocators, .. } = *tables;
+    let kinds: Vec<usize> = allocators.rows().iter().map(|own| own.kind as usize).collect();
+    let counted = |rows: &[u32]| {
+        let mut counts = KindCounts::default();
+        for row in rows.iter().map(|row| *row as usize) {
+            let kind = resources.allocator.get(row).and_then(|own| kinds.get(own.row()));
+            if let Some((count, without_stack)) = kind.and_then(|kind| counts.get_mut(*kind)) {
+                *count += 1;
+                *without_stack += u64::from(resources.stack.get(row).is_none());
+            }
+        }
+        counts
+    };
+    let sum = |mut all: KindCounts, other: KindCounts| {
+        for (own, other) in all.iter_mut().zip(other) {
+            *own = (own.0 + other.0, own.1 + other.1);
+        }
+        all
+    };
+    rows.par_chunks(PART).map(counted).reduce(KindCounts::default, sum)
 }

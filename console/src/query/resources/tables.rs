@@ -5,9 +5,10 @@ use handlescope_model::tables::{
     Allocator, Allocators, ResourceEnd, ResourceKind, ResourceMisses, Resources,
 };
 use handlescope_model::{
-    AllocatorIdx, Numbers, ProcessIdx, ResourceIdx, StackIdx, TableRows, Trace,
+    AllocatorIdx, Key, Number, Numbers, ProcessIdx, ResourceIdx, StackIdx, TableRows, Trace,
 };
 
+use crate::query::criteria::{ResourceColumn, ResourceCriteria};
 use crate::query::error::QueryError;
 
 /// What a kind of a newer layout is called.
@@ -40,7 +41,29 @@ pub(in crate::query) fn kind_name(code: u32) -> &'static str {
     ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
 }
 
-/// The columns of allocations that are counted.
+/// Columns of allocations that only some questions need.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::query) struct Needed {
+    pub(in crate::query) tid: bool,
+    pub(in crate::query) caller: bool,
+    pub(in crate::query) end_time: bool,
+    pub(in crate::query) end_stack: bool,
+}
+
+impl Needed {
+    /// What criteria need, and the time of ends where points of a trace are compared.
+    pub(super) fn of(criteria: &ResourceCriteria, has_points: bool) -> Self {
+        use ResourceColumn::{Caller, FreeStack, Thread};
+        Self {
+            tid: criteria.groups_by(Thread),
+            caller: criteria.groups_by(Caller),
+            end_time: criteria.buckets.is_some() || has_points,
+            end_stack: criteria.groups_by(FreeStack) || criteria.free_stack.is_some(),
+        }
+    }
+}
+
+/// The columns of allocations that are counted. What is not needed has no rows.
 pub(in crate::query) struct ResourceTable {
     pub(in crate::query) allocator: Numbers<AllocatorIdx>,
     pub(in crate::query) size: Numbers<i64>,
@@ -58,18 +81,18 @@ pub(in crate::query) struct ResourceTable {
 }
 
 impl ResourceTable {
-    pub(in crate::query) fn load(trace: &Trace) -> Result<Self, QueryError> {
+    pub(in crate::query) fn load(trace: &Trace, needed: Needed) -> Result<Self, QueryError> {
         let part_of = trace.values(Resources::part_of)?;
         Ok(Self {
             allocator: trace.values(Resources::allocator)?,
             size: trace.values(Resources::size)?,
             time_ns: trace.values(Resources::time_ns)?,
-            tid: trace.values(Resources::tid)?,
-            caller: trace.values(Resources::caller)?,
+            tid: read(trace, Resources::tid, needed.tid)?,
+            caller: read(trace, Resources::caller, needed.caller)?,
             stack: trace.values(Resources::stack)?,
             end: trace.values(Resources::end)?,
-            end_time_ns: trace.values(Resources::end_time_ns)?,
-            end_stack: trace.values(Resources::end_stack)?,
+            end_time_ns: read(trace, Resources::end_time_ns, needed.end_time)?,
+            end_stack: read(trace, Resources::end_stack, needed.end_stack)?,
             free_call: trace.values(Resources::free_call)?,
             is_in_parts: in_parts(&part_of),
             part_of,
@@ -114,9 +137,21 @@ impl ResourceTable {
     }
 }
 
+/// A column, if it is needed.
+fn read<T: Number>(
+    trace: &Trace,
+    key: Key<Resources, Option<T>>,
+    is_needed: bool,
+) -> Result<Numbers<T>, QueryError> {
+    Ok(if is_needed { trace.values(key)? } else { Numbers::default() })
+}
+
 /// Which rows are parts, or have parts.
 fn in_parts(part_of: &Numbers<ResourceIdx>) -> Vec<bool> {
     let mut is_in_parts = Vec::new();
+    if !part_of.has_any() {
+        return is_in_parts;
+    }
     for row in 0..part_of.len() {
         let Some(first) = part_of.get(row) else { continue };
         if is_in_parts.is_empty() {

@@ -74,9 +74,10 @@ impl<'a> AllocationsFile<'a> {
 
     pub(super) fn stacks(self) -> impl Iterator<Item = (String, StackJson<'a>)> {
         let (frames, bases) = (Some(&self.answer.frames), &self.answer.bases);
+        let trims = self.answer.trims();
         self.answer.stacks().map(move |stack| {
             let number = self.stack(stack).to_string();
-            (number, StackJson { frames, bases, stack, trims: None })
+            (number, StackJson { frames, bases, stack, trims })
         })
     }
 

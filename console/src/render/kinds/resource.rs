@@ -82,10 +82,7 @@ pub fn resources<'a>(
     let table = table.with_document(move |parts, mode, out| {
         json::resources(answers, criteria, command, parts, mode, out)
     });
-    let has_stack = by
-        .iter()
-        .any(|column| matches!(column, ResourceColumn::CreateStack | ResourceColumn::FreeStack));
-    if !criteria.stacks.show || !has_stack {
+    if !criteria.stacks.show || !criteria.has_stacks() {
         return Ok(table);
     }
     drop(rows);
@@ -230,12 +227,13 @@ impl Row<'_, '_> {
     }
 
     fn frame(&self, stack: Option<StackIdx>) -> Option<String> {
-        self.file.stacks.telling_line(stack?)
+        self.file.stacks.trimmed_telling(stack?, self.file.answer.trims())
     }
 
     /// The lines of a stack.
     fn lines(&self, stack: Option<StackIdx>) -> Option<String> {
-        Some(self.file.stacks.lines(stack?)?.collect::<Vec<_>>().join("\n"))
+        let lines = self.file.stacks.trimmed_lines(stack?, self.file.answer.trims())?;
+        Some(lines.collect::<Vec<_>>().join("\n"))
     }
 
     fn time(&self, time_ns: Option<i64>) -> String {
@@ -266,7 +264,8 @@ impl Row<'_, '_> {
         ] {
             if by.contains(&column) {
                 write!(out, "{}{name}: ", display.indent(1))?;
-                self.file.stacks.write(&mut out, stack, display, 2)?;
+                let trims = self.file.answer.trims();
+                self.file.stacks.write_trimmed(&mut out, stack, trims, display, 2)?;
             }
         }
         Ok(())

@@ -49,9 +49,22 @@ impl StackStyle<'_> {
         display: &Display,
         levels: usize,
     ) -> io::Result<()> {
+        self.write_trimmed(out, stack, None, display, levels)
+    }
+
+    /// The same without the frames that are trimmed.
+    pub(in crate::render) fn write_trimmed(
+        &self,
+        out: &mut impl Write,
+        stack: Option<StackIdx>,
+        trims: Option<&TrimmedStacks>,
+        display: &Display,
+        levels: usize,
+    ) -> io::Result<()> {
         let Some(stack) = stack else { return writeln!(out, "None") };
         writeln!(out, "{stack}")?;
-        self.write_frames(out, stack, display, levels)
+        let Some(frames) = &self.frames else { return Ok(()) };
+        self.write_views(out, TrimmedStacks::views(trims, frames, stack), display, levels)
     }
 
     /// Writes a line for each frame, if frames are to be shown, and an empty one: those of the system
@@ -64,8 +77,18 @@ impl StackStyle<'_> {
         levels: usize,
     ) -> io::Result<()> {
         let Some(frames) = &self.frames else { return Ok(()) };
+        self.write_views(out, frames.stack(stack), display, levels)
+    }
+
+    fn write_views<'f>(
+        &self,
+        out: &mut impl Write,
+        frames: impl Iterator<Item = FrameView<'f>>,
+        display: &Display,
+        levels: usize,
+    ) -> io::Result<()> {
         let indent = display.indent(levels);
-        for frame in frames.stack(stack) {
+        for frame in frames {
             let style = match frame.module {
                 Some(module) if module.is_system => Style::new().dimmed(),
                 None if frame.is_unknown() => Style::new(),
@@ -102,10 +125,7 @@ impl StackStyle<'_> {
         stack: StackIdx,
         trims: Option<&TrimmedStacks>,
     ) -> Option<String> {
-        let named = self.frames.as_ref()?;
-        let frames = || TrimmedStacks::views(trims, named, stack);
-        let is_own = |frame: &FrameView<'_>| !frame.module.is_some_and(|module| module.is_system);
-        let own = frames().find(is_own).or_else(|| frames().next())?;
+        let own = TrimmedStacks::telling_view(trims, self.frames.as_ref()?, stack)?;
         Some(self.line(own).to_string())
     }
 
@@ -118,8 +138,7 @@ impl StackStyle<'_> {
 
     /// The line of the first frame of a stack outside of the system, else of the innermost one.
     pub(in crate::render) fn telling_line(&self, stack: StackIdx) -> Option<String> {
-        let frame = self.frames.as_ref()?.telling(stack)?;
-        Some(self.line(frame).to_string())
+        self.trimmed_telling(stack, None)
     }
 
     /// All lines of a stack, or the first of the program; of a group without a stack, that it has none.

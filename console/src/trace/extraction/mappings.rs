@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_extract::{MappingError, ResourceMapping};
+use handlescope_extract::{MappingError, ResourceMapping, check_mappings};
 use handlescope_model::Untrusted;
 
 use crate::paths::{has_extension, with_home};
@@ -41,10 +41,14 @@ pub(crate) fn mappings(given: Option<&str>) -> Result<Vec<ResourceMapping>, Mapp
     let Some(given) = given else { return Ok(Vec::new()) };
     let path = with_home(given);
     if !has_extension(&path, EXTENSIONS) {
-        return Ok(ResourceMapping::of_words(given)?);
+        let mappings = ResourceMapping::of_words(given)?;
+        check_mappings(&mappings)?;
+        return Ok(mappings);
     }
     let text = read(&path)?;
-    ResourceMapping::of_list(&text).map_err(|error| MappingsError::File { path, error })
+    let mappings = ResourceMapping::of_list(&text)
+        .and_then(|mappings| check_mappings(&mappings).map(|()| mappings));
+    mappings.map_err(|error| MappingsError::File { path, error })
 }
 
 fn read(path: &Path) -> Result<String, MappingsError> {

@@ -57,7 +57,7 @@ static WHICH: &[Opt<DiffArgs>] = &[
                   heaps count as one allocator, because their handles differ. More is worse when it is more than \
                   1.5 times as many bytes and 64 KiB, in the same time; of what has no bytes, 5 more.",
         example: "-Kind heap",
-        take: Take::Filter(Texts::Other, |args| &mut args.kind),
+        take: Take::Filter(Texts::AllocationKinds, |args| &mut args.kind),
     },
 ];
 

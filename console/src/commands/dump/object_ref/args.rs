@@ -4,11 +4,15 @@ use crate::{
     commands::{
         SharedArgs,
         shared::{
-            choice::ChoosesProcesses, display::ShowsTimes, notes::TakesNotes,
-            stack_display::ShowsStacks,
+            choice::ChoosesProcesses,
+            display::ShowsTimes,
+            notes::TakesNotes,
+            stack_display::{ShowsStacks, TrimsStacks},
         },
     },
-    query::{CountBy, CountOrder, Figure, GroupCriteria, ObjectCriteria, ProcessCriteria},
+    query::{
+        CountBy, CountOrder, Figure, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims,
+    },
     render::{ObjectRefStyle, OutputOptions},
     settings::{DisplayArgs, StackDisplayArgs},
     values::CsvTarget,
@@ -56,16 +60,14 @@ impl ObjectRefArgs {
 
     /// The first of the options about groups where none are asked for.
     pub(super) fn option_without_groups(&self) -> Option<&'static str> {
-        let trims = &self.criteria.groups.trims;
         let options = [
-            (self.min_count.is_some(), "-MinCount"),
-            (self.depth.is_some(), "-Depth"),
-            (trims.fold.is_some(), "-FoldStack"),
-            (trims.from.is_some(), "-StackFrom"),
-            (self.buckets.is_some(), "-ShowTime"),
+            self.min_count.map(|_| "-MinCount"),
+            self.depth.map(|_| "-Depth"),
+            self.criteria.groups.trims.option(),
+            self.buckets.map(|_| "-ShowTime"),
         ];
         let is_without = self.criteria.groups.by.is_empty();
-        options.into_iter().find(|(is, _)| is_without && *is).map(|(_, option)| option)
+        options.into_iter().flatten().find(|_| is_without)
     }
 
     /// The order of totals; `None` when `-SortBy` names a column that they do not have.
@@ -94,6 +96,12 @@ impl ObjectRefArgs {
 impl ShowsStacks for ObjectRefArgs {
     fn stacks(&mut self) -> &mut StackDisplayArgs {
         &mut self.criteria.stacks
+    }
+}
+
+impl TrimsStacks for ObjectRefArgs {
+    fn trims(&mut self) -> &mut StackTrims {
+        &mut self.criteria.groups.trims
     }
 }
 

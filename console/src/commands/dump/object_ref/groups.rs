@@ -2,7 +2,8 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
-    grammar::{Choice, Opt, Take, Texts},
+    commands::shared::stack_display::{fold_stack_option, stack_from_option},
+    grammar::{Choice, Opt, Take},
     query::GroupColumn,
 };
 
@@ -58,8 +59,8 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
         example: "-Depth 1",
         take: Take::Number(|args| &mut args.depth),
     },
-    FOLD_STACK,
-    STACK_FROM,
+    fold_stack_option(),
+    stack_from_option(),
     Opt {
         names: &["-ShowTime"],
         help: "how many handles of each group were open in N parts of the trace",
@@ -70,24 +71,6 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
         take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
     },
 ];
-
-pub(super) const FOLD_STACK: Opt<ObjectRefArgs> = Opt {
-    names: &["-FoldStack"],
-    help: "leave frames out of the stacks of groups",
-    details: "Stacks that differ in nothing but these frames are one group. A filter is compared \
-              with module!function.",
-    example: "-FoldStack *!std::*",
-    take: Take::Filter(Texts::Frames, |args| &mut args.criteria.groups.trims.fold),
-};
-
-pub(super) const STACK_FROM: Opt<ObjectRefArgs> = Opt {
-    names: &["-StackFrom"],
-    help: "begin the stacks of groups at a frame",
-    details: "What the first frame that matches calls is left out; a stack without such a frame \
-              stays whole.",
-    example: "-StackFrom *Session::Connect*",
-    take: Take::Filter(Texts::Frames, |args| &mut args.criteria.groups.trims.from),
-};
 
 const fn by(
     word: &'static str,

@@ -1,11 +1,13 @@
 //! Options about stacks.
 
 use super::args::ObjectRefArgs;
-use super::groups::{FOLD_STACK, STACK_FROM};
 use crate::{
     commands::shared::{
         choice::stack_filter_option,
-        stack_display::{show_address_option, show_line_option, show_stack_option},
+        stack_display::{
+            fold_stack_option, show_address_option, show_line_option, show_stack_option,
+            stack_from_option,
+        },
     },
     grammar::{Opt, Take, Texts},
 };
@@ -22,7 +24,7 @@ pub(super) static STACKS: &[Opt<ObjectRefArgs>] = &[
 
 /// Filters on stacks.
 pub(super) static FILTERS: &[Opt<ObjectRefArgs>] =
-    &[CREATE_STACK, DESTROY_STACK, STACK_FILTER, FOLD_STACK, STACK_FROM];
+    &[CREATE_STACK, DESTROY_STACK, STACK_FILTER, fold_stack_option(), stack_from_option()];
 
 const CREATE_STACK: Opt<ObjectRefArgs> = Opt {
     names: &["-CreateStack"],

@@ -1,8 +1,11 @@
 //! `.dump Resource` as entered.
 
 use crate::{
-    commands::shared::{display::ShowsTimes, stack_display::ShowsStacks},
-    query::{ResourceColumn, ResourceCriteria},
+    commands::shared::{
+        display::ShowsTimes,
+        stack_display::{ShowsStacks, TrimsStacks},
+    },
+    query::{ResourceColumn, ResourceCriteria, StackTrims},
     settings::{DisplayArgs, StackDisplayArgs},
 };
 
@@ -24,6 +27,12 @@ pub(crate) struct ResourceArgs {
 impl ShowsStacks for ResourceArgs {
     fn stacks(&mut self) -> &mut StackDisplayArgs {
         &mut self.criteria.stacks
+    }
+}
+
+impl TrimsStacks for ResourceArgs {
+    fn trims(&mut self) -> &mut StackTrims {
+        &mut self.criteria.trims
     }
 }
 

@@ -6,7 +6,10 @@ use crate::{
         choice::{process_option, time_option},
         display::{time_digits_option, time_format_option},
         groups,
-        stack_display::{show_address_option, show_line_option, show_stack_option},
+        stack_display::{
+            fold_stack_option, show_address_option, show_line_option, show_stack_option,
+            stack_from_option,
+        },
     },
     grammar::{Choice, Opt, OptionGroup, Take, Texts},
     query::ResourceColumn,
@@ -53,7 +56,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         details: "Blocks of heaps; pages that VirtualAlloc commits, and addresses that it reserves; what events \
                   of other providers acquire and release; handles of GDI and of USER.",
         example: "-Kind heap;commit",
-        take: Take::Filter(Texts::Other, |args| &mut args.criteria.kind),
+        take: Take::Filter(Texts::AllocationKinds, |args| &mut args.criteria.kind),
     },
     process_option(
         "allocations that these processes own",
@@ -66,7 +69,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         help: "allocators of this name: a heap, VirtualAlloc, or what events name",
         details: "A heap goes by its handle, 0x and hex digits. Of handles of GDI and USER it is their type.",
         example: "-Allocator 0x1d0f2a30000",
-        take: Take::Filter(Texts::Other, |args| &mut args.criteria.allocator),
+        take: Take::Filter(Texts::Allocators, |args| &mut args.criteria.allocator),
     },
     Opt {
         names: &["-MinMaxSize"],
@@ -125,6 +128,8 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
             by("size", "bytes of each", |args| push(args, ResourceColumn::Size)),
         ]),
     },
+    fold_stack_option(),
+    stack_from_option(),
     Opt {
         names: &["-ShowTotal"],
         help: "sums: Total, Kind, Allocator, Process or File",

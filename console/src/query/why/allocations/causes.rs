@@ -1,15 +1,17 @@
 //! Why a site loses allocations, as far as its events prove it.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use handlescope_model::tables::{Allocator, ResourceEnd, ResourceKind, Resources};
-use handlescope_model::{Numbers, ProcessIdx, ResourceIdx, StackIdx, Trace};
+use handlescope_model::tables::{ResourceEnd, ResourceKind, Resources};
+use handlescope_model::{Numbers, ResourceIdx, StackIdx, Trace};
 use indicatif::{HumanBytes, HumanCount};
 
 use super::super::causes::{Cause, Diagnosis};
 use super::super::suspect::Counts;
+use super::commits::Commits;
+use super::lives::SiteLives;
 use crate::query::error::QueryError;
 use crate::query::resources::{AllocatorList, ResourceTable};
 
@@ -25,17 +27,12 @@ pub(super) struct SiteCauses<'a> {
     allocators: &'a AllocatorList,
     key: Numbers<u64>,
     grown_from: Numbers<ResourceIdx>,
-    /// What was committed in each process.
-    committed: HashMap<Owner, Ranges>,
+    commits: Commits,
+    /// Bytes of whole allocations by row, where any ended in parts.
+    whole_sizes: Option<Vec<i64>>,
     /// Steps along reallocations that are left: a damaged table must not lead in circles.
     steps: AtomicUsize,
 }
-
-/// A process, or the id of one that is not known.
-type Owner = (Option<ProcessIdx>, Option<u32>);
-
-/// Ranges by their first address, each with the farthest end of those up to it.
-type Ranges = Vec<(u64, u64)>;
 
 /// A block that reallocations made.
 struct Chain {
@@ -61,7 +58,8 @@ impl<'a> SiteCauses<'a> {
     ) -> Result<Self, QueryError> {
         let key = trace.values(Resources::key)?;
         Ok(Self {
-            committed: committed(table, allocators, &key),
+            commits: Commits::load(table, allocators, &key),
+            whole_sizes: table.whole_sizes(),
             table,
             allocators,
             key,
@@ -71,15 +69,15 @@ impl<'a> SiteCauses<'a> {
     }
 
     /// Why a site loses some of its allocations.
-    pub(super) fn of(&self, rows: &[u32], counts: &Counts) -> Findings {
+    pub(super) fn of(&self, rows: &[u32], site: &SiteLives) -> Findings {
         let lost: Vec<u32> =
             rows.iter().copied().filter(|row| self.table.is_lost(*row as usize)).collect();
         let chains: Vec<Chain> = lost.iter().filter_map(|row| self.chain(*row as usize)).collect();
         let all = [
             self.without_commit(&lost),
             only_grew(&chains),
-            self.frees(rows, counts),
-            exits(counts),
+            self.frees(rows, site),
+            exits(&site.counts),
         ];
         let grown = chains.iter().map(|chain| (chain.size, chain.per_minute()));
         let grown = grown.reduce(|all, one| (i64::saturating_add(all.0, one.0), all.1 + one.1));
@@ -87,34 +85,33 @@ impl<'a> SiteCauses<'a> {
     }
 
     /// Whether the program frees any allocation of the site.
-    fn frees(&self, rows: &[u32], counts: &Counts) -> Option<Diagnosis> {
+    fn frees(&self, rows: &[u32], site: &SiteLives) -> Option<Diagnosis> {
         let mut stacks: HashMap<StackIdx, u64> = HashMap::new();
-        let mut frees = 0_u64;
+        let mut has_frees = false;
         for row in rows.iter().map(|row| *row as usize) {
             let end = self.table.end.get(row).and_then(ResourceEnd::from_code);
             // A reallocation goes on with what it frees.
             if end == Some(ResourceEnd::Freed) {
-                frees += 1;
+                has_frees = true;
                 if let Some(stack) = self.table.end_stack.get(row) {
                     *stacks.entry(stack).or_default() += 1;
                 }
             }
         }
-        let lost = counts.lost();
+        let Counts { opened, .. } = site.counts;
+        let lost = site.counts.lost();
         if lost == 0 {
             return None;
         }
-        if frees == 0 {
+        if !has_frees {
             return Some(diagnosis(
                 Cause::NeverFreed,
                 lost,
                 "nothing that this stack allocates is ever freed".to_owned(),
             ));
         }
-        // Some are freed in parts, and some of those not wholly.
-        let freed = frees.min(counts.opened.saturating_sub(lost));
-        let [all, left] = [counts.opened, lost].map(HumanCount);
-        let text = match HumanCount(freed) {
+        let [all, left] = [opened, lost].map(HumanCount);
+        let text = match HumanCount(site.freed) {
             HumanCount(0) => {
                 format!("of {all} of this stack some are freed in part, and none is freed wholly")
             }
@@ -153,20 +150,26 @@ impl<'a> SiteCauses<'a> {
 
     /// Reservations of which nothing is ever committed.
     fn without_commit(&self, lost: &[u32]) -> Option<Diagnosis> {
+        // By the first row of each, because a part says nothing of where it lies in its allocation.
+        let mut reserved: BTreeMap<u32, i64> = BTreeMap::new();
+        for row in lost {
+            let at = *row as usize;
+            let first = self.table.parted(at).unwrap_or(*row);
+            let left = reserved.entry(first).or_default();
+            *left = left.saturating_add(self.table.size.get(at).unwrap_or_default());
+        }
         let mut unused = (0_u64, 0_i64);
-        for row in lost.iter().map(|row| *row as usize) {
+        for (first, left) in reserved {
+            let row = first as usize;
             let allocator = self.allocators.get(self.table.allocator.get(row)?.row())?;
             if allocator.kind != ResourceKind::Reserve.code() {
                 return None;
             }
-            let ranges = self.committed.get(&owner(allocator));
-            let ranges = ranges.map(Vec::as_slice).unwrap_or_default();
-            let (key, size) = (self.key.get(row)?, self.table.size.get(row)?);
-            let end = key.saturating_add(size.unsigned_abs());
-            let before = ranges.partition_point(|(start, _)| *start < end);
-            let farthest = before.checked_sub(1).and_then(|at| ranges.get(at));
-            if farthest.is_none_or(|(_, farthest)| *farthest <= key) {
-                unused = (unused.0 + 1, unused.1.saturating_add(size));
+            let whole = self.whole_sizes.as_ref().and_then(|sizes| sizes.get(row).copied());
+            let size = whole.or_else(|| self.table.size.get(row))?.unsigned_abs();
+            let (key, time_ns) = (self.key.get(row)?, self.table.time_ns.get(row)?);
+            if !self.commits.has(allocator, key, size, time_ns) {
+                unused = (unused.0 + 1, unused.1.saturating_add(left));
             }
         }
         let (count, size) = unused;
@@ -205,39 +208,6 @@ fn exits(counts: &Counts) -> Option<Diagnosis> {
     let text =
         format!("{} ended with their process, and nothing before freed them", HumanCount(count));
     (count > 0).then(|| diagnosis(Cause::ExitOnly, count, text))
-}
-
-fn owner(allocator: &Allocator) -> Owner {
-    (allocator.process, allocator.pid)
-}
-
-/// What was committed in each process.
-fn committed(
-    table: &ResourceTable,
-    allocators: &AllocatorList,
-    key: &Numbers<u64>,
-) -> HashMap<Owner, Ranges> {
-    let mut committed: HashMap<Owner, Ranges> = HashMap::new();
-    for row in 0..table.len() {
-        let allocator = table.allocator.get(row).and_then(|own| allocators.get(own.row()));
-        let is_commit = |own: &&Allocator| own.kind == ResourceKind::Commit.code();
-        if let (Some(allocator), Some(key), Some(size)) =
-            (allocator.filter(is_commit), key.get(row), table.size.get(row))
-        {
-            // Of an allocation in parts the last one may lie behind; its first address is that of all.
-            let end = key.saturating_add(size.unsigned_abs().max(1));
-            committed.entry(owner(allocator)).or_default().push((key, end));
-        }
-    }
-    for ranges in committed.values_mut() {
-        ranges.sort_unstable();
-        let mut farthest = 0;
-        for (_, end) in ranges {
-            farthest = farthest.max(*end);
-            *end = farthest;
-        }
-    }
-    committed
 }
 
 pub(super) fn diagnosis(cause: Cause, count: u64, text: String) -> Diagnosis {

@@ -12,7 +12,7 @@ use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::growth::{Growth, Life, Verdict, Window};
 use crate::query::info::trace_info;
-use crate::query::resources::{AllocatorList, ProgramFrames, ResourceTable, chosen_rows};
+use crate::query::resources::{AllocatorList, Needed, ProgramFrames, ResourceTable, chosen_rows};
 use crate::query::tables::ProcessInfo;
 
 /// The weight of blocks that only grew, in the score: that of a burst.
@@ -52,8 +52,9 @@ impl<'a> Allocations<'a> {
         if file.trace.height(Table::Allocators)? == 0 {
             return Ok(None);
         }
+        let needed = Needed { end_time: true, end_stack: true, ..Needed::default() };
         let (allocators, table) =
-            (AllocatorList::load(file.trace)?, ResourceTable::load(file.trace)?);
+            (AllocatorList::load(file.trace)?, ResourceTable::load(file.trace, needed)?);
         let last = table.time_ns.values().iter().chain(table.end_time_ns.values()).max();
         let end_ns = trace_info(file.trace)?.length_ns().unwrap_or_default();
         let end_ns = end_ns.max(last.copied().unwrap_or_default());

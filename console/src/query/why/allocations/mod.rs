@@ -3,25 +3,27 @@
 //! A site is what one process allocates of one kind on one stack, whichever heap it is from.
 
 mod causes;
+mod commits;
 mod heaps;
 mod judged;
+mod lives;
 mod sites;
 
 use std::collections::HashSet;
 
-use handlescope_model::tables::{ResourceEnd, ResourceKind};
+use handlescope_model::tables::ResourceKind;
 use rayon::prelude::*;
 
 use self::causes::{Findings, SiteCauses};
 use self::heaps::private_heaps;
 pub(super) use self::judged::Allocations;
 use self::judged::Amounts;
+use self::lives::SiteLives;
 use self::sites::{ChosenRows, Site, Sites, telling_name};
 use super::causes::Cause;
-use super::suspect::{Bytes, Counts, Suspect};
+use super::suspect::Suspect;
 use crate::cancel::Cancelled;
 use crate::query::error::QueryError;
-use crate::query::growth::Life;
 
 impl Allocations<'_> {
     /// The suspects, those that lose most first.
@@ -58,31 +60,13 @@ impl Allocations<'_> {
     /// A site as a suspect, if it is one.
     fn suspect(&self, site: &Site, sites: &Sites, causes: &SiteCauses<'_>) -> Option<Suspect> {
         let rows = sites.rows(site);
-        let table = &self.table;
-        let (mut counts, mut bytes) = (Counts::default(), Bytes::default());
-        let mut lives = Vec::with_capacity(rows.len());
-        for row in rows.iter().map(|row| *row as usize) {
-            let size = table.size.get(row).unwrap_or_default();
-            let end = table.end.get(row).and_then(ResourceEnd::from_code);
-            bytes.allocated = bytes.allocated.saturating_add(size);
-            counts.opened += u64::from(!table.is_further_part(row));
-            match end {
-                Some(ResourceEnd::Empty) | None => continue,
-                Some(ResourceEnd::Open) => counts.leaked += 1,
-                Some(ResourceEnd::AtExit) => counts.closed_at_exit += 1,
-                Some(_) => {}
-            }
-            let is_lost = table.is_lost(row);
-            bytes.lost = bytes.lost.saturating_add(if is_lost { size } else { 0 });
-            let opened_ns = table.time_ns.get(row)?;
-            let closed_ns = table.end_time_ns.get(row).filter(|_| !is_lost);
-            lives.push(Life { opened_ns, closed_ns });
-        }
+        let own = SiteLives::of(&self.table, rows)?;
         let allocator = self.allocators.get(site.allocator as usize)?;
         let process = self.process(allocator);
         let stack = site.stack;
-        let Findings { diagnoses, grown } = causes.of(rows, &counts);
+        let Findings { diagnoses, grown } = causes.of(rows, &own);
         let kind = ResourceKind::from_code(site.kind)?.name();
+        let SiteLives { counts, bytes, lives, .. } = own;
         let suspect = self.judge(
             &process,
             allocator.pid,
@@ -109,3 +93,6 @@ fn drop_reservations(suspects: &mut Vec<Suspect>) {
             || own.diagnoses.iter().any(|own| own.cause == Cause::ReserveWithoutCommit)
     });
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Where and when pages were committed.
+
+use std::collections::HashMap;
+
+use handlescope_model::tables::{Allocator, ResourceKind};
+use handlescope_model::{Numbers, ProcessIdx};
+
+use crate::query::resources::{AllocatorList, ResourceTable};
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+
+/// A process, or the id of one that is not known.
+type Owner = (Option<ProcessIdx>, Option<u32>);
+
+/// What was committed in each process.
+pub(super) struct Commits(HashMap<Owner, Places>);
+
+/// The commits of a process by their first pages. Windows commits within one reservation, so that the first page
+/// says of which one the pages are; how many follow it is not known of an allocation that found some of them
+/// committed.
+#[derive(Default)]
+struct Places {
+    pages: Vec<u64>,
+    /// A tree of the times of commits: the root at 1, the children of `at` at `2 * at` and behind it, the leaves last.
+    /// Each has the latest time below it.
+    latest: Vec<i64>,
+}
+
+impl Commits {
+    pub(super) fn load(
+        table: &ResourceTable,
+        allocators: &AllocatorList,
+        key: &Numbers<u64>,
+    ) -> Self {
+        let mut commits: HashMap<Owner, Vec<(u64, i64)>> = HashMap::new();
+        let is_commit = |own: &&Allocator| own.kind == ResourceKind::Commit.code();
+        if allocators.rows().iter().any(|own| is_commit(&own)) {
+            for row in (0..table.len()).filter(|row| !table.is_further_part(*row)) {
+                let allocator = table.allocator.get(row).and_then(|own| allocators.get(own.row()));
+                if let (Some(allocator), Some(key), Some(time_ns)) =
+                    (allocator.filter(is_commit), key.get(row), table.time_ns.get(row))
+                {
+                    commits.entry(owner(allocator)).or_default().push((page(key), time_ns));
+                }
+            }
+        }
+        Self(commits.into_iter().map(|(owner, commits)| (owner, Places::of(commits))).collect())
+    }
+
+    /// Whether anything was committed in a range of the owner's pages, at a time or later.
+    pub(super) fn has(&self, allocator: &Allocator, first: u64, size: u64, since_ns: i64) -> bool {
+        let first = page(first);
+        let end = first.saturating_add(size.max(1));
+        self.0.get(&owner(allocator)).is_some_and(|places| places.has(first, end, since_ns))
+    }
+}
+
+impl Places {
+    fn of(mut commits: Vec<(u64, i64)>) -> Self {
+        commits.sort_unstable();
+        let count = commits.len();
+        let mut latest = vec![i64::MIN; count];
+        latest.extend(commits.iter().map(|(_, time_ns)| *time_ns));
+        for at in (1..count).rev() {
+            latest[at] = latest[2 * at].max(latest[2 * at + 1]);
+        }
+        Self { pages: commits.into_iter().map(|(page, _)| page).collect(), latest }
+    }
+
+    /// Whether a commit since then begins between two addresses.
+    fn has(&self, first: u64, end: u64, since_ns: i64) -> bool {
+        let leaf =
+            |address: u64| self.pages.len() + self.pages.partition_point(|own| *own < address);
+        let (mut from, mut to) = (leaf(first), leaf(end));
+        let is_later = |at: usize| self.latest.get(at).is_some_and(|time_ns| *time_ns >= since_ns);
+        while from < to {
+            // A subtree that ends with the range, or begins with it, is looked at as one.
+            if from % 2 == 1 {
+                if is_later(from) {
+                    return true;
+                }
+                from += 1;
+            }
+            if to % 2 == 1 {
+                to -= 1;
+                if is_later(to) {
+                    return true;
+                }
+            }
+            (from, to) = (from / 2, to / 2);
+        }
+        false
+    }
+}
+
+fn page(address: u64) -> u64 {
+    address - address % PAGE
+}
+
+fn owner(allocator: &Allocator) -> Owner {
+    (allocator.process, allocator.pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_are_found_by_place_and_time_whatever_their_number() {
+        for count in 0..20_u64 {
+            // Later ones lie lower.
+            let commits: Vec<(u64, i64)> =
+                (0..count).map(|n| (n * 10, 100 - n as i64 * 3)).collect();
+            let places = Places::of(commits.iter().rev().copied().collect());
+            for (first, end) in (0..21).flat_map(|first| (0..21).map(move |end| (first, end))) {
+                let (first, end) = (first * 10 - first % 2, end * 10 - end % 3);
+                for since in [0, 50, 80, 99, 100, 101] {
+                    let is_in =
+                        |(page, time): &(u64, i64)| (first..end).contains(page) && *time >= since;
+                    let known = commits.iter().any(is_in);
+                    assert_eq!(places.has(first, end, since), known, "{first} {end} {since}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The lives of the allocations of a site: one that ended in parts has one life, which ends with the last of them.
+
+use std::collections::BTreeMap;
+
+use handlescope_model::tables::ResourceEnd;
+
+use super::super::suspect::{Bytes, Counts};
+use crate::query::growth::Life;
+use crate::query::resources::ResourceTable;
+
+/// What there is to count of the allocations of a site.
+#[derive(Default)]
+pub(super) struct SiteLives {
+    pub(super) counts: Counts,
+    pub(super) bytes: Bytes,
+    /// Allocations of which the program freed all.
+    pub(super) freed: u64,
+    pub(super) lives: Vec<Life>,
+}
+
+/// An allocation, or as much of one as was seen so far.
+#[derive(Clone, Copy)]
+struct Whole {
+    opened_ns: i64,
+    /// When the last of its parts ended; `None` where that is not known.
+    ended_ns: Option<i64>,
+    /// How the parts that were never freed ended, if there are any.
+    lost: Option<ResourceEnd>,
+    is_freed: bool,
+    /// It has nothing that was not allocated before.
+    is_empty: bool,
+}
+
+impl SiteLives {
+    /// Of some rows; `None` where the table has no time for one.
+    pub(super) fn of(table: &ResourceTable, rows: &[u32]) -> Option<Self> {
+        let mut site = Self { lives: Vec::with_capacity(rows.len()), ..Self::default() };
+        // Few allocations end in parts.
+        let mut parted: BTreeMap<u32, Whole> = BTreeMap::new();
+        for row in rows.iter().map(|row| *row as usize) {
+            let size = table.size.get(row).unwrap_or_default();
+            site.bytes.allocated = site.bytes.allocated.saturating_add(size);
+            let part = Whole::of(table, row)?;
+            if part.lost.is_some() {
+                site.bytes.lost = site.bytes.lost.saturating_add(size);
+            }
+            match table.parted(row) {
+                None => site.add(part),
+                Some(first) => {
+                    parted.entry(first).and_modify(|whole| whole.add(part)).or_insert(part);
+                }
+            }
+        }
+        parted.into_values().for_each(|whole| site.add(whole));
+        Some(site)
+    }
+
+    fn add(&mut self, whole: Whole) {
+        let Whole { opened_ns, ended_ns, lost, is_freed, is_empty } = whole;
+        self.counts.opened += 1;
+        if is_empty {
+            return;
+        }
+        match lost {
+            Some(ResourceEnd::Open) => self.counts.leaked += 1,
+            Some(_) => self.counts.closed_at_exit += 1,
+            None => self.freed += u64::from(is_freed),
+        }
+        self.lives.push(Life { opened_ns, closed_ns: ended_ns.filter(|_| lost.is_none()) });
+    }
+}
+
+impl Whole {
+    /// The part of a row as if it were all.
+    fn of(table: &ResourceTable, row: usize) -> Option<Self> {
+        let end = table.end.get(row).and_then(ResourceEnd::from_code);
+        Some(Self {
+            opened_ns: table.time_ns.get(row)?,
+            ended_ns: table.end_time_ns.get(row),
+            lost: end.filter(|_| table.is_lost(row)),
+            is_freed: end == Some(ResourceEnd::Freed),
+            is_empty: matches!(end, Some(ResourceEnd::Empty) | None),
+        })
+    }
+
+    /// Adds another part.
+    fn add(&mut self, part: Self) {
+        self.opened_ns = self.opened_ns.min(part.opened_ns);
+        self.ended_ns = self.ended_ns.zip(part.ended_ns).map(|(one, other)| one.max(other));
+        // What is open at the end of the trace says more than that an end of a process took the rest.
+        self.lost = self.lost.into_iter().chain(part.lost).min();
+        self.is_freed &= part.is_freed;
+        self.is_empty &= part.is_empty;
+    }
+}
