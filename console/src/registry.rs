@@ -52,7 +52,7 @@ pub static REGISTRY: Registry = Registry {
         &dump::events::Events,
         &dump::stats::Stats,
     ],
-    topics: c::help::TOPICS,
+    topics: c::topics::TOPICS,
 };
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub(crate) mod sql;
 pub(crate) mod symbolize;
 pub(crate) mod sympath;
 pub(crate) mod sys;
+pub mod topics;
 pub(crate) mod unload;
 
 pub use command::{

@@ -1,26 +1,21 @@
 //! What the frames of a trace are called: resolved late, in batches, and remembered.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fmt;
 use std::sync::Arc;
 
-use handlescope_extract::symbols::{
-    FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, ResolvedFrame,
-};
-use handlescope_model::tables::{Frames as FramesTable, Module, ModuleLoads, Modules, Stacks};
+use handlescope_extract::symbols::{FrameChain, ModuleIdentity, ModuleReport, PdbIdentity};
+use handlescope_model::tables::{Frames as FramesTable, Module, Modules, Stacks};
 use handlescope_model::{
     ArchiveError, FrameIdx, Lists, MethodIdx, ModuleIdx, Numbers, StackIdx, TableRows, Trace,
 };
 
 use super::frame_figures::FrameFigures;
-use super::managed::{ManagedMethod, UNKNOWN_ASSEMBLY};
+use super::frame_view::{FrameView, InModule};
+use super::managed::ManagedMethod;
 use crate::cancel::{Cancel, Cancelled};
 use crate::filter::SystemModules;
 use crate::trace::StoredNames;
 use crate::trace::{FrameNameCache, KnownNames};
-
-/// What a frame outside of all modules is called.
-const UNKNOWN_METHOD: &str = "<UnknownMethod>";
 
 /// Where function names come from.
 pub trait FrameNames: Sync {
@@ -347,146 +342,6 @@ impl NamedFrames<'_> {
         let chain = chain.map_or(&[][..], |chain| chain);
         let named = chain.iter().map(move |name| FrameView { name: Some(name), ..plain });
         named.chain(chain.is_empty().then_some(plain))
-    }
-}
-
-/// One frame: a function or managed method, else a place in a module, else an address.
-///
-/// Displays as stack filters see it: `module!function`, `module+0x1A2B` or `<UnknownMethod>`; where
-/// not even the offset is known, `module`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FrameView<'a> {
-    pub(crate) module: Option<InModule<'a>>,
-    pub(crate) name: Option<&'a ResolvedFrame>,
-    /// The method, of managed code.
-    pub(crate) method: Option<&'a ManagedMethod>,
-    /// The raw address, of frames outside of all modules and of those that text of a debugger names.
-    pub(crate) address: Option<u64>,
-}
-
-/// A place in a module.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct InModule<'a> {
-    pub(crate) row: ModuleIdx,
-    pub(crate) name: &'a str,
-    /// Missing where only the name of a function came with the trace.
-    pub(crate) rva: Option<u64>,
-    /// Whether the module belongs to the system, where that was asked for.
-    pub(crate) is_system: bool,
-}
-
-impl<'a> FrameView<'a> {
-    /// The module that the frame is shown under: of managed code the assembly, not its native
-    /// image.
-    pub(crate) fn module_name(&self) -> Option<&'a str> {
-        match self.method {
-            Some(method) => method.module.as_deref(),
-            None => self.module.map(|module| module.name),
-        }
-    }
-
-    /// Whether it is neither in a module nor in a known method.
-    pub(crate) fn is_unknown(&self) -> bool {
-        self.module.is_none() && self.method.is_none() && self.name.is_none()
-    }
-
-    /// Whether the function is inlined into that of the next frame.
-    pub(crate) fn is_inlined(&self) -> bool {
-        self.name.is_some_and(|name| name.inlined)
-    }
-
-    /// The function, if it is known.
-    pub(crate) fn function(&self) -> Option<&'a str> {
-        match self.method {
-            Some(method) => Some(&method.function),
-            None => self.name.map(|name| &*name.function),
-        }
-    }
-
-    /// How far the frame is behind the start of its function, bytes. Inlined code has no start.
-    pub(crate) fn offset(&self) -> Option<u64> {
-        match self.method {
-            Some(method) => {
-                let place = self.module.and_then(|module| module.rva).or(self.address)?;
-                Some(method.offset(place))
-            }
-            None => {
-                // Without a place there is no distance either.
-                self.module?.rva.or(self.address)?;
-                self.name.filter(|name| !name.inlined).map(|name| name.offset)
-            }
-        }
-    }
-}
-
-/// What a frame is compared by: its text, in parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum FrameIdentity<'a> {
-    Function { module: &'a str, function: &'a str },
-    Place { module: &'a str, rva: u64 },
-    Module(&'a str),
-    Unknown,
-}
-
-impl<'a> FrameView<'a> {
-    /// What it is compared by.
-    pub(crate) fn identity(&self) -> FrameIdentity<'a> {
-        let place = self.module.map(|module| (module.name, module.rva));
-        match (self.method, place, self.name) {
-            (Some(method), ..) => {
-                FrameIdentity::Function { module: method.module_name(), function: &method.function }
-            }
-            (None, Some((module, _)), Some(name)) => {
-                FrameIdentity::Function { module, function: &name.function }
-            }
-            (None, Some((module, Some(rva))), None) => FrameIdentity::Place { module, rva },
-            (None, Some((module, None)), None) => FrameIdentity::Module(module),
-            (None, None, Some(name)) => {
-                FrameIdentity::Function { module: UNKNOWN_ASSEMBLY, function: &name.function }
-            }
-            (None, None, None) => FrameIdentity::Unknown,
-        }
-    }
-}
-
-impl fmt::Display for FrameView<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.identity() {
-            FrameIdentity::Function { module, function } => write!(f, "{module}!{function}"),
-            FrameIdentity::Place { module, rva } => write!(f, "{module}+0x{rva:X}"),
-            FrameIdentity::Module(module) => f.write_str(module),
-            FrameIdentity::Unknown => f.write_str(UNKNOWN_METHOD),
-        }
-    }
-}
-
-/// Where modules are mapped, for those with one address only.
-#[derive(Debug, Default)]
-pub(crate) struct ModuleBases(HashMap<ModuleIdx, Option<u64>>);
-
-impl ModuleBases {
-    pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        let modules = trace.values(ModuleLoads::module)?;
-        let bases = trace.values(ModuleLoads::base)?;
-        let mut only = HashMap::new();
-        for (row, module) in modules.range(0..modules.len()).enumerate() {
-            let base = bases.get(row);
-            let known = only.entry(module).or_insert(base);
-            *known = known.filter(|&known| Some(known) == base);
-        }
-        Ok(Self(only))
-    }
-
-    /// The address of a frame; `None` when its module is mapped at several addresses.
-    pub(crate) fn address(&self, frame: &FrameView<'_>) -> Option<u64> {
-        match frame.module {
-            Some(module) => {
-                let base = self.0.get(&module.row).copied().flatten();
-                let address = base.zip(module.rva).map(|(base, rva)| base.wrapping_add(rva));
-                address.or(frame.address)
-            }
-            None => frame.address,
-        }
     }
 }
 

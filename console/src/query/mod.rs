@@ -20,6 +20,7 @@ mod filters;
 pub(crate) mod fixture;
 mod frame_figures;
 mod frame_names;
+mod frame_view;
 mod groups;
 mod growth;
 mod handle_counts;
@@ -96,7 +97,8 @@ pub use self::volumes::Volumes;
 pub use self::why::{Bytes, Cause, Counts, Diagnosis, PRIVATE_HEAP, Suspect, WhyAnswer, why};
 
 pub(crate) use self::criteria::StackTrims;
-pub(crate) use self::frame_names::{FrameView, Frames, ModuleBases, NamedFrames};
+pub(crate) use self::frame_names::{Frames, NamedFrames};
+pub(crate) use self::frame_view::{FrameView, ModuleBases};
 pub(crate) use self::groups::TrimmedStacks;
 pub(crate) use self::info::trace_info;
 pub(crate) use handlescope_model::rules::UNKNOWN_LIFETIME_NS;

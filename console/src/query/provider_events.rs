@@ -12,7 +12,8 @@ use handlescope_model::{
 
 use super::error::QueryError;
 use super::event_counts::{CountedEvent, EventsAnswer};
-use super::frame_names::{FrameNames, Frames, ModuleBases};
+use super::frame_names::{FrameNames, Frames};
+use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
 use super::source::Source;
 use super::tables::{ChosenProcesses, ProcessInfo, ProcessList};

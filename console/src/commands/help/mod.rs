@@ -2,16 +2,13 @@
 
 mod manner;
 mod page;
-mod topics;
 
 use std::fmt;
-
-pub use topics::{TOPICS, TopicSpec};
 
 use self::{manner::Manner, page::Page};
 use super::{
     AnyCommand, AnyKind, Command, CommandError, Context, Entered, Invocation, Registry, Signature,
-    command::invocation, shared::groups,
+    command::invocation, shared::groups, topics::TopicSpec,
 };
 use crate::{
     grammar::{Arguments, OptionSpec, ParseError},

@@ -7,8 +7,7 @@ use nu_ansi_term::Style;
 
 use crate::{
     commands::{
-        AnyCommand, AnyKind, CommandError, Registry,
-        help::{manner::Manner, topics::TopicSpec},
+        AnyCommand, AnyKind, CommandError, Registry, help::manner::Manner, topics::TopicSpec,
     },
     grammar::{Arguments, GroupView, OptionSpec, ValueKind},
     sql::Relation,

@@ -1,6 +1,7 @@
 //! What the pages say.
 
 use super::*;
+use crate::commands::topics::TOPICS;
 use crate::{registry::REGISTRY, terminal::Screen};
 
 fn page(words: &[&str], screen: Screen) -> String {

@@ -13,7 +13,8 @@ use crate::filter::Filter;
 use crate::query::context::FileContext;
 use crate::query::criteria::{GroupCriteria, StackTrims};
 use crate::query::error::QueryError;
-use crate::query::frame_names::{FrameIdentity, FrameView, Frames, NamedFrames};
+use crate::query::frame_names::{Frames, NamedFrames};
+use crate::query::frame_view::{FrameIdentity, FrameView};
 use crate::query::selection::{Selected, Selection};
 use crate::query::stacks::StackSet;
 

@@ -3,7 +3,8 @@
 use handlescope_model::{FrameIdx, StackIdx};
 
 use crate::filter::SystemModules;
-use crate::query::frame_names::{FrameView, Frames};
+use crate::query::frame_names::Frames;
+use crate::query::frame_view::FrameView;
 
 /// Functions that allocate for a program which has the runtime library within; the allocating operators of C++ besides.
 const ALLOCATING: [&str; 9] = [
