@@ -74,11 +74,17 @@ fn a_link_out_of_the_roots_is_neither_found_in_a_folder_nor_used_as_an_extract()
     assert_eq!(files(&shell.path("outside")), []);
 }
 
+/// Symbols in a folder `symbols` beside a trace would be found without being asked for.
+fn rename_symbols(shell: &Shell) {
+    fs::rename(shell.path("traces/symbols"), shell.path("traces/pdbs")).unwrap();
+}
+
 #[cfg(unix)]
 #[test]
 fn symbols_are_not_found_by_links_out_of_their_folder() {
     let shell = Shell::new();
     let mut server = McpServer::of_sample(&shell, &[]);
+    rename_symbols(&shell);
     fs::create_dir(shell.path("traces/linked")).unwrap();
     for entry in fs::read_dir(sample_symbols()).unwrap().map(Result::unwrap) {
         let link = shell.path("traces/linked").join(entry.file_name());
@@ -86,7 +92,7 @@ fn symbols_are_not_found_by_links_out_of_their_folder() {
     }
     // Linked first: what was converted once serves the whole session.
     for (folder, function) in
-        [("linked", "leaky.exe+0x"), ("symbols", "leaky.exe!leaky::EventCache::GetOrCreate")]
+        [("linked", "leaky.exe+0x"), ("pdbs", "leaky.exe!leaky::EventCache::GetOrCreate")]
     {
         let sample = json!({"paths": ["leaky.etl"], "symbols": [folder]});
         server.call("load", &sample).unwrap();
@@ -171,6 +177,7 @@ fn a_call_that_is_cancelled_makes_room_for_the_next() {
     let silent = SymbolServer::start(|_| Answer::Silence);
     let shell = Shell::new();
     let mut server = McpServer::of_sample(&shell, &["--allow-write", "--symserver", &silent.url]);
+    rename_symbols(&shell);
     server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
     let started = Instant::now();
     let id = server.send("tools/call", &json!({"name": "why", "arguments": {}}));
