@@ -1,5 +1,7 @@
 //! The tables of allocations.
 
+use std::thread;
+
 use handlescope_model::tables::{
     Allocator, Allocators, Resource, ResourceEnd, ResourceMiss, ResourceMisses, Resources,
 };
@@ -7,7 +9,7 @@ use handlescope_model::{
     AllocatorIdx, ArchiveWriter, Cancel, Cancelled, Poll, ProcessIdx, ResourceIdx, StackIdx, Table,
 };
 
-use super::parts::write_in_parts;
+use super::parts::{PartsAhead, write_in_parts};
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::etl::Clock;
@@ -17,6 +19,14 @@ use crate::stacks::StackResolver;
 
 /// Rows of one part of a table.
 const PART_ROWS: usize = 1 << 18;
+
+/// Rows of the table of allocations without their stacks.
+#[derive(Default)]
+struct Part {
+    rows: Resources,
+    /// What they are about, as numbers of the ledger.
+    allocations: Vec<u32>,
+}
 
 /// What allocations are resolved with.
 pub(super) struct ResourceTables<'a> {
@@ -40,6 +50,7 @@ impl ResourceTables<'_> {
         self.write_misses(writer, resolver, cancel)
     }
 
+    /// One thread makes rows, one resolves their stacks, and this one encodes.
     fn write_resources(
         &self,
         writer: &mut ArchiveWriter,
@@ -49,17 +60,34 @@ impl ResourceTables<'_> {
         let order = Order::new(self);
         let (mut at, mut poll) = (0, Poll::new(cancel));
         let next = || {
-            let mut part = Resources::default();
-            while part.len() < PART_ROWS
+            let mut part = Part::default();
+            while part.rows.len() < PART_ROWS
                 && let Some(allocation) = order.allocations.get(at)
             {
                 poll.round()?;
-                part.push(self.resource(*allocation, &order, resolver));
+                part.rows.push(self.resource(*allocation, &order));
+                part.allocations.push(*allocation);
                 at += 1;
             }
-            Ok::<_, Cancelled>((!part.is_empty()).then_some(part))
+            Ok::<_, Cancelled>((!part.allocations.is_empty()).then_some(part))
         };
-        write_in_parts(writer, Table::Resources, next, Resources::into_frame, cancel)
+        thread::scope(|scope| {
+            let mut parts = PartsAhead::start(scope, next);
+            let with_stacks = || Ok(parts.next()?.map(|part| self.with_stacks(part, resolver)));
+            write_in_parts(writer, Table::Resources, with_stacks, Resources::into_frame, cancel)
+        })
+    }
+
+    /// The rows of a part with the stacks of what allocated and freed.
+    fn with_stacks(&self, part: Part, resolver: &mut StackResolver<'_>) -> Resources {
+        let Part { mut rows, allocations } = part;
+        let stacks = allocations.iter().map(|allocation| {
+            let at = *allocation as usize;
+            let stack = self.stack(self.ledger.row[at], resolver);
+            (stack, self.stack(self.ledger.end_row[at], resolver))
+        });
+        (rows.stack, rows.end_stack) = stacks.unzip();
+        rows
     }
 
     fn write_misses(
@@ -106,12 +134,8 @@ impl ResourceTables<'_> {
         }
     }
 
-    fn resource(
-        &self,
-        allocation: u32,
-        order: &Order,
-        resolver: &mut StackResolver<'_>,
-    ) -> Resource {
+    /// A row, its stacks aside.
+    fn resource(&self, allocation: u32, order: &Order) -> Resource {
         let (ledger, at) = (self.ledger, allocation as usize);
         let (row, end_row, end) = (ledger.row[at], ledger.end_row[at], ledger.end[at]);
         let origin = ledger.origin(allocation);
@@ -128,11 +152,11 @@ impl ResourceTables<'_> {
             time_ns: self.time(row).unwrap_or_default(),
             tid: self.tid(row),
             caller: known(origin.caller).map(ProcessIdx),
-            stack: self.stack(row, resolver),
+            stack: None,
             end: end.code(),
             end_time_ns,
             end_tid: self.tid(end_row),
-            end_stack: self.stack(end_row, resolver),
+            end_stack: None,
             free_call: known(origin.free_call),
         }
     }
