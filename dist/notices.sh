@@ -19,6 +19,8 @@ cargo cyclonedx --manifest-path console/Cargo.toml --format json --spec-version 
 mv "console/$file.json" "$out/"
 # One is written for each member of the workspace.
 find . -name "$file.json" -not -path './target/*' -delete
+# Crates of systems that this one does not build for are in the graph, too.
+cargo fetch --locked
 # Offline: from the sources of the crates only, so that the answer is always the same.
 cargo about generate --offline --config dist/about.toml --manifest-path console/Cargo.toml --fail \
     --output-file "$out/THIRD-PARTY.html" dist/about.hbs
