@@ -61,12 +61,8 @@ impl<'a> Frames<'a> {
             address: trace.values(FramesTable::address)?,
             method: trace.values(FramesTable::method)?,
             modules: module_identities(trace)?,
-            is_system: Vec::new(),
             methods: ManagedMethod::load_all(trace)?,
-            names,
-            memory,
-            stored: memory.load(trace)?,
-            cancel,
+            ..Self::none(trace, names, memory, cancel)?
         })
     }
 

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::file::FileJson;
+use super::file::{FileJson, InDocument};
 use super::{Array, Members};
-use crate::query::{ComparedGroup, FileAnswer, OpenedGroup, PointsDiff, TracesDiff, Window};
+use crate::query::{ComparedGroup, OpenedGroup, PointsDiff, TracesDiff, Window};
 use crate::render::table::Part;
 use crate::values::JsonMode;
 
@@ -22,7 +22,7 @@ pub(in crate::render) fn diff_points(
     let files = FileJson::of_files(answers.iter().map(|answer| &answer.file));
     let spans = || {
         let files = files.iter().zip(answers);
-        files.map(|(file, answer)| SpanJson::new(file.index, answer.window, file.answer))
+        files.map(|(file, answer)| SpanJson::of(file, answer.window))
     };
     let groups = || {
         let files = answers.iter().zip(&files).zip(parts);
@@ -46,7 +46,7 @@ pub(in crate::render) fn diff_traces(
     let spans = || {
         files.iter().filter_map(|file| {
             let window = file.answer.groups.as_ref()?.extent;
-            Some(SpanJson::new(file.index, window, file.answer))
+            Some(SpanJson::of(file, window))
         })
     };
     let groups = || {
@@ -57,18 +57,19 @@ pub(in crate::render) fn diff_traces(
     super::write(&Document { a: index(0), b: index(1), files: &files, spans, groups }, mode, out)
 }
 
-/// Two points or traces, and groups of handles.
-struct Document<'a, P, S, G> {
-    a: P,
-    b: P,
-    files: &'a [FileJson<'a>],
-    spans: S,
-    groups: G,
+/// Two points or traces, and groups of handles or allocations.
+pub(super) struct Document<'a, P, F, S, G> {
+    pub(super) a: P,
+    pub(super) b: P,
+    pub(super) files: &'a [F],
+    pub(super) spans: S,
+    pub(super) groups: G,
 }
 
-impl<P, S, G, SI, GI> Serialize for Document<'_, P, S, G>
+impl<P, F, S, G, SI, GI> Serialize for Document<'_, P, F, S, G>
 where
     P: Serialize,
+    F: InDocument,
     S: Fn() -> SI,
     SI: IntoIterator<Item: Serialize>,
     G: Fn() -> GI,
@@ -79,27 +80,32 @@ where
         map.serialize_entry("kind", "Diff")?;
         map.serialize_entry("a", &self.a)?;
         map.serialize_entry("b", &self.b)?;
-        map.serialize_entry("files", &Array(|| self.files.iter().map(FileJson::header)))?;
+        map.serialize_entry("files", &Array(|| self.files.iter().map(F::header)))?;
         map.serialize_entry("spans", &Array(&self.spans))?;
         map.serialize_entry("groups", &Array(&self.groups))?;
-        map.serialize_entry("stacks", &Members(|| self.files.iter().flat_map(FileJson::stacks)))?;
-        map.serialize_entry("caveats", &Array(|| self.files.iter().flat_map(FileJson::caveats)))?;
+        map.serialize_entry("stacks", &Members(|| self.files.iter().flat_map(F::stacks)))?;
+        map.serialize_entry("caveats", &Array(|| self.files.iter().flat_map(F::caveats)))?;
         map.end()
     }
 }
 
 /// The time of a trace that is looked at; null where the trace has no clock.
 #[derive(Serialize)]
-struct SpanJson {
+pub(super) struct SpanJson {
     file: usize,
     from_ns: Option<i64>,
     to_ns: Option<i64>,
 }
 
 impl SpanJson {
-    fn new(file: usize, window: Window, answer: &FileAnswer<'_>) -> Self {
-        let known = |ns| answer.info.has_clock().then_some(ns);
-        Self { file, from_ns: known(window.start_ns), to_ns: known(window.end_ns) }
+    pub(super) fn new(file: usize, window: Option<Window>) -> Self {
+        let (from_ns, to_ns) = window.map(|own| (own.start_ns, own.end_ns)).unzip();
+        Self { file, from_ns, to_ns }
+    }
+
+    /// Of a trace that may have no clock.
+    fn of(file: &FileJson<'_>, window: Window) -> Self {
+        Self::new(file.index, file.answer.info.has_clock().then_some(window))
     }
 }
 

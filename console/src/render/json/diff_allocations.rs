@@ -3,13 +3,12 @@
 use std::io::{self, Write};
 
 use handlescope_model::StackIdx;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use super::file::{AllocationsFile, AllocationsHeader};
-use super::{Array, Members};
+use super::diff::{Document, SpanJson};
+use super::file::AllocationsFile;
 use crate::query::{
-    AllocatedPoints, AllocationsDiff, Amount, Between, ComparedAllocations, ResourceGroup, Window,
+    AllocatedPoints, AllocationsDiff, Amount, Between, ComparedAllocations, ResourceGroup,
 };
 use crate::render::table::Part;
 use crate::values::JsonMode;
@@ -25,7 +24,7 @@ pub(in crate::render) fn diff_allocated(
     let files = AllocationsFile::of(answers.iter().map(|answer| &answer.answer));
     let spans = || {
         let files = files.iter().zip(answers);
-        files.map(|(file, answer)| SpanJson::new(*file, answer.window))
+        files.map(|(file, answer)| SpanJson::new(file.answer.index, answer.window))
     };
     let groups = || {
         let files = answers.iter().zip(&files).zip(parts);
@@ -46,60 +45,13 @@ pub(in crate::render) fn diff_allocations(
 ) -> io::Result<()> {
     let files = AllocationsFile::of(answer.files.iter());
     let index = |at: usize| files.get(at).map(|file| file.answer.index);
-    let spans = || files.iter().map(|file| SpanJson::new(*file, file.answer.window));
+    let spans = || files.iter().map(|file| SpanJson::new(file.answer.index, file.answer.window));
     let groups = || {
         let rows = parts.iter().flat_map(Part::own_rows);
         let groups = rows.filter_map(|row| answer.groups.get(row));
         groups.filter_map(|group| ComparedJson::new(&files, group))
     };
     super::write(&Document { a: index(0), b: index(1), files: &files, spans, groups }, mode, out)
-}
-
-/// Two points or traces, and groups of allocations.
-struct Document<'a, P, S, G> {
-    a: P,
-    b: P,
-    files: &'a [AllocationsFile<'a>],
-    spans: S,
-    groups: G,
-}
-
-impl<P, S, G, SI, GI> Serialize for Document<'_, P, S, G>
-where
-    P: Serialize,
-    S: Fn() -> SI,
-    SI: IntoIterator<Item: Serialize>,
-    G: Fn() -> GI,
-    GI: IntoIterator<Item: Serialize>,
-{
-    fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
-        let files = || self.files.iter();
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("kind", "Diff")?;
-        map.serialize_entry("a", &self.a)?;
-        map.serialize_entry("b", &self.b)?;
-        map.serialize_entry("files", &Array(|| files().map(|file| AllocationsHeader::of(*file))))?;
-        map.serialize_entry("spans", &Array(&self.spans))?;
-        map.serialize_entry("groups", &Array(&self.groups))?;
-        map.serialize_entry("stacks", &Members(|| files().flat_map(|file| file.stacks())))?;
-        map.serialize_entry("caveats", &Array(|| files().flat_map(|file| file.caveats())))?;
-        map.end()
-    }
-}
-
-/// The time of a trace that is looked at; null where the trace has no clock.
-#[derive(Serialize)]
-struct SpanJson {
-    file: usize,
-    from_ns: Option<i64>,
-    to_ns: Option<i64>,
-}
-
-impl SpanJson {
-    fn new(file: AllocationsFile<'_>, window: Option<Window>) -> Self {
-        let (from_ns, to_ns) = window.map(|own| (own.start_ns, own.end_ns)).unzip();
-        Self { file: file.answer.index, from_ns, to_ns }
-    }
 }
 
 #[derive(Serialize)]

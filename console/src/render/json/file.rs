@@ -1,6 +1,9 @@
-//! A trace in the document of `.dump ObjectRef`, and in those of allocations.
+//! A trace in documents of handles and of allocations.
+
+use std::path::Path;
 
 use handlescope_model::StackIdx;
+use handlescope_model::tables::TraceInfo;
 use serde::Serialize;
 
 use super::Shown;
@@ -48,13 +51,6 @@ pub(super) struct AllocationsFile<'a> {
     first_stack: u64,
 }
 
-#[derive(Serialize)]
-pub(super) struct CaveatJson<'a> {
-    file: usize,
-    #[serde(flatten)]
-    caveat: &'a Caveat,
-}
-
 impl<'a> AllocationsFile<'a> {
     /// The traces of an answer.
     pub(super) fn of(answers: impl Iterator<Item = &'a ResourcesAnswer<'a>>) -> Vec<Self> {
@@ -82,14 +78,17 @@ impl<'a> AllocationsFile<'a> {
     }
 
     pub(super) fn caveats(self) -> impl Iterator<Item = CaveatJson<'a>> {
-        let file = self.answer.index;
-        self.answer.caveats.iter().map(move |caveat| CaveatJson { file, caveat })
+        CaveatJson::of(self.answer.index, &self.answer.caveats)
+    }
+
+    pub(super) fn header(self) -> TraceHeader {
+        TraceHeader::of(self.answer.index, self.answer.path, &self.answer.info)
     }
 }
 
-/// What is known of such a trace.
+/// What every document says of a trace.
 #[derive(Serialize)]
-pub(super) struct AllocationsHeader {
+pub(super) struct TraceHeader {
     file: usize,
     path: String,
     session_start_utc: Option<Shown<Utc7>>,
@@ -98,17 +97,65 @@ pub(super) struct AllocationsHeader {
     buffers_lost: Option<u64>,
 }
 
-impl AllocationsHeader {
-    pub(super) fn of(file: AllocationsFile<'_>) -> Self {
-        let info = &file.answer.info;
+impl TraceHeader {
+    pub(super) fn of(file: usize, path: &Path, info: &TraceInfo) -> Self {
         let (events_lost, buffers_lost) = info.losses().unzip();
         Self {
-            file: file.answer.index,
-            path: file.answer.path.to_string_lossy().into_owned(),
+            file,
+            path: path.to_string_lossy().into_owned(),
             session_start_utc: info.has_clock().then_some(Shown(Utc7(info.session_start_filetime))),
             session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
             events_lost,
             buffers_lost,
         }
+    }
+}
+
+/// A caveat of a trace.
+#[derive(Serialize)]
+pub(super) struct CaveatJson<'a> {
+    file: usize,
+    #[serde(flatten)]
+    caveat: &'a Caveat,
+}
+
+impl<'a> CaveatJson<'a> {
+    pub(super) fn of(file: usize, caveats: &'a [Caveat]) -> impl Iterator<Item = Self> {
+        caveats.iter().map(move |caveat| Self { file, caveat })
+    }
+}
+
+/// A trace in a document that is about handles or about allocations.
+pub(super) trait InDocument {
+    fn header(&self) -> impl Serialize;
+    fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'_>)>;
+    fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>>;
+}
+
+impl InDocument for FileJson<'_> {
+    fn header(&self) -> impl Serialize {
+        FileJson::header(self)
+    }
+
+    fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'_>)> {
+        FileJson::stacks(self)
+    }
+
+    fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>> {
+        FileJson::caveats(self)
+    }
+}
+
+impl InDocument for AllocationsFile<'_> {
+    fn header(&self) -> impl Serialize {
+        AllocationsFile::header(*self)
+    }
+
+    fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'_>)> {
+        AllocationsFile::stacks(*self)
+    }
+
+    fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>> {
+        AllocationsFile::caveats(*self)
     }
 }

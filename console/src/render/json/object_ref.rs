@@ -5,17 +5,15 @@ use std::io::{self, Write};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::file::FileJson;
+use super::file::{CaveatJson, FileJson, TraceHeader};
 use super::object::ObjectJson;
 use super::stack::StackJson;
-use super::{Array, Members, Shown};
+use super::{Array, Members};
 use crate::query::{
     CountBy, CountOrder, Counted, ExitStacks, HandleCounts, LeftOut, NoMatch, ObjectRefAnswer,
     Totals,
 };
 use crate::render::style::ObjectRefStyle;
-use crate::render::time::Utc7;
-use crate::trace::Caveat;
 use crate::values::JsonMode;
 
 pub(in crate::render) fn object_ref(
@@ -70,22 +68,11 @@ impl Serialize for Document<'_> {
 
 #[derive(Serialize)]
 pub(super) struct FileHeader {
-    file: usize,
-    path: String,
-    session_start_utc: Option<Shown<Utc7>>,
-    session_end_utc: Option<Shown<Utc7>>,
-    events_lost: Option<u64>,
-    buffers_lost: Option<u64>,
+    #[serde(flatten)]
+    trace: TraceHeader,
     totals: Totals,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_stacks: Option<ExitStacks>,
-}
-
-#[derive(Serialize)]
-pub(super) struct CaveatJson<'a> {
-    file: usize,
-    #[serde(flatten)]
-    caveat: &'a Caveat,
 }
 
 /// The filter that removed everything.
@@ -176,23 +163,15 @@ impl<'a> NotClosed<'a> {
 
 impl<'a> FileJson<'a> {
     pub(super) fn header(&self) -> FileHeader {
-        let info = &self.answer.info;
-        let (events_lost, buffers_lost) = info.losses().unzip();
         FileHeader {
-            file: self.index,
-            path: self.answer.path().to_string_lossy().into_owned(),
-            session_start_utc: info.has_clock().then_some(Shown(Utc7(info.session_start_filetime))),
-            session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
-            events_lost,
-            buffers_lost,
+            trace: TraceHeader::of(self.index, self.answer.path(), &self.answer.info),
             totals: self.answer.totals,
             exit_stacks: self.answer.exit_stacks,
         }
     }
 
     pub(super) fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>> {
-        let file = self.index;
-        self.answer.caveats.iter().map(move |caveat| CaveatJson { file, caveat })
+        CaveatJson::of(self.index, &self.answer.caveats)
     }
 
     pub(super) fn no_match(&self) -> Option<NoMatchJson<'_>> {
