@@ -28,7 +28,8 @@ pub fn is_harmful(character: char) -> bool {
 }
 
 fn escaped(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_harmful) {
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if is_plain || !text.contains(is_harmful) {
         return Cow::Borrowed(text);
     }
     let mut clean = String::with_capacity(text.len() + 16);

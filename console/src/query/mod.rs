@@ -91,6 +91,7 @@ pub use self::selection::{EventMask, Selected, Selection};
 pub use self::source::Source;
 pub use self::stats::{StatsAnswer, stats};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
+pub(crate) use self::tables::PerProcess;
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::Totals;
 pub use self::volumes::Volumes;

@@ -122,8 +122,23 @@ impl ProcessList {
         &self.rows
     }
 
-    pub(crate) fn invalid(&self) -> &ProcessInfo {
-        &self.invalid
+    /// Something of every process, made once for all its events.
+    pub(crate) fn each<'a, T>(&'a self, of: impl Fn(&'a ProcessInfo) -> T) -> PerProcess<T> {
+        PerProcess { rows: self.rows.iter().map(&of).collect(), invalid: of(&self.invalid) }
+    }
+}
+
+/// Something of each process of a trace, by row.
+#[derive(Debug)]
+pub(crate) struct PerProcess<T> {
+    rows: Vec<T>,
+    invalid: T,
+}
+
+impl<T> PerProcess<T> {
+    /// What belongs to the process of a row; to `Invalid(0)` where none is known.
+    pub(crate) fn get(&self, row: Option<ProcessIdx>) -> &T {
+        row.and_then(|row| self.rows.get(row.row())).unwrap_or(&self.invalid)
     }
 }
 

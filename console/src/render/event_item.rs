@@ -59,10 +59,15 @@ impl<'a> EventItem<'a> {
 
     /// The process that acted, or that has the handle.
     pub(super) fn process(&self) -> &ProcessInfo {
-        self.answer.file.processes.get(match &self.what {
+        self.answer.file.processes.get(self.process_row())
+    }
+
+    /// Its row.
+    pub(super) fn process_row(&self) -> ProcessIdx {
+        match &self.what {
             What::Event(_, event) => event.process,
             What::Existing { owner, .. } => *owner,
-        })
+        }
     }
 
     pub(super) fn handle(&self) -> Option<u64> {

@@ -29,6 +29,13 @@ enum Manner {
     Json,
 }
 
+impl Manner {
+    /// Whether nothing in some bytes has to be escaped, as far as that is seen at once.
+    fn passes(self, bytes: &[u8]) -> bool {
+        self == Manner::Json && bytes.is_ascii() && !bytes.contains(&0x7F)
+    }
+}
+
 /// What to do with the start of some bytes.
 enum Step {
     /// So many of them pass.
@@ -86,6 +93,7 @@ impl<W: Write> Write for Neutral<W> {
             return self.out.write(bytes);
         }
         match self.held.is_empty() {
+            true if self.manner.passes(bytes) => self.out.write_all(bytes)?,
             true => self.pass(bytes)?,
             false => {
                 let mut held = std::mem::take(&mut self.held);

@@ -99,11 +99,30 @@ pub struct Painted<T> {
     value: T,
 }
 
+impl<T> Painted<T> {
+    fn write(
+        &self,
+        formatter: &mut fmt::Formatter<'_>,
+        value: impl FnOnce(&T, &mut fmt::Formatter<'_>) -> fmt::Result,
+    ) -> fmt::Result {
+        if self.style.is_plain() {
+            return value(&self.value, formatter);
+        }
+        write!(formatter, "{}", self.style.prefix())?;
+        value(&self.value, formatter)?;
+        write!(formatter, "{}", self.style.suffix())
+    }
+}
+
 impl<T: fmt::Display> fmt::Display for Painted<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", self.style.prefix())?;
-        self.value.fmt(formatter)?;
-        write!(formatter, "{}", self.style.suffix())
+        self.write(formatter, T::fmt)
+    }
+}
+
+impl<T: fmt::UpperHex> fmt::UpperHex for Painted<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(formatter, T::fmt)
     }
 }
 

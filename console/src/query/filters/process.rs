@@ -10,40 +10,24 @@ use crate::query::ObjectCriteria;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::selection::{Selected, Selection};
-use crate::query::tables::{ProcessInfo, ProcessList};
-
-/// The verdict on every process of a trace, so that no event needs its text.
-pub(super) struct ProcessVerdicts {
-    rows: Vec<bool>,
-    invalid: bool,
-}
-
-impl ProcessVerdicts {
-    fn new(processes: &ProcessList, passes: impl Fn(&ProcessInfo) -> bool) -> Self {
-        let rows = processes.rows().iter().map(&passes).collect();
-        Self { rows, invalid: passes(processes.invalid()) }
-    }
-
-    pub(super) fn passes(&self, process: ProcessIdx) -> bool {
-        self.rows.get(process.row()).copied().unwrap_or(self.invalid)
-    }
-}
+use crate::query::tables::{PerProcess, ProcessInfo};
 
 /// Which processes pass `-ProcessName`, `-CmdLine` and `-NewProcess`, all of them; `None` when none is
 /// asked for.
 pub(super) fn creator_verdicts(
     args: &ObjectCriteria,
     file: &FileContext<'_>,
-) -> Option<ProcessVerdicts> {
+) -> Option<PerProcess<bool>> {
     let passes = |info: &ProcessInfo| args.creator.mean(info, args.plain_process_names);
-    (!args.creator.is_empty()).then(|| ProcessVerdicts::new(&file.processes, passes))
+    (!args.creator.is_empty()).then(|| file.processes.each(passes))
 }
 
 /// `-ProcessName`, `-CmdLine` and `-NewProcess`: one process has to pass all of them, that of the
 /// creation, or without one any owner of a rundown handle.
 pub(super) struct CreatorFilter<'f, 'a> {
     file: &'f FileContext<'a>,
-    verdicts: ProcessVerdicts,
+    /// Asked once, so that no event needs the text of its process.
+    verdicts: PerProcess<bool>,
     process: Numbers<ProcessIdx>,
     owner: Numbers<ProcessIdx>,
     kind: Numbers<u32>,
@@ -87,12 +71,12 @@ impl<'f, 'a> CreatorFilter<'f, 'a> {
     }
 
     fn event_passes(&self, event: usize) -> bool {
-        self.process.get(event).is_some_and(|process| self.verdicts.passes(process))
+        self.process.get(event).is_some_and(|process| *self.verdicts.get(Some(process)))
     }
 
     fn any_owner_passes(&self, selected: Selected) -> bool {
         let handles = self.file.objects.existing(selected.object());
-        self.owner.range(handles).any(|owner| self.verdicts.passes(owner))
+        self.owner.range(handles).any(|owner| *self.verdicts.get(Some(owner)))
     }
 }
 
@@ -107,18 +91,18 @@ pub(super) fn keep_related(
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let trace = file.trace;
-    let verdicts = ProcessVerdicts::new(&file.processes, |info| info.is_meant_by(filter, plain));
+    let verdicts = file.processes.each(|info| info.is_meant_by(filter, plain));
     let (kind, process) = (trace.values(Events::kind)?, trace.values(Events::process)?);
     let source = trace.values(Events::source_process)?;
     let caller = trace.values(Events::caller_process)?;
     let heir = trace.values(Events::inherited_by)?;
     let owner = trace.values(ExistingHandles::process)?;
     let passes =
-        |process: Option<ProcessIdx>| process.is_some_and(|process| verdicts.passes(process));
+        |process: Option<ProcessIdx>| process.is_some_and(|process| *verdicts.get(Some(process)));
     let event_passes = |event: usize| {
         passes(process.get(event))
             || (kind.get(event) == Some(EventKind::HandleDuplicate.code())
-                && (source.get(event).map_or(verdicts.invalid, |source| verdicts.passes(source))
+                && (*verdicts.get(source.get(event))
                     || passes(caller.get(event))
                     || passes(heir.get(event))))
     };

@@ -42,7 +42,7 @@ pub(in crate::query) fn open_start_handles(
                 .as_ref()
                 .is_none_or(|f| f.matches(text(name.get(row)).unwrap_or_default()))
             && object.as_mut().is_none_or(|hex| hex.matches(address))
-            && owners.as_ref().is_none_or(|verdicts| verdicts.passes(owner));
+            && owners.as_ref().is_none_or(|verdicts| *verdicts.get(Some(owner)));
         if passes {
             open.push((type_id, owner));
         }

@@ -65,7 +65,7 @@ impl<W: Write> Rows<'_, W> {
         first_stack: u64,
         display: &Display,
     ) -> io::Result<()> {
-        let facts = &FileFacts::new(file, listing, display);
+        let facts = &FileFacts::new(file, listing, !self.args.no_command_line, display);
         let mut stacks = StackTexts::new(file, first_stack, self.args.criteria.stacks);
         for &selected in file.selection.objects() {
             // Nothing is printed meanwhile, so no write would notice.
@@ -92,8 +92,7 @@ impl<W: Write> Rows<'_, W> {
     ) -> io::Result<()> {
         let options = if self.has_written { "" } else { self.args.text };
         self.has_written = true;
-        let has_command_line = !self.args.no_command_line;
-        let row = Row { options, file, object, item, stack, has_command_line };
+        let row = Row { options, file, object, item, stack };
         for (_, value) in COLUMNS {
             self.writer.write_field(self.text.cell(&value(&row)).as_bytes())?;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use handlescope_model::ProcessIdx;
 
-use crate::query::{FileAnswer, Listing, ProcessInfo, Selected};
+use crate::query::{FileAnswer, Listing, PerProcess, ProcessInfo, Selected, UNKNOWN_LIFETIME_NS};
 use crate::render::event_item::EventItem;
 use crate::render::text::ProcessStyle;
 use crate::render::time::Clock;
@@ -18,7 +18,6 @@ pub(super) struct Row<'a> {
     pub(super) object: &'a ObjectFacts<'a>,
     pub(super) item: EventItem<'a>,
     pub(super) stack: String,
-    pub(super) has_command_line: bool,
 }
 
 /// What the rows of a trace have in common.
@@ -29,29 +28,45 @@ pub(super) struct FileFacts<'a> {
     pub(super) name: String,
     /// When the recording began; empty where that is unknown.
     pub(super) date: String,
-    pub(super) clock: Clock,
-    style: ProcessStyle,
+    processes: PerProcess<ProcessFacts<'a>>,
+}
+
+/// What the rows of a process have in common.
+pub(super) struct ProcessFacts<'a> {
+    /// `name.exe(pid)` with its start and end.
+    pub(super) marked: String,
+    pub(super) name: &'a str,
+    /// When it started, if that is known.
+    pub(super) start: String,
+    /// What stands behind the program in its command line.
+    pub(super) arguments: &'a str,
 }
 
 /// What the rows of an object have in common. Whatever filters removed of its events, this stays.
 pub(super) struct ObjectFacts<'a> {
-    pub(super) id: u64,
-    pub(super) pointer: Option<u64>,
+    pub(super) id: String,
+    pub(super) pointer: String,
     pub(super) name: &'a str,
     pub(super) kind: &'a str,
-    /// `None` when creation or end is unknown, or when they were.
-    pub(super) lifetime_ns: Option<i64>,
-    /// Whether creation and end are known.
-    pub(super) is_ended: bool,
+    /// Empty when creation or end is known, but not the time of it.
+    pub(super) lifetime: String,
     pub(super) is_multiprocess: bool,
     pub(super) is_overlapped: bool,
-    pub(super) max_ref_count: i64,
+    pub(super) max_ref_count: String,
     /// Children that inherited a handle, in the order they started.
     pub(super) inherited_by: String,
 }
 
 impl<'a> FileFacts<'a> {
-    pub(super) fn new(answer: &'a FileAnswer<'a>, listing: &'a Listing, display: &Display) -> Self {
+    pub(super) fn new(
+        answer: &'a FileAnswer<'a>,
+        listing: &'a Listing,
+        has_command_line: bool,
+        display: &Display,
+    ) -> Self {
+        let clock = Clock::new(&answer.info, display.time_format, display.time_digits);
+        let style = ProcessStyle::new(&answer.info, display);
+        let facts = |process| ProcessFacts::new(process, &style, &clock, has_command_line);
         Self {
             answer,
             listing,
@@ -60,28 +75,32 @@ impl<'a> FileFacts<'a> {
                 true => Clock::session_start(&answer.info),
                 false => String::new(),
             },
-            clock: Clock::new(&answer.info, display.time_format, display.time_digits),
-            style: ProcessStyle::new(&answer.info, display),
+            processes: answer.file.processes.each(facts),
         }
     }
 
-    /// The process of a row.
-    pub(super) fn process(&self, row: ProcessIdx) -> &ProcessInfo {
-        self.answer.file.processes.get(row)
+    /// The process of a row, or the invalid one where none is known.
+    pub(super) fn process(&self, row: Option<ProcessIdx>) -> &ProcessFacts<'a> {
+        self.processes.get(row)
     }
+}
 
-    /// Its name.
-    pub(super) fn process_name<'p>(&self, process: &'p ProcessInfo) -> &'p str {
-        self.style.name(process)
-    }
-
-    /// `name.exe(pid)` with its start and end.
-    pub(super) fn marked(&self, process: &ProcessInfo) -> String {
-        match process.known_pid() {
-            Some(pid) => {
-                format!("{}({pid}){}", self.style.name(process), self.style.suffix(process))
-            }
-            None => self.style.name(process).to_owned(),
+impl<'a> ProcessFacts<'a> {
+    fn new(
+        process: &'a ProcessInfo,
+        style: &ProcessStyle,
+        clock: &Clock,
+        has_command_line: bool,
+    ) -> Self {
+        let name = style.name(process);
+        Self {
+            marked: match process.known_pid() {
+                Some(pid) => format!("{name}({pid}){}", style.suffix(process)),
+                None => name.to_owned(),
+            },
+            name,
+            start: process.start_ns.map(|start| clock.at(start).to_string()).unwrap_or_default(),
+            arguments: if has_command_line { behind_program(&process.command_line) } else { "" },
         }
     }
 }
@@ -90,20 +109,32 @@ impl<'a> ObjectFacts<'a> {
     pub(super) fn new(file: &FileFacts<'a>, selected: Selected) -> Self {
         let (listing, tables) = (file.listing, &file.answer.file);
         let object = selected.object();
+        let is_ended = tables.objects.create_event(object).is_some()
+            && tables.objects.destroy_event(object).is_some();
         Self {
-            id: selected.id(),
-            pointer: listing.pointer(object),
+            id: selected.id().to_string(),
+            pointer: listing.pointer(object).map(hex).unwrap_or_default(),
             name: listing.name(object).unwrap_or_default(),
             kind: tables.types.get(tables.objects.type_id(object)),
-            lifetime_ns: file.answer.lifetime_ns(listing, selected),
-            is_ended: tables.objects.create_event(object).is_some()
-                && tables.objects.destroy_event(object).is_some(),
+            lifetime: match file.answer.lifetime_ns(listing, selected) {
+                None if is_ended => String::new(),
+                lifetime => seconds(lifetime.unwrap_or(UNKNOWN_LIFETIME_NS)),
+            },
             is_multiprocess: listing.is_multiprocess(object),
             is_overlapped: listing.is_overlapped(object),
-            max_ref_count: max_ref_count(file, object),
+            max_ref_count: max_ref_count(file, object).to_string(),
             inherited_by: inherited_by(file, object),
         }
     }
+}
+
+/// Seconds with as many digits as they have.
+fn seconds(ns: i64) -> String {
+    (ns as f64 / 1e9).to_string()
+}
+
+pub(super) fn hex(value: u64) -> String {
+    format!("0x{value:X}")
 }
 
 /// The highest reference count, as far as the trace shows: it starts at 0.
@@ -121,16 +152,16 @@ fn max_ref_count(file: &FileFacts<'_>, object: usize) -> i64 {
 fn inherited_by(file: &FileFacts<'_>, object: usize) -> String {
     let events = file.answer.file.objects.events(object);
     let children = events.filter_map(|event| file.listing.inherited_by(event));
-    let by_start: BTreeSet<_> =
-        children.map(|child| (file.process(child).start_ns, child)).collect();
-    let labels = by_start.into_iter().map(|(_, child)| file.marked(file.process(child)));
+    let start = |child| file.answer.file.processes.get(child).start_ns;
+    let by_start: BTreeSet<_> = children.map(|child| (start(child), child)).collect();
+    let labels = by_start.into_iter().map(|(_, child)| file.process(Some(child)).marked.as_str());
     labels.collect::<Vec<_>>().join(", ")
 }
 
-impl Row<'_> {
-    /// What stands behind the program in the command line of the process.
-    pub(super) fn arguments(&self) -> &str {
-        if self.has_command_line { behind_program(&self.item.process().command_line) } else { "" }
+impl<'a> Row<'a> {
+    /// The process that acted, or that has the handle.
+    pub(super) fn process(&self) -> &ProcessFacts<'a> {
+        self.file.process(Some(self.item.process_row()))
     }
 }
 

@@ -18,7 +18,7 @@ mod symbols;
 mod why;
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use serde::{Serialize, Serializer};
 use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
@@ -49,7 +49,8 @@ pub(in crate::render) fn write(
     mode: JsonMode,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut out = Neutral::json(out);
+    // The serializer writes each comma by itself.
+    let mut out = BufWriter::new(Neutral::json(out));
     match mode {
         JsonMode::Pretty => {
             let formatter = PrettyFormatter::new();
@@ -60,7 +61,8 @@ pub(in crate::render) fn write(
             document.serialize(&mut JsonSerializer::with_formatter(&mut out, formatter))
         }
     }?;
-    writeln!(out)
+    writeln!(out)?;
+    out.flush()
 }
 
 /// Writes a document that has one list.

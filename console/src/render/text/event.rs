@@ -7,10 +7,10 @@ use handlescope_model::{EventKind, ProcessIdx};
 use nu_ansi_term::Color;
 
 use super::layout::Layout;
-use super::numbers::grouped;
+use super::numbers::{OrUnknown, grouped};
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
-use crate::query::{EventRow, FileAnswer, Listing, ProcessInfo, Selected};
+use crate::query::{EventRow, FileAnswer, Listing, PerProcess, ProcessInfo, Selected};
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::Clock;
 use crate::settings::Display;
@@ -23,8 +23,27 @@ pub(super) struct EventWriter<'a> {
     pub(super) display: &'a Display,
     pub(super) clock: Clock,
     pub(super) layout: Layout,
-    pub(super) style: &'a ProcessStyle,
+    pub(super) processes: PerProcess<ProcessTexts>,
     pub(super) stacks: StackStyle<'a>,
+}
+
+/// What lines say of a process.
+pub(super) struct ProcessTexts {
+    pid: Option<u32>,
+    marked_name: String,
+    label: String,
+    marked: String,
+}
+
+impl ProcessTexts {
+    pub(super) fn new(process: &ProcessInfo, style: &ProcessStyle) -> Self {
+        Self {
+            pid: process.known_pid(),
+            marked_name: style.marked_name(process),
+            label: style.label(process),
+            marked: style.marked(process),
+        }
+    }
 }
 
 /// A handle that a child inherited.
@@ -65,12 +84,11 @@ impl EventWriter<'_> {
     ) -> io::Result<()> {
         let Layout { time, pid, tid, handle } = self.layout;
         let screen = self.display.screen;
-        let process = self.process(event.process);
+        let process = self.processes.get(Some(event.process));
         let (indent, at) =
             (self.display.indent(1), self.clock.at(event.time_ns.unwrap_or_default()).to_string());
-        let known = |id: Option<u32>| id.map_or_else(|| "unknown".to_owned(), |id| id.to_string());
-        let id = screen.paint(Color::Magenta, known(process.known_pid()));
-        write!(out, "{indent}{at:>time$} {id:>pid$}/{:<tid$} ", known(event.tid))?;
+        let id = screen.paint(Color::Magenta, OrUnknown(process.pid));
+        write!(out, "{indent}{at:>time$} {id:>pid$}/{:<tid$} ", OrUnknown(event.tid))?;
         let (color, label) = self.label(row, event);
         if VIEWS.contains(event.kind) {
             write!(out, "{label} ")?;
@@ -78,9 +96,9 @@ impl EventWriter<'_> {
             write!(out, "{:<15} ", screen.paint(color, label))?;
         }
         if let Some(value) = event.handle {
-            write!(out, "{:<handle$} ", screen.paint(Color::Green, format!("0x{value:X}")))?;
+            write!(out, "{:<#handle$X} ", screen.paint(Color::Green, value))?;
         }
-        let name = screen.paint(Color::Magenta, self.style.marked_name(process));
+        let name = screen.paint(Color::Magenta, &process.marked_name);
         write!(out, "{}{name} {}", self.display.line_break(), self.display.line_break())?;
         self.write_rest(out, inherited, row, event)
     }
@@ -115,7 +133,7 @@ impl EventWriter<'_> {
             EventKind::HandleDuplicate => self.write_duplicate(out, row, event)?,
             EventKind::HandleClose => {
                 if let Some(handle) = inherited.iter().find(|handle| handle.ends(event)) {
-                    let parent = self.style.label(self.process(handle.parent));
+                    let parent = &self.processes.get(Some(handle.parent)).label;
                     let parent = self.display.screen.paint(Color::Yellow, parent);
                     write!(out, " Inherited from {parent} ")?;
                 }
@@ -142,19 +160,19 @@ impl EventWriter<'_> {
     ) -> io::Result<()> {
         let duplicate = self.listing.duplicate(row);
         if let Some(child) = duplicate.inherited_by {
-            let child = self.style.marked(self.process(child));
+            let child = &self.processes.get(Some(child)).marked;
             let child = self.display.screen.paint(Color::Yellow, child);
             return write!(out, "Inherited by process {child} ");
         }
-        let source = self.answer.file.processes.known_or_invalid(duplicate.source_process);
-        let source = self.display.screen.paint(Color::Magenta, self.style.marked(source));
+        let source = &self.processes.get(duplicate.source_process).marked;
+        let source = self.display.screen.paint(Color::Magenta, source);
         let handle = duplicate.source_handle.unwrap_or_default();
         let line_break = self.display.line_break();
         write!(out, "SourceProcess: {source} {line_break}SourceHandle: 0x{handle:X} ")?;
         match duplicate.caller_process.filter(|&caller| caller != event.process) {
             None => Ok(()),
             Some(caller) => {
-                write!(out, "{line_break}Caller: {} ", self.style.label(self.process(caller)))
+                write!(out, "{line_break}Caller: {} ", self.processes.get(Some(caller)).label)
             }
         }
     }
@@ -181,10 +199,6 @@ impl EventWriter<'_> {
             Some(InheritedHandle { parent: event.process, child, handle: event.handle })
         };
         events.filter_map(handle).collect()
-    }
-
-    fn process(&self, row: ProcessIdx) -> &ProcessInfo {
-        self.answer.file.processes.get(row)
     }
 }
 

@@ -1,14 +1,15 @@
 //! `.dump ObjectRef` as text.
 
-use std::io::{self, Write};
+use std::fmt;
+use std::io::{self, BufWriter, Write};
 
 use handlescope_model::{EventKind, Untrusted};
 use nu_ansi_term::Color;
 
-use super::event::{EventWriter, is_shown};
+use super::event::{EventWriter, ProcessTexts, is_shown};
 use super::groups;
 use super::layout::Layout;
-use super::numbers::counted;
+use super::numbers::{OrUnknown, counted};
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::totals::{CountTable, LeakLines, Summary};
@@ -28,8 +29,10 @@ pub(in crate::render) fn object_ref(
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut clip = Clip::new(out, display.screen.width.filter(|_| display.clip));
-    let out = &mut clip;
+    let clip = Clip::new(out, display.screen.width.filter(|_| display.clip));
+    // Lines are written word by word.
+    let mut lines = BufWriter::new(clip);
+    let out = &mut lines;
     let by = CountBy::of(args.criteria);
     let has_totals = args.criteria.show_total != Some(ShowTotal::None);
     let summary = |totals| Summary {
@@ -83,7 +86,7 @@ pub(in crate::render) fn object_ref(
         let files = counted(answer.files.len() as u64, "file");
         writeln!(out, "{without_match} of {files} without a match")?;
     }
-    clip.finish()
+    lines.into_inner()?.finish()
 }
 
 /// Writes the totals of several files.
@@ -147,7 +150,7 @@ fn write_objects(
         display,
         clock,
         layout,
-        style,
+        processes: file.file.processes.each(|process| ProcessTexts::new(process, style)),
         stacks: StackStyle::of(file, args.criteria.stacks),
     };
     for &selected in file.selection.objects() {
@@ -171,47 +174,47 @@ impl ObjectLine<'_> {
         let object = self.selected.object();
         let id = self.selected.id();
         let pointer = self.listing.pointer(object);
-        let pointer = pointer.map_or_else(|| "unknown".to_owned(), |known| format!("0x{known:X}"));
-        let lifetime = self.lifetime();
+        let (pointer, lifetime) = (OrUnknown(pointer), fmt::from_fn(|f| self.lifetime(f)));
         let tables = &self.file.file;
         if tables.objects.is_mapping(object) {
-            return writeln!(out, "Id: {id} MappingObject: {pointer} Lifetime: {lifetime}");
+            return writeln!(out, "Id: {id} MappingObject: {pointer:#X} Lifetime: {lifetime}");
         }
-        let kind = Untrusted(tables.types.get(tables.objects.type_id(object))).to_string();
+        let kind = Untrusted(tables.types.get(tables.objects.type_id(object)));
         let kind = self.display.screen.paint(Color::Green, kind);
-        let before = format!("Id: {id} Object: {pointer} ");
+        let before = fmt::from_fn(|f| write!(f, "Id: {id} Object: {pointer:#X} "));
         let line_break = self.display.line_break();
-        let behind = format!(
-            "{line_break} Lifetime: {lifetime}  {line_break}Type: {kind} {line_break}{}",
-            self.handles()
-        );
+        let behind = fmt::from_fn(|f| {
+            write!(f, "{line_break} Lifetime: {lifetime}  {line_break}Type: {kind} {line_break}")?;
+            self.handles(f)
+        });
         let name = tables.volumes.shown(self.listing.name(object).unwrap_or_default());
-        let name = Untrusted(&*name).to_string();
-        let name = match self.display.screen.width.filter(|_| self.display.clip) {
-            Some(width) => {
-                let space = width.saturating_sub(width_of(&before));
-                let beside = space.saturating_sub(width_of(&behind));
-                let needed = width_of(&name).min(SHORTEST_NAME);
-                shortened(&name, if beside >= needed { beside } else { space })
-            }
-            None => name.into(),
+        let name = Untrusted(&*name);
+        let Some(width) = self.display.screen.width.filter(|_| self.display.clip) else {
+            return writeln!(out, "{before}{name}{behind}");
         };
+        let name = name.to_string();
+        let space = width.saturating_sub(width_of(&before.to_string()));
+        let beside = space.saturating_sub(width_of(&behind.to_string()));
+        let needed = width_of(&name).min(SHORTEST_NAME);
+        let name = shortened(&name, if beside >= needed { beside } else { space });
         writeln!(out, "{before}{name}{behind}")
     }
 
     /// How long it lived, or what of that is unknown.
-    fn lifetime(&self) -> String {
+    fn lifetime(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (object, objects) = (self.selected.object(), &self.file.file.objects);
         match self.file.lifetime_ns(self.listing, self.selected) {
-            Some(ns) => format!("{} s", Seconds { ns, digits: self.display.time_digits }),
-            None if objects.create_event(object).is_none() => "created before the trace".to_owned(),
-            None if objects.destroy_event(object).is_some() => "unknown".to_owned(),
-            None => "never closed".to_owned(),
+            Some(ns) => write!(f, "{} s", Seconds { ns, digits: self.display.time_digits }),
+            None if objects.create_event(object).is_none() => {
+                f.write_str("created before the trace")
+            }
+            None if objects.destroy_event(object).is_some() => f.write_str("unknown"),
+            None => f.write_str("never closed"),
         }
     }
 
     /// What became of the object's handles.
-    fn handles(&self) -> String {
+    fn handles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [created, duplicated, closed] = self.count_events();
         let tables = &self.file.file;
         let existing = tables.objects.existing(self.selected.object());
@@ -220,12 +223,12 @@ impl ObjectLine<'_> {
             (0, 1, Some((owner, handle))) => {
                 let owner = self.style.marked(tables.processes.get(owner));
                 let owner = self.display.screen.paint(Color::Magenta, owner);
-                format!("Owner: {owner}, Handle Value: 0x{handle:X}")
+                write!(f, "Owner: {owner}, Handle Value: 0x{handle:X}")
             }
-            (0, count, Some(_)) => format!("Handle Count: {count}"),
+            (0, count, Some(_)) => write!(f, "Handle Count: {count}"),
             _ => {
                 let open = created + duplicated - closed;
-                format!("Create+Duplicate-Close: {created}+{duplicated}-{closed} = {open}")
+                write!(f, "Create+Duplicate-Close: {created}+{duplicated}-{closed} = {open}")
             }
         }
     }
