@@ -1,4 +1,4 @@
-//! Tells the program which commit it is made of.
+//! Gives the program the commit it is made of.
 
 use std::{
     path::{Path, PathBuf},

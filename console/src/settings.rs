@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_on_a_terminal_unless_told_otherwise_and_never_in_a_pipe() {
+    fn lines_are_cut_on_a_terminal_unless_asked_otherwise_and_never_in_a_pipe() {
         let terminal = Screen { width: Some(80), color: false };
         let clips = |settings: DisplayArgs, clip, screen| {
             settings.display(&DisplayArgs { clip, ..Default::default() }, screen).clip

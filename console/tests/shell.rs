@@ -143,7 +143,7 @@ fn an_extract_that_cannot_lie_beside_its_trace_lies_in_the_cache() {
 }
 
 #[test]
-fn extract_expands_wildcards_and_tells_a_line_for_each_file() {
+fn extract_expands_wildcards_and_prints_a_line_for_each_file() {
     let shell = Shell::new();
     fs::copy(shell.path("leaky.etl"), shell.path("leaky two.etl")).unwrap();
     let ended = shell.run(&["extract", "l*.etl", "-o", "out/new"]);

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use handlescope_model::open_file;
 use sha2::{Digest, Sha256};
 
-/// What tells a file from another one of its name. Two files are the same when all of it is equal.
+/// What distinguishes a file from another one of its name. Two files are the same when all of it is equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceIdentity {
     /// Size, bytes.

@@ -56,7 +56,7 @@ impl Consumer {
         // SAFETY: `log` and the name it points to outlive the call; the receiver lives until the thread has ended.
         let handle = unsafe { OpenTraceW(&raw mut log) };
         if handle.Value == u64::MAX {
-            // SAFETY: nobody else has the receiver.
+            // SAFETY: nothing else has the receiver.
             drop(unsafe { Box::from_raw(receiver) });
             let error = windows::core::Error::from_thread();
             return Err(SessionError::Failed {
@@ -175,7 +175,7 @@ unsafe fn bytes_at<'a>(pointer: *const c_void, size: u16) -> &'a [u8] {
 /// # Safety
 /// Only ProcessTrace calls it, with a record that is whole until it returns, and one at a time.
 unsafe extern "system" fn on_event(record: *mut EVENT_RECORD) {
-    // SAFETY: see above; UserContext is the Context that `start` gave, which nobody else uses meanwhile.
+    // SAFETY: see above; UserContext is the Context that `start` gave, which nothing else uses meanwhile.
     let (record, receiver) = unsafe {
         let record = &*record;
         (record, &mut *record.UserContext.cast::<Receiver>())

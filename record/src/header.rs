@@ -29,7 +29,7 @@ const TIME_ZONE_BYTES: usize = 172;
 const PERFORMANCE_COUNTER: u32 = 1;
 
 impl Header {
-    /// The bytes of the structure; what only the end of a session tells is 0.
+    /// The bytes of the structure; what is known only at the end of a session is 0.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(280);
         let mut add = |value: &[u8]| bytes.extend_from_slice(value);

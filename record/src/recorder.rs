@@ -1,4 +1,4 @@
-//! What starts sessions and hands out their events. Whoever records knows these traits and not Windows.
+//! What starts sessions and hands out their events. A recording knows these traits and not Windows.
 
 use std::path::PathBuf;
 

@@ -245,7 +245,7 @@ fn allow_profiling() -> Result<(), SessionError> {
     });
     // SAFETY: the token is open, ours, and not used behind this.
     let _ = unsafe { CloseHandle(token) };
-    // Who lacks the privilege altogether is told by the call that asks for it.
+    // Who lacks the privilege altogether is reported by the call that asks for it.
     set.map_err(|error| failed("AdjustTokenPrivileges", error.code().0))
 }
 

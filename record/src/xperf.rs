@@ -9,7 +9,7 @@ use crate::{
 
 /// The command lines that start and end such a recording, for a prompt of Windows.
 ///
-/// xperf records handles of all types, and ends when it is told to.
+/// xperf records handles of all types, and ends when it is asked to.
 pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
     let joined = |names: Vec<&str>| names.join("+");
     let flags = joined(options.events.families().map(|family| family.xperf).collect());

@@ -54,7 +54,7 @@ impl Tables {
         format!("{}({})", process.name, process.pid)
     }
 
-    /// What totals are told apart by; the start only of a process whose pid has several lives.
+    /// What distinguishes totals; the start only of a process whose pid has several lives.
     fn place(&self, allocator: &Allocator) -> (String, String, String, i64) {
         let process = allocator.process.unwrap();
         let start = self.processes[process.row()].start_ns.unwrap_or_default();

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use handlescope_tests::folders::files;
 use handlescope_tests::source::{Crate, Layers, check};
 
 /// Checks a crate against the table `## Layers of …`.
@@ -58,21 +59,42 @@ fn only_the_terminal_opens_standard_output_and_standard_error() {
         assert!(text.contains(lints), "{root}");
     }
     let crates = ["console/src", "extract/src", "model/src", "record/src"];
-    let mut folders: Vec<_> = crates.map(|folder| workspace.join(folder)).into();
-    let mut switched_off = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let text = fs::read_to_string(&path).unwrap();
-            if text.replace(lints, "").contains("clippy::disallowed_") {
-                switched_off.push(entry.file_name().into_string().unwrap());
+    let sources = crates.iter().flat_map(|folder| files(&workspace.join(folder)));
+    let mut switched_off: Vec<_> = sources
+        .filter(|(_, text)| {
+            String::from_utf8_lossy(text).replace(lints, "").contains("clippy::disallowed_")
+        })
+        .map(|(path, _)| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    switched_off.sort();
+    assert_eq!(switched_off, ["cancel.rs", "margin.rs", "standard.rs"]);
+}
+
+/// CONTRIBUTING.md: plain technical English, without story-telling.
+#[test]
+fn documents_code_and_messages_are_in_plain_words() {
+    // In parts, as this file is read, too.
+    let words = [["tell", "s"], ["to", "ld"], ["no", "body"], ["some", "body"], ["who", "ever"]];
+    let words = words.map(|parts| parts.concat());
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folders = ["console", "docs", "examples", "extract", "model", "record", "tests"];
+    let mut texts: Vec<_> =
+        folders.iter().flat_map(|folder| files(&workspace.join(folder))).collect();
+    let documents =
+        ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| workspace.join(name));
+    texts.extend(documents.map(|path| (path.clone(), fs::read(path).unwrap())));
+    let endings = ["rs", "md", "sh", "snap"];
+    texts
+        .retain(|(path, _)| endings.iter().any(|ending| path.extension() == Some(ending.as_ref())));
+    assert!(texts.len() > 500, "{} files", texts.len());
+    let mut found = Vec::new();
+    for (path, text) in &texts {
+        for (number, line) in String::from_utf8_lossy(text).lines().enumerate() {
+            let mut said = line.split(|character: char| !character.is_alphanumeric());
+            if said.any(|word| words.iter().any(|banned| word.eq_ignore_ascii_case(banned))) {
+                found.push(format!("{}:{}: {line}", path.display(), number + 1));
             }
         }
     }
-    switched_off.sort();
-    assert_eq!(switched_off, ["cancel.rs", "margin.rs", "standard.rs"]);
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }

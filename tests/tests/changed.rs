@@ -79,9 +79,9 @@ fn a_trace_that_changes_while_it_is_read_is_refused_and_an_older_extract_stays()
         let (options, cancel) = (ExtractOptions::default(), Cancel::default());
         let error = extract(&path, &output, options, &change, &cancel).map(drop).unwrap_err();
         let error = error.to_string();
-        let is_told = error.contains("a.etl: changed while it was read; extract it again")
+        let is_reported = error.contains("a.etl: changed while it was read; extract it again")
             || (name == "shrink" && error.contains("a.etl: cannot read: it became shorter"));
-        assert!(is_told, "{name}: {error}");
+        assert!(is_reported, "{name}: {error}");
         assert_eq!(fs::read(&output).unwrap(), b"the extract before", "{name}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "{name}");
     }
@@ -109,7 +109,7 @@ fn a_redacted_copy_is_of_one_trace_too() {
         let limits = ExtractOptions::default().limits;
         let redacted = redact(&path, &limits, &mut Vec::new(), &change, &Cancel::default());
         let error = redacted.unwrap_err().to_string();
-        let is_told = ["changed while it was read", "it became shorter"];
-        assert!(is_told.iter().any(|text| error.contains(text)), "{name}: {error}");
+        let is_reported = ["changed while it was read", "it became shorter"];
+        assert!(is_reported.iter().any(|text| error.contains(text)), "{name}: {error}");
     }
 }

@@ -495,7 +495,7 @@ fn a_flame_graph_stands_in_the_place_of_the_rows_and_replaces_what_is_ours() {
         (".dump Diff -TopN 3 -flame x.svg", "-flame and -TopN cannot be had together"),
         (
             ".diff -flame x.png",
-            "x.png: what to write is told by the name; write one that ends with .svg",
+            "x.png: the end of the name says what to write; name one that ends with .svg",
         ),
         (
             ".diff 0s 0.000001s -flame x.svg",

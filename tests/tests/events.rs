@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const INFO: Guid = Guid::new(0x11111111_0000_0000_0000_000000000001);
 const LOGGING: Guid = Guid::new(0x22222222_0000_0000_0000_000000000002);
 const SOURCE: Guid = Guid::new(0x33333333_0000_0000_0000_000000000003);
-const NOBODY: Guid = Guid::new(0x44444444_0000_0000_0000_000000000004);
+const UNNAMED: Guid = Guid::new(0x44444444_0000_0000_0000_000000000004);
 
 const MANIFEST: &str = r#"<m><provider name="My-Source"><events>
     <event value="3" version="0" task="Work" opcode="win:Start" template="WorkArgs"/></events>
@@ -58,7 +58,7 @@ fn trace() -> TraceBuilder {
     let own = event(&trace, 15, SOURCE, 3);
     let payload = Bytes::new().u32(77).into_vec();
     trace.raw_event(15 * MS, 0, ManifestEvent { payload, ..own }.encode());
-    let own = event(&trace, 16, NOBODY, 9);
+    let own = event(&trace, 16, UNNAMED, 9);
     trace.raw_event(16 * MS, 0, own.encode());
     trace
 }
@@ -109,7 +109,7 @@ fn events_are_counted_by_provider_and_by_their_names_in_the_metadata() {
 #[test]
 fn what_nothing_names_goes_by_guid_and_id() {
     let text = ask(".dump Events -Provider 4444*");
-    assert!(text.contains(&format!("1  {NOBODY}  9 ")), "{text}");
+    assert!(text.contains(&format!("1  {UNNAMED}  9 ")), "{text}");
     let of_id = rows(&document(".dump Events -Event 9 -json"));
     assert_eq!(of_id, [(Value::Null, Value::Null, 1)]);
 }
@@ -137,8 +137,8 @@ fn metadata_that_lies_is_left_out_and_counted() {
     let mut trace = trace();
     let stamp = Stamp::new(trace.options().raw(20 * MS), 700, 701);
     let mut info = EventInfo {
-        provider: NOBODY,
-        provider_name: "Nobody".into(),
+        provider: UNNAMED,
+        provider_name: "Unnamed".into(),
         id: 9,
         task: "Lie".into(),
         fields: vec![("a".into(), 8)],
@@ -148,13 +148,13 @@ fn metadata_that_lies_is_left_out_and_counted() {
     info.fields[0].1 = 999;
     trace.raw_event(20 * MS, 0, info.event(PointerSize::Eight, stamp));
     let bomb = format!("<!DOCTYPE a [<!ENTITY a \"&b;&b;\">]>{}", "<a>".repeat(5000));
-    for chunk in manifest_chunks(NOBODY, &bomb, 8000, stamp) {
+    for chunk in manifest_chunks(UNNAMED, &bomb, 8000, stamp) {
         trace.raw_event(20 * MS, 0, chunk);
     }
     let Run { stdout, .. } = run_over(&trace, ".dump Stats\n.dump Events -Provider 4444*\n").ok();
     let warning = "metadata of events that cannot be read, left out";
     assert!(stdout.contains(warning), "{stdout}");
-    assert!(!stdout.contains("Nobody"), "{stdout}");
+    assert!(!stdout.contains("Unnamed"), "{stdout}");
 }
 
 /// A trace extracted with `-events`, and what a command says of it.

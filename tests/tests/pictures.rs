@@ -107,8 +107,8 @@ fn speedscope_has_the_stacks_with_their_numbers_and_lines() {
 fn what_cannot_be_drawn_is_an_error_and_leaves_no_file() {
     let shell = Shell::new();
     for (command, error) in [
-        (".flame leaks.png", "leaks.png: what to write is told by the name"),
-        (".flame leaks.svg -pn nobody", "none of the handles that were chosen is lost"),
+        (".flame leaks.png", "leaks.png: the end of the name says what to write"),
+        (".flame leaks.svg -pn absent", "none of the handles that were chosen is lost"),
         (".flame no/leaks.svg", "cannot be written"),
         (".flame leaky.etl.svg -Leak", ""),
     ] {
@@ -207,14 +207,14 @@ fn a_plot_needs_times_and_handles() {
         "{}",
         run.stderr
     );
-    let run = sample(&shell, ".plot x.svg -pn nobody");
+    let run = sample(&shell, ".plot x.svg -pn absent");
     assert!(
         run.stderr.contains("none of the handles that were chosen was opened"),
         "{}",
         run.stderr
     );
     let run = sample(&shell, ".plot x.png");
-    assert!(run.stderr.contains("write one that ends with .svg"), "{}", run.stderr);
+    assert!(run.stderr.contains("name one that ends with .svg"), "{}", run.stderr);
     assert!(!shell.path("x.svg").exists() && !shell.path("x.png").exists());
 }
 

@@ -186,7 +186,7 @@ fn leaks_say_how_many_more_there_are_at_exits_under_the_same_filters() {
 }
 
 #[test]
-fn sql_tells_the_classes_of_leaks_apart() {
+fn sql_distinguishes_the_classes_of_leaks() {
     let mut trace = trace();
     create(&mut trace, 10 * MS, 800, 1);
     create(&mut trace, 12 * MS, 700, 9);

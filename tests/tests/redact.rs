@@ -101,7 +101,7 @@ impl Redacted {
                 continue;
             }
             if table == Table::EventCounts {
-                // Events of TraceLogging have no names any more by which to tell them apart.
+                // Events of TraceLogging have no names any more that distinguish them.
                 assert_eq!(counts(&self.before), counts(&self.after));
                 let providers = EventCounts::read(&self.after).unwrap().provider;
                 assert!(providers.iter().flatten().all(|name| name == "Windows Kernel"));
@@ -277,7 +277,7 @@ fn compressed_and_plain_traces_of_both_pointer_sizes_are_copied() {
 }
 
 #[test]
-fn the_copy_goes_where_it_is_told_and_replaces_nothing_before_it_is_whole() {
+fn the_copy_goes_where_it_is_asked_to_and_replaces_nothing_before_it_is_whole() {
     let home = tempfile::tempdir().unwrap();
     fs::copy(sample_trace(), home.path().join("a.etl")).unwrap();
     fs::write(home.path().join("bad.etl"), b"no trace").unwrap();

@@ -286,7 +286,7 @@ fn a_page_is_written_for_every_trace_and_replaces_only_what_is_ours() {
     let run = shell.run(&["leaky.etl", "-c", ".report page.html"]);
     assert!(run.stderr.contains("-Force replaces it"), "{}", run.stderr);
     let run = shell.run(&["leaky.etl", "-c", ".report page.txt"]);
-    assert!(run.stderr.contains("write one that ends with .html"), "{}", run.stderr);
+    assert!(run.stderr.contains("name one that ends with .html"), "{}", run.stderr);
 }
 
 #[test]

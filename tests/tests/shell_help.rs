@@ -1,4 +1,4 @@
-//! What a shell user is told, and the options that stand before or behind any subcommand.
+//! What a shell user is shown, and the options that stand before or behind any subcommand.
 #![cfg(unix)]
 
 use std::fs;

@@ -171,13 +171,13 @@ pub enum CommandError {
     #[error("{files} traces are loaded and an archive holds one; choose it with -fd")]
     SaveSeveral { files: usize },
     /// `.save` to a name that no archive has.
-    #[error("{}: an archive is found by its name; write one that ends with .json7z", Untrusted(.path))]
+    #[error("{}: an archive is found by its name; name one that ends with .json7z", Untrusted(.path))]
     SaveName { path: PathBuf },
     /// `.save` into a folder that takes no file.
     #[error("{}: cannot be written: {source}; {}choose another folder", Untrusted(.path), space(.source))]
     SavePlace { path: PathBuf, source: io::Error },
     /// A picture whose name does not say what it is.
-    #[error("{}: what to write is told by the name; write one that ends with {endings}", Untrusted(.path))]
+    #[error("{}: the end of the name says what to write; name one that ends with {endings}", Untrusted(.path))]
     PictureName { path: PathBuf, endings: &'static str },
     /// A picture over time of a trace without times.
     #[error("{}: has no clock, so nothing is known over time; ask other traces with -fd", Untrusted(.path))]

@@ -13,7 +13,7 @@ use super::{
     written,
 };
 
-/// Bytes at the start of a file that tell whether it is text.
+/// Bytes at the start of a file that show whether it is text.
 const LOOKED_AT: u64 = 1 << 16;
 
 /// A file that no output may replace, or not without `-Force`.
@@ -26,7 +26,7 @@ pub enum OverwriteError {
         Untrusted(.path)
     )]
     Source { path: PathBuf },
-    /// Somebody else wrote it, or changed it.
+    /// Another program wrote it, or it was changed.
     #[error(
         "{}: exists and is not as handlescope wrote it; -Force replaces it, or name another file",
         Untrusted(.path)
@@ -56,7 +56,7 @@ pub struct Overwrite {
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
-    /// Whether nobody else's content is in it when it is written.
+    /// Whether no other program's content is in it when it is written.
     is_own: bool,
 }
 

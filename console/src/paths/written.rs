@@ -1,5 +1,5 @@
 //! The files that this program wrote, in this session and before: their sizes and times, by which it is
-//! seen whether somebody changed them since.
+//! seen whether they were changed since.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -23,7 +23,7 @@ type State = (u64, u128);
 /// What was written in this session, for when the list cannot be kept.
 static IN_SESSION: LazyLock<Mutex<HashMap<PathBuf, State>>> = LazyLock::new(Mutex::default);
 
-/// Whether this program wrote a file, which has its whole path, and nobody changed it since.
+/// Whether this program wrote a file, which has its whole path, and it was not changed since.
 pub(super) fn is_unchanged(path: &Path) -> bool {
     let Some(now) = state(path) else { return false };
     let in_session = lock(&IN_SESSION).get(path).copied();

@@ -38,7 +38,7 @@ pub(crate) struct Frames<'a> {
     address: Numbers<u64>,
     method: Numbers<MethodIdx>,
     modules: Vec<ModuleIdentity>,
-    /// By row of the modules; empty where nobody asks for it.
+    /// By row of the modules; empty where it is not asked for.
     is_system: Vec<bool>,
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
@@ -191,7 +191,7 @@ impl<'a> Frames<'a> {
             requests.push((module.clone(), frames.iter().map(|&(rva, _)| rva).collect()));
             rows.push(frames);
         }
-        // Adding need not copy what nobody else holds.
+        // Adding need not copy what is not held elsewhere.
         drop(memory);
         let names = self.names.resolve(&requests);
         let mut found = Vec::new();

@@ -240,7 +240,7 @@ impl<'a> FileAnswer<'a> {
         Ok(())
     }
 
-    /// Shows some stacks and no others, and says so when the functions that tell most of them have no names.
+    /// Shows some stacks and no others, and says so when the functions that say most about them have no names.
     pub(super) fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
         let Some(frames) = &self.file.frames else { return Ok(()) };
         let mut shown = StackSet::new(frames.stacks.len());

@@ -27,7 +27,7 @@ use crate::{
     terminal::{Messages, Neutral},
 };
 
-/// Records until it is told to end, or prints the session that would. `force` replaces a trace that handlescope did not
+/// Records until it is asked to end, or prints the session that would. `force` replaces a trace that handlescope did not
 /// write.
 ///
 /// # Errors

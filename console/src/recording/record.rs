@@ -37,7 +37,7 @@ use crate::{
 /// Bytes of events that may wait to be counted.
 const QUEUE: usize = 64 << 20;
 
-/// How long a recording goes on, at most, when it was told to end.
+/// How long a recording goes on, at most, when it was asked to end.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Time between two looks at what was written and lost.
@@ -123,7 +123,7 @@ pub(super) fn run(
     }
 }
 
-/// What takes the events: counts them, and sends them on if somebody looks at them.
+/// What takes the events: counts them, and sends them on if they are looked at.
 fn sink(counted: Arc<AtomicU64>, sender: Option<EventSender>) -> EventSink {
     Box::new(move |event| {
         counted.fetch_add(1, Relaxed);
@@ -215,7 +215,7 @@ fn losses(Figures { events_lost, buffers_lost, .. }: Figures, uncounted: u64) ->
     text
 }
 
-/// Whether the one who types wants it extracted; nobody does where nobody types.
+/// Whether the user wants it extracted; not where no user can be asked.
 fn asked(messages: &mut Messages<'_>) -> bool {
     if !messages.is_watched() || !io::stdin().is_terminal() {
         return false;

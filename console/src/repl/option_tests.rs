@@ -134,7 +134,7 @@ fn misspelt(name: &str) -> String {
 }
 
 #[test]
-fn a_misspelt_option_is_told_with_the_right_one_and_its_help_line() {
+fn a_misspelt_option_is_reported_with_the_right_one_and_its_help_line() {
     for_each_option(|kind, option| {
         let longest = option.doc().names.iter().max_by_key(|name| name.len()).expect("a name");
         let typed = misspelt(longest);
@@ -146,7 +146,7 @@ fn a_misspelt_option_is_told_with_the_right_one_and_its_help_line() {
 }
 
 #[test]
-fn an_option_without_its_value_is_told_with_its_help_line() {
+fn an_option_without_its_value_is_reported_with_its_help_line() {
     for_each_option(|kind, option| {
         for name in option.doc().names {
             let line = format!(".dump {} {name} -fd x", kind.name());
@@ -161,7 +161,7 @@ fn an_option_without_its_value_is_told_with_its_help_line() {
 }
 
 #[test]
-fn a_bad_value_is_told_with_the_help_line_of_its_option() {
+fn a_bad_value_is_reported_with_the_help_line_of_its_option() {
     // More than a pattern may hold.
     let filter = "?".repeat(300_000);
     for_each_option(|kind, option| {
@@ -193,9 +193,9 @@ fn a_bad_value_is_told_with_the_help_line_of_its_option() {
             let name = option.name();
             let message = error(&format!(".dump {} {name} {value}", kind.name()));
             let (first, second) = (format!("{name}: "), format!("\n  {}", option.help_line()));
-            let is_told = message.starts_with(&first) && message.ends_with(&second);
+            let is_reported = message.starts_with(&first) && message.ends_with(&second);
             let value = value.get(..20).unwrap_or(value);
-            assert!(is_told, "{} {name} {value}: {message}", kind.name());
+            assert!(is_reported, "{} {name} {value}: {message}", kind.name());
         }
     });
 }
@@ -271,7 +271,7 @@ fn an_option_of_a_command_is_explained_offered_and_coloured() {
 }
 
 #[test]
-fn a_misspelt_option_of_a_command_is_told_with_the_right_one() {
+fn a_misspelt_option_of_a_command_is_reported_with_the_right_one() {
     for_each_option_of_a_command(|command, argument, option| {
         let longest = option.doc().names.iter().max_by_key(|name| name.len()).expect("a name");
         if longest.len() < 4 {

@@ -84,11 +84,11 @@ pub fn sql(
     let tables = Arc::new(Tables { parts, stacks, stop: stop.clone() });
     let mut context = context(&tables, &named)?;
     let (text, refused) = (query.to_owned(), Refused::default());
-    let told = Arc::clone(&refused);
+    let noted = Arc::clone(&refused);
     let answer = apart(
         move || {
             context.execute(&text)?._collect_post_opt(|root, plans, expressions, _| {
-                limit_joins(root, plans, expressions, &told);
+                limit_joins(root, plans, expressions, &noted);
                 Ok(())
             })
         },

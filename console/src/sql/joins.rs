@@ -28,7 +28,7 @@ pub(super) struct TooLarge {
     pub(super) most: u64,
 }
 
-/// Where the first join that is refused is told.
+/// Where the first join that is refused is kept.
 pub(super) type Refused = Arc<OnceLock<TooLarge>>;
 
 /// Makes every join of a plan look at its sides before it is carried out.

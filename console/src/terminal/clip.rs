@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn clipped(text: &str, width: usize) -> String {
-        // Byte by byte, as an unlucky writer would do it.
+        // Byte by byte: no character comes whole.
         let mut bytes = Vec::new();
         let mut clip = Clip::new(&mut bytes, Some(width));
         for byte in text.bytes() {

@@ -88,7 +88,7 @@ fn pressed(key: KeyEvent) -> Option<Pressed> {
 
 impl Drop for FullScreen {
     fn drop(&mut self) {
-        // Nobody is left to be told of an error.
+        // An error cannot be reported any more.
         let _ = execute!(self.terminal.backend_mut(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }

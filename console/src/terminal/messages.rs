@@ -44,17 +44,17 @@ impl<'a> Messages<'a> {
         self.screen.is_terminal()
     }
 
-    /// Tells something.
+    /// A note.
     pub fn note(&mut self, text: impl Display) {
         self.write(Style::new(), "", text);
     }
 
-    /// Tells something that may spoil the results.
+    /// A warning: the results may be wrong or incomplete.
     pub fn warning(&mut self, text: impl Display) {
         self.write(Color::Yellow.bold(), "warning: ", text);
     }
 
-    /// Tells what failed.
+    /// What failed.
     pub fn error(&mut self, text: impl Display) {
         self.write(Color::Red.bold(), "error: ", text);
     }

@@ -1,7 +1,7 @@
 //! The last step before a terminal, and before a reader of JSON: whatever was printed, nothing in it acts.
 //!
-//! [`Untrusted`] escapes a name where it is put into a text. This is for what
-//! nobody thought of, and for formats that keep names as they are.
+//! [`Untrusted`] escapes a name where it is put into a text. This is for what was
+//! not escaped there, and for formats that keep names as they are.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -44,7 +44,7 @@ pub fn report_panics() {
         let trace = Some(trace).filter(|trace| trace.status() == BacktraceStatus::Captured);
         let trace = trace.map_or_else(String::new, |trace| format!("{trace}\n"));
         let text = format!("\nthread '{name}' {panic}\n{trace}");
-        // There is nobody left to tell.
+        // An error cannot be reported any more.
         let _ = Neutral::terminal(standard::error(), true).write_all(text.as_bytes());
     }));
 }

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_has_no_width_and_a_shy_terminal_eighty_columns() {
+    fn a_pipe_has_no_width_and_a_terminal_that_reports_none_eighty_columns() {
         let width = |terminal, columns| Screen::of(terminal, columns, ColorChoice::Never).width;
         assert_eq!(width(false, Some(100)), None);
         assert_eq!(width(true, Some(100)), Some(100));

@@ -1,4 +1,4 @@
-//! Standard output and standard error. Nobody else opens them (`clippy.toml` sees to that), so that all that
+//! Standard output and standard error. Nothing else opens them (`clippy.toml` sees to that), so that all that
 //! is printed goes through what this folder has: results through `Neutral`, messages
 //! through [`Messages`](super::Messages).
 
@@ -44,7 +44,7 @@ impl Write for Results {
 }
 
 /// Looks whether standard output is there. For the time before `main`: Rust puts `/dev/null` in its place
-/// before that (`std::sys::pal::unix::init`), and then nobody can tell.
+/// before that (`std::sys::pal::unix::init`), and then it is not seen any more.
 pub extern "C" fn look_before_main() {
     let folder = Path::new("/dev/fd");
     let is_closed = folder.is_dir() && fs::symlink_metadata(folder.join("1")).is_err();

@@ -66,7 +66,7 @@ impl Caveat {
             add(CaveatKind::NoHandleEvents, text);
         } else if !has_rundown {
             let text = "no rundown of open handles at its end: handles older than the trace are \
-                        unknown, and handles that are open at the end are told from events";
+                        unknown, and handles that are open at the end are taken from events";
             add(CaveatKind::NoEndRundown, text.to_owned());
         }
         caveats.extend(Caveat::of_losses(trace, "objects, closes and leaks")?);

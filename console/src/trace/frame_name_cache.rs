@@ -48,7 +48,7 @@ pub struct FrameNameCache {
 }
 
 impl FrameNameCache {
-    /// The names that are known now. Who holds them keeps nobody from finding more.
+    /// The names that are known now. More can be found while they are held.
     pub(crate) fn known(&self) -> Arc<KnownNames> {
         Arc::clone(&lock(&self.names))
     }

@@ -53,7 +53,7 @@ pub struct EventCounter {
 /// them without end. Further ones are counted together as [`EventId::Message`].
 const MAX_KINDS: usize = 1 << 16;
 
-/// Longest name by which events are told apart, bytes.
+/// Longest name that distinguishes events, bytes.
 const MAX_NAME: usize = 1024;
 
 impl Default for EventCounter {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_one_id_are_told_apart_by_the_names_that_they_carry() {
+    fn events_of_one_id_are_distinguished_by_the_names_that_they_carry() {
         let mut counter = EventCounter::default();
         for (name, time) in [("Go", 5), ("Stop", 7), ("Go", 3)] {
             count(&mut counter, name, time);

@@ -1,4 +1,4 @@
-//! The event family that only descriptions tell apart: what the schema of an event, not its id, says to acquire and
+//! The event family that only descriptions distinguish: what the schema of an event, not its id, says to acquire and
 //! release something, and the handles of GDI and USER.
 //!
 //! A description may come after the events that it describes, as the manifest of an EventSource does that is written

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_sizes_and_zeros_are_told_apart() {
+    fn impossible_sizes_and_zeros_are_distinguished() {
         assert_eq!(BufferHeader::parse(&header(71, 72, 0)), Err(BadHeader::Implausible));
         assert_eq!(BufferHeader::parse(&header(u32::MAX, 72, 0)), Err(BadHeader::Implausible));
         assert_eq!(BufferHeader::parse(&header(4096, 71, 0)), Err(BadHeader::Implausible));

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_prompts_and_programs_are_told() {
+    fn counts_prompts_and_programs_are_recognized() {
         assert_eq!(Statement::parse("Parsed 0x6 stack traces."), None);
         assert_eq!(Statement::parse("Dumped 0xC stack traces."), Some(Statement::Count(12)));
         let both = "Parsed 0x6 stack traces. Dumped 0x5 stack traces.";

@@ -4,7 +4,7 @@
 //! lack older ones, because tracing forgets them, or because `-diff` prints only the last open. So the events that
 //! a listing and the history have in common are, for each handle value, the longest end of the history that
 //! the listing starts with; or all of the history, when the listing goes further back. An event
-//! is told by handle, operation, thread, process and return addresses.
+//! is recognized by handle, operation, thread, process and return addresses.
 
 use std::collections::HashMap;
 

@@ -36,7 +36,7 @@ use crate::options::{ExtractObserver, ExtractSummary, NoObserver};
 use crate::source::SourceIdentity;
 use crate::text::{Lines, Progress, may_be_text, utf8};
 
-/// Bytes by which a text is told from another file.
+/// Bytes by which a text is recognized.
 const START: u64 = 1 << 10;
 
 /// Lines after which a request to stop is looked for.

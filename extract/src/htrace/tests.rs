@@ -92,7 +92,7 @@ fn a_program_is_known_when_one_is_named_for_a_process() {
 }
 
 #[test]
-fn the_end_of_a_process_is_told_by_its_functions() {
+fn the_end_of_a_process_is_recognized_by_its_functions() {
     let text = "Handle 0x7CC - CLOSE:\n0x8018FCB9: nt!ExSweepHandleTable+0x103\n\
                 Handle 0x7CC - OPEN:\n0x8018F44A: nt!ObpCreateHandle+0x94\nDumped 0x2 stack traces.\n";
     let (entries, mut findings) = read_text(text.as_bytes());

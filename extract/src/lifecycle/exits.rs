@@ -2,7 +2,7 @@
 //!
 //! When the last thread of a process exits, the kernel sweeps its handle table (`ObKillProcess` →
 //! `ExSweepHandleTable`), so that a handle which the program leaked looks closed. Names of functions are
-//! not known here, so that the sweep is told by what it does: it is the last thing that happens to the
+//! not known here, so that the sweep is recognized by what it does: it is the last thing that happens to the
 //! handles of the process, on one thread, and always on the same kernel frames, on which no close of a
 //! program that goes on is ever made. What is closed after the event that ends the process is of it anyhow.
 

@@ -65,7 +65,7 @@ pub fn live_queue(limit: usize, when_full: WhenFull) -> (EventSender, EventRecei
 }
 
 impl EventSender {
-    /// Puts a copy of an event in. Returns whether somebody still wants events.
+    /// Puts a copy of an event in. Returns whether events are still wanted.
     pub fn send(&self, event: &Event<'_>) -> bool {
         let mut state = self.shared.lock();
         while !state.is_closed && state.events.memory() >= self.limit {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_the_other_side_when_it_is_gone() {
+    fn neither_side_waits_for_the_other_when_it_is_gone() {
         let (sender, receiver) = live_queue(1, WhenFull::Wait);
         assert!(sender.send(&event(0)));
         drop(receiver);

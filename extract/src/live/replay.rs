@@ -46,7 +46,7 @@ impl Replay {
     }
 
     /// Sends all events in time order, each when `pace`, which gets the nanoseconds since the start of the session,
-    /// returns; ends early when it says so, or nobody wants more. Returns the session as it is in the end, unless it
+    /// returns; ends early when it says so, or no more are wanted. Returns the session as it is in the end, unless it
     /// ended early.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ const MAX_PENDING: usize = 2 * MAX_MANIFEST;
 /// What a chunk takes beside its bytes.
 const CHUNK_COST: usize = 128;
 
-/// Most processes that are told apart.
+/// Most processes that are distinguished.
 const MAX_PROCESSES: usize = 1 << 16;
 
 /// Chunks of a manifest until all are there.

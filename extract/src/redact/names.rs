@@ -83,7 +83,7 @@ impl Placeholders {
         })
     }
 
-    /// Overwrites the last values of a binary SID, which tell machine and user.
+    /// Overwrites the last values of a binary SID, which identify machine and user.
     pub(super) fn sid(&mut self, values: &mut [u8]) {
         // No text has units above 16 bits, nor an empty one in front.
         let key = [0, 0].into_iter().chain(values.iter().map(|byte| u16::from(*byte))).collect();

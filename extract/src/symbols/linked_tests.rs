@@ -179,7 +179,7 @@ fn an_image_is_found_where_symbol_stores_keep_it() {
 }
 
 #[test]
-fn a_damaged_image_is_an_error_in_the_report_or_tells_less() {
+fn a_damaged_image_is_an_error_in_the_report_or_says_less() {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     for linked in sample() {
         let intact = fs::read(&linked.image).expect("an image");
@@ -206,7 +206,7 @@ fn a_damaged_image_is_an_error_in_the_report_or_tells_less() {
 }
 
 #[test]
-fn a_damaged_pdb_of_a_linker_is_an_error_or_tells_less() {
+fn a_damaged_pdb_of_a_linker_is_an_error_or_says_less() {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let folder = TempDir::new().expect("a folder");
     for linked in sample() {

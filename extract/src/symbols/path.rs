@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_caches_and_folders_are_told_apart() {
+    fn servers_caches_and_folders_are_distinguished() {
         let path = SymbolPath::parse(&format!("cache*/c;/plain;SRV*/down*{SERVER}"));
         let servers: Vec<_> = path.servers().into_iter().map(|server| server.url).collect();
         assert_eq!(servers, [SERVER]);

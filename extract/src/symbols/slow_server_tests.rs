@@ -95,7 +95,7 @@ fn a_byte_now_and_then_in_many_requests_is_too_slow_as_well() {
 }
 
 #[test]
-fn of_many_modules_only_one_tells_that_the_server_is_dead() {
+fn of_many_modules_only_one_reports_that_the_server_is_dead() {
     if behind_proxy() {
         return;
     }

@@ -9,7 +9,7 @@ use super::progress::Progress;
 /// Bytes of UTF-16 that are translated at once.
 const CHUNK: usize = 32 << 10;
 
-/// Bytes from which UTF-16 without byte order mark is told.
+/// Bytes by which UTF-16 without byte order mark is recognized.
 const START: u64 = 64;
 
 /// Whether a file that starts so may be a text in an encoding that [`utf8`] or a code page of one byte reads:
@@ -24,7 +24,7 @@ pub(crate) fn may_be_text(start: &[u8]) -> bool {
 }
 
 /// Whether UTF-16 without byte order mark is big-endian; `None` for another encoding. Only texts that start in
-/// ASCII are told.
+/// ASCII are recognized.
 fn utf16_order(start: &[u8]) -> Option<bool> {
     let units = start.get(..start.len().min(START as usize))?.chunks_exact(2);
     let is = |high: usize| {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn utf16_is_told_without_a_byte_order_mark() {
+    fn utf16_is_recognized_without_a_byte_order_mark() {
         let text = "0:000> !htrace";
         let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();

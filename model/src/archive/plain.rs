@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-/// Bytes at the start of a file that tell.
+/// Bytes at the start of a file that are looked at.
 const START: u64 = 512;
 
 /// What a file is, as in `is a text file`, when it is empty or has nothing but text at its start.

@@ -21,7 +21,7 @@ table! {
         ["100 ns since 1601"] source_modified_filetime: Option<i64>,
         /// The same, as exactly as the file system has it.
         ["ns since 1970"] source_modified_ns: Option<i64>,
-        /// Hash of parts of the source file, by which another file of its name, size and time is told from it.
+        /// Hash of parts of the source file; it differs for another file of the same name, size and time.
         source_content: Option<String>,
         /// Computer that recorded the trace, where the trace says so.
         computer: Option<String>,

@@ -41,8 +41,8 @@ pub(crate) const fn force_option<A>(
     Opt {
         names: &["-Force"],
         help: "replace a file that handlescope did not write",
-        details: "Without it, an existing file is replaced only if handlescope wrote it and nobody \
-                  changed it since. A trace or extract that is loaded, and the trace of a loaded \
+        details: "Without it, an existing file is replaced only if handlescope wrote it and it was \
+                  not changed since. A trace or extract that is loaded, and the trace of a loaded \
                   extract, are never replaced. Behind > FILE it counts for that file.",
         example,
         take: Take::Switch(field),

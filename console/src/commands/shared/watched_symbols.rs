@@ -30,7 +30,7 @@ impl<'a> WatchedSymbols<'a> {
         WatchedSymbols { symbolizer, spinner, cancel, planned, ended }
     }
 
-    /// Tells about the download of one file of many.
+    /// Reports the download of one file of many.
     fn show(&self, pdb: &PdbIdentity, size: &str) {
         let (planned, ended) = (self.planned.load(Relaxed), self.ended.load(Relaxed));
         let name = Untrusted(pdb.file_name());

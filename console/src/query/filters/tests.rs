@@ -174,7 +174,7 @@ fn the_creator_is_the_process_of_the_creation_or_else_an_owner_of_a_rundown_hand
     assert_eq!(saved.ids("-pn app.exe"), [1]);
     assert_eq!(saved.ids("-pn other"), [2]);
     assert_eq!(saved.ids("-pn 4"), [3]);
-    // Nobody created the last one, so not even an exclusion is true of it.
+    // No known process created the last one, so not even an exclusion is true of it.
     assert_eq!(saved.ids("-pn !app"), [2, 3]);
 }
 

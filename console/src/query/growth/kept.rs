@@ -29,7 +29,7 @@ impl Kept {
     ///
     /// What a few of the oldest handles do says little, so that S ends where less than [`MIN_AT_RISK`] got so
     /// old: one close that comes very late does not make all others young. And when handles are
-    /// young that are as old as a third of the window, it is too short to tell any apart.
+    /// young that are as old as a third of the window, it is too short to distinguish any.
     pub(super) fn of(lives: &[Life], window: Window) -> Self {
         let lost = lives.iter().filter(|life| life.closed_ns.is_none());
         let mut opens: Vec<i64> = lost.map(|life| life.opened_ns.min(window.end_ns)).collect();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_two_lifetimes_tells_nothing() {
+    fn a_window_of_two_lifetimes_says_nothing() {
         let lives: Vec<Life> =
             (0..100).map(|n| life(n * 10, Some(600).filter(|l| n * 10 + l < 1_000))).collect();
         let kept = Kept::of(&lives, WINDOW);

@@ -5,7 +5,7 @@
 //! The rule has two steps, and knows no absolute times, so that it holds for seconds and for days.
 //!
 //! 1. Which of the lost handles are *kept* ([`kept`])? Those that were opened shortly before the end are
-//!    open in a balanced group too. The Kaplan-Meier estimate of the lifetimes tells them apart: a lost
+//!    open in a balanced group too. The Kaplan-Meier estimate of the lifetimes distinguishes them: a lost
 //!    handle is kept if, of the handles that got as old as it is, at least two thirds are never closed.
 //! 2. How are the opens of the kept handles distributed over time ([`shape`])? That is the verdict.
 //!

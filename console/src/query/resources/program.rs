@@ -20,7 +20,7 @@ const ALLOCATING: [&str; 9] = [
 ];
 const OPERATOR_NEW: &str = "operator new";
 
-/// Tells the frames of a program from those that allocate for it.
+/// Distinguishes the frames of a program from those that allocate for it.
 pub(in crate::query) struct ProgramFrames {
     runtimes: SystemModules,
 }

@@ -1,4 +1,4 @@
-//! Which frames tell the stacks of a suspect from all others on which its process lost handles of the type.
+//! Which frames distinguish the stacks of a suspect from all others on which its process lost handles of the type.
 
 use std::collections::HashMap;
 
@@ -82,7 +82,7 @@ impl LostStacks {
     }
 
     /// The filter on stacks that keeps what a group lost, and no other group of the process and type as far
-    /// as frames tell them apart: `function`, when that is enough.
+    /// as frames distinguish them: `function`, when that is enough.
     pub(super) fn filter(
         &self,
         leaf: NodeIdx,

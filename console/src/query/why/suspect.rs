@@ -35,7 +35,7 @@ pub struct Suspect {
     /// What says most of the create stack, as stack filters see it: its first frame outside of the system.
     pub function: Option<String>,
     /// The filter on stacks that keeps what it lost, and nothing else of its process and type, as far as frames
-    /// tell; `None` where it needs none.
+    /// say; `None` where it needs none.
     pub stack_filter: Option<String>,
     /// What it was ranked by: handles or, of allocations, bytes that are kept, weighted.
     pub score: f64,

@@ -48,7 +48,7 @@ impl FoldedFile {
 pub(in crate::render) struct Place {
     /// Escaped as [`Untrusted`].
     pub(in crate::render) name: String,
-    /// Source file and line, where symbols tell.
+    /// Source file and line, where symbols say.
     pub(in crate::render) source: Option<(String, Option<u32>)>,
     /// Whether it is a function of a program, not of the system.
     pub(in crate::render) is_own: bool,

@@ -11,7 +11,7 @@ use super::timeline::Timeline;
 /// Pixels of the picture of a trace.
 const SIZE: (u32, u32) = (1200, 480);
 
-/// Colours that are told apart with any eyes (Okabe and Ito); the last is for the others.
+/// Colours that the colour-blind distinguish, too (Okabe and Ito); the last is for the others.
 const COLORS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),

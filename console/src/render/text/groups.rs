@@ -36,10 +36,10 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let shown: Vec<NodeIdx> = groups.tree.shown().collect();
     let figures = || shown.iter().map(|node| groups.tree.figures(*node));
-    let is_told = |figure: Figure| figures().any(|own| own.get(figure).is_some_and(|n| n != 0));
+    let is_shown = |figure: Figure| figures().any(|own| own.get(figure).is_some_and(|n| n != 0));
     let columns: Vec<_> = Figure::ALL
         .into_iter()
-        .filter(|(figure, ..)| *figure == Figure::Leaked || is_told(*figure))
+        .filter(|(figure, ..)| *figure == Figure::Leaked || is_shown(*figure))
         .collect();
     let clock = Clock::new(&file.info, display.time_format, display.time_digits);
     let names = StackDisplayArgs { show: true, ..style.criteria.stacks };

@@ -66,7 +66,7 @@ fn seconds(elapsed: Duration) -> String {
     format!("{:.2} s", elapsed.as_secs_f64())
 }
 
-/// Bytes per second, as in `, 28.61 MiB/s`; nothing for a time too short to tell, or no bytes.
+/// Bytes per second, as in `, 28.61 MiB/s`; nothing for a time too short to measure, or no bytes.
 fn rate(bytes: u64, elapsed: Duration) -> String {
     let rate = (bytes as f64 / elapsed.as_secs_f64()) as u64;
     if rate == 0 || elapsed.is_zero() {

@@ -1,7 +1,7 @@
 //! Events → allocations: what was allocated, by which process, and how it ended.
 //!
 //! A *process* is one lifetime of a pid. Nothing happens to an allocation when its process ends: what is left over
-//! then is told apart only when all events were seen.
+//! then is known only when all events were seen.
 
 mod acquired;
 mod gui;
