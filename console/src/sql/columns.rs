@@ -149,7 +149,10 @@ impl TableColumn {
     }
 
     pub(super) const fn file_index(table: Table) -> TableColumn {
-        let (values, spec) = FILE_INDEX;
+        Self::added(table, FILE_INDEX)
+    }
+
+    const fn added(table: Table, (values, spec): (Values, ColumnSpec)) -> TableColumn {
         TableColumn { table, spec, values }
     }
 
@@ -157,27 +160,12 @@ impl TableColumn {
     pub(super) const TIME: TableColumn =
         TableColumn { values: Values::Time, ..TableColumn::of(Events::time_ns) };
 
-    pub(super) const ID: TableColumn =
-        TableColumn { table: Table::Objects, spec: ID.1, values: ID.0 };
-
-    pub(super) const TYPE: TableColumn =
-        TableColumn { table: Table::Objects, spec: TYPE.1, values: TYPE.0 };
-
-    pub(super) const LEAK_CLASS: TableColumn =
-        TableColumn { table: Table::Events, spec: LEAK_CLASS.1, values: LEAK_CLASS.0 };
-
-    pub(super) const KIND_NAME: TableColumn =
-        TableColumn { table: Table::Events, spec: KIND_NAME.1, values: KIND_NAME.0 };
-
-    pub(super) const STACK_TEXT: TableColumn =
-        TableColumn { table: Table::Stacks, spec: STACK_TEXT.1, values: STACK_TEXT.0 };
-
-    pub(super) const RESOURCE_KIND: TableColumn =
-        TableColumn { table: Table::Allocators, spec: RESOURCE_KIND.1, values: RESOURCE_KIND.0 };
-
-    pub(super) const END_NAME: TableColumn =
-        TableColumn { table: Table::Resources, spec: END_NAME.1, values: END_NAME.0 };
-
-    pub(super) const AT_EXIT: TableColumn =
-        TableColumn { table: Table::Resources, spec: AT_EXIT.1, values: AT_EXIT.0 };
+    pub(super) const ID: TableColumn = Self::added(Table::Objects, ID);
+    pub(super) const TYPE: TableColumn = Self::added(Table::Objects, TYPE);
+    pub(super) const LEAK_CLASS: TableColumn = Self::added(Table::Events, LEAK_CLASS);
+    pub(super) const KIND_NAME: TableColumn = Self::added(Table::Events, KIND_NAME);
+    pub(super) const STACK_TEXT: TableColumn = Self::added(Table::Stacks, STACK_TEXT);
+    pub(super) const RESOURCE_KIND: TableColumn = Self::added(Table::Allocators, RESOURCE_KIND);
+    pub(super) const END_NAME: TableColumn = Self::added(Table::Resources, END_NAME);
+    pub(super) const AT_EXIT: TableColumn = Self::added(Table::Resources, AT_EXIT);
 }
