@@ -6,9 +6,9 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::panic::{self, AssertUnwindSafe};
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 
 /// How the names of polars' threads start; they do a part of the guarded work.
@@ -23,6 +23,9 @@ thread_local! {
 
 /// How many threads run guarded work.
 static GUARDED: AtomicUsize = AtomicUsize::new(0);
+
+/// What reports a panic that is not caught; without it, what did so before.
+static REPORT: OnceLock<fn(&PanicHookInfo<'_>)> = OnceLock::new();
 
 /// A panic that was caught.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,17 +43,7 @@ pub struct Panicked {
 /// # Errors
 /// When `work` panics.
 pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let report = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            if !is_guarded() {
-                return report(info);
-            }
-            let place = info.location().map(ToString::to_string).unwrap_or_default();
-            PLACE.with(|last| last.replace(place));
-        }));
-    });
+    set_hook();
     let outer = IS_GUARDED.replace(true);
     GUARDED.fetch_add(1, Ordering::Relaxed);
     let result = panic::catch_unwind(AssertUnwindSafe(work));
@@ -58,6 +51,26 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     IS_GUARDED.set(outer);
     let place = PLACE.take();
     result.map_err(|payload| Panicked { message: message(&*payload), place })
+}
+
+/// Lets `report` print the panics that are not caught. Only the first call counts.
+pub fn report_panics(report: fn(&PanicHookInfo<'_>)) {
+    let _ = REPORT.set(report);
+    set_hook();
+}
+
+fn set_hook() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !is_guarded() {
+                return REPORT.get().map_or_else(|| before(info), |report| report(info));
+            }
+            let place = info.location().map(ToString::to_string).unwrap_or_default();
+            PLACE.with(|last| last.replace(place));
+        }));
+    });
 }
 
 /// Whether this thread runs guarded work, or a part of it.

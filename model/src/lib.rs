@@ -20,6 +20,7 @@ mod key;
 mod noting;
 pub mod output;
 pub mod rules;
+pub mod stable_hash;
 mod table;
 pub mod tables;
 mod untrusted;

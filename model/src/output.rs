@@ -7,7 +7,6 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
@@ -16,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::guard::lock;
+use crate::stable_hash::name_of;
 
 const PREFIX: &str = ".handlescope-";
 const SUFFIX: &str = ".tmp";
@@ -182,7 +182,7 @@ fn link(_: &File, _: &Path) -> io::Result<Option<TempPath>> {
 fn named() -> tempfile::Builder<'static, 'static> {
     static OWNER: LazyLock<String> = LazyLock::new(|| {
         let pid = std::process::id();
-        format!("{PREFIX}{pid}-{}-{:08x}-", start_of(pid).unwrap_or_default(), *HOST)
+        format!("{PREFIX}{pid}-{}-{}-", start_of(pid).unwrap_or_default(), *HOST)
     });
     let mut builder = tempfile::Builder::new();
     builder.prefix(&**OWNER).suffix(SUFFIX);
@@ -190,11 +190,10 @@ fn named() -> tempfile::Builder<'static, 'static> {
 }
 
 /// The machine and, in a container, its processes: in another one a process id means something else.
-static HOST: LazyLock<u32> = LazyLock::new(|| {
-    let mut hasher = std::hash::DefaultHasher::new();
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    (name, fs::read_link("/proc/self/ns/pid").ok()).hash(&mut hasher);
-    hasher.finish() as u32
+static HOST: LazyLock<String> = LazyLock::new(|| {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let processes = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    name_of([name.as_bytes(), processes.as_os_str().as_encoded_bytes()])
 });
 
 /// When a process started, in ticks since the machine did (proc_pid_stat(5), field 22); `None` when there
@@ -228,7 +227,7 @@ fn is_gone(name: &str, modified: impl FnOnce() -> Option<SystemTime>) -> bool {
     let mut next = || parts.next();
     let pid = next().and_then(|pid| pid.parse().ok());
     let start = next().and_then(|start| start.parse().ok()).filter(|start| *start != 0);
-    let is_here = next().is_some_and(|host| u32::from_str_radix(host, 16) == Ok(*HOST));
+    let is_here = next() == Some(HOST.as_str());
     match (pid, start) {
         (Some(pid), Some(start)) if is_here => start_of(pid) != Some(start),
         _ => modified()
@@ -292,11 +291,11 @@ mod tests {
             fs::write(&path, "").expect("a file");
             (path, name)
         };
-        let (pid, host) = (std::process::id(), *HOST);
+        let (pid, host) = (std::process::id(), HOST.as_str());
         let start = start_of(pid).expect("this process");
-        let (_, own) = make(format!("{PREFIX}{pid}-{start}-{host:08x}-abc{SUFFIX}"));
-        let (_, young) = make(format!("{PREFIX}1-2-{:08x}-abc{SUFFIX}", host ^ 1));
-        let (old, _) = make(format!("{PREFIX}3-4-{:08x}-abc{SUFFIX}", host ^ 1));
+        let (_, own) = make(format!("{PREFIX}{pid}-{start}-{host}-abc{SUFFIX}"));
+        let (_, young) = make(format!("{PREFIX}1-2-0{host}-abc{SUFFIX}"));
+        let (old, _) = make(format!("{PREFIX}3-4-0{host}-abc{SUFFIX}"));
         let day = SystemTime::now() - Duration::from_hours(25);
         File::options()
             .append(true)
@@ -304,8 +303,8 @@ mod tests {
             .and_then(|file| file.set_modified(day))
             .expect("old");
         let (_, other) = make(".handlescope-settings".to_owned());
-        make(format!("{PREFIX}{pid}-{}-{host:08x}-abc{SUFFIX}", start + 1));
-        make(format!("{PREFIX}4194305-5-{host:08x}-abc{SUFFIX}"));
+        make(format!("{PREFIX}{pid}-{}-{host}-abc{SUFFIX}", start + 1));
+        make(format!("{PREFIX}4194305-5-{host}-abc{SUFFIX}"));
         let mut kept = vec![own, young, other];
         kept.sort_unstable();
         sweep(folder.path());

@@ -390,6 +390,12 @@ fn a_block_that_only_grows_is_a_leak_and_one_that_is_freed_is_not() {
     assert!(suspects(&process).is_empty());
     assert!(suspects(&asked(&trace, "-Type Event")).is_empty());
     assert_eq!(suspects(&asked(&trace, "-Type heap")).len(), 1);
+    for options in ["-pn absent", "-Type Event"] {
+        let document = asked(&trace, options);
+        assert_eq!(document["no_match"]["option"], json!(options), "{document}");
+        assert_eq!(document["no_match"]["before"], json!(40), "{document}");
+        assert_eq!(suspects(&document).len(), 0);
+    }
 }
 
 #[test]

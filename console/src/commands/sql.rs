@@ -1,6 +1,8 @@
 //! `.sql`: options, the query as it stands there, options.
 
-use indicatif::HumanCount;
+use std::process;
+
+use indicatif::{HumanBytes, HumanCount};
 use polars::prelude::DataFrame;
 
 use super::{
@@ -15,7 +17,8 @@ use crate::{
     grammar::{Arguments, Opt, OptionGroup, ParseError, Quotes, Redirect, Take, Token, parse},
     render,
     settings::DisplayArgs,
-    sql,
+    sql::{self, MemoryLimit},
+    terminal::{ColorChoice, Messages, standard},
     trace::choose,
 };
 
@@ -142,7 +145,16 @@ pub(crate) fn answer(
     let files = choose(&session.files, &args.shared.files, messages)?;
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
-    Ok(sql::sql(&files, &args.query, args.max_memory, &names, cancel)?)
+    let limit = MemoryLimit { most: args.max_memory, end_program };
+    Ok(sql::sql(&files, &args.query, limit, &names, cancel)?)
+}
+
+fn end_program(most: u64) {
+    let most = HumanBytes(most);
+    Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(format_args!(
+        "a query that was given up takes more and more memory, beyond {most}; the program ends"
+    ));
+    process::exit(1);
 }
 
 fn not_a_query(entered: &Entered<'_>) -> ParseError {

@@ -1,5 +1,6 @@
 //! Counts by key or name, as expressions that polars carries out.
 
+use handlescope_model::Cell;
 use handlescope_model::rules::Kinds;
 use handlescope_model::tables::Events;
 use polars::prelude::{
@@ -32,7 +33,14 @@ pub(super) fn row_counts(rows: LazyFrame, keys: &[&str]) -> PolarsResult<(DataFr
 /// Names with their counts, each in a trace, the largest first; among equal counts the names decide, so
 /// that the same query has the same answer.
 #[derive(Debug, Clone)]
-pub(super) struct NameCounts(DataFrame);
+pub(super) struct NameCounts(Vec<NameCount>);
+
+#[derive(Debug, Clone)]
+struct NameCount {
+    name: String,
+    count: u64,
+    file: u64,
+}
 
 /// Rows of a table of counts, and what is left out of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,12 +73,16 @@ impl CountRows<'_> {
 impl NameCounts {
     /// Sums up counts in the trace of a number; several may have one name.
     pub(super) fn new(names: Vec<String>, counts: Vec<u64>, file: usize) -> PolarsResult<Self> {
-        Self::summed(frame(names, counts, file)?, &[NAME])
+        let files = vec![file as u64; names.len()];
+        Self::summed(
+            [String::column(NAME, names), u64::column(COUNT, counts), u64::column(FILE, files)],
+            &[NAME],
+        )
     }
 
     /// The count of one name in the trace of a number.
-    pub(super) fn one(name: String, count: u64, file: usize) -> PolarsResult<Self> {
-        frame(vec![name], vec![count], file).map(Self)
+    pub(super) fn one(name: String, count: u64, file: usize) -> Self {
+        Self(vec![NameCount { name, count, file: file as u64 }])
     }
 
     /// Sums up the counts of several traces by name.
@@ -87,16 +99,20 @@ impl NameCounts {
         mut parts: impl Iterator<Item = &'a Self>,
         keys: &[&str],
     ) -> PolarsResult<Self> {
-        let Some(first) = parts.next() else { return frame(Vec::new(), Vec::new(), 0).map(Self) };
+        let Some(first) = parts.next() else { return Ok(Self(Vec::new())) };
         let mut all = first.0.clone();
-        for NameCounts(part) in parts {
-            all.vstack_mut(part)?;
-        }
+        all.extend(parts.flat_map(|part| part.0.iter().cloned()));
         // The counts of one trace are summed already.
-        if all.height() == first.len() { Ok(Self(all)) } else { Self::summed(all, keys) }
+        if all.len() == first.len() {
+            return Ok(Self(all));
+        }
+        let counts = u64::column(COUNT, all.iter().map(|row| row.count).collect());
+        let files = u64::column(FILE, all.iter().map(|row| row.file).collect());
+        let names = String::column(NAME, all.into_iter().map(|row| row.name).collect());
+        Self::summed([names, counts, files], keys)
     }
 
-    fn summed(frame: DataFrame, keys: &[&str]) -> PolarsResult<Self> {
+    fn summed(columns: [Column; 3], keys: &[&str]) -> PolarsResult<Self> {
         let order =
             SortMultipleOptions::default().with_order_descending_multi([true, false, false]);
         let by: Vec<Expr> = keys.iter().map(|key| col(*key)).collect();
@@ -104,28 +120,24 @@ impl NameCounts {
         if !keys.contains(&FILE) {
             sums.push(col(FILE).min());
         }
-        let sums = frame.lazy().group_by(by).agg(sums).select([col(NAME), col(COUNT), col(FILE)]);
-        sums.sort([COUNT, NAME, FILE], order).collect().map(Self)
+        let frame = DataFrame::new_infer_height(columns.into())?;
+        let sums =
+            frame.lazy().group_by(by).agg(sums).sort([COUNT, NAME, FILE], order).collect()?;
+        let names = String::read(sums.column(NAME)?)?;
+        let (counts, files) = (u64::read(sums.column(COUNT)?)?, u64::read(sums.column(FILE)?)?);
+        let rows = names.into_iter().zip(counts).zip(files);
+        Ok(Self(rows.map(|((name, count), file)| NameCount { name, count, file }).collect()))
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.height()
+        self.0.len()
     }
 
     /// The `take` largest after the `skip` largest, in an order.
     pub(super) fn rows(&self, top: Option<TopN>, order: CountOrder) -> CountRows<'_> {
-        let (Ok(names), Ok(counts), Ok(files)) =
-            (self.0.column(NAME), self.0.column(COUNT), self.0.column(FILE))
-        else {
-            return CountRows::default();
-        };
-        let (Ok(names), Ok(counts), Ok(files)) = (names.str(), counts.u64(), files.u64()) else {
-            return CountRows::default();
-        };
         let TopN { take, skip } = top.unwrap_or(TopN { take: usize::MAX, skip: 0 });
-        let all = names.iter().flatten().zip(counts.iter().flatten()).zip(files.iter().flatten());
         let mut kept = CountRows::default();
-        for (at, ((name, count), file)) in all.enumerate() {
+        for (at, &NameCount { ref name, count, file }) in self.0.iter().enumerate() {
             if at < skip || at - skip >= take {
                 kept.left_out += 1;
                 kept.left_out_sum += count;
@@ -140,15 +152,6 @@ impl NameCounts {
         }
         kept
     }
-}
-
-fn frame(names: Vec<String>, counts: Vec<u64>, file: usize) -> PolarsResult<DataFrame> {
-    let files = vec![file as u64; names.len()];
-    DataFrame::new_infer_height(vec![
-        Column::new(NAME.into(), names),
-        Column::new(COUNT.into(), counts),
-        Column::new(FILE.into(), files),
-    ])
 }
 
 #[cfg(test)]

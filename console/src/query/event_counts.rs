@@ -1,4 +1,5 @@
-//! `.dump Events`: how often which events occur in the source of a trace, kept or not.
+//! `.dump Events`: how often which events occur in the source of a trace, kept or not. The table has one row per event
+//! already, so there is nothing to sum up but providers.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Handles, counted by type, process and file.
+//! Handles, counted by type, process and file. Which of them are open depends on the events that are left of each
+//! object, which loops find; the sums are expressions.
 
 use handlescope_model::rules::{Kinds, OPENING, OPENING_HANDLES};
 use handlescope_model::tables::{Events, ExistingHandles};
@@ -140,7 +141,7 @@ impl HandleCounts {
         let sum = types.counts.iter().sum();
         Ok(Self {
             counted,
-            by_file: NameCounts::one(path, sum, index)?,
+            by_file: NameCounts::one(path, sum, index),
             by_type: types.named(index, |id| file.types.get(id).to_owned())?,
             by_process: owners.named(index, |row| file.processes.get(row).shown_label(plain))?,
         })

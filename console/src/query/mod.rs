@@ -2,8 +2,9 @@
 //!
 //! A query reads the columns it needs and no others, works on contiguous slices, and tests a text
 //! once for each distinct name, type, process or frame, never once for each event. What it finds
-//! is a [`Selection`]: objects with the events that are left of them. What only counts rows (open handles,
-//! the most frequent stacks, stats) is an expression over frames, in `counts`.
+//! is a [`Selection`]: objects with the events that are left of them. What counts rows of
+//! one table by a key (stacks, stats, the sums by type, process and file) is an expression over frames, in `counts`;
+//! what depends on which events of an object are left, or on their order, is a loop.
 
 mod all_names;
 mod call_stacks;

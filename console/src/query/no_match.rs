@@ -25,8 +25,10 @@ const MOST_EXISTING: usize = 8;
 pub struct NoMatch {
     /// The option as it is written, as in `-Type Evnt`.
     pub option: String,
-    /// How many objects passed the filters in front of it.
+    /// How many objects, or allocations, passed the filters in front of it.
     pub before: usize,
+    /// Whether they are allocations.
+    pub is_of_allocations: bool,
     /// What could have been meant, as options.
     pub nearest: Vec<String>,
     /// When nothing is near, some of the names that are there.
@@ -35,9 +37,10 @@ pub struct NoMatch {
 
 impl Display for NoMatch {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { option, before, nearest, existing } = self;
-        let objects = if *before == 1 { "object" } else { "objects" };
-        write!(f, "nothing matches: none of {before} {objects} passes {option}")?;
+        let Self { option, before, is_of_allocations, nearest, existing } = self;
+        let what = if *is_of_allocations { "allocation" } else { "object" };
+        let plural = if *before == 1 { "" } else { "s" };
+        write!(f, "nothing matches: none of {before} {what}{plural} passes {option}")?;
         match (nearest.as_slice(), existing.as_slice()) {
             ([], []) => Ok(()),
             ([], existing) => write!(f, "; the trace has {}", existing.join(", ")),
@@ -74,25 +77,33 @@ impl NoMatch {
                 let nearest = nearest(file, args, &option)?;
                 let existing =
                     if nearest.is_empty() { existing(file, args, &option)? } else { Vec::new() };
-                return Ok(Some(Self { option, before, nearest, existing }));
+                let is_of_allocations = false;
+                return Ok(Some(Self { option, before, is_of_allocations, nearest, existing }));
             }
             before = left;
         }
         Ok(None)
     }
 
-    /// Why a filter on the owners of handles lets nothing pass; `owners` are the names of all, of so many
-    /// objects. `None` when there are no objects.
+    /// Why a filter on the owners of handles, or allocations, lets nothing pass; `owners` are the names of all, of so
+    /// many. `None` when there are none.
     pub(super) fn of_owners(
         filter: &ProcessFilter,
-        before: usize,
+        (before, is_of_allocations): (usize, bool),
         owners: BTreeSet<String>,
     ) -> Option<Self> {
         let value = filter.text();
         let similar = if is_one_name(value) { like(value, owners.clone()) } else { Vec::new() };
         let nearest: Vec<String> = similar.iter().map(|name| format!("-pn {name}")).collect();
         let existing = if nearest.is_empty() { some(owners) } else { Vec::new() };
-        (before > 0).then(|| Self { option: format!("-pn {value}"), before, nearest, existing })
+        let option = format!("-pn {value}");
+        (before > 0).then_some(Self { option, before, is_of_allocations, nearest, existing })
+    }
+
+    /// That a filter on kinds lets none of so many allocations pass.
+    pub(super) fn of_kinds(filter: &Filter, before: usize, kinds: BTreeSet<String>) -> Self {
+        let (option, existing) = (format!("-Type {}", filter.text()), some(kinds));
+        Self { option, before, is_of_allocations: true, nearest: Vec::new(), existing }
     }
 }
 

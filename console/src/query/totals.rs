@@ -1,4 +1,4 @@
-//! Sums over what passed the filters.
+//! Sums over what passed the filters: loops, as what counts depends on which events of each object are left.
 
 use std::ops::AddAssign;
 

@@ -182,7 +182,7 @@ fn an_unknown_option_names_itself_the_nearest_and_what_that_does() {
 fn a_bad_value_names_its_option_and_what_that_takes() {
     assert_eq!(
         error(".dump ObjectRef -ShowTotal Totl"),
-        "-ShowTotal: 'Totl' is not one of Total, Process, File, None, did you mean Total?\n  \
+        "-ShowTotal: 'Totl' is not one of Total, Process, File, Method, None, did you mean Total?\n  \
          -ShowTotal Total|…  count open or leaked handles: Total, Process, File or None"
     );
     assert_eq!(

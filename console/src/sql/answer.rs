@@ -12,7 +12,7 @@ use super::{
     error::SqlError,
     functions::Functions,
     joins::{Refused, TooLarge, limit_joins},
-    memory::Memory,
+    memory::{Memory, MemoryLimit},
     relations::{Relation, View},
     scan::scan,
     stack_texts::stack_texts,
@@ -44,14 +44,12 @@ const MEMORY_EVERY: u32 = 4;
 
 /// Answers a query over some of the loaded traces, each with its number in the session.
 ///
-/// It may take so many bytes of memory, by default half of what there is.
-///
 /// # Errors
 /// When the query is wrong or takes too much memory, an archive is damaged, or `cancel` asks to stop.
 pub fn sql(
     files: &[(usize, &LoadedTrace)],
     query: &str,
-    max_memory: Option<u64>,
+    limit: MemoryLimit,
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
@@ -60,7 +58,7 @@ pub fn sql(
         return describe(name);
     }
     let text = query.to_owned();
-    let mut memory = Memory::new(max_memory);
+    let mut memory = Memory::new(limit);
     let names_tables = move || extract_table_identifiers(&text, false, true);
     let named = apart(names_tables, &mut memory, cancel)??;
     let is_named = |table: Table| named.iter().any(|name| name.eq_ignore_ascii_case(table.name()));

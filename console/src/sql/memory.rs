@@ -1,17 +1,24 @@
 //! How much memory a query may take. Polars has no limit of its own, and a query cannot be stopped inside
 //! of one of its steps; so the memory of the process is watched.
 
+use std::thread;
 use std::time::Duration;
-use std::{process, thread};
 
-use indicatif::HumanBytes;
 use sysinfo::{MemoryRefreshKind, Process, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use super::error::SqlError;
-use crate::terminal::{ColorChoice, Messages, standard};
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How much memory queries may take.
+#[derive(Debug, Clone, Copy)]
+pub struct MemoryLimit {
+    /// Bytes of one; by default half of the machine's memory, or of the container's.
+    pub most: Option<u64>,
+    /// Ends the program, because a query that was given up and cannot be stopped took more than these bytes.
+    pub end_program: fn(u64),
+}
 
 /// What a query takes on top of what the process had before.
 pub(super) struct Memory {
@@ -20,12 +27,14 @@ pub(super) struct Memory {
     most: u64,
     /// What a query that was given up may take before the program ends.
     most_of_given_up: u64,
+    end_program: fn(u64),
 }
 
 impl Memory {
-    /// Starts to watch; without `most`, half of the machine's memory, or of the container's.
-    pub(super) fn new(most: Option<u64>) -> Self {
-        let mut memory = Self { system: System::new(), before: 0, most: 0, most_of_given_up: 0 };
+    /// Starts to watch.
+    pub(super) fn new(MemoryLimit { most, end_program }: MemoryLimit) -> Self {
+        let system = System::new();
+        let mut memory = Self { system, before: 0, most: 0, most_of_given_up: 0, end_program };
         memory.before = memory.used();
         let half = memory.half();
         memory.most = most.unwrap_or(half);
@@ -46,12 +55,7 @@ impl Memory {
         let watch = move || {
             while !query.is_finished() {
                 if memory.taken() > memory.most_of_given_up {
-                    let most = HumanBytes(memory.most_of_given_up);
-                    Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(format_args!(
-                        "a query that was given up takes more and more memory, beyond {most}; the program \
-                         ends"
-                    ));
-                    process::exit(1);
+                    (memory.end_program)(memory.most_of_given_up);
                 }
                 thread::sleep(LOOK_EVERY);
             }

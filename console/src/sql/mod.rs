@@ -23,4 +23,5 @@ mod views;
 pub use self::answer::sql;
 pub use self::error::SqlError;
 pub(crate) use self::functions::HEX;
+pub use self::memory::MemoryLimit;
 pub use self::relations::{Relation, View};

@@ -8,7 +8,7 @@ use handlescope_model::{Cancel, Cancelled, StackIdx};
 use polars::prelude::{Column, DataFrame};
 
 use super::answer::MOST_BYTES;
-use super::{Relation, SqlError, sql};
+use super::{MemoryLimit, Relation, SqlError, sql};
 use crate::{
     query::{
         FrameNames,
@@ -30,6 +30,8 @@ impl FrameNames for NoNames {
     }
 }
 
+const UNLIMITED: MemoryLimit = MemoryLimit { most: None, end_program: |_| () };
+
 fn loaded(fixture: Fixture) -> LoadedTrace {
     let Saved { trace, .. } = fixture.save();
     LoadedTrace::new(Path::new("a.etl").into(), trace)
@@ -44,7 +46,7 @@ fn trace(objects: Vec<Vec<Event>>) -> LoadedTrace {
 
 fn answer(files: &[LoadedTrace], query: &str) -> Result<DataFrame, String> {
     let files: Vec<_> = files.iter().enumerate().collect();
-    sql(&files, query, None, &NoNames, &Cancel::default()).map_err(|error| error.to_string())
+    sql(&files, query, UNLIMITED, &NoNames, &Cancel::default()).map_err(|error| error.to_string())
 }
 
 /// The answer as CSV, a line for each row, without the header.
@@ -208,7 +210,7 @@ fn a_query_ends_when_asked_to() {
     let cancel = Cancel::default();
     cancel.cancel();
     for query in ["SELECT * FROM handles", "SELECT * FROM stacks"] {
-        let result = sql(&[(0, &file)], query, None, &NoNames, &cancel);
+        let result = sql(&[(0, &file)], query, UNLIMITED, &NoNames, &cancel);
         assert!(matches!(result, Err(SqlError::Cancelled(Cancelled))), "{query}");
     }
 }

@@ -3,10 +3,9 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::borrow::Cow;
 use std::io::{self, Write};
-use std::panic;
 
 use ::console::strip_ansi_codes;
-use handlescope_model::{Untrusted, is_harmful};
+use handlescope_model::{Untrusted, guard, is_harmful};
 
 use super::{Neutral, Screen, standard};
 
@@ -37,7 +36,7 @@ pub fn print_usage(message: &clap::Error, screen: Screen) -> io::Result<()> {
 
 /// Lets panics be reported as ever, but with nothing in the report that a terminal would obey.
 pub fn report_panics() {
-    panic::set_hook(Box::new(|panic| {
+    guard::report_panics(|panic| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("<unnamed>");
         let trace = Backtrace::capture();
@@ -46,5 +45,5 @@ pub fn report_panics() {
         let text = format!("\nthread '{name}' {panic}\n{trace}");
         // An error cannot be reported any more.
         let _ = Neutral::terminal(standard::error(), true).write_all(text.as_bytes());
-    }));
+    });
 }

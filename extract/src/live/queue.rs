@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::packed::PackedEvents;
 use crate::etl::Event;
+use handlescope_model::guard::lock;
 
 /// What a sender does when the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +33,7 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics between two changes of the state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn close(&self) {

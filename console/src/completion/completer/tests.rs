@@ -113,7 +113,10 @@ fn an_option_is_offered_once_and_found_by_a_part_of_its_name() {
 
 #[test]
 fn values_are_offered_where_they_are_due_and_options_where_they_may_be() {
-    assert_eq!(offered(".dump ObjectRef -ShowTotal "), ["Total", "Process", "File", "None"]);
+    assert_eq!(
+        offered(".dump ObjectRef -ShowTotal "),
+        ["Total", "Process", "File", "Method", "None"]
+    );
     assert_eq!(offered(".dump ObjectRef -ShowTotal p"), ["Process"]);
     assert_eq!(offered(".dump ObjectRef -pn "), Vec::<String>::new());
     assert_eq!(offered(".dump -pn "), Vec::<String>::new());

@@ -1,4 +1,5 @@
-//! Counts allocations by their keys, part by part of the table, side by side.
+//! Counts allocations by their keys, part by part of the table, side by side: in loops, as a key is made of several
+//! columns and tables, and parts of an allocation count once.
 
 use handlescope_model::rules::is_freed;
 use handlescope_model::sentinel;

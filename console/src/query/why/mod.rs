@@ -76,7 +76,8 @@ fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, is_plain: b
     for file in files {
         let names = owners(file).map(|process| process.shown_name(is_plain).to_owned()).collect();
         let objects = file.selection.objects().len();
-        file.no_match = file.no_match.take().or_else(|| NoMatch::of_owners(filter, objects, names));
+        file.no_match =
+            file.no_match.take().or_else(|| NoMatch::of_owners(filter, (objects, false), names));
     }
 }
 
@@ -115,10 +116,17 @@ impl<'a> WhyAnswer<'a> {
         }
         suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
         let allocations = Allocations::load(&file.file, criteria)?;
+        let mut allocation_count = 0;
         if let Some(allocations) = &allocations {
-            suspects.extend(allocations.suspects()?);
+            let found = allocations.suspects()?;
+            suspects.extend(found.suspects);
+            allocation_count = found.chosen;
+            if found.chosen == 0
+                && file.totals.handles_created + file.totals.handles_duplicated == 0
+            {
+                file.no_match = file.no_match.take().or_else(|| allocations.no_match());
+            }
         }
-        let allocation_count = allocations.map_or(0, |own| own.count());
         (1..).zip(&mut suspects).for_each(|(rank, suspect)| suspect.rank = rank);
         let stacks = || {
             let closing = |suspect: &Suspect| {

@@ -2,7 +2,7 @@
 
 use handlescope_model::StackIdx;
 
-use super::causes::Diagnosis;
+use super::causes::{Cause, Diagnosis};
 use crate::query::groups::Figures;
 use crate::query::growth::{Growth, Verdict};
 
@@ -87,6 +87,11 @@ impl Suspect {
 
     /// What its verdict rests on, as a sentence without a full stop.
     pub fn evidence(&self) -> String {
-        self.growth.sentence(if self.bytes.is_some() { "freed" } else { "closed" })
+        let has_grown = self.diagnoses.iter().any(|own| own.cause == Cause::ReallocGrowth);
+        self.growth.sentence(match self.bytes {
+            Some(_) if has_grown => "freed or reallocated",
+            Some(_) => "freed",
+            None => "closed",
+        })
     }
 }

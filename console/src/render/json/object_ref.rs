@@ -175,7 +175,7 @@ impl<'a> FileJson<'a> {
     }
 
     pub(super) fn no_match(&self) -> Option<NoMatchJson<'_>> {
-        let NoMatch { option, before, nearest, existing } = self.answer.no_match.as_ref()?;
+        let NoMatch { option, before, nearest, existing, .. } = self.answer.no_match.as_ref()?;
         Some(NoMatchJson { file: self.index, option, before: *before, nearest, existing })
     }
 

@@ -90,7 +90,8 @@ fn part(answer: &WhyAnswer<'_>) -> Part {
         return part;
     }
     if let Some(no_match) = &answer.file.no_match {
-        return part.below(format!("No handle matches {}", Untrusted(&no_match.option)));
+        let what = if no_match.is_of_allocations { "allocation" } else { "handle" };
+        return part.below(format!("No {what} matches {}", Untrusted(&no_match.option)));
     }
     if answer.allocations > 0 && !has_events {
         let allocations = HumanCount(answer.allocations as u64);

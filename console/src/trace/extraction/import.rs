@@ -6,11 +6,9 @@ use std::{
 };
 
 use handlescope_extract::{ExtractError, ImportLimits, SourceIdentity, import, import_sources};
-use handlescope_model::{SCHEMA_VERSION, Trace, Untrusted};
+use handlescope_model::{SCHEMA_VERSION, Trace, Untrusted, stable_hash::name_of};
 
-use super::{
-    Kept, Opened, for_session, freshness::Recorded, kept, line, paths, stable_hash::name_of,
-};
+use super::{Kept, Opened, for_session, freshness::Recorded, kept, line, paths};
 use crate::{
     cancel::Cancel,
     paths::stem,

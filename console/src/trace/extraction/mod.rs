@@ -5,7 +5,6 @@ mod import;
 mod mappings;
 mod paths;
 mod report;
-mod stable_hash;
 
 use std::path::Path;
 

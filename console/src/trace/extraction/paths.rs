@@ -5,10 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_model::{Untrusted, output};
+use handlescope_model::{Untrusted, output, stable_hash::name_of};
 use tempfile::TempDir;
 
-use super::stable_hash::name_of;
 use crate::paths::{EXTRACT_EXTENSION, EXTRACT_FOLDER, stem};
 use crate::terminal::Messages;
 use crate::trace::LoadError;

@@ -31,6 +31,12 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
                 set: |args| args.criteria.show_total = Some(ShowTotal::File),
             },
             Choice {
+                // ETWAnalyzer's other commands group by method; of objects, it prints what File does.
+                word: "Method",
+                help: "the totals, as ETWAnalyzer prints them for objects",
+                set: |args| args.criteria.show_total = Some(ShowTotal::File),
+            },
+            Choice {
                 word: "None",
                 help: "list the objects, but no totals",
                 set: |args| args.criteria.show_total = Some(ShowTotal::None),

@@ -87,10 +87,11 @@ impl<'a> SiteCauses<'a> {
     /// Whether the program frees any allocation of the site.
     fn frees(&self, rows: &[u32], site: &SiteLives) -> Option<Diagnosis> {
         let mut stacks: HashMap<StackIdx, u64> = HashMap::new();
-        let mut has_frees = false;
+        let (mut has_frees, mut has_reallocations) = (false, false);
         for row in rows.iter().map(|row| *row as usize) {
             let end = self.table.end.get(row).and_then(ResourceEnd::from_code);
             // A reallocation goes on with what it frees.
+            has_reallocations |= end == Some(ResourceEnd::Reallocated);
             if end == Some(ResourceEnd::Freed) {
                 has_frees = true;
                 if let Some(stack) = self.table.end_stack.get(row) {
@@ -104,11 +105,11 @@ impl<'a> SiteCauses<'a> {
             return None;
         }
         if !has_frees {
-            return Some(diagnosis(
-                Cause::NeverFreed,
-                lost,
-                "nothing that this stack allocates is ever freed".to_owned(),
-            ));
+            let text = match has_reallocations {
+                true => "what this stack allocates is reallocated, but never freed",
+                false => "nothing that this stack allocates is ever freed",
+            };
+            return Some(diagnosis(Cause::NeverFreed, lost, text.to_owned()));
         }
         let [all, left] = [opened, lost].map(HumanCount);
         let text = match HumanCount(site.freed) {

@@ -25,9 +25,17 @@ use super::suspect::Suspect;
 use crate::cancel::Cancelled;
 use crate::query::error::QueryError;
 
+/// What is suspected among allocations.
+pub(super) struct Found {
+    /// Those that lose most first.
+    pub(super) suspects: Vec<Suspect>,
+    /// Number of allocations that were looked at.
+    pub(super) chosen: usize,
+}
+
 impl Allocations<'_> {
-    /// The suspects, those that lose most first.
-    pub(in crate::query::why) fn suspects(&self) -> Result<Vec<Suspect>, QueryError> {
+    /// Looks for suspects.
+    pub(in crate::query::why) fn suspects(&self) -> Result<Found, QueryError> {
         let is_meant = self.allocators.rows().iter().map(|allocator| {
             let kind = ResourceKind::from_code(allocator.kind);
             let is_type = self
@@ -54,7 +62,9 @@ impl Allocations<'_> {
             suspects.extend(private_heaps(self, &sites, &is_meant));
         }
         suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
-        Ok(suspects)
+        let allocator = |row: usize| self.table.allocator.get(row).map(|own| own.row());
+        let chosen = (0..self.table.len()).filter(|row| chosen.has(*row, allocator(*row))).count();
+        Ok(Found { suspects, chosen })
     }
 
     /// A site as a suspect, if it is one.

@@ -1,4 +1,5 @@
-//! Allocations grouped by what their process allocates of one kind on one stack.
+//! Allocations grouped by what their process allocates of one kind on one stack: in a loop, which keeps the rows of
+//! each group in order, because their times are looked at next.
 
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{ProcessIdx, StackIdx, sentinel};
@@ -27,7 +28,7 @@ pub(super) struct ChosenRows<'a> {
 }
 
 impl ChosenRows<'_> {
-    fn has(&self, row: usize, allocator: Option<usize>) -> bool {
+    pub(super) fn has(&self, row: usize, allocator: Option<usize>) -> bool {
         let is = |list: &[bool], at: usize| list.get(at).copied().unwrap_or_default();
         allocator.is_some_and(|own| is(self.is_meant, own))
             && self.rows.is_none_or(|rows| is(rows, row))

@@ -1,11 +1,11 @@
-//! Names of files in the cache, the same whatever compiler built the program: std's hashers promise
+//! Names of files on disk that stay the same whatever compiler built the program: std's hashers promise
 //! that for one version only.
 
 use sha2::{Digest, Sha256};
 
 /// 64 bits of the SHA-256 of some parts as hexadecimal digits. Where one part ends and the next begins
 /// counts, too.
-pub(super) fn name_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+pub fn name_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
         hasher.update((part.len() as u64).to_le_bytes());
