@@ -6,7 +6,7 @@ use crate::{
         Signature,
         shared::{
             caveats::write_caveats,
-            choice::process_option,
+            choice::{process_option, type_option},
             groups,
             stack_display::{
                 ShowsStacks, show_address_option, show_line_option, show_stack_option,
@@ -14,7 +14,7 @@ use crate::{
         },
     },
     filter::literal,
-    grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take, Texts},
+    grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take},
     query::{self, PRIVATE_HEAP, Suspect, WhyCriteria},
     render::{self, Format},
     settings::{Display, StackDisplayArgs},
@@ -138,13 +138,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         "The name may go without .exe; a number is a pid; ! in front excludes.",
         |criteria| &mut criteria.process,
     ),
-    Opt {
-        names: &["-Type"],
-        help: "handles of objects of such a type",
-        details: "As in -Type of .dump ObjectRef.",
-        example: "-Type Event;Thread",
-        take: Take::Filter(Texts::ObjectTypes, |criteria| &mut criteria.handles.object_type),
-    },
+    type_option(|criteria| &mut criteria.handles.object_type),
     Opt {
         names: &["-RaceWindow"],
         help: "how far apart two opens of a race are at most",

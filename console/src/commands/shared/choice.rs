@@ -18,6 +18,17 @@ pub(crate) const fn process_option<A>(
     Opt { names, help, details, example, take: Take::Processes(field) }
 }
 
+/// `-Type` of handles.
+pub(crate) const fn type_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> Opt<A> {
+    Opt {
+        names: &["-Type"],
+        help: "handles of objects of such a type",
+        details: "As in -Type of .dump ObjectRef.",
+        example: "-Type Event;Thread",
+        take: Take::Filter(Texts::ObjectTypes, field),
+    }
+}
+
 /// `-sf`
 pub(crate) const fn stack_filter_option<A>(
     help: &'static str,

@@ -3,7 +3,7 @@
 use super::args::DiffArgs;
 use crate::{
     commands::shared::{
-        choice::process_option,
+        choice::{process_option, type_option},
         groups,
         stack_display::{show_address_option, show_line_option, show_stack_option},
     },
@@ -41,13 +41,7 @@ static WHICH: &[Opt<DiffArgs>] = &[
         "The name may go without .exe; a number is a pid; ! in front excludes.",
         |args| &mut args.criteria.process,
     ),
-    Opt {
-        names: &["-Type"],
-        help: "handles of objects of such a type",
-        details: "As in -Type of .dump ObjectRef.",
-        example: "-Type Event;Thread",
-        take: Take::Filter(Texts::ObjectTypes, |args| &mut args.criteria.object_type),
-    },
+    type_option(|args| &mut args.criteria.object_type),
     Opt {
         names: &["-Kind"],
         help: "allocations of these kinds instead of handles: heap, commit, reserve…",
