@@ -43,19 +43,8 @@ fn shown(page: &str) -> Vec<String> {
 #[test]
 fn the_help_of_each_subcommand_has_examples_that_a_shell_runs() {
     let shell = shell();
-    let kinds = [
-        "ObjectRef",
-        "Process",
-        "Module",
-        "Version",
-        "Stack",
-        "Symbols",
-        "Events",
-        "Stats",
-        "Diff",
-        "Resource",
-    ];
-    let kinds: Vec<String> = kinds.iter().map(|kind| format!("dump {kind}")).collect();
+    let kinds = shell.kinds();
+    let kinds: Vec<String> = kinds.iter().map(|kind| format!("dump {}", kind.name)).collect();
     let others = ["dump", "diff", "extract", "convert-time", "schema", "record", "live", "wprp"];
     let others = others.into_iter().chain(["-LoadSymbol", "-console"]);
     for subcommand in kinds.iter().map(String::as_str).chain(others) {
