@@ -5,13 +5,15 @@
 //! The rules are ETWAnalyzer's.
 
 mod kinds;
+mod leak;
 mod object;
 mod resource;
 
 pub use kinds::{
     CLOSING, CREATING, EXIT_FUNCTIONS, Kinds, OPENING, OPENING_HANDLES, REFERENCE_CHANGES, VIEWS,
-    WITH_HANDLE, create_rank, is_exit_function, is_leak, is_leak_at_exit,
+    WITH_HANDLE, create_rank, is_exit_function,
 };
+pub use leak::{LeakClass, is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, leak_class};
 pub use object::{DeriveScratch, Derived, ObjectEvents, creation, derive, end, has_overlap};
 pub use resource::{is_freed, is_never_freed};
 
