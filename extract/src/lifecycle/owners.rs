@@ -3,7 +3,7 @@
 use handlescope_model::{Cancel, Cancelled, Poll, rules};
 
 use super::attribution::{Attribution, EXIT_GRACE_NS, NONE, ProcessIndex};
-use super::kinds::is_of_object;
+use super::kinds::subject;
 use crate::collect::Collector;
 use crate::etl::{Clock, Diagnostics};
 use crate::kernel::{DuplicateRow, ProcessRow};
@@ -55,7 +55,7 @@ impl EventOwners {
         let mut poll = Poll::new(cancel);
         for row in 0..timeline.len() {
             poll.round()?;
-            if !is_of_object(timeline.kind[row]) {
+            if !subject(timeline.kind[row]).is_of_object() {
                 owners.process.push(NONE);
                 continue;
             }

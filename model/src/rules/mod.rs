@@ -15,7 +15,10 @@ pub use kinds::{
 };
 pub use leak::{LeakClass, is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, leak_class};
 pub use object::{DeriveScratch, Derived, ObjectEvents, creation, derive, end, has_overlap};
-pub use resource::{is_freed, is_never_freed};
+pub use resource::{
+    Recording, about, backed_by, has_bytes, has_lasting_names, is_freed, is_named_by_allocator,
+    is_never_freed, is_of_pages,
+};
 
 /// The lifetime of an object whose creation or end is unknown, as filters see it: 9999 s.
 pub const UNKNOWN_LIFETIME_NS: i64 = 9_999_000_000_000;
