@@ -54,7 +54,7 @@ pub const fn leak_class(kind: EventKind, is_leaked: bool, is_at_exit: bool) -> O
 
 /// Whether a child inherits the handle that a duplicate makes: equal handles in one process mean that the
 /// handle table of a parent is being cloned. Processes that are not known are not the same one.
-pub fn is_inherited<H: PartialEq, P: PartialEq>(
+pub fn is_inherited<H: PartialEq + Copy, P: PartialEq + Copy>(
     source_handle: H,
     handle: H,
     source: Option<P>,
