@@ -96,3 +96,18 @@ pub static TOPICS: &[TopicSpec] = &[
         ],
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use handlescope_model::tables::ResourceKind;
+
+    use super::TOPICS;
+
+    #[test]
+    fn every_kind_of_allocations_has_its_words() {
+        let topic = TOPICS.iter().find(|topic| topic.name == "allocations").expect("the topic");
+        let described = topic.rows.iter().flat_map(|(names, _)| names.split(", "));
+        let described: Vec<&str> = described.take(ResourceKind::ALL.len()).collect();
+        assert_eq!(described, ResourceKind::ALL.map(ResourceKind::name));
+    }
+}

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use handlescope_model::rules::about;
 use handlescope_model::tables::ResourceKind;
 
 use super::{known::Known, paths::starts_with};
@@ -137,21 +138,9 @@ fn allocation_kinds(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     fitting
         .map(|kind| {
             let missing = if loaded.contains(&kind) { "" } else { missing };
-            typed.value(kind.name(), format!("{}{missing}", allocated(kind)))
+            typed.value(kind.name(), format!("{}{missing}", about(kind)))
         })
         .collect()
-}
-
-/// What is allocated.
-fn allocated(kind: ResourceKind) -> &'static str {
-    match kind {
-        ResourceKind::Heap => "blocks of heaps",
-        ResourceKind::Commit => "committed pages",
-        ResourceKind::Reserve => "reserved addresses",
-        ResourceKind::Resource => "what events acquire and release",
-        ResourceKind::Gdi => "handles of GDI",
-        ResourceKind::User => "handles of USER",
-    }
 }
 
 /// Names of what allocates, each with what it allocates.
@@ -165,9 +154,8 @@ fn allocators(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
             break;
         }
     }
-    let described = |kinds: BTreeSet<ResourceKind>| {
-        kinds.into_iter().map(allocated).collect::<Vec<_>>().join(", ")
-    };
+    let described =
+        |kinds: BTreeSet<ResourceKind>| kinds.into_iter().map(about).collect::<Vec<_>>().join(", ");
     found.into_iter().map(|(name, kinds)| typed.value(name, described(kinds))).collect()
 }
 

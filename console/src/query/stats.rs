@@ -4,15 +4,16 @@ use std::path::Path;
 
 use handlescope_model::rules::{OPENING_HANDLES, WITH_HANDLE};
 use handlescope_model::tables::{EventCount, EventCounts, Events, TraceInfo, Warning, Warnings};
-use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace};
+use handlescope_model::{Table, TableRows};
 
-use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col, lit};
+use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
 
 use super::counts::is_one_of;
 use super::error::QueryError;
 use super::info::trace_info;
 use super::source::Source;
 use crate::cancel::Cancel;
+use crate::trace::knows_exits;
 
 /// The figures of one trace.
 pub struct StatsAnswer<'a> {
@@ -56,11 +57,16 @@ impl<'a> StatsAnswer<'a> {
     fn new(source: &Source<'a>, cancel: &Cancel) -> Result<Self, QueryError> {
         let trace = source.trace;
         cancel.check()?;
-        let columns = vec![trace.column_of(Events::kind)?, trace.column_of(Events::leaked)?];
-        let is_map = col(Events::kind.name()).eq(lit(EventKind::Map.code()));
+        let columns = vec![
+            trace.column_of(Events::kind)?,
+            trace.column_of(Events::leaked)?,
+            trace.column_of(Events::closed_at_exit)?,
+        ];
+        let opened = |is: &str| is_one_of(OPENING_HANDLES).and(col(is)).sum();
         let sums = DataFrame::new_infer_height(columns)?.lazy().select([
             is_one_of(WITH_HANDLE).sum().alias("handle_events"),
-            col(Events::leaked.name()).and(is_map.not()).sum().alias("leaked_handles"),
+            opened(Events::leaked.name()).alias("leaked_handles"),
+            opened(Events::closed_at_exit.name()).alias("closed_at_exit"),
         ]);
         let sums = sums.collect()?;
         let sum = |name| -> PolarsResult<usize> {
@@ -77,21 +83,10 @@ impl<'a> StatsAnswer<'a> {
             objects: trace.height(Table::Objects)?,
             handle_events: sum("handle_events")?,
             leaked_handles: sum("leaked_handles")?,
-            closed_at_exit: closed_at_exit(trace)?,
+            closed_at_exit: match knows_exits(trace)? {
+                true => Some(sum("closed_at_exit")? as u64),
+                false => None,
+            },
         })
     }
-}
-
-/// Creates and duplicates that only the end of their process closed.
-fn closed_at_exit(trace: &Trace) -> Result<Option<u64>, ArchiveError> {
-    let at_exit = trace.values(Events::closed_at_exit)?;
-    let kind = trace.values(Events::kind)?;
-    let is_unknown = !kind.is_empty() && at_exit.known(0).is_none();
-    if !is_unknown && !at_exit.any() {
-        return Ok(Some(0));
-    }
-    let is_opening =
-        |&(at_exit, kind): &(bool, &u32)| at_exit && OPENING_HANDLES.contains_code(*kind);
-    let opened = at_exit.iter().zip(kind.values()).filter(is_opening).count();
-    Ok((!is_unknown).then_some(opened as u64))
 }

@@ -80,3 +80,17 @@ pub(super) static ALLOCATED: &[ViewColumn] = &[
     view("allocator_row", "Where it was allocated.", value(&[ALLOCATOR])),
     maybe("process_row", "The process.", value(&[ALLOCATOR, PROCESS])),
 ];
+
+#[cfg(test)]
+mod tests {
+    use handlescope_model::tables::ResourceKind;
+
+    use super::ALLOCATED;
+
+    #[test]
+    fn the_column_of_kinds_names_all() {
+        let column = ALLOCATED.iter().find(|column| column.spec.name == "kind").expect("a column");
+        let names = column.spec.doc.trim_end_matches('.').replace(" or ", ", ");
+        assert_eq!(names, ResourceKind::ALL.map(ResourceKind::name).join(", "));
+    }
+}

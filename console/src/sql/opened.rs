@@ -87,3 +87,18 @@ pub(super) static OPENED: &[ViewColumn] = &[
     view("event", "The event that opened it.", value(&[TableColumn::row(Table::Events)])),
     view("process_row", "The process.", value(&[PROCESS])),
 ];
+
+#[cfg(test)]
+mod tests {
+    use handlescope_model::rules::LeakClass;
+
+    use super::OPENED;
+
+    #[test]
+    fn the_column_of_classes_names_all() {
+        let column = OPENED.iter().find(|column| column.spec.name == "class").expect("a column");
+        for class in LeakClass::ALL {
+            assert!(column.spec.doc.contains(class.name()), "{}", class.name());
+        }
+    }
+}

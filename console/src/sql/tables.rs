@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use handlescope_model::rules::OPENING;
+use handlescope_model::rules::{LeakClass, leak_class};
 use handlescope_model::tables::{
     Allocators, Events, Objects, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses,
     Resources,
@@ -167,10 +167,9 @@ fn leak_classes(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
     let kinds = trace.values(Events::kind).map_err(failed)?;
     let leaked = trace.values(Events::leaked).map_err(failed)?;
     let at_exit = trace.values(Events::closed_at_exit).map_err(failed)?;
-    let class = |(event, kind): (usize, &u32)| match OPENING.contains_code(*kind) {
-        true if leaked.get(event) => Some("never_closed"),
-        true if at_exit.get(event) => Some("closed_at_exit"),
-        _ => None,
+    let class = |(event, kind): (usize, &u32)| {
+        let kind = EventKind::from_code(*kind)?;
+        leak_class(kind, leaked.get(event), at_exit.get(event)).map(LeakClass::name)
     };
     let classes = kinds.values().iter().enumerate().map(class);
     Ok(StringChunked::from_iter_options(name, classes).into_column())

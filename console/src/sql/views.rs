@@ -1,6 +1,7 @@
 //! The columns of views, gathered along row numbers from the rows that they show.
 
-use handlescope_model::rules::{OPENING, is_never_freed};
+use handlescope_model::EventKind;
+use handlescope_model::rules::{OPENING, is_never_freed, leak_class};
 use handlescope_model::tables::{Events, ResourceEnd, Resources};
 use polars::prelude::{Column, DataFrame, IdxCa, NewChunkedArray, PolarsResult, polars_bail};
 
@@ -37,11 +38,15 @@ fn opening_events(tables: &Tables, view: View) -> PolarsResult<IdxCa> {
     let kinds = tables.column(TableColumn::of(Events::kind))?;
     let leaked = tables.column(TableColumn::of(Events::leaked))?;
     let at_exit = tables.column(TableColumn::of(Events::closed_at_exit))?;
-    let leaks = leaked.bool()?.iter().zip(at_exit.bool()?.iter());
-    let leaks = leaks.map(|(leaked, at_exit)| leaked == Some(true) || at_exit == Some(true));
-    let events = (0..).zip(kinds.u32()?.into_no_null_iter()).zip(leaks);
-    let shown = events.filter(|&((_, kind), is_leak)| {
-        OPENING.contains_code(kind) && (view == View::Handles || is_leak)
+    let flags = leaked.bool()?.iter().zip(at_exit.bool()?.iter());
+    let events = (0..).zip(kinds.u32()?.into_no_null_iter()).zip(flags);
+    let shown = events.filter(|&((_, code), (leaked, at_exit))| {
+        let is_leak =
+            |kind| leak_class(kind, leaked == Some(true), at_exit == Some(true)).is_some();
+        match view {
+            View::Leaks => EventKind::from_code(code).is_some_and(is_leak),
+            _ => OPENING.contains_code(code),
+        }
     });
     let rows: Vec<u32> = shown.map(|((row, _), _)| row).collect();
     Ok(IdxCa::from_vec("row".into(), rows))

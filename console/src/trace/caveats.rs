@@ -3,20 +3,17 @@
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{EXIT_FUNCTIONS, WITH_HANDLE};
 use handlescope_model::tables::{EventCounts, Events, Processes, TraceInfos, Warnings};
-use handlescope_model::{ArchiveError, Table, TableRows, Trace};
+use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::rundown::has_end_rundown;
+use super::rundown::{has_end_rundown, knows_exits};
 
 /// How to record what is missing.
 const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
 
 /// Modules in one message at most.
 const MOST_MODULES: usize = 4;
-
-/// Names of handle events, as they are counted.
-const HANDLE_EVENTS: [&str; 3] = ["CreateHandle", "DuplicateHandle", "CloseHandle"];
 
 /// Something that makes answers wrong or incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -95,11 +92,10 @@ impl Caveat {
 impl Caveat {
     /// What to say of leaks when the extract does not say which closes the ends of processes made.
     pub(crate) fn of_unknown_exits(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
-        let is_unknown = trace.height(Table::Events)? > 0
-            && trace.values(Events::closed_at_exit)?.known(0).is_none();
         let text = "the extract is of an older version, so that handles closed only at process exit \
                     are unknown; extract the trace again";
-        Ok(is_unknown.then(|| Caveat { kind: CaveatKind::ExitsUnknown, text: text.to_owned() }))
+        Ok((!knows_exits(trace)?)
+            .then(|| Caveat { kind: CaveatKind::ExitsUnknown, text: text.to_owned() }))
     }
 
     /// What to say of closes at exit whose stacks name functions, but none of the end of a process.
@@ -184,9 +180,10 @@ fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {
         return Ok(true);
     }
     // Some may have been left out, as their processes are not known.
-    let is_handle_event = |name: &str| HANDLE_EVENTS.contains(&name);
     let counts = EventCounts::read(trace)?;
-    Ok(counts.rows().any(|row| row.name.as_deref().is_some_and(is_handle_event)))
+    let mut kinds =
+        counts.rows().filter_map(|row| EventKind::from_event_name(row.name.as_deref()?));
+    Ok(kinds.any(|kind| WITH_HANDLE.contains(kind)))
 }
 
 /// Damage that was counted while the trace was read, in one sentence.

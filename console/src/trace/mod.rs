@@ -28,6 +28,7 @@ pub(crate) use load::Loading;
 pub use loaded::{LoadedTrace, Snapshot};
 pub(crate) use resource_caveats::{KindCounts, ResourceFacts};
 pub use rundown::has_end_rundown;
+pub(crate) use rundown::knows_exits;
 pub use session::Session;
 pub(crate) use stored_names::{StoredNames, is_still_loaded};
 pub use values::TraceValues;

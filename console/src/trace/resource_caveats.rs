@@ -1,6 +1,7 @@
 //! What speaks against answers about allocations.
 
 use handlescope_extract::is_loss_of_provider;
+use handlescope_model::rules::Recording;
 use handlescope_model::tables::{Allocator, ResourceKind, TraceInfos};
 use handlescope_model::{ArchiveError, Table, Trace};
 
@@ -24,12 +25,14 @@ const WITH_ALLOCATIONS: u32 = 6;
 const OLDER_EXTRACT: &str =
     "the extract is of an older version, which kept no allocations; extract the trace again";
 
-/// Kinds that one way of recording has.
-const WAYS: [(&[ResourceKind], &str); 3] = [
-    (&[ResourceKind::Heap], RECORD_HEAPS),
-    (&[ResourceKind::Commit, ResourceKind::Reserve], RECORD_PAGES),
-    (&[ResourceKind::Resource, ResourceKind::Gdi, ResourceKind::User], RECORD_OTHERS),
-];
+/// How to record what is missing.
+fn remedy(way: Recording) -> &'static str {
+    match way {
+        Recording::HeapSession => RECORD_HEAPS,
+        Recording::VirtualMemory => RECORD_PAGES,
+        Recording::Provider => RECORD_OTHERS,
+    }
+}
 
 /// What caveats about allocations depend on.
 #[derive(Debug, Clone, Default)]
@@ -92,6 +95,11 @@ impl ResourceFacts {
         asked.filter_map(|kind| self.kinds.get(kind.code() as usize)).map(of).sum()
     }
 
+    /// Whether a kind is asked for that is recorded so.
+    fn asks_for(&self, way: Recording) -> bool {
+        self.asked.iter().any(|kind| Recording::of(*kind) == way)
+    }
+
     /// Sums over all kinds that are asked for.
     fn all(&self, of: fn(&KindFacts) -> u64) -> u64 {
         self.sum(&ResourceKind::ALL, of)
@@ -106,8 +114,7 @@ impl Caveat {
     ) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
-        let of_providers = [ResourceKind::Resource, ResourceKind::Gdi, ResourceKind::User];
-        if of_providers.iter().any(|kind| facts.asked.contains(kind))
+        if facts.asks_for(Recording::Provider)
             && let Some(losses) = counted(trace, is_loss_of_provider)?
         {
             let text = format!(
@@ -146,12 +153,13 @@ impl Caveat {
             );
             add(CaveatKind::ProcessesUnknown, text);
         }
-        for (kinds, remedy) in WAYS {
+        for way in Recording::ALL {
+            let kinds: Vec<ResourceKind> = way.kinds().collect();
             let [all, without] = [
-                facts.sum(kinds, |kind| kind.allocations),
-                facts.sum(kinds, |kind| kind.without_stack),
+                facts.sum(&kinds, |kind| kind.allocations),
+                facts.sum(&kinds, |kind| kind.without_stack),
             ];
-            caveats.extend(without_stacks(kinds, all, without, remedy));
+            caveats.extend(without_stacks(&kinds, all, without, remedy(way)));
         }
         Ok(caveats)
     }
@@ -159,9 +167,8 @@ impl Caveat {
 
 /// What to say when nothing that is asked for was recorded.
 fn without_events(facts: &ResourceFacts) -> String {
-    let asked =
-        WAYS.iter().filter(|(kinds, _)| kinds.iter().any(|kind| facts.asked.contains(kind)));
-    let remedies: Vec<&str> = asked.map(|(_, remedy)| *remedy).collect();
+    let asked = Recording::ALL.into_iter().filter(|way| facts.asks_for(*way));
+    let remedies: Vec<&str> = asked.map(remedy).collect();
     if remedies.is_empty() {
         let names = ResourceKind::ALL.map(ResourceKind::name).join(", ");
         return format!("no kind of allocations has such a name; there are {names}");

@@ -1,6 +1,6 @@
-//! Whether a trace says what was open at its end.
+//! Whether a trace says what was open at its end, and what the ends of processes closed.
 
-use handlescope_model::tables::{EventCounts, ObjectTypes, TraceInfos};
+use handlescope_model::tables::{EventCounts, Events, ObjectTypes, TraceInfos};
 use handlescope_model::{ArchiveError, FILE_MAPPING_TYPE, Table, TableRows, Trace};
 
 /// Events of the rundown of the object manager at the end: one for each open handle, and one for each type,
@@ -24,4 +24,13 @@ pub fn has_end_rundown(trace: &Trace) -> Result<bool, ArchiveError> {
     let is_of_rundown = |name: &str| END_RUNDOWN.contains(&name);
     let counts = EventCounts::read(trace)?;
     Ok(counts.rows().any(|row| row.name.as_deref().is_some_and(is_of_rundown)))
+}
+
+/// Whether an extract says which closes the ends of processes made, as older ones do not.
+///
+/// # Errors
+/// When the archive is damaged.
+pub(crate) fn knows_exits(trace: &Trace) -> Result<bool, ArchiveError> {
+    Ok(trace.height(Table::Events)? == 0
+        || trace.values(Events::closed_at_exit)?.known(0).is_some())
 }

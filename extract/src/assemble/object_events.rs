@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use handlescope_model::rules::{DeriveScratch, derive};
+use handlescope_model::rules::{DeriveScratch, derive, is_leaked_handle};
 use handlescope_model::tables::{Object, Objects};
 use handlescope_model::{
     ArchiveWriter, Cancel, Cancelled, EventIdx, ExistingIdx, Poll, RowCount, Table,
@@ -12,8 +12,7 @@ use super::events::{Closing, EventColumns, EventPart};
 use super::object_names::ObjectNames;
 use super::parts::{PartsAhead, write_in_parts};
 use crate::error::ExtractError;
-use crate::lifecycle::{RawEvents, TrackedEvents};
-use crate::raw::RowKind;
+use crate::lifecycle::{RawEvents, TrackedEvents, event_kind};
 use crate::stacks::StackResolver;
 
 /// What comes out of the events besides their table.
@@ -103,8 +102,9 @@ impl<'a> EventBuilder<'a> {
                 .get(*closing as usize)
                 .map(|row| Closing { event: first_event + closing, row: *row });
             let leak = part.push(place, row, closing);
-            let is_view = columns.collected.shared.timeline.kind[row] == RowKind::Map;
-            self.figures.leaked_handles += u64::from(leak.never_closed && !is_view);
+            let kind = event_kind(columns.collected.shared.timeline.kind[row]);
+            let is_leaked = kind.is_some_and(|kind| is_leaked_handle(kind, leak.never_closed));
+            self.figures.leaked_handles += u64::from(is_leaked);
             self.figures.closed_at_exit += u64::from(leak.at_exit);
         }
         let existing = columns.grouped.existing_of(place);

@@ -149,8 +149,8 @@ pub(super) fn event_counts(entries: &Entries) -> EventCounts {
     // Sorted by kind.
     let kinds = [
         ("bad_ref", "BadReference", Operation::BadReference),
-        ("close", "CloseHandle", Operation::Close),
-        ("open", "CreateHandle", Operation::Open),
+        ("close", EventKind::HandleClose.event_name(), Operation::Close),
+        ("open", EventKind::HandleCreate.event_name(), Operation::Open),
     ];
     let row = |(kind, name, operation): (&str, &str, Operation)| EventCount {
         kind: format!("htrace:{kind}"),

@@ -1,6 +1,6 @@
 //! Handles that were duplicated (MOF class ObHandleDuplicateEvent).
 
-use handlescope_model::Table;
+use handlescope_model::{EventKind, Table, rules};
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload};
@@ -32,12 +32,14 @@ pub struct DuplicateRow {
 impl DuplicateRow {
     /// Whether the handle table of a process is being cloned for a child, by what the payload says.
     pub fn is_inherited(&self) -> bool {
-        self.source_handle == self.target_handle && self.source_pid == Some(self.target_pid)
+        let Self { source_handle, target_handle, source_pid, target_pid, .. } = *self;
+        rules::is_inherited(source_handle, target_handle, source_pid, Some(target_pid))
     }
 }
 
 impl EventFamily for Duplicates {
-    const EVENTS: &'static [(EventId, &'static str)] = &[(DUPLICATE, "DuplicateHandle")];
+    const EVENTS: &'static [(EventId, &'static str)] =
+        &[(DUPLICATE, EventKind::HandleDuplicate.event_name())];
     const TABLES: &'static [Table] = &[Table::Events];
 
     fn fields(_: &Event<'_>) -> &'static [Field] {

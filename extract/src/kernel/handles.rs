@@ -1,7 +1,7 @@
 //! Handles that were created and closed (MOF class ObHandleEvent), and those that were open when the
 //! trace began and ended (ObHandleRundownEvent). Payloads are packed, without alignment gaps.
 
-use handlescope_model::Table;
+use handlescope_model::{EventKind, Table};
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload, utf16_bytes};
@@ -44,8 +44,8 @@ pub struct StartHandle {
 
 impl EventFamily for Handles {
     const EVENTS: &'static [(EventId, &'static str)] = &[
-        (CREATE, "CreateHandle"),
-        (CLOSE, "CloseHandle"),
+        (CREATE, EventKind::HandleCreate.event_name()),
+        (CLOSE, EventKind::HandleClose.event_name()),
         (RUNDOWN_START, "HandleDCStart"),
         (RUNDOWN_END, "HandleDCEnd"),
     ];

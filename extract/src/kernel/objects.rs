@@ -1,6 +1,6 @@
 //! Kernel objects that were created and deleted (MOF class ObObjectEvent).
 
-use handlescope_model::Table;
+use handlescope_model::{EventKind, Table};
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload};
@@ -17,8 +17,10 @@ pub struct Objects {
 }
 
 impl EventFamily for Objects {
-    const EVENTS: &'static [(EventId, &'static str)] =
-        &[(CREATE, "CreateObject"), (DELETE, "DeleteObject")];
+    const EVENTS: &'static [(EventId, &'static str)] = &[
+        (CREATE, EventKind::ObjectCreate.event_name()),
+        (DELETE, EventKind::ObjectDelete.event_name()),
+    ];
     const TABLES: &'static [Table] = &[Table::Events];
 
     fn fields(_: &Event<'_>) -> &'static [Field] {

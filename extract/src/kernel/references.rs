@@ -1,6 +1,6 @@
 //! Kernel objects that were referenced and dereferenced (MOF class ObReferenceEvent).
 
-use handlescope_model::Table;
+use handlescope_model::{EventKind, Table};
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload};
@@ -18,8 +18,10 @@ pub struct References {
 }
 
 impl EventFamily for References {
-    const EVENTS: &'static [(EventId, &'static str)] =
-        &[(REFERENCE, "ReferenceObject"), (DEREFERENCE, "DereferenceObject")];
+    const EVENTS: &'static [(EventId, &'static str)] = &[
+        (REFERENCE, EventKind::Reference.event_name()),
+        (DEREFERENCE, EventKind::Dereference.event_name()),
+    ];
     const TABLES: &'static [Table] = &[Table::Events];
 
     fn fields(_: &Event<'_>) -> &'static [Field] {

@@ -1,6 +1,6 @@
 //! Views of files that were mapped and unmapped (MOF class FileIo_MapFile).
 
-use handlescope_model::Table;
+use handlescope_model::{EventKind, Table};
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload};
@@ -29,7 +29,8 @@ pub struct ViewRow {
 }
 
 impl EventFamily for Views {
-    const EVENTS: &'static [(EventId, &'static str)] = &[(MAP, "MapFile"), (UNMAP, "UnmapFile")];
+    const EVENTS: &'static [(EventId, &'static str)] =
+        &[(MAP, EventKind::Map.event_name()), (UNMAP, EventKind::Unmap.event_name())];
     const TABLES: &'static [Table] = &[Table::Events];
 
     fn fields(_: &Event<'_>) -> &'static [Field] {

@@ -97,9 +97,11 @@ impl ProcessIndex {
         (*start <= time.saturating_add(ahead)).then_some(*row)
     }
 
-    /// The first child of a pid that started after a time and not after the parent's end.
-    pub fn first_child(&self, pid: u32, after: i64, parent_end: i64) -> Option<u32> {
-        let list = self.children.get(&pid)?;
+    /// The child that inherits a handle which its parent duplicates at a time. Events do not name it: the next
+    /// one is taken that starts, if it does before the parent ends.
+    pub fn heir(&self, parent_pid: u32, parent_end: Option<i64>, after: i64) -> Option<u32> {
+        let list = self.children.get(&parent_pid)?;
+        let parent_end = parent_end.unwrap_or(i64::MAX);
         let next = list.partition_point(|(start, _)| *start <= after);
         list.get(next).filter(|(start, _)| *start <= parent_end).map(|(_, row)| *row)
     }
@@ -284,9 +286,10 @@ mod tests {
     #[test]
     fn the_first_child_started_after_the_duplicate_inherits() {
         let index = index();
-        assert_eq!(index.first_child(7, 49, 100), Some(3));
-        assert_eq!(index.first_child(7, 50, 100), Some(4));
-        assert_eq!(index.first_child(7, 50, 55), None);
+        assert_eq!(index.heir(7, Some(100), 49), Some(3));
+        assert_eq!(index.heir(7, Some(100), 50), Some(4));
+        assert_eq!(index.heir(7, Some(55), 50), None);
+        assert_eq!(index.heir(7, None, 50), Some(4), "an end that is not known is no end");
     }
 
     #[test]

@@ -6,14 +6,16 @@
 //! handles of the process, on one thread, and always on the same kernel frames, on which no close of a
 //! program that goes on is ever made. What is closed after the event that ends the process is of it anyhow.
 
-use handlescope_model::{Cancel, Cancelled, Poll};
+use handlescope_model::rules::OPENING_HANDLES;
+use handlescope_model::{Cancel, Cancelled, EventKind, Poll};
 use hashbrown::HashSet;
 
 use super::attribution::{EXIT_GRACE_NS, NONE};
+use super::kinds::event_kind;
 use super::owners::EventOwners;
 use crate::collect::Collector;
 use crate::etl::Clock;
-use crate::raw::{RowKind, UNKNOWN_ID};
+use crate::raw::UNKNOWN_ID;
 
 /// The kernel frames of a stack, by the number of their content.
 type KernelPart = u32;
@@ -100,13 +102,13 @@ impl Search<'_> {
         if process == NONE {
             return;
         }
-        match self.collected.shared.timeline.kind[row] {
-            RowKind::HandleCreate | RowKind::HandleDuplicate => {
+        match event_kind(self.collected.shared.timeline.kind[row]) {
+            Some(kind) if OPENING_HANDLES.contains(kind) => {
                 let end = &mut self.ends[process as usize];
                 end.opens = true;
                 end.run = Run::Over;
             }
-            RowKind::HandleClose => self.close(row, process as usize),
+            Some(EventKind::HandleClose) => self.close(row, process as usize),
             _ => {}
         }
     }

@@ -4,46 +4,131 @@ use handlescope_model::EventKind;
 
 use crate::raw::RowKind;
 
-/// The pattern of rows about allocations, which objects have nothing to do with.
-macro_rules! of_allocations {
-    () => {
-        RowKind::HeapCreate
-            | RowKind::HeapAlloc
-            | RowKind::HeapReAlloc
-            | RowKind::HeapFree
-            | RowKind::HeapDestroy
-            | RowKind::RangeAlloc
-            | RowKind::RangeFree
-            | RowKind::Undescribed
-            | RowKind::Acquire
-            | RowKind::Release
-            | RowKind::ResourceIgnored
-            | RowKind::GuiCreate
-            | RowKind::GuiDestroy
-            | RowKind::GuiOwner
-            | RowKind::GuiTransform
-    };
+/// What a row of the timeline is about, and what it says of that.
+///
+/// [`subject`] gives one to every kind of rows. What follows a subject matches all that can happen to it, so that a
+/// kind of rows which is new cannot be left out unseen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A row of the events table.
+    Object(EventKind),
+    /// A handle that was open at the end.
+    HandleAtEnd,
+    /// A heap or a block of one.
+    Heap(HeapChange),
+    /// Reserved and committed pages.
+    Pages(PageChange),
+    /// What events of a provider acquire and release.
+    Acquired(AcquiredChange),
+    /// A handle of GDI or USER.
+    Gui(GuiHandleChange),
+    /// Nothing, as long as no description says more.
+    Unknown,
 }
 
-pub(super) use of_allocations;
+/// What happens to a heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeapChange {
+    Create,
+    Alloc,
+    ReAlloc,
+    Free,
+    Destroy,
+}
+
+/// What happens to pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageChange {
+    Alloc,
+    Free,
+}
+
+/// What happens to a resource of a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AcquiredChange {
+    Acquire,
+    Release,
+    /// Nothing that could be followed.
+    Ignored,
+}
+
+/// What happens to a handle of GDI or USER.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuiHandleChange {
+    Create,
+    Destroy,
+    /// Another process owns it.
+    Owner,
+    /// It has another value.
+    Transform,
+}
+
+/// What a kind of rows is about.
+pub const fn subject(kind: RowKind) -> Subject {
+    match kind {
+        RowKind::HandleCreate => Subject::Object(EventKind::HandleCreate),
+        RowKind::HandleDuplicate => Subject::Object(EventKind::HandleDuplicate),
+        RowKind::HandleClose => Subject::Object(EventKind::HandleClose),
+        RowKind::ObjectCreate => Subject::Object(EventKind::ObjectCreate),
+        RowKind::ObjectDelete => Subject::Object(EventKind::ObjectDelete),
+        RowKind::Reference => Subject::Object(EventKind::Reference),
+        RowKind::Dereference => Subject::Object(EventKind::Dereference),
+        RowKind::Map => Subject::Object(EventKind::Map),
+        RowKind::Unmap => Subject::Object(EventKind::Unmap),
+        RowKind::HandleAtEnd => Subject::HandleAtEnd,
+        RowKind::HeapCreate => Subject::Heap(HeapChange::Create),
+        RowKind::HeapAlloc => Subject::Heap(HeapChange::Alloc),
+        RowKind::HeapReAlloc => Subject::Heap(HeapChange::ReAlloc),
+        RowKind::HeapFree => Subject::Heap(HeapChange::Free),
+        RowKind::HeapDestroy => Subject::Heap(HeapChange::Destroy),
+        RowKind::RangeAlloc => Subject::Pages(PageChange::Alloc),
+        RowKind::RangeFree => Subject::Pages(PageChange::Free),
+        RowKind::Acquire => Subject::Acquired(AcquiredChange::Acquire),
+        RowKind::Release => Subject::Acquired(AcquiredChange::Release),
+        RowKind::ResourceIgnored => Subject::Acquired(AcquiredChange::Ignored),
+        RowKind::GuiCreate => Subject::Gui(GuiHandleChange::Create),
+        RowKind::GuiDestroy => Subject::Gui(GuiHandleChange::Destroy),
+        RowKind::GuiOwner => Subject::Gui(GuiHandleChange::Owner),
+        RowKind::GuiTransform => Subject::Gui(GuiHandleChange::Transform),
+        RowKind::Undescribed => Subject::Unknown,
+    }
+}
 
 /// The kind a row is stored as in the events table; `None` for rows of other tables.
-pub fn event_kind(kind: RowKind) -> Option<EventKind> {
-    Some(match kind {
-        RowKind::HandleCreate => EventKind::HandleCreate,
-        RowKind::HandleDuplicate => EventKind::HandleDuplicate,
-        RowKind::HandleClose => EventKind::HandleClose,
-        RowKind::ObjectCreate => EventKind::ObjectCreate,
-        RowKind::ObjectDelete => EventKind::ObjectDelete,
-        RowKind::Reference => EventKind::Reference,
-        RowKind::Dereference => EventKind::Dereference,
-        RowKind::Map => EventKind::Map,
-        RowKind::Unmap => EventKind::Unmap,
-        RowKind::HandleAtEnd | of_allocations!() => return None,
-    })
+pub const fn event_kind(kind: RowKind) -> Option<EventKind> {
+    match subject(kind) {
+        Subject::Object(kind) => Some(kind),
+        _ => None,
+    }
 }
 
-/// Whether a row is about an object; others are about allocations, which have owners of their own.
-pub(super) fn is_of_object(kind: RowKind) -> bool {
-    !matches!(kind, of_allocations!())
+impl Subject {
+    /// Whether it is about an object; others are about allocations, which have owners of their own.
+    pub(super) const fn is_of_object(self) -> bool {
+        match self {
+            Self::Object(_) | Self::HandleAtEnd => true,
+            Self::Heap(_) | Self::Pages(_) | Self::Acquired(_) | Self::Gui(_) | Self::Unknown => {
+                false
+            }
+        }
+    }
+
+    /// Whether allocations of any later time may depend on it. Which pages an event changes depends on all that
+    /// came before it; a heap is known by its creation, and what becomes of a handle of GDI or USER by every change
+    /// of its owner and value.
+    pub const fn lasts(self) -> bool {
+        match self {
+            Self::Pages(PageChange::Alloc | PageChange::Free)
+            | Self::Heap(HeapChange::Create)
+            | Self::Gui(GuiHandleChange::Owner | GuiHandleChange::Transform) => true,
+            Self::Heap(
+                HeapChange::Alloc | HeapChange::ReAlloc | HeapChange::Free | HeapChange::Destroy,
+            )
+            | Self::Gui(GuiHandleChange::Create | GuiHandleChange::Destroy)
+            | Self::Acquired(_)
+            | Self::Object(_)
+            | Self::HandleAtEnd
+            | Self::Unknown => false,
+        }
+    }
 }

@@ -21,7 +21,7 @@ mod start_handles;
 pub use attribution::{Attribution, EXIT_GRACE_NS, Lifetime, NONE, ProcessIndex};
 pub use derive::RawEvents;
 pub use exits::ExitCloses;
-pub use kinds::event_kind;
+pub use kinds::{event_kind, subject};
 pub use objects::{TrackedEvents, track};
 pub use owners::{DuplicateOwners, EventOwners};
 pub use resources::{AllocatorRow, Ledger, Miss, Owner, follow_resources};

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use handlescope_model::{Cancel, Cancelled, FILE_MAPPING_TYPE, Poll, TypeId};
+use handlescope_model::{Cancel, Cancelled, EventKind, FILE_MAPPING_TYPE, Poll, TypeId};
 
 use super::attribution::NONE;
-use super::kinds::of_allocations;
+use super::kinds::{Subject, subject};
 use super::owners::{EventOwners, event_pid};
 use crate::collect::Collector;
 use crate::etl::{Diagnostics, WarningKind};
-use crate::raw::{RowKind, UNKNOWN_ID};
+use crate::raw::UNKNOWN_ID;
 
 /// Address of an object, or pid and address of a view.
 type Key = (u32, u64);
@@ -113,18 +113,20 @@ impl Objects {
         let Collector { handles, duplicates, objects, references, views, shared, .. } = collected;
         let kind = shared.timeline.kind[row];
         let at = shared.timeline.row[row] as usize;
-        match kind {
-            RowKind::HandleCreate => {
+        match subject(kind) {
+            Subject::Object(EventKind::HandleCreate) => {
                 let object = self.open_handle(handles.object[at], handles.type_id[at]);
                 self.name_if_unnamed(object, handles.name[at]);
                 Ok(object)
             }
-            RowKind::HandleDuplicate => {
+            Subject::Object(EventKind::HandleDuplicate) => {
                 let duplicate = &duplicates.rows[at];
                 Ok(self.open_handle(duplicate.object, duplicate.type_id))
             }
-            RowKind::HandleClose => self.close((KERNEL, handles.object[at]), handles.name[at]),
-            RowKind::HandleAtEnd => {
+            Subject::Object(EventKind::HandleClose) => {
+                self.close((KERNEL, handles.object[at]), handles.name[at])
+            }
+            Subject::HandleAtEnd => {
                 let address = handles.object[at];
                 let type_id = TypeId(handles.type_id[at].into());
                 let object = self.open_or_new((KERNEL, address), address, type_id);
@@ -134,7 +136,7 @@ impl Objects {
                 }
                 Ok(object)
             }
-            RowKind::ObjectCreate => {
+            Subject::Object(EventKind::ObjectCreate) => {
                 let address = objects.object[at];
                 let key = (KERNEL, address);
                 // Still open: its delete was lost, the address has a new object now.
@@ -143,24 +145,28 @@ impl Objects {
                 }
                 Ok(self.open_or_new(key, address, TypeId(objects.type_id[at].into())))
             }
-            RowKind::ObjectDelete => {
+            Subject::Object(EventKind::ObjectDelete) => {
                 self.end((KERNEL, objects.object[at]), WarningKind::DeleteWithoutObject)
             }
-            RowKind::Reference | RowKind::Dereference => {
+            Subject::Object(EventKind::Reference | EventKind::Dereference) => {
                 let open = self.open.get(&(KERNEL, references.object[at])).copied();
                 open.ok_or(WarningKind::ReferenceWithoutObject)
             }
-            RowKind::Map => {
+            Subject::Object(EventKind::Map) => {
                 let (pid, base) = (view_pid(collected, row, process), views.rows[at].base);
                 let pointer = base | u64::from(pid).wrapping_shl(42);
                 Ok(self.open_or_new((pid, base), pointer, FILE_MAPPING_TYPE))
             }
-            RowKind::Unmap => {
+            Subject::Object(EventKind::Unmap) => {
                 let key = (view_pid(collected, row, process), views.rows[at].base);
                 self.end(key, WarningKind::UnmapWithoutMap)
             }
             // Allocations are followed elsewhere.
-            of_allocations!() => Ok(NONE),
+            Subject::Heap(_)
+            | Subject::Pages(_)
+            | Subject::Acquired(_)
+            | Subject::Gui(_)
+            | Subject::Unknown => Ok(NONE),
         }
     }
 

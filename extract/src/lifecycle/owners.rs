@@ -1,9 +1,9 @@
 //! The process of every event, and of every side of a duplicate.
 
-use handlescope_model::{Cancel, Cancelled, Poll};
+use handlescope_model::{Cancel, Cancelled, Poll, rules};
 
 use super::attribution::{Attribution, EXIT_GRACE_NS, NONE, ProcessIndex};
-use super::kinds::is_of_object;
+use super::kinds::subject;
 use crate::collect::Collector;
 use crate::etl::{Clock, Diagnostics};
 use crate::kernel::{DuplicateRow, ProcessRow};
@@ -55,7 +55,7 @@ impl EventOwners {
         let mut poll = Poll::new(cancel);
         for row in 0..timeline.len() {
             poll.round()?;
-            if !is_of_object(timeline.kind[row]) {
+            if !subject(timeline.kind[row]).is_of_object() {
                 owners.process.push(NONE);
                 continue;
             }
@@ -101,15 +101,12 @@ fn duplicate_owners(
 ) -> (u32, DuplicateOwners) {
     let known = |pid: u32| if pid == 0 { None } else { index.find(pid, time) };
     let target = known(row.target_pid).unwrap_or(caller);
-    let source = row.source_pid.and_then(known).unwrap_or(NONE);
-    // Equal handles in equal processes: the handle table of a parent is being cloned. The
-    // event does not name the child, so the next one started is taken.
-    let is_inherited = row.source_handle == row.target_handle && source == target;
-    let inherited_by = is_inherited.then(|| processes.get(target as usize)).flatten();
-    let inherited_by = inherited_by.and_then(|parent| {
-        index.first_child(parent.process.pid, time, parent.end.unwrap_or(i64::MAX))
-    });
-    let inherited_by = inherited_by.unwrap_or(NONE);
+    let source = row.source_pid.and_then(known);
+    let is_inherited =
+        rules::is_inherited(row.source_handle, row.target_handle, source, Some(target));
+    let parent = is_inherited.then(|| processes.get(target as usize)).flatten();
+    let heir = parent.and_then(|parent| index.heir(parent.process.pid, parent.end, time));
+    let [source, inherited_by] = [source, heir].map(|process| process.unwrap_or(NONE));
     (target, DuplicateOwners { caller, source, inherited_by })
 }
 

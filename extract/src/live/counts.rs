@@ -2,10 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use handlescope_model::EventKind;
+use handlescope_model::rules::WITH_HANDLE;
+
 use crate::collect::Collector;
 use crate::etl::Event;
 use crate::kernel::Processes;
-use crate::raw::{EventFamily, RowKind, Shared, UNKNOWN_ID, id_in_file};
+use crate::lifecycle::event_kind;
+use crate::raw::{EventFamily, Shared, UNKNOWN_ID, id_in_file};
 use crate::stacks::StackUse;
 
 /// Rows after which what was decoded is forgotten; what is open stays.
@@ -87,23 +91,21 @@ impl LiveCounts {
         let Collector { handles, duplicates, shared: Shared { timeline, .. }, .. } =
             &self.collected;
         let (kind, at, pid) = (timeline.kind[row], timeline.row[row] as usize, timeline.pid[row]);
-        let is_handle =
-            matches!(kind, RowKind::HandleCreate | RowKind::HandleDuplicate | RowKind::HandleClose);
-        if !is_handle {
+        let Some(kind) = event_kind(kind).filter(|kind| WITH_HANDLE.contains(*kind)) else {
             return;
-        }
+        };
         if pid == UNKNOWN_ID {
             self.waiting.entry(timeline.time[row]).or_default().push(row);
             return;
         }
-        if kind == RowKind::HandleClose {
+        if kind == EventKind::HandleClose {
             if let Some(process) = self.processes.get_mut(&pid) {
                 process.handles.remove(&(handles.object[at], handles.handle[at]));
             }
             return;
         }
         let (owner, object, handle) = match kind {
-            RowKind::HandleDuplicate => {
+            EventKind::HandleDuplicate => {
                 let row = &duplicates.rows[at];
                 if row.is_inherited() {
                     return;

@@ -9,7 +9,7 @@ use crate::collect::{Collector, FamilyIndex};
 use crate::described::{Described, UndescribedKinds};
 use crate::etl::{Clock, Diagnostics};
 use crate::lifecycle::{
-    EventOwners, Ledger, NONE, ProcessIndex, TrackedEvents, follow_resources, track,
+    EventOwners, Ledger, NONE, ProcessIndex, TrackedEvents, follow_resources, subject, track,
 };
 use crate::raw::RowKind;
 use crate::stacks::{StackUse, carried_names};
@@ -110,18 +110,8 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
 
 /// Marks the rows that allocations still need as not old.
 fn keep_allocations(old: &mut [bool], ledger: &Ledger, collected: &Collector, before: i64) {
-    // Which pages an event changes depends on all that came before it; a heap is known by its creation, and what
-    // becomes of a handle of GDI or USER by every change of its owner and value.
     for (old, kind) in old.iter_mut().zip(&collected.shared.timeline.kind) {
-        let is_of_all = matches!(
-            kind,
-            RowKind::RangeAlloc
-                | RowKind::RangeFree
-                | RowKind::HeapCreate
-                | RowKind::GuiOwner
-                | RowKind::GuiTransform
-        );
-        *old &= !is_of_all;
+        *old &= !subject(*kind).lasts();
     }
     let times = &collected.shared.timeline.time;
     // From the last, because an event that ends one allocation may begin another one, which is needed then.

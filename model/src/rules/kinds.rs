@@ -73,18 +73,6 @@ pub const fn create_rank(kind: EventKind) -> Option<u32> {
     }
 }
 
-/// Whether an event leaks: it opened something that nothing in the trace closes.
-pub const fn is_leak(kind: EventKind, is_closed: bool) -> bool {
-    OPENING.contains(kind) && !is_closed
-}
-
-/// Whether an event opened a handle of the program's own that only the end of the process closed.
-///
-/// A child that inherited a handle did not open it, and need not close it.
-pub const fn is_leak_at_exit(kind: EventKind, is_inherited: bool, is_closed_at_exit: bool) -> bool {
-    OPENING_HANDLES.contains(kind) && !is_inherited && is_closed_at_exit
-}
-
 /// Kernel functions that close what a process leaves open when it ends.
 pub const EXIT_FUNCTIONS: [&str; 3] = ["ExSweepHandleTable", "ObKillProcess", "PspExitProcess"];
 
@@ -106,8 +94,6 @@ mod tests {
             let is_object = matches!(kind, EventKind::ObjectCreate | EventKind::ObjectDelete);
             assert_eq!(is_used, !is_object, "{kind:?}");
             assert_eq!(create_rank(kind).is_some(), CREATING.contains(kind), "{kind:?}");
-            assert_eq!(is_leak(kind, false), OPENING.contains(kind), "{kind:?}");
-            assert!(!is_leak(kind, true));
         }
         assert_eq!(WITH_HANDLE.codes().collect::<Vec<_>>(), [0, 1, 2]);
     }

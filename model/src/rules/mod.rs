@@ -5,15 +5,20 @@
 //! The rules are ETWAnalyzer's.
 
 mod kinds;
+mod leak;
 mod object;
 mod resource;
 
 pub use kinds::{
     CLOSING, CREATING, EXIT_FUNCTIONS, Kinds, OPENING, OPENING_HANDLES, REFERENCE_CHANGES, VIEWS,
-    WITH_HANDLE, create_rank, is_exit_function, is_leak, is_leak_at_exit,
+    WITH_HANDLE, create_rank, is_exit_function,
 };
+pub use leak::{LeakClass, is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, leak_class};
 pub use object::{DeriveScratch, Derived, ObjectEvents, creation, derive, end, has_overlap};
-pub use resource::{is_freed, is_never_freed};
+pub use resource::{
+    Recording, about, backed_by, has_bytes, has_lasting_names, is_freed, is_named_by_allocator,
+    is_never_freed, is_of_pages,
+};
 
 /// The lifetime of an object whose creation or end is unknown, as filters see it: 9999 s.
 pub const UNKNOWN_LIFETIME_NS: i64 = 9_999_000_000_000;

@@ -1,6 +1,6 @@
-//! What the end of an allocation means.
+//! What kinds of allocations are, and what the end of an allocation means.
 
-use crate::tables::ResourceEnd;
+use crate::tables::{ResourceEnd, ResourceKind};
 
 /// Whether an allocation was never freed: it is open at the end of the trace, or its process took it along.
 pub fn is_never_freed(end: ResourceEnd) -> bool {
@@ -10,4 +10,148 @@ pub fn is_never_freed(end: ResourceEnd) -> bool {
 /// Whether a call freed an allocation.
 pub fn is_freed(end: ResourceEnd) -> bool {
     matches!(end, ResourceEnd::Freed | ResourceEnd::Reallocated)
+}
+
+/// What is allocated, in a few words.
+pub const fn about(kind: ResourceKind) -> &'static str {
+    match kind {
+        ResourceKind::Heap => "blocks of heaps",
+        ResourceKind::Commit => "committed pages",
+        ResourceKind::Reserve => "reserved addresses",
+        ResourceKind::Resource => "what events acquire and release",
+        ResourceKind::Gdi => "handles of GDI",
+        ResourceKind::User => "handles of USER",
+    }
+}
+
+/// Whether a kind has pages. These may be replaced in parts, so that only bytes say how many.
+pub const fn is_of_pages(kind: ResourceKind) -> bool {
+    match kind {
+        ResourceKind::Commit | ResourceKind::Reserve => true,
+        ResourceKind::Heap | ResourceKind::Resource | ResourceKind::Gdi | ResourceKind::User => {
+            false
+        }
+    }
+}
+
+/// Whether every allocation of a kind has bytes. Events of providers may give some, in units of their own.
+pub const fn has_bytes(kind: ResourceKind) -> bool {
+    match kind {
+        ResourceKind::Heap | ResourceKind::Commit | ResourceKind::Reserve => true,
+        ResourceKind::Resource | ResourceKind::Gdi | ResourceKind::User => false,
+    }
+}
+
+/// Whether the name of an allocator says what is allocated: heaps and pages are all alike.
+pub const fn is_named_by_allocator(kind: ResourceKind) -> bool {
+    match kind {
+        ResourceKind::Resource | ResourceKind::Gdi | ResourceKind::User => true,
+        ResourceKind::Heap | ResourceKind::Commit | ResourceKind::Reserve => false,
+    }
+}
+
+/// Whether an allocator has the same name in every trace; a heap goes by its handle, another one each time.
+pub const fn has_lasting_names(kind: ResourceKind) -> bool {
+    match kind {
+        ResourceKind::Heap => false,
+        ResourceKind::Commit
+        | ResourceKind::Reserve
+        | ResourceKind::Resource
+        | ResourceKind::Gdi
+        | ResourceKind::User => true,
+    }
+}
+
+/// The kind that says as much of the same memory and more: what is committed, of what is reserved.
+pub const fn backed_by(kind: ResourceKind) -> Option<ResourceKind> {
+    match kind {
+        ResourceKind::Reserve => Some(ResourceKind::Commit),
+        ResourceKind::Heap
+        | ResourceKind::Commit
+        | ResourceKind::Resource
+        | ResourceKind::Gdi
+        | ResourceKind::User => None,
+    }
+}
+
+/// What records the events of allocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recording {
+    /// A session of heaps, for chosen processes.
+    HeapSession,
+    /// Events of the kernel on virtual memory.
+    VirtualMemory,
+    /// A provider of their events.
+    Provider,
+}
+
+impl Recording {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::HeapSession, Self::VirtualMemory, Self::Provider];
+
+    /// What records a kind.
+    pub const fn of(kind: ResourceKind) -> Self {
+        match kind {
+            ResourceKind::Heap => Self::HeapSession,
+            ResourceKind::Commit | ResourceKind::Reserve => Self::VirtualMemory,
+            ResourceKind::Resource | ResourceKind::Gdi | ResourceKind::User => Self::Provider,
+        }
+    }
+
+    /// The kinds that it records.
+    pub fn kinds(self) -> impl Iterator<Item = ResourceKind> {
+        ResourceKind::ALL.into_iter().filter(move |kind| Self::of(*kind) == self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(of: impl Fn(ResourceKind) -> bool) -> Vec<&'static str> {
+        let kinds = ResourceKind::ALL.into_iter().filter(|kind| of(*kind));
+        kinds.map(ResourceKind::name).collect()
+    }
+
+    #[test]
+    fn pages_are_committed_and_reserved_and_have_bytes_as_blocks_have() {
+        assert_eq!(kinds(is_of_pages), ["commit", "reserve"]);
+        assert_eq!(kinds(has_bytes), ["heap", "commit", "reserve"]);
+        assert_eq!(kinds(|kind| backed_by(kind).is_some()), ["reserve"]);
+        assert_eq!(backed_by(ResourceKind::Reserve), Some(ResourceKind::Commit));
+    }
+
+    #[test]
+    fn allocators_of_providers_say_what_they_allocate_and_heaps_have_no_lasting_names() {
+        assert_eq!(kinds(is_named_by_allocator), ["resource", "gdi", "user"]);
+        assert_eq!(kinds(|kind| !has_lasting_names(kind)), ["heap"]);
+    }
+
+    #[test]
+    fn one_way_of_recording_has_each_kind() {
+        let recorded = |way: Recording| way.kinds().map(ResourceKind::name).collect::<Vec<_>>();
+        assert_eq!(recorded(Recording::HeapSession), ["heap"]);
+        assert_eq!(recorded(Recording::VirtualMemory), ["commit", "reserve"]);
+        assert_eq!(recorded(Recording::Provider), ["resource", "gdi", "user"]);
+        let all: usize = Recording::ALL.into_iter().map(|way| way.kinds().count()).sum();
+        assert_eq!(all, ResourceKind::ALL.len());
+    }
+
+    #[test]
+    fn every_kind_is_described_in_words_of_its_own() {
+        for kind in ResourceKind::ALL {
+            let alike = ResourceKind::ALL.into_iter().filter(|other| about(*other) == about(kind));
+            assert_eq!(alike.count(), 1, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn an_allocation_is_freed_or_lost_or_neither() {
+        let ends = |of: fn(ResourceEnd) -> bool| {
+            let ends = ResourceEnd::ALL.into_iter().filter(|end| of(*end));
+            ends.map(ResourceEnd::name).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(is_never_freed), ["open", "at_exit"]);
+        assert_eq!(ends(is_freed), ["freed", "reallocated"]);
+    }
 }

@@ -65,6 +65,26 @@ impl EventKind {
             Self::Unmap => "unmap",
         }
     }
+
+    /// The name of its event in Windows, as events are counted under.
+    pub const fn event_name(self) -> &'static str {
+        match self {
+            Self::HandleCreate => "CreateHandle",
+            Self::HandleDuplicate => "DuplicateHandle",
+            Self::HandleClose => "CloseHandle",
+            Self::ObjectCreate => "CreateObject",
+            Self::ObjectDelete => "DeleteObject",
+            Self::Reference => "ReferenceObject",
+            Self::Dereference => "DereferenceObject",
+            Self::Map => "MapFile",
+            Self::Unmap => "UnmapFile",
+        }
+    }
+
+    /// The kind of the event of a name; `None` for other events.
+    pub fn from_event_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.event_name() == name)
+    }
 }
 
 table! {
@@ -124,7 +144,9 @@ mod tests {
         for (code, kind) in EventKind::ALL.into_iter().enumerate() {
             assert_eq!(kind.code() as usize, code);
             assert_eq!(EventKind::from_code(kind.code()), Some(kind));
+            assert_eq!(EventKind::from_event_name(kind.event_name()), Some(kind));
         }
         assert_eq!(EventKind::from_code(99), None);
+        assert_eq!(EventKind::from_event_name("HandleDCEnd"), None);
     }
 }

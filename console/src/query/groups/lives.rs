@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use handlescope_model::rules::{CLOSING, OPENING};
+use handlescope_model::rules::{CLOSING, OPENING, is_leaked_handle};
 use handlescope_model::tables::{Events, ExistingHandles};
 use handlescope_model::{EventIdx, EventKind, Flags, Numbers, ProcessIdx, Trace, sentinel};
 
@@ -117,7 +117,8 @@ impl<'a> LifeTables<'a> {
             closing: closed.filter(|&row| left.contains(row)).and_then(|row| self.kind_of(row)),
             is_leaked,
             is_closed_at_exit: is_left && self.closed_at_exit.get(event),
-            is_open_at_end: is_leaked && !self.has_end_rundown && kind != Some(EventKind::Map),
+            is_open_at_end: !self.has_end_rundown
+                && kind.is_some_and(|kind| is_leaked_handle(kind, is_leaked)),
             is_bare: false,
             owner: self.owners.of(event),
         }

@@ -1,6 +1,7 @@
 //! What the second of two traces leaves allocated, against the first.
 
 use handlescope_model::StackIdx;
+use handlescope_model::rules::{has_bytes, has_lasting_names};
 use handlescope_model::tables::ResourceKind;
 use hashbrown::HashMap;
 
@@ -78,6 +79,7 @@ impl AllocatedSide {
 #[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Name {
     kind: &'static str,
+    known_kind: Option<ResourceKind>,
     allocator: Option<String>,
     process: Option<String>,
     /// Its functions, whatever their addresses.
@@ -147,14 +149,16 @@ impl AllocationsDiff<'_> {
 
 fn name(file: &ResourcesAnswer<'_>, group: &ResourceGroup) -> Name {
     let kind = file.kind(group).unwrap_or_default();
-    let is_heap = kind == ResourceKind::Heap.name();
+    let known_kind = file.known_kind(group);
+    let is_compared = known_kind.is_none_or(has_lasting_names);
     let lines = |stack: StackIdx| {
         let named = file.frames.named();
         named.stack(stack).map(|frame| frame.to_string()).collect::<Vec<_>>().join("\n")
     };
     Name {
         kind,
-        allocator: file.allocator(group).filter(|_| !is_heap).map(str::to_owned),
+        known_kind,
+        allocator: file.allocator(group).filter(|_| is_compared).map(str::to_owned),
         process: file.process(group).map(|process| process.name),
         stack: group.create_stack().map(lines),
     }
@@ -178,10 +182,7 @@ fn compared(
     [before, after]: [AllocatedSide; 2],
     longer: f64,
 ) -> ComparedAllocations {
-    let has_bytes = [ResourceKind::Heap, ResourceKind::Commit, ResourceKind::Reserve]
-        .iter()
-        .any(|kind| kind.name() == name.kind);
-    let (old, new, few) = match has_bytes {
+    let (old, new, few) = match name.known_kind.is_some_and(has_bytes) {
         true => (before.bytes as f64, after.bytes as f64, FEW_BYTES),
         false => (before.count as f64, after.count as f64, FEW),
     };

@@ -1,9 +1,9 @@
 //! Counts allocations by their keys, part by part of the table, side by side: in loops, as a key is made of several
 //! columns and tables, and parts of an allocation count once.
 
-use handlescope_model::rules::is_freed;
+use handlescope_model::rules::{is_freed, is_of_pages};
 use handlescope_model::sentinel;
-use handlescope_model::tables::{ResourceEnd, ResourceMissKind};
+use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
@@ -11,7 +11,7 @@ use super::between::{self, Point};
 use super::chosen::PART;
 use super::figures::{Once, ResourceFigures};
 use super::keys::{Key, Keys};
-use super::tables::{AllocatorList, MissTable, ResourceTable, is_of_pages};
+use super::tables::{AllocatorList, MissTable, ResourceTable};
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::Span;
 use crate::query::growth::TimeParts;
@@ -205,7 +205,7 @@ impl Counter<'_> {
     /// Whether such an end counts here, and not only its bytes.
     fn counts(&self, what: Once, row: usize) -> bool {
         let is_other = matches!(what, Once::Replaced | Once::Destroyed);
-        !is_other || !is_of_pages(self.kind(row))
+        !is_other || !ResourceKind::from_code(self.kind(row)).is_some_and(is_of_pages)
     }
 
     fn kind(&self, row: usize) -> u32 {

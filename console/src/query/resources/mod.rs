@@ -181,6 +181,11 @@ impl<'a> ResourcesAnswer<'a> {
         Some(kind_name(self.allocators.get(group.allocator()?)?.kind))
     }
 
+    /// The same, unless it is one of a newer layout.
+    fn known_kind(&self, group: &ResourceGroup) -> Option<ResourceKind> {
+        ResourceKind::from_code(self.allocators.get(group.allocator()?)?.kind)
+    }
+
     /// The name of their allocator.
     pub fn allocator(&self, group: &ResourceGroup) -> Option<&str> {
         Some(self.allocators.get(group.allocator()?)?.name.as_str())

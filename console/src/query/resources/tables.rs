@@ -31,11 +31,6 @@ impl AllocatorList {
     }
 }
 
-/// Whether a kind has pages. These may be replaced in parts, so that only bytes say how many.
-pub(in crate::query) fn is_of_pages(kind: u32) -> bool {
-    [ResourceKind::Commit.code(), ResourceKind::Reserve.code()].contains(&kind)
-}
-
 /// The name of a kind.
 pub(in crate::query) fn kind_name(code: u32) -> &'static str {
     ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)

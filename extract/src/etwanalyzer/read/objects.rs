@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use handlescope_model::rules::{
     DeriveScratch, OPENING_HANDLES, ObjectEvents, REFERENCE_CHANGES, VIEWS, WITH_HANDLE, derive,
-    is_leak, is_leak_at_exit,
+    is_inherited, is_leak, is_leak_at_exit, is_leaked_handle,
 };
 use handlescope_model::tables::{Event, Events, ExistingHandle, ExistingHandles, Object, Objects};
 use handlescope_model::{
@@ -222,14 +222,13 @@ impl ObjectRows<'_, '_> {
             None => process,
         };
         let source = self.processes.row(event.source_process);
-        let is_inherited =
-            event.source_handle == Some(event.handle.unwrap_or_default()) && source == process;
+        let handle = Some(event.handle.unwrap_or_default());
+        let is_inherited = is_inherited(event.source_handle, handle, source, process);
         let inherited_by = if event.inherited_by.is_some() {
             self.processes.row(event.inherited_by)
         } else {
-            process.filter(|_| is_inherited).and_then(|parent| {
-                self.processes.inheriting_child(parent, event.time_ns.unwrap_or_default())
-            })
+            let parent = process.filter(|_| is_inherited);
+            parent.and_then(|parent| self.processes.heir(parent, event.time_ns.unwrap_or_default()))
         };
         Owners { process, caller, source, inherited_by }
     }
@@ -255,7 +254,7 @@ impl ObjectRows<'_, '_> {
             self.findings.borrow_mut().count(WarningKind::UnknownStack, None);
         }
         self.figures.handle_events += u64::from(is_handle);
-        self.figures.leaked_handles += u64::from(leaked && is_handle);
+        self.figures.leaked_handles += u64::from(is_leaked_handle(kind, leaked));
         self.figures.closed_at_exit += u64::from(closed.at_exit && OPENING_HANDLES.contains(kind));
         self.figures.stacks_total += u64::from(stack.is_some());
         if let Some(count) = self.figures.kinds.get_mut(kind.code() as usize) {

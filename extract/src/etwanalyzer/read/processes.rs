@@ -56,12 +56,10 @@ impl ProcessRows {
         self.lifetimes.get(process.row()).map_or(0, |process| process.pid)
     }
 
-    /// The child that inherits a handle which its parent duplicates at some time: the next one that
-    /// starts.
-    pub(super) fn inheriting_child(&self, parent: ProcessIdx, time_ns: i64) -> Option<ProcessIdx> {
+    /// The child that inherits a handle which its parent duplicates at some time.
+    pub(super) fn heir(&self, parent: ProcessIdx, time_ns: i64) -> Option<ProcessIdx> {
         let parent = self.lifetimes.get(parent.row())?;
-        let parent_end = parent.end.unwrap_or(i64::MAX);
-        self.index.first_child(parent.pid, time_ns, parent_end).map(ProcessIdx)
+        self.index.heir(parent.pid, parent.end, time_ns).map(ProcessIdx)
     }
 
     pub(super) fn table(&self, main: &Main) -> Processes {

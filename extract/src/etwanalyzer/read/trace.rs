@@ -75,7 +75,7 @@ pub(super) fn event_counts(main: &Main, figures: &Figures, existing: u64) -> Eve
         return main.own.event_counts.0.iter().cloned().collect();
     }
     let kinds = EventKind::ALL.iter().zip(figures.kinds);
-    let kinds = kinds.map(|(kind, count)| (kind.name(), event_name(*kind), count));
+    let kinds = kinds.map(|(kind, count)| (kind.name(), kind.event_name(), count));
     let all = kinds.chain([("existing", "HandleDCEnd", existing)]);
     all.filter(|(.., count)| *count > 0)
         .map(|(kind, name, count)| {
@@ -83,21 +83,6 @@ pub(super) fn event_counts(main: &Main, figures: &Figures, existing: u64) -> Eve
             EventCount { kind, name, count, ..EventCount::default() }
         })
         .collect()
-}
-
-/// The event of a trace that became an event of a kind.
-fn event_name(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::HandleCreate => "CreateHandle",
-        EventKind::HandleDuplicate => "DuplicateHandle",
-        EventKind::HandleClose => "CloseHandle",
-        EventKind::ObjectCreate => "CreateObject",
-        EventKind::ObjectDelete => "DeleteObject",
-        EventKind::Reference => "ReferenceObject",
-        EventKind::Dereference => "DereferenceObject",
-        EventKind::Map => "MapFile",
-        EventKind::Unmap => "UnmapFile",
-    }
 }
 
 /// What was missing or odd, after what our own extract says of the trace.

@@ -11,7 +11,7 @@ use super::owners::Owner;
 use crate::collect::Collector;
 use crate::described::{DescribedProvider, ResourceRow};
 use crate::lifecycle::attribution::NONE;
-use crate::raw::RowKind;
+use crate::lifecycle::kinds::AcquiredChange;
 
 /// What is held.
 #[derive(Default)]
@@ -29,7 +29,7 @@ impl Acquired {
     pub(super) fn event(
         &mut self,
         collected: &Collector,
-        row: usize,
+        (row, change): (usize, AcquiredChange),
         owner: Owner,
         ledger: &mut Ledger,
     ) {
@@ -39,15 +39,17 @@ impl Acquired {
         };
         let ResourceRow { handle, size, .. } = *event;
         let allocator = self.allocator(collected, event, owner, ledger);
-        match timeline.kind[row] {
-            RowKind::Acquire => {
+        match change {
+            AcquiredChange::Acquire => {
                 let allocation = ledger.open(allocator, handle, size, row);
                 if let Some(before) = self.latest.insert((allocator, handle), allocation) {
                     self.before.insert(allocation, before);
                 }
             }
-            RowKind::Release => self.release(allocator, event, row, ledger),
-            _ => ledger.miss(ResourceMissKind::Ignored, allocator, handle, size, row),
+            AcquiredChange::Release => self.release(allocator, event, row, ledger),
+            AcquiredChange::Ignored => {
+                ledger.miss(ResourceMissKind::Ignored, allocator, handle, size, row);
+            }
         }
     }
 

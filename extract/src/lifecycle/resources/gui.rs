@@ -11,7 +11,8 @@ use super::owners::{Owner, OwnerFinder};
 use crate::collect::Collector;
 use crate::described::{GuiClass, GuiRow};
 use crate::lifecycle::attribution::NONE;
-use crate::raw::{RowKind, UNKNOWN_ID};
+use crate::lifecycle::kinds::GuiHandleChange;
+use crate::raw::UNKNOWN_ID;
 
 /// The provider of the events.
 const WIN32K: &str = "Microsoft-Windows-Win32k";
@@ -30,7 +31,7 @@ impl GuiHandles {
     pub(super) fn event(
         &mut self,
         collected: &Collector,
-        row: usize,
+        (row, change): (usize, GuiHandleChange),
         finder: &mut OwnerFinder<'_>,
         ledger: &mut Ledger,
     ) {
@@ -41,8 +42,8 @@ impl GuiHandles {
         let (caller_pid, time) = (timeline.pid[row], timeline.time[row]);
         let owner = finder.find(event.owner_pid, time);
         let allocator = self.allocator(owner, event, ledger);
-        match timeline.kind[row] {
-            RowKind::GuiCreate => {
+        match change {
+            GuiHandleChange::Create => {
                 if self.create(allocator, event, row, ledger)
                     && caller_pid != event.owner_pid
                     && caller_pid != UNKNOWN_ID
@@ -51,15 +52,15 @@ impl GuiHandles {
                     ledger.origin_mut(ledger.len() as u32 - 1).caller = caller;
                 }
             }
-            RowKind::GuiDestroy => match self.open.remove(&key(event, event.handle)) {
+            GuiHandleChange::Destroy => match self.open.remove(&key(event, event.handle)) {
                 Some(allocation) => ledger.end(allocation, ResourceEnd::Freed, row),
                 None => miss(ResourceMissKind::OrphanFree, allocator, event, row, ledger),
             },
-            RowKind::GuiOwner => match self.open.get(&key(event, event.handle)) {
+            GuiHandleChange::Owner => match self.open.get(&key(event, event.handle)) {
                 Some(allocation) => ledger.move_to(*allocation, allocator),
                 None => miss(ResourceMissKind::Ignored, allocator, event, row, ledger),
             },
-            _ => self.transform(allocator, event, row, ledger),
+            GuiHandleChange::Transform => self.transform(allocator, event, row, ledger),
         }
     }
 

@@ -11,7 +11,7 @@ use super::ledger::{AllocatorRow, Ledger, bytes};
 use super::owners::Owner;
 use crate::collect::Collector;
 use crate::lifecycle::attribution::NONE;
-use crate::raw::RowKind;
+use crate::lifecycle::kinds::HeapChange;
 
 /// The heaps of all processes with their live blocks.
 pub(super) struct HeapBlocks {
@@ -91,7 +91,7 @@ impl HeapBlocks {
     pub(super) fn event(
         &mut self,
         collected: &Collector,
-        row: usize,
+        (row, change): (usize, HeapChange),
         owner: Owner,
         ledger: &mut Ledger,
     ) {
@@ -101,20 +101,20 @@ impl HeapBlocks {
         let (handle, address, size) = (heaps.heap[at], heaps.address[at], heaps.size[at]);
         let number = self.number(owner, handle) as usize;
         let Some(heap) = self.heaps.get_mut(number) else { return };
-        let recent = match timeline.kind[row] {
-            RowKind::HeapCreate => return heap.create(owner, handle, row, ledger),
-            RowKind::HeapDestroy => return heap.destroy(owner, handle, row, ledger),
-            RowKind::HeapAlloc => {
+        let recent = match change {
+            HeapChange::Create => return heap.create(owner, handle, row, ledger),
+            HeapChange::Destroy => return heap.destroy(owner, handle, row, ledger),
+            HeapChange::Alloc => {
                 let allocator = heap.allocator_for_block(owner, handle, ledger);
                 let allocation = heap.alloc(allocator, address, size, row, ledger);
                 Recent::Alloc { heap: handle, address, size, allocation }
             }
-            RowKind::HeapFree => {
+            HeapChange::Free => {
                 let allocator = heap.known_allocator(owner, handle, ledger);
                 let allocation = heap.free(allocator, address, row, ledger);
                 Recent::Free { heap: handle, address, allocation }
             }
-            RowKind::HeapReAlloc => {
+            HeapChange::ReAlloc => {
                 let allocator = heap.allocator_for_block(owner, handle, ledger);
                 let moved = heaps.moves[size as usize];
                 let ids = (timeline.pid[row], timeline.tid[row]);
@@ -128,7 +128,6 @@ impl HeapBlocks {
                 heap.reallocate(allocator, &change, before, row, ledger);
                 Recent::Other
             }
-            _ => return,
         };
         if heaps.moves.is_empty() {
             return;

@@ -21,9 +21,9 @@ pub use self::owners::Owner;
 use self::owners::OwnerFinder;
 use self::pages::Pages;
 use super::attribution::ProcessIndex;
+use super::kinds::{Subject, subject};
 use crate::collect::Collector;
 use crate::etl::Clock;
-use crate::raw::RowKind;
 
 /// Follows all allocations in time order, unless asked to stop; `order` gives it when it is not the order of the rows.
 pub fn follow_resources(
@@ -45,27 +45,23 @@ pub fn follow_resources(
         poll.round()?;
         let row = order.map_or(position, |order| order[position] as usize);
         let (pid, time) = (timeline.pid[row], timeline.time[row]);
-        match timeline.kind[row] {
-            RowKind::HeapCreate
-            | RowKind::HeapAlloc
-            | RowKind::HeapReAlloc
-            | RowKind::HeapFree
-            | RowKind::HeapDestroy => {
+        match subject(timeline.kind[row]) {
+            Subject::Heap(change) => {
                 let owner = finder.find(pid, time);
-                heaps.event(collected, row, owner, &mut ledger);
+                heaps.event(collected, (row, change), owner, &mut ledger);
             }
-            RowKind::RangeAlloc | RowKind::RangeFree => {
-                pages.event(collected, row, &mut finder, &mut ledger);
+            Subject::Pages(change) => {
+                pages.event(collected, (row, change), &mut finder, &mut ledger);
             }
-            RowKind::Acquire | RowKind::Release | RowKind::ResourceIgnored => {
+            Subject::Acquired(change) => {
                 let owner = finder.find(pid, time);
-                acquired.event(collected, row, owner, &mut ledger);
+                acquired.event(collected, (row, change), owner, &mut ledger);
             }
-            RowKind::GuiCreate
-            | RowKind::GuiDestroy
-            | RowKind::GuiOwner
-            | RowKind::GuiTransform => gui.event(collected, row, &mut finder, &mut ledger),
-            _ => {}
+            Subject::Gui(change) => {
+                gui.event(collected, (row, change), &mut finder, &mut ledger);
+            }
+            // Objects are followed elsewhere, and of what is not known there is nothing to follow.
+            Subject::Object(_) | Subject::HandleAtEnd | Subject::Unknown => {}
         }
     }
     pages.finish(&mut ledger);

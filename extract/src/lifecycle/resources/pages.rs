@@ -13,7 +13,7 @@ use super::ranges::Ranges;
 use crate::collect::Collector;
 use crate::kernel::RangeRow;
 use crate::lifecycle::attribution::NONE;
-use crate::raw::RowKind;
+use crate::lifecycle::kinds::PageChange;
 
 const MEM_COMMIT: u32 = 0x1000;
 const MEM_RESERVE: u32 = 0x2000;
@@ -71,7 +71,7 @@ impl Pages {
     pub(super) fn event(
         &mut self,
         collected: &Collector,
-        row: usize,
+        (row, change): (usize, PageChange),
         finder: &mut OwnerFinder<'_>,
         ledger: &mut Ledger,
     ) {
@@ -79,12 +79,14 @@ impl Pages {
         let range = collected.virtual_memory.rows[timeline.row[row] as usize];
         let time = timeline.time[row];
         let owner = finder.find_for_memory(range.pid, time);
-        if timeline.kind[row] == RowKind::RangeFree {
-            return self.free(owner, range, row, ledger);
+        match change {
+            PageChange::Free => self.free(owner, range, row, ledger),
+            PageChange::Alloc => {
+                let caller = finder.find(timeline.pid[row], time);
+                let caller = caller.process().filter(|_| caller != owner).unwrap_or(NONE);
+                self.alloc(owner, caller, range, row, ledger);
+            }
         }
-        let caller = finder.find(timeline.pid[row], time);
-        let caller = caller.process().filter(|_| caller != owner).unwrap_or(NONE);
-        self.alloc(owner, caller, range, row, ledger);
     }
 
     fn alloc(

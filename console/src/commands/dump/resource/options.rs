@@ -192,3 +192,17 @@ fn push(args: &mut ResourceArgs, column: ResourceColumn) {
         by.push(column);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use handlescope_model::tables::ResourceKind;
+
+    use super::WHICH;
+
+    #[test]
+    fn the_help_of_kinds_names_all() {
+        let option = WHICH.iter().find(|option| option.names.contains(&"-Kind"));
+        let names = ResourceKind::ALL.map(ResourceKind::name).join(", ");
+        assert_eq!(option.map(|option| option.help), Some(format!("kinds: {names}").as_str()));
+    }
+}

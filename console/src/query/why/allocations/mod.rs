@@ -11,6 +11,7 @@ mod sites;
 
 use std::collections::HashSet;
 
+use handlescope_model::rules::backed_by;
 use handlescope_model::tables::ResourceKind;
 use rayon::prelude::*;
 
@@ -55,8 +56,9 @@ impl Allocations<'_> {
             Err(cancelled) => Some(Err(cancelled)),
         };
         let found = sites.sites.par_iter().filter_map(suspect);
-        let mut suspects: Vec<Suspect> = found.collect::<Result<_, Cancelled>>()?;
-        drop_reservations(&mut suspects);
+        let mut found: Vec<(ResourceKind, Suspect)> = found.collect::<Result<_, Cancelled>>()?;
+        drop_backed(&mut found);
+        let mut suspects: Vec<Suspect> = found.into_iter().map(|(_, suspect)| suspect).collect();
         // Heaps are not allocated by the stacks and at the times that are asked for.
         if rows.is_none() {
             suspects.extend(private_heaps(self, &sites, &is_meant));
@@ -67,39 +69,44 @@ impl Allocations<'_> {
         Ok(Found { suspects, chosen })
     }
 
-    /// A site as a suspect, if it is one.
-    fn suspect(&self, site: &Site, sites: &Sites, causes: &SiteCauses<'_>) -> Option<Suspect> {
+    /// A site as a suspect, if it is one, with its kind.
+    fn suspect(
+        &self,
+        site: &Site,
+        sites: &Sites,
+        causes: &SiteCauses<'_>,
+    ) -> Option<(ResourceKind, Suspect)> {
         let rows = sites.rows(site);
         let own = SiteLives::of(&self.table, rows)?;
         let allocator = self.allocators.get(site.allocator as usize)?;
         let process = self.process(allocator);
         let stack = site.stack;
         let Findings { diagnoses, grown } = causes.of(rows, &own);
-        let kind = ResourceKind::from_code(site.kind)?.name();
+        let kind = ResourceKind::from_code(site.kind)?;
         let SiteLives { counts, bytes, lives, .. } = own;
         let suspect = self.judge(
             &process,
             allocator.pid,
-            (kind, stack),
+            (kind.name(), stack),
             &lives,
             Amounts { counts, bytes, grown },
         )?;
         let function = stack.map(|stack| self.function(stack, sites));
         let name = telling_name(allocator).map(str::to_owned);
-        Some(Suspect { diagnoses, function, allocator: name, ..suspect })
+        Some((kind, Suspect { diagnoses, function, allocator: name, ..suspect }))
     }
 }
 
 /// Leaves out reservations of a stack that commits pages, too: what is committed says as much and more, unless
 /// nothing of a reservation is ever committed.
-fn drop_reservations(suspects: &mut Vec<Suspect>) {
-    let [commit, reserve] = [ResourceKind::Commit, ResourceKind::Reserve].map(ResourceKind::name);
-    let site = |own: &Suspect| (own.pid, own.process.clone(), own.create_stack);
-    let commits = suspects.iter().filter(|own| own.type_name == commit);
-    let commits: HashSet<_> = commits.map(site).collect();
-    suspects.retain(|own| {
-        own.type_name != reserve
-            || !commits.contains(&site(own))
+fn drop_backed(found: &mut Vec<(ResourceKind, Suspect)>) {
+    let site = |kind, own: &Suspect| (kind, own.pid, own.process.clone(), own.create_stack);
+    let backing: HashSet<ResourceKind> =
+        ResourceKind::ALL.into_iter().filter_map(backed_by).collect();
+    let sites = found.iter().filter(|(kind, _)| backing.contains(kind));
+    let sites: HashSet<_> = sites.map(|(kind, own)| site(*kind, own)).collect();
+    found.retain(|(kind, own)| {
+        !backed_by(*kind).is_some_and(|backing| sites.contains(&site(backing, own)))
             || own.diagnoses.iter().any(|own| own.cause == Cause::ReserveWithoutCommit)
     });
 }

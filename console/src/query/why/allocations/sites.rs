@@ -1,6 +1,7 @@
 //! Allocations grouped by what their process allocates of one kind on one stack: in a loop, which keeps the rows of
 //! each group in order, because their times are looked at next.
 
+use handlescope_model::rules::is_named_by_allocator;
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{ProcessIdx, StackIdx, sentinel};
 use hashbrown::HashMap;
@@ -120,9 +121,9 @@ fn owners(allocators: &AllocatorList) -> Vec<u32> {
 /// Kind, process and its id, and the name of the allocator.
 type Owner<'a> = (u32, Option<ProcessIdx>, Option<u32>, Option<&'a str>);
 
-/// The name of an allocator where it says what is allocated: heaps and pages are all alike.
+/// The name of an allocator where it says what is allocated.
 pub(super) fn telling_name(allocator: &Allocator) -> Option<&str> {
-    use ResourceKind::{Gdi, Resource, User};
-    let has_names = [Resource, Gdi, User].map(ResourceKind::code).contains(&allocator.kind);
+    let kind = ResourceKind::from_code(allocator.kind);
+    let has_names = kind.is_some_and(is_named_by_allocator);
     has_names.then_some(allocator.name.as_str()).filter(|name| !name.is_empty())
 }

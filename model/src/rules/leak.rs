@@ -1,0 +1,103 @@
+//! What a handle or view that stays open is, and whose handle a duplicate is.
+
+use super::kinds::{OPENING, OPENING_HANDLES};
+use crate::tables::EventKind;
+
+/// How what an event opened leaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeakClass {
+    /// Nothing in the trace closes it.
+    NeverClosed,
+    /// Only the end of its process closed it.
+    ClosedAtExit,
+}
+
+impl LeakClass {
+    /// Every class.
+    pub const ALL: [Self; 2] = [Self::NeverClosed, Self::ClosedAtExit];
+
+    /// The name in SQL.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NeverClosed => "never_closed",
+            Self::ClosedAtExit => "closed_at_exit",
+        }
+    }
+}
+
+/// Whether an event leaks: it opened something that nothing in the trace closes.
+pub const fn is_leak(kind: EventKind, is_closed: bool) -> bool {
+    OPENING.contains(kind) && !is_closed
+}
+
+/// Whether an event opened a handle of the program's own that only the end of the process closed.
+///
+/// A child that inherited a handle did not open it, and need not close it.
+pub const fn is_leak_at_exit(kind: EventKind, is_inherited: bool, is_closed_at_exit: bool) -> bool {
+    OPENING_HANDLES.contains(kind) && !is_inherited && is_closed_at_exit
+}
+
+/// Whether an event that leaks or does not opened a leaked handle; a view is none.
+pub const fn is_leaked_handle(kind: EventKind, is_leaked: bool) -> bool {
+    OPENING_HANDLES.contains(kind) && is_leaked
+}
+
+/// How what an event opened leaks, by what the events table says of it; `None` for what was closed, and for
+/// what opens nothing.
+pub const fn leak_class(kind: EventKind, is_leaked: bool, is_at_exit: bool) -> Option<LeakClass> {
+    match (OPENING.contains(kind), is_leaked, is_at_exit) {
+        (true, true, _) => Some(LeakClass::NeverClosed),
+        (true, false, true) => Some(LeakClass::ClosedAtExit),
+        _ => None,
+    }
+}
+
+/// Whether a child inherits the handle that a duplicate makes: equal handles in one process mean that the
+/// handle table of a parent is being cloned. Processes that are not known are not the same one.
+pub fn is_inherited<H: PartialEq + Copy, P: PartialEq + Copy>(
+    source_handle: H,
+    handle: H,
+    source: Option<P>,
+    target: Option<P>,
+) -> bool {
+    source_handle == handle && source.is_some() && source == target
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_opens_leaks_and_only_handles_are_leaked_handles() {
+        for kind in EventKind::ALL {
+            let is_handle = matches!(kind, EventKind::HandleCreate | EventKind::HandleDuplicate);
+            let opens = is_handle || kind == EventKind::Map;
+            assert_eq!(is_leak(kind, false), opens, "{kind:?}");
+            assert!(!is_leak(kind, true), "{kind:?}");
+            assert_eq!(is_leaked_handle(kind, true), is_handle, "{kind:?}");
+            assert!(!is_leaked_handle(kind, false), "{kind:?}");
+            assert_eq!(is_leak_at_exit(kind, false, true), is_handle, "{kind:?}");
+            assert!(!is_leak_at_exit(kind, true, true) && !is_leak_at_exit(kind, false, false));
+            assert_eq!(leak_class(kind, true, false).is_some(), opens, "{kind:?}");
+            assert_eq!(leak_class(kind, false, true).is_some(), opens, "{kind:?}");
+            assert_eq!(leak_class(kind, false, false), None, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_never_closed_is_not_closed_at_exit() {
+        let class = |leaked, at_exit| leak_class(EventKind::HandleCreate, leaked, at_exit);
+        assert_eq!(class(true, true), Some(LeakClass::NeverClosed));
+        assert_eq!(class(false, true), Some(LeakClass::ClosedAtExit));
+        assert_eq!(LeakClass::ALL.map(LeakClass::name), ["never_closed", "closed_at_exit"]);
+    }
+
+    #[test]
+    fn a_child_inherits_the_same_handle_of_the_same_known_process() {
+        assert!(is_inherited(4, 4, Some(1), Some(1)));
+        assert!(!is_inherited(4, 8, Some(1), Some(1)));
+        assert!(!is_inherited(4, 4, Some(1), Some(2)));
+        assert!(!is_inherited(4, 4, None, Some(1)));
+        assert!(!is_inherited(4, 4, None::<u32>, None));
+    }
+}
