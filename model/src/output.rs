@@ -45,7 +45,7 @@ impl OutputFile {
         if let Some(file) = unnamed(folder)? {
             return Ok(Self { file, name: None });
         }
-        let (file, name) = named_in(folder)?.into_parts();
+        let (file, name) = named_in(folder).map_err(no_place)?.into_parts();
         Ok(Self { file, name: Some(name) })
     }
 
@@ -126,6 +126,17 @@ pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
+    }
+}
+
+/// Why a folder that exists takes no file, without the name that the file would have had.
+fn no_place(error: io::Error) -> io::Error {
+    match error.kind() {
+        // As for the folders of the kernel, of which /proc is one.
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), "no file can be made in this folder")
+        }
+        _ => error,
     }
 }
 
