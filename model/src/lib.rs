@@ -19,7 +19,6 @@ mod index;
 mod key;
 mod noting;
 pub mod output;
-mod reason;
 pub mod rules;
 mod table;
 pub mod tables;
@@ -41,9 +40,8 @@ pub use index::{
     RowIndex, StackIdx, TypeId, sentinel,
 };
 pub use key::{Columns, Key};
-pub use noting::{Noting, is_full};
+pub use noting::{Noting, Reason, is_full, remedy};
 pub use output::OutputFile;
-pub use reason::{Reason, remedy};
 pub use table::Table;
 pub use tables::{
     EventKind, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, SCHEMA_VERSION, TableRows, UNKNOWN_TYPE_NAME,

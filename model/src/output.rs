@@ -117,8 +117,12 @@ pub fn named_in(folder: &Path) -> io::Result<NamedTempFile> {
 /// # Errors
 /// When they cannot.
 pub fn prepare_folder(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    tempfile::tempfile_in(folder).map(drop)
+    fs::create_dir_all(folder).map_err(|error| match error.kind() {
+        // Folders above it are made, so that only their place can be missing, as a drive.
+        io::ErrorKind::NotFound => io::Error::new(error.kind(), "no folder can be made there"),
+        _ => error,
+    })?;
+    tempfile::tempfile_in(folder).map(drop).map_err(no_place)
 }
 
 /// The folder of a file.

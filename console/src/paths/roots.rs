@@ -38,7 +38,7 @@ impl Roots {
         let real = |folder: &PathBuf| {
             let real = folder.canonicalize().and_then(|real| match real.is_dir() {
                 true => Ok(real),
-                false => Err(io::ErrorKind::NotADirectory.into()),
+                false => Err(io::Error::new(io::ErrorKind::NotADirectory, "it is a file")),
             });
             real.map_err(|source| RootError::NoFolder { folder: folder.clone(), source })
         };

@@ -49,7 +49,7 @@ pub(super) fn editor(
     match LineHistory::open() {
         Some(Ok(history)) => editor = editor.with_history(Box::new(history)),
         Some(Err(error)) => {
-            messages.note(format_args!("the history cannot be kept: {}", Reason(&error.into())))
+            messages.note(format_args!("the history cannot be kept: {}", Reason(&error.into())));
         }
         None => {}
     }

@@ -28,7 +28,9 @@ const MESSAGES: &[(&str, Words)] = &[
         },
     ),
     (r"^sql parser error: (.+?)(?: at Line: (\d+), Column: (\d+))?$", |parts| {
-        Some(format!("{}{}", parts.get(1)?.as_str(), place(parts, 2)))
+        let mut letters = parts.get(1)?.as_str().chars();
+        let first = letters.next()?.to_lowercase();
+        Some(format!("{first}{}{}", letters.as_str(), place(parts, 2)))
     }),
     (r"^relation '(.+)' was not found$", |parts| {
         let name = parts.get(1)?.as_str();
@@ -260,12 +262,12 @@ fn type_name(dtype: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn said(error: PolarsError) -> String {
-        reason(&error, &["Objects".to_owned()])
+    fn said(error: &PolarsError) -> String {
+        reason(error, &["Objects".to_owned()])
     }
 
     fn computed(text: &str) -> String {
-        said(PolarsError::ComputeError(text.to_owned().into()))
+        said(&PolarsError::ComputeError(text.to_owned().into()))
     }
 
     #[test]
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_missing_column_has_the_nearest_name_or_all_names() {
-        let missing = |text: &str| said(PolarsError::ColumnNotFound(text.to_owned().into()));
+        let missing = |text: &str| said(&PolarsError::ColumnNotFound(text.to_owned().into()));
         let of_two = |name: &str| {
             missing(&format!(
                 "unable to find column \"{name}\"; valid columns: [\"pid\", \"name\"]\n\nx"
@@ -284,7 +286,7 @@ mod tests {
         assert_eq!(of_two("nme"), "column 'nme' not found, did you mean name?");
         assert_eq!(of_two("zzqq"), "column 'zzqq' not found; the columns are pid, name");
         assert_eq!(missing("\"typ\" not found"), "column 'typ' not found, did you mean type?");
-        let alias = said(PolarsError::SQLInterface(
+        let alias = said(&PolarsError::SQLInterface(
             "no column named 'poiner' found in table 'o'".to_owned().into(),
         ));
         assert_eq!(alias, "column 'poiner' not found in 'o', did you mean pointer?");
@@ -334,7 +336,7 @@ mod tests {
             ),
             (
                 "sql parser error: Unterminated string literal at Line: 1, Column: 8",
-                "Unterminated string literal at line 1, column 8",
+                "unterminated string literal at line 1, column 8",
             ),
             (
                 "relation 'processs' was not found",
@@ -352,8 +354,8 @@ mod tests {
         }
         let inner = Box::new(PolarsError::ComputeError("odd".to_owned().into()));
         let context = PolarsError::Context { error: inner, msg: "in a join".to_owned().into() };
-        assert_eq!(said(context), "odd: in a join");
+        assert_eq!(said(&context), "odd: in a join");
         let shape = PolarsError::ShapeMismatch("3 and 4\n\nResolved plan: x".to_owned().into());
-        assert_eq!(said(shape), "lengths don't match: 3 and 4");
+        assert_eq!(said(&shape), "lengths don't match: 3 and 4");
     }
 }

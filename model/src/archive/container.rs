@@ -10,7 +10,7 @@ use super::contents::{decoder_memory, refused_name};
 use super::header;
 use super::plain::plain_file;
 use crate::file::open_file;
-use crate::reason::Reason;
+use crate::noting::Reason;
 use crate::untrusted::Untrusted;
 
 /// A file that is not unpacked because of what it claims or holds.

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use polars::prelude::PolarsError;
 
 use super::container::ContainerError;
-use crate::noting::is_full;
-use crate::reason::Reason;
+use crate::noting::{Reason, is_full};
 use crate::untrusted::Untrusted;
 
 /// An archive that cannot be read or written.

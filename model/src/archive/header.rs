@@ -7,7 +7,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
 use super::contents::decoder_memory;
-use crate::reason::Reason;
+use crate::noting::Reason;
 
 /// Size of the header at the start of a 7z file, bytes.
 const START_HEADER: usize = 32;

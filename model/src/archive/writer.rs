@@ -7,9 +7,8 @@ use std::thread;
 
 use super::error::ArchiveError;
 use crate::cancel::Cancel;
-use crate::noting::{Noting, is_full, plain};
+use crate::noting::{Noting, Reason, is_full, plain};
 use crate::output::{OutputFile, folder_of};
-use crate::reason::Reason;
 use crate::table::Table;
 use polars::polars_utils::compression::ZstdLevel;
 use polars::prelude::{

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, ErrorKind};
 
-use crate::noting::is_full;
+use super::is_full;
 
 /// What `tempfile` writes in front of the name of a temporary file, which means nothing to users.
 const AT_PATH: &str = " at path \"";
@@ -90,8 +90,8 @@ mod tests {
 
     use super::*;
 
-    fn said(error: io::Error) -> String {
-        Reason(&error).to_string()
+    fn said(error: &io::Error) -> String {
+        Reason(error).to_string()
     }
 
     #[test]
@@ -103,13 +103,13 @@ mod tests {
             (ErrorKind::IsADirectory, "it is a folder"),
             (ErrorKind::ResourceBusy, "another program has it open"),
         ] {
-            assert_eq!(said(kind.into()), expected);
+            assert_eq!(said(&kind.into()), expected);
         }
         let folder = tempfile::tempdir().expect("a folder");
         let missing = fs::File::open(folder.path().join("none")).expect_err("no file");
-        assert_eq!(said(missing), "file or folder not found");
+        assert_eq!(said(&missing), "file or folder not found");
         for code in 1..=150 {
-            let text = said(io::Error::from_raw_os_error(code));
+            let text = said(&io::Error::from_raw_os_error(code));
             assert!(!text.contains("os error") && !text.is_empty(), "{code}: {text}");
         }
     }
@@ -118,18 +118,18 @@ mod tests {
     fn the_name_of_a_temporary_file_is_not_shown() {
         let folder = tempfile::tempdir().expect("a folder");
         let error = tempfile::tempfile_in(folder.path().join("none")).expect_err("no folder");
-        assert_eq!(said(error), "file or folder not found");
+        assert_eq!(said(&error), "file or folder not found");
         let odd = io::Error::other(r#"Odd thing (os error 7) at path "/tmp/.tmpAbc""#);
-        assert_eq!(said(odd), "Odd thing");
+        assert_eq!(said(&odd), "Odd thing");
     }
 
     #[test]
     fn what_a_program_says_of_a_file_stays() {
         let own = io::Error::new(ErrorKind::NotFound, "folder not found");
-        assert_eq!(said(own), "folder not found");
+        assert_eq!(said(&own), "folder not found");
         let quoted =
             io::Error::other("no temporary file: Odd thing (os error 7), so it is given up");
-        assert_eq!(said(quoted), "no temporary file: Odd thing, so it is given up");
+        assert_eq!(said(&quoted), "no temporary file: Odd thing, so it is given up");
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! Errors of a file that is written through layers that report them in other words, or not at all.
 
+mod reason;
+
 use std::io::{self, ErrorKind, Write};
+
+pub use self::reason::{Reason, remedy};
 
 /// Passes bytes on, and remembers why the first write failed that did.
 #[derive(Debug)]
