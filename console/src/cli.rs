@@ -270,9 +270,17 @@ fn examples(command: &str) -> String {
     REGISTRY.command(command).map(shell_examples).unwrap_or_default()
 }
 
-fn table_named(name: &str) -> Result<Relation, String> {
+/// A name that no table and no view has.
+#[derive(Debug, thiserror::Error)]
+#[error("the tables and views are {names}")]
+struct UnknownTable {
+    /// All names, joined by commas.
+    names: String,
+}
+
+fn table_named(name: &str) -> Result<Relation, UnknownTable> {
     let names = || Relation::all().map(Relation::name).collect::<Vec<_>>().join(", ");
-    Relation::named(name).ok_or_else(|| format!("the tables and views are {}", names()))
+    Relation::named(name).ok_or_else(|| UnknownTable { names: names() })
 }
 
 /// What `mcp` may read and write.

@@ -28,6 +28,7 @@ use handlescope_console::{
     terminal::{ColorChoice, Messages, Screen, print_usage, report_panics, standard},
     trace::LoadArgs,
 };
+use handlescope_model::Reason;
 
 /// Version and commit, for `--version`.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE_COMMIT"), ")");
@@ -220,7 +221,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
 /// What Ctrl-C and other signals cancel from now on.
 fn cancel_on_signals(messages: &mut Messages<'_>) -> cancel::Cancel {
     cancel::on_signals().unwrap_or_else(|error| {
-        messages.note(format_args!("signals end the program, not the command: {error}"));
+        messages.note(format_args!("signals end the program, not the command: {}", Reason(&error)));
         cancel::Cancel::default()
     })
 }

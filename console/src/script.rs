@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 
+use handlescope_model::Reason;
+
 use crate::{
     cancel::{self, Cancelled, Wait},
     commands::{Flow, sql::is_unfinished},
@@ -130,7 +132,7 @@ pub fn run(
         let Step { place, line } = match step {
             Ok(step) => step,
             Err(error) => {
-                messages.error(format_args!("cannot read the commands: {error}"));
+                messages.error(format_args!("cannot read the commands: {}", Reason(&error)));
                 return Outcome::Failed;
             }
         };

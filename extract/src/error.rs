@@ -3,16 +3,16 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_model::{ArchiveError, Cancelled, ContainerError, Untrusted};
+use handlescope_model::{ArchiveError, Cancelled, ContainerError, Reason, Untrusted};
 
 /// An extraction that failed. Damage inside a trace is not a failure; it is counted as a warning.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
     /// The source cannot be opened.
-    #[error("{}: cannot open: {source}", Untrusted(.path))]
+    #[error("{}: cannot open: {}", Untrusted(.path), Reason(.source))]
     Open { path: PathBuf, source: io::Error },
     /// The source cannot be read any more.
-    #[error("{}: cannot read: {source}", Untrusted(.path))]
+    #[error("{}: cannot read: {}", Untrusted(.path), Reason(.source))]
     Read { path: PathBuf, source: io::Error },
     /// The source is not what it was when reading began.
     #[error(

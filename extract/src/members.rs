@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use handlescope_model::{Container, ContainerError, ContainerLimits, Untrusted, unpack_reason};
+use handlescope_model::{
+    Container, ContainerError, ContainerLimits, Reason, Untrusted, unpack_reason,
+};
 use sevenz_rust::{BlockDecoder, Password};
 
 /// Bytes that are unpacked at once.
@@ -90,7 +92,7 @@ impl<'a> SevenZipMembers<'a> {
 /// An unnamed file in a folder, for what is unpacked of the archive at `path`.
 pub(crate) fn temporary(path: &Path, folder: &Path) -> Result<File, ContainerError> {
     tempfile::tempfile_in(folder).map_err(|error| {
-        let reason = format!("no temporary file in {}: {error}", Untrusted(folder));
+        let reason = format!("no temporary file in {}: {}", Untrusted(folder), Reason(&error));
         ContainerError::Unreadable { path: path.to_path_buf(), reason }
     })
 }

@@ -41,7 +41,7 @@ pub use index::{
     RowIndex, StackIdx, TypeId, sentinel,
 };
 pub use key::{Columns, Key};
-pub use noting::{Noting, is_full, space};
+pub use noting::{Noting, Reason, is_full, remedy};
 pub use output::OutputFile;
 pub use table::Table;
 pub use tables::{

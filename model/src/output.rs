@@ -45,7 +45,7 @@ impl OutputFile {
         if let Some(file) = unnamed(folder)? {
             return Ok(Self { file, name: None });
         }
-        let (file, name) = named_in(folder)?.into_parts();
+        let (file, name) = named_in(folder).map_err(no_place)?.into_parts();
         Ok(Self { file, name: Some(name) })
     }
 
@@ -117,8 +117,12 @@ pub fn named_in(folder: &Path) -> io::Result<NamedTempFile> {
 /// # Errors
 /// When they cannot.
 pub fn prepare_folder(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    tempfile::tempfile_in(folder).map(drop)
+    fs::create_dir_all(folder).map_err(|error| match error.kind() {
+        // Folders above it are made, so that only their place can be missing, as a drive.
+        io::ErrorKind::NotFound => io::Error::new(error.kind(), "no folder can be made there"),
+        _ => error,
+    })?;
+    tempfile::tempfile_in(folder).map(drop).map_err(no_place)
 }
 
 /// The folder of a file.
@@ -126,6 +130,17 @@ pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
+    }
+}
+
+/// Why a folder that exists takes no file, without the name that the file would have had.
+fn no_place(error: io::Error) -> io::Error {
+    match error.kind() {
+        // As for the folders of the kernel, of which /proc is one.
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), "no file can be made in this folder")
+        }
+        _ => error,
     }
 }
 

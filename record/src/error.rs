@@ -1,4 +1,6 @@
-//! What no session can be configured with.
+//! What no session can be configured with, and why a trace is not merged.
+
+use std::io;
 
 use thiserror::Error;
 
@@ -17,7 +19,7 @@ pub enum OptionError {
     #[error("an object type is empty; write their names with ; between them, as in Event;File")]
     EmptyType,
     /// A name that no object type of Windows has.
-    #[error("{name:?} is no object type: their names are of ASCII letters, as in Event;File")]
+    #[error("{name:?} is not an object type: their names are of ASCII letters, as in Event;File")]
     TypeNotAscii { name: String },
     /// A buffer that is too small, too large, or no whole number of KiB.
     #[error(
@@ -29,4 +31,21 @@ pub enum OptionError {
         "{count} is too few buffers, the least is {LEAST_BUFFERS}: one is written while another one fills"
     )]
     BufferCount { count: u32 },
+}
+
+/// Why Windows did not merge a trace.
+#[derive(Debug, Error)]
+pub enum MergeError {
+    /// What merges is not installed.
+    #[error("{library} of the Windows Performance Toolkit is not installed")]
+    NoLibrary { library: &'static str },
+    /// It is not the library it should be.
+    #[error("{library} has no CreateMergedTraceFile")]
+    NoFunction { library: &'static str },
+    /// It says why by a code of Windows.
+    #[error("CreateMergedTraceFile failed with {code:#x}")]
+    Failed { code: u32 },
+    /// The merged trace cannot take the place of the other one.
+    #[error("the merged trace cannot take its place: {0}")]
+    Place(#[from] io::Error),
 }

@@ -36,7 +36,7 @@ mod session_error;
 mod xperf;
 
 pub use dot_net::{Begin, Keywords, Provider, ProviderSession};
-pub use error::OptionError;
+pub use error::{MergeError, OptionError};
 pub use family::{Guid, StackEvent};
 pub use here::recorder;
 pub use object_type::{ObjectType, ObjectTypes};

@@ -20,6 +20,7 @@ use windows::{
     core::{PCWSTR, s},
 };
 
+use crate::error::MergeError;
 use crate::recorder::FurtherTraces;
 
 /// Part of the Windows Performance Toolkit (learn, `CreateMergedTraceFile`).
@@ -37,15 +38,14 @@ type CreateMergedTraceFile = unsafe extern "system" fn(PCWSTR, *const PCWSTR, u3
 
 /// Merges a trace with the further ones, which adds what the session does not write, too. The error says what did not
 /// work; the trace is as it was then.
-pub(crate) fn merged(trace: &Path, further: &FurtherTraces) -> Result<(), String> {
-    let library = load()
-        .ok_or_else(|| format!("{LIBRARY} of the Windows Performance Toolkit is not installed"))?;
+pub(crate) fn merged(trace: &Path, further: &FurtherTraces) -> Result<(), MergeError> {
+    let library = load().ok_or(MergeError::NoLibrary { library: LIBRARY })?;
     let merged = trace.with_extension("merged.etl");
     let traces = once(trace).chain(further.files().iter().map(PathBuf::as_path));
     let result = merge(library, traces, &merged);
     // SAFETY: it was loaded by `load` and nothing of it is used any more.
     let _ = unsafe { FreeLibrary(library) };
-    let done = result.and_then(|()| fs::rename(&merged, trace).map_err(|error| error.to_string()));
+    let done = result.and_then(|()| Ok(fs::rename(&merged, trace)?));
     if done.is_err() {
         let _ = fs::remove_file(&merged);
     }
@@ -56,10 +56,10 @@ fn merge<'a>(
     library: HMODULE,
     traces: impl Iterator<Item = &'a Path>,
     merged: &Path,
-) -> Result<(), String> {
+) -> Result<(), MergeError> {
     // SAFETY: the library is loaded, the name ends with 0.
     let found = unsafe { GetProcAddress(library, s!("CreateMergedTraceFile")) };
-    let found = found.ok_or_else(|| format!("{LIBRARY} has no CreateMergedTraceFile"))?;
+    let found = found.ok_or(MergeError::NoFunction { library: LIBRARY })?;
     // SAFETY: this is the documented declaration of the function of this name.
     let create: CreateMergedTraceFile = unsafe { mem::transmute(found) };
     let merged = wide(merged);
@@ -69,7 +69,7 @@ fn merge<'a>(
     // SAFETY: the names end with 0, there are as many traces as are said, and all outlive the call.
     match unsafe { create(PCWSTR(merged.as_ptr()), first, count, EVERYTHING) } {
         0 => Ok(()),
-        code => Err(format!("CreateMergedTraceFile failed with {code:#x}")),
+        code => Err(MergeError::Failed { code }),
     }
 }
 

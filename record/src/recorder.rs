@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::{plan::SessionPlan, session_error::SessionError};
+use crate::{error::MergeError, plan::SessionPlan, session_error::SessionError};
 
 /// An event as a session in real time hands it out (learn, `EVENT_RECORD`).
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,7 @@ pub struct Stopped {
     pub figures: Figures,
     /// Why the trace is as the session left it, without identities of images and the further traces; `None` when it
     /// has them, or there is no trace.
-    pub unmerged: Option<String>,
+    pub unmerged: Option<MergeError>,
     /// Traces of the same time whose events belong into that of the session.
     pub further: FurtherTraces,
 }

@@ -530,8 +530,8 @@ fn a_mapping_that_makes_no_sense_is_refused_before_a_trace_is_read() {
     let kernel = "[[resource]]\nevent = 'Windows Kernel/Process'\naction = 'acquire'\n";
     std::fs::write(shell.path("kernel.toml"), kernel).unwrap();
     for (given, said) in [
-        ("Take acquire", "-resource: Take acquire: \"Take\" is no PROVIDER/EVENT"),
-        ("bad.toml", "bad.toml: no list of mappings: line 1: missing field `action`"),
+        ("Take acquire", "-resource: Take acquire: \"Take\" is not a PROVIDER/EVENT"),
+        ("bad.toml", "bad.toml: not a list of mappings: line 1: missing field `action`"),
         (
             "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c/1 acquire",
             "-resource: 3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c/1: events of this provider are those of the kernel",

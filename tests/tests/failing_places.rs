@@ -64,6 +64,42 @@ fn a_full_disk_names_the_file_and_what_to_do() {
 }
 
 #[test]
+fn what_the_system_denies_is_said_in_plain_words() {
+    let shell = Shell::new();
+    let mut cases = vec![
+        (
+            ".dump Process > none/a.txt",
+            "none/a.txt: cannot be written: folder not found; name another file",
+        ),
+        (
+            ".dump Process -csv none/a.csv",
+            "none/a.csv: cannot be written: folder not found; name another",
+        ),
+        (".load none/*.etl", "none: cannot list the folder: file or folder not found"),
+        (".cd none", "none: cannot change to this folder: file or folder not found"),
+        (
+            ".cd leaky.etl",
+            "leaky.etl: cannot change to this folder: a part of the path is not a folder",
+        ),
+    ];
+    // It takes no files, not even of an administrator.
+    if cfg!(target_os = "linux") {
+        cases.push((
+            ".dump Process > /proc/a.txt",
+            "/proc/a.txt: cannot be written: no file can be made in this folder; name another file behind >",
+        ));
+    }
+    for (command, message) in cases {
+        let run = shell.run(&["leaky.etl", "-c", command]);
+        assert_eq!(run.status, Some(1), "{command}: {run:?}");
+        assert!(run.stderr.contains(message), "{command}: {run:?}");
+        for raw in ["os error", ".tmp", "close what has it open"] {
+            assert!(!run.stderr.contains(raw), "{command}: {run:?}");
+        }
+    }
+}
+
+#[test]
 fn a_closed_output_is_an_error_and_a_reader_that_leaves_is_none() {
     let shell = Shell::new();
     for arguments in [

@@ -231,7 +231,7 @@ fn a_root_that_is_no_folder_is_an_error() {
     let shell = Shell::new();
     let run = shell.run(&["mcp", "--root", "none"]);
     assert_eq!(run.status, Some(1));
-    assert!(run.stderr.contains("none: is no folder that can be read"), "{run:?}");
+    assert!(run.stderr.contains("none: is not a folder that can be read"), "{run:?}");
     assert_eq!(shell.run(&["mcp", "--rot", "."]).status, Some(2));
     // Nothing was sent.
     assert_eq!(shell.run(&["mcp"]).ok().stdout, "");

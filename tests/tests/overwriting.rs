@@ -190,7 +190,7 @@ fn only_text_is_appended_to() {
         let before = fs::read(shell.path(name)).unwrap();
         for force in ["", " -Force"] {
             let run = ask(&shell, "leaky.json7z", &format!(".list >> {name}{force}"));
-            assert_refused(&run, name, "is no text file, so nothing is appended");
+            assert_refused(&run, name, "is not a text file, so nothing is appended");
         }
         assert_eq!(fs::read(shell.path(name)).unwrap(), before);
     }
@@ -205,7 +205,7 @@ fn a_link_stays_a_link_and_no_device_is_replaced() {
     std::os::unix::net::UnixListener::bind(shell.path("socket")).unwrap();
     for name in ["link.txt", "socket", "sub"] {
         let run = ask(&shell, "leaky.json7z", &format!(".list > {name} -Force"));
-        assert_refused(&run, name, "is no regular file");
+        assert_refused(&run, name, "is not a regular file");
     }
     fs::write(shell.path("sub/real.txt"), "mine").unwrap();
     assert_refused(&ask(&shell, "leaky.json7z", ".list > link.txt"), "link.txt", NOT_OURS);

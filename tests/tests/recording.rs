@@ -131,7 +131,7 @@ fn a_value_that_no_session_takes_is_wrong_usage() {
     for (options, message) in [
         (&["--type", "A;B;C;D;E"][..], "5 object types are too many"),
         (&["--type", "Event;;File"], "an object type is empty"),
-        (&["--type", "Evént"], "\"Evént\" is no object type"),
+        (&["--type", "Evént"], "\"Evént\" is not an object type"),
         (&["--buffer-size", "3KiB"], "4 to 16384 KiB are, in whole KiB"),
         (&["--buffer-size", "17MiB"], "4 to 16384 KiB are, in whole KiB"),
         (&["--buffer-size", "big"], "'big' is not a size"),

@@ -255,7 +255,7 @@ fn a_trace_without_allocations_says_so_and_how_to_record_them() {
     let mut trace = TraceBuilder::new();
     trace.process(700, "app.exe");
     let run = run_over(&trace, ".dump Resource -Kind heap\n.dump Resource -json\n").ok();
-    assert!(run.stderr.contains("no events of allocations (heap)"), "{}", run.stderr);
+    assert!(run.stderr.contains("no allocation events (heap)"), "{}", run.stderr);
     assert!(run.stderr.contains("-heap -pids"), "{}", run.stderr);
     assert!(run.stderr.contains("--virtual-alloc"), "{}", run.stderr);
     let start = run.stdout.find('{').unwrap();

@@ -232,7 +232,7 @@ fn points_in_the_wrong_order_and_types_of_objects_are_refused() {
         assert_eq!(run.status, Some(1), "{line}");
     }
     let run = run_over(&parted(), ".diff -Kind gdi").ok();
-    assert!(run.stderr.contains("no events of allocations (gdi)"), "{run:?}");
+    assert!(run.stderr.contains("no allocation events (gdi)"), "{run:?}");
     assert!(run.stdout.ends_with("Whether anything was allocated is unknown\n"), "{run:?}");
 }
 

@@ -165,7 +165,23 @@ fn a_wrong_query_is_an_error_that_a_script_sees() {
     let shell = Shell::new();
     for (query, message) in [
         ("SELECT * FROM leak", "did you mean leaks?"),
-        ("SELECT nam FROM leaks", "unable to find column"),
+        ("SELECT zzqq FROM leaks", "column 'zzqq' not found; the columns are "),
+        ("SELECT nam FROM processes", "column 'nam' not found, did you mean name?"),
+        (
+            "SELECT o.nme FROM objects o JOIN events e ON e.objct = o.row",
+            "column 'objct' not found in 'e', did you mean object?",
+        ),
+        (
+            "SELECT name + pid FROM processes",
+            "arithmetic on text and u32 is not possible ('name' and 'pid')",
+        ),
+        (
+            "SELECT cast(name AS int) FROM processes",
+            "values of 'name' cannot be converted from text to i32",
+        ),
+        ("SELECT * FROM processes WHERE name", "a condition has to be bool, this one is text"),
+        ("SELECT * FROM processes WHERE", "expected an expression, found the end of the query"),
+        ("SELECT (name FROM processes", "expected ), found FROM at line 1, column 14"),
         ("SELEKT 1", "starts with SELECT"),
         ("SELECT * FROM leaks -csv /no/such/folder/a.csv", "cannot be written"),
     ] {

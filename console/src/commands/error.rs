@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use handlescope_extract::{ExtractError, SaveError, symbols::SymbolSourcesError};
-use handlescope_model::{ArchiveError, Untrusted, space};
+use handlescope_model::{ArchiveError, Reason, Untrusted, remedy};
 use handlescope_record::SessionError;
 use thiserror::Error;
 
@@ -100,7 +100,10 @@ pub enum CommandError {
     #[error(transparent)]
     Redact(ExtractError),
     /// `.redact` to a file that cannot be written.
-    #[error("{}: cannot be written: {source}; {}choose another file with -o", Untrusted(.path), space(.source))]
+    #[error(
+        "{}: cannot be written: {}; {}choose another file with -o",
+        Untrusted(.path), Reason(.source), remedy(.source)
+    )]
     RedactOutput { path: PathBuf, source: io::Error },
     /// `.redact` of a trace into itself.
     #[error("{}: is the trace itself; choose another name with -o", Untrusted(.path))]
@@ -112,7 +115,7 @@ pub enum CommandError {
     #[error(transparent)]
     Query(#[from] QueryError),
     /// A folder that cannot become the current one.
-    #[error("{}: cannot change to this folder: {source}", Untrusted(.folder))]
+    #[error("{}: cannot change to this folder: {}", Untrusted(.folder), Reason(.source))]
     Folder { folder: PathBuf, source: io::Error },
     /// A folder that cannot be listed.
     #[error(transparent)]
@@ -150,13 +153,16 @@ pub enum CommandError {
     )]
     ProfileExists { path: PathBuf },
     /// A profile for WPR that cannot be written.
-    #[error("{}: cannot be written: {source}; {}name another file", Untrusted(.path), space(.source))]
+    #[error(
+        "{}: cannot be written: {}; {}name another file",
+        Untrusted(.path), Reason(.source), remedy(.source)
+    )]
     ProfilePlace { path: PathBuf, source: io::Error },
     /// The MCP server cannot work.
     #[error("the MCP server cannot work: {reason}; check what the client sends")]
     Server { reason: String },
     /// The terminal cannot be used for typing.
-    #[error("cannot read from the terminal: {source}; use -c COMMAND, or pipe commands in")]
+    #[error("cannot read from the terminal: {}; use -c COMMAND, or pipe commands in", Reason(.source))]
     Terminal { source: io::Error },
     /// An answer that cannot be written.
     #[error(transparent)]
@@ -165,7 +171,10 @@ pub enum CommandError {
     #[error(transparent)]
     Overwrite(#[from] OverwriteError),
     /// A file of `.export` cannot be written.
-    #[error("{}: cannot be written: {source}; {}choose another folder behind .export", Untrusted(.path), space(.source))]
+    #[error(
+        "{}: cannot be written: {}; {}choose another folder behind .export",
+        Untrusted(.path), Reason(.source), remedy(.source)
+    )]
     Export { path: PathBuf, source: io::Error },
     /// `.save` that would have to write several traces into one archive.
     #[error("{files} traces are loaded and an archive holds one; choose it with -fd")]
@@ -174,7 +183,10 @@ pub enum CommandError {
     #[error("{}: an archive is found by its name; name one that ends with .json7z", Untrusted(.path))]
     SaveName { path: PathBuf },
     /// `.save` into a folder that takes no file.
-    #[error("{}: cannot be written: {source}; {}choose another folder", Untrusted(.path), space(.source))]
+    #[error(
+        "{}: cannot be written: {}; {}choose another folder",
+        Untrusted(.path), Reason(.source), remedy(.source)
+    )]
     SavePlace { path: PathBuf, source: io::Error },
     /// A picture whose name does not say what it is.
     #[error("{}: the end of the name says what to write; name one that ends with {endings}", Untrusted(.path))]
@@ -198,7 +210,7 @@ pub enum CommandError {
         place: String,
     },
     /// The output cannot be written.
-    #[error("cannot write the output: {source}")]
+    #[error("cannot write the output: {}", Reason(.source))]
     Output {
         #[from]
         source: io::Error,

@@ -125,7 +125,7 @@ static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
         Opt {
             names: &["-MaxSize"],
             help: "largest member of an archive that is read",
-            details: "Who made it may want to fill your disk. Unless it is given, 4 GiB for a \
+            details: "An archive that was made to harm could fill the disk. Unless it is given, 4 GiB for a \
                       part of an ETWAnalyzer extract, 16 GiB for a table of an extract, 64 GiB \
                       for a trace in a .zip or .7z; and nothing that is packed more than a \
                       thousandfold.",

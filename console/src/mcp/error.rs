@@ -22,7 +22,7 @@ pub(super) enum ToolError {
     )]
     Option { name: &'static str },
     /// A filter that is none.
-    #[error("the argument '{name}' is no filter: {reason}")]
+    #[error("the argument '{name}' is not a valid filter: {reason}")]
     Filter { name: &'static str, reason: String },
     /// A cursor of something else.
     #[error(
@@ -63,6 +63,6 @@ impl From<CommandError> for ToolError {
 
 impl From<serde_json::Error> for ToolError {
     fn from(error: serde_json::Error) -> ToolError {
-        ToolError::Bug { reason: format!("no JSON: {error}") }
+        ToolError::Bug { reason: format!("not JSON: {error}") }
     }
 }

@@ -1,12 +1,13 @@
 //! The help pages as resources: `handlescope://help/TOPIC`, and `handlescope://help` for the list of commands.
 
 use rmcp::model::Resource;
+use thiserror::Error;
 
 use crate::{
     cancel::Cancel,
-    commands::{Command, Entered, help::Help},
+    commands::{Command, CommandError, Entered, help::Help},
     console::Console,
-    grammar::join,
+    grammar::{ParseError, join},
     registry::REGISTRY,
     terminal::{ColorChoice, Messages, Screen},
 };
@@ -16,6 +17,17 @@ const PAGES: &str = "handlescope://help";
 /// The page about the members of documents, which is no `.help`.
 const JSON: &str = "handlescope://help/json";
 const JSON_TEXT: &str = include_str!("../../../docs/dump-json.md");
+
+/// Why a page cannot be read.
+#[derive(Debug, Error)]
+pub(super) enum ResourceError {
+    #[error("resources are {PAGES} and {PAGES}/TOPIC")]
+    NotAPage,
+    #[error(transparent)]
+    Topic(#[from] ParseError),
+    #[error(transparent)]
+    Page(#[from] CommandError),
+}
 
 /// Every page but those on single options.
 pub(super) fn list() -> Vec<Resource> {
@@ -39,24 +51,22 @@ fn resource(uri: String, name: &str, about: &str) -> Resource {
 ///
 /// # Errors
 /// Says what there is instead.
-pub(super) fn read(uri: &str) -> Result<String, String> {
+pub(super) fn read(uri: &str) -> Result<String, ResourceError> {
     if uri == JSON {
         return Ok(JSON_TEXT.to_owned());
     }
     let topic = uri.strip_prefix(PAGES).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-    let Some(topic) = topic else { return Err(format!("resources are {PAGES} and {PAGES}/TOPIC")) };
+    let topic = topic.ok_or(ResourceError::NotAPage)?;
     let words: Vec<String> = topic.split('/').map(str::to_owned).collect();
     let (line, tokens) = join(&words);
     // Without what the command line reads besides, which is `> FILE`.
     let entered = Entered { line: &line, name: ".help", tokens: &tokens, registry: &REGISTRY };
-    let args = Help::parse(&entered).map_err(|error| error.to_string())?;
+    let args = Help::parse(&entered)?;
     // A page says nothing of the session, which may be at work.
     let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
     let (mut page, mut lines) = (Vec::new(), Vec::new());
     let mut messages = Messages::new(&mut lines, Screen::PLAIN);
-    let written =
-        console.with_context(&mut page, &mut messages, |context| Help::run(args, context));
-    written.map_err(|error| error.to_string())?;
+    console.with_context(&mut page, &mut messages, |context| Help::run(args, context))?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
@@ -86,7 +96,7 @@ mod tests {
             "handlescope://help/.load/>/x",
         ] {
             let error = read(uri).expect_err(uri);
-            assert!(!error.is_empty(), "{uri}");
+            assert!(!error.to_string().is_empty(), "{uri}");
         }
         assert!(!std::path::Path::new("x").exists());
     }

@@ -18,7 +18,7 @@ use tokio::{sync::Mutex, task::spawn_blocking};
 use super::{
     desk::Desk,
     error::ToolError,
-    resources,
+    resources::{self, ResourceError},
     tools::{TOOLS, Tool},
 };
 use crate::cancel::Cancel;
@@ -114,7 +114,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let failed = |reason: String| ErrorData::resource_not_found(reason, None);
+        let failed = |error: ResourceError| ErrorData::resource_not_found(error.to_string(), None);
         let page = resources::read(&request.uri).map_err(failed)?;
         Ok(ReadResourceResult::new(vec![ResourceContents::text(page, request.uri)]).into())
     }

@@ -69,7 +69,7 @@ pub(super) static TOOLS: &[Tool] = &[
         name: "load",
         about: "Loads traces (.etl, also in .zip or .7z), extracts (.json7z) or logs with the output of !htrace; \
                 the other tools ask what is loaded. A trace is extracted first, which takes a minute for some \
-                gigabytes. Warnings say what speaks against the answers.",
+                gigabytes. Warnings say what limits the answers.",
         work: Work::Load,
         rows: "files",
         row: "file:integer path:string",
@@ -326,7 +326,7 @@ impl Tool {
                     json!({"type": "boolean"}),
                     "Whether there is more than this answer holds.",
                 ),
-                "warnings": about(texts, "What speaks against the answer, and notes."),
+                "warnings": about(texts, "What limits the answer, and notes."),
             },
             "required": ["document", "total", "next", "truncated", "warnings"],
             "additionalProperties": false,

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use handlescope_model::Untrusted;
+use handlescope_model::{Reason, Untrusted};
 use thiserror::Error;
 
 use crate::filter::FilterError;
@@ -31,7 +31,7 @@ pub enum ExpandError {
     #[error("{}: wildcards stand only in the file name, not in the folder", Untrusted(.pattern))]
     WildcardInFolder { pattern: PathBuf },
     /// A folder that cannot be read.
-    #[error("{}: cannot list the folder: {source}", Untrusted(.folder))]
+    #[error("{}: cannot list the folder: {}", Untrusted(.folder), Reason(.source))]
     Unreadable { folder: PathBuf, source: io::Error },
     /// A pattern that cannot be used.
     #[error(transparent)]

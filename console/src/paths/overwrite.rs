@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf, absolute};
 
-use handlescope_model::Untrusted;
+use handlescope_model::{Reason, Untrusted};
 use thiserror::Error;
 
 use super::{
@@ -33,13 +33,13 @@ pub enum OverwriteError {
     )]
     Exists { path: PathBuf },
     /// A folder, a device, or a link to nothing.
-    #[error("{}: is no regular file; name another one", Untrusted(.path))]
+    #[error("{}: is not a regular file; name another one", Untrusted(.path))]
     NotAFile { path: PathBuf },
     /// `>>` behind something else than text.
-    #[error("{}: is no text file, so nothing is appended; name another one behind >>", Untrusted(.path))]
+    #[error("{}: is not a text file, so nothing is appended; name another one behind >>", Untrusted(.path))]
     NotText { path: PathBuf },
     /// Whether it exists cannot be found out.
-    #[error("{}: cannot be looked at: {source}; name another file", Untrusted(.path))]
+    #[error("{}: cannot be looked at: {}; name another file", Untrusted(.path), Reason(.source))]
     Unknown { path: PathBuf, source: io::Error },
 }
 

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_model::Untrusted;
+use handlescope_model::{Reason, Untrusted};
 use thiserror::Error;
 
 /// The only folders whose files may be read.
@@ -16,7 +16,10 @@ pub(crate) struct Roots(Vec<PathBuf>);
 #[derive(Debug, Error)]
 pub enum RootError {
     /// A root that cannot be one.
-    #[error("{}: is no folder that can be read: {source}; name another one behind --root", Untrusted(.folder))]
+    #[error(
+        "{}: is not a folder that can be read: {}; name another one behind --root",
+        Untrusted(.folder), Reason(.source)
+    )]
     NoFolder { folder: PathBuf, source: io::Error },
     /// It leads out of the roots. Whether there is a file is not said.
     #[error("{}: lies outside of the folders that may be read: {roots}", Untrusted(.path))]
@@ -35,7 +38,7 @@ impl Roots {
         let real = |folder: &PathBuf| {
             let real = folder.canonicalize().and_then(|real| match real.is_dir() {
                 true => Ok(real),
-                false => Err(io::ErrorKind::NotADirectory.into()),
+                false => Err(io::Error::new(io::ErrorKind::NotADirectory, "it is a file")),
             });
             real.map_err(|source| RootError::NoFolder { folder: folder.clone(), source })
         };

@@ -230,6 +230,8 @@ enum ArgError {
     Option(#[from] OptionError),
     #[error("name a file that ends with .{extension}")]
     Name { extension: &'static str },
+    #[error("'{text}' is not a valid speed; write a number above 0, as 1, 0.5 or 20")]
+    Speed { text: String },
 }
 
 fn buffer_size(text: &str) -> Result<BufferSize, ArgError> {
@@ -250,9 +252,9 @@ fn duration(text: &str) -> Result<Duration, ArgError> {
     })?)
 }
 
-fn speed(text: &str) -> Result<f64, String> {
+fn speed(text: &str) -> Result<f64, ArgError> {
     let passes = text.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0);
-    passes.ok_or_else(|| format!("'{text}' is no speed; write a number above 0, as 1, 0.5 or 20"))
+    passes.ok_or_else(|| ArgError::Speed { text: text.to_owned() })
 }
 
 fn trace_name(name: &str) -> Result<PathBuf, ArgError> {

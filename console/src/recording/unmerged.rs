@@ -8,7 +8,7 @@ use std::{
 
 use handlescope_extract::{CompleteError, Completed, complete, image_file_name};
 use handlescope_model::{OutputFile, Untrusted};
-use handlescope_record::FurtherTraces;
+use handlescope_record::{FurtherTraces, MergeError};
 use indicatif::HumanCount;
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 pub(super) fn merge(
     trace: &Output,
     further: &FurtherTraces,
-    reason: &str,
+    reason: &MergeError,
     messages: &mut Messages<'_>,
     cancel: &Cancel,
 ) {

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_model::{Untrusted, space};
+use handlescope_model::{Reason, Untrusted, remedy};
 use thiserror::Error;
 
 use crate::{
@@ -69,8 +69,8 @@ pub enum OutputError {
     },
     /// A file that cannot be written.
     #[error(
-        "{}: cannot be written: {source}; {}close what has it open, or name another file behind {option}",
-        Untrusted(.path), space(.source)
+        "{}: cannot be written: {}; {}name another file behind {option}",
+        Untrusted(.path), Reason(.source), remedy(.source)
     )]
     File { path: PathBuf, option: &'static str, source: io::Error },
     /// A file that may not be replaced.

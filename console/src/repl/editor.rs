@@ -1,5 +1,6 @@
 //! The line editor: keys, menu, history.
 
+use handlescope_model::Reason;
 use nu_ansi_term::{Color, Style};
 use reedline::{
     ColumnarMenu, Emacs, InputMode, KeyCode, KeyModifiers, MenuBuilder, Reedline, ReedlineEvent,
@@ -47,7 +48,9 @@ pub(super) fn editor(
         .with_ansi_colors(is_colored);
     match LineHistory::open() {
         Some(Ok(history)) => editor = editor.with_history(Box::new(history)),
-        Some(Err(error)) => messages.note(format_args!("the history cannot be kept: {error}")),
+        Some(Err(error)) => {
+            messages.note(format_args!("the history cannot be kept: {}", Reason(&error.into())));
+        }
         None => {}
     }
     editor

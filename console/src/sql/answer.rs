@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, thread, time::Duration};
 
-use handlescope_model::{ColumnSpec, Table, guard::quietly};
+use handlescope_model::{ColumnSpec, Reason, Table, guard::quietly};
 use polars::{
     prelude::{Column, DataFrame, LazyFrame, PolarsResult},
     sql::{SQLContext, extract_table_identifiers},
@@ -97,7 +97,8 @@ pub fn sql(
     if let Some(&TooLarge { rows, most }) = refused.get() {
         return Err(SqlError::JoinTooLarge { rows, most });
     }
-    Ok(named_count(answer??, query)?)
+    let answer = answer?.map_err(|error| SqlError::in_query(&error, &named))?;
+    Ok(named_count(answer, query)?)
 }
 
 /// Whether a query may want the text of stacks of a view: by its name, or among all columns. Texts of all stacks
@@ -185,7 +186,7 @@ fn apart<T: Send + 'static>(
     // A planner that cannot cope with a query must not end the session.
     let work = move || quietly(work);
     let thread = thread::Builder::new().name("sql".into()).stack_size(STACK_BYTES).spawn(work);
-    let thread = thread.map_err(|error| SqlError::failed(error.to_string()))?;
+    let thread = thread.map_err(|error| SqlError::failed(Reason(&error).to_string()))?;
     for look in 0_u32.. {
         if thread.is_finished() {
             break;
@@ -200,6 +201,6 @@ fn apart<T: Send + 'static>(
     }
     match thread.join() {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(_)) | Err(_) => Err(SqlError::failed("polars gave up on this query".to_owned())),
+        Ok(Err(_)) | Err(_) => Err(SqlError::failed("this query could not be executed".to_owned())),
     }
 }

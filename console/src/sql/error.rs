@@ -5,15 +5,15 @@ use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
-use super::relations::Relation;
-use crate::{query::QueryError, suggest};
+use super::wording;
+use crate::query::QueryError;
 
 /// A query without an answer.
 #[derive(Debug, Error)]
 pub enum SqlError {
     /// It means nothing, or cannot be carried out.
-    #[error("{reason}{hint}; .help sql lists the tables and has examples")]
-    Query { reason: String, hint: String },
+    #[error("{reason}; .help sql lists the tables and has examples")]
+    Query { reason: String },
     /// A join would take more memory than there may be.
     #[error(
         "a join of this query would have {} rows, more than the {} that it may; join on more columns, or \
@@ -38,26 +38,19 @@ pub enum SqlError {
 
 impl SqlError {
     pub(super) fn failed(reason: String) -> SqlError {
-        SqlError::Query { reason, hint: String::new() }
+        SqlError::Query { reason }
+    }
+
+    /// What polars says of a query that names these tables.
+    pub(super) fn in_query(error: &PolarsError, tables: &[String]) -> SqlError {
+        SqlError::Query { reason: wording::reason(error, tables) }
     }
 }
 
 impl From<PolarsError> for SqlError {
     fn from(error: PolarsError) -> SqlError {
-        let reason = error.to_string();
-        // The plan that polars adds names nothing that the query names.
-        let reason = reason.split("\n\nResolved plan").next().unwrap_or(&reason).to_owned();
-        let hint = unknown_relation(&reason)
-            .and_then(|name| suggest::nearest(name, Relation::all().map(Relation::name)))
-            .map_or_else(String::new, suggest::did_you_mean);
-        SqlError::Query { reason, hint }
+        SqlError::in_query(&error, &[])
     }
-}
-
-/// The name in polars' message about a table that is not there.
-fn unknown_relation(reason: &str) -> Option<&str> {
-    let (before, _) = reason.split_once("' was not found")?;
-    before.rsplit_once('\'').map(|(_, name)| name)
 }
 
 impl From<QueryError> for SqlError {

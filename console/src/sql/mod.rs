@@ -19,6 +19,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod views;
+mod wording;
 
 pub use self::answer::sql;
 pub use self::error::SqlError;

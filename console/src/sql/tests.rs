@@ -188,7 +188,7 @@ fn what_is_wrong_is_named_with_what_may_have_been_meant() {
     let files = [trace(vec![vec![create(APP, 1, 4)]])];
     let error = |query| answer(&files, query).expect_err(query);
     assert!(error("SELECT * FROM leak").contains("did you mean leaks?"));
-    assert!(error("SELECT typ FROM leaks").contains("\"type\""));
+    assert!(error("SELECT typ FROM leaks").contains("did you mean type?"));
     assert!(!error("SELECT row, p.row FROM processes p").contains("Resolved plan"));
     assert!(error("SELECT * FROM").contains(".help sql"));
     assert!(error("SELECT 1; SELECT 2").contains("one"));

@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use handlescope_extract::{ExtractError, ImportError};
-use handlescope_model::{ArchiveError, Untrusted, space};
+use handlescope_model::{ArchiveError, Reason, Untrusted, remedy as first_remedy};
 use indicatif::HumanCount;
 use thiserror::Error;
 
@@ -42,9 +42,9 @@ pub enum LoadError {
     Import(#[from] ImportError),
     /// Neither the cache nor a temporary folder can be written.
     #[error(
-        "{}: cannot be written, and no temporary folder can be made: {source}; free some space, or choose \
+        "{}: cannot be written, and no temporary folder can be made: {}; free some space, or choose \
          another one with the environment variable TMPDIR",
-        Untrusted(.path)
+        Untrusted(.path), Reason(.source)
     )]
     NoCache {
         /// The extract in the cache.
@@ -78,7 +78,10 @@ pub enum LoadError {
     )]
     Foreign { path: PathBuf },
     /// The extract cannot be written.
-    #[error("{}: cannot be written: {source}; {}choose a folder with --outdir", Untrusted(.path), space(.source))]
+    #[error(
+        "{}: cannot be written: {}; {}choose a folder with --outdir",
+        Untrusted(.path), Reason(.source), first_remedy(.source)
+    )]
     NoPlace { path: PathBuf, source: io::Error },
 }
 

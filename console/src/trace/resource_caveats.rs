@@ -174,11 +174,7 @@ fn without_events(facts: &ResourceFacts) -> String {
         return format!("no kind of allocations has such a name; there are {names}");
     }
     let kinds: Vec<&str> = facts.asked.iter().map(|kind| kind.name()).collect();
-    format!(
-        "no events of allocations ({}): it was not recorded with them; {}",
-        kinds.join(", "),
-        remedies.join("; ")
-    )
+    format!("the trace has no allocation events ({}); {}", kinds.join(", "), remedies.join("; "))
 }
 
 /// What to say when allocations have no stacks; a few may lack theirs.

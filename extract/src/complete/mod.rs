@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use handlescope_model::Cancel;
+use handlescope_model::{Cancel, Reason};
 
 pub use self::file_name::image_file_name;
 use self::further::Further;
@@ -53,7 +53,7 @@ pub enum CompleteError {
     #[error("its times are counted by another clock than those of the trace it belongs to")]
     OtherClock,
     /// The copy cannot be written.
-    #[error("cannot write: {0}")]
+    #[error("cannot write: {}", Reason(.0))]
     Write(#[from] io::Error),
 }
 

@@ -6,7 +6,7 @@ use handlescope_model::Untrusted;
 #[derive(Debug, thiserror::Error)]
 pub enum MappingError {
     #[error(
-        "{}: {} is no PROVIDER/EVENT; write the name or GUID of a provider, or *, then / and the name or id of an event",
+        "{}: {} is not a PROVIDER/EVENT; write the name or GUID of a provider, or *, then / and the name or id of an event",
         Untrusted(place),
         Quoted(found)
     )]
@@ -37,7 +37,7 @@ pub enum MappingError {
     Empty,
     #[error("{found} mappings are more than {most}; leave some away, or use * as PROVIDER")]
     TooMany { found: usize, most: usize },
-    #[error("no list of mappings: {}; each begins with a line [[resource]], and has event = \"PROVIDER/EVENT\" and action = \"acquire\" or \"release\"", Untrusted(reason.trim_end()))]
+    #[error("not a list of mappings: {}; each begins with a line [[resource]], and has event = \"PROVIDER/EVENT\" and action = \"acquire\" or \"release\"", Untrusted(reason.trim_end()))]
     NoList { reason: String },
 }
 

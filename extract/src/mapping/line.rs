@@ -89,8 +89,8 @@ mod tests {
     fn errors_say_what_to_write() {
         for (text, said) in [
             ("", "no mapping is given"),
-            ("Alloc acquire", "\"Alloc\" is no PROVIDER/EVENT; write the name or GUID"),
-            ("/Alloc acquire", "is no PROVIDER/EVENT"),
+            ("Alloc acquire", "\"Alloc\" is not a PROVIDER/EVENT; write the name or GUID"),
+            ("/Alloc acquire", "is not a PROVIDER/EVENT"),
             ("P/Alloc", "nothing is neither acquire nor release"),
             ("P/Alloc open", "\"open\" is neither acquire nor release"),
             ("P/Alloc acquire Block", "\"Block\" is none of handle=FIELD"),

@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn errors_name_line_or_entry() {
         for (from, to, said) in [
-            ("handle =", "handel =", "no list of mappings: line 5: unknown field `handel`"),
+            ("handle =", "handel =", "not a list of mappings: line 5: unknown field `handel`"),
             ("'release'", "'close'", "resource 2: \"close\" is neither acquire nor release"),
             ("'Block'", "7", "line 5: invalid type"),
             ("[[resource]]", "[[resources]]", "line 2: unknown field `resources`"),

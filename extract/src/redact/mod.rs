@@ -11,7 +11,7 @@ mod payload;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use handlescope_model::{Cancel, ContainerLimits};
+use handlescope_model::{Cancel, ContainerLimits, Reason};
 
 use self::buffer::{Redaction, header};
 use crate::error::ExtractError;
@@ -26,7 +26,7 @@ pub enum RedactError {
     #[error(transparent)]
     Trace(#[from] ExtractError),
     /// The copy cannot be written.
-    #[error("cannot write: {0}")]
+    #[error("cannot write: {}", Reason(.0))]
     Write(#[from] io::Error),
 }
 

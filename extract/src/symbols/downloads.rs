@@ -5,12 +5,14 @@
 //! hundreds of modules and must not wait for each of them; so each dead server costs its time-out
 //! once, however many modules there are and wherever it is in the path.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
+use handlescope_model::Reason;
 use handlescope_model::guard::lock;
 use handlescope_model::output::prepare_folder;
 use rustc_hash::FxHashMap;
@@ -34,6 +36,15 @@ const PARALLEL: usize = 8;
 const TICK: Duration = Duration::from_millis(100);
 /// A server that fails so often in a row fails for a reason.
 const MAX_FAILURES: usize = 8;
+
+/// Why no server can be asked.
+#[derive(Debug, thiserror::Error)]
+enum ConnectError {
+    #[error("{}", Reason(.0))]
+    Runtime(#[from] io::Error),
+    #[error("{}", Chain(.0))]
+    Client(#[from] reqwest::Error),
+}
 
 /// The servers of a symbol path.
 pub(super) struct Downloads {
@@ -112,7 +123,7 @@ impl Downloads {
         }
         let client = match slot.take().map_or_else(|| self.connect(), Ok) {
             Ok(client) => slot.insert(client),
-            Err(reason) => return self.fail_all(&wanted, &reason),
+            Err(error) => return self.fail_all(&wanted, &error.to_string()),
         };
         let Some(runtime) = &client.runtime else { return };
         watch.observer.planned(wanted.len());
@@ -322,9 +333,8 @@ impl Downloads {
         }
     }
 
-    fn connect(&self) -> Result<Client, String> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| error.to_string())?;
+    fn connect(&self) -> Result<Client, ConnectError> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
         let transfer = Transfer::new(&self.options)?;
         let SymbolizerOptions { partial_for, max_file_bytes, .. } = self.options;
         for cache in self.servers.iter().filter_map(|server| server.caches.first()) {

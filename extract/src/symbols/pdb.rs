@@ -105,7 +105,7 @@ impl PdbFile {
             read(&PdbObject::parse(&self.bytes)?)
         };
         quietly(parse)
-            .unwrap_or_else(|_| Err("the parser gave up".into()))
+            .unwrap_or_else(|_| Err("the parser cannot read it".into()))
             .map_err(|source| SymbolFileError::Malformed { path: self.path.clone(), source })
     }
 }

@@ -107,7 +107,7 @@ impl ExportTable {
         };
         // The parser calculates with what a damaged file says.
         let result: Result<_, ParseError> =
-            quietly(read).unwrap_or_else(|_| Err("the parser gave up".into()));
+            quietly(read).unwrap_or_else(|_| Err("the parser cannot read it".into()));
         let (found, exports) = result
             .map_err(|source| SymbolFileError::Malformed { path: path.to_owned(), source })?;
         exports.ok_or_else(|| SymbolFileError::WrongImage {

@@ -31,7 +31,7 @@ pub enum PointerError {
     ForeignHost(String),
     #[error("file.ptr leads out of its folder, which is not allowed here")]
     Outside,
-    #[error("file.ptr leads to {0}, which can not be reached")]
+    #[error("file.ptr leads to {0}, which cannot be reached")]
     Unreachable(String),
 }
 
@@ -115,8 +115,8 @@ mod tests {
         let hosts = ["evil".to_owned()];
         let reason = |source| follow(text, &source).expect_err("no such share").to_string();
         assert!(reason(ANYWHERE).contains("symbol path lacks"));
-        assert!(reason(Source::Server { hosts: &hosts }).contains("can not be reached"));
-        assert!(reason(Source::Folder).contains("can not be reached"));
+        assert!(reason(Source::Server { hosts: &hosts }).contains("cannot be reached"));
+        assert!(reason(Source::Folder).contains("cannot be reached"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use handlescope_model::Untrusted;
+use handlescope_model::{Reason, Untrusted};
 use thiserror::Error;
 
 use super::identity::{ModuleIdentity, PdbIdentity};
@@ -158,7 +158,7 @@ pub enum SymbolFileError {
         /// What the file says.
         found: (u32, u64),
     },
-    /// The PDB or image can not be read as one.
+    /// The PDB or image cannot be read as one.
     #[error("{} is damaged, delete it or get it again", Untrusted(path))]
     Malformed {
         /// The refused file.
@@ -182,7 +182,7 @@ pub enum SymbolFileError {
         reason: PointerError,
     },
     /// The operating system denied the file.
-    #[error("can not {action} {}", Untrusted(path))]
+    #[error("cannot {action} {}", Untrusted(path))]
     Io {
         /// `read` or `write`.
         action: &'static str,
@@ -264,15 +264,18 @@ impl fmt::Display for ModuleReport {
 }
 
 /// An error with all its sources on one line.
-pub(super) struct Chain<'a>(pub(super) &'a dyn std::error::Error);
+pub(super) struct Chain<'a>(pub(super) &'a (dyn std::error::Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(error) = source {
-            write!(f, ": {error}")?;
-            source = error.source();
+        let mut next = Some(self.0);
+        let mut separator = "";
+        while let Some(error) = next {
+            match error.downcast_ref() {
+                Some(error) => write!(f, "{separator}{}", Reason(error))?,
+                None => write!(f, "{separator}{error}")?,
+            }
+            (next, separator) = (error.source(), ": ");
         }
         Ok(())
     }

@@ -110,7 +110,7 @@ fn a_pointer_leads_to_a_file_elsewhere_or_says_why_not() {
         (format!("PATH:{}", file.display()), Ok(())),
         ("MSG: not indexed".to_owned(), Err("not indexed")),
         (r"PATH:\\elsewhere\share\a.pdb".to_owned(), Err("elsewhere")),
-        ("PATH:/does/not/exist.pdb".to_owned(), Err("can not be reached")),
+        ("PATH:/does/not/exist.pdb".to_owned(), Err("cannot be reached")),
     ];
     for (text, expected) in answers {
         let server = Server::start(move |asked| {

@@ -49,6 +49,16 @@ pub(super) enum Failure {
     File(SymbolFileError),
 }
 
+/// Why a body broke off, so that the rest is to be asked for.
+#[derive(Debug, thiserror::Error)]
+enum Cut {
+    #[error("{}", Chain(.0))]
+    Broken(reqwest::Error),
+    /// It ended, and should not have, in bytes.
+    #[error("{sent} of {total} bytes were sent")]
+    Short { sent: u64, total: u64 },
+}
+
 #[cfg(test)]
 const _: () = assert!(size_of::<Failure>() < 128);
 
@@ -70,7 +80,7 @@ pub(super) struct Request<'a> {
 }
 
 impl Transfer {
-    pub(super) fn new(options: &SymbolizerOptions) -> Result<Self, String> {
+    pub(super) fn new(options: &SymbolizerOptions) -> reqwest::Result<Self> {
         let patience = options.download_timeout;
         let client = Client::builder()
             .user_agent(concat!("handlescope/", env!("CARGO_PKG_VERSION")))
@@ -78,8 +88,7 @@ impl Transfer {
             .http1_only()
             .connect_timeout(patience.min(CONNECT_PATIENCE))
             .redirect(Policy::custom(follow_redirect))
-            .build()
-            .map_err(|error| Chain(&error).to_string())?;
+            .build()?;
         let (min_speed, max_bytes) = (options.min_speed, options.max_file_bytes);
         Ok(Self { client, patience, min_speed, max_bytes })
     }
@@ -91,7 +100,7 @@ impl Transfer {
         progress: &dyn Fn(u64, Option<u64>),
     ) -> Result<Received, Failure> {
         let mut partial = Partial::left_over(request.partial, request.url);
-        let mut reason = String::new();
+        let mut cut = None;
         // Of all requests together, as else each could bring one byte.
         let mut pace = None;
         for _ in 0..MAX_REQUESTS {
@@ -108,7 +117,7 @@ impl Transfer {
             match self.body(response, request, &mut open, pace, progress).await {
                 Ok(None) => return Ok(open.finish()),
                 Ok(Some(cause)) => {
-                    reason = cause;
+                    cut = Some(cause);
                     pace.check()?;
                 }
                 Err(Failure::File(error)) => {
@@ -122,7 +131,8 @@ impl Transfer {
             }
             partial = Some(open);
         }
-        Err(Failure::Failed(format!("the download broke off: {reason}")))
+        let cause = cut.map_or_else(String::new, |cut| format!(": {cut}"));
+        Err(Failure::Failed(format!("the download broke off{cause}")))
     }
 
     /// Gets a small file.
@@ -226,7 +236,7 @@ impl Transfer {
         partial: &mut Partial,
         pace: &mut Pace,
         progress: &dyn Fn(u64, Option<u64>),
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<Cut>, Failure> {
         let total = partial.source().total;
         let magic: &[u8] =
             if partial.source().encoding.is_empty() { request.magic } else { &[0x1f, 0x8b] };
@@ -240,7 +250,7 @@ impl Transfer {
                     continue;
                 }
                 Ok(Err(error)) => {
-                    return Ok(Some(Chain(&error.without_url()).to_string()));
+                    return Ok(Some(Cut::Broken(error.without_url())));
                 }
                 Ok(Ok(None)) => break,
                 Ok(Ok(Some(chunk))) => chunk,
@@ -261,7 +271,7 @@ impl Transfer {
             progress(partial.len(), total);
         }
         let missing = total.filter(|total| *total != partial.len());
-        Ok(missing.map(|total| format!("{} of {total} bytes were sent", partial.len())))
+        Ok(missing.map(|total| Cut::Short { sent: partial.len(), total }))
     }
 
     fn too_large(&self, request: &Request<'_>) -> Failure {

@@ -50,7 +50,7 @@ pub(super) fn unpack(
         Ok(Err(Failure::TooLarge)) => Err(SymbolFileError::TooLarge { path: shown.into(), limit }),
         Ok(Err(Failure::Write(source))) => Err(SymbolFileError::io("write", folder)(source)),
         Ok(Err(Failure::Read(source))) => Err(damaged(shown, source)),
-        Err(_) => Err(damaged(shown, "the cabinet can not be read")),
+        Err(_) => Err(damaged(shown, "the cabinet cannot be read")),
     }
 }
 

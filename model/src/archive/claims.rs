@@ -62,7 +62,7 @@ pub(super) enum TableProblem {
     #[error(transparent)]
     Decoder(#[from] PolarsError),
     /// The decoder panics on some damaged tables.
-    #[error("the Parquet decoder gave up")]
+    #[error("the Parquet decoder cannot read it")]
     Panicked(#[from] Panicked),
 }
 

@@ -10,13 +10,14 @@ use super::contents::{decoder_memory, refused_name};
 use super::header;
 use super::plain::plain_file;
 use crate::file::open_file;
+use crate::noting::Reason;
 use crate::untrusted::Untrusted;
 
 /// A file that is not unpacked because of what it claims or holds.
 #[derive(Debug, thiserror::Error)]
 pub enum ContainerError {
     /// The file cannot be opened.
-    #[error("{}: cannot open: {source}", Untrusted(.path))]
+    #[error("{}: cannot open: {}", Untrusted(.path), Reason(.source))]
     Open { path: PathBuf, source: io::Error },
     /// The file is plainly something else.
     #[error("{}: {what}, not a 7z archive", Untrusted(.path))]
@@ -153,7 +154,7 @@ pub fn unpack_reason(error: &sevenz_rust::Error) -> String {
     match error {
         E::Io(error, _) | E::MaybeBadPassword(error) => {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-            inner.map_or_else(|| error.to_string(), unpack_reason)
+            inner.map_or_else(|| Reason(error).to_string(), unpack_reason)
         }
         E::Other(reason) | E::Unsupported(reason) => reason.clone().into_owned(),
         E::ChecksumVerificationFailed => "its checksum is wrong".to_owned(),

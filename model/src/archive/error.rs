@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use polars::prelude::PolarsError;
 
 use super::container::ContainerError;
-use crate::noting::is_full;
+use crate::noting::{Reason, is_full};
 use crate::untrusted::Untrusted;
 
 /// An archive that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The file cannot be created or renamed.
-    #[error("{}: cannot {action}: {source}{}", Untrusted(.path), remedy(.source))]
+    #[error("{}: cannot {action}: {}{}", Untrusted(.path), Reason(.source), remedy(.source))]
     Io { path: PathBuf, action: &'static str, source: io::Error },
     /// The file cannot be unpacked, or is refused.
     #[error(transparent)]

@@ -7,6 +7,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
 use super::contents::decoder_memory;
+use crate::noting::Reason;
 
 /// Size of the header at the start of a 7z file, bytes.
 const START_HEADER: usize = 32;
@@ -32,7 +33,7 @@ mod id {
 /// Why a table of contents is not read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HeaderProblem {
-    #[error(transparent)]
+    #[error("{}", Reason(.0))]
     Io(#[from] io::Error),
     #[error("it is not a 7z archive")]
     NoArchive,

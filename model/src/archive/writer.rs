@@ -7,7 +7,7 @@ use std::thread;
 
 use super::error::ArchiveError;
 use crate::cancel::Cancel;
-use crate::noting::{Noting, is_full, plain};
+use crate::noting::{Noting, Reason, is_full, plain};
 use crate::output::{OutputFile, folder_of};
 use crate::table::Table;
 use polars::polars_utils::compression::ZstdLevel;
@@ -275,7 +275,7 @@ pub(super) fn packing(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
             ArchiveError::Io { path, action: "write", source: plain(source) }
         }
         sevenz_rust::Error::Io(source, what) => {
-            ArchiveError::Pack { path, reason: format!("{what}: {}", plain(source)) }
+            ArchiveError::Pack { path, reason: format!("{what}: {}", Reason(&plain(source))) }
         }
         error => ArchiveError::Pack { path, reason: error.to_string() },
     }

@@ -26,7 +26,7 @@ pub(crate) const fn max_size_option<A>(
     Opt {
         names: &["-MaxSize", "--max-size"],
         help: "largest trace in a .zip or .7z that is unpacked",
-        details: "Who made it may want to fill your disk. Unless it is given, 64 GiB, and \
+        details: "An archive that was made to harm could fill the disk. Unless it is given, 64 GiB, and \
                   nothing that is packed more than a thousandfold.",
         example,
         take: Take::Size(field),

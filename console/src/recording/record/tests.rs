@@ -3,7 +3,7 @@
 use std::{cell::Cell, fs, path::PathBuf, rc::Rc, thread, time::Duration};
 
 use clap::Parser;
-use handlescope_record::{FurtherTraces, SessionError, SessionEvent, SessionHeader};
+use handlescope_record::{FurtherTraces, MergeError, SessionError, SessionEvent, SessionHeader};
 
 use super::*;
 use crate::terminal::Screen;
@@ -24,7 +24,7 @@ struct Fake {
     refusal: Option<SessionError>,
     /// Creates of handles by process 7, one after the other.
     creates: u32,
-    unmerged: Option<String>,
+    is_unmerged: bool,
     /// What it writes as its trace, and as a further one.
     trace: Option<PathBuf>,
     further: Option<PathBuf>,
@@ -33,7 +33,7 @@ struct Fake {
 
 struct Runs {
     stopped: Rc<Cell<bool>>,
-    unmerged: Option<String>,
+    is_unmerged: bool,
     further: Option<PathBuf>,
 }
 
@@ -74,8 +74,8 @@ impl Recorder for Fake {
         if let (Some(trace), Some(file)) = (&self.trace, &plan.log_file) {
             fs::copy(trace, file).expect("a trace");
         }
-        let (unmerged, further) = (self.unmerged.clone(), self.further.clone());
-        Ok(Box::new(Runs { stopped: Rc::clone(&self.stopped), unmerged, further }))
+        let (is_unmerged, further) = (self.is_unmerged, self.further.clone());
+        Ok(Box::new(Runs { stopped: Rc::clone(&self.stopped), is_unmerged, further }))
     }
 }
 
@@ -96,7 +96,8 @@ impl Running for Runs {
             fs::copy(trace, &file).expect("a trace");
             FurtherTraces::new(vec![file], Some(SessionError::TooMany), folder)
         });
-        Ok(Stopped { figures: LOST, unmerged: self.unmerged, further })
+        let unmerged = self.is_unmerged.then_some(MergeError::NoLibrary { library: "No.dll" });
+        Ok(Stopped { figures: LOST, unmerged, further })
     }
 }
 
@@ -141,15 +142,14 @@ fn a_trace_without_identities_of_images_says_so() {
     for (trace, expected) in [
         (
             None,
-            "symbols will not be found: no toolkit, and its copy with them failed: leak.etl: cannot open: ",
+            "symbols will not be found: No.dll of the Windows Performance Toolkit is not installed, and its copy with them failed: leak.etl: cannot open: ",
         ),
         (
             Some(sample()),
-            "symbols will not be found: no toolkit, and no file of an image could be read\n",
+            "symbols will not be found: No.dll of the Windows Performance Toolkit is not installed, and no file of an image could be read\n",
         ),
     ] {
-        let unmerged = Some("no toolkit".to_owned());
-        let fake = Fake { unmerged, trace, ..Fake::default() };
+        let fake = Fake { is_unmerged: true, trace, ..Fake::default() };
         let (_, said) = recorded(&fake, &["--duration", "10ms"], &Cancel::default());
         assert!(said.contains("leak.etl has no identities of images"), "{said}");
         assert!(said.contains(expected), "{said}");
@@ -163,7 +163,7 @@ fn sample() -> PathBuf {
 #[test]
 fn further_traces_are_merged_where_windows_does_not() {
     let fake = Fake {
-        unmerged: Some("no toolkit".to_owned()),
+        is_unmerged: true,
         trace: Some(sample()),
         further: Some(sample()),
         ..Fake::default()

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use handlescope_extract::SourceIdentity;
 use handlescope_model::tables::TraceInfos;
-use handlescope_model::{ArchiveError, SCHEMA_VERSION, Table, Trace};
+use handlescope_model::{ArchiveError, Reason, SCHEMA_VERSION, Table, Trace};
 
 use crate::paths::{EXTRACT_FOLDER, stem};
 
@@ -40,7 +40,7 @@ pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
     };
     let reason = match SourceIdentity::of(trace) {
         Ok(now) => recorded.difference(trace, &now),
-        Err(error) => Some(format!("cannot be compared with its trace ({error})")),
+        Err(error) => Some(format!("cannot be compared with its trace ({})", Reason(&error))),
     };
     let Some(reason) = reason else { return Freshness::UpToDate(Box::new(opened)) };
     Freshness::Stale(match opened.height(Table::Symbols) {

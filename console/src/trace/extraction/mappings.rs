@@ -7,7 +7,7 @@ use std::{
 };
 
 use handlescope_extract::{MappingError, ResourceMapping, check_mappings};
-use handlescope_model::Untrusted;
+use handlescope_model::{Reason, Untrusted};
 
 use crate::paths::{has_extension, with_home};
 
@@ -25,10 +25,10 @@ pub enum MappingsError {
     #[error("{}: {error}", Untrusted(path))]
     File { path: PathBuf, error: MappingError },
     #[error(
-        "{}: {error}; -resource takes a file with a list in TOML, or mappings in words",
-        Untrusted(path)
+        "{}: {}; -resource takes a file with a list in TOML, or mappings in words",
+        Untrusted(path), Reason(.source)
     )]
-    Unread { path: PathBuf, error: io::Error },
+    Unread { path: PathBuf, source: io::Error },
     #[error(
         "{}: more than {MAX_FILE} bytes; a file for -resource only lists mappings",
         Untrusted(path)
@@ -52,7 +52,7 @@ pub(crate) fn mappings(given: Option<&str>) -> Result<Vec<ResourceMapping>, Mapp
 }
 
 fn read(path: &Path) -> Result<String, MappingsError> {
-    let unread = |error| MappingsError::Unread { path: path.to_path_buf(), error };
+    let unread = |source| MappingsError::Unread { path: path.to_path_buf(), source };
     let mut text = String::new();
     let file = File::open(path).map_err(unread)?;
     let length = file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(unread)?;
@@ -81,12 +81,12 @@ mod tests {
     fn errors_name_the_option_or_the_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let said = |given: &str| mappings(Some(given)).expect_err("no mapping").to_string();
-        assert!(said("Take").starts_with("-resource: Take: \"Take\" is no PROVIDER/EVENT"));
+        assert!(said("Take").starts_with("-resource: Take: \"Take\" is not a PROVIDER/EVENT"));
         let path = folder.path().join("a.toml");
         let name = path.to_str().expect("a name");
         assert!(said(name).contains("a.toml: ") && said(name).contains("-resource takes a file"));
         std::fs::write(&path, "[[resource]]\nevent = 7").expect("a file");
-        assert!(said(name).contains("a.toml: no list of mappings: line 2"), "{}", said(name));
+        assert!(said(name).contains("a.toml: not a list of mappings: line 2"), "{}", said(name));
         std::fs::write(&path, " ".repeat(1 << 21)).expect("a file");
         assert!(said(name).contains("more than 1048576 bytes"));
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_model::{ArchiveError, Cancelled, ContainerError, Untrusted};
+use handlescope_model::{ArchiveError, Cancelled, ContainerError, Reason, Untrusted};
 
 use super::super::held::TOO_MUCH;
 
@@ -11,7 +11,7 @@ use super::super::held::TOO_MUCH;
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The file cannot be opened.
-    #[error("{}: cannot open: {source}", Untrusted(.path))]
+    #[error("{}: cannot open: {}", Untrusted(.path), Reason(.source))]
     Open { path: PathBuf, source: io::Error },
     /// The file is neither of the two forms of an extract.
     #[error("{}: an extract neither of handlescope nor of ETWAnalyzer: {reason}", Untrusted(.path))]

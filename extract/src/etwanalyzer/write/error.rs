@@ -3,13 +3,13 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_model::{ArchiveError, Cancelled, Untrusted};
+use handlescope_model::{ArchiveError, Cancelled, Reason, Untrusted};
 
 /// An extract that could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
     /// A member could not be written.
-    #[error("{}: cannot write {}: {source}", Untrusted(.path), Untrusted(.member))]
+    #[error("{}: cannot write {}: {}", Untrusted(.path), Untrusted(.member), Reason(.source))]
     Write { path: PathBuf, member: String, source: io::Error },
     /// A member would be larger than ETWAnalyzer reads.
     #[error(

@@ -1,6 +1,10 @@
 //! Errors of a file that is written through layers that report them in other words, or not at all.
 
+mod reason;
+
 use std::io::{self, ErrorKind, Write};
+
+pub use self::reason::{Reason, remedy};
 
 /// Passes bytes on, and remembers why the first write failed that did.
 #[derive(Debug)]
@@ -59,11 +63,6 @@ pub fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// What to do about a file that cannot be written, in front of what else may help.
-pub fn space(error: &io::Error) -> &'static str {
-    if is_full(error) { "free some space, or " } else { "" }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,7 +83,7 @@ mod tests {
     fn the_reason_is_known_whatever_is_said_about_it() {
         let mut out = Noting::new(Full);
         assert!(out.write_all(b"x").is_err());
-        assert_eq!(space(&out.failed().expect("noted")), "free some space, or ");
+        assert!(is_full(&out.failed().expect("noted")));
         assert!(Noting::new(Vec::new()).failed().is_none());
     }
 }

@@ -1,0 +1,361 @@
+//! What polars says of a query, in the words of `.schema` and of SQL.
+
+use std::sync::LazyLock;
+
+use handlescope_model::Reason;
+use polars::prelude::PolarsError;
+use regex::{Captures, Regex};
+
+use super::relations::Relation;
+use crate::suggest;
+
+/// Characters that the columns of a table may take in a message.
+const MOST_LISTED: usize = 160;
+
+/// What a message becomes; `None` where a part of it is not known.
+type Words = fn(&Captures<'_>) -> Option<String>;
+
+/// Messages of polars, each with what becomes of it.
+const MESSAGES: &[(&str, Words)] = &[
+    (
+        r"^sql parser error: Expected: (.+?), found: (.+?)(?: at Line: (\d+), Column: (\d+))?$",
+        |parts| {
+            let found = match parts.get(2)?.as_str() {
+                "EOF" => "the end of the query",
+                found => found,
+            };
+            Some(format!("expected {}, found {found}{}", parts.get(1)?.as_str(), place(parts, 3)))
+        },
+    ),
+    (r"^sql parser error: (.+?)(?: at Line: (\d+), Column: (\d+))?$", |parts| {
+        let mut letters = parts.get(1)?.as_str().chars();
+        let first = letters.next()?.to_lowercase();
+        Some(format!("{first}{}{}", letters.as_str(), place(parts, 2)))
+    }),
+    (r"^relation '(.+)' was not found$", |parts| {
+        let name = parts.get(1)?.as_str();
+        let hint = suggest::hint(name, Relation::all().map(Relation::name));
+        Some(format!("table '{name}' not found{hint}"))
+    }),
+    (r"^no table or struct column named '(.+)' found$", |parts| {
+        Some(format!("the query names no table '{}'", parts.get(1)?.as_str()))
+    }),
+    (r"(?s)^HAVING clause not valid outside of GROUP BY; found:.*$", |_| {
+        Some("HAVING stands only behind GROUP BY; use WHERE without it".to_owned())
+    }),
+    (r"^projections contained duplicate output name '(.+?)'\. ", |parts| {
+        let name = parts.get(1)?.as_str();
+        Some(format!("two columns of the answer have the name '{name}'; rename one with AS"))
+    }),
+    (
+        r"^conversion from `(.+?)` to `(.+?)` failed in column '(.+?)' for (\d+) out of (\d+) values: (?s:(.+))$",
+        |parts| {
+            let [from, to] = types(parts, [1, 2])?;
+            let [column, failed, all, values] = texts(parts, [3, 4, 5, 6])?;
+            Some(format!(
+                "{failed} of {all} values of '{column}' cannot be converted from {from} to {to}: {values}"
+            ))
+        },
+    ),
+    (
+        r"^arithmetic on dtypes (.+?) and (.+?) is not allowed(?: \((.+?)\))?; try an explicit cast first$",
+        |parts| {
+            let [left, right] = types(parts, [1, 2])?;
+            let columns =
+                parts.get(3).and_then(|sides| both_columns(sides.as_str())).unwrap_or_default();
+            Some(format!(
+                "arithmetic on {left} and {right} is not possible{columns}; convert one with CAST"
+            ))
+        },
+    ),
+    (r"^filter predicate must be of type `Boolean`, got `(.+?)`$", |parts| {
+        let [given] = types(parts, [1])?;
+        Some(format!("a condition has to be bool, this one is {given}; compare it with a value"))
+    }),
+    (r"^cannot compare string with numeric type \((.+?)\)$", |parts| {
+        let [number] = types(parts, [1])?;
+        Some(format!("text cannot be compared with a number ({number}); convert one with CAST"))
+    }),
+    (r"^`(\w+)` operation not supported for dtype `(.+?)`$", |parts| {
+        let [given] = types(parts, [2])?;
+        Some(format!("{} is not possible for {given}", parts.get(1)?.as_str()))
+    }),
+    (
+        r"^invalid series dtype: expected `(.+?)`, got `(.+?)` for series with name `(.*)`$",
+        |parts| {
+            let [wanted, given] = types(parts, [1, 2])?;
+            Some(match parts.get(3)?.as_str() {
+                "" | "literal" => format!("{wanted} is needed, not {given}"),
+                column => format!("{wanted} is needed, not {given}, which '{column}' is"),
+            })
+        },
+    ),
+    (r"^expected (.+?) type, got: (.+?)$", |parts| {
+        let [wanted, given] = types(parts, [1, 2])?;
+        Some(format!("{wanted} is needed, not {given}"))
+    }),
+    (r"^cannot unpack series of type `(.+?)` into `(.+?)`$", |parts| {
+        let [given, wanted] = types(parts, [1, 2])?;
+        Some(format!("{wanted} is needed, not {given}"))
+    }),
+    (r"^'is_in' cannot check for (.+?) values in (.+?) data$", |parts| {
+        let [values, wanted] = types(parts, [1, 2])?;
+        let values = values.strip_prefix("list of ").unwrap_or(&values);
+        Some(format!("IN cannot look for {wanted} among {values}; convert one with CAST"))
+    }),
+];
+
+/// Messages of polars about a column that is not there.
+const MISSING: &[&str] = &[
+    r#"(?s)^unable to find column "(?<name>.+?)"; valid columns: \[(?<columns>[^\]]*)\]"#,
+    r"^no column named '(?<name>.+?)' found in table '(?<table>.+?)'$",
+    r#"^"(?<name>[^"]+)" not found$"#,
+];
+
+static KNOWN: LazyLock<Vec<(Regex, Words)>> = LazyLock::new(|| {
+    MESSAGES.iter().filter_map(|(text, words)| Some((Regex::new(text).ok()?, *words))).collect()
+});
+
+static KNOWN_MISSING: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| MISSING.iter().filter_map(|text| Regex::new(text).ok()).collect());
+
+/// What an error means in terms of the query. What is not known stays as polars says it.
+///
+/// `tables` are those that the query names: their columns may be meant where the message lists none.
+pub(super) fn reason(error: &PolarsError, tables: &[String]) -> String {
+    use PolarsError as E;
+    let known = match innermost(error) {
+        E::IO { error, msg: None } => Some(Reason(error).to_string()),
+        E::ColumnNotFound(said)
+        | E::SchemaFieldNotFound(said)
+        | E::ComputeError(said)
+        | E::Duplicate(said)
+        | E::InvalidOperation(said)
+        | E::SchemaMismatch(said)
+        | E::SQLInterface(said)
+        | E::SQLSyntax(said) => reworded(without_plan(said), tables),
+        _ => None,
+    };
+    known.unwrap_or_else(|| without_plan(&error.to_string()).to_owned())
+}
+
+/// The error without what polars was about when it happened.
+fn innermost(mut error: &PolarsError) -> &PolarsError {
+    while let PolarsError::Context { error: inner, .. }
+    | PolarsError::ExprContext { error: inner, .. } = error
+    {
+        error = inner;
+    }
+    error
+}
+
+/// The plan that polars adds names nothing that the query names.
+fn without_plan(said: &str) -> &str {
+    said.split("\n\nResolved plan").next().unwrap_or(said)
+}
+
+fn reworded(said: &str, tables: &[String]) -> Option<String> {
+    if let Some(parts) = KNOWN_MISSING.iter().find_map(|known| known.captures(said)) {
+        return missing_column(&parts, tables);
+    }
+    KNOWN.iter().find_map(|(known, words)| words(&known.captures(said)?))
+}
+
+/// A column that is not there, with the nearest that is, or all that are.
+fn missing_column(parts: &Captures<'_>, tables: &[String]) -> Option<String> {
+    let name = parts.name("name")?.as_str();
+    let listed: Option<Vec<&str>> = parts.name("columns").map(|columns| {
+        columns.as_str().split(", ").map(|column| column.trim_matches('"')).collect()
+    });
+    let of_tables = || {
+        let relations = tables.iter().filter_map(|table| Relation::named(table));
+        relations.flat_map(Relation::columns).map(|column| column.name).collect()
+    };
+    let columns = listed.unwrap_or_else(of_tables);
+    let table =
+        parts.name("table").map_or_else(String::new, |table| format!(" in '{}'", table.as_str()));
+    let hint = match suggest::nearest(name, columns.iter().copied()) {
+        Some(nearest) => suggest::did_you_mean(nearest),
+        None => list(&columns),
+    };
+    Some(format!("column '{name}' not found{table}{hint}"))
+}
+
+/// The end of a message that lists columns, as many as a line or two hold.
+fn list(columns: &[&str]) -> String {
+    let mut length = 0;
+    let fitting = columns.iter().take_while(|column| {
+        length += column.len() + 2;
+        length <= MOST_LISTED
+    });
+    let shown: Vec<&str> = fitting.copied().collect();
+    match columns.len().saturating_sub(shown.len()) {
+        _ if shown.is_empty() => String::new(),
+        0 => format!("; the columns are {}", shown.join(", ")),
+        more => format!("; the columns are {} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Where the parser stopped, from two groups: line and column, counted from 1.
+fn place(parts: &Captures<'_>, first: usize) -> String {
+    match (parts.get(first), parts.get(first + 1)) {
+        (Some(line), Some(column)) => {
+            format!(" at line {}, column {}", line.as_str(), column.as_str())
+        }
+        _ => String::new(),
+    }
+}
+
+/// Both sides of an operation, where both are columns.
+fn both_columns(sides: &str) -> Option<String> {
+    let (left, right) = sides.strip_prefix("lhs: column ")?.split_once(", rhs: column ")?;
+    Some(format!(" ({left} and {right})"))
+}
+
+fn texts<'t, const N: usize>(parts: &Captures<'t>, groups: [usize; N]) -> Option<[&'t str; N]> {
+    let mut texts = [""; N];
+    for (text, group) in texts.iter_mut().zip(groups) {
+        *text = parts.get(group)?.as_str();
+    }
+    Some(texts)
+}
+
+fn types<const N: usize>(parts: &Captures<'_>, groups: [usize; N]) -> Option<[String; N]> {
+    let texts = texts(parts, groups)?;
+    let mut types = [const { String::new() }; N];
+    for (dtype, text) in types.iter_mut().zip(texts) {
+        *dtype = type_name(text)?;
+    }
+    Some(types)
+}
+
+/// A type as `.schema` and `DESCRIBE` write it. Polars has two spellings of each.
+fn type_name(dtype: &str) -> Option<String> {
+    let inner = dtype.strip_prefix("list[").and_then(|rest| rest.strip_suffix(']'));
+    let inner = inner.or_else(|| dtype.strip_prefix("List(")?.strip_suffix(')'));
+    if let Some(inner) = inner {
+        return Some(format!("list of {}", type_name(inner)?));
+    }
+    let name = match dtype {
+        "str" | "String" => "text",
+        "bool" | "Boolean" => "bool",
+        "binary" | "Binary" => "bytes",
+        "i8" | "Int8" => "i8",
+        "i16" | "Int16" => "i16",
+        "i32" | "Int32" => "i32",
+        "i64" | "Int64" => "i64",
+        "i128" | "Int128" => "i128",
+        "u8" | "UInt8" => "u8",
+        "u16" | "UInt16" => "u16",
+        "u32" | "UInt32" => "u32",
+        "u64" | "UInt64" => "u64",
+        "f32" | "Float32" => "f32",
+        "f64" | "Float64" => "f64",
+        "dyn int" => "a whole number",
+        "dyn float" => "a number",
+        _ => return None,
+    };
+    Some(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(error: &PolarsError) -> String {
+        reason(error, &["Objects".to_owned()])
+    }
+
+    fn computed(text: &str) -> String {
+        said(&PolarsError::ComputeError(text.to_owned().into()))
+    }
+
+    #[test]
+    fn every_pattern_is_a_regex() {
+        assert_eq!((KNOWN.len(), KNOWN_MISSING.len()), (MESSAGES.len(), MISSING.len()));
+    }
+
+    #[test]
+    fn a_missing_column_has_the_nearest_name_or_all_names() {
+        let missing = |text: &str| said(&PolarsError::ColumnNotFound(text.to_owned().into()));
+        let of_two = |name: &str| {
+            missing(&format!(
+                "unable to find column \"{name}\"; valid columns: [\"pid\", \"name\"]\n\nx"
+            ))
+        };
+        assert_eq!(of_two("nme"), "column 'nme' not found, did you mean name?");
+        assert_eq!(of_two("zzqq"), "column 'zzqq' not found; the columns are pid, name");
+        assert_eq!(missing("\"typ\" not found"), "column 'typ' not found, did you mean type?");
+        let alias = said(&PolarsError::SQLInterface(
+            "no column named 'poiner' found in table 'o'".to_owned().into(),
+        ));
+        assert_eq!(alias, "column 'poiner' not found in 'o', did you mean pointer?");
+    }
+
+    #[test]
+    fn many_columns_are_not_all_listed() {
+        let names: Vec<String> = (0..200).map(|number| format!("column{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let text = list(&names);
+        assert!(text.len() < MOST_LISTED + 50 && text.ends_with(" more"), "{text}");
+    }
+
+    #[test]
+    fn types_have_the_names_of_the_schema() {
+        for (polars, ours) in [
+            (
+                "conversion from `str` to `i32` failed in column 'name' for 6 out of 7 values: [\"Idle\", … \"a\"]",
+                "6 of 7 values of 'name' cannot be converted from text to i32: [\"Idle\", … \"a\"]",
+            ),
+            (
+                "arithmetic on dtypes str and u32 is not allowed (lhs: column 'name', rhs: column 'pid'); try an \
+                 explicit cast first",
+                "arithmetic on text and u32 is not possible ('name' and 'pid'); convert one with CAST",
+            ),
+            (
+                "filter predicate must be of type `Boolean`, got `String`",
+                "a condition has to be bool, this one is text; compare it with a value",
+            ),
+            ("cannot unpack series of type `str` into `u32`", "u32 is needed, not text"),
+            ("expected String type, got: list[u32]", "text is needed, not list of u32"),
+        ] {
+            assert_eq!(computed(polars), ours);
+        }
+    }
+
+    #[test]
+    fn the_parser_says_what_it_expected_and_where() {
+        for (polars, ours) in [
+            (
+                "sql parser error: Expected: an expression, found: EOF",
+                "expected an expression, found the end of the query",
+            ),
+            (
+                "sql parser error: Expected: ), found: FROM at Line: 1, Column: 14",
+                "expected ), found FROM at line 1, column 14",
+            ),
+            (
+                "sql parser error: Unterminated string literal at Line: 1, Column: 8",
+                "unterminated string literal at line 1, column 8",
+            ),
+            (
+                "relation 'processs' was not found",
+                "table 'processs' not found, did you mean processes?",
+            ),
+        ] {
+            assert_eq!(computed(polars), ours);
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_stays() {
+        for text in ["unsupported function 'foo'", "expected Categorical type, got: struct[2]"] {
+            assert_eq!(computed(text), text);
+        }
+        let inner = Box::new(PolarsError::ComputeError("odd".to_owned().into()));
+        let context = PolarsError::Context { error: inner, msg: "in a join".to_owned().into() };
+        assert_eq!(said(&context), "odd: in a join");
+        let shape = PolarsError::ShapeMismatch("3 and 4\n\nResolved plan: x".to_owned().into());
+        assert_eq!(said(&shape), "lengths don't match: 3 and 4");
+    }
+}
