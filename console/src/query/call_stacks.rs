@@ -108,7 +108,7 @@ impl<'a> StacksAnswer<'a> {
             rows = rows.into_iter().skip(top.skip).take(top.take).collect();
         }
         let shown = rows.iter().map(|row| row.stack);
-        if args.stacks.show || args.for_programs {
+        if args.stacks.show || args.with_identities {
             frames.resolve(shown)?;
         } else {
             frames.resolve_telling(shown)?;

@@ -127,7 +127,7 @@ impl HandleCounts {
         args: &ObjectCriteria,
     ) -> Result<Self, QueryError> {
         // Scripts know a process by its executable.
-        let plain = args.plain_process_names || args.for_programs;
+        let plain = args.plain_process_names || args.with_identities;
         let counted = Counted::of_file(args, file.trace)?;
         let runs = match counted {
             Counted::OpenAtEnd => open_at_end(file, selection)?,

@@ -194,7 +194,7 @@ impl<'a> FileAnswer<'a> {
         if let Some((groups, frames)) = groups.as_ref().zip(file.frames.as_ref()) {
             shown_stacks = Some(groups.shown_stacks(frames.stacks.len()));
         }
-        let needs_bases = shown_stacks.is_some() && (args.stacks.address || args.for_programs);
+        let needs_bases = shown_stacks.is_some() && (args.stacks.address || args.with_identities);
         let bases = needs_bases.then(|| ModuleBases::load(file.trace)).transpose()?;
         let frames = file.frames.as_ref().filter(|_| args.leak_at_exit);
         let exit_stacks = frames.map(|frames| ExitStacks::of(&file, frames, &selection));

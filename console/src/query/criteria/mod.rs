@@ -73,8 +73,8 @@ pub struct ObjectCriteria {
     pub order: CountOrder,
     /// `-PlainProcessNames`: processes go by the names of their executables.
     pub plain_process_names: bool,
-    /// The answer is for programs: names of executables, addresses of modules.
-    pub for_programs: bool,
+    /// Processes go by the names of their executables and modules have their addresses, however they are displayed.
+    pub with_identities: bool,
     /// `-GroupBy` and what belongs to it.
     pub groups: GroupCriteria,
 }
@@ -174,7 +174,7 @@ pub struct WhyCriteria {
 impl WhyCriteria {
     /// Whether processes go by the names of their executables.
     pub(in crate::query) fn is_plain(&self) -> bool {
-        self.handles.plain_process_names || self.handles.for_programs
+        self.handles.plain_process_names || self.handles.with_identities
     }
 }
 
@@ -190,8 +190,8 @@ pub struct DiffCriteria {
     pub all_open: bool,
     /// Whether and how stacks are printed.
     pub stacks: StackDisplayArgs,
-    /// The answer is for programs: names of executables, addresses of modules.
-    pub for_programs: bool,
+    /// Processes go by the names of their executables and modules have their addresses, however they are displayed.
+    pub with_identities: bool,
 }
 
 /// What `.dump Stack` is about.
@@ -209,8 +209,8 @@ pub struct StackCriteria {
     pub top: Option<TopN>,
     /// Whether and how the frames are printed.
     pub stacks: StackDisplayArgs,
-    /// The answer is for programs: all names, addresses of modules.
-    pub for_programs: bool,
+    /// All frames have names, and modules addresses, whether frames are displayed or not.
+    pub with_identities: bool,
 }
 
 /// `-Map`: which kind of object is wanted.

@@ -6,7 +6,7 @@ impl ResourceCriteria {
     /// What options that choose handles mean for allocations, types for kinds; `None` when one of them is about
     /// what only objects have.
     pub fn of_handles(handles: &ObjectCriteria) -> Option<Self> {
-        let ObjectCriteria { stacks, plain_process_names, for_programs, .. } = *handles;
+        let ObjectCriteria { stacks, plain_process_names, with_identities, .. } = *handles;
         let known = ObjectCriteria {
             creator: ProcessCriteria { name: handles.creator.name.clone(), ..Default::default() },
             object_type: handles.object_type.clone(),
@@ -21,7 +21,7 @@ impl ResourceCriteria {
             },
             stacks,
             plain_process_names,
-            for_programs,
+            with_identities,
             ..ObjectCriteria::default()
         };
         (known == *handles).then(|| Self {

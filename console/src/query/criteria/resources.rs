@@ -37,8 +37,8 @@ pub struct ResourceCriteria {
     pub(crate) trims: StackTrims,
     /// Whether and how stacks are printed.
     pub stacks: StackDisplayArgs,
-    /// The answer is a document with totals and with all that was never freed.
-    pub for_document: bool,
+    /// Both the totals and all that was never freed are asked for.
+    pub with_totals_and_lost: bool,
 }
 
 impl ResourceCriteria {
@@ -72,7 +72,7 @@ impl ResourceCriteria {
 
     /// Whether any groups have such a column.
     pub(in crate::query) fn groups_by(&self, column: ResourceColumn) -> bool {
-        let of_document = self.for_document && self.by.is_none();
+        let of_document = self.with_totals_and_lost && self.by.is_none();
         self.columns().contains(&column) || of_document && ResourceColumn::LOST.contains(&column)
     }
 

@@ -40,7 +40,7 @@ fn grouped<'a>(
     let asked = ObjectCriteria {
         object_type: criteria.object_type.clone(),
         stacks: criteria.stacks,
-        for_programs: criteria.for_programs,
+        with_identities: criteria.with_identities,
         groups: GroupCriteria::of_create_stacks(),
         ..ObjectCriteria::default()
     };
@@ -60,7 +60,7 @@ fn groups<'g>(
         Group { node, process, type_name, create_stack }
     };
     let is_meant = |group: &Group<'_>| {
-        let is = |filter| group.process.is_meant_by(filter, criteria.for_programs);
+        let is = |filter| group.process.is_meant_by(filter, criteria.with_identities);
         criteria.process.as_ref().is_none_or(is)
     };
     let leaves = groups.tree.leaves().filter(|node| !timed.handles(&groups.tree, *node).is_empty());

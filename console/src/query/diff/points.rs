@@ -153,7 +153,7 @@ impl Search<'_, '_> {
         }
         let is_shown = still_open > 0 || (criteria.all_open && open_to > 0);
         Ok(is_shown.then(|| OpenedGroup {
-            process: group.process.shown_label(criteria.for_programs),
+            process: group.process.shown_label(criteria.with_identities),
             pid: group.process.known_pid(),
             type_name: group.type_name.to_owned(),
             create_stack: group.create_stack,

@@ -234,7 +234,7 @@ impl Matched {
             if lost == 0 {
                 continue;
             }
-            let place = self.place(file, &group, criteria.for_programs);
+            let place = self.place(file, &group, criteria.with_identities);
             let window = all.window_of(group.process).unwrap_or(all.extent);
             let nodes = || Nodes { nodes: Vec::new(), window };
             let nodes = found.entry(place).or_insert_with(nodes);

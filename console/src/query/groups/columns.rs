@@ -106,7 +106,7 @@ impl<'a> Keys<'a> {
                 names: file.trace.values(Names::name)?,
                 pattern: NamePattern,
                 // Scripts know a process by its executable.
-                is_plain: criteria.plain_process_names || criteria.for_programs,
+                is_plain: criteria.plain_process_names || criteria.with_identities,
             },
             coders: columns.iter().map(coder).collect(),
         })

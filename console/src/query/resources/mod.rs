@@ -129,9 +129,9 @@ impl<'a> ResourcesAnswer<'a> {
         let is_lost = criteria.is_of_leaks();
         let window = info.has_clock().then(|| asked.window());
         let has_groups = criteria.by.is_some();
-        let totals = !has_groups && (criteria.for_document || !is_lost);
+        let totals = !has_groups && (criteria.with_totals_and_lost || !is_lost);
         let totals = totals.then(|| asked.groups(&ResourceColumn::TOTALS, &rows, &missed));
-        let of_lost = !has_groups && (criteria.for_document || is_lost);
+        let of_lost = !has_groups && (criteria.with_totals_and_lost || is_lost);
         let of_lost = of_lost.then(|| asked.groups(&ResourceColumn::LOST, &lost(&rows), &[]));
         let groups = |by: &Vec<ResourceColumn>| match is_lost {
             true => asked.groups(by, &lost(&rows), &[]),

@@ -149,9 +149,9 @@ impl Kind for Diff {
         if let Some(kind) = &args.kind {
             return allocations::answer(kind, args, dump);
         }
-        let for_programs = matches!(dump.shared.output.format(), Format::Json(_));
+        let with_identities = matches!(dump.shared.output.format(), Format::Json(_));
         let all_open = args.flame.is_some();
-        let criteria = DiffCriteria { for_programs, all_open, ..args.criteria.clone() };
+        let criteria = DiffCriteria { with_identities, all_open, ..args.criteria.clone() };
         let has_points = args.from.is_some() || args.to.is_some();
         match dump.sources.len() {
             2 if !has_points => compare(args, &criteria, dump),

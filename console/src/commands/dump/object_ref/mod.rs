@@ -73,7 +73,7 @@ impl Kind for ObjectRef {
         let output = args.output(dump.shared);
         let criteria = ObjectCriteria {
             plain_process_names: args.display.plain_process_names,
-            for_programs: matches!(output.format(), Format::Json(_)),
+            with_identities: matches!(output.format(), Format::Json(_)),
             order: args.order(&output).unwrap_or_default(),
             groups: args.groups(&output),
             ..args.criteria.clone()
