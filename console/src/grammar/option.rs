@@ -9,9 +9,9 @@ use crate::{
     filter::{Filter, FilterError, ProcessFilter},
     paths::with_home,
     values::{
-        CountRange, CountUnit, CsvTarget, ProcessFormat, SecondsRange, TimeDigits, TimeFormat,
-        TopN, ValueError, address, bytes, no_choice, number, process_format, process_words,
-        time_format, time_words,
+        AskedFormat, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat, SecondsRange,
+        TimeDigits, TimeFormat, TopN, ValueError, address, bytes, no_choice, number,
+        process_format, process_words, time_format, time_words,
     },
 };
 
@@ -41,6 +41,15 @@ pub struct Opt<A: 'static> {
     /// Its value, and the field it goes to.
     pub take: Take<A>,
 }
+
+// Derived, it would ask the same of the arguments.
+impl<A> Clone for Opt<A> {
+    fn clone(&self) -> Opt<A> {
+        *self
+    }
+}
+
+impl<A> Copy for Opt<A> {}
 
 /// A value and where it goes. Kind and field are one thing, so that they cannot disagree.
 pub enum Take<A: 'static> {
@@ -82,8 +91,8 @@ pub enum Take<A: 'static> {
     Digits(fn(&mut A) -> &mut Option<TimeDigits>),
     /// A file to write.
     File(fn(&mut A) -> &mut Option<PathBuf>),
-    /// A file to write, or else where all results go.
-    MaybeFile(fn(&mut A) -> &mut Option<CsvTarget>),
+    /// The format of the answer, and whether a file to write follows.
+    Format(&'static FormatSpec, NamesFile, fn(&mut A) -> &mut Vec<AskedFormat>),
     /// A folder.
     Folder(fn(&mut A) -> &mut Option<PathBuf>),
     /// Files to read: a name, folder or pattern. May be given several times.
@@ -101,6 +110,14 @@ pub enum Take<A: 'static> {
     /// So many values at most, all without effect, and the place for the reason.
     Ignored(usize, &'static str, fn(&mut A) -> &mut Vec<&'static str>),
 }
+
+impl<A> Clone for Take<A> {
+    fn clone(&self) -> Take<A> {
+        *self
+    }
+}
+
+impl<A> Copy for Take<A> {}
 
 /// What the texts are that a filter is compared with, for completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -302,7 +319,9 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::ProcessFormat(_) => ValueKind::Choice(process_words().collect()),
             Take::Digits(_) => ValueKind::Digits,
             Take::File(_) => ValueKind::File,
-            Take::MaybeFile(_) => ValueKind::MaybeFile,
+            Take::Format(_, NamesFile::Never, _) => ValueKind::None,
+            Take::Format(_, NamesFile::Maybe, _) => ValueKind::MaybeFile,
+            Take::Format(_, NamesFile::Always, _) => ValueKind::File,
             Take::Folder(_) => ValueKind::Folder,
             Take::Query(_) => ValueKind::Query,
             Take::Servers(_) => ValueKind::Servers,
@@ -355,9 +374,8 @@ impl<A> Opt<A> {
             Take::ProcessFormat(field) => *field(args) = Some(process_format(first)?),
             Take::Digits(field) => *field(args) = Some(TimeDigits::parse(first)?),
             Take::File(field) | Take::Folder(field) => *field(args) = Some(with_home(first)),
-            Take::MaybeFile(field) => {
-                let file = value(0).map(|file| CsvTarget::File(with_home(file)));
-                *field(args) = Some(file.unwrap_or(CsvTarget::Output));
+            Take::Format(spec, _, field) => {
+                AskedFormat { spec, file: value(0).map(with_home) }.add_to(field(args));
             }
             Take::Query(field) => field(args).push(first.to_owned()),
             Take::Servers(field) => {

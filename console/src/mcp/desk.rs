@@ -32,12 +32,12 @@ use crate::{
     grammar::{Quotes, Token, join},
     paths::Roots,
     registry::REGISTRY,
-    render::{self, Format},
+    render,
     settings::DisplayArgs,
     sql::Relation,
     terminal::{Messages, Screen},
     trace::{Access, LoadArgs},
-    values::JsonMode,
+    values::{Format, JsonMode},
 };
 
 /// The largest document that is read into memory, bytes of JSON.

@@ -22,7 +22,7 @@ pub use kinds::{
     modules, object_ref, processes, properties, provider_events, resources, stats, symbols,
     versions, why,
 };
-pub use output::{Format, OutputError, OutputOptions};
+pub use output::{OutputError, OutputOptions};
 pub use style::ObjectRefStyle;
 pub use table::Table;
 

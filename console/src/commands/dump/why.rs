@@ -16,8 +16,9 @@ use crate::{
     filter::literal,
     grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take},
     query::{self, PRIVATE_HEAP, Suspect, WhyCriteria},
-    render::{self, Format},
+    render,
     settings::{Display, StackDisplayArgs},
+    values::Format,
 };
 
 /// The kind, which has every option and format that kinds have.

@@ -15,13 +15,13 @@ use crate::{
     },
     render::{
         json,
-        output::Format,
         style::RESOURCE_FIGURES,
         table::{Columns, Part, Show, Table, bytes},
         text::{ProcessStyle, StackStyle},
         time::Clock,
     },
     settings::{Display, StackDisplayArgs},
+    values::Format,
 };
 use handlescope_model::Untrusted;
 

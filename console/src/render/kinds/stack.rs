@@ -10,11 +10,11 @@ use crate::{
     query::{FrameFigures, StackRow, StacksAnswer},
     render::{
         json,
-        output::Format,
         table::{Columns, Part, Show, Table},
         text::{ProcessStyle, StackStyle},
     },
     settings::{Display, StackDisplayArgs},
+    values::Format,
 };
 
 /// What is said when the extract does not have the stacks of every event.

@@ -23,9 +23,10 @@ use crate::{
     grammar::{Arguments, Example, GroupView, OptionGroup, ParseError, Quotes, Token, parse},
     paths::has_extension,
     query::{self, AllocationsDiff, DiffCriteria},
-    render::{self, Format, pictures::FlameGraph},
+    render::{self, pictures::FlameGraph},
     settings::{Display, StackDisplayArgs},
     trace::{CaveatKind, LoadedTrace},
+    values::Format,
 };
 
 /// The kind, which has every option and format that kinds have.
