@@ -11,7 +11,8 @@ use crate::{
         sympath::SymbolPathArgs,
     },
     filter::{Filter, ProcessFilter},
-    query::{MapMode, ObjectCriteria, ProcessCriteria, ShowTotal},
+    query::{Criterion, MapMode, ObjectCriteria, ProcessCriteria, ShowTotal},
+    render,
     settings::StackDisplayArgs,
     trace::LoadArgs,
     values::{CountRange, Format, JsonMode, SecondsRange, TopN},
@@ -142,6 +143,23 @@ fn options_combine_and_the_last_of_two_counts() {
     assert_eq!(args.show_total, Some(ShowTotal::Total));
     assert!(args.leak);
     assert_eq!(args.creator.name, processes("-5"));
+}
+
+#[test]
+fn a_criterion_is_named_after_the_option_that_gives_it() {
+    let kind = REGISTRY.kind("ObjectRef").expect("a kind");
+    let mut named = 0;
+    for option in kind.options() {
+        let example = option.doc().example;
+        let criteria = Criterion::all_of(&object_ref(example));
+        for criterion in &criteria {
+            let name = render::option(*criterion);
+            assert!(example.split(' ').any(|word| word == name), "{name} in {example}");
+        }
+        let is_named = criteria.iter().any(|c| option.is_named(render::option(*c)));
+        named += usize::from(is_named);
+    }
+    assert_eq!(named, 23, "every criterion has an option");
 }
 
 #[test]

@@ -79,9 +79,9 @@ pub(super) struct FileHeader {
 #[derive(Serialize)]
 pub(super) struct NoMatchJson<'a> {
     file: usize,
-    option: &'a str,
+    option: String,
     before: usize,
-    nearest: &'a [String],
+    nearest: Vec<String>,
     existing: &'a [String],
 }
 
@@ -175,8 +175,14 @@ impl<'a> FileJson<'a> {
     }
 
     pub(super) fn no_match(&self) -> Option<NoMatchJson<'_>> {
-        let NoMatch { option, before, nearest, existing, .. } = self.answer.no_match.as_ref()?;
-        Some(NoMatchJson { file: self.index, option, before: *before, nearest, existing })
+        let found: &NoMatch = self.answer.no_match.as_ref()?;
+        Some(NoMatchJson {
+            file: self.index,
+            option: found.option(),
+            before: found.before,
+            nearest: found.nearest_options(),
+            existing: &found.existing,
+        })
     }
 
     fn objects(&self) -> impl Iterator<Item = ObjectJson<'_>> {

@@ -91,7 +91,7 @@ fn part(answer: &WhyAnswer<'_>) -> Part {
     }
     if let Some(no_match) = &answer.file.no_match {
         let what = if no_match.is_of_allocations { "allocation" } else { "handle" };
-        return part.below(format!("No {what} matches {}", Untrusted(&no_match.option)));
+        return part.below(format!("No {what} matches {}", Untrusted(&no_match.option())));
     }
     if answer.allocations > 0 && !has_events {
         let allocations = HumanCount(answer.allocations as u64);
