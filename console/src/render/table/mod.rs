@@ -11,6 +11,7 @@ mod parquet;
 mod size;
 mod text;
 mod value;
+mod width;
 
 use std::{
     io::{self, Write},
