@@ -104,7 +104,6 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Starts it.
     pub(super) fn start(args: &LiveArgs, events: EventSender) -> Result<Self, CommandError> {
         let sink = move |event: &SessionEvent<'_>| {
             events.send(&decodable(event));

@@ -26,7 +26,6 @@ pub struct StacksAnswer<'a> {
     pub path: &'a Path,
     /// Its number in the session.
     pub index: usize,
-    /// About the trace.
     pub info: TraceInfo,
     /// Whether stacks of every event were kept, or else of handle events only.
     pub has_every_stack: bool,
@@ -52,7 +51,6 @@ pub struct StackRow {
     pub pid: u32,
     /// Row of the process, if it is known.
     pub process: Option<ProcessIdx>,
-    /// Row of the stack.
     pub stack: StackIdx,
 }
 

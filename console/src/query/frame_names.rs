@@ -255,7 +255,6 @@ pub(crate) struct ModuleFrames<'a> {
     pub(crate) named: usize,
 }
 
-/// Frames with their names.
 pub(crate) struct NamedFrames<'a> {
     frames: &'a Frames<'a>,
     memory: Arc<KnownNames>,

@@ -1,5 +1,3 @@
-//! The pages of the help.
-
 use std::io::Write;
 
 use comfy_table::{Cell, Color, ColumnConstraint, Table};

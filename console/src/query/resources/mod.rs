@@ -57,7 +57,6 @@ pub struct ResourcesAnswer<'a> {
     pub path: &'a Path,
     /// Its number in the session.
     pub index: usize,
-    /// About the trace.
     pub info: TraceInfo,
     /// Sums by kind, allocator and process, if they were asked for.
     pub totals: Option<ResourceGroups>,

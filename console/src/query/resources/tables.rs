@@ -31,7 +31,6 @@ impl AllocatorList {
     }
 }
 
-/// The name of a kind.
 pub(in crate::query) fn kind_name(code: u32) -> &'static str {
     ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
 }

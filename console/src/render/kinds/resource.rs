@@ -230,7 +230,6 @@ impl Row<'_, '_> {
         self.file.stacks.trimmed_telling(stack?, self.file.answer.trims())
     }
 
-    /// The lines of a stack.
     fn lines(&self, stack: Option<StackIdx>) -> Option<String> {
         let lines = self.file.stacks.trimmed_lines(stack?, self.file.answer.trims())?;
         Some(lines.collect::<Vec<_>>().join("\n"))

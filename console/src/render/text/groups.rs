@@ -26,7 +26,6 @@ const NOTHING: &str = "-";
 /// Columns of `-ShowTime`.
 const OVER_TIME: usize = 3;
 
-/// Writes the groups of a file.
 pub(super) fn write(
     file: &FileAnswer<'_>,
     groups: &Groups,

@@ -64,7 +64,6 @@ impl Default for HeapBlocks {
 }
 
 impl HeapBlocks {
-    /// The number of a heap.
     fn number(&mut self, owner: Owner, handle: u64) -> u32 {
         let of_owner = match owner {
             Owner::Process(row) => row,

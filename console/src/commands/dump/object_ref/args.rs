@@ -22,7 +22,6 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ObjectRefArgs {
     pub(crate) criteria: ObjectCriteria,
-    /// How it is printed.
     pub(crate) display: DisplayArgs,
     /// `-csv`, with ETWAnalyzer's columns.
     pub(crate) csv: Option<CsvTarget>,
@@ -30,9 +29,7 @@ pub(crate) struct ObjectRefArgs {
     pub(crate) no_csv_separator: bool,
     /// `-NoCmdLine`: an empty command line column in the CSV file.
     pub(crate) no_command_line: bool,
-    /// `-MinCount`
     pub(crate) min_count: Option<u64>,
-    /// `-Depth`
     pub(crate) depth: Option<u64>,
     /// `-ShowTime`
     pub(crate) buckets: Option<u64>,
