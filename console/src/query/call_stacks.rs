@@ -109,7 +109,7 @@ impl<'a> StacksAnswer<'a> {
         if args.stacks.show || args.with_identities {
             frames.resolve(shown)?;
         } else {
-            frames.resolve_telling(shown)?;
+            frames.resolve_representative(shown)?;
         }
         Ok(Self {
             path: source.path,

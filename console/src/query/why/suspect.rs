@@ -30,7 +30,7 @@ pub struct Suspect {
     pub growth: Growth,
     /// Why, as far as the events say.
     pub diagnoses: Vec<Diagnosis>,
-    /// What says most of the create stack, as stack filters see it: its first frame outside of the system.
+    /// The representative frame of the create stack, as stack filters see it.
     pub function: Option<String>,
     /// The filter on stacks that keeps what it lost, and nothing else of its process and type, as far as frames
     /// say; `None` where it needs none.

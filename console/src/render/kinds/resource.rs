@@ -227,7 +227,7 @@ impl Row<'_, '_> {
     }
 
     fn frame(&self, stack: Option<StackIdx>) -> Option<String> {
-        self.file.stacks.trimmed_telling(stack?, self.file.answer.trims())
+        self.file.stacks.trimmed_representative_line(stack?, self.file.answer.trims())
     }
 
     fn lines(&self, stack: Option<StackIdx>) -> Option<String> {

@@ -140,8 +140,9 @@ impl Writer<'_> {
             GroupKey::Stack(stack) => {
                 let trims = self.groups.stacks.as_ref();
                 let frames = self.stacks.trimmed_lines(stack, trims).into_iter().flatten();
-                let telling = self.stacks.trimmed_telling(stack, trims).unwrap_or_default();
-                let mut label = format!("{indent}Stack {stack}: {}", Untrusted(&telling));
+                let representative =
+                    self.stacks.trimmed_representative_line(stack, trims).unwrap_or_default();
+                let mut label = format!("{indent}Stack {stack}: {}", Untrusted(&representative));
                 for line in frames.take_while(|_| self.has_frames) {
                     label.push_str(&format!("\n{indent}{}{}", self.indent, Untrusted(&line)));
                 }
