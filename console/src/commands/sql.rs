@@ -26,12 +26,11 @@ use crate::{
 const STARTS: [&str; 9] =
     ["SELECT", "WITH", "FROM", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "VALUES", "TABLE"];
 
-/// Those that have one line.
+/// Those of statements that end with their line, without a semicolon.
 const ONE_LINE: [&str; 3] = ["SHOW", "DESCRIBE", "DESC"];
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SqlArgs {
-    /// The query.
     pub(crate) query: String,
     /// How much memory the query may take, bytes.
     pub(crate) max_memory: Option<u64>,

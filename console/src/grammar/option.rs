@@ -61,7 +61,6 @@ pub enum Take<A: 'static> {
     Filter(Texts, fn(&mut A) -> &mut Option<Filter>),
     /// A filter on text that may be given several times.
     Filters(Texts, fn(&mut A) -> &mut Vec<Filter>),
-    /// A filter on processes.
     Processes(fn(&mut A) -> &mut Option<ProcessFilter>),
     /// `min [max]` in seconds.
     Seconds(fn(&mut A) -> &mut Option<SecondsRange>),
@@ -71,7 +70,6 @@ pub enum Take<A: 'static> {
     Count(CountUnit, fn(&mut A) -> &mut Option<CountRange>),
     /// `n [skip]`.
     Top(fn(&mut A) -> &mut Option<TopN>),
-    /// An address.
     Address(fn(&mut A) -> &mut Option<u64>),
     /// A number of bytes.
     Size(fn(&mut A) -> &mut Option<u64>),
@@ -87,13 +85,11 @@ pub enum Take<A: 'static> {
     TimeFormat(fn(&mut A) -> &mut Option<TimeFormat>),
     /// How starts and ends of processes are written.
     ProcessFormat(fn(&mut A) -> &mut Option<ProcessFormat>),
-    /// A number of digits.
     Digits(fn(&mut A) -> &mut Option<TimeDigits>),
     /// A file to write.
     File(fn(&mut A) -> &mut Option<PathBuf>),
     /// The format of the answer, and whether a file to write follows.
     Format(&'static FormatSpec, NamesFile, fn(&mut A) -> &mut Vec<AskedFormat>),
-    /// A folder.
     Folder(fn(&mut A) -> &mut Option<PathBuf>),
     /// Files to read: a name, folder or pattern. May be given several times.
     Query(fn(&mut A) -> &mut Vec<String>),
@@ -122,13 +118,10 @@ impl<A> Copy for Take<A> {}
 /// What the texts are that a filter is compared with, for completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Texts {
-    /// Names of objects.
     ObjectNames,
-    /// Names of object types.
     ObjectTypes,
     /// Frames, as in `module!function`.
     Frames,
-    /// Kinds of allocations.
     AllocationKinds,
     /// Names of what allocates.
     Allocators,
@@ -140,9 +133,7 @@ pub enum Texts {
 
 /// One of the words an option knows.
 pub struct Choice<A: 'static> {
-    /// The word.
     pub word: &'static str,
-    /// What it means.
     pub help: &'static str,
     /// What it does to the arguments.
     pub set: fn(&mut A),
@@ -151,11 +142,9 @@ pub struct Choice<A: 'static> {
 /// What kind of value an option takes, for help, completion and highlighting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueKind {
-    /// None.
     None,
     /// A filter on text, and what texts those are.
     Filter(Texts),
-    /// A filter on processes.
     Processes,
     /// `min [max]` in seconds.
     Seconds,
@@ -165,7 +154,6 @@ pub enum ValueKind {
     Count(CountUnit),
     /// `n [skip]`.
     Top,
-    /// An address.
     Address,
     /// A number of bytes.
     Size,
@@ -174,18 +162,17 @@ pub enum ValueKind {
     /// Some of these words, divided by commas.
     List(Vec<(&'static str, &'static str)>),
     /// A whole number, at least 1, which may be missing.
-    Number { may_be_missing: bool },
-    /// A number of digits.
+    Number {
+        may_be_missing: bool,
+    },
     Digits,
     /// A file to write.
     File,
     /// A file to write, which may be missing.
     MaybeFile,
-    /// A folder.
     Folder,
     /// Files to read.
     Query,
-    /// Symbol servers.
     Servers,
     /// A column of what a kind of `.dump` prints.
     Column,
@@ -266,7 +253,6 @@ fn choice_placeholder(words: &[(&'static str, &'static str)]) -> String {
 pub trait OptionSpec: Sync {
     /// What is written about it.
     fn doc(&self) -> Doc;
-    /// Its kind of value.
     fn value(&self) -> ValueKind;
     /// Whether it would take these values.
     fn check(&self, values: &[Token]) -> Result<(), ValueError>;

@@ -24,7 +24,6 @@ use crate::{
 /// The kind, which has every option and format that kinds have.
 pub(crate) struct Why;
 
-/// The command.
 pub(crate) struct WhyCommand;
 
 const SUMMARY: &str = "what leaks, the worst first, how fast and why";

@@ -103,7 +103,6 @@ pub enum ResourceColumn {
     FreeStack,
     /// The thread that allocated.
     Thread,
-    /// How it ended.
     End,
     /// Its bytes.
     Size,

@@ -31,7 +31,7 @@ pub(super) struct LostStacks {
     /// The lines of frames, as stack filters see them.
     lines: Vec<Line>,
     /// By process id and type.
-    rivals: HashMap<(Option<u32>, String), Rivals>,
+    stacks: HashMap<(Option<u32>, String), GroupStacks>,
 }
 
 struct Line {
@@ -42,7 +42,7 @@ struct Line {
 
 /// The groups of one process and type.
 #[derive(Default)]
-struct Rivals {
+struct GroupStacks {
     /// Numbers of the lines of each group, the innermost frame first.
     stacks: Vec<Vec<u32>>,
     places: HashMap<NodeIdx, usize>,
@@ -76,7 +76,7 @@ impl LostStacks {
             let stack = stack.map(|stack| numbers.stack(stack, &mut lost.lines));
             let stack = stack.unwrap_or_default();
             let key = (owner.map(|_| process.pid), type_name.to_owned());
-            lost.rivals.entry(key).or_default().add(leaf, stack);
+            lost.stacks.entry(key).or_default().add(leaf, stack);
         }
         lost
     }
@@ -90,20 +90,20 @@ impl LostStacks {
         function: Option<&str>,
     ) -> Option<String> {
         let plain = || function.map(literal);
-        let Some(rivals) = self.rivals.get(&(pid, type_name.to_owned())) else { return plain() };
-        let Some(place) = rivals.places.get(&leaf).copied() else { return plain() };
-        let is_alone = rivals.stacks.len() == 1;
-        let stack = rivals.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
+        let Some(groups) = self.stacks.get(&(pid, type_name.to_owned())) else { return plain() };
+        let Some(place) = groups.places.get(&leaf).copied() else { return plain() };
+        let is_alone = groups.stacks.len() == 1;
+        let stack = groups.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
         if stack.is_empty() {
             return (!is_alone).then(|| WITHOUT_STACK.to_owned());
         }
-        let count = |line: u32| rivals.with_line.get(&line).map_or(0, Vec::len);
+        let count = |line: u32| groups.with_line.get(&line).map_or(0, Vec::len);
         let is_function = |line: u32| function == Some(self.text(line));
         // Of equal ones the function, then the innermost one of the program.
         let mut kept = stack.to_vec();
         kept.sort_by_key(|line| (count(*line), !is_function(*line), !self.is_own(*line)));
         kept.truncate(MOST_LINES);
-        let mut filters = kept.iter().map(|line| (line, self.left_out(rivals, place, *line)));
+        let mut filters = kept.iter().map(|line| (line, self.left_out(groups, place, *line)));
         let first = filters.next()?;
         let is_exact = |filter: &(&u32, LeftOut)| !filter.1.misses;
         let exact = if is_exact(&first) { None } else { filters.find(is_exact) };
@@ -114,9 +114,9 @@ impl LostStacks {
     }
 
     /// The lines by which a filter on a line of a group leaves out the other groups that have it.
-    fn left_out(&self, rivals: &Rivals, place: usize, kept: u32) -> LeftOut {
-        let stack = |place: usize| rivals.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
-        let with_line = rivals.with_line.get(&kept).map(Vec::as_slice).unwrap_or_default();
+    fn left_out(&self, groups: &GroupStacks, place: usize, kept: u32) -> LeftOut {
+        let stack = |place: usize| groups.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
+        let with_line = groups.with_line.get(&kept).map(Vec::as_slice).unwrap_or_default();
         let own = stack(place);
         let mut left_out = LeftOut { lines: Vec::new(), misses: with_line.len() > MOST };
         for other in with_line.iter().filter(|other| **other != place).take(MOST) {
@@ -142,7 +142,7 @@ impl LostStacks {
     }
 }
 
-impl Rivals {
+impl GroupStacks {
     fn add(&mut self, leaf: NodeIdx, stack: Vec<u32>) {
         let place = self.stacks.len();
         for line in &stack {

@@ -111,7 +111,6 @@ impl TraceHeader {
     }
 }
 
-/// A caveat of a trace.
 #[derive(Serialize)]
 pub(super) struct CaveatJson<'a> {
     file: usize,

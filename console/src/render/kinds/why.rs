@@ -144,7 +144,8 @@ impl Row<'_> {
             let text = format!("{}{}", Untrusted(&diagnosis.text), examples(diagnosis));
             writeln!(out, "{indent}{cause}: {}", whole(text))?;
             let ended = if self.suspect.bytes.is_some() { "freed" } else { "closed" };
-            let closers = diagnosis.stacks.iter().filter_map(|own| self.stacks.telling_line(*own));
+            let closers =
+                diagnosis.stacks.iter().filter_map(|own| self.stacks.representative_line(*own));
             let mut closers: Vec<String> = closers.collect();
             closers.dedup();
             for closer in closers {

@@ -32,7 +32,6 @@ use crate::{
 /// The kind, which has every option and format that kinds have.
 pub(crate) struct Diff;
 
-/// The command.
 pub(crate) struct DiffCommand;
 
 const SUMMARY: &str = "what is opened and still open between two points, or lost more of in the second of two \

@@ -19,7 +19,6 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ObjectRefArgs {
     pub(crate) criteria: ObjectCriteria,
-    /// How it is printed.
     pub(crate) display: DisplayArgs,
     /// `-csv`, with ETWAnalyzer's columns.
     pub(crate) formats: Vec<AskedFormat>,
@@ -27,9 +26,7 @@ pub(crate) struct ObjectRefArgs {
     pub(crate) no_csv_separator: bool,
     /// `-NoCmdLine`: an empty command line column in the CSV file.
     pub(crate) no_command_line: bool,
-    /// `-MinCount`
     pub(crate) min_count: Option<u64>,
-    /// `-Depth`
     pub(crate) depth: Option<u64>,
     /// `-ShowTime`
     pub(crate) buckets: Option<u64>,

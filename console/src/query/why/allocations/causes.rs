@@ -160,7 +160,7 @@ impl<'a> SiteCauses<'a> {
         let mut reserved: BTreeMap<u32, i64> = BTreeMap::new();
         for row in lost {
             let at = *row as usize;
-            let first = self.table.parted(at).unwrap_or(*row);
+            let first = self.table.first_part(at).unwrap_or(*row);
             let left = reserved.entry(first).or_default();
             *left = left.saturating_add(self.table.size.get(at).unwrap_or_default());
         }

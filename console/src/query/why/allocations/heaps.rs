@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 use super::super::causes::Cause;
 use super::super::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect};
 use super::causes::diagnosis;
-use super::judged::{Allocations, Amounts};
+use super::input::{Allocations, Amounts};
 use super::sites::Sites;
 use crate::query::growth::Life;
 
@@ -87,7 +87,7 @@ impl Created {
         let allocator = all.allocators.get(row)?;
         let process = all.process(allocator);
         let bytes = Bytes { lost, allocated: lost, per_minute: None };
-        let suspect = all.judge(
+        let suspect = all.as_suspect(
             &process,
             allocator.pid,
             (PRIVATE_HEAP, stack),

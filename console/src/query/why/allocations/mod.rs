@@ -5,7 +5,7 @@
 mod causes;
 mod commits;
 mod heaps;
-mod judged;
+mod input;
 mod lives;
 mod sites;
 
@@ -17,10 +17,10 @@ use rayon::prelude::*;
 
 use self::causes::{Findings, SiteCauses};
 use self::heaps::private_heaps;
-pub(super) use self::judged::Allocations;
-use self::judged::Amounts;
+pub(super) use self::input::Allocations;
+use self::input::Amounts;
 use self::lives::SiteLives;
-use self::sites::{ChosenRows, Site, Sites, telling_name};
+use self::sites::{ChosenRows, Site, Sites, descriptive_name};
 use super::causes::Cause;
 use super::suspect::Suspect;
 use crate::cancel::Cancelled;
@@ -84,7 +84,7 @@ impl Allocations<'_> {
         let Findings { diagnoses, grown } = causes.of(rows, &own);
         let kind = ResourceKind::from_code(site.kind)?;
         let SiteLives { counts, bytes, lives, .. } = own;
-        let suspect = self.judge(
+        let suspect = self.as_suspect(
             &process,
             allocator.pid,
             (kind.name(), stack),
@@ -92,7 +92,7 @@ impl Allocations<'_> {
             Amounts { counts, bytes, grown },
         )?;
         let function = stack.map(|stack| self.function(stack, sites));
-        let name = telling_name(allocator).map(str::to_owned);
+        let name = descriptive_name(allocator).map(str::to_owned);
         Some((kind, Suspect { diagnoses, function, allocator: name, ..suspect }))
     }
 }

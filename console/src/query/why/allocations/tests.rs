@@ -1,4 +1,4 @@
-//! Allocations that ended in parts are judged as wholes.
+//! Allocations that ended in parts count as wholes.
 
 use handlescope_model::tables::{Resource, ResourceEnd, ResourceKind};
 use handlescope_model::{AllocatorIdx, ResourceIdx, StackIdx};
