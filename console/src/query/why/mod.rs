@@ -6,7 +6,9 @@
 mod allocations;
 mod causes;
 mod columns;
+mod lost_handles;
 mod lost_stacks;
+mod same_pid;
 mod score;
 mod suspect;
 mod targets;
@@ -19,7 +21,7 @@ pub use self::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect};
 use self::allocations::Allocations;
 use self::causes::Causes;
 use self::columns::EventColumns;
-use self::lost_stacks::LostStacks;
+use self::lost_handles::LostHandles;
 use self::targets::Targets;
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
@@ -104,7 +106,7 @@ impl<'a> WhyAnswer<'a> {
                 criteria,
                 columns: EventColumns::load(file.file.trace)?,
                 targets: Targets::load(file.file.trace)?,
-                lost: LostStacks::of(&file, groups, timed),
+                lost: LostHandles::of(&file, groups, timed),
             };
             let leaves: Vec<NodeIdx> = groups.tree.leaves().collect();
             let suspect = |leaf: &NodeIdx| match file.file.cancel.check() {
@@ -154,7 +156,7 @@ struct Search<'a> {
     criteria: &'a WhyCriteria,
     columns: EventColumns,
     targets: Targets,
-    lost: LostStacks,
+    lost: LostHandles,
 }
 
 impl Search<'_> {
@@ -191,7 +193,8 @@ impl Search<'_> {
             pid,
             type_name: type_name.to_owned(),
             allocator: None,
-            stack_filter: self.lost.filter(leaf, (pid, type_name), function.as_deref()),
+            process_start_ns: process.start_ns,
+            filters: self.lost.filters(leaf, (owner, process), type_name, function.as_deref()),
             create_stack,
             counts: Counts::of(&figures),
             bytes: None,

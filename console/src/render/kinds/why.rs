@@ -54,6 +54,7 @@ pub fn why<'a>(
     columns.add("process", |row| row.suspect.process.clone()).title("Process");
     columns.add("name", |row| format!("{} {}", row.suspect.process, row.suspect.type_name));
     columns.add("pid", |row| row.suspect.pid);
+    columns.add("process_start_ns", |row| row.suspect.process_start_ns);
     columns.add("type", |row| row.suspect.type_name.clone()).title("Type");
     columns.add("allocator", |row| row.suspect.allocator.clone());
     columns.add("leaked", |row| row.suspect.counts.leaked).title("Leaked");

@@ -6,7 +6,7 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{StackIdx, Table};
 
 use super::super::score;
-use super::super::suspect::{Bytes, Counts, Suspect};
+use super::super::suspect::{Bytes, Counts, Suspect, SuspectFilters};
 use super::sites::Sites;
 use crate::query::context::FileContext;
 use crate::query::criteria::{ResourceCriteria, WhyCriteria};
@@ -90,6 +90,12 @@ impl<'a> Allocations<'a> {
         processes.known_or_pid(allocator.process, allocator.pid.unwrap_or_default())
     }
 
+    /// The id of the process of an allocator, if it is known.
+    pub(super) fn pid(&self, allocator: &Allocator) -> Option<u32> {
+        let known = || self.file.processes.known_or_invalid(allocator.process).known_pid();
+        allocator.pid.or_else(known)
+    }
+
     /// By row, whether an allocation passes the filters on times and stacks; `None` without any.
     pub(super) fn chosen_rows(&self) -> Result<Option<Vec<bool>>, QueryError> {
         if !self.chosen.chooses_rows() {
@@ -120,7 +126,6 @@ impl<'a> Allocations<'a> {
     pub(super) fn judge(
         &self,
         process: &ProcessInfo,
-        pid: Option<u32>,
         (type_name, create_stack): (&str, Option<StackIdx>),
         lives: &[Life],
         Amounts { counts, bytes, grown }: Amounts,
@@ -141,7 +146,8 @@ impl<'a> Allocations<'a> {
         Some(Suspect {
             rank: 0,
             process: process.shown_label(self.is_plain),
-            pid: pid.or_else(|| process.known_pid()),
+            pid: None,
+            process_start_ns: process.start_ns,
             type_name: type_name.to_owned(),
             allocator: None,
             create_stack,
@@ -150,7 +156,7 @@ impl<'a> Allocations<'a> {
             growth,
             diagnoses: Vec::new(),
             function: None,
-            stack_filter: None,
+            filters: SuspectFilters::default(),
             score,
         })
     }
