@@ -71,10 +71,11 @@ impl NoMatch {
             return Ok(None);
         }
         for Step { option, take } in steps(args) {
+            let passed = partial.clone();
             take(args, &mut partial);
             let left = filters::select(file, &partial)?.objects().len();
             if left == 0 {
-                let nearest = nearest(file, args, &option)?;
+                let nearest = helpful(nearest(file, args, &option)?, file, &passed, take)?;
                 let existing =
                     if nearest.is_empty() { existing(file, args, &option)? } else { Vec::new() };
                 let is_of_allocations = false;
@@ -85,11 +86,11 @@ impl NoMatch {
         Ok(None)
     }
 
-    /// Why a filter on the owners of handles, or allocations, lets nothing pass; `owners` are the names of all, of so
-    /// many. `None` when there are none.
+    /// Why a filter on the owners of handles lets nothing pass; `owners` are the names of all, of so many objects.
+    /// `None` when there are none.
     pub(super) fn of_owners(
         filter: &ProcessFilter,
-        (before, is_of_allocations): (usize, bool),
+        before: usize,
         owners: BTreeSet<String>,
     ) -> Option<Self> {
         let value = filter.text();
@@ -97,13 +98,32 @@ impl NoMatch {
         let nearest: Vec<String> = similar.iter().map(|name| format!("-pn {name}")).collect();
         let existing = if nearest.is_empty() { some(owners) } else { Vec::new() };
         let option = format!("-pn {value}");
-        (before > 0).then_some(Self { option, before, is_of_allocations, nearest, existing })
+        (before > 0).then_some(Self { option, before, is_of_allocations: false, nearest, existing })
     }
 
-    /// That a filter on kinds lets none of so many allocations pass.
-    pub(super) fn of_kinds(filter: &Filter, before: usize, kinds: BTreeSet<String>) -> Self {
-        let (option, existing) = (format!("-Type {}", filter.text()), some(kinds));
-        Self { option, before, is_of_allocations: true, nearest: Vec::new(), existing }
+    /// That an option, with its value, lets none of so many allocations pass; `names` are those that are there,
+    /// and `helps` says whether something passes with another value.
+    pub(super) fn of_allocations(
+        (name, value): (&str, Option<&str>),
+        before: usize,
+        names: BTreeSet<String>,
+        is_of_frames: bool,
+        helps: impl Fn(&str) -> Result<bool, QueryError>,
+    ) -> Result<Self, QueryError> {
+        let option = value.map_or_else(|| name.to_owned(), |value| format!("{name} {value}"));
+        let mut similar = Vec::new();
+        if let Some(value) = value.filter(|value| is_one_name(value)) {
+            similar = if is_of_frames { anywhere(value) } else { like(value, names.clone()) };
+        }
+        let mut nearest = Vec::new();
+        for value in similar {
+            if helps(&value)? {
+                nearest.push(format!("{name} {value}"));
+            }
+        }
+        let existing =
+            if nearest.is_empty() { others(names, value.unwrap_or_default()) } else { Vec::new() };
+        Ok(Self { option, before, is_of_allocations: true, nearest, existing })
     }
 }
 
@@ -134,8 +154,15 @@ fn steps(args: &ObjectCriteria) -> Vec<Step> {
     step!(object_name, text("-ObjectName", &args.object_name));
     step!(object_type, text("-Type", &args.object_type));
     step!(object, text("-Object", &args.object));
-    step!(leak, args.leak, "-Leak".to_owned());
-    step!(leak_at_exit, args.leak_at_exit, "-LeakAtExit".to_owned());
+    if args.leak || args.leak_at_exit {
+        // Both choose more than each.
+        let words = [(args.leak, "-Leak"), (args.leak_at_exit, "-LeakAtExit")];
+        let words = words.into_iter().filter(|(is_given, _)| *is_given).map(|(_, word)| word);
+        steps.push(Step {
+            option: words.collect::<Vec<_>>().join(" "),
+            take: |from, to| (to.leak, to.leak_at_exit) = (from.leak, from.leak_at_exit),
+        });
+    }
     step!(time, "-MinMaxTime".to_owned());
     step!(creator.name, process("-pn", &args.creator.name));
     step!(creator.command_line, text("-CmdLine", &args.creator.command_line));
@@ -154,6 +181,52 @@ fn steps(args: &ObjectCriteria) -> Vec<Step> {
     steps
 }
 
+/// Those of some options with which something passes: the filters in front leave out what others name.
+fn helpful(
+    mut options: Vec<String>,
+    file: &FileContext<'_>,
+    passed: &ObjectCriteria,
+    take: fn(&ObjectCriteria, &mut ObjectCriteria),
+) -> Result<Vec<String>, QueryError> {
+    let mut error = None;
+    options.retain(|option| {
+        let Some(other) = with(option) else { return false };
+        let mut criteria = passed.clone();
+        take(&other, &mut criteria);
+        match filters::select(file, &criteria) {
+            Ok(selection) => !selection.objects().is_empty(),
+            Err(failed) => {
+                error = Some(failed);
+                false
+            }
+        }
+    });
+    error.map_or(Ok(options), Err)
+}
+
+/// The criteria that an option gives.
+fn with(option: &str) -> Option<ObjectCriteria> {
+    let (name, value) = option.split_once(' ')?;
+    let mut criteria = ObjectCriteria::default();
+    let process = || ProcessFilter::new(value).ok();
+    let filter = || Filter::new(value).ok();
+    match name {
+        "-pn" => criteria.creator.name = process(),
+        "-RelatedProcess" => criteria.related_process = process(),
+        "-Type" => criteria.object_type = filter(),
+        "-ObjectName" => criteria.object_name = filter(),
+        "-CmdLine" => criteria.creator.command_line = filter(),
+        "-Handle" => criteria.handle = filter(),
+        "-Object" => criteria.object = filter(),
+        "-ViewBase" => criteria.view_base = filter(),
+        "-StackFilter" => criteria.stack_filter = filter(),
+        "-CreateStack" => criteria.create_stack = filter(),
+        "-DestroyStack" => criteria.destroy_stack = filter(),
+        _ => return None,
+    }
+    Some(criteria)
+}
+
 /// What an option could have meant, going by the names that are in the trace.
 fn nearest(
     file: &FileContext<'_>,
@@ -169,11 +242,7 @@ fn nearest(
         "-Type" => like(value, type_names(file.trace)?),
         "-ObjectName" => object_names(file, value)?,
         "-Handle" | "-Object" | "-ViewBase" => hexadecimal(value),
-        "-CreateStack" | "-DestroyStack" | "-StackFilter" | "-CmdLine"
-            if !(value.starts_with('*') && value.ends_with('*')) =>
-        {
-            vec![format!("*{}*", value.trim_matches('*'))]
-        }
+        "-CreateStack" | "-DestroyStack" | "-StackFilter" | "-CmdLine" => anywhere(value),
         _ => Vec::new(),
     };
     Ok(values.into_iter().map(|value| format!("{name} {value}")).collect())
@@ -190,7 +259,23 @@ fn existing(
         Some(("-Type", _)) => type_names(file.trace)?,
         _ => BTreeSet::new(),
     };
-    Ok(some(names))
+    Ok(others(names, option.split_once(' ').map_or("", |(_, value)| value)))
+}
+
+/// Some names but the one that failed: other filters may be what leaves it out, so that it is no help.
+fn others(mut names: BTreeSet<String>, failed: &str) -> Vec<String> {
+    let bare = |name: &str| name.to_lowercase().trim_end_matches(".exe").to_owned();
+    let failed = bare(failed);
+    names.retain(|name| bare(name) != failed);
+    some(names)
+}
+
+/// The value with wildcards around, unless it has them.
+fn anywhere(value: &str) -> Vec<String> {
+    match value.starts_with('*') && value.ends_with('*') {
+        true => Vec::new(),
+        false => vec![format!("*{}*", value.trim_matches('*'))],
+    }
 }
 
 /// A list of alternatives, or an exclusion, is not a mistyped name.
@@ -244,8 +329,10 @@ fn like(value: &str, mut names: BTreeSet<String>) -> Vec<String> {
     found
 }
 
-/// The value as hexadecimal numbers are compared.
+/// The value as hexadecimal numbers are compared: its digits may be hexadecimal, or decimal.
 fn hexadecimal(value: &str) -> Vec<String> {
     let is_hexadecimal = value.chars().all(|char| char.is_ascii_hexdigit() || char == '*');
-    if is_hexadecimal && !value.is_empty() { vec![format!("0x{value}")] } else { Vec::new() }
+    let hexadecimal = (is_hexadecimal && !value.is_empty()).then(|| format!("0x{value}"));
+    let decimal = value.parse::<u64>().ok().map(|number| format!("0x{number:X}"));
+    hexadecimal.into_iter().chain(decimal).collect()
 }

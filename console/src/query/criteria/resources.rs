@@ -37,8 +37,25 @@ pub struct ResourceCriteria {
     pub(crate) trims: StackTrims,
     /// Whether and how stacks are printed.
     pub stacks: StackDisplayArgs,
+    /// What the options are called.
+    pub(crate) options: ResourceOptions,
     /// Both the totals and all that was never freed are asked for.
     pub with_totals_and_lost: bool,
+}
+
+/// What options are called that not every command calls the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ResourceOptions {
+    /// What chooses kinds.
+    pub(crate) kind: &'static str,
+    /// What chooses by stacks that freed.
+    pub(crate) free_stack: &'static str,
+}
+
+impl Default for ResourceOptions {
+    fn default() -> Self {
+        Self { kind: "-Kind", free_stack: "-FreeStack" }
+    }
 }
 
 impl ResourceCriteria {

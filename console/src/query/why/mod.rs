@@ -28,12 +28,10 @@ use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::groups::{Groups, NodeIdx, Opened, TimedGroups};
 use super::growth::Growth;
-use super::no_match::NoMatch;
+use super::no_owner::note_owners;
 use super::object_ref::{FileAnswer, object_ref};
 use super::source::Source;
-use super::tables::ProcessInfo;
 use crate::cancel::{Cancel, Cancelled};
-use crate::filter::ProcessFilter;
 use crate::trace::Caveat;
 
 /// How far apart the opens of a race are at most, unless it is said: 1 ms.
@@ -69,30 +67,6 @@ pub fn why<'a>(
     files.into_iter().map(|file| WhyAnswer::new(file, criteria)).collect()
 }
 
-/// Says why nothing matches when no handle is of a process that is meant.
-fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, is_plain: bool) {
-    let is_meant = |process: &ProcessInfo| process.is_meant_by(filter, is_plain);
-    if files.iter().any(|file| owners(file).any(is_meant)) {
-        return;
-    }
-    for file in files {
-        let names = owners(file).map(|process| process.shown_name(is_plain).to_owned()).collect();
-        let objects = file.selection.objects().len();
-        file.no_match =
-            file.no_match.take().or_else(|| NoMatch::of_owners(filter, (objects, false), names));
-    }
-}
-
-/// Whose the handles are that were opened in a trace.
-fn owners<'f>(file: &'f FileAnswer<'_>) -> impl Iterator<Item = &'f ProcessInfo> {
-    let parts = file.groups.iter().filter_map(|groups| Some((groups, groups.timed.as_ref()?)));
-    parts.flat_map(move |(groups, timed)| {
-        let handles = groups.tree.leaves().map(|leaf| timed.handles(&groups.tree, leaf));
-        let opened = handles.filter(|handles| !handles.is_empty());
-        opened.map(|handles| file.file.processes.known_or_invalid(timed.owner(&handles)))
-    })
-}
-
 impl<'a> WhyAnswer<'a> {
     fn new(mut file: FileAnswer<'a>, criteria: &WhyCriteria) -> Result<Self, QueryError> {
         let mut suspects: Vec<Suspect> = Vec::new();
@@ -123,10 +97,15 @@ impl<'a> WhyAnswer<'a> {
             let found = allocations.suspects()?;
             suspects.extend(found.suspects);
             allocation_count = found.chosen;
-            if found.chosen == 0
-                && file.totals.handles_created + file.totals.handles_duplicated == 0
-            {
-                file.no_match = file.no_match.take().or_else(|| allocations.no_match());
+            if found.chosen > 0 {
+                // Something does match.
+                file.no_match = None;
+            } else if file.totals.handles_created + file.totals.handles_duplicated == 0 {
+                let of_handles = file.no_match.take();
+                file.no_match = match of_handles {
+                    None => allocations.no_match()?,
+                    of_handles => of_handles,
+                };
             }
         }
         (1..).zip(&mut suspects).for_each(|(rank, suspect)| suspect.rank = rank);

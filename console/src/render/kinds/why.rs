@@ -6,7 +6,7 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 use nu_ansi_term::{Color, Style};
 
-use super::index;
+use super::{index, no_match_line};
 use crate::{
     query::{Diagnosis, Suspect, WhyAnswer},
     render::{
@@ -91,8 +91,7 @@ fn part(answer: &WhyAnswer<'_>) -> Part {
         return part;
     }
     if let Some(no_match) = &answer.file.no_match {
-        let what = if no_match.is_of_allocations { "allocation" } else { "handle" };
-        return part.below(format!("No {what} matches {}", Untrusted(&no_match.option)));
+        return part.below(no_match_line(no_match));
     }
     if answer.allocations > 0 && !has_events {
         let allocations = HumanCount(answer.allocations as u64);
