@@ -42,6 +42,7 @@ pub mod foreign;
 pub mod header;
 pub mod mcp;
 pub mod payload;
+pub mod published;
 pub mod rng;
 pub mod scenario;
 pub mod source;

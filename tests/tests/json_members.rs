@@ -43,7 +43,7 @@ fn documented() -> Members {
         members["ObjectRef"].iter().filter(is_of).cloned().collect()
     };
     let answers = of_objects(&["stacks", "files", "totals", "caveats", "no_match"]);
-    let shared = of_objects(&["stacks.", "caveats."]);
+    let shared = of_objects(&["stacks.", "caveats.", "no_match."]);
     let mut files = of_objects(&["stacks", "files", "caveats", "no_match"]);
     files.retain(|path| !path.starts_with("files.exit_stacks"));
     members.get_mut("Stack").expect("a section on stacks").extend(frames);
@@ -151,6 +151,10 @@ fn written() -> Members {
     commands.push(".dump ObjectRef -Type Evnt -json".to_owned());
     commands.push(".dump Why -Type Evnt -json".to_owned());
     commands.push(".dump Resource -ShowStack -ShowTime 2 -json".to_owned());
+    commands.push(".dump Resource -pn nope -json".to_owned());
+    commands.push(".dump Resource -pn nope -GroupBy kind -json".to_owned());
+    commands.push(".dump Diff -pn nope -From 0.001s -json".to_owned());
+    commands.push(".dump Diff -Kind heap -pn nope -From 0.001s -json".to_owned());
     let columns = "createstack,freestack,kind,allocator,process,by,thread,end,size";
     let options = "-ShowTime 2 -ShowStack -json";
     commands.push(format!(".dump Resource -GroupBy {columns} {options}"));
@@ -187,7 +191,7 @@ fn every_member_is_documented_and_every_documented_member_is_written() {
     let (mut documented, written) = (documented(), written());
     // Traces, stacks and caveats of a diff are those of .dump ObjectRef.
     let is_shared = |path: &&String| {
-        ["files.", "stacks.", "caveats."].iter().any(|prefix| path.starts_with(prefix))
+        ["files.", "stacks.", "caveats.", "no_match."].iter().any(|prefix| path.starts_with(prefix))
     };
     let shared = documented["ObjectRef"].intersection(&written["Diff"]).filter(is_shared);
     let shared: Vec<String> = shared.cloned().collect();

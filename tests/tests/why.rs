@@ -3,16 +3,16 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-use handlescope_tests::binary::{Shell, handlescope, run_over, run_script, sample_symbols};
+use handlescope_tests::binary::{Shell, run_over, sample_symbols};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::documents::stack_text;
 use handlescope_tests::needs_data;
 use handlescope_tests::payload::{
     DuplicateRecord, HeapCall, MEM_COMMIT, MEM_DECOMMIT, MEM_RESERVE, RangeRecord,
 };
+use handlescope_tests::published::Published;
 use handlescope_tests::scenario::TraceBuilder;
-use serde_json::{Deserializer, Value, json};
-use tempfile::TempDir;
+use serde_json::{Value, json};
 
 const MS: i64 = 1_000_000;
 const US: i64 = 1_000;
@@ -26,33 +26,6 @@ fn suspects(document: &Value) -> &[Value] {
 fn causes(suspect: &Value) -> Vec<&str> {
     let diagnoses = suspect["diagnoses"].as_array().unwrap();
     diagnoses.iter().map(|diagnosis| diagnosis["cause"].as_str().unwrap()).collect()
-}
-
-/// A published trace with its symbols, and what it is asked.
-struct Published {
-    home: TempDir,
-    pdbs: TempDir,
-    name: String,
-}
-
-impl Published {
-    fn open(name: &str) -> Self {
-        let trace = SharedTrace::open(&format!("synthetic/{name}"));
-        let home = tempfile::tempdir().unwrap();
-        let name = format!("{name}.etl");
-        fs::copy(trace.etl(), home.path().join(&name)).unwrap();
-        Self { home, pdbs: trace.pdbs(), name }
-    }
-
-    fn ask(&self, line: &str) -> String {
-        let mut program = handlescope(self.home.path());
-        program.arg("--symbol-path").arg(self.pdbs.path()).arg(&self.name);
-        run_script(&mut program, &format!("{line}\n")).ok().stdout
-    }
-
-    fn why(&self) -> Value {
-        serde_json::from_str(&self.ask(".why -json")).unwrap()
-    }
 }
 
 #[needs_data]
@@ -123,64 +96,6 @@ fn assert_group(suspect: &Value, group: &Value) {
     for cause in words("not_causes").collect::<Vec<_>>() {
         assert!(!causes.contains(&cause), "{script}: {causes:?}");
     }
-}
-
-#[needs_data]
-#[test]
-fn the_command_of_a_suspect_shows_its_handles() {
-    let trace = Published::open("growth");
-    let document = trace.why();
-    assert!(suspects(&document).len() > 20);
-    assert_commands(&document, |script| trace.ask(script));
-}
-
-/// The commands of all suspects show the handles that these lost, and no others.
-fn assert_commands(document: &Value, ask: impl Fn(&str) -> String) {
-    let command = |suspect: &Value| format!("{} -json\n", suspect["command"].as_str().unwrap());
-    let script: String = suspects(document).iter().map(command).collect();
-    let printed = ask(script.trim_end());
-    let answers: Vec<Value> =
-        Deserializer::from_str(&printed).into_iter().collect::<Result<_, _>>().unwrap();
-    assert_eq!(answers.len(), suspects(document).len());
-    let sum = |figures: &Value, of: [&str; 2]| of.map(|key| figures[key].as_u64().unwrap());
-    for (suspect, answer) in suspects(document).iter().zip(&answers) {
-        let lost = sum(suspect, ["leaked", "closed_at_exit"]);
-        let shown = sum(&answer["totals"], ["leaked_handles", "closed_at_exit"]);
-        assert_eq!(shown, lost, "{}", suspect["command"]);
-    }
-}
-
-#[test]
-fn the_command_of_a_suspect_shows_its_handles_when_stacks_share_frames_or_are_missing() {
-    const SYSTEM: u64 = 0x7ff8_0000_0000;
-    const PROGRAM: u64 = 0x7ff6_0000_0000;
-    let mut trace = trace();
-    trace.module(700, r"C:\Windows\System32\ntdll.dll", SYSTEM, 0x1_0000);
-    trace.module(700, "C:\\demo\\a;b \"c\" #1.exe", PROGRAM, 0x1_0000);
-    let stacks: [&[u64]; 8] = [
-        &[],
-        &[SYSTEM + 0x10],
-        &[SYSTEM + 0x10, SYSTEM + 0x20],
-        &[SYSTEM + 0x10, SYSTEM + 0x30],
-        &[SYSTEM + 0x10, PROGRAM + 0x100, PROGRAM + 0x500],
-        &[SYSTEM + 0x10, PROGRAM + 0x100, PROGRAM + 0x600, PROGRAM + 0x700],
-        &[SYSTEM + 0x10, PROGRAM + 0x100, PROGRAM + 0x500, PROGRAM + 0x700],
-        &[SYSTEM + 0x10, PROGRAM + 0x800],
-    ];
-    let mut handle = 0;
-    for (at, stack) in stacks.iter().enumerate() {
-        for _ in 0..3 + at {
-            handle += 4;
-            let (ns, object) = (MS * i64::from(handle), OBJECT + 0x100 * u64::from(handle));
-            trace.create_handle(ns, (700, 701), object, handle, EVENT);
-            if !stack.is_empty() {
-                trace.stack(&[], stack);
-            }
-        }
-    }
-    let document = asked(&trace, "");
-    assert_eq!(suspects(&document).len(), stacks.len(), "{document}");
-    assert_commands(&document, |script| run_over(&trace, &format!("{script}\n")).ok().stdout);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What both kinds of filter share: cutting a filter into parts, and parts into one regular
 //! expression.
 
-use handlescope_model::Untrusted;
+use handlescope_model::{Untrusted, is_harmful};
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
@@ -68,7 +68,7 @@ impl<'a> Parts<'a> {
 pub(crate) fn literal(text: &str) -> String {
     let excludes = |at: usize, character: char| at == 0 && character == '!';
     let character = |(at, character): (usize, char)| match character {
-        _ if excludes(at, character) || character.is_control() || character == ';' => '?',
+        _ if excludes(at, character) || is_harmful(character) || character == ';' => '?',
         _ => character,
     };
     text.chars().enumerate().map(character).collect()

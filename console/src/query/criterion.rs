@@ -10,11 +10,16 @@ pub enum Criterion {
     Mapping,
     MultiProcess,
     ObjectName,
-    /// The type of an object, or the kind of an allocation.
+    /// The type of an object, or the kind of an allocation where types choose kinds.
     Type,
+    /// The kind of an allocation, where it has an option of its own.
+    Kind,
+    Allocator,
     Object,
     Leak,
     LeakAtExit,
+    /// One of the two before.
+    LeakOrAtExit,
     Time,
     Process,
     CommandLine,
@@ -30,6 +35,22 @@ pub enum Criterion {
     StackFilter,
     CreateStack,
     DestroyStack,
+    /// The stack that freed an allocation, where it has an option of its own.
+    FreeStack,
+    /// The bytes of an allocation.
+    Size,
+}
+
+impl Criterion {
+    /// What both of the options that choose leaks are called; `None` when none of them is given.
+    pub(super) fn of_leaks(leak: bool, at_exit: bool) -> Option<Criterion> {
+        match (leak, at_exit) {
+            (true, true) => Some(Criterion::LeakOrAtExit),
+            (true, false) => Some(Criterion::Leak),
+            (false, true) => Some(Criterion::LeakAtExit),
+            (false, false) => None,
+        }
+    }
 }
 
 /// A criterion that was given, and how to take it over alone.
@@ -76,8 +97,12 @@ pub(super) fn steps(args: &ObjectCriteria) -> Vec<Step> {
     filter!(ObjectName, Filter::text, object_name);
     filter!(Type, Filter::text, object_type);
     filter!(Object, Filter::text, object);
-    switch!(Leak, leak);
-    switch!(LeakAtExit, leak_at_exit);
+    // Both choose more than each.
+    if let Some(criterion) = Criterion::of_leaks(args.leak, args.leak_at_exit) {
+        let take: fn(&ObjectCriteria, &mut ObjectCriteria) =
+            |from, to| (to.leak, to.leak_at_exit) = (from.leak, from.leak_at_exit);
+        steps.push(Step { criterion, value: String::new(), take });
+    }
     range!(Time, time);
     filter!(Process, ProcessFilter::text, creator.name);
     filter!(CommandLine, Filter::text, creator.command_line);
@@ -94,6 +119,27 @@ pub(super) fn steps(args: &ObjectCriteria) -> Vec<Step> {
     filter!(CreateStack, Filter::text, create_stack);
     filter!(DestroyStack, Filter::text, destroy_stack);
     steps
+}
+
+/// Gives a filter another value; `false` when the criterion is no filter on text, or the value is none.
+pub(super) fn set_value(criterion: Criterion, value: &str, args: &mut ObjectCriteria) -> bool {
+    let process = || ProcessFilter::new(value).ok();
+    let filter = || Filter::new(value).ok();
+    match criterion {
+        Criterion::Process => args.creator.name = process(),
+        Criterion::RelatedProcess => args.related_process = process(),
+        Criterion::Type => args.object_type = filter(),
+        Criterion::ObjectName => args.object_name = filter(),
+        Criterion::CommandLine => args.creator.command_line = filter(),
+        Criterion::Handle => args.handle = filter(),
+        Criterion::Object => args.object = filter(),
+        Criterion::ViewBase => args.view_base = filter(),
+        Criterion::StackFilter => args.stack_filter = filter(),
+        Criterion::CreateStack => args.create_stack = filter(),
+        Criterion::DestroyStack => args.destroy_stack = filter(),
+        _ => return false,
+    }
+    process().is_some() || filter().is_some()
 }
 
 #[cfg(test)]

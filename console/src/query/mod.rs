@@ -31,6 +31,7 @@ mod listing;
 mod managed;
 mod modules;
 mod no_match;
+mod no_owner;
 mod object_ref;
 mod objects;
 mod open_groups;

@@ -7,10 +7,10 @@ use handlescope_model::tables::{Names, ObjectTypes};
 
 use super::context::FileContext;
 use super::criteria::ObjectCriteria;
-use super::criterion::{Criterion, Step, steps};
+use super::criterion::{Criterion, Step, set_value, steps};
 use super::error::QueryError;
 use super::filters;
-use crate::filter::{Filter, ProcessFilter, Wildcard};
+use crate::filter::{ProcessFilter, Wildcard};
 use crate::suggest;
 use handlescope_model::{ArchiveError, TableRows};
 
@@ -52,12 +52,16 @@ impl NoMatch {
             return Ok(None);
         }
         for Step { criterion, value, take } in steps(args) {
+            let passed = partial.clone();
             take(args, &mut partial);
             let left = filters::select(file, &partial)?.objects().len();
             if left == 0 {
-                let nearest = nearest(file, args, criterion, &value)?;
-                let existing =
-                    if nearest.is_empty() { existing(file, args, criterion)? } else { Vec::new() };
+                let mut nearest = nearest(file, args, criterion, &value)?;
+                helpful(&mut nearest, file, &passed, criterion)?;
+                let existing = match nearest.is_empty() {
+                    true => existing(file, args, criterion, &value)?,
+                    false => Vec::new(),
+                };
                 let is_of_allocations = false;
                 let found = Self { criterion, value, before, is_of_allocations, nearest, existing };
                 return Ok(Some(found));
@@ -67,27 +71,69 @@ impl NoMatch {
         Ok(None)
     }
 
-    /// Why a filter on the owners of handles, or allocations, lets nothing pass; `owners` are the names of all, of so
-    /// many. `None` when there are none.
+    /// Why a filter on the owners of so many objects lets nothing pass; `owners` are the names of all. `None` when
+    /// there are no objects.
     pub(super) fn of_owners(
         filter: &ProcessFilter,
-        (before, is_of_allocations): (usize, bool),
+        before: usize,
         owners: BTreeSet<String>,
     ) -> Option<Self> {
         let value = filter.text();
         let nearest = if is_one_name(value) { like(value, owners.clone()) } else { Vec::new() };
         let existing = if nearest.is_empty() { some(owners) } else { Vec::new() };
         let (criterion, value) = (Criterion::Process, value.to_owned());
+        let is_of_allocations = false;
         let found = Self { criterion, value, before, is_of_allocations, nearest, existing };
         (before > 0).then_some(found)
     }
 
-    /// That a filter on kinds lets none of so many allocations pass.
-    pub(super) fn of_kinds(filter: &Filter, before: usize, kinds: BTreeSet<String>) -> Self {
-        let (value, existing) = (filter.text().to_owned(), some(kinds));
-        let (criterion, nearest) = (Criterion::Type, Vec::new());
-        Self { criterion, value, before, is_of_allocations: true, nearest, existing }
+    /// That a criterion, with its value, lets none of so many allocations pass; `names` are those that are there,
+    /// and `helps` says whether something passes with another value.
+    pub(super) fn of_allocations(
+        (criterion, value): (Criterion, &str),
+        before: usize,
+        names: BTreeSet<String>,
+        helps: impl Fn(&str) -> Result<bool, QueryError>,
+    ) -> Result<Self, QueryError> {
+        let is_of_frames = matches!(
+            criterion,
+            Criterion::CreateStack | Criterion::DestroyStack | Criterion::FreeStack
+        );
+        let similar = match (value.is_empty() || !is_one_name(value), is_of_frames) {
+            (true, _) => Vec::new(),
+            (false, true) => anywhere(value),
+            (false, false) => like(value, names.clone()),
+        };
+        let mut nearest = Vec::new();
+        for value in similar {
+            if helps(&value)? {
+                nearest.push(value);
+            }
+        }
+        let existing = if nearest.is_empty() { others(names, value) } else { Vec::new() };
+        let value = value.to_owned();
+        Ok(Self { criterion, value, before, is_of_allocations: true, nearest, existing })
     }
+}
+
+/// Leaves the values with which something passes: the filters in front leave out what others name.
+fn helpful(
+    values: &mut Vec<String>,
+    file: &FileContext<'_>,
+    passed: &ObjectCriteria,
+    criterion: Criterion,
+) -> Result<(), QueryError> {
+    let mut helpful = Vec::with_capacity(values.len());
+    for value in values.drain(..) {
+        let mut criteria = passed.clone();
+        if set_value(criterion, &value, &mut criteria)
+            && !filters::select(file, &criteria)?.objects().is_empty()
+        {
+            helpful.push(value);
+        }
+    }
+    *values = helpful;
+    Ok(())
 }
 
 /// What a value could have meant, going by the names that are in the trace.
@@ -110,11 +156,7 @@ fn nearest(
         Criterion::CreateStack
         | Criterion::DestroyStack
         | Criterion::StackFilter
-        | Criterion::CommandLine
-            if !(value.starts_with('*') && value.ends_with('*')) =>
-        {
-            vec![format!("*{}*", value.trim_matches('*'))]
-        }
+        | Criterion::CommandLine => anywhere(value),
         _ => Vec::new(),
     })
 }
@@ -124,14 +166,32 @@ fn existing(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
     criterion: Criterion,
+    value: &str,
 ) -> Result<Vec<String>, QueryError> {
-    Ok(some(match criterion {
+    let names = match criterion {
         Criterion::Process | Criterion::RelatedProcess => {
             process_names(file, args.plain_process_names)
         }
         Criterion::Type => type_names(file.trace)?,
         _ => BTreeSet::new(),
-    }))
+    };
+    Ok(others(names, value))
+}
+
+/// Some names but the one that failed: other filters may be what leaves it out, so that it is no help.
+fn others(mut names: BTreeSet<String>, failed: &str) -> Vec<String> {
+    let bare = |name: &str| name.to_lowercase().trim_end_matches(".exe").to_owned();
+    let failed = bare(failed);
+    names.retain(|name| bare(name) != failed);
+    some(names)
+}
+
+/// The value with wildcards around, unless it has them.
+fn anywhere(value: &str) -> Vec<String> {
+    match value.starts_with('*') && value.ends_with('*') {
+        true => Vec::new(),
+        false => vec![format!("*{}*", value.trim_matches('*'))],
+    }
 }
 
 /// A list of alternatives, or an exclusion, is not a mistyped name.
@@ -185,8 +245,10 @@ fn like(value: &str, mut names: BTreeSet<String>) -> Vec<String> {
     found
 }
 
-/// The value as hexadecimal numbers are compared.
+/// The value as hexadecimal numbers are compared: its digits may be hexadecimal, or decimal.
 fn hexadecimal(value: &str) -> Vec<String> {
     let is_hexadecimal = value.chars().all(|char| char.is_ascii_hexdigit() || char == '*');
-    if is_hexadecimal && !value.is_empty() { vec![format!("0x{value}")] } else { Vec::new() }
+    let hexadecimal = (is_hexadecimal && !value.is_empty()).then(|| format!("0x{value}"));
+    let decimal = value.parse::<u64>().ok().map(|number| format!("0x{number:X}"));
+    hexadecimal.into_iter().chain(decimal).collect()
 }

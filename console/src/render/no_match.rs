@@ -12,9 +12,12 @@ pub(crate) fn option(criterion: Criterion) -> &'static str {
         Criterion::MultiProcess => "-MultiProcess",
         Criterion::ObjectName => "-ObjectName",
         Criterion::Type => "-Type",
+        Criterion::Kind => "-Kind",
+        Criterion::Allocator => "-Allocator",
         Criterion::Object => "-Object",
         Criterion::Leak => "-Leak",
         Criterion::LeakAtExit => "-LeakAtExit",
+        Criterion::LeakOrAtExit => "-Leak -LeakAtExit",
         Criterion::Time => "-MinMaxTime",
         Criterion::Process => "-pn",
         Criterion::CommandLine => "-CmdLine",
@@ -30,6 +33,8 @@ pub(crate) fn option(criterion: Criterion) -> &'static str {
         Criterion::StackFilter => "-StackFilter",
         Criterion::CreateStack => "-CreateStack",
         Criterion::DestroyStack => "-DestroyStack",
+        Criterion::FreeStack => "-FreeStack",
+        Criterion::Size => "-MinMaxSize",
     }
 }
 

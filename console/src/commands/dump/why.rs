@@ -98,22 +98,23 @@ pub(crate) fn command(suspect: &Suspect) -> String {
     let mut words = vec![".dump ObjectRef -Leak -LeakAtExit".to_owned()];
     words.extend(suspect.pid.map(|pid| format!("-RelatedProcess {pid}")));
     words.push(format!("-Type {}", quoted(&literal(&suspect.type_name))));
-    words.extend(suspect.stack_filter.iter().map(|own| format!("-StackFilter {}", quoted(own))));
+    words.extend(suspect.filters.time.iter().map(|own| format!("-MinMaxTime {own}")));
+    words.extend(suspect.filters.stack.iter().map(|own| format!("-StackFilter {}", quoted(own))));
     words.push("-ShowStack".to_owned());
     words.join(" ")
 }
 
 fn command_of_allocations(suspect: &Suspect) -> String {
     let mut words = vec![".dump Resource -Leak -LeakAtExit".to_owned()];
+    let filters = &suspect.filters;
+    let is_of_heaps = suspect.type_name == PRIVATE_HEAP;
     words.extend(suspect.pid.map(|pid| format!("-pn {pid}")));
-    if suspect.type_name == PRIVATE_HEAP {
-        words.push("-Kind heap -GroupBy allocator,createstack".to_owned());
-    } else {
-        words.push(format!("-Kind {}", suspect.type_name));
-        let allocator = suspect.allocator.as_ref().map(|own| quoted(&literal(own)));
-        words.extend(allocator.map(|own| format!("-Allocator {own}")));
-        let stack = suspect.function.as_ref().map(|own| quoted(&literal(own)));
-        words.extend(stack.map(|own| format!("-CreateStack {own}")));
+    words.extend(filters.time.iter().map(|own| format!("-MinMaxTime {own}")));
+    words.push(format!("-Kind {}", if is_of_heaps { "heap" } else { &suspect.type_name }));
+    words.extend(filters.allocator.iter().map(|own| format!("-Allocator {}", quoted(own))));
+    words.extend(filters.stack.iter().map(|own| format!("-CreateStack {}", quoted(own))));
+    if is_of_heaps {
+        words.push("-GroupBy allocator,createstack".to_owned());
     }
     words.push("-ShowStack".to_owned());
     words.join(" ")

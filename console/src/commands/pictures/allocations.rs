@@ -2,7 +2,7 @@
 
 use super::{PictureArgs, PictureOptions};
 use crate::{
-    commands::{CommandError, DumpContext, shared::caveats::write_warnings},
+    commands::{CommandError, DumpContext, shared::caveats::write_caveats_of_allocations},
     grammar::{Opt, OptionGroup, ParseError, Take, Texts},
     query::{self, ResourceColumn, ResourceCriteria, ResourcesAnswer},
 };
@@ -49,7 +49,7 @@ pub(super) fn criteria(
         });
     };
     let (kind, by) = (Some(kind.clone()), Some(by.to_vec()));
-    Ok(Some(ResourceCriteria { kind, by, ..chosen }))
+    Ok(Some(ResourceCriteria { kind, by, ..chosen.with_kind_option() }))
 }
 
 /// Asks for them, and says what makes the answer incomplete.
@@ -59,7 +59,7 @@ pub(super) fn ask<'a>(
 ) -> Result<Vec<ResourcesAnswer<'a>>, CommandError> {
     let answers = query::resources(dump.sources, criteria, dump.names, dump.cancel)?;
     for answer in &answers {
-        write_warnings(answer.path, &answer.caveats, dump.messages);
+        write_caveats_of_allocations(answer, dump.messages);
     }
     Ok(answers)
 }

@@ -6,17 +6,29 @@ use handlescope_model::tables::ResourceKind;
 use handlescope_model::{Trace, Untrusted};
 
 use crate::{
-    query::{FileAnswer, QueryError, allocated_kinds},
+    query::{FileAnswer, NoMatch, QueryError, ResourcesAnswer, allocated_kinds},
     terminal::Messages,
     trace::{Caveat, CaveatKind},
 };
 
 /// Says so for one trace, of handles.
 pub(crate) fn write_caveats(file: &FileAnswer<'_>, messages: &mut Messages<'_>) {
-    let path = Untrusted(file.path());
     write_warnings(file.path(), &file.caveats, messages);
-    if let Some(no_match) = &file.no_match {
-        messages.note(format_args!("{path}: {no_match}"));
+    write_no_match(file.path(), file.no_match.as_ref(), messages);
+}
+
+/// Says so for one trace, of allocations.
+pub(crate) fn write_caveats_of_allocations(
+    answer: &ResourcesAnswer<'_>,
+    messages: &mut Messages<'_>,
+) {
+    write_warnings(answer.path, &answer.caveats, messages);
+    write_no_match(answer.path, answer.no_match.as_ref(), messages);
+}
+
+fn write_no_match(path: &Path, no_match: Option<&NoMatch>, messages: &mut Messages<'_>) {
+    if let Some(no_match) = no_match {
+        messages.note(format_args!("{}: {no_match}", Untrusted(path)));
     }
 }
 

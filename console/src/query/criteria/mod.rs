@@ -6,6 +6,7 @@ mod resources;
 
 pub(crate) use self::groups::StackTrims;
 pub use self::groups::{Figure, GroupColumn, GroupCriteria};
+pub(crate) use self::resources::ResourceOptions;
 pub use self::resources::{ResourceColumn, ResourceCriteria};
 
 use super::tables::ProcessInfo;

@@ -1,6 +1,10 @@
 //! What options that choose handles mean for allocations.
 
-use super::{GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, WhyCriteria};
+use super::{
+    GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, ResourceOptions, WhyCriteria,
+};
+
+use crate::query::criterion::Criterion;
 
 impl ResourceCriteria {
     /// What options that choose handles mean for allocations, types for kinds; `None` when one of them is about
@@ -33,8 +37,17 @@ impl ResourceCriteria {
             leak: known.leak,
             leak_at_exit: known.leak_at_exit,
             trims: known.groups.trims,
+            options: ResourceOptions { kind: Criterion::Type, free_stack: Criterion::DestroyStack },
             ..Self::default()
         })
+    }
+}
+
+impl ResourceCriteria {
+    /// The same where kinds are not chosen as types are.
+    pub(crate) fn with_kind_option(mut self) -> Self {
+        self.options.kind = ResourceOptions::default().kind;
+        self
     }
 }
 

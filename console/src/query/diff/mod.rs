@@ -15,6 +15,7 @@ use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::groups::{Groups, NodeIdx, TimedGroups};
 use super::growth::Window;
+use super::no_owner::note_owners;
 use super::object_ref::{FileAnswer, object_ref};
 use super::source::Source;
 use super::tables::ProcessInfo;
@@ -44,7 +45,11 @@ fn grouped<'a>(
         groups: GroupCriteria::of_create_stacks(),
         ..ObjectCriteria::default()
     };
-    Ok(object_ref(sources, &asked, names, cancel)?.files)
+    let mut files = object_ref(sources, &asked, names, cancel)?.files;
+    if let Some(filter) = &criteria.process {
+        note_owners(&mut files, filter, criteria.with_identities);
+    }
+    Ok(files)
 }
 
 /// The groups of a trace whose handles were opened in it by processes that are asked for.

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::tables::{AllocatorList, MissTable, ResourceTable, kind_name};
 use crate::cancel::Cancel;
+use crate::filter::Filter;
 use crate::query::ResourceCriteria;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
@@ -52,7 +53,7 @@ impl<'a> Chosen<'a> {
         let is_meant = |allocator: &Allocator| {
             let Allocator { kind, name, process, pid, .. } = allocator;
             criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind_name(*kind)))
-                && criteria.allocator.as_ref().is_none_or(|filter| filter.matches(name))
+                && criteria.allocator.as_ref().is_none_or(|filter| is_name(filter, name))
                 && processes.has(*process, pid.unwrap_or_default())
         };
         let is_meant: Vec<bool> = tables.allocators.rows().iter().map(is_meant).collect();
@@ -163,6 +164,11 @@ impl<'a> Chosen<'a> {
         let size = size().and_then(|size| u64::try_from(size).ok());
         size.is_some_and(|size| range.contains(size))
     }
+}
+
+/// Whether a name passes as a whole, whatever line ends it has.
+fn is_name(filter: &Filter, name: &str) -> bool {
+    filter.accepts(filter.line(name))
 }
 
 fn is_end(table: &ResourceTable, row: usize, is: fn(ResourceEnd) -> bool) -> bool {

@@ -12,6 +12,7 @@ mod figures;
 mod groups;
 mod keys;
 mod kinds;
+mod no_match;
 mod overview;
 mod points;
 mod program;
@@ -34,9 +35,12 @@ use rayon::prelude::*;
 pub(super) use self::chosen::chosen_rows;
 use self::chosen::{Chosen, PART, Tables, lost};
 use self::groups::Asked;
+use self::no_match::find;
+pub(super) use self::no_match::no_allocation;
 pub(super) use self::program::ProgramFrames;
+use self::tables::MissTable;
+pub(super) use self::tables::kind_name;
 pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
-use self::tables::{MissTable, kind_name};
 use super::diff::Span;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
@@ -44,6 +48,7 @@ use super::frame_view::ModuleBases;
 use super::groups::TrimmedStacks;
 use super::growth::Window;
 use super::info::{check_clock, trace_info};
+use super::no_match::NoMatch;
 use super::source::Source;
 use super::stacks::StackSet;
 use super::tables::{ProcessInfo, ProcessList};
@@ -66,6 +71,10 @@ pub struct ResourcesAnswer<'a> {
     pub groups: Option<ResourceGroups>,
     /// The time of the trace, if it has a clock.
     pub window: Option<Window>,
+    /// Why nothing matches; `None` when something does, in this trace or another.
+    pub no_match: Option<NoMatch>,
+    /// Whether nothing of what is shown passed.
+    is_without_match: bool,
     /// What makes the answer wrong or incomplete.
     pub caveats: Vec<Caveat>,
     /// Number of stacks of the trace.
@@ -88,7 +97,16 @@ pub fn resources<'a>(
     cancel: &'a Cancel,
 ) -> Result<Vec<ResourcesAnswer<'a>>, QueryError> {
     let answer = |source| ResourcesAnswer::new(source, criteria, None, names, cancel);
-    sources.iter().map(answer).collect()
+    let mut answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
+    keep_no_match(&mut answers.iter_mut().collect::<Vec<_>>());
+    Ok(answers)
+}
+
+/// What matches in one trace need not in another.
+fn keep_no_match(answers: &mut [&mut ResourcesAnswer<'_>]) {
+    if !answers.iter().all(|answer| answer.is_without_match) {
+        answers.iter_mut().for_each(|answer| answer.no_match = None);
+    }
 }
 
 impl<'a> ResourcesAnswer<'a> {
@@ -138,6 +156,11 @@ impl<'a> ResourcesAnswer<'a> {
         };
         let groups = criteria.by.as_ref().map(groups).transpose()?;
         let mut caveats = Caveat::of_losses(trace, "allocations, frees and leaks")?;
+        let is_without_match = match is_lost {
+            true => lost(&rows).is_empty(),
+            false => rows.is_empty() && missed.is_empty(),
+        };
+        let no_match = is_without_match.then(|| find(&tables, criteria)).transpose()?.flatten();
         let facts = facts(&tables, criteria, &rows, &missed);
         caveats.extend(Caveat::of_resources(trace, &facts)?);
         caveats.extend(Caveat::of_missing_symbols(&chosen.needs_symbols()));
@@ -148,6 +171,8 @@ impl<'a> ResourcesAnswer<'a> {
             lost: of_lost.transpose()?,
             groups,
             window,
+            no_match,
+            is_without_match,
             info,
             caveats,
             stack_count: trace.height(Table::Stacks)?,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::between::Between;
-use super::{ResourceGroup, ResourcesAnswer};
+use super::{ResourceGroup, ResourcesAnswer, keep_no_match};
 use crate::cancel::Cancel;
 use crate::query::Span;
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
@@ -77,5 +77,7 @@ pub fn allocated_between<'a>(
         });
         Ok(AllocatedPoints { answer, window })
     });
-    files.collect()
+    let mut answers = files.collect::<Result<Vec<AllocatedPoints<'_>>, QueryError>>()?;
+    keep_no_match(&mut answers.iter_mut().map(|points| &mut points.answer).collect::<Vec<_>>());
+    Ok(answers)
 }

@@ -1,13 +1,14 @@
-//! Which frames distinguish the stacks of a suspect from all others on which its process lost handles of the type.
+//! Which frames distinguish the stacks of a suspect from all others on which its process lost the same: handles of
+//! the type, or allocations of the kind.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
-use handlescope_model::{FrameIdx, StackIdx};
+use handlescope_model::{FrameIdx, ProcessIdx, StackIdx};
 
 use crate::filter::literal;
 use crate::query::frame_names::NamedFrames;
-use crate::query::groups::{Groups, NodeIdx, TimedGroups, TrimmedStacks};
-use crate::query::object_ref::FileAnswer;
+use crate::query::groups::TrimmedStacks;
 
 /// Only what has no stack passes: a stack has a line, and a line a character.
 const WITHOUT_STACK: &str = "!?*";
@@ -25,13 +26,21 @@ struct LeftOut {
     misses: bool,
 }
 
-/// The stacks of all groups that lose handles.
-#[derive(Default)]
-pub(super) struct LostStacks {
+/// What the other criteria of a command choose.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct Scope {
+    /// The process, where the command has what distinguishes it from others with its id.
+    pub(super) process: Option<ProcessIdx>,
+    pub(super) pid: Option<u32>,
+    /// The type, or the kind with the filter on allocators.
+    pub(super) what: String,
+}
+
+/// The stacks of all groups that lose something; `K` names a group.
+pub(super) struct LostStacks<K> {
     /// The lines of frames, as stack filters see them.
     lines: Vec<Line>,
-    /// By process id and type.
-    stacks: HashMap<(Option<u32>, String), GroupStacks>,
+    stacks: HashMap<Scope, GroupStacks<K>>,
 }
 
 struct Line {
@@ -40,58 +49,48 @@ struct Line {
     is_own: bool,
 }
 
-/// The groups of one process and type.
-#[derive(Default)]
-struct GroupStacks {
+/// The groups that only a filter on stacks distinguishes.
+struct GroupStacks<K> {
     /// Numbers of the lines of each group, the innermost frame first.
     stacks: Vec<Vec<u32>>,
-    places: HashMap<NodeIdx, usize>,
+    places: HashMap<K, usize>,
     /// The groups of each line.
     with_line: HashMap<u32, Vec<usize>>,
 }
 
 /// Numbers the lines of frames.
-struct Numbers<'a> {
+pub(super) struct LineNumbers<'a> {
     named: NamedFrames<'a>,
     trims: Option<&'a TrimmedStacks>,
     of_frames: HashMap<FrameIdx, Vec<u32>>,
     of_texts: HashMap<String, u32>,
 }
 
-impl LostStacks {
-    /// Reads the stacks of a trace; none where it has none.
-    pub(super) fn of(file: &FileAnswer<'_>, groups: &Groups, timed: &TimedGroups) -> Self {
-        let mut lost = Self::default();
-        let Some(frames) = &file.file.frames else { return lost };
-        let mut numbers = Numbers {
-            named: frames.named(),
-            trims: groups.stacks.as_ref(),
-            of_frames: HashMap::new(),
-            of_texts: HashMap::new(),
-        };
-        for leaf in groups.tree.leaves().filter(|leaf| groups.tree.figures(*leaf).lost() > 0) {
-            let owner = timed.owner(&timed.handles(&groups.tree, leaf));
-            let process = file.file.processes.known_or_invalid(owner);
-            let (type_name, stack) = groups.type_and_stack(leaf);
-            let stack = stack.map(|stack| numbers.stack(stack, &mut lost.lines));
-            let stack = stack.unwrap_or_default();
-            let key = (owner.map(|_| process.pid), type_name.to_owned());
-            lost.stacks.entry(key).or_default().add(leaf, stack);
-        }
-        lost
+impl<K> Default for LostStacks<K> {
+    fn default() -> Self {
+        Self { lines: Vec::new(), stacks: HashMap::new() }
+    }
+}
+
+impl<K: Copy + Eq + Hash> LostStacks<K> {
+    /// Adds a group that loses something, to all that a command would choose without a filter on stacks.
+    pub(super) fn add(
+        &mut self,
+        scope: Scope,
+        group: K,
+        stack: Option<StackIdx>,
+        numbers: &mut LineNumbers<'_>,
+    ) {
+        let stack = stack.map(|stack| numbers.stack(stack, &mut self.lines));
+        self.stacks.entry(scope).or_default().add(group, stack.unwrap_or_default());
     }
 
-    /// The filter on stacks that keeps what a group lost, and no other group of the process and type as far
+    /// The filter on stacks that keeps what a group lost, and no other group that the command chooses as far
     /// as frames distinguish them: `function`, when that is enough.
-    pub(super) fn filter(
-        &self,
-        leaf: NodeIdx,
-        (pid, type_name): (Option<u32>, &str),
-        function: Option<&str>,
-    ) -> Option<String> {
+    pub(super) fn filter(&self, scope: &Scope, group: K, function: Option<&str>) -> Option<String> {
         let plain = || function.map(literal);
-        let Some(groups) = self.stacks.get(&(pid, type_name.to_owned())) else { return plain() };
-        let Some(place) = groups.places.get(&leaf).copied() else { return plain() };
+        let Some(groups) = self.stacks.get(scope) else { return plain() };
+        let Some(place) = groups.places.get(&group).copied() else { return plain() };
         let is_alone = groups.stacks.len() == 1;
         let stack = groups.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
         if stack.is_empty() {
@@ -114,7 +113,7 @@ impl LostStacks {
     }
 
     /// The lines by which a filter on a line of a group leaves out the other groups that have it.
-    fn left_out(&self, groups: &GroupStacks, place: usize, kept: u32) -> LeftOut {
+    fn left_out(&self, groups: &GroupStacks<K>, place: usize, kept: u32) -> LeftOut {
         let stack = |place: usize| groups.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
         let with_line = groups.with_line.get(&kept).map(Vec::as_slice).unwrap_or_default();
         let own = stack(place);
@@ -142,8 +141,14 @@ impl LostStacks {
     }
 }
 
-impl GroupStacks {
-    fn add(&mut self, leaf: NodeIdx, stack: Vec<u32>) {
+impl<K> Default for GroupStacks<K> {
+    fn default() -> Self {
+        Self { stacks: Vec::new(), places: HashMap::new(), with_line: HashMap::new() }
+    }
+}
+
+impl<K: Eq + Hash> GroupStacks<K> {
+    fn add(&mut self, group: K, stack: Vec<u32>) {
         let place = self.stacks.len();
         for line in &stack {
             let groups = self.with_line.entry(*line).or_default();
@@ -151,12 +156,17 @@ impl GroupStacks {
                 groups.push(place);
             }
         }
-        self.places.insert(leaf, place);
+        self.places.insert(group, place);
         self.stacks.push(stack);
     }
 }
 
-impl Numbers<'_> {
+impl<'a> LineNumbers<'a> {
+    /// Of frames whose names were looked up; of trimmed stacks those that are left.
+    pub(super) fn new(named: NamedFrames<'a>, trims: Option<&'a TrimmedStacks>) -> Self {
+        Self { named, trims, of_frames: HashMap::new(), of_texts: HashMap::new() }
+    }
+
     /// The lines of a stack.
     fn stack(&mut self, stack: StackIdx, lines: &mut Vec<Line>) -> Vec<u32> {
         let frames = self.named.frames();

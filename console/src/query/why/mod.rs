@@ -6,7 +6,9 @@
 mod allocations;
 mod causes;
 mod columns;
+mod lost_handles;
 mod lost_stacks;
+mod same_pid;
 mod score;
 mod suspect;
 mod targets;
@@ -19,19 +21,17 @@ pub use self::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect};
 use self::allocations::Allocations;
 use self::causes::Causes;
 use self::columns::EventColumns;
-use self::lost_stacks::LostStacks;
+use self::lost_handles::LostHandles;
 use self::targets::Targets;
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::groups::{Groups, NodeIdx, Opened, TimedGroups};
 use super::growth::Growth;
-use super::no_match::NoMatch;
+use super::no_owner::note_owners;
 use super::object_ref::{FileAnswer, object_ref};
 use super::source::Source;
-use super::tables::ProcessInfo;
 use crate::cancel::{Cancel, Cancelled};
-use crate::filter::ProcessFilter;
 use crate::trace::Caveat;
 
 /// How far apart the opens of a race are at most, unless it is said: 1 ms.
@@ -67,30 +67,6 @@ pub fn why<'a>(
     files.into_iter().map(|file| WhyAnswer::new(file, criteria)).collect()
 }
 
-/// Says why nothing matches when no handle is of a process that is meant.
-fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, is_plain: bool) {
-    let is_meant = |process: &ProcessInfo| process.is_meant_by(filter, is_plain);
-    if files.iter().any(|file| owners(file).any(is_meant)) {
-        return;
-    }
-    for file in files {
-        let names = owners(file).map(|process| process.shown_name(is_plain).to_owned()).collect();
-        let objects = file.selection.objects().len();
-        file.no_match =
-            file.no_match.take().or_else(|| NoMatch::of_owners(filter, (objects, false), names));
-    }
-}
-
-/// Whose the handles are that were opened in a trace.
-fn owners<'f>(file: &'f FileAnswer<'_>) -> impl Iterator<Item = &'f ProcessInfo> {
-    let parts = file.groups.iter().filter_map(|groups| Some((groups, groups.timed.as_ref()?)));
-    parts.flat_map(move |(groups, timed)| {
-        let handles = groups.tree.leaves().map(|leaf| timed.handles(&groups.tree, leaf));
-        let opened = handles.filter(|handles| !handles.is_empty());
-        opened.map(|handles| file.file.processes.known_or_invalid(timed.owner(&handles)))
-    })
-}
-
 impl<'a> WhyAnswer<'a> {
     fn new(mut file: FileAnswer<'a>, criteria: &WhyCriteria) -> Result<Self, QueryError> {
         let mut suspects: Vec<Suspect> = Vec::new();
@@ -104,7 +80,7 @@ impl<'a> WhyAnswer<'a> {
                 criteria,
                 columns: EventColumns::load(file.file.trace)?,
                 targets: Targets::load(file.file.trace)?,
-                lost: LostStacks::of(&file, groups, timed),
+                lost: LostHandles::of(&file, groups, timed),
             };
             let leaves: Vec<NodeIdx> = groups.tree.leaves().collect();
             let suspect = |leaf: &NodeIdx| match file.file.cancel.check() {
@@ -121,10 +97,15 @@ impl<'a> WhyAnswer<'a> {
             let found = allocations.suspects()?;
             suspects.extend(found.suspects);
             allocation_count = found.chosen;
-            if found.chosen == 0
-                && file.totals.handles_created + file.totals.handles_duplicated == 0
-            {
-                file.no_match = file.no_match.take().or_else(|| allocations.no_match());
+            if found.chosen > 0 {
+                // Something does match.
+                file.no_match = None;
+            } else if file.totals.handles_created + file.totals.handles_duplicated == 0 {
+                let of_handles = file.no_match.take();
+                file.no_match = match of_handles {
+                    None => allocations.no_match()?,
+                    of_handles => of_handles,
+                };
             }
         }
         (1..).zip(&mut suspects).for_each(|(rank, suspect)| suspect.rank = rank);
@@ -154,7 +135,7 @@ struct Search<'a> {
     criteria: &'a WhyCriteria,
     columns: EventColumns,
     targets: Targets,
-    lost: LostStacks,
+    lost: LostHandles,
 }
 
 impl Search<'_> {
@@ -191,7 +172,8 @@ impl Search<'_> {
             pid,
             type_name: type_name.to_owned(),
             allocator: None,
-            stack_filter: self.lost.filter(leaf, (pid, type_name), function.as_deref()),
+            process_start_ns: process.start_ns,
+            filters: self.lost.filters(leaf, (owner, process), type_name, function.as_deref()),
             create_stack,
             counts: Counts::of(&figures),
             bytes: None,

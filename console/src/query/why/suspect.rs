@@ -18,6 +18,8 @@ pub struct Suspect {
     pub process: String,
     /// Process id of the owner, if it is known.
     pub pid: Option<u32>,
+    /// When the owner started, nanoseconds since session start; `None` when it was there before the trace.
+    pub process_start_ns: Option<i64>,
     /// Type of the objects, or kind of the allocations.
     pub type_name: String,
     /// What allocated it, where that says more than the kind: `CreatePen`, the type of a GDI handle.
@@ -32,11 +34,21 @@ pub struct Suspect {
     pub diagnoses: Vec<Diagnosis>,
     /// The representative frame of the create stack, as stack filters see it.
     pub function: Option<String>,
-    /// The filter on stacks that keeps what it lost, and nothing else of its process and type, as far as frames
-    /// say; `None` where it needs none.
-    pub stack_filter: Option<String>,
+    /// What chooses what it lost, and nothing else of its process and type.
+    pub filters: SuspectFilters,
     /// What it was ranked by: handles or, of allocations, bytes that are kept, weighted.
     pub score: f64,
+}
+
+/// Filters that keep what a suspect lost, each `None` where it is not needed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SuspectFilters {
+    /// On the names of allocators.
+    pub allocator: Option<String>,
+    /// The time of its process, as `-MinMaxTime` has it, where others had the same id.
+    pub time: Option<String>,
+    /// On stacks: what distinguishes it as far as frames say.
+    pub stack: Option<String>,
 }
 
 /// Handles or allocations of a suspect.

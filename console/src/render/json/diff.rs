@@ -85,6 +85,9 @@ where
         map.serialize_entry("groups", &Array(&self.groups))?;
         map.serialize_entry("stacks", &Members(|| self.files.iter().flat_map(F::stacks)))?;
         map.serialize_entry("caveats", &Array(|| self.files.iter().flat_map(F::caveats)))?;
+        if let Some(no_match) = self.files.iter().find_map(F::no_match) {
+            map.serialize_entry("no_match", &no_match)?;
+        }
         map.end()
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Shown;
 use super::stack::StackJson;
-use crate::query::{FileAnswer, ObjectRefAnswer, ResourcesAnswer};
+use crate::query::{FileAnswer, NoMatch, ObjectRefAnswer, ResourcesAnswer};
 use crate::render::time::Utc7;
 use crate::trace::Caveat;
 
@@ -81,6 +81,11 @@ impl<'a> AllocationsFile<'a> {
         CaveatJson::of(self.answer.index, &self.answer.caveats)
     }
 
+    pub(super) fn no_match(self) -> Option<NoMatchJson<'a>> {
+        let no_match = self.answer.no_match.as_ref()?;
+        Some(NoMatchJson::of(self.answer.index, no_match))
+    }
+
     pub(super) fn header(self) -> TraceHeader {
         TraceHeader::of(self.answer.index, self.answer.path, &self.answer.info)
     }
@@ -124,11 +129,29 @@ impl<'a> CaveatJson<'a> {
     }
 }
 
+/// The filter that removed everything.
+#[derive(Serialize)]
+pub(super) struct NoMatchJson<'a> {
+    file: usize,
+    option: String,
+    before: usize,
+    nearest: Vec<String>,
+    existing: &'a [String],
+}
+
+impl<'a> NoMatchJson<'a> {
+    pub(super) fn of(file: usize, no_match: &'a NoMatch) -> Self {
+        let (option, nearest) = (no_match.option(), no_match.nearest_options());
+        Self { file, option, before: no_match.before, nearest, existing: &no_match.existing }
+    }
+}
+
 /// A trace in a document that is about handles or about allocations.
 pub(super) trait InDocument {
     fn header(&self) -> impl Serialize;
     fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'_>)>;
     fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>>;
+    fn no_match(&self) -> Option<NoMatchJson<'_>>;
 }
 
 impl InDocument for FileJson<'_> {
@@ -143,6 +166,10 @@ impl InDocument for FileJson<'_> {
     fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>> {
         FileJson::caveats(self)
     }
+
+    fn no_match(&self) -> Option<NoMatchJson<'_>> {
+        FileJson::no_match(self)
+    }
 }
 
 impl InDocument for AllocationsFile<'_> {
@@ -156,5 +183,9 @@ impl InDocument for AllocationsFile<'_> {
 
     fn caveats(&self) -> impl Iterator<Item = CaveatJson<'_>> {
         AllocationsFile::caveats(*self)
+    }
+
+    fn no_match(&self) -> Option<NoMatchJson<'_>> {
+        AllocationsFile::no_match(*self)
     }
 }

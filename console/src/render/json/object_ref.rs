@@ -5,13 +5,12 @@ use std::io::{self, Write};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::file::{CaveatJson, FileJson, TraceHeader};
+use super::file::{CaveatJson, FileJson, NoMatchJson, TraceHeader};
 use super::object::ObjectJson;
 use super::stack::StackJson;
 use super::{Array, Members};
 use crate::query::{
-    CountBy, CountOrder, Counted, ExitStacks, HandleCounts, LeftOut, NoMatch, ObjectRefAnswer,
-    Totals,
+    CountBy, CountOrder, Counted, ExitStacks, HandleCounts, LeftOut, ObjectRefAnswer, Totals,
 };
 use crate::render::style::ObjectRefStyle;
 use crate::values::JsonMode;
@@ -72,16 +71,6 @@ pub(super) struct FileHeader {
     totals: Totals,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_stacks: Option<ExitStacks>,
-}
-
-/// The filter that removed everything.
-#[derive(Serialize)]
-pub(super) struct NoMatchJson<'a> {
-    file: usize,
-    option: String,
-    before: usize,
-    nearest: Vec<String>,
-    existing: &'a [String],
 }
 
 /// Objects that `-TopN` leaves out.
@@ -174,14 +163,7 @@ impl<'a> FileJson<'a> {
     }
 
     pub(super) fn no_match(&self) -> Option<NoMatchJson<'_>> {
-        let found: &NoMatch = self.answer.no_match.as_ref()?;
-        Some(NoMatchJson {
-            file: self.index,
-            option: found.option(),
-            before: found.before,
-            nearest: found.nearest_options(),
-            existing: &found.existing,
-        })
+        Some(NoMatchJson::of(self.index, self.answer.no_match.as_ref()?))
     }
 
     fn objects(&self) -> impl Iterator<Item = ObjectJson<'_>> {

@@ -89,6 +89,9 @@ impl Serialize for Document<'_> {
         }
         let caveats = || files.iter().flat_map(|own| own.file.caveats());
         map.serialize_entry("caveats", &Array(caveats))?;
+        if let Some(no_match) = files.iter().find_map(|own| own.file.no_match()) {
+            map.serialize_entry("no_match", &no_match)?;
+        }
         map.end()
     }
 }

@@ -35,11 +35,19 @@ pub use self::{
 };
 pub(crate) use self::{frame::write_frame, objects::OBJECT_COLUMNS};
 use super::table::Table;
+use crate::query::NoMatch;
+use handlescope_model::Untrusted;
 
 /// What `-SortBy` can name of a table.
 pub(crate) fn columns(table: io::Result<Table<'_>>) -> Vec<String> {
     let names = |table: Table<'_>| table.column_names().map(str::to_owned).collect();
     table.map(names).unwrap_or_default()
+}
+
+/// What stands in the place of rows where a filter lets nothing pass.
+fn no_match_line(no_match: &NoMatch) -> String {
+    let what = if no_match.is_of_allocations { "allocation" } else { "handle" };
+    format!("No {what} matches {}", Untrusted(&no_match.option()))
 }
 
 /// The number of a file as a column has it.

@@ -6,7 +6,7 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 use nu_ansi_term::{Color, Style};
 
-use super::index;
+use super::{index, no_match_line};
 use crate::{
     query::{Diagnosis, Suspect, WhyAnswer},
     render::{
@@ -54,6 +54,7 @@ pub fn why<'a>(
     columns.add("process", |row| row.suspect.process.clone()).title("Process");
     columns.add("name", |row| format!("{} {}", row.suspect.process, row.suspect.type_name));
     columns.add("pid", |row| row.suspect.pid);
+    columns.add("process_start_ns", |row| row.suspect.process_start_ns);
     columns.add("type", |row| row.suspect.type_name.clone()).title("Type");
     columns.add("allocator", |row| row.suspect.allocator.clone());
     columns.add("leaked", |row| row.suspect.counts.leaked).title("Leaked");
@@ -90,8 +91,7 @@ fn part(answer: &WhyAnswer<'_>) -> Part {
         return part;
     }
     if let Some(no_match) = &answer.file.no_match {
-        let what = if no_match.is_of_allocations { "allocation" } else { "handle" };
-        return part.below(format!("No {what} matches {}", Untrusted(&no_match.option())));
+        return part.below(no_match_line(no_match));
     }
     if answer.allocations > 0 && !has_events {
         let allocations = HumanCount(answer.allocations as u64);

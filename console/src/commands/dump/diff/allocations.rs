@@ -4,7 +4,7 @@ use super::args::DiffArgs;
 use super::output::{draw, got_worse};
 use super::points;
 use crate::{
-    commands::{CommandError, DumpContext, shared::caveats::write_warnings},
+    commands::{CommandError, DumpContext, shared::caveats::write_caveats_of_allocations},
     filter::Filter,
     query::{self, ResourceCriteria},
     render::{self, pictures::FlameGraph},
@@ -40,7 +40,7 @@ fn between(
     let answers =
         query::allocated_between(dump.sources, &spans, criteria, all_left, names, cancel)?;
     for answer in &answers {
-        write_warnings(answer.answer.path, &answer.answer.caveats, dump.messages);
+        write_caveats_of_allocations(&answer.answer, dump.messages);
     }
     let points = points::names(args);
     if let Some(path) = &args.flame {
@@ -63,10 +63,10 @@ fn compare(
 ) -> Result<(), CommandError> {
     let answer = query::compare_allocations(dump.sources, criteria, dump.names, dump.cancel)?;
     for file in &answer.files {
+        write_caveats_of_allocations(file, dump.messages);
         if file.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoResourceEvents) {
             return Err(CommandError::NoAllocations { path: file.path.to_path_buf() });
         }
-        write_warnings(file.path, &file.caveats, dump.messages);
     }
     match &args.flame {
         Some(path) => match FlameGraph::of_compared(&answer) {

@@ -8,7 +8,8 @@ pub(crate) use self::args::ResourceArgs;
 use self::options::OPTIONS;
 use crate::{
     commands::{
-        CommandError, DumpContext, Kind, KindSignature, SharedArgs, shared::caveats::write_warnings,
+        CommandError, DumpContext, Kind, KindSignature, SharedArgs,
+        shared::caveats::write_caveats_of_allocations,
     },
     grammar::{Example, OptionGroup, ParseError},
     query::{self, ResourceColumn, ResourceCriteria},
@@ -64,7 +65,7 @@ impl Kind for Resource {
         }
         let answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
         for answer in &answers {
-            write_warnings(answer.path, &answer.caveats, dump.messages);
+            write_caveats_of_allocations(answer, dump.messages);
         }
         let display = dump.display_as(&args.display);
         let output =

@@ -6,10 +6,11 @@ use hashbrown::HashMap;
 use indicatif::HumanCount;
 
 use super::super::causes::Cause;
-use super::super::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect};
+use super::super::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect, SuspectFilters};
 use super::causes::diagnosis;
+use super::context::SiteContext;
+use super::filters::heap_filter;
 use super::input::{Allocations, Amounts};
-use super::sites::Sites;
 use crate::query::growth::Life;
 
 /// Heaps from which on they are a suspect: each process keeps the one that it starts with.
@@ -24,6 +25,8 @@ struct Created {
     stack: Option<StackIdx>,
     lives: Vec<Life>,
     counts: Counts,
+    /// Rows of those that are not destroyed.
+    left: Vec<usize>,
     /// Bytes that are left in them.
     lost: i64,
 }
@@ -31,7 +34,7 @@ struct Created {
 /// Sites that create heaps and do not destroy them, as suspects.
 pub(super) fn private_heaps(
     all: &Allocations<'_>,
-    sites: &Sites,
+    context: &SiteContext<'_>,
     is_meant: &[bool],
 ) -> Vec<Suspect> {
     let left = bytes_left(all);
@@ -41,16 +44,20 @@ pub(super) fn private_heaps(
         **is_meant && own.kind == ResourceKind::Heap.code() && own.created_ns.is_some()
     });
     for ((row, heap), _) in heaps {
-        let equal = heap.create_stack.map_or(sentinel(), |stack| sites.stacks.equal(stack.0));
+        let equal =
+            heap.create_stack.map_or(sentinel(), |stack| context.sites.stacks.equal(stack.0));
         let (_, created) = found
             .entry((heap.process, heap.pid, equal))
             .or_insert_with(|| (row, Created::default()));
         created.stack = created.stack.or(heap.create_stack);
-        created.add(heap, left.get(row).copied().unwrap_or_default(), all);
+        created.add(row, heap, left.get(row).copied().unwrap_or_default(), all);
     }
     let mut found: Vec<(usize, Created)> = found.into_values().collect();
     found.sort_by_key(|(row, _)| *row);
-    found.into_iter().filter_map(|(row, created)| created.suspect(row, all, sites)).collect()
+    found
+        .into_iter()
+        .filter_map(|(row, created)| created.suspect(row, all, context, &left))
+        .collect()
 }
 
 /// For each allocator the bytes that nothing freed.
@@ -66,12 +73,13 @@ fn bytes_left(all: &Allocations<'_>) -> Vec<i64> {
 }
 
 impl Created {
-    fn add(&mut self, heap: &Allocator, left: i64, all: &Allocations<'_>) {
+    fn add(&mut self, row: usize, heap: &Allocator, left: i64, all: &Allocations<'_>) {
         let Some(opened_ns) = heap.created_ns else { return };
         let has_ended = all.process(heap).end_ns.is_some();
         self.counts.opened += 1;
         if heap.destroyed_ns.is_none() {
             self.lost = self.lost.saturating_add(left);
+            self.left.push(row);
             let count =
                 if has_ended { &mut self.counts.closed_at_exit } else { &mut self.counts.leaked };
             *count += 1;
@@ -79,8 +87,14 @@ impl Created {
         self.lives.push(Life { opened_ns, closed_ns: heap.destroyed_ns });
     }
 
-    fn suspect(self, row: usize, all: &Allocations<'_>, sites: &Sites) -> Option<Suspect> {
-        let Self { stack, lives, counts, lost } = self;
+    fn suspect(
+        self,
+        row: usize,
+        all: &Allocations<'_>,
+        SiteContext { sites, filters, .. }: &SiteContext<'_>,
+        bytes_left: &[i64],
+    ) -> Option<Suspect> {
+        let Self { stack, lives, counts, left, lost } = self;
         if counts.lost() < LEAST {
             return None;
         }
@@ -89,7 +103,6 @@ impl Created {
         let bytes = Bytes { lost, allocated: lost, per_minute: None };
         let suspect = all.as_suspect(
             &process,
-            allocator.pid,
             (PRIVATE_HEAP, stack),
             &lives,
             Amounts { counts, bytes, grown: None },
@@ -99,7 +112,14 @@ impl Created {
             HumanCount(counts.lost()),
             HumanCount(counts.opened)
         );
+        let process = (allocator.process, allocator.pid);
         Some(Suspect {
+            pid: all.pid(allocator),
+            filters: SuspectFilters {
+                allocator: heap_filter(&all.allocators, bytes_left, &left, process),
+                time: filters.time(all, allocator),
+                stack: None,
+            },
             diagnoses: vec![diagnosis(Cause::HeapNotDestroyed, counts.lost(), text)],
             function: stack.map(|stack| all.function(stack, sites)),
             ..suspect

@@ -1,12 +1,10 @@
 //! The allocations that suspects are found in, and the suspect that some of them are.
 
-use std::collections::BTreeSet;
-
-use handlescope_model::tables::{Allocator, ResourceKind};
+use handlescope_model::tables::Allocator;
 use handlescope_model::{StackIdx, Table};
 
 use super::super::score;
-use super::super::suspect::{Bytes, Counts, Suspect};
+use super::super::suspect::{Bytes, Counts, Suspect, SuspectFilters};
 use super::sites::Sites;
 use crate::query::context::FileContext;
 use crate::query::criteria::{ResourceCriteria, WhyCriteria};
@@ -15,7 +13,9 @@ use crate::query::frame_names::Frames;
 use crate::query::growth::{Growth, Life, Verdict, Window};
 use crate::query::info::trace_info;
 use crate::query::no_match::NoMatch;
-use crate::query::resources::{AllocatorList, Needed, ProgramFrames, ResourceTable, chosen_rows};
+use crate::query::resources::{
+    AllocatorList, Needed, ProgramFrames, ResourceTable, chosen_rows, no_allocation,
+};
 use crate::query::tables::ProcessInfo;
 
 /// The weight of blocks that only grew, in the score: that of a burst.
@@ -66,28 +66,20 @@ impl<'a> Allocations<'a> {
         Ok(Some(Self { file, frames, chosen, is_plain, allocators, table, programs, window }))
     }
 
-    /// Why no allocation is of what is asked for; `None` when there are none, or one filter alone does not exclude all.
-    pub(in crate::query::why) fn no_match(&self) -> Option<NoMatch> {
-        let owners: Vec<ProcessInfo> =
-            self.allocators.rows().iter().map(|own| self.process(own)).collect();
-        let all = (self.table.len(), true);
-        if let Some(filter) = &self.chosen.process
-            && !owners.iter().any(|own| self.is_process(own))
-        {
-            let names = owners.iter().map(|own| own.shown_name(self.is_plain).to_owned());
-            return NoMatch::of_owners(filter, all, names.collect());
-        }
-        let kinds =
-            self.allocators.rows().iter().filter_map(|own| ResourceKind::from_code(own.kind));
-        let kinds: BTreeSet<String> = kinds.map(|kind| kind.name().to_owned()).collect();
-        let filter = self.chosen.kind.as_ref()?;
-        let is_there = kinds.iter().any(|kind| filter.matches(kind));
-        (!is_there && all.0 > 0).then(|| NoMatch::of_kinds(filter, all.0, kinds))
+    /// Why no allocation is of what is asked for; `None` when there are none.
+    pub(in crate::query::why) fn no_match(&self) -> Result<Option<NoMatch>, QueryError> {
+        no_allocation(self.file, self.frames, (&self.allocators, &self.table), &self.chosen)
     }
 
     pub(super) fn process(&self, allocator: &Allocator) -> ProcessInfo {
         let processes = &self.file.processes;
         processes.known_or_pid(allocator.process, allocator.pid.unwrap_or_default())
+    }
+
+    /// The id of the process of an allocator, if it is known.
+    pub(super) fn pid(&self, allocator: &Allocator) -> Option<u32> {
+        let known = || self.file.processes.known_or_invalid(allocator.process).known_pid();
+        allocator.pid.or_else(known)
     }
 
     /// By row, whether an allocation passes the filters on times and stacks; `None` without any.
@@ -120,7 +112,6 @@ impl<'a> Allocations<'a> {
     pub(super) fn as_suspect(
         &self,
         process: &ProcessInfo,
-        pid: Option<u32>,
         (type_name, create_stack): (&str, Option<StackIdx>),
         lives: &[Life],
         Amounts { counts, bytes, grown }: Amounts,
@@ -141,7 +132,8 @@ impl<'a> Allocations<'a> {
         Some(Suspect {
             rank: 0,
             process: process.shown_label(self.is_plain),
-            pid: pid.or_else(|| process.known_pid()),
+            pid: None,
+            process_start_ns: process.start_ns,
             type_name: type_name.to_owned(),
             allocator: None,
             create_stack,
@@ -150,7 +142,7 @@ impl<'a> Allocations<'a> {
             growth,
             diagnoses: Vec::new(),
             function: None,
-            stack_filter: None,
+            filters: SuspectFilters::default(),
             score,
         })
     }

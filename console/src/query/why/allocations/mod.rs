@@ -4,6 +4,8 @@
 
 mod causes;
 mod commits;
+mod context;
+mod filters;
 mod heaps;
 mod input;
 mod lives;
@@ -16,13 +18,15 @@ use handlescope_model::tables::ResourceKind;
 use rayon::prelude::*;
 
 use self::causes::{Findings, SiteCauses};
+use self::context::SiteContext;
+use self::filters::SiteFilters;
 use self::heaps::private_heaps;
 pub(super) use self::input::Allocations;
 use self::input::Amounts;
 use self::lives::SiteLives;
 use self::sites::{ChosenRows, Site, Sites, descriptive_name};
 use super::causes::Cause;
-use super::suspect::Suspect;
+use super::suspect::{Suspect, SuspectFilters};
 use crate::cancel::Cancelled;
 use crate::query::error::QueryError;
 
@@ -51,8 +55,10 @@ impl Allocations<'_> {
         let chosen = ChosenRows { is_meant: &is_meant, rows: rows.as_deref() };
         let sites = Sites::of(&self.table, &self.allocators, &chosen, self.frames)?;
         let causes = SiteCauses::load(self.file.trace, &self.table, &self.allocators)?;
+        let filters = SiteFilters::of(self, &sites);
+        let context = SiteContext { sites: &sites, causes: &causes, filters: &filters };
         let suspect = |site: &Site| match self.file.cancel.check() {
-            Ok(()) => self.suspect(site, &sites, &causes).map(Ok),
+            Ok(()) => self.suspect(site, &context).map(Ok),
             Err(cancelled) => Some(Err(cancelled)),
         };
         let found = sites.sites.par_iter().filter_map(suspect);
@@ -61,7 +67,7 @@ impl Allocations<'_> {
         let mut suspects: Vec<Suspect> = found.into_iter().map(|(_, suspect)| suspect).collect();
         // Heaps are not allocated by the stacks and at the times that are asked for.
         if rows.is_none() {
-            suspects.extend(private_heaps(self, &sites, &is_meant));
+            suspects.extend(private_heaps(self, &context, &is_meant));
         }
         suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
         let allocator = |row: usize| self.table.allocator.get(row).map(|own| own.row());
@@ -73,8 +79,7 @@ impl Allocations<'_> {
     fn suspect(
         &self,
         site: &Site,
-        sites: &Sites,
-        causes: &SiteCauses<'_>,
+        SiteContext { sites, causes, filters }: &SiteContext<'_>,
     ) -> Option<(ResourceKind, Suspect)> {
         let rows = sites.rows(site);
         let own = SiteLives::of(&self.table, rows)?;
@@ -86,14 +91,19 @@ impl Allocations<'_> {
         let SiteLives { counts, bytes, lives, .. } = own;
         let suspect = self.as_suspect(
             &process,
-            allocator.pid,
             (kind.name(), stack),
             &lives,
             Amounts { counts, bytes, grown },
         )?;
         let function = stack.map(|stack| self.function(stack, sites));
         let name = descriptive_name(allocator).map(str::to_owned);
-        Some((kind, Suspect { diagnoses, function, allocator: name, ..suspect }))
+        let filters = SuspectFilters {
+            allocator: filters.allocator(self, allocator),
+            time: filters.time(self, allocator),
+            stack: filters.create_stack(self, site, function.as_deref()),
+        };
+        let pid = self.pid(allocator);
+        Some((kind, Suspect { pid, diagnoses, function, allocator: name, filters, ..suspect }))
     }
 }
 

@@ -48,6 +48,13 @@ pub(super) struct Site {
     end: u32,
 }
 
+impl Site {
+    /// A number that no other site has.
+    pub(super) fn number(&self) -> u32 {
+        self.first
+    }
+}
+
 /// Owner and kind, and stack.
 type Key = (u32, u32);
 

@@ -11,7 +11,7 @@ use crate::{
     query::{AllocatedPoints, Amount, Between, ResourceGroup},
     render::{
         json,
-        kinds::index,
+        kinds::{index, no_match_line},
         table::{Columns, Part, Show, Table, bytes},
         text::StackStyle,
     },
@@ -86,9 +86,10 @@ fn part(answer: &AllocatedPoints<'_>, [from, to]: [&str; 2]) -> Part {
     answer.groups().iter().for_each(|group| sum.add_all(&group.figures.between));
     let is_unknown =
         answer.answer.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoResourceEvents);
-    part.below(match sum.kept.count {
-        0 if is_unknown => "Whether anything was allocated is unknown".to_owned(),
-        0 => format!("Nothing that was allocated after {from} is allocated at {to}"),
+    part.below(match (sum.kept.count, &answer.answer.no_match) {
+        (0, _) if is_unknown => "Whether anything was allocated is unknown".to_owned(),
+        (0, Some(no_match)) => no_match_line(no_match),
+        (0, None) => format!("Nothing that was allocated after {from} is allocated at {to}"),
         _ => format!(
             "Allocated after {from} and still allocated at {to}: {}",
             shown_amount(sum.kept)

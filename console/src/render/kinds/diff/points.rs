@@ -11,7 +11,7 @@ use crate::{
     query::{OpenedGroup, PointsDiff},
     render::{
         json,
-        kinds::index,
+        kinds::{index, no_match_line},
         table::{Columns, Part, Table},
         text::StackStyle,
     },
@@ -70,6 +70,9 @@ pub fn diff_points<'a>(
 
 fn part(answer: &PointsDiff<'_>, [from, to]: [&str; 2]) -> Part {
     let part = Part::of(answer.file.path(), answer.groups.len());
+    if let Some(no_match) = &answer.file.no_match {
+        return part.below(no_match_line(no_match));
+    }
     let (from, to) = (Untrusted(from), Untrusted(to));
     let still_open: u64 = answer.groups.iter().map(|group| group.still_open).sum();
     let is_unknown =

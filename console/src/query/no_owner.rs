@@ -1,0 +1,29 @@
+//! Why nothing matches where handles are chosen by who owns them.
+
+use super::no_match::NoMatch;
+use super::object_ref::FileAnswer;
+use super::tables::ProcessInfo;
+use crate::filter::ProcessFilter;
+
+/// Says why nothing matches when no handle is of a process that is meant.
+pub(super) fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, is_plain: bool) {
+    let is_meant = |process: &ProcessInfo| process.is_meant_by(filter, is_plain);
+    if files.iter().any(|file| owners(file).any(is_meant)) {
+        return;
+    }
+    for file in files {
+        let names = owners(file).map(|process| process.shown_name(is_plain).to_owned()).collect();
+        let objects = file.selection.objects().len();
+        file.no_match = file.no_match.take().or_else(|| NoMatch::of_owners(filter, objects, names));
+    }
+}
+
+/// Whose the handles are that were opened in a trace.
+fn owners<'f>(file: &'f FileAnswer<'_>) -> impl Iterator<Item = &'f ProcessInfo> {
+    let parts = file.groups.iter().filter_map(|groups| Some((groups, groups.timed.as_ref()?)));
+    parts.flat_map(move |(groups, timed)| {
+        let handles = groups.tree.leaves().map(|leaf| timed.handles(&groups.tree, leaf));
+        let opened = handles.filter(|handles| !handles.is_empty());
+        opened.map(|handles| file.file.processes.known_or_invalid(timed.owner(&handles)))
+    })
+}

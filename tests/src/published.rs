@@ -1,0 +1,51 @@
+//! Published traces with their symbols.
+
+use std::fs;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::binary::{handlescope, run_script};
+use crate::data::SharedTrace;
+
+/// A published trace with its symbols, and what it is asked.
+pub struct Published {
+    home: TempDir,
+    pdbs: TempDir,
+    name: String,
+}
+
+impl Published {
+    /// Copies the trace of this name from the folder of the published ones.
+    ///
+    /// # Panics
+    /// When it is not there, or cannot be copied.
+    #[must_use]
+    pub fn open(name: &str) -> Self {
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
+        let home = tempfile::tempdir().unwrap();
+        let name = format!("{name}.etl");
+        fs::copy(trace.etl(), home.path().join(&name)).unwrap();
+        Self { home, pdbs: trace.pdbs(), name }
+    }
+
+    /// What lines print.
+    ///
+    /// # Panics
+    /// When one of them fails.
+    #[must_use]
+    pub fn ask(&self, line: &str) -> String {
+        let mut program = handlescope(self.home.path());
+        program.arg("--symbol-path").arg(self.pdbs.path()).arg(&self.name);
+        run_script(&mut program, &format!("{line}\n")).ok().stdout
+    }
+
+    /// What leaks.
+    ///
+    /// # Panics
+    /// When that is no JSON.
+    #[must_use]
+    pub fn why(&self) -> Value {
+        serde_json::from_str(&self.ask(".why -json")).unwrap()
+    }
+}

@@ -1,0 +1,220 @@
+//! Which filter lets nothing pass, and what could have been meant: of allocations as of handles, in every command that
+//! has filters.
+
+use std::fs;
+
+use handlescope_tests::allocations::trace;
+use handlescope_tests::binary::{Run, Shell, run_over};
+use handlescope_tests::mcp::McpServer;
+use handlescope_tests::scenario::TraceBuilder;
+use serde_json::{Value, json};
+
+const MS: i64 = 1_000_000;
+const EVENT: u16 = 16;
+
+fn document(run: &Run) -> Value {
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+/// A command says so on stderr, and its document in `no_match`.
+fn assert_named(trace: &TraceBuilder, line: &str, option: &str, rest: &str) {
+    let run = run_over(trace, &format!("{line}\n")).ok();
+    let expected = format!(" passes {option}{rest}\n");
+    assert!(run.stderr.contains("nothing matches: none of "), "{line}: {}", run.stderr);
+    assert!(run.stderr.contains(&expected), "{line}: {expected}: {}", run.stderr);
+    let document = document(&run_over(trace, &format!("{line} -json\n")).ok());
+    let no_match = &document["no_match"];
+    assert_eq!(no_match["option"], json!(option), "{line}: {document}");
+    let nearest = no_match["nearest"].as_array().unwrap();
+    assert_eq!(nearest.is_empty(), !rest.contains("did you mean"), "{line}: {document}");
+    assert!(nearest.iter().all(|own| rest.contains(own.as_str().unwrap())), "{line}: {document}");
+}
+
+#[test]
+fn a_filter_that_no_allocation_passes_is_named() {
+    for (options, option, rest) in [
+        ("-Kind heep", "-Kind heep", ", did you mean -Kind heap?"),
+        ("-Kind zzz", "-Kind zzz", "; the trace has commit, heap, reserve"),
+        ("-pn leeky", "-pn leeky", ", did you mean -pn leaky.exe?"),
+        ("-Kind heap -pn tol", "-pn tol", "; the trace has leaky.exe, tool.exe"),
+        (
+            "-Allocator VirtualAloc",
+            "-Allocator VirtualAloc",
+            ", did you mean -Allocator VirtualAlloc?",
+        ),
+        ("-Kind heap -Allocator VirtualAlloc", "-Allocator VirtualAlloc", "; the trace has "),
+        ("-CreateStack leaky", "-CreateStack leaky", ", did you mean -CreateStack *leaky*?"),
+        ("-CreateStack nope", "-CreateStack nope", ""),
+        ("-FreeStack nope", "-FreeStack nope", ""),
+        ("-pn leaky -MinMaxTime 100", "-MinMaxTime", ""),
+        ("-MinMaxSize 1GB", "-MinMaxSize", ""),
+        ("-Leak -pn tool", "-Leak", ""),
+        ("-Leak -LeakAtExit -MinMaxSize 1GB", "-MinMaxSize", ""),
+        ("-GroupBy kind -pn leeky", "-pn leeky", ", did you mean -pn leaky.exe?"),
+        ("-ShowTotal Total -pn leeky", "-pn leeky", ", did you mean -pn leaky.exe?"),
+    ] {
+        let trace = trace();
+        let rest = if rest == "; the trace has " { "; the trace has 0x10000" } else { rest };
+        assert_named(&trace, &format!(".dump Resource {options}"), option, rest);
+    }
+    let run = run_over(&trace(), ".dump Resource -Kind heap -json\n").ok();
+    assert!(document(&run).get("no_match").is_none());
+}
+
+#[test]
+fn what_leads_to_the_same_answer_is_not_proposed() {
+    for (options, option) in [
+        (".dump Resource -Leak -pn tool.exe -Kind heap", "-pn tool.exe"),
+        (".dump Resource -Kind heap -CreateStack *tool*", "-CreateStack *tool*"),
+    ] {
+        let run = run_over(&trace(), &format!("{options}\n")).ok();
+        assert!(run.stderr.contains(&format!("passes {option}")), "{}", run.stderr);
+        assert!(!run.stderr.contains("did you mean"), "{options}: {}", run.stderr);
+    }
+    let mut handles = handles();
+    handles.object_type(EVENT + 1, "Mutant");
+    for (options, option, rest) in [
+        (
+            ".dump ObjectRef -MinMaxId 1 -Type Mutant",
+            "-Type Mutant",
+            "; the trace has Event, FileMapping",
+        ),
+        // 16 is 0x10: no handle of the trace is 0x16.
+        (".dump ObjectRef -Handle 16", "-Handle 16", ", did you mean -Handle 0x10?"),
+        (".dump ObjectRef -Handle 14", "-Handle 14", ", did you mean -Handle 0x14?"),
+        (".dump ObjectRef -Handle 77", "-Handle 77", ""),
+        (".dump ObjectRef -Leak -LeakAtExit -Handle 77", "-Handle 77", ""),
+    ] {
+        assert_named(&handles, options, option, rest);
+    }
+}
+
+/// Handles 0x10, 0x14 and 0x18, the last of which the end of its process closes.
+fn handles() -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "server.exe");
+    trace.process(800, "worker.exe").started(MS).ended(50 * MS);
+    trace.object_type(EVENT, "Event");
+    for (ns, pid, handle) in [(10, 700, 0x10), (20, 700, 0x14), (30, 800, 0x18)] {
+        let object = 0xffff_8100_0000_1000 + 0x100 * u64::from(handle);
+        trace.create_handle(ns * MS, (pid, pid + 1), object, handle, EVENT);
+    }
+    trace.end(100 * MS);
+    trace
+}
+
+#[test]
+fn leaks_of_either_sort_are_one_filter() {
+    let mut closed = handles();
+    for (ns, handle) in [(60, 0x10), (61, 0x14)] {
+        let object = 0xffff_8100_0000_1000 + 0x100 * u64::from(handle);
+        closed.close_handle(ns * MS, (700, 701), object, handle, EVENT, "");
+    }
+    assert_named(
+        &closed,
+        ".dump ObjectRef -Leak -LeakAtExit -Type Evnt",
+        "-Type Evnt",
+        ", did you mean -Type Event?",
+    );
+    let line = ".dump ObjectRef -Leak -LeakAtExit -Handle 0x10";
+    assert_named(&closed, line, "-Handle 0x10", "");
+}
+
+#[test]
+fn differences_name_it_too() {
+    for (line, option, rest) in [
+        (".diff 5ms 60ms -pn sever", "-pn sever", ", did you mean -pn server.exe?"),
+        (".diff 5ms 60ms -Type Evnt", "-Type Evnt", ", did you mean -Type Event?"),
+    ] {
+        assert_named(&handles(), line, option, rest);
+        let printed = run_over(&handles(), &format!("{line}\n")).ok().stdout;
+        assert!(printed.contains(&format!("No handle matches {option}")), "{printed}");
+    }
+    for (line, option, rest) in [
+        (".diff 5ms 60ms -Kind heep", "-Kind heep", ", did you mean -Kind heap?"),
+        (".diff 5ms 60ms -Kind heap -pn leeky", "-pn leeky", ", did you mean -pn leaky.exe?"),
+    ] {
+        assert_named(&trace(), line, option, rest);
+        let printed = run_over(&trace(), &format!("{line}\n")).ok().stdout;
+        // Of what is not recorded nothing is known.
+        let said = match option {
+            "-pn leeky" => "No allocation matches -pn leeky",
+            _ => "Whether anything was allocated is unknown",
+        };
+        assert!(printed.contains(said), "{printed}");
+    }
+}
+
+#[test]
+fn of_two_traces_none_has_to_match() {
+    let shell = Shell::new();
+    for (name, trace) in [("handles", handles()), ("blocks", trace())] {
+        for copy in ["a", "b"] {
+            trace.write(shell.path(&format!("{name}-{copy}.etl"))).unwrap();
+        }
+    }
+    for (name, options, option) in [
+        ("handles", "-pn sever", "-pn sever"),
+        ("handles", "-Type Evnt", "-Type Evnt"),
+        ("blocks", "-Kind heap -pn leeky", "-pn leeky"),
+    ] {
+        let files = [format!("{name}-a.etl"), format!("{name}-b.etl")];
+        let [a, b] = files.each_ref().map(String::as_str);
+        let mut arguments = vec!["diff", a, b, "-json"];
+        arguments.extend(options.split(' '));
+        let run = shell.run(&arguments).ok();
+        for file in [a, b] {
+            let expected = format!("{file}: nothing matches: none of ");
+            assert!(run.stderr.contains(&expected), "{options}: {}", run.stderr);
+        }
+        assert_eq!(document(&run)["no_match"]["option"], json!(option), "{}", run.stdout);
+    }
+    // One of them has it.
+    let run = shell.run(&["blocks-a.etl", "handles-a.etl", "-c", ".dump Resource -pn leaky"]).ok();
+    assert!(!run.stderr.contains("nothing matches"), "{}", run.stderr);
+    let run = shell.run(&["blocks-a.etl", "handles-a.etl", "-c", ".dump Resource -pn leeky"]).ok();
+    assert_eq!(run.stderr.matches("nothing matches").count(), 1, "{}", run.stderr);
+}
+
+#[test]
+fn the_page_and_pictures_name_it_by_their_own_options() {
+    let shell = Shell::new();
+    trace().write(shell.path("trace.etl")).unwrap();
+    for (line, expected) in [
+        (".report page.html -CreateStack nope", "passes -CreateStack nope"),
+        (".report page.html -DestroyStack nope", "passes -DestroyStack nope"),
+        (".report page.html -Type heep", "passes -Type heep, did you mean -Type heap?"),
+        (".report page.html -pn leeky", "passes -pn leeky, did you mean -pn leaky.exe?"),
+    ] {
+        let run = shell.run(&["trace.etl", "-c", line]).ok();
+        assert!(run.stderr.contains(expected), "{line}: {}", run.stderr);
+        let page = fs::read_to_string(shell.path("page.html")).unwrap();
+        assert!(page.contains(expected), "{line}");
+    }
+    let run = shell.run(&["trace.etl", "-c", ".plot -Kind heep"]);
+    assert!(run.stderr.contains("passes -Kind heep, did you mean -Kind heap?"), "{}", run.stderr);
+}
+
+#[test]
+fn what_matches_allocations_alone_does_match() {
+    let mut both = trace();
+    both.object_type(EVENT, "Event");
+    both.create_handle(5 * MS, (700, 701), 0xffff_8100_0000_1000, 4, EVENT);
+    let run = run_over(&both, ".why -Type heap\n").ok();
+    assert!(!run.stderr.contains("nothing matches"), "{}", run.stderr);
+    let run = run_over(&both, ".why -Type heep\n").ok();
+    assert!(run.stderr.contains("passes -Type heep"), "{}", run.stderr);
+}
+
+#[test]
+fn agents_are_answered_the_same() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    trace().write(shell.path("traces/blocks.etl")).unwrap();
+    server.call("load", &json!({"paths": ["blocks.etl"]})).unwrap();
+    let arguments = json!({"by": ["kind"], "process": "leeky"});
+    let answer = server.call("allocations", &arguments).unwrap();
+    assert_eq!(answer["document"]["no_match"]["nearest"], json!(["-pn leaky.exe"]), "{answer}");
+    assert!(answer["warnings"].to_string().contains("nothing matches"), "{answer}");
+}

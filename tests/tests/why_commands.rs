@@ -1,0 +1,174 @@
+//! The command that `.why` prints for each suspect chooses what that lost, and nothing else.
+
+use handlescope_tests::allocations::{HEAP, MS};
+use handlescope_tests::binary::run_over;
+use handlescope_tests::needs_data;
+use handlescope_tests::payload::HeapCall;
+use handlescope_tests::published::Published;
+use handlescope_tests::scenario::TraceBuilder;
+use serde_json::{Deserializer, Value};
+
+const OBJECT: u64 = 0xffff_8100_0000_1000;
+const EVENT: u16 = 16;
+
+#[needs_data]
+#[test]
+fn the_command_of_a_suspect_shows_its_handles() {
+    let trace = Published::open("growth");
+    let document = trace.why();
+    assert!(suspects(&document).len() > 20);
+    assert_commands(&document, |script| trace.ask(script));
+}
+
+fn suspects(document: &Value) -> &[Value] {
+    document["suspects"].as_array().unwrap()
+}
+
+/// The commands of all suspects show what these lost, and nothing else.
+fn assert_commands(document: &Value, ask: impl Fn(&str) -> String) {
+    let command = |suspect: &Value| format!("{} -json\n", suspect["command"].as_str().unwrap());
+    let script: String = suspects(document).iter().map(command).collect();
+    let printed = ask(script.trim_end());
+    let answers: Vec<Value> =
+        Deserializer::from_str(&printed).into_iter().collect::<Result<_, _>>().unwrap();
+    assert_eq!(answers.len(), suspects(document).len());
+    for (suspect, answer) in suspects(document).iter().zip(&answers) {
+        match suspect["bytes"].as_i64() {
+            None => assert_handles(suspect, answer),
+            Some(bytes) => assert_allocations(suspect, answer, bytes),
+        }
+    }
+}
+
+fn assert_handles(suspect: &Value, answer: &Value) {
+    let sum = |figures: &Value, of: [&str; 2]| of.map(|key| figures[key].as_u64().unwrap());
+    let lost = sum(suspect, ["leaked", "closed_at_exit"]);
+    let shown = sum(&answer["totals"], ["leaked_handles", "closed_at_exit"]);
+    assert_eq!(shown, lost, "{}", suspect["command"]);
+}
+
+fn assert_allocations(suspect: &Value, answer: &Value, bytes: i64) {
+    let is_of_heaps = suspect["type"] == "private heap";
+    let groups = &answer[if is_of_heaps { "groups" } else { "totals" }];
+    let sum = |member: &str| -> i64 {
+        groups.as_array().unwrap().iter().map(|own| own[member].as_i64().unwrap()).sum()
+    };
+    let command = &suspect["command"];
+    assert_eq!(sum("outstanding_bytes") + sum("at_exit_bytes"), bytes, "{command}");
+    // Heaps are counted, not what is left in them.
+    if !is_of_heaps {
+        let lost = ["leaked", "closed_at_exit"].map(|own| suspect[own].as_i64().unwrap());
+        assert_eq!(["outstanding", "at_exit"].map(sum), lost, "{command}");
+    }
+}
+
+#[needs_data]
+#[test]
+fn the_command_of_a_suspect_shows_its_allocations() {
+    for (name, least) in [("generic", 40), ("heap", 20), ("valloc", 20)] {
+        let trace = Published::open(name);
+        let document = trace.why();
+        assert!(suspects(&document).len() > least);
+        assert_commands(&document, |script| trace.ask(script));
+    }
+}
+
+#[test]
+fn the_command_of_a_suspect_shows_its_handles_when_stacks_share_frames_or_are_missing() {
+    const SYSTEM: u64 = 0x7ff8_0000_0000;
+    const PROGRAM: u64 = 0x7ff6_0000_0000;
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "server.exe");
+    trace.object_type(EVENT, "Event");
+    trace.module(700, r"C:\Windows\System32\ntdll.dll", SYSTEM, 0x1_0000);
+    trace.module(700, "C:\\demo\\a;b \"c\" #1.exe", PROGRAM, 0x1_0000);
+    let stacks: [&[u64]; 8] = [
+        &[],
+        &[SYSTEM + 0x10],
+        &[SYSTEM + 0x10, SYSTEM + 0x20],
+        &[SYSTEM + 0x10, SYSTEM + 0x30],
+        &[SYSTEM + 0x10, PROGRAM + 0x100, PROGRAM + 0x500],
+        &[SYSTEM + 0x10, PROGRAM + 0x100, PROGRAM + 0x600, PROGRAM + 0x700],
+        &[SYSTEM + 0x10, PROGRAM + 0x100, PROGRAM + 0x500, PROGRAM + 0x700],
+        &[SYSTEM + 0x10, PROGRAM + 0x800],
+    ];
+    let mut handle = 0;
+    for (at, stack) in stacks.iter().enumerate() {
+        for _ in 0..3 + at {
+            handle += 4;
+            let (ns, object) = (MS * i64::from(handle), OBJECT + 0x100 * u64::from(handle));
+            trace.create_handle(ns, (700, 701), object, handle, EVENT);
+            if !stack.is_empty() {
+                trace.stack(&[], stack);
+            }
+        }
+    }
+    let document = asked(&trace);
+    assert_eq!(suspects(&document).len(), stacks.len(), "{document}");
+    assert_commands(&document, |script| run_over(&trace, &format!("{script}\n")).ok().stdout);
+}
+
+fn asked(trace: &TraceBuilder) -> Value {
+    serde_json::from_str(&run_over(trace, ".why -json\n").ok().stdout).unwrap()
+}
+
+/// Two processes with one id, one after the other: each on one stack.
+fn same_pid() -> TraceBuilder {
+    const BASE: u64 = 0x7ff6_0000_0000;
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.object_type(EVENT, "Event");
+    trace.process(700, "first.exe").started(MS).ended(5_000 * MS);
+    trace.process(700, "first.exe").started(6_000 * MS);
+    trace.module(700, r"C:\first.exe", BASE, 0x1_0000);
+    trace.end(20_000 * MS);
+    for step in 0..20_u32 {
+        let half = if step < 8 { 100 } else { 6_100 };
+        let ns = (half + 200 * i64::from(step)) * MS + 7;
+        let object = OBJECT + 0x100 * u64::from(step);
+        trace.create_handle(ns, (700, 701), object, 4 * step + 4, EVENT);
+        trace.stack(&[], &[BASE + 0x100]);
+        let call = HeapCall::Alloc { address: 0x1000 + 0x100 * u64::from(step), size: 10 };
+        trace.heap(ns + MS, (700, 701), HEAP, call).stack(&[], &[BASE + 0x200]);
+    }
+    trace
+}
+
+#[test]
+fn the_command_of_a_suspect_leaves_out_other_processes_that_had_its_id() {
+    let trace = same_pid();
+    let document = asked(&trace);
+    let starts: Vec<Option<i64>> =
+        suspects(&document).iter().map(|own| own["process_start_ns"].as_i64()).collect();
+    assert_eq!(starts.len(), 4, "{document:#}");
+    for start in [MS, 6_000 * MS] {
+        assert_eq!(starts.iter().filter(|own| **own == Some(start)).count(), 2, "{document:#}");
+    }
+    assert_commands(&document, |script| run_over(&trace, &format!("{script}\n")).ok().stdout);
+}
+
+#[test]
+fn the_command_of_private_heaps_shows_what_is_left_in_them() {
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "leaky.exe").started(MS);
+    trace.module(700, r"C:\leaky.exe", 0x7ff6_0000_0000, 0x1_0000);
+    trace.end(60_000 * MS);
+    for step in 0..30_u64 {
+        let ns = (100 + 1000 * step as i64) * MS;
+        let heap = 0x100_0000 * (step + 1);
+        trace.heap(ns, (700, 701), heap, HeapCall::Create).stack(&[], &[0x7ff6_0000_1000]);
+        for (heap, address) in [(heap, heap + 64), (HEAP, HEAP + 64 * step)] {
+            let call = HeapCall::Alloc { address, size: 10 };
+            trace.heap(ns + MS, (700, 701), heap, call).stack(&[], &[0x7ff6_0000_1100]);
+        }
+        if step % 3 == 0 {
+            trace.heap(ns + 2 * MS, (700, 701), heap, HeapCall::Destroy);
+        }
+    }
+    let document = asked(&trace);
+    let is_heap = |own: &&Value| own["type"] == "private heap";
+    let heaps = suspects(&document).iter().find(is_heap).unwrap();
+    assert_eq!((&heaps["leaked"], &heaps["bytes"]), (&Value::from(20), &Value::from(200)));
+    assert_commands(&document, |script| run_over(&trace, &format!("{script}\n")).ok().stdout);
+}
