@@ -13,6 +13,7 @@ mod resource;
 mod stack;
 mod stats;
 mod symbols;
+mod types;
 mod version;
 mod why;
 
@@ -30,6 +31,7 @@ pub use self::{
     stack::call_stacks,
     stats::{properties, stats},
     symbols::symbols,
+    types::types,
     version::versions,
     why::why,
 };
