@@ -46,7 +46,6 @@ pub static REGISTRY: Registry = Registry {
         &dump::resource::Resource,
         &dump::process::Process,
         &dump::module::Module,
-        &dump::types::Types,
         &dump::version::Version,
         &dump::stack::Stack,
         &dump::symbols::Symbols,

@@ -49,7 +49,6 @@ mod stats;
 mod symbols;
 mod tables;
 mod totals;
-mod types;
 mod volumes;
 mod why;
 
@@ -99,7 +98,6 @@ pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub(crate) use self::tables::PerProcess;
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::Totals;
-pub use self::types::{TypesAnswer, types};
 pub use self::volumes::Volumes;
 pub use self::why::{Bytes, Cause, Counts, Diagnosis, PRIVATE_HEAP, Suspect, WhyAnswer, why};
 

@@ -20,7 +20,7 @@ pub(crate) mod time;
 pub(crate) use kinds::{OBJECT_COLUMNS, columns, write_frame};
 pub use kinds::{
     call_stacks, diff_allocated, diff_allocations, diff_points, diff_traces, event_counts, frame,
-    modules, object_ref, processes, properties, provider_events, resources, stats, symbols, types,
+    modules, object_ref, processes, properties, provider_events, resources, stats, symbols,
     versions, why,
 };
 #[cfg(test)]

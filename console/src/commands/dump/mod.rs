@@ -9,7 +9,6 @@ pub(crate) mod resource;
 pub(crate) mod stack;
 pub(crate) mod stats;
 pub(crate) mod symbols;
-pub(crate) mod types;
 pub(crate) mod version;
 pub(crate) mod why;
 mod words;

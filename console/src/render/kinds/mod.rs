@@ -13,7 +13,6 @@ mod resource;
 mod stack;
 mod stats;
 mod symbols;
-mod types;
 mod version;
 mod why;
 
@@ -31,7 +30,6 @@ pub use self::{
     stack::call_stacks,
     stats::{properties, stats},
     symbols::symbols,
-    types::types,
     version::versions,
     why::why,
 };
