@@ -1,6 +1,7 @@
 //! What is offered where.
 
 use super::*;
+use crate::values::{FORMATS, FormatSpec};
 
 fn offered(head: &str) -> Vec<String> {
     let loaded = vec!["/t/leaky.etl".into(), "/t/my trace.etl".into()];
@@ -42,22 +43,9 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
         ]
     );
     assert_eq!(offered(".dump ObjectRef -pn"), ["-pn"]);
-    assert_eq!(
-        offered(".dump Stats -"),
-        [
-            "-Properties",
-            "-TopN",
-            "-SortBy",
-            "-filedir",
-            "-json",
-            "-json-pretty",
-            "-csv",
-            "-ndjson",
-            "-parquet",
-            "-csvraw",
-            "-Force"
-        ]
-    );
+    let formats = FORMATS.map(FormatSpec::option_name);
+    let rows = ["-Properties", "-TopN", "-SortBy", "-filedir"];
+    assert_eq!(offered(".dump Stats -"), [&rows, &formats[..], &["-csvraw", "-Force"]].concat());
     assert_eq!(offered(".dump -Lea"), ["-Leak", "-LeakAtExit"]);
     assert_eq!(offered(".dump -json"), ["-json", "-json-pretty"]);
     assert_eq!(offered(".dump -Leak "), kinds());
