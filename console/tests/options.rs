@@ -114,6 +114,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-json-pretty", "-MinMaxId 89 89", ""),
     ("-csv", "", "a.csv"),
     ("-SortBy", "", "name"),
+    ("-tsv", "", "a.tsv"),
     ("-ndjson", "", ""),
     ("-parquet", "", "a.parquet"),
     ("-NoCSVSeparator", "-csv FILE", ""),

@@ -10,6 +10,7 @@ mod json;
 mod parquet;
 mod size;
 mod text;
+mod tsv;
 mod value;
 mod width;
 
@@ -216,6 +217,7 @@ impl<'a> Table<'a> {
             },
             Format::Csv(text) => self.csv(text, cancel, out),
             Format::NdJson => self.ndjson(cancel, out),
+            Format::Tsv => self.tsv(cancel, out),
             Format::Parquet => self.parquet(out),
         }
     }

@@ -1,0 +1,38 @@
+//! Values separated by tabs.
+
+use std::io::{self, Write};
+
+use polars::prelude::AnyValue;
+
+use super::{
+    Table,
+    value::{cell, hex},
+};
+use crate::cancel::{Cancel, Poll};
+
+impl Table<'_> {
+    /// A header and the rows; an unknown value is empty, a list is written as in JSON.
+    pub(in crate::render) fn tsv(&self, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
+        let mut writer = csv::WriterBuilder::new().delimiter(b'\t').from_writer(out);
+        for (at, _) in self.data_columns() {
+            writer.write_field(self.name(at).as_bytes())?;
+        }
+        writer.write_record(None::<&[u8]>)?;
+        let columns: Vec<_> = self.data().collect();
+        let (mut poll, mut text) = (Poll::new(cancel), String::new());
+        for row in self.rows() {
+            poll.round().map_err(io::Error::other)?;
+            for (column, spec) in &columns {
+                text.clear();
+                match column.get(row).map_err(io::Error::other)? {
+                    AnyValue::Null => {}
+                    value if spec.is_hex() => text.push_str(&hex(&value)),
+                    value => cell(&value, &mut text),
+                }
+                writer.write_field(text.as_bytes())?;
+            }
+            writer.write_record(None::<&[u8]>)?;
+        }
+        writer.flush()
+    }
+}
