@@ -114,7 +114,6 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-json-pretty", "-MinMaxId 89 89", ""),
     ("-csv", "", "a.csv"),
     ("-SortBy", "", "name"),
-    ("-tsv", "", "a.tsv"),
     ("-ndjson", "", ""),
     ("-parquet", "", "a.parquet"),
     ("-NoCSVSeparator", "-csv FILE", ""),

@@ -13,8 +13,6 @@ pub enum Format {
     Json(JsonMode),
     /// Comma-separated values with a header.
     Csv(CsvText),
-    /// Values separated by tabs.
-    Tsv,
     /// One JSON object a line.
     NdJson,
     /// Apache Parquet.
@@ -55,10 +53,10 @@ pub(crate) struct FormatOption {
 }
 
 /// Every format other than text.
-pub(crate) static FORMATS: [&FormatSpec; 6] = [&JSON, &JSON_PRETTY, &CSV, &TSV, &NDJSON, &PARQUET];
+pub(crate) static FORMATS: [&FormatSpec; 5] = [&JSON, &JSON_PRETTY, &CSV, &NDJSON, &PARQUET];
 
 /// The formats that tables are written in, and their options of `.export`; the first is the usual one.
-pub(crate) static TABLE_FORMATS: [(&FormatSpec, FormatOption); 4] = [
+pub(crate) static TABLE_FORMATS: [(&FormatSpec, FormatOption); 3] = [
     (
         &PARQUET,
         FormatOption {
@@ -84,15 +82,6 @@ pub(crate) static TABLE_FORMATS: [(&FormatSpec, FormatOption); 4] = [
             help: "write one JSON object a line",
             details: "64-bit integers are plain numbers, also beyond 2^53.",
             example: "tables -ndjson",
-        },
-    ),
-    (
-        &TSV,
-        FormatOption {
-            names: ["-tsv"],
-            help: "write values separated by tabs",
-            details: "As -csv.",
-            example: "tables -tsv",
         },
     ),
 ];
@@ -132,19 +121,6 @@ pub(crate) static CSV: FormatSpec = FormatSpec {
         help: "print comma-separated values, or write them into FILE",
         details: "With a header; an unknown value is empty, a list is written as in JSON.",
         example: "-csv rows.csv",
-    },
-    file: NamesFile::Maybe,
-};
-
-static TSV: FormatSpec = FormatSpec {
-    format: Format::Tsv,
-    name: "TSV",
-    extension: "tsv",
-    option: FormatOption {
-        names: ["-tsv"],
-        help: "print values separated by tabs",
-        details: "As -csv.",
-        example: "-tsv",
     },
     file: NamesFile::Maybe,
 };

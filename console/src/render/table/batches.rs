@@ -22,7 +22,7 @@ pub(in crate::render) fn write_batches(
             for_each(&mut |rows| file.add(rows))?;
             file.finish()
         }
-        Format::Text | Format::Json(_) | Format::Csv(_) | Format::Tsv | Format::NdJson => {
+        Format::Text | Format::Json(_) | Format::Csv(_) | Format::NdJson => {
             for_each(&mut |rows| rows.write_as(format, display, cancel, out))
         }
     }

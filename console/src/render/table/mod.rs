@@ -10,7 +10,6 @@ mod json;
 mod parquet;
 mod size;
 mod text;
-mod tsv;
 mod value;
 mod width;
 
@@ -217,7 +216,6 @@ impl<'a> Table<'a> {
             },
             Format::Csv(text) => self.csv(text, cancel, out),
             Format::NdJson => self.ndjson(cancel, out),
-            Format::Tsv => self.tsv(cancel, out),
             Format::Parquet => self.parquet(out),
         }
     }
