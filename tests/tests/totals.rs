@@ -163,6 +163,14 @@ fn a_trace_that_leaks_views_alone_has_leaked_views_and_no_leaked_handles() {
     let totals = &leaks["totals"];
     assert_eq!((&totals["leaked_handles"], &totals["leaked_views"]), (&json!(3), &json!(3)));
     assert_eq!(leaks["files"][0]["totals"], *totals);
+    // Both are counted where nothing is suspected.
+    let why = run_over(&trace, ".why -Type Event\n.why -Type FileMapping\n").ok().stdout;
+    assert!(why.contains("Nothing leaks: of 1 handles that were opened, 0 were not"), "{why}");
+    let shell = Shell::new();
+    trace.write(shell.path("views.etl")).unwrap();
+    let page = shell.run(&["views.etl", "-c", ".report page.html"]).ok();
+    let page = std::fs::read_to_string(shell.path("page.html")).unwrap_or(page.stderr);
+    assert!(page.contains(r#""leaked":0,"leaked_views":3,"at_exit":0"#), "{page}");
 }
 
 #[test]
