@@ -248,7 +248,7 @@ pub enum Action {
     /// Print a script that teaches a shell to complete handlescope's command lines.
     #[command(after_help = "Example:\n  source <(handlescope completions bash)")]
     Completions {
-        /// The shell.
+        /// Shell that the script is for.
         shell: Shell,
     },
 

@@ -199,7 +199,7 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
         messages.error(error);
         loaded = Outcome::Failed;
     }
-    let manner = script::Manner { keep_going: cli.keep_going, echo: cli.echo };
+    let options = script::RunOptions { keep_going: cli.keep_going, echo: cli.echo };
     let outcome = if let Some(command) = command {
         match console.carry_out(command, &mut out, messages)? {
             Flow::Worse => Outcome::Failed,
@@ -207,13 +207,13 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
         }
     } else if !cli.commands.is_empty() {
         let steps = script::commands(&cli.commands);
-        script::run(&mut console, steps, manner, &mut out, messages)
+        script::run(&mut console, steps, options, &mut out, messages)
     } else if io::stdin().is_terminal() {
         repl::run(&mut console, cli.color, &mut out, messages)?;
         Outcome::Worked
     } else {
         let steps = script::steps(io::stdin().lock());
-        script::run(&mut console, steps, manner, &mut out, messages)
+        script::run(&mut console, steps, options, &mut out, messages)
     };
     Ok(if loaded == Outcome::Failed { loaded } else { outcome })
 }

@@ -107,7 +107,7 @@ pub enum Outcome {
 
 /// How a script runs.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Manner {
+pub struct RunOptions {
     /// Past commands that fail.
     pub keep_going: bool,
     /// Each command is first printed as a comment.
@@ -119,7 +119,7 @@ pub struct Manner {
 pub fn run(
     console: &mut Console,
     steps: impl Iterator<Item = io::Result<Step>>,
-    manner: Manner,
+    options: RunOptions,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Outcome {
@@ -136,7 +136,7 @@ pub fn run(
                 return Outcome::Failed;
             }
         };
-        if manner.echo {
+        if options.echo {
             echo(&line, messages);
         }
         match console.run(&line, out, messages) {
@@ -153,7 +153,7 @@ pub fn run(
                 let line = line.trim().replace('\n', " ");
                 messages.error(format_args!("{place}: {line}: {error}"));
                 outcome = Outcome::Failed;
-                if !manner.keep_going {
+                if !options.keep_going {
                     break;
                 }
             }
@@ -182,17 +182,17 @@ mod tests {
     use crate::terminal::{ColorChoice, Screen};
 
     /// Outcome, standard output and standard error of a script.
-    fn played(script: &str, keep_going: bool) -> (Outcome, String, String) {
-        played_in(script, Manner { keep_going, echo: false })
+    fn run_script(script: &str, keep_going: bool) -> (Outcome, String, String) {
+        run_script_with(script, RunOptions { keep_going, echo: false })
     }
 
-    fn played_in(script: &str, manner: Manner) -> (Outcome, String, String) {
+    fn run_script_with(script: &str, options: RunOptions) -> (Outcome, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
         let outcome = run(
             &mut console,
             steps(script.as_bytes()),
-            manner,
+            options,
             &mut out,
             &mut Messages::new(&mut err, Screen::PLAIN),
         );
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_first_failure_ends_a_script_and_says_where_and_why() {
-        let (outcome, out, err) = played("# a comment\n\n.dump ObjectRef -Foo\n.list\n", false);
+        let (outcome, out, err) = run_script("# a comment\n\n.dump ObjectRef -Foo\n.list\n", false);
         assert_eq!(outcome, Outcome::Failed);
         assert_eq!(out, "");
         assert_eq!(
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn keep_going_runs_on_and_still_fails() {
-        let (outcome, out, err) = played("nonsense\n.list\nnonsense\n", true);
+        let (outcome, out, err) = run_script("nonsense\n.list\nnonsense\n", true);
         assert_eq!(outcome, Outcome::Failed);
         assert_eq!(out, "No traces are loaded.\n");
         assert!(err.contains("line 1: nonsense:") && err.contains("line 3: nonsense:"), "{err}");
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn commands_are_echoed_as_comments_and_comments_are_not() {
         let script = "# a note\n\n  .list\n.sql SELECT 1,\n 2;\n";
-        let (_, out, err) = played_in(script, Manner { keep_going: false, echo: true });
+        let (_, out, err) = run_script_with(script, RunOptions { keep_going: false, echo: true });
         assert_eq!(out, "No traces are loaded.\n");
         assert!(
             err.starts_with("# .list\n# .sql SELECT 1,\n# 2;\nerror: line 4: .sql SELECT 1,"),
@@ -263,15 +263,15 @@ mod tests {
 
     #[test]
     fn a_query_without_traces_fails() {
-        let (outcome, _, err) = played(".dump Stats -json", false);
+        let (outcome, _, err) = run_script(".dump Stats -json", false);
         assert_eq!(outcome, Outcome::Failed);
         assert!(err.contains("no trace is loaded; load one with .load FILE"), "{err}");
     }
 
     #[test]
     fn quit_and_the_end_of_input_are_no_failures() {
-        assert_eq!(played("", false), (Outcome::Worked, String::new(), String::new()));
-        assert_eq!(played("  .quit\nnonsense\n", false).0, Outcome::Worked);
+        assert_eq!(run_script("", false), (Outcome::Worked, String::new(), String::new()));
+        assert_eq!(run_script("  .quit\nnonsense\n", false).0, Outcome::Worked);
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         let mut console = Console::new(None, ColorChoice::Never, Cancel::default());
         let steps = lines(".help\nnonsense\n".as_bytes());
         let mut messages = Messages::new(&mut err, Screen::PLAIN);
-        let outcome = run(&mut console, steps, Manner::default(), &mut Closed, &mut messages);
+        let outcome = run(&mut console, steps, RunOptions::default(), &mut Closed, &mut messages);
         assert_eq!(outcome, Outcome::Worked);
         assert!(err.is_empty());
     }
@@ -318,8 +318,8 @@ mod tests {
                 cancel.cancel();
             }
         });
-        let manner = Manner { keep_going: true, echo: false };
-        let outcome = run(&mut console, steps, manner, &mut out, &mut messages);
+        let options = RunOptions { keep_going: true, echo: false };
+        let outcome = run(&mut console, steps, options, &mut out, &mut messages);
         assert_eq!(outcome, Outcome::Cancelled);
         assert_eq!(out, b"No traces are loaded.\n");
         assert_eq!(err, b"cancelled\n");

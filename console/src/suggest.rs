@@ -1,14 +1,14 @@
 //! The nearest known name to an unknown one.
 
-/// Below this likeness a suggestion would puzzle more than it helps.
+/// Below this similarity a suggestion would puzzle more than it helps.
 const LIKE_ENOUGH: f64 = 0.75;
 
-/// The likeness of a name that contains the other: better than a typo somewhere else.
+/// The similarity of a name that contains the other: better than a typo somewhere else.
 const CONTAINED: f64 = 0.9;
 
-/// The likeness of a name with one letter more, less or other, or two in the wrong order, however
+/// The similarity of a name with one letter more, less or other, or two in the wrong order, however
 /// short it is.
-const SLIPPED: f64 = 0.8;
+const TYPO: f64 = 0.8;
 
 /// The name that is most like `unknown`, if any is like it at all. Dashes, dots and case in front
 /// do not count.
@@ -19,8 +19,8 @@ pub(crate) fn nearest<'a>(
     let wanted = bare(unknown);
     names
         .into_iter()
-        .map(|name| (likeness(&wanted, &bare(name)), name))
-        .filter(|(likeness, _)| *likeness >= LIKE_ENOUGH)
+        .map(|name| (similarity(&wanted, &bare(name)), name))
+        .filter(|(similarity, _)| *similarity >= LIKE_ENOUGH)
         .max_by(|(left, _), (right, _)| left.total_cmp(right))
         .map(|(_, name)| name)
 }
@@ -39,12 +39,12 @@ fn bare(name: &str) -> String {
     name.trim_start_matches(['-', '.']).to_lowercase()
 }
 
-fn likeness(wanted: &str, name: &str) -> f64 {
+fn similarity(wanted: &str, name: &str) -> f64 {
     let contained = wanted.len() > 2 && name.contains(wanted);
-    let slipped = wanted.len() > 1 && strsim::osa_distance(wanted, name) == 1;
-    let least = match (contained, slipped) {
+    let is_typo = wanted.len() > 1 && strsim::osa_distance(wanted, name) == 1;
+    let least = match (contained, is_typo) {
         (true, _) => CONTAINED,
-        (false, true) => SLIPPED,
+        (false, true) => TYPO,
         (false, false) => 0.0,
     };
     strsim::jaro_winkler(wanted, name).max(least)

@@ -114,7 +114,6 @@ impl EventChoice {
 /// Which stacks an extract keeps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StackChoice {
-    /// Those of handle events.
     #[default]
     HandleEvents,
     /// Every one, of any event.

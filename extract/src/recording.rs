@@ -27,7 +27,6 @@ pub struct Recording {
     pub header: TraceHeader,
     /// The clock of its raw time stamps.
     pub clock: Clock,
-    /// Buffers found.
     pub buffers_found: u64,
     /// Damage found so far.
     pub diagnostics: Diagnostics,

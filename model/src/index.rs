@@ -11,7 +11,6 @@ use crate::table::Table;
 
 /// A row number of one table.
 pub trait RowIndex: Copy + Default + 'static {
-    /// The table.
     const TABLE: Table;
 }
 

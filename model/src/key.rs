@@ -7,7 +7,6 @@ use crate::table::Table;
 
 /// The columns of one table.
 pub trait Columns: Sized {
-    /// The table.
     const TABLE: Table;
 }
 
@@ -39,7 +38,6 @@ impl<C: Columns, T: Cell> Key<C, T> {
         Self { spec, of: PhantomData }
     }
 
-    /// The table.
     pub const fn table(&self) -> Table {
         C::TABLE
     }
@@ -49,7 +47,6 @@ impl<C: Columns, T: Cell> Key<C, T> {
         self.spec
     }
 
-    /// The name of the column.
     pub const fn name(&self) -> &'static str {
         self.spec.name
     }

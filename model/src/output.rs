@@ -125,7 +125,6 @@ pub fn prepare_folder(folder: &Path) -> io::Result<()> {
     tempfile::tempfile_in(folder).map(drop).map_err(no_place)
 }
 
-/// The folder of a file.
 pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

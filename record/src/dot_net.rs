@@ -11,9 +11,7 @@ use crate::family::Guid;
 /// Who logs events, and which of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Provider {
-    /// Its name.
     pub name: &'static str,
-    /// Its GUID.
     pub guid: Guid,
     /// Events of this level and below.
     pub level: u8,

@@ -38,7 +38,6 @@ pub struct StackEvent {
     /// What xperf calls it.
     #[serde(skip)]
     pub(crate) xperf: &'static str,
-    /// The class of the event.
     pub class: Guid,
     /// Its opcode in the class.
     pub opcode: u8,

@@ -51,7 +51,6 @@ impl Events {
     }
 }
 
-/// The size of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferSize {
     kib: u32,
@@ -97,7 +96,6 @@ impl BufferCount {
         }
     }
 
-    /// The number.
     pub fn get(self) -> u32 {
         self.0
     }

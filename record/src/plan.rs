@@ -31,7 +31,6 @@ const BUFFERING: (&str, u32) = ("EVENT_TRACE_BUFFERING_MODE", 0x400);
 pub struct SessionPlan {
     /// The name of the session. There is one kernel logger of this name.
     pub logger: &'static str,
-    /// Its GUID.
     pub logger_guid: Guid,
     /// The file that is written, in a ring's case at the end; none in real time.
     #[serde(serialize_with = "path_as_text")]
@@ -79,7 +78,6 @@ pub struct Flags {
 /// The eight masks of a `PERFINFO_GROUPMASK` (ntwmi.h).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GroupMask {
-    /// The masks.
     #[serde(serialize_with = "each_as_hex")]
     pub masks: [u32; 8],
     /// The names of the groups that are set beside the enable flags.

@@ -10,7 +10,6 @@ const NO_SYSTEM_RESOURCES: u32 = 1450;
 /// A call that Windows refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SessionError {
-    /// No Windows.
     #[error("needs Windows, and this is {system}")]
     NotWindows {
         /// The system, as Rust calls it.

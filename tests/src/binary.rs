@@ -128,7 +128,6 @@ impl Shell {
 /// A kind of `.dump`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
-    /// Its name.
     pub name: String,
     /// Its options with all their names, each as the help writes it: `-TopN N [SKIP]`.
     pub options: Vec<String>,

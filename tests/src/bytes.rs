@@ -64,37 +64,31 @@ impl Bytes {
         Self::default()
     }
 
-    /// Appends a byte.
     #[must_use]
     pub fn u8(self, value: u8) -> Self {
         self.raw(&[value])
     }
 
-    /// Appends 2 bytes.
     #[must_use]
     pub fn u16(self, value: u16) -> Self {
         self.raw(&value.to_le_bytes())
     }
 
-    /// Appends 4 bytes.
     #[must_use]
     pub fn u32(self, value: u32) -> Self {
         self.raw(&value.to_le_bytes())
     }
 
-    /// Appends 4 bytes.
     #[must_use]
     pub fn i32(self, value: i32) -> Self {
         self.raw(&value.to_le_bytes())
     }
 
-    /// Appends 8 bytes.
     #[must_use]
     pub fn u64(self, value: u64) -> Self {
         self.raw(&value.to_le_bytes())
     }
 
-    /// Appends 8 bytes.
     #[must_use]
     pub fn i64(self, value: i64) -> Self {
         self.raw(&value.to_le_bytes())
@@ -112,7 +106,6 @@ impl Bytes {
         values.iter().fold(self, |bytes, value| bytes.ptr(size, *value))
     }
 
-    /// Appends a GUID.
     #[must_use]
     pub fn guid(self, guid: Guid) -> Self {
         self.raw(&guid.to_bytes())

@@ -14,7 +14,7 @@ use crate::binary::{Run, Shell, handlescope, sample_symbols, sample_trace};
 use crate::folders::copy_folder;
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server that was initialized.
 #[derive(Debug)]
@@ -122,7 +122,8 @@ impl McpServer {
             return self.early.swap_remove(at);
         }
         loop {
-            let answer = self.answers.recv_timeout(PATIENCE).expect("an answer comes in time");
+            let answer =
+                self.answers.recv_timeout(ANSWER_TIMEOUT).expect("an answer comes in time");
             if answer["id"] == id {
                 return answer;
             }

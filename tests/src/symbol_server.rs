@@ -11,7 +11,6 @@ use std::time::Duration;
 /// What the server makes of a request.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// The file.
     File(Vec<u8>),
     /// The file, of which only so many bytes arrive.
     CutOff(Vec<u8>, usize),

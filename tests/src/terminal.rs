@@ -31,11 +31,8 @@ const SCROLLBACK: usize = 2_000;
 /// Keys that are not characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// Tab.
     Tab,
-    /// Enter.
     Enter,
-    /// Escape.
     Escape,
     /// The arrow that points up.
     Up,

@@ -18,7 +18,7 @@ use handlescope_tests::scenario::{StackMode, TraceBuilder};
 use handlescope_tests::thorough::one_of;
 
 /// Long enough for the slowest machine; only a hang takes longer.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A trace with something of everything.
 fn fixture(compressed: bool) -> Vec<u8> {
@@ -99,14 +99,14 @@ fn metadata_fixture() -> Vec<u8> {
 }
 
 /// Extracts on another thread and says how it ended; a panic or a hang fails the test.
-fn extract_within_patience(input: PathBuf, output: PathBuf, what: &str) -> Result<u64, String> {
+fn extract_in_time(input: PathBuf, output: PathBuf, what: &str) -> Result<u64, String> {
     let (done, ended) = mpsc::channel();
     let worker = thread::spawn(move || {
         let result = extract(&input, &output, with_all_events(), &NoObserver, &Cancel::default());
         let warnings = result.map(|summary| summary.warnings.iter().map(|w| w.count).sum());
         let _ = done.send(warnings.map_err(|error: ExtractError| error.to_string()));
     });
-    match ended.recv_timeout(PATIENCE) {
+    match ended.recv_timeout(TIMEOUT) {
         Ok(result) => result,
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("{what}: hangs"),
         Err(mpsc::RecvTimeoutError::Disconnected) => {
@@ -126,7 +126,7 @@ fn survive(name: &str, bytes: &[u8], seeds: std::ops::Range<u64>) {
         let damage = corrupt::damage(&mut bad, seed);
         std::fs::write(&input, &bad).unwrap();
         let what = format!("{name}, seed {seed}, {damage:?}");
-        match extract_within_patience(input.clone(), output.clone(), &what) {
+        match extract_in_time(input.clone(), output.clone(), &what) {
             Ok(_) => {
                 Trace::open(&output).unwrap_or_else(|error| panic!("{what}: {error}"));
                 std::fs::remove_file(&output).unwrap();

@@ -19,7 +19,6 @@ fn trace() -> TraceBuilder {
     trace
 }
 
-/// The documents of a script.
 fn documents(trace: &TraceBuilder, script: &str) -> Vec<Value> {
     let run = run_over(trace, script).ok();
     Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap).collect()

@@ -22,7 +22,6 @@ struct Session {
 }
 
 impl Session {
-    /// The sample.
     fn sample() -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::copy(sample_trace(), home.path().join("leaky.etl")).unwrap();

@@ -22,7 +22,6 @@ const WITH_GROWTH: [&str; 7] =
 /// What the questions are asked of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    /// The trace.
     Trace,
     /// ETWAnalyzer's extract of it, without symbols: the names are in it.
     Extract,

@@ -107,7 +107,7 @@ fn assert_drawn(transcript: &[String]) {
 }
 
 #[test]
-fn a_narrow_terminal_shows_every_row_of_a_table() {
+fn a_narrow_terminal_shows_every_row_of_a_table_and_breaks_no_value() {
     let shell = Shell::new();
     let terminal = open_sample(&shell, 80);
     for command in TABLES {
@@ -118,13 +118,16 @@ fn a_narrow_terminal_shows_every_row_of_a_table() {
     for command in &TABLES[..3] {
         let (shown, piped) = (shown(&transcript, command), piped(&shell, command));
         for line in piped.iter().filter(|line| !words(line).is_empty()) {
-            // What is long goes on in the next line.
-            let first = words(line).first().copied();
-            let is_it = |shown: &String| words(shown).first().copied() == first;
-            assert!(shown.iter().any(is_it), "{command}: no {line:?} in {shown:#?}");
+            // Paths are broken, numbers, names and times are not.
+            for word in words(line).into_iter().filter(|word| word.len() <= 20) {
+                let bare = |word: &str| word.trim_end_matches(',').to_owned();
+                let is_it = |shown: &String| words(shown).iter().any(|own| bare(own) == bare(word));
+                assert!(shown.iter().any(is_it), "{command}: no {word:?} in {shown:#?}");
+            }
         }
+        let records = shown.iter().filter(|line| line.starts_with("row ")).count();
+        assert_eq!(records, if *command == ".dump Process" { 6 } else { 0 }, "{shown:#?}");
     }
-    assert_drawn(&transcript);
     let leaks = shown(&transcript, TABLES[3]);
     let objects = |lines: &[String]| lines.iter().filter(|line| line.starts_with("Id: ")).count();
     assert_eq!(objects(leaks), objects(&piped(&shell, TABLES[3])), "{leaks:#?}");

@@ -24,6 +24,7 @@ use crate::{
         Token, join, parse, split,
     },
     suggest,
+    values::AskedFormat,
 };
 
 /// What is written about a command.
@@ -95,6 +96,11 @@ pub trait Kind: Sync + 'static {
 
     /// What `-SortBy` can name.
     fn columns() -> Vec<String>;
+
+    /// The formats that an option of the kind asked for, in the place of one that every kind has.
+    fn own_formats(_: &Self::Args) -> &[AskedFormat] {
+        &[]
+    }
 
     /// Refuses options that contradict each other.
     ///
@@ -239,6 +245,7 @@ impl<K: Kind> AnyKind for K {
         let topic = K::SIGNATURE.name;
         let (args, mut shared) = parse::own_and_shared(topic, entered.tokens, K::OPTIONS, SHARED)?;
         shared.text = entered.line.to_owned();
+        shared.output.formats.extend_from_slice(K::own_formats(&args));
         check_output(&shared.output)?;
         K::check(&args, &shared)?;
         Ok(Box::new(Asked::<K> { args, shared }))

@@ -16,31 +16,27 @@ use super::{
     shared::{
         files::{files_option, force_option},
         groups,
-        options::csv_raw_option,
+        options::{csv_raw_option, format_option},
     },
 };
 use crate::{
     cancel::Cancel,
     filter::Filter,
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
+    grammar::{Arguments, Opt, OptionGroup, ParseError, parse},
     paths::{Overwrite, with_home, write_whole},
-    render::{Format, write_frame},
+    render::write_frame,
     trace::{LoadedTrace, choose},
-    values::CsvText,
+    values::{AskedFormat, CsvText, Format, NamesFile, TABLE_FORMATS},
 };
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ExportArgs {
     /// The folder for the files.
     pub(crate) folder: PathBuf,
-    /// `-parquet`
-    pub(crate) parquet: bool,
-    /// `-csv`
-    pub(crate) csv: bool,
+    /// The formats of the files; Parquet when none was asked for.
+    pub(crate) formats: Vec<AskedFormat>,
     /// `-csvraw`
     pub(crate) csv_text: CsvText,
-    /// `-ndjson`
-    pub(crate) ndjson: bool,
     /// `-Force`: replace files that this program has not written.
     pub(crate) force: bool,
     /// `-fd`: only loaded files with such a path; all of the filters must match.
@@ -48,15 +44,28 @@ pub(crate) struct ExportArgs {
 }
 
 impl ExportArgs {
-    /// The formats that were asked for, each with the extension of its files; Parquet when none was.
+    /// The formats of the files, each with what their names end with.
     fn formats(&self) -> Vec<(Format, &'static str)> {
-        let asked = [
-            (self.parquet || !(self.csv || self.ndjson), (Format::Parquet, "parquet")),
-            (self.csv, (Format::Csv(self.csv_text), "csv")),
-            (self.ndjson, (Format::NdJson, "ndjson")),
-        ];
-        asked.into_iter().filter(|(is, _)| *is).map(|(_, format)| format).collect()
+        let [(usual, _), ..] = &TABLE_FORMATS;
+        let of = |asked: &AskedFormat| (asked.format(self.csv_text), asked.spec.extension);
+        match self.formats.is_empty() {
+            true => vec![(usual.format, usual.extension)],
+            false => self.formats.iter().map(of).collect(),
+        }
     }
+}
+
+const fn options() -> [Opt<ExportArgs>; TABLE_FORMATS.len() + 3] {
+    let mut options = [files_option(|args: &mut ExportArgs| &mut args.files); _];
+    let mut at = 0;
+    while at < TABLE_FORMATS.len() {
+        let (spec, option) = &TABLE_FORMATS[at];
+        options[at] = format_option(spec, option, NamesFile::Never, |args| &mut args.formats);
+        at += 1;
+    }
+    options[at] = csv_raw_option("tables -csv -csvraw", |args| args.csv_text = CsvText::Raw);
+    options[at + 1] = force_option("tables -Force", |args| &mut args.force);
+    options
 }
 
 pub(crate) struct Export;
@@ -73,35 +82,8 @@ impl Command for Export {
                   and so on, see .schema. Of several traces each has a folder of its own in FOLDER.",
         examples: &[".export tables", ".export tables -csv -ndjson"],
     };
-    const OPTIONS: &'static [OptionGroup<ExportArgs>] = &[OptionGroup {
-        title: "Options",
-        options: &[
-            Opt {
-                names: &["-parquet"],
-                help: "write Parquet files, as usual",
-                details: "Only needed to have them beside others.",
-                example: "tables -parquet",
-                take: Take::Switch(|args| &mut args.parquet),
-            },
-            Opt {
-                names: &["-csv"],
-                help: "write comma-separated values",
-                details: "With a header; an unknown value is empty, a list is written as in JSON.",
-                example: "tables -csv",
-                take: Take::Switch(|args| &mut args.csv),
-            },
-            csv_raw_option("tables -csv -csvraw", |args| args.csv_text = CsvText::Raw),
-            Opt {
-                names: &["-ndjson"],
-                help: "write one JSON object a line",
-                details: "64-bit integers are plain numbers, also beyond 2^53.",
-                example: "tables -ndjson",
-                take: Take::Switch(|args| &mut args.ndjson),
-            },
-            force_option("tables -Force", |args| &mut args.force),
-            files_option(|args| &mut args.files),
-        ],
-    }];
+    const OPTIONS: &'static [OptionGroup<ExportArgs>] =
+        &[OptionGroup { title: "Options", options: &options() }];
 
     fn parse(entered: &Entered<'_>) -> Result<ExportArgs, ParseError> {
         let (args, words) = parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;

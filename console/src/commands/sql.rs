@@ -26,12 +26,11 @@ use crate::{
 const STARTS: [&str; 9] =
     ["SELECT", "WITH", "FROM", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "VALUES", "TABLE"];
 
-/// Those that have one line.
+/// Those of statements that end with their line, without a semicolon.
 const ONE_LINE: [&str; 3] = ["SHOW", "DESCRIBE", "DESC"];
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SqlArgs {
-    /// The query.
     pub(crate) query: String,
     /// How much memory the query may take, bytes.
     pub(crate) max_memory: Option<u64>,
@@ -246,10 +245,7 @@ fn query(line: &str, words: &[Token]) -> String {
 mod tests {
     use super::*;
     use crate::registry::tests::{args, args_of_words, error};
-    use crate::{
-        render::Format,
-        values::{CsvTarget, JsonMode},
-    };
+    use crate::values::{AskedFormat, Format, JsonMode};
 
     #[test]
     fn a_query_is_taken_as_it_stands_there() {
@@ -265,25 +261,17 @@ mod tests {
         for line in [".sql -json SELECT 1", ".sql SELECT 1 -json", ".SQL SELECT 1 -JSON"] {
             let args: SqlArgs = args(line);
             assert_eq!(
-                (args.query.as_str(), args.shared.output.json),
-                ("SELECT 1", JsonMode::Lines),
+                (args.query.as_str(), args.shared.output.format()),
+                ("SELECT 1", Format::Json(JsonMode::Lines)),
                 "{line}"
             );
         }
-        let file = |path: &str| Some(CsvTarget::File(path.into()));
-        assert_eq!(
-            args::<SqlArgs>(".sql -csv SELECT 1").shared.output.csv,
-            Some(CsvTarget::Output)
-        );
-        assert_eq!(
-            args::<SqlArgs>(".sql SELECT 1 -csv").shared.output.csv,
-            Some(CsvTarget::Output)
-        );
-        assert_eq!(args::<SqlArgs>(".sql -csv a.csv SELECT 1").shared.output.csv, file("a.csv"));
-        assert_eq!(
-            args::<SqlArgs>(".sql SELECT 1 -fd *x* -csv \"a b.csv\"").shared.output.csv,
-            file("a b.csv")
-        );
+        let csv = |line: &str| args::<SqlArgs>(line).shared.output.formats;
+        let asked = |file: Option<&str>| vec![AskedFormat::of("-csv", file.map(Into::into))];
+        assert_eq!(csv(".sql -csv SELECT 1"), asked(None));
+        assert_eq!(csv(".sql SELECT 1 -csv"), asked(None));
+        assert_eq!(csv(".sql -csv a.csv SELECT 1"), asked(Some("a.csv")));
+        assert_eq!(csv(".sql SELECT 1 -fd *x* -csv \"a b.csv\""), asked(Some("a b.csv")));
         assert_eq!(args::<SqlArgs>(".sql SELECT 1").shared.output.format(), Format::Text);
     }
 
@@ -292,7 +280,7 @@ mod tests {
         let words = [".sql", "SELECT \"a\" FROM t WHERE x = 'y z'", "-json"].map(str::to_owned);
         let args: SqlArgs = args_of_words(&words);
         assert_eq!(args.query, "SELECT \"a\" FROM t WHERE x = 'y z'");
-        assert_eq!(args.shared.output.json, JsonMode::Lines);
+        assert_eq!(args.shared.output.format(), Format::Json(JsonMode::Lines));
     }
 
     #[test]

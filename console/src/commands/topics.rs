@@ -2,7 +2,6 @@
 
 /// A page of `.help` in two columns.
 pub struct TopicSpec {
-    /// Its name.
     pub name: &'static str,
     /// One line.
     pub summary: &'static str,

@@ -23,14 +23,12 @@ const FEW: usize = 20;
 /// What the name of an object is described as.
 const NAME: &str = "object name";
 
-/// A value of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FilterValue {
     /// The whole filter with the value in it.
     pub(super) filter: String,
     /// The value alone.
     pub(super) value: String,
-    /// What it is.
     pub(super) description: String,
     /// Whether more of the same value is to come, as behind a folder.
     pub(super) is_open: bool,
@@ -100,7 +98,6 @@ pub(super) fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
     capped(values)
 }
 
-/// Values for a filter on text.
 pub(super) fn texts(filter: &str, texts: Texts, known: &Known) -> Vec<FilterValue> {
     let typed = Typed::new(filter);
     let values = match texts {

@@ -5,7 +5,10 @@ use std::{
     path::{MAIN_SEPARATOR, Path, is_separator},
 };
 
-use crate::paths::{TRACE_EXTENSIONS, has_extension, is_extract, is_plain_extract, with_home};
+use crate::{
+    paths::{TRACE_EXTENSIONS, has_extension, is_extract, is_plain_extract, with_home},
+    values::FORMATS,
+};
 
 /// A file or folder that could be meant.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,7 +36,7 @@ impl Wanted {
             Wanted::Traces => {
                 has_extension(path, TRACE_EXTENSIONS) || is_extract(path) || is_plain_extract(path)
             }
-            Wanted::Tables => has_extension(path, &["csv"]),
+            Wanted::Tables => has_extension(path, &FORMATS.map(|spec| spec.extension)),
             Wanted::Folders => false,
         }
     }

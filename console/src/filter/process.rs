@@ -1,5 +1,3 @@
-//! The filter for processes.
-
 use super::{
     pattern::{self, FilterError},
     plain::{Filter, LineMatch},

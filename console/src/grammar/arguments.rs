@@ -21,9 +21,7 @@ pub enum Arguments {
     Words(fn() -> Words),
     /// A query, with options around it.
     Sql,
-    /// Files that are loaded.
     LoadedFiles,
-    /// A symbol path.
     SymbolPath,
     /// A kind of `.dump`, then its options.
     Kind,
@@ -33,7 +31,6 @@ pub enum Arguments {
 
 /// A command line that is worth knowing.
 pub struct Example {
-    /// What it is for.
     pub goal: &'static str,
     pub line: &'static str,
 }

@@ -9,9 +9,9 @@ use crate::{
     filter::{Filter, FilterError, ProcessFilter},
     paths::with_home,
     values::{
-        CountRange, CountUnit, CsvTarget, ProcessFormat, SecondsRange, TimeDigits, TimeFormat,
-        TopN, ValueError, address, bytes, no_choice, number, process_format, process_words,
-        time_format, time_words,
+        AskedFormat, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat, SecondsRange,
+        TimeDigits, TimeFormat, TopN, ValueError, address, bytes, no_choice, number,
+        process_format, process_words, time_format, time_words,
     },
 };
 
@@ -42,6 +42,15 @@ pub struct Opt<A: 'static> {
     pub take: Take<A>,
 }
 
+// Derived, it would ask the same of the arguments.
+impl<A> Clone for Opt<A> {
+    fn clone(&self) -> Opt<A> {
+        *self
+    }
+}
+
+impl<A> Copy for Opt<A> {}
+
 /// A value and where it goes. Kind and field are one thing, so that they cannot disagree.
 pub enum Take<A: 'static> {
     /// No value: switches the field on.
@@ -52,7 +61,6 @@ pub enum Take<A: 'static> {
     Filter(Texts, fn(&mut A) -> &mut Option<Filter>),
     /// A filter on text that may be given several times.
     Filters(Texts, fn(&mut A) -> &mut Vec<Filter>),
-    /// A filter on processes.
     Processes(fn(&mut A) -> &mut Option<ProcessFilter>),
     /// `min [max]` in seconds.
     Seconds(fn(&mut A) -> &mut Option<SecondsRange>),
@@ -62,7 +70,6 @@ pub enum Take<A: 'static> {
     Count(CountUnit, fn(&mut A) -> &mut Option<CountRange>),
     /// `n [skip]`.
     Top(fn(&mut A) -> &mut Option<TopN>),
-    /// An address.
     Address(fn(&mut A) -> &mut Option<u64>),
     /// A number of bytes.
     Size(fn(&mut A) -> &mut Option<u64>),
@@ -78,13 +85,11 @@ pub enum Take<A: 'static> {
     TimeFormat(fn(&mut A) -> &mut Option<TimeFormat>),
     /// How starts and ends of processes are written.
     ProcessFormat(fn(&mut A) -> &mut Option<ProcessFormat>),
-    /// A number of digits.
     Digits(fn(&mut A) -> &mut Option<TimeDigits>),
     /// A file to write.
     File(fn(&mut A) -> &mut Option<PathBuf>),
-    /// A file to write, or else where all results go.
-    MaybeFile(fn(&mut A) -> &mut Option<CsvTarget>),
-    /// A folder.
+    /// The format of the answer, and whether a file to write follows.
+    Format(&'static FormatSpec, NamesFile, fn(&mut A) -> &mut Vec<AskedFormat>),
     Folder(fn(&mut A) -> &mut Option<PathBuf>),
     /// Files to read: a name, folder or pattern. May be given several times.
     Query(fn(&mut A) -> &mut Vec<String>),
@@ -102,16 +107,21 @@ pub enum Take<A: 'static> {
     Ignored(usize, &'static str, fn(&mut A) -> &mut Vec<&'static str>),
 }
 
+impl<A> Clone for Take<A> {
+    fn clone(&self) -> Take<A> {
+        *self
+    }
+}
+
+impl<A> Copy for Take<A> {}
+
 /// What the texts are that a filter is compared with, for completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Texts {
-    /// Names of objects.
     ObjectNames,
-    /// Names of object types.
     ObjectTypes,
     /// Frames, as in `module!function`.
     Frames,
-    /// Kinds of allocations.
     AllocationKinds,
     /// Names of what allocates.
     Allocators,
@@ -123,9 +133,7 @@ pub enum Texts {
 
 /// One of the words an option knows.
 pub struct Choice<A: 'static> {
-    /// The word.
     pub word: &'static str,
-    /// What it means.
     pub help: &'static str,
     /// What it does to the arguments.
     pub set: fn(&mut A),
@@ -134,11 +142,9 @@ pub struct Choice<A: 'static> {
 /// What kind of value an option takes, for help, completion and highlighting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueKind {
-    /// None.
     None,
     /// A filter on text, and what texts those are.
     Filter(Texts),
-    /// A filter on processes.
     Processes,
     /// `min [max]` in seconds.
     Seconds,
@@ -148,7 +154,6 @@ pub enum ValueKind {
     Count(CountUnit),
     /// `n [skip]`.
     Top,
-    /// An address.
     Address,
     /// A number of bytes.
     Size,
@@ -157,18 +162,17 @@ pub enum ValueKind {
     /// Some of these words, divided by commas.
     List(Vec<(&'static str, &'static str)>),
     /// A whole number, at least 1, which may be missing.
-    Number { may_be_missing: bool },
-    /// A number of digits.
+    Number {
+        may_be_missing: bool,
+    },
     Digits,
     /// A file to write.
     File,
     /// A file to write, which may be missing.
     MaybeFile,
-    /// A folder.
     Folder,
     /// Files to read.
     Query,
-    /// Symbol servers.
     Servers,
     /// A column of what a kind of `.dump` prints.
     Column,
@@ -249,7 +253,6 @@ fn choice_placeholder(words: &[(&'static str, &'static str)]) -> String {
 pub trait OptionSpec: Sync {
     /// What is written about it.
     fn doc(&self) -> Doc;
-    /// Its kind of value.
     fn value(&self) -> ValueKind;
     /// Whether it would take these values.
     fn check(&self, values: &[Token]) -> Result<(), ValueError>;
@@ -302,7 +305,9 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::ProcessFormat(_) => ValueKind::Choice(process_words().collect()),
             Take::Digits(_) => ValueKind::Digits,
             Take::File(_) => ValueKind::File,
-            Take::MaybeFile(_) => ValueKind::MaybeFile,
+            Take::Format(_, NamesFile::Never, _) => ValueKind::None,
+            Take::Format(_, NamesFile::Maybe, _) => ValueKind::MaybeFile,
+            Take::Format(_, NamesFile::Always, _) => ValueKind::File,
             Take::Folder(_) => ValueKind::Folder,
             Take::Query(_) => ValueKind::Query,
             Take::Servers(_) => ValueKind::Servers,
@@ -355,9 +360,8 @@ impl<A> Opt<A> {
             Take::ProcessFormat(field) => *field(args) = Some(process_format(first)?),
             Take::Digits(field) => *field(args) = Some(TimeDigits::parse(first)?),
             Take::File(field) | Take::Folder(field) => *field(args) = Some(with_home(first)),
-            Take::MaybeFile(field) => {
-                let file = value(0).map(|file| CsvTarget::File(with_home(file)));
-                *field(args) = Some(file.unwrap_or(CsvTarget::Output));
+            Take::Format(spec, _, field) => {
+                AskedFormat { spec, file: value(0).map(with_home) }.add_to(field(args));
             }
             Take::Query(field) => field(args).push(first.to_owned()),
             Take::Servers(field) => {

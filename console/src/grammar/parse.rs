@@ -17,7 +17,6 @@ pub(crate) enum Item<'t, T> {
         spec: T,
         /// Its name as typed.
         name: &'t Token,
-        /// Its values.
         values: &'t [Token],
     },
     /// Something that looks like an option.

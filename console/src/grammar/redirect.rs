@@ -1,9 +1,12 @@
 //! `> FILE` and `>> FILE` at the end of a command line, also with `-Force` behind it.
 
-use super::token::{Quotes, Token};
+use std::path::Path;
 
-/// What a file behind a query ends with, unless it lies in a folder; `a > b` is a comparison.
-const EXTENSIONS: [&str; 6] = [".txt", ".csv", ".json", ".ndjson", ".parquet", ".md"];
+use super::token::{Quotes, Token};
+use crate::{paths::has_extension, values::FORMATS};
+
+/// What a file of text ends with.
+const TEXT_EXTENSIONS: [&str; 2] = ["txt", "md"];
 
 /// A command line without `> FILE`, and the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +35,7 @@ impl<'a> Redirect<'a> {
     /// Of a query, in which `>` compares unless what follows can only be a file.
     pub(crate) fn of_query(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
         Redirect::of(line, tokens, |file| {
-            let lower = file.to_lowercase();
-            file.contains(['/', '\\']) || EXTENSIONS.iter().any(|end| lower.ends_with(end))
+            file.contains(['/', '\\']) || has_extension_of_a_format(file)
         })
     }
 
@@ -60,6 +62,13 @@ impl<'a> Redirect<'a> {
             }
         }
     }
+}
+
+/// Whether a word behind a query names a file that lies in no folder; `a > b` is a comparison.
+fn has_extension_of_a_format(file: &str) -> bool {
+    let file = Path::new(file);
+    has_extension(file, &TEXT_EXTENSIONS)
+        || FORMATS.iter().any(|spec| has_extension(file, &[spec.extension]))
 }
 
 /// The tokens in front of a last `-Force`, and that.

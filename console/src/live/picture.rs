@@ -106,10 +106,8 @@ impl Heading {
     }
 }
 
-/// The keys.
 const KEYS: &str = "q quit  s save  w why  sort: o open  g growth  p process  t type";
 
-/// Draws the table.
 pub(super) fn draw_table(frame: &mut Frame<'_>, heading: &Heading, groups: &[OpenGroup]) {
     let areas = Layout::vertical([
         Constraint::Length(1),

@@ -68,13 +68,13 @@ fn due(ns: i64, speed: f64) -> Duration {
 
 fn sleep_until(started: Instant, due: Duration, stopped: &Cancel) -> ControlFlow<()> {
     /// How long it goes on when it is stopped.
-    const NAP: Duration = Duration::from_millis(50);
+    const LONGEST_SLEEP: Duration = Duration::from_millis(50);
     while !stopped.is_cancelled() {
         let left = due.saturating_sub(started.elapsed());
         if left.is_zero() {
             return ControlFlow::Continue(());
         }
-        thread::sleep(left.min(NAP));
+        thread::sleep(left.min(LONGEST_SLEEP));
     }
     ControlFlow::Break(())
 }
@@ -104,7 +104,6 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Starts it.
     pub(super) fn start(args: &LiveArgs, events: EventSender) -> Result<Self, CommandError> {
         let sink = move |event: &SessionEvent<'_>| {
             events.send(&decodable(event));

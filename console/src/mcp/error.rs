@@ -38,16 +38,13 @@ pub(super) enum ToolError {
     /// Some files were not loaded.
     #[error("{error}\nloaded now: {loaded}")]
     Load { error: Box<CommandError>, loaded: String },
-    /// Nothing is loaded.
     #[error("no trace is loaded; call load first")]
     NothingLoaded,
-    /// The command failed.
     #[error(transparent)]
     Command(Box<CommandError>),
     /// The client has taken the call back.
     #[error("cancelled")]
     Cancelled,
-    /// A defect.
     #[error("this is a bug in handlescope ({reason}); please report it with the arguments")]
     Bug { reason: String },
 }

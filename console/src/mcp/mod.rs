@@ -4,11 +4,11 @@
 //! session, one after the other, and answers with the command's JSON document, page by page.
 
 mod answer;
-mod desk;
 mod error;
 mod input;
 mod resources;
 mod server;
+mod tool_session;
 mod tools;
 
 use std::{
@@ -25,7 +25,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::{desk::Desk, server::Server};
+use self::{server::Server, tool_session::ToolSession};
 use crate::{
     cancel::Cancel, cli::McpArgs, commands::CommandError, console::Console, paths::Roots,
     script::Outcome, terminal::Messages,
@@ -38,7 +38,7 @@ const STACK_BYTES: usize = 8 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How long a command that was cancelled is waited for at the end.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves until standard input ends or a signal comes.
 ///
@@ -57,15 +57,15 @@ pub fn run(
             "waiting for a client of the Model Context Protocol on standard input; see docs/mcp.md",
         );
     }
-    let desk = Desk::new(console, Arc::new(roots), !args.allow_write, messages)?;
-    let desk = Arc::new(Mutex::new(desk));
+    let session = ToolSession::new(console, Arc::new(roots), !args.allow_write, messages)?;
+    let session = Arc::new(Mutex::new(session));
     let runtime =
         Builder::new_current_thread().enable_all().thread_stack_size(STACK_BYTES).build()?;
-    let server = Server { desk: Arc::clone(&desk), read_only: !args.allow_write };
+    let server = Server { session: Arc::clone(&session), read_only: !args.allow_write };
     let ended = runtime.block_on(async {
         let ended = serve(server, signals).await;
         // What runs was cancelled; the session goes with it.
-        let _ = timeout(PATIENCE, desk.lock()).await;
+        let _ = timeout(SHUTDOWN_TIMEOUT, session.lock()).await;
         ended
     });
     // A read of standard input that waits has no end.

@@ -16,9 +16,9 @@ use serde_json::Value;
 use tokio::{sync::Mutex, task::spawn_blocking};
 
 use super::{
-    desk::Desk,
     error::ToolError,
     resources::{self, ResourceError},
+    tool_session::ToolSession,
     tools::{TOOLS, Tool},
 };
 use crate::cancel::Cancel;
@@ -32,7 +32,7 @@ const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles and memory in ET
 
 /// The server. Calls of tools wait for each other, because they share one session.
 pub(super) struct Server {
-    pub(super) desk: Arc<Mutex<Desk>>,
+    pub(super) session: Arc<Mutex<ToolSession>>,
     pub(super) read_only: bool,
 }
 
@@ -54,9 +54,9 @@ impl Server {
     ) -> Result<Value, ToolError> {
         let cancel = Cancel::default();
         let _stop = StopOnDrop(cancel.clone());
-        let mut desk = Arc::clone(&self.desk).lock_owned().await;
+        let mut session = Arc::clone(&self.session).lock_owned().await;
         let arguments = request.arguments.unwrap_or_default();
-        let work = spawn_blocking(move || desk.call(tool, &arguments, &cancel));
+        let work = spawn_blocking(move || session.call(tool, &arguments, &cancel));
         // A command that panics is an error of the session already.
         work.await.unwrap_or_else(|error| Err(ToolError::Bug { reason: error.to_string() }))
     }

@@ -1,5 +1,3 @@
-//! What tools there are.
-
 use std::sync::Arc;
 
 use rmcp::model::{Tool as Described, ToolAnnotations};
@@ -9,7 +7,6 @@ use super::error::ToolError;
 use super::input::{Input, Inputs, Shape, option, own, schema};
 use crate::{grammar::OptionSpec, registry::REGISTRY, sql::Relation};
 
-/// A tool.
 pub(super) struct Tool {
     pub(super) name: &'static str,
     about: &'static str,
@@ -251,7 +248,6 @@ pub(super) static TOOLS: &[Tool] = &[
 ];
 
 impl Tool {
-    /// The tool of a name.
     pub(super) fn named(name: &str) -> Option<&'static Tool> {
         TOOLS.iter().find(|tool| tool.name == name)
     }

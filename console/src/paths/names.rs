@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 /// Extensions of files that hold a trace.
 pub(crate) const TRACE_EXTENSIONS: &[&str] = &["etl", "zip", "7z"];
 
-/// Extension of an extract.
 pub(crate) const EXTRACT_EXTENSION: &str = "json7z";
 
 /// Extension of ETWAnalyzer's uncompressed extracts, which have several files.

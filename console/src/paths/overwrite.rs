@@ -72,7 +72,6 @@ impl Overwrite {
         self.traces.push(SameTrace::of(source));
     }
 
-    /// Protects one file.
     pub(crate) fn protect_file(&mut self, file: &Path) {
         self.sources.push(file.to_path_buf());
     }

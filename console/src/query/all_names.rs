@@ -14,7 +14,6 @@ pub struct AllNames {
     pub frames: usize,
     /// Those with a name.
     pub named: usize,
-    /// The names.
     pub table: Symbols,
 }
 

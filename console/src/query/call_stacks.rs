@@ -26,7 +26,6 @@ pub struct StacksAnswer<'a> {
     pub path: &'a Path,
     /// Its number in the session.
     pub index: usize,
-    /// About the trace.
     pub info: TraceInfo,
     /// Whether stacks of every event were kept, or else of handle events only.
     pub has_every_stack: bool,
@@ -52,7 +51,6 @@ pub struct StackRow {
     pub pid: u32,
     /// Row of the process, if it is known.
     pub process: Option<ProcessIdx>,
-    /// Row of the stack.
     pub stack: StackIdx,
 }
 
@@ -111,7 +109,7 @@ impl<'a> StacksAnswer<'a> {
         if args.stacks.show || args.with_identities {
             frames.resolve(shown)?;
         } else {
-            frames.resolve_telling(shown)?;
+            frames.resolve_representative(shown)?;
         }
         Ok(Self {
             path: source.path,

@@ -8,11 +8,10 @@ use serde::Serialize;
 /// are named as in JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct FrameFigures {
-    /// All frames.
     pub frames_total: u64,
-    /// Those in an image.
+    /// Frames in an image.
     pub frames_in_modules: u64,
-    /// Those in no image, but in a managed method.
+    /// Frames in no image, but in a managed method.
     pub frames_managed: u64,
     /// The others.
     pub frames_unknown: u64,

@@ -104,17 +104,17 @@ impl<'a> Frames<'a> {
         self
     }
 
-    /// Finds the names of the frames of some stacks that say most, one of each, as [`Self::resolve`] does
+    /// Finds the names of the representative frames of some stacks, one of each, as [`Self::resolve`] does
     /// of all.
-    pub(crate) fn resolve_telling(
+    pub(crate) fn resolve_representative(
         &self,
         stacks: impl Iterator<Item = StackIdx>,
     ) -> Result<(), Cancelled> {
-        self.resolve_frames(stacks.filter_map(|stack| self.telling(stack)))
+        self.resolve_frames(stacks.filter_map(|stack| self.representative(stack)))
     }
 
-    /// The first frame of a stack outside of the system, else the innermost one.
-    fn telling(&self, stack: StackIdx) -> Option<FrameIdx> {
+    /// The representative frame of a stack: the first outside of the system, else the innermost one.
+    fn representative(&self, stack: StackIdx) -> Option<FrameIdx> {
         let frames = || self.stacks.get(stack.row());
         frames().find(|frame| !self.is_system(frame.row())).or_else(|| frames().next())
     }
@@ -255,7 +255,6 @@ pub(crate) struct ModuleFrames<'a> {
     pub(crate) named: usize,
 }
 
-/// Frames with their names.
 pub(crate) struct NamedFrames<'a> {
     frames: &'a Frames<'a>,
     memory: Arc<KnownNames>,
@@ -274,8 +273,8 @@ impl NamedFrames<'_> {
     }
 
     /// The first frame of a stack outside of the system, else the innermost one.
-    pub(crate) fn telling(&self, stack: StackIdx) -> Option<FrameView<'_>> {
-        self.frames_at(self.frames.telling(stack)?).next()
+    pub(crate) fn representative(&self, stack: StackIdx) -> Option<FrameView<'_>> {
+        self.frames_at(self.frames.representative(stack)?).next()
     }
 
     /// The modules of some stacks in which no frame of these stacks has a name, those of the innermost

@@ -22,7 +22,6 @@ const COUNT: &str = "count";
 /// Handles of the objects that passed, counted.
 #[derive(Debug, Clone)]
 pub struct HandleCounts {
-    /// Which handles.
     pub counted: Counted,
     by_type: NameCounts,
     by_process: NameCounts,

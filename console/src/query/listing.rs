@@ -44,7 +44,6 @@ pub struct Listing {
     file_object: Numbers<u64>,
 }
 
-/// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventRow {
     /// What it did.
@@ -55,14 +54,12 @@ pub struct EventRow {
     pub process: ProcessIdx,
     /// Thread; `None` where text of a debugger does not say.
     pub tid: Option<u32>,
-    /// Row of the stack.
     pub stack: Option<StackIdx>,
     /// Whether nothing closes what it opened.
     pub leaked: bool,
     /// Whether the end of the process made this close, or nothing else closes what it opened; `None`
     /// when the extract does not say.
     pub closed_at_exit: Option<bool>,
-    /// Handle value.
     pub handle: Option<u64>,
 }
 
@@ -128,7 +125,6 @@ impl Listing {
         self.pointer.get(object).filter(|pointer| self.has_clock || *pointer != 0)
     }
 
-    /// Name of an object.
     pub fn name(&self, object: usize) -> Option<&str> {
         self.names.get(self.name.get(object)?.row())
     }

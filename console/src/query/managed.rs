@@ -6,7 +6,6 @@ use handlescope_model::{ArchiveError, TableRows, Trace};
 /// What stands for the assembly of a method when the trace does not name it.
 pub(crate) const UNKNOWN_ASSEMBLY: &str = "<UnknownModule>";
 
-/// A managed method.
 #[derive(Debug)]
 pub(crate) struct ManagedMethod {
     /// File name of the assembly, if the trace names it.

@@ -11,6 +11,7 @@ mod call_stacks;
 mod context;
 mod counts;
 mod criteria;
+mod criterion;
 mod diff;
 mod engine;
 mod error;
@@ -59,6 +60,7 @@ pub use self::criteria::{
     ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder,
     ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria, WhyCriteria,
 };
+pub use self::criterion::Criterion;
 pub use self::diff::{
     ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_traces,
     opened_between,

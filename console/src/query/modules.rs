@@ -35,13 +35,11 @@ pub struct ModuleAnswer<'a> {
     pub processes: ProcessList,
     /// Its drive letters.
     pub volumes: Volumes,
-    /// About the trace.
     pub info: TraceInfo,
 }
 
 /// A module and its mappings.
 pub struct LoadedModule {
-    /// The module.
     pub module: Module,
     /// Where it was mapped, in the order of the table.
     pub loads: Vec<ModuleLoad>,
@@ -56,7 +54,6 @@ pub enum Loader {
     Process {
         /// Its id, which orders them.
         pid: u32,
-        /// Its row.
         row: ProcessIdx,
     },
     /// A process of which nothing but its id is known.

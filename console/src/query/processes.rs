@@ -19,7 +19,6 @@ pub struct ProcessAnswer<'a> {
     pub path: &'a Path,
     /// Its number in the session.
     pub index: usize,
-    /// About the trace.
     pub info: TraceInfo,
     /// Those that passed, in order.
     pub processes: Vec<ListedProcess>,
@@ -27,7 +26,6 @@ pub struct ProcessAnswer<'a> {
 
 /// A process and its place in the list.
 pub struct ListedProcess {
-    /// The process.
     pub process: Process,
     /// How many of its ancestors stand above it, in a tree.
     pub depth: usize,

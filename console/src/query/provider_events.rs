@@ -26,7 +26,6 @@ pub struct ProviderEventsAnswer<'a> {
     pub path: &'a Path,
     /// Its number in the session.
     pub index: usize,
-    /// About the trace.
     pub info: TraceInfo,
     /// Those that were asked for of the events that passed, in time order.
     pub rows: Vec<SingleEvent>,
@@ -41,9 +40,7 @@ pub struct ProviderEventsAnswer<'a> {
     processes: ProcessList,
 }
 
-/// An event.
 pub struct SingleEvent {
-    /// When it happened.
     pub time_ns: i64,
     /// Row of its process, if that is known.
     pub process: Option<ProcessIdx>,
@@ -61,9 +58,7 @@ pub struct SingleEvent {
     pub fields: Vec<NamedField>,
 }
 
-/// A field of an event.
 pub struct NamedField {
-    /// Its name.
     pub name: String,
     /// Its values: one, unless it is in an array.
     pub values: Vec<FieldValue>,
@@ -71,22 +66,16 @@ pub struct NamedField {
     pub is_list: bool,
 }
 
-/// A value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldValue {
-    /// A signed integer.
     Signed(i64),
-    /// An unsigned integer.
     Unsigned(u64),
     /// A pointer or mask.
     Hex(u64),
-    /// A truth value.
     Bool(bool),
     /// A floating point number.
     Float(f64),
-    /// Anything that is text.
     Text(String),
-    /// Bytes.
     Bytes(Vec<u8>),
 }
 

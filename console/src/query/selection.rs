@@ -113,7 +113,6 @@ impl Selection {
         }
     }
 
-    /// The objects.
     pub fn objects(&self) -> &[Selected] {
         &self.objects
     }

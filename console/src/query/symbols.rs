@@ -22,7 +22,6 @@ pub struct SymbolsAnswer<'a> {
     pub modules: Vec<ModuleSymbols>,
 }
 
-/// A module and its symbols.
 pub struct ModuleSymbols {
     /// Distinct frames of the trace in the module.
     pub frames: usize,

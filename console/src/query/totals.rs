@@ -20,11 +20,8 @@ pub struct Totals {
     pub objects_created: u64,
     /// Objects with an end.
     pub objects_destroyed: u64,
-    /// Handle creates.
     pub handles_created: u64,
-    /// Handle closes.
     pub handles_closed: u64,
-    /// Handle duplicates.
     pub handles_duplicated: u64,
     /// Events that changed a reference count.
     pub ref_changes: u64,

@@ -50,7 +50,6 @@ pub struct RecordArgs {
     #[arg(value_name = "FILE", default_value = "handles.etl", value_parser = trace_name)]
     pub file: PathBuf,
 
-    /// What is recorded.
     #[command(flatten)]
     pub session: SessionArgs,
 
@@ -91,7 +90,6 @@ pub struct RecordArgs {
 /// The options of `live`.
 #[derive(Debug, Args)]
 pub struct LiveArgs {
-    /// What is recorded.
     #[command(flatten)]
     pub session: SessionArgs,
 
@@ -127,7 +125,6 @@ pub struct WprpArgs {
     #[arg(value_name = "FILE", value_parser = profile_name)]
     pub file: Option<PathBuf>,
 
-    /// What is recorded.
     #[command(flatten)]
     pub session: SessionArgs,
 

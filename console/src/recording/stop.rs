@@ -47,7 +47,6 @@ pub struct StopWatch {
 /// A condition that holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
-    /// The condition.
     pub condition: StopCondition,
     /// The process that it holds for; its name is empty when no event named it.
     pub process: (String, u32),

@@ -11,10 +11,11 @@ use crate::{
         sympath::SymbolPathArgs,
     },
     filter::{Filter, ProcessFilter},
-    query::{MapMode, ObjectCriteria, ProcessCriteria, ShowTotal},
+    query::{Criterion, MapMode, ObjectCriteria, ProcessCriteria, ShowTotal},
+    render,
     settings::StackDisplayArgs,
     trace::LoadArgs,
-    values::{CountRange, JsonMode, SecondsRange, TopN},
+    values::{CountRange, Format, JsonMode, SecondsRange, TopN},
 };
 
 fn object_ref(options: &str) -> ObjectCriteria {
@@ -128,7 +129,10 @@ fn every_option_of_object_ref_fills_its_field() {
         assert_eq!(object_ref(options), expected, "{options}");
     }
     for (options, mode) in [("-json", JsonMode::Lines), ("-json-pretty", JsonMode::Pretty)] {
-        assert_eq!(shared(&format!(".dump ObjectRef {options}")).output.json, mode);
+        assert_eq!(
+            shared(&format!(".dump ObjectRef {options}")).output.format(),
+            Format::Json(mode)
+        );
     }
 }
 
@@ -139,6 +143,39 @@ fn options_combine_and_the_last_of_two_counts() {
     assert_eq!(args.show_total, Some(ShowTotal::Total));
     assert!(args.leak);
     assert_eq!(args.creator.name, processes("-5"));
+}
+
+#[test]
+fn a_criterion_is_named_after_the_option_that_gives_it() {
+    let kind = REGISTRY.kind("ObjectRef").expect("a kind");
+    let mut named = 0;
+    for option in kind.options() {
+        let example = option.doc().example;
+        let criteria = Criterion::all_of(&object_ref(example));
+        for criterion in &criteria {
+            let name = render::option(*criterion);
+            assert!(example.split(' ').any(|word| word == name), "{name} in {example}");
+        }
+        let is_named = criteria.iter().any(|c| option.is_named(render::option(*c)));
+        named += usize::from(is_named);
+    }
+    assert_eq!(named, 23, "every criterion has an option");
+}
+
+#[test]
+fn an_answer_goes_into_one_file() {
+    for kind in ["ObjectRef", "Process"] {
+        for option in ["-csv a.csv", "-parquet a.parquet"] {
+            let name = option.split(' ').next().unwrap_or_default();
+            let found = error(&format!(".dump {kind} {option} > b"));
+            assert!(
+                found.contains(&format!("{name} and > FILE cannot be had together")),
+                "{found}"
+            );
+        }
+        let found = error(&format!(".dump {kind} -csv -ndjson"));
+        assert!(found.contains("choose one"), "{found}");
+    }
 }
 
 #[test]
@@ -154,7 +191,7 @@ fn the_kind_may_stand_anywhere_and_the_line_is_kept() {
     }
     let line = " .dump process -pn a -json ";
     assert_eq!(shared(line).text, ".dump process -pn a -json");
-    assert_eq!(shared(line).output.json, JsonMode::Lines);
+    assert_eq!(shared(line).output.format(), Format::Json(JsonMode::Lines));
     assert_eq!(args::<ProcessArgs>(line).criteria.processes.name, processes("a"));
 }
 

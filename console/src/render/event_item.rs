@@ -62,7 +62,6 @@ impl<'a> EventItem<'a> {
         self.answer.file.processes.get(self.process_row())
     }
 
-    /// Its row.
     pub(super) fn process_row(&self) -> ProcessIdx {
         match &self.what {
             What::Event(_, event) => event.process,

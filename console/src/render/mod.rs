@@ -8,6 +8,7 @@ mod csv;
 mod event_item;
 mod json;
 mod kinds;
+mod no_match;
 pub(crate) mod output;
 pub(crate) mod pictures;
 pub(crate) mod report;
@@ -22,7 +23,9 @@ pub use kinds::{
     modules, object_ref, processes, properties, provider_events, resources, stats, symbols,
     versions, why,
 };
-pub use output::{Format, OutputError, OutputOptions};
+#[cfg(test)]
+pub(crate) use no_match::option;
+pub use output::{OutputError, OutputOptions};
 pub use style::ObjectRefStyle;
 pub use table::Table;
 

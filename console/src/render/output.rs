@@ -13,7 +13,7 @@ use crate::{
     paths::{Overwrite, OverwriteError, write_whole},
     settings::Display,
     terminal::Screen,
-    values::{CsvTarget, CsvText, JsonMode, TopN},
+    values::{AskedFormat, CsvText, Format, TopN},
 };
 
 /// Answers gather here before they go out.
@@ -22,37 +22,16 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// What was typed about the output of a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OutputOptions {
-    /// `-json` and `-json-pretty`
-    pub json: JsonMode,
-    /// `-csv`
-    pub csv: Option<CsvTarget>,
+    /// The formats that were asked for; more than one is a conflict.
+    pub formats: Vec<AskedFormat>,
     /// `-csvraw`
     pub csv_text: CsvText,
-    /// `-ndjson`
-    pub ndjson: bool,
-    /// `-parquet`: the file to write.
-    pub parquet: Option<PathBuf>,
     /// `-TopN`: only some rows of each file.
     pub top: Option<TopN>,
     /// `-SortBy`: the column that orders the rows.
     pub sort_by: Option<String>,
     /// `-Force`: replace a file that this program has not written.
     pub force: bool,
-}
-
-/// How an answer is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// Text for people.
-    Text,
-    /// One JSON document.
-    Json(JsonMode),
-    /// Comma-separated values with a header.
-    Csv(CsvText),
-    /// One JSON object a line.
-    NdJson,
-    /// Apache Parquet.
-    Parquet,
 }
 
 /// An answer that cannot be written.
@@ -95,36 +74,27 @@ pub(crate) struct Target<'a> {
 impl OutputOptions {
     /// How the answer is written.
     pub fn format(&self) -> Format {
-        match self {
-            OutputOptions { parquet: Some(_), .. } => Format::Parquet,
-            OutputOptions { csv: Some(_), csv_text, .. } => Format::Csv(*csv_text),
-            OutputOptions { ndjson: true, .. } => Format::NdJson,
-            OutputOptions { json: JsonMode::Off, .. } => Format::Text,
-            OutputOptions { json, .. } => Format::Json(*json),
-        }
+        self.formats.first().map_or(Format::Text, |asked| asked.format(self.csv_text))
+    }
+
+    /// The option that asked for the format; none for text.
+    pub(crate) fn format_option(&self) -> Option<&'static str> {
+        self.formats.first().map(|asked| asked.spec.option_name())
     }
 
     /// Two options that cannot be had together, if there are such.
     pub fn conflict(&self) -> Option<(&'static str, &'static str)> {
-        let mut chosen = self.formats();
-        chosen.next().zip(chosen.next())
+        match self.formats.as_slice() {
+            [first, second, ..] => Some((first.spec.option_name(), second.spec.option_name())),
+            _ => None,
+        }
     }
 
     /// The options that say how rows are written, and which.
     pub fn of_rows(&self) -> impl Iterator<Item = &'static str> {
         let rows = [(self.top.is_some(), "-TopN"), (self.sort_by.is_some(), "-SortBy")];
-        self.formats().chain(rows.into_iter().filter(|(is, _)| *is).map(|(_, name)| name))
-    }
-
-    fn formats(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let formats = [
-            (self.csv.is_some(), "-csv"),
-            (self.parquet.is_some(), "-parquet"),
-            (self.ndjson, "-ndjson"),
-            (self.json == JsonMode::Lines, "-json"),
-            (self.json == JsonMode::Pretty, "-json-pretty"),
-        ];
-        formats.into_iter().filter(|(is, _)| *is).map(|(_, name)| name)
+        let formats = self.formats.iter().map(|asked| asked.spec.option_name());
+        formats.chain(rows.into_iter().filter(|(is, _)| *is).map(|(_, name)| name))
     }
 
     /// How it is printed: as usual, but neither coloured nor fitted to a screen for programs.
@@ -140,15 +110,12 @@ impl OutputOptions {
         self.named_file().map(|file| file.option)
     }
 
-    /// The file behind `-csv` or `-parquet`.
+    /// The file behind the option of a format.
     fn named_file(&self) -> Option<Target<'_>> {
-        match (&self.csv, &self.parquet) {
-            (Some(CsvTarget::File(path)), _) => {
-                Some(Target { path, option: "-csv", format: "CSV" })
-            }
-            (_, Some(path)) => Some(Target { path, option: "-parquet", format: "Parquet" }),
-            _ => None,
-        }
+        self.formats.iter().find_map(|AskedFormat { spec, file }| {
+            let (option, format) = (spec.option_name(), spec.name);
+            file.as_ref().map(|path| Target { path, option, format })
+        })
     }
 
     /// Looks whether the file that was named may be written, before the work.

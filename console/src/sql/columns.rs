@@ -4,7 +4,6 @@
 use handlescope_model::tables::Events;
 use handlescope_model::{Cell, ColumnSpec, ColumnType, Columns, Key, Reference, Table};
 
-/// A column of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableColumn {
     pub(super) table: Table,

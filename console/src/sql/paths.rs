@@ -19,7 +19,6 @@ pub(super) enum Origin {
     Between(Path, Path),
 }
 
-/// A column of a view.
 pub(super) struct ViewColumn {
     pub(super) spec: ColumnSpec,
     pub(super) origin: Origin,

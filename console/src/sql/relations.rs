@@ -31,7 +31,6 @@ pub enum View {
 }
 
 impl View {
-    /// Every view.
     pub const ALL: [View; 4] = [View::Leaks, View::Handles, View::ResourceLeaks, View::Allocations];
 
     /// As a query names it.
@@ -83,7 +82,6 @@ impl Relation {
         views.chain(Table::ALL.into_iter().map(Relation::Table))
     }
 
-    /// The relation of a name.
     pub fn named(name: &str) -> Option<Relation> {
         Relation::all().find(|relation| relation.name().eq_ignore_ascii_case(name))
     }

@@ -16,9 +16,9 @@ use crate::{
             APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
         },
     },
-    render::{Format, write_frame},
+    render::write_frame,
     trace::LoadedTrace,
-    values::CsvText,
+    values::{CsvText, Format},
 };
 
 /// Symbols of nothing.

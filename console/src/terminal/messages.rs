@@ -44,7 +44,6 @@ impl<'a> Messages<'a> {
         self.screen.is_terminal()
     }
 
-    /// A note.
     pub fn note(&mut self, text: impl Display) {
         self.write(Style::new(), "", text);
     }
@@ -54,7 +53,6 @@ impl<'a> Messages<'a> {
         self.write(Color::Yellow.bold(), "warning: ", text);
     }
 
-    /// What failed.
     pub fn error(&mut self, text: impl Display) {
         self.write(Color::Red.bold(), "error: ", text);
     }

@@ -14,13 +14,13 @@ const LONGEST_STYLE: usize = 24;
 /// Passes text on and escapes what [`is_harmful`].
 pub(crate) struct Neutral<W: Write> {
     out: W,
-    manner: Manner,
+    escaping: Escaping,
     /// The start of a character, or of a colour, whose end has not come yet.
     held: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum Escaping {
     /// Everything passes.
     Off,
     /// Lines, tabs and colours pass; the rest is escaped as in Rust.
@@ -29,10 +29,10 @@ enum Manner {
     Json,
 }
 
-impl Manner {
+impl Escaping {
     /// Whether nothing in some bytes has to be escaped, as far as that is seen at once.
     fn passes(self, bytes: &[u8]) -> bool {
-        self == Manner::Json && bytes.is_ascii() && !bytes.contains(&0x7F)
+        self == Escaping::Json && bytes.is_ascii() && !bytes.contains(&0x7F)
     }
 }
 
@@ -49,13 +49,13 @@ enum Step {
 impl<W: Write> Neutral<W> {
     /// For a terminal; if it is none, everything passes as it is.
     pub(crate) fn terminal(out: W, is_terminal: bool) -> Self {
-        let manner = if is_terminal { Manner::Terminal } else { Manner::Off };
-        Self { out, manner, held: Vec::new() }
+        let escaping = if is_terminal { Escaping::Terminal } else { Escaping::Off };
+        Self { out, escaping, held: Vec::new() }
     }
 
     /// For JSON, which stays the same JSON.
     pub(crate) fn json(out: W) -> Self {
-        Self { out, manner: Manner::Json, held: Vec::new() }
+        Self { out, escaping: Escaping::Json, held: Vec::new() }
     }
 
     fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -66,7 +66,7 @@ impl<W: Write> Neutral<W> {
                 at += plain;
                 continue;
             }
-            match step(self.manner, rest) {
+            match step(self.escaping, rest) {
                 Step::Pass(count) => at += count,
                 Step::Wait => {
                     self.held.extend_from_slice(rest);
@@ -74,8 +74,8 @@ impl<W: Write> Neutral<W> {
                 }
                 Step::Escape(count, character) => {
                     self.out.write_all(bytes.get(start..at).unwrap_or_default())?;
-                    match self.manner {
-                        Manner::Json => write!(self.out, "\\u{:04x}", u32::from(character))?,
+                    match self.escaping {
+                        Escaping::Json => write!(self.out, "\\u{:04x}", u32::from(character))?,
                         _ => write!(self.out, "{}", character.escape_default())?,
                     }
                     at += count;
@@ -89,11 +89,11 @@ impl<W: Write> Neutral<W> {
 
 impl<W: Write> Write for Neutral<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.manner == Manner::Off {
+        if self.escaping == Escaping::Off {
             return self.out.write(bytes);
         }
         match self.held.is_empty() {
-            true if self.manner.passes(bytes) => self.out.write_all(bytes)?,
+            true if self.escaping.passes(bytes) => self.out.write_all(bytes)?,
             true => self.pass(bytes)?,
             false => {
                 let mut held = std::mem::take(&mut self.held);
@@ -109,8 +109,8 @@ impl<W: Write> Write for Neutral<W> {
     }
 }
 
-fn step(manner: Manner, bytes: &[u8]) -> Step {
-    let (Some(&first), is_json) = (bytes.first(), manner == Manner::Json) else {
+fn step(escaping: Escaping, bytes: &[u8]) -> Step {
+    let (Some(&first), is_json) = (bytes.first(), escaping == Escaping::Json) else {
         return Step::Wait;
     };
     match first {

@@ -70,7 +70,7 @@ impl Drop for Progress {
 const WAITING: &str = "{spinner} {msg} {elapsed}";
 
 /// How long a command may take before a spinner shows that it still runs.
-const PATIENCE: Duration = Duration::from_millis(200);
+const DRAW_DELAY: Duration = Duration::from_millis(200);
 
 /// Time between two pictures of the spinner.
 const TICK: Duration = Duration::from_millis(100);
@@ -135,7 +135,7 @@ impl Spinner {
 /// Shows a spinner after a while, until nothing is left that could stop it.
 fn spin(bar: &ProgressBar, stopped: &Receiver<()>) {
     let goes_on = |time| stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
-    if !goes_on(PATIENCE) {
+    if !goes_on(DRAW_DELAY) {
         return;
     }
     bar.set_draw_target(draw_target());

@@ -1,8 +1,8 @@
 //! Tables: drawn on a terminal, plain aligned columns in a pipe.
 
 use comfy_table::{
-    Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Row, Table, TableStyle,
-    presets,
+    Cell, CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, Row,
+    Table, TableStyle, Width, presets,
 };
 
 use crate::terminal::{Screen, neutral};
@@ -37,6 +37,16 @@ pub fn align_right(table: &mut Table, columns: &[usize]) {
     for &index in columns {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+/// Makes columns at least as wide as given, spaces at both sides included.
+pub fn keep_wide(table: &mut Table, widths: impl IntoIterator<Item = usize>) {
+    for (index, width) in widths.into_iter().enumerate() {
+        if let Some(column) = table.column_mut(index) {
+            let width = Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX));
+            column.set_constraint(ColumnConstraint::LowerBoundary(width));
         }
     }
 }

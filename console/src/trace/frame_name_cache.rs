@@ -53,7 +53,6 @@ impl FrameNameCache {
         Arc::clone(&lock(&self.names))
     }
 
-    /// Adds names.
     pub(crate) fn add(&self, names: Vec<(FrameIdx, FrameChain)>) {
         let mut known = lock(&self.names);
         let known = Arc::make_mut(&mut known);

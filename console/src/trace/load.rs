@@ -22,8 +22,8 @@ use crate::{
         caveats::Caveat,
         error::LoadError,
         extraction::{
-            self, Freshness, Kept, Opened, beside, doubt, for_session, freshness, imported,
-            in_cache, is_foreign, kept, prepare_folder, side_by_side,
+            self, Freshness, Kept, Opened, beside, differing_trace, for_session, freshness,
+            imported, in_cache, is_foreign, kept, prepare_folder, side_by_side,
         },
         loaded::{LoadedTrace, Snapshot},
     },
@@ -174,8 +174,8 @@ fn open(
 
 /// An extract that was named itself: it is what is asked for, but may not be of the trace beside it.
 fn named(path: &Path, opened: Trace, access: &Access, messages: &mut Messages<'_>) -> Opened {
-    let doubt = doubt(path, &opened).filter(|(trace, _)| access.allows(trace));
-    if let Some((trace, difference)) = doubt {
+    let differing = differing_trace(path, &opened).filter(|(trace, _)| access.allows(trace));
+    if let Some((trace, difference)) = differing {
         let (path, trace) = (Untrusted(path), Untrusted(trace));
         messages.warning(format_args!(
             "{path} {difference}; load {trace}, which lies beside it, to extract it again"
@@ -266,7 +266,7 @@ fn extracted(
     }
     let Kept { path: output, folder: temporary } = if access.read_only {
         for_session(&beside)?
-    } else if let Some(reason) = hindrance(&beside, is_taken, access) {
+    } else if let Some(reason) = reason_not_beside(&beside, is_taken, access) {
         let output = kept(in_cache, messages)?;
         let (wanted, used) = (Untrusted(&beside), Untrusted(&output.path));
         messages.note(format_args!("{wanted} {reason}; using {used}"));
@@ -281,7 +281,7 @@ fn extracted(
 }
 
 /// Why an extract is not written beside its trace, where another program's may lie.
-fn hindrance(beside: &Path, is_taken: bool, access: &Access) -> Option<String> {
+fn reason_not_beside(beside: &Path, is_taken: bool, access: &Access) -> Option<String> {
     if is_taken {
         return Some("is another program's extract and stays".to_owned());
     }

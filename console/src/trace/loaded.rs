@@ -8,11 +8,9 @@ use tempfile::TempDir;
 
 use super::{frame_name_cache::FrameNameCache, values::TraceValues};
 
-/// A loaded trace.
 pub struct LoadedTrace {
     /// The file as it was named: an extract, or the trace that was extracted.
     pub path: PathBuf,
-    /// Its tables.
     pub trace: Arc<Trace>,
     /// The names of its frames that were found so far.
     pub frames: FrameNameCache,

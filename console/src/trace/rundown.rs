@@ -1,11 +1,8 @@
 //! Whether a trace says what was open at its end, and what the ends of processes closed.
 
+use handlescope_model::rules::is_of_end_rundown;
 use handlescope_model::tables::{EventCounts, Events, ObjectTypes, TraceInfos};
 use handlescope_model::{ArchiveError, FILE_MAPPING_TYPE, Table, TableRows, Trace};
-
-/// Events of the rundown of the object manager at the end: one for each open handle, and one for each type,
-/// so that a trace in which nothing was open at the end has some too.
-const END_RUNDOWN: [&str; 2] = ["HandleDCEnd", "TypeDCEnd"];
 
 /// Whether a trace has a rundown of open handles at its end.
 ///
@@ -21,9 +18,8 @@ pub fn has_end_rundown(trace: &Trace) -> Result<bool, ArchiveError> {
         let types = ObjectTypes::read(trace)?;
         return Ok(types.rows().any(|row| row.type_id != FILE_MAPPING_TYPE));
     }
-    let is_of_rundown = |name: &str| END_RUNDOWN.contains(&name);
     let counts = EventCounts::read(trace)?;
-    Ok(counts.rows().any(|row| row.name.as_deref().is_some_and(is_of_rundown)))
+    Ok(counts.rows().any(|row| row.name.as_deref().is_some_and(is_of_end_rundown)))
 }
 
 /// Whether an extract says which closes the ends of processes made, as older ones do not.

@@ -1,25 +1,14 @@
-//! Documents that answers are written as, and where they go.
+//! How JSON documents are laid out, and text in comma-separated values.
 
-use std::{borrow::Cow, path::PathBuf};
+use std::borrow::Cow;
 
-/// Whether and how a `.dump` writes JSON.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// How a JSON document is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonMode {
-    /// Text for people.
-    #[default]
-    Off,
     /// `-json`: one line per element of a top-level array.
     Lines,
     /// `-json-pretty`: fully indented.
     Pretty,
-}
-
-/// Where comma-separated values go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CsvTarget {
-    /// Where all results go.
-    Output,
-    File(PathBuf),
 }
 
 /// How text stands in comma-separated values.

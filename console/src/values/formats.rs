@@ -48,7 +48,6 @@ impl TimeDigits {
     /// Whole seconds.
     pub const NONE: TimeDigits = TimeDigits(0);
 
-    /// The number.
     pub fn get(self) -> usize {
         self.0.into()
     }
@@ -115,13 +114,11 @@ pub(crate) fn process_words() -> impl Iterator<Item = (&'static str, &'static st
     std::iter::once(("None", "nothing, not even + and -")).chain(time_words())
 }
 
-/// The time format of a word.
 pub(crate) fn time_format(word: &str) -> Result<TimeFormat, ValueError> {
     let words = || time_words().map(|(word, _)| word);
     TimeFormat::from_word(word).ok_or_else(|| no_choice(word, words))
 }
 
-/// The process format of a word.
 pub(crate) fn process_format(word: &str) -> Result<ProcessFormat, ValueError> {
     if word.eq_ignore_ascii_case("None") {
         return Ok(ProcessFormat::None);

@@ -2,10 +2,13 @@
 
 mod documents;
 mod formats;
+mod output_formats;
 mod ranges;
 
-pub use documents::{CsvTarget, CsvText, JsonMode};
+pub use documents::{CsvText, JsonMode};
 pub use formats::{ProcessFormat, TimeDigits, TimeFormat};
 pub(crate) use formats::{no_choice, process_format, process_words, time_format, time_words};
+pub(crate) use output_formats::{AskedFormat, CSV, FORMATS, FormatOption, TABLE_FORMATS};
+pub use output_formats::{Format, FormatSpec, NamesFile};
 pub use ranges::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
 pub(crate) use ranges::{address, bytes, number};

@@ -62,8 +62,8 @@ pub(crate) fn assemble(
     let order = collected.shared.timeline.restore_times();
     let index = ProcessIndex::new(&collected.processes.rows);
     cancel.check()?;
-    let ledger = follow_resources(&collected, &index, clock, order.as_deref(), cancel)?;
-    // Millions of rows, of which the ledger has what is needed further.
+    let allocation_columns = follow_resources(&collected, &index, clock, order.as_deref(), cancel)?;
+    // Millions of rows, of which these columns have what is needed further.
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
     let owners = EventOwners::new(&collected, &index, clock, &mut warnings, cancel)?;
     let in_order = order.as_deref();
@@ -109,10 +109,10 @@ pub(crate) fn assemble(
     let ObjectFigures { objects, stacks_total, leaked_handles, leaked_views, closed_at_exit } =
         write_events(&mut writer, &columns, &tracked, &names, &mut resolver, cancel)?;
     let object_count = objects.len() as u64;
-    let resources = ResourceTables { collected: &collected, clock, ledger: &ledger };
+    let resources = ResourceTables { collected: &collected, clock, columns: &allocation_columns };
     resources.write(&mut writer, &mut resolver, cancel)?;
-    let (allocations, never_freed) = ledger.figures();
-    drop(ledger);
+    let (allocations, never_freed) = allocation_columns.figures();
+    drop(allocation_columns);
     let stack_events =
         stack_events::table(&collected, &spaces, &methods, &index, clock, &mut table, cancel)?;
     writer.table(Table::StackEvents, stack_events.into_frame())?;

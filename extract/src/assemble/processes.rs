@@ -1,5 +1,3 @@
-//! The processes table.
-
 use std::collections::HashMap;
 
 use handlescope_model::tables::{Process, Processes};

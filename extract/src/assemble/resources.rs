@@ -13,7 +13,7 @@ use super::parts::{PartsAhead, write_in_parts};
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::etl::Clock;
-use crate::lifecycle::{AllocatorRow, Ledger, Miss, NONE, Owner};
+use crate::lifecycle::{AllocationColumns, AllocatorRow, Miss, NONE, Owner};
 use crate::raw::UNKNOWN_ID;
 use crate::stacks::StackResolver;
 
@@ -24,7 +24,7 @@ const PART_ROWS: usize = 1 << 18;
 #[derive(Default)]
 struct Part {
     rows: Resources,
-    /// What they are about, as numbers of the ledger.
+    /// What they are about, as numbers of the columns.
     allocations: Vec<u32>,
 }
 
@@ -32,7 +32,7 @@ struct Part {
 pub(super) struct ResourceTables<'a> {
     pub(super) collected: &'a Collector,
     pub(super) clock: &'a Clock,
-    pub(super) ledger: &'a Ledger,
+    pub(super) columns: &'a AllocationColumns,
 }
 
 impl ResourceTables<'_> {
@@ -43,7 +43,7 @@ impl ResourceTables<'_> {
         resolver: &mut StackResolver<'_>,
         cancel: &Cancel,
     ) -> Result<(), ExtractError> {
-        let allocators = self.ledger.allocators.iter();
+        let allocators = self.columns.allocators.iter();
         let allocators: Allocators = allocators.map(|row| self.allocator(row, resolver)).collect();
         writer.table(Table::Allocators, allocators.into_frame())?;
         self.write_resources(writer, resolver, cancel)?;
@@ -83,8 +83,8 @@ impl ResourceTables<'_> {
         let Part { mut rows, allocations } = part;
         let stacks = allocations.iter().map(|allocation| {
             let at = *allocation as usize;
-            let stack = self.stack(self.ledger.row[at], resolver);
-            (stack, self.stack(self.ledger.end_row[at], resolver))
+            let stack = self.stack(self.columns.row[at], resolver);
+            (stack, self.stack(self.columns.end_row[at], resolver))
         });
         (rows.stack, rows.end_stack) = stacks.unzip();
         rows
@@ -96,7 +96,7 @@ impl ResourceTables<'_> {
         resolver: &mut StackResolver<'_>,
         cancel: &Cancel,
     ) -> Result<(), ExtractError> {
-        let (mut misses, mut poll) = (self.ledger.misses.iter(), Poll::new(cancel));
+        let (mut misses, mut poll) = (self.columns.misses.iter(), Poll::new(cancel));
         let next = || {
             let mut part = ResourceMisses::default();
             while part.len() < PART_ROWS
@@ -136,17 +136,17 @@ impl ResourceTables<'_> {
 
     /// A row, its stacks aside.
     fn resource(&self, allocation: u32, order: &Order) -> Resource {
-        let (ledger, at) = (self.ledger, allocation as usize);
-        let (row, end_row, end) = (ledger.row[at], ledger.end_row[at], ledger.end[at]);
-        let origin = ledger.origin(allocation);
+        let (columns, at) = (self.columns, allocation as usize);
+        let (row, end_row, end) = (columns.row[at], columns.end_row[at], columns.end[at]);
+        let origin = columns.origin(allocation);
         let end_time_ns = match end {
-            ResourceEnd::AtExit => self.exit_time(ledger.allocator[at]),
+            ResourceEnd::AtExit => self.exit_time(columns.allocator[at]),
             _ => self.time(end_row),
         };
         Resource {
-            allocator: AllocatorIdx(ledger.allocator[at]),
-            key: ledger.key[at],
-            size: ledger.size[at],
+            allocator: AllocatorIdx(columns.allocator[at]),
+            key: columns.key[at],
+            size: columns.size[at],
             part_of: order.row_of(origin.part_of),
             grown_from: order.row_of(origin.grown_from),
             time_ns: self.time(row).unwrap_or_default(),
@@ -174,7 +174,7 @@ impl ResourceTables<'_> {
     }
 
     fn exit_time(&self, allocator: u32) -> Option<i64> {
-        let process = self.ledger.allocators.get(allocator as usize)?.owner.process()?;
+        let process = self.columns.allocators.get(allocator as usize)?.owner.process()?;
         let end = self.collected.processes.rows.get(process as usize)?.end?;
         Some(self.clock.ns(end))
     }
@@ -205,9 +205,9 @@ struct Order {
 
 impl Order {
     fn new(tables: &ResourceTables<'_>) -> Self {
-        let (ledger, times) = (tables.ledger, &tables.collected.shared.timeline.time);
-        let (mut allocations, ends) = by_allocator(ledger);
-        let time = |allocation: &u32| times[ledger.row[*allocation as usize] as usize];
+        let (columns, times) = (tables.columns, &tables.collected.shared.timeline.time);
+        let (mut allocations, ends) = by_allocator(columns);
+        let time = |allocation: &u32| times[columns.row[*allocation as usize] as usize];
         let mut first = 0;
         for end in ends {
             let own = &mut allocations[first..end as usize];
@@ -218,7 +218,7 @@ impl Order {
             first = end as usize;
         }
         let mut rows = Vec::new();
-        if ledger.has_origins() {
+        if columns.has_origins() {
             rows.resize(allocations.len(), 0);
             for (row, allocation) in (0..).zip(&allocations) {
                 rows[*allocation as usize] = row;
@@ -233,17 +233,17 @@ impl Order {
 }
 
 /// The allocations by allocator, as they came, and where those of each allocator end.
-fn by_allocator(ledger: &Ledger) -> (Vec<u32>, Vec<u32>) {
-    let mut next = vec![0_u32; ledger.allocators.len()];
-    for allocator in &ledger.allocator {
+fn by_allocator(columns: &AllocationColumns) -> (Vec<u32>, Vec<u32>) {
+    let mut next = vec![0_u32; columns.allocators.len()];
+    for allocator in &columns.allocator {
         next[*allocator as usize] += 1;
     }
     let mut sum = 0;
     for count in &mut next {
         sum += std::mem::replace(count, sum);
     }
-    let mut allocations = vec![0; ledger.len()];
-    for (allocation, allocator) in (0..).zip(&ledger.allocator) {
+    let mut allocations = vec![0; columns.len()];
+    for (allocation, allocator) in (0..).zip(&columns.allocator) {
         let next = &mut next[*allocator as usize];
         allocations[*next as usize] = allocation;
         *next += 1;

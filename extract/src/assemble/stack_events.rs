@@ -1,5 +1,3 @@
-//! The stack events table.
-
 use handlescope_model::tables::{StackEvent, StackEvents};
 use handlescope_model::{Cancel, Cancelled, Poll, ProcessIdx, StackIdx};
 

@@ -1,5 +1,3 @@
-//! The threads table.
-
 use handlescope_model::ProcessIdx;
 use handlescope_model::tables::{Thread, Threads};
 

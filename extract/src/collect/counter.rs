@@ -69,7 +69,6 @@ impl Default for EventCounter {
 }
 
 impl EventCounter {
-    /// Counts one event.
     pub fn count(&mut self, event: &Event<'_>) {
         match event.id {
             EventId::Hook(hook) => {

@@ -116,7 +116,6 @@ impl KeptEvents {
         self.events.is_empty()
     }
 
-    /// An event of these.
     pub fn get(&self, row: usize) -> Option<&KeptEvent> {
         self.events.get(row)
     }

@@ -50,7 +50,6 @@ impl<W: Write> BufferWriter<W> {
         Ok(())
     }
 
-    /// Ends the buffer.
     pub(super) fn end(&mut self) -> io::Result<()> {
         self.write()?;
         self.bytes.clear();

@@ -65,7 +65,6 @@ impl AllocatorNames {
         self.left_out
     }
 
-    /// The name with a number.
     pub fn text(&self, number: u32) -> String {
         self.texts.text(number)
     }

@@ -7,7 +7,6 @@ pub enum ClockKind {
     PerformanceCounter,
     /// 100 ns since 1601 (FILETIME).
     SystemTime,
-    /// CPU cycles.
     CpuCycles,
 }
 

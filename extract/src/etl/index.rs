@@ -107,7 +107,7 @@ impl BufferIndex {
         index.found = index.buffers.len() as u64;
         let Self { buffers, others, .. } = &mut index;
         buffers.retain(|buffer| {
-            let is_read = judge(buffer, session, diagnostics);
+            let is_read = count_defects(buffer, session, diagnostics);
             if !is_read {
                 let (offset, size) = (buffer.offset, buffer.stored.into());
                 others.push(OtherPlace { offset, size, is_buffer: true });
@@ -139,7 +139,7 @@ impl BufferIndex {
 }
 
 /// Counts what is wrong with a buffer; returns whether its events are read.
-fn judge(buffer: &IndexedBuffer, session: Session, diagnostics: &mut Diagnostics) -> bool {
+fn count_defects(buffer: &IndexedBuffer, session: Session, diagnostics: &mut Diagnostics) -> bool {
     let IndexedBuffer { offset, stored, header, .. } = buffer;
     let mut count = |kind| diagnostics.count(kind, Some(*offset));
     if *stored < header.size {

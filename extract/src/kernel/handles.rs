@@ -1,7 +1,7 @@
 //! Handles that were created and closed (MOF class ObHandleEvent), and those that were open when the
 //! trace began and ended (ObHandleRundownEvent). Payloads are packed, without alignment gaps.
 
-use handlescope_model::{EventKind, Table};
+use handlescope_model::{EventKind, Table, rules::HANDLE_RUNDOWN_END};
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload, utf16_bytes};
@@ -47,7 +47,7 @@ impl EventFamily for Handles {
         (CREATE, EventKind::HandleCreate.event_name()),
         (CLOSE, EventKind::HandleClose.event_name()),
         (RUNDOWN_START, "HandleDCStart"),
-        (RUNDOWN_END, "HandleDCEnd"),
+        (RUNDOWN_END, HANDLE_RUNDOWN_END),
     ];
     const TABLES: &'static [Table] =
         &[Table::Events, Table::ExistingHandles, Table::StartHandles, Table::Names];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use handlescope_model::Table;
+use handlescope_model::{Table, rules::TYPE_RUNDOWN_END};
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload};
@@ -19,7 +19,7 @@ pub struct ObjectTypes {
 
 impl EventFamily for ObjectTypes {
     const EVENTS: &'static [(EventId, &'static str)] =
-        &[(RUNDOWN_START, "TypeDCStart"), (RUNDOWN_END, "TypeDCEnd")];
+        &[(RUNDOWN_START, "TypeDCStart"), (RUNDOWN_END, TYPE_RUNDOWN_END)];
     const TABLES: &'static [Table] = &[Table::ObjectTypes];
 
     fn fields(_: &Event<'_>) -> &'static [Field] {

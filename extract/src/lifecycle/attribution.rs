@@ -99,7 +99,12 @@ impl ProcessIndex {
 
     /// The child that inherits a handle which its parent duplicates at a time. Events do not name it: the next
     /// one is taken that starts, if it does before the parent ends.
-    pub fn heir(&self, parent_pid: u32, parent_end: Option<i64>, after: i64) -> Option<u32> {
+    pub fn inheriting_child(
+        &self,
+        parent_pid: u32,
+        parent_end: Option<i64>,
+        after: i64,
+    ) -> Option<u32> {
         let list = self.children.get(&parent_pid)?;
         let parent_end = parent_end.unwrap_or(i64::MAX);
         let next = list.partition_point(|(start, _)| *start <= after);
@@ -286,10 +291,14 @@ mod tests {
     #[test]
     fn the_first_child_started_after_the_duplicate_inherits() {
         let index = index();
-        assert_eq!(index.heir(7, Some(100), 49), Some(3));
-        assert_eq!(index.heir(7, Some(100), 50), Some(4));
-        assert_eq!(index.heir(7, Some(55), 50), None);
-        assert_eq!(index.heir(7, None, 50), Some(4), "an end that is not known is no end");
+        assert_eq!(index.inheriting_child(7, Some(100), 49), Some(3));
+        assert_eq!(index.inheriting_child(7, Some(100), 50), Some(4));
+        assert_eq!(index.inheriting_child(7, Some(55), 50), None);
+        assert_eq!(
+            index.inheriting_child(7, None, 50),
+            Some(4),
+            "an end that is not known is no end"
+        );
     }
 
     #[test]

@@ -23,7 +23,6 @@ const KERNEL: u32 = UNKNOWN_ID;
 pub struct ObjectRow {
     /// Kernel address; for a view `base | pid << 42`, as ETWAnalyzer prints it.
     pub pointer: u64,
-    /// Type id.
     pub type_id: TypeId,
     /// First name, 0 for none.
     pub name: u32,

@@ -105,8 +105,9 @@ fn duplicate_owners(
     let is_inherited =
         rules::is_inherited(row.source_handle, row.target_handle, source, Some(target));
     let parent = is_inherited.then(|| processes.get(target as usize)).flatten();
-    let heir = parent.and_then(|parent| index.heir(parent.process.pid, parent.end, time));
-    let [source, inherited_by] = [source, heir].map(|process| process.unwrap_or(NONE));
+    let inheriting_child =
+        parent.and_then(|parent| index.inheriting_child(parent.process.pid, parent.end, time));
+    let [source, inherited_by] = [source, inheriting_child].map(|process| process.unwrap_or(NONE));
     (target, DuplicateOwners { caller, source, inherited_by })
 }
 

@@ -9,7 +9,8 @@ use crate::collect::{Collector, FamilyIndex};
 use crate::described::{Described, UndescribedKinds};
 use crate::etl::{Clock, Diagnostics};
 use crate::lifecycle::{
-    EventOwners, Ledger, NONE, ProcessIndex, TrackedEvents, follow_resources, subject, track,
+    AllocationColumns, EventOwners, NONE, ProcessIndex, TrackedEvents, follow_resources, subject,
+    track,
 };
 use crate::raw::RowKind;
 use crate::stacks::{StackUse, carried_names};
@@ -103,19 +104,24 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
         object => objects.rows[object as usize].is_complete() && last[object as usize] < before,
     };
     let mut old: Vec<bool> = object.iter().zip(times).map(is_old).collect();
-    let ledger = follow_resources(collected, &index, clock, order.as_deref(), &cancel).ok()?;
-    keep_allocations(&mut old, &ledger, collected, before);
+    let columns = follow_resources(collected, &index, clock, order.as_deref(), &cancel).ok()?;
+    keep_allocations(&mut old, &columns, collected, before);
     Some(old)
 }
 
 /// Marks the rows that allocations still need as not old.
-fn keep_allocations(old: &mut [bool], ledger: &Ledger, collected: &Collector, before: i64) {
+fn keep_allocations(
+    old: &mut [bool],
+    columns: &AllocationColumns,
+    collected: &Collector,
+    before: i64,
+) {
     for (old, kind) in old.iter_mut().zip(&collected.shared.timeline.kind) {
         *old &= !subject(*kind).lasts();
     }
     let times = &collected.shared.timeline.time;
     // From the last, because an event that ends one allocation may begin another one, which is needed then.
-    for (begin, end) in ledger.row.iter().zip(&ledger.end_row).rev() {
+    for (begin, end) in columns.row.iter().zip(&columns.end_row).rev() {
         let (begin, end) = (*begin as usize, *end as usize);
         let is_done = times.get(end).is_some_and(|time| *time < before) && old[end];
         if !is_done {

@@ -19,7 +19,6 @@ pub enum WhenFull {
 #[derive(Debug, Default)]
 struct State {
     events: PackedEvents,
-    /// Events that were dropped.
     dropped: u64,
     /// Whether sender or receiver is gone.
     is_closed: bool,

@@ -151,7 +151,6 @@ impl Fields {
         self.all.get(at)
     }
 
-    /// All fields.
     pub fn all(&self) -> &[FieldPlan] {
         &self.all
     }

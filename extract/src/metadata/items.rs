@@ -6,7 +6,6 @@ use crate::payload::Payload;
 pub(super) const SCHEMA: u16 = 11;
 pub(super) const TRAITS: u16 = 12;
 
-/// One extended item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtendedItem<'a> {
     /// EVENT_HEADER_EXT_TYPE_… of `evntcons.h`.

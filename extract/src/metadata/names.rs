@@ -43,7 +43,6 @@ impl<'a> SchemaNames<'a> {
         self.schemas.get(&id).copied()
     }
 
-    /// The name of a provider.
     pub fn provider(&self, guid: Guid) -> Option<&'a str> {
         self.providers.get(&guid).copied()
     }

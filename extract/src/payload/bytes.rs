@@ -12,7 +12,6 @@ pub struct Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    /// The payload of an event.
     pub fn of(event: &Event<'a>) -> Self {
         Self::new(event.payload, event.pointer_size)
     }

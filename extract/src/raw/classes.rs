@@ -69,7 +69,6 @@ const CLASSES: [Class; 12] = [
     ),
 ];
 
-/// The GUIDs of all classes.
 pub fn kernel_classes() -> impl Iterator<Item = Guid> {
     CLASSES.iter().map(|class| class.guid)
 }

@@ -21,7 +21,6 @@ impl NameInterner {
         if name.is_empty() { 0 } else { self.0.intern(name) }
     }
 
-    /// The text of a name.
     pub fn text(&self, id: u32) -> String {
         utf16_text(self.0.get(id))
     }

@@ -21,7 +21,6 @@ impl KeptStacks {
     /// The events that carry a stack or a part of one.
     pub const PARTS: [EventId; 3] = [WALK, KEY_KERNEL, KEY_USER];
 
-    /// Every stack is kept.
     pub fn all() -> Self {
         Self { all: Some(AllStacks::default()), ..Self::default() }
     }

@@ -21,7 +21,6 @@ pub(super) struct Part {
     pub(super) is_user: bool,
 }
 
-/// The frames of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartFrames<'a> {
     /// Addresses, innermost first, as wide as the pointers of the system.

@@ -10,7 +10,7 @@ use handlescope_model::Cancel;
 use super::frame::FrameChain;
 use super::identity::ModuleIdentity;
 use super::observer::{SymbolObserver, Watch};
-use super::search::Effort;
+use super::search::SearchLimits;
 use super::symbolizer::Symbolizer;
 
 /// The requests, and how far they are.
@@ -91,8 +91,8 @@ impl Batch<'_> {
         else {
             return;
         };
-        let effort = Effort { may_download, watch: self.watch };
-        if let Some(chains) = self.symbolizer.resolve_one(module, rvas, effort) {
+        let limits = SearchLimits { may_download, watch: self.watch };
+        if let Some(chains) = self.symbolizer.resolve_one(module, rvas, limits) {
             // An index is handed out once only.
             let _ = slot.set(chains);
             let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;

@@ -171,7 +171,7 @@ fn what_is_too_large_is_refused_however_it_is_sent() {
 
 /// Notes what it sees; cancels as soon as a flag says so.
 #[derive(Default)]
-struct Witness {
+struct CountingObserver {
     planned: Mutex<usize>,
     started: Mutex<Vec<String>>,
     bytes: Mutex<u64>,
@@ -180,7 +180,7 @@ struct Witness {
     cancel: Cancel,
 }
 
-impl SymbolObserver for Witness {
+impl SymbolObserver for CountingObserver {
     fn planned(&self, files: usize) {
         *self.planned.lock().expect("whole") += files;
     }
@@ -219,7 +219,8 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
         *count += 1;
         all_there.notify_all();
         let is_alone = |count: &mut usize| *count < TOGETHER;
-        let (count, wait) = all_there.wait_timeout_while(count, PATIENCE, is_alone).expect("count");
+        let (count, wait) =
+            all_there.wait_timeout_while(count, LONG_TIMEOUT, is_alone).expect("count");
         drop(count);
         open.fetch_sub(1, Ordering::SeqCst);
         if wait.timed_out() || asked.path.contains("7.pdb") {
@@ -230,14 +231,14 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
     });
     let cache = Cache::new();
     let symbolizer = cache.session(&[&server]);
-    let (witness, names) = (Witness::default(), names(24));
+    let (observer, names) = (CountingObserver::default(), names(24));
     let twice = [modules(&names), modules(&names)].concat();
-    symbolizer.prepare(&twice, &witness, &witness.cancel);
+    symbolizer.prepare(&twice, &observer, &observer.cancel);
     assert!(most.load(Ordering::SeqCst) <= TOGETHER);
-    assert_eq!(*witness.planned.lock().expect("whole"), 24);
-    assert_eq!(witness.started.lock().expect("whole").len(), 24);
-    assert_eq!(*witness.bytes.lock().expect("whole"), pdb().bytes().len() as u64);
-    assert_eq!(*witness.finished.lock().expect("whole"), 24);
+    assert_eq!(*observer.planned.lock().expect("whole"), 24);
+    assert_eq!(observer.started.lock().expect("whole").len(), 24);
+    assert_eq!(*observer.bytes.lock().expect("whole"), pdb().bytes().len() as u64);
+    assert_eq!(*observer.finished.lock().expect("whole"), 24);
 
     let requests = server.requests();
     for name in &names {
@@ -248,7 +249,7 @@ fn many_pdbs_come_at_once_and_then_no_server_is_asked_any_more() {
     // 7.pdb and 17.pdb are missing.
     assert_eq!(reports.iter().filter(is_stored).count(), 22);
     assert_eq!(reports.iter().filter(|report| !report.missing.is_empty()).count(), 2);
-    symbolizer.prepare(&modules(&names), &witness, &witness.cancel);
+    symbolizer.prepare(&modules(&names), &observer, &observer.cancel);
     let next = cache.session(&[&server]);
     next.prepare(&modules(&names), &NoSymbolObserver, &Cancel::default());
     assert!(is_named(&next, "0.pdb"));
@@ -284,9 +285,9 @@ fn a_cancelled_download_goes_on_later() {
     });
     let cache = Cache::new();
     let symbolizer = cache.session(&[&server]);
-    let witness = Witness { cancels_on_progress: true, ..Witness::default() };
-    symbolizer.prepare(&modules(&names(30)), &witness, &witness.cancel);
-    assert_eq!(*witness.finished.lock().expect("whole"), 0);
+    let observer = CountingObserver { cancels_on_progress: true, ..CountingObserver::default() };
+    symbolizer.prepare(&modules(&names(30)), &observer, &observer.cancel);
+    assert_eq!(*observer.finished.lock().expect("whole"), 0);
     assert!(server.requests() <= 8);
 
     assert!(is_named(&symbolizer, "0.pdb"), "{:?}", symbolizer.report());

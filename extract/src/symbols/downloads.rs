@@ -64,11 +64,11 @@ pub(super) struct Downloads {
 struct Session {
     fetched: FxHashMap<PdbIdentity, Arc<Fetched>>,
     /// By address.
-    health: FxHashMap<String, Health>,
+    servers: FxHashMap<String, ServerState>,
 }
 
 #[derive(Default)]
-struct Health {
+struct ServerState {
     is_given_up: bool,
     failures_in_a_row: usize,
 }
@@ -151,7 +151,7 @@ impl Downloads {
         self.missing.clear();
         let mut session = lock(&self.session);
         session.fetched.retain(|_, fetched| fetched.file.is_some());
-        session.health.clear();
+        session.servers.clear();
     }
 
     async fn one(&self, transfer: &Transfer, (key, pdb): &Wanted, watch: Watch<'_>) {
@@ -283,24 +283,24 @@ impl Downloads {
     }
 
     fn is_given_up(&self, url: &str) -> bool {
-        lock(&self.session).health.get(url).is_some_and(|health| health.is_given_up)
+        lock(&self.session).servers.get(url).is_some_and(|server| server.is_given_up)
     }
 
     fn note_answer(&self, url: &str) {
-        if let Some(health) = lock(&self.session).health.get_mut(url) {
-            health.failures_in_a_row = 0;
+        if let Some(server) = lock(&self.session).servers.get_mut(url) {
+            server.failures_in_a_row = 0;
         }
     }
 
     /// Counts a failure and gives back what to say about it.
     fn note_failure(&self, url: &str, reason: String) -> String {
         let mut session = lock(&self.session);
-        let health = session.health.entry(url.to_owned()).or_default();
-        health.failures_in_a_row += 1;
-        if health.failures_in_a_row < MAX_FAILURES || health.is_given_up {
+        let server = session.servers.entry(url.to_owned()).or_default();
+        server.failures_in_a_row += 1;
+        if server.failures_in_a_row < MAX_FAILURES || server.is_given_up {
             return reason;
         }
-        health.is_given_up = true;
+        server.is_given_up = true;
         format!("{reason}, {MAX_FAILURES} times in a row; it is not asked again")
     }
 
@@ -308,11 +308,11 @@ impl Downloads {
     fn note_silence(&self, server: &Server, reason: String, notes: &mut SearchNotes) {
         let place = server.url.clone();
         let mut session = lock(&self.session);
-        let health = session.health.entry(place.clone()).or_default();
-        if health.is_given_up {
+        let server = session.servers.entry(place.clone()).or_default();
+        if server.is_given_up {
             notes.skipped.push(place);
         } else {
-            health.is_given_up = true;
+            server.is_given_up = true;
             notes.failures.push(SearchFailure { place, reason });
         }
     }

@@ -54,7 +54,6 @@ mod downloads;
 mod fixture;
 mod folders;
 mod frame;
-mod gate;
 mod identity;
 mod install;
 #[cfg(test)]
@@ -66,7 +65,6 @@ mod names;
 mod observer;
 mod options;
 mod own;
-mod pace;
 mod packed;
 mod partial;
 mod path;
@@ -76,12 +74,14 @@ mod pointer;
 mod prepare;
 mod report;
 mod search;
+mod semaphore;
 #[cfg(test)]
 mod server_tests;
 #[cfg(test)]
 mod slow_server_tests;
 mod source_server;
 mod sources;
+mod speed;
 mod symbolizer;
 mod symcache;
 #[cfg(test)]
@@ -98,9 +98,9 @@ pub use self::frame::{FrameChain, ResolvedFrame};
 pub use self::identity::{ModuleIdentity, PdbIdentity};
 pub use self::observer::{NoSymbolObserver, SymbolObserver};
 pub use self::options::SymbolizerOptions;
-pub use self::pace::MinSpeed;
 pub use self::path::SymbolPath;
 pub use self::pointer::PointerError;
 pub use self::report::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure, SymbolFileError};
 pub use self::sources::{ServerChoice, SymbolSources, SymbolSourcesError};
+pub use self::speed::MinSpeed;
 pub use self::symbolizer::Symbolizer;

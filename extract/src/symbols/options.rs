@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::pace::MinSpeed;
+use super::speed::MinSpeed;
 
 /// What is not in the symbol path.
 #[derive(Clone, Debug)]

@@ -43,7 +43,6 @@ impl PackedSymbols {
         names.iter().filter(is_file).cloned().collect()
     }
 
-    /// Unpacks a member.
     pub(super) fn unpack(
         &mut self,
         archive: &Path,

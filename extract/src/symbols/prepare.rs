@@ -47,14 +47,14 @@ impl Search {
 
     fn needs_server(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
         match &*lock(&self.pdbs.slot(pdb)) {
-            Progress::New => !self.is_at_hand(key, pdb),
+            Progress::New => !self.is_local(key, pdb),
             Progress::OnlyServersLeft(_) => true,
             Progress::Done(_) => false,
         }
     }
 
     /// Whether the PDB is in a local place, or its symcache serves instead.
-    fn is_at_hand(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
+    fn is_local(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
         let stored = self.store.open(key, pdb).map(|stored| stored.source);
         if stored.is_some() && self.store_is_on_path {
             return true;

@@ -10,7 +10,6 @@ use symbolic::common::ByteView;
 
 use super::downloads::Downloads;
 use super::folders::{Candidate, LocalFolders};
-use super::gate::Gate;
 use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
 use super::install::Form;
 use super::module::{ModuleSymbols, SymcacheNames};
@@ -20,6 +19,7 @@ use super::path::{self, SymbolPath};
 use super::pdb::PdbFile;
 use super::pe::ExportTable;
 use super::report::{ModuleReport, Origin, Outcome, SearchNotes, SymbolFileError};
+use super::semaphore::Semaphore;
 use super::symcache::{FileStamp, SymcacheStore};
 use super::usual::usual_caches;
 
@@ -42,7 +42,7 @@ pub(super) struct Search {
     pub(super) store: SymcacheStore,
     /// The symcaches lie in a cache folder of the path and so are on the path themselves.
     pub(super) store_is_on_path: bool,
-    conversions: Gate,
+    conversions: Semaphore,
     /// By identity of the PDB, as modules at several paths may share one.
     pub(super) pdbs: Slots<PdbIdentity>,
     pub(super) images: Slots<ImageIdentity>,
@@ -58,9 +58,9 @@ pub(super) struct Found {
     unsaved: Option<Arc<SymbolFileError>>,
 }
 
-/// How far a caller wants to go.
+/// What a search may do.
 #[derive(Clone, Copy)]
-pub(super) struct Effort<'a> {
+pub(super) struct SearchLimits<'a> {
     /// Whether servers may be asked.
     pub(super) may_download: bool,
     pub(super) watch: Watch<'a>,
@@ -101,20 +101,24 @@ impl Search {
             max_bytes: options.max_file_bytes,
             store: SymcacheStore::new(folder),
             store_is_on_path,
-            conversions: Gate::new(CONVERTED_AT_ONCE),
+            conversions: Semaphore::new(CONVERTED_AT_ONCE),
             pdbs: Slots::default(),
             images: Slots::default(),
         }
     }
 
-    /// The symbols of a module, from its PDB or else its image. `None` if the effort did not
-    /// suffice; a later call goes on from there.
-    pub(super) fn symbols(&self, module: &ModuleIdentity, effort: Effort<'_>) -> Option<Found> {
+    /// The symbols of a module, from its PDB or else its image. `None` if the limits do not
+    /// allow what it takes; a later call goes on from there.
+    pub(super) fn symbols(
+        &self,
+        module: &ModuleIdentity,
+        limits: SearchLimits<'_>,
+    ) -> Option<Found> {
         if self.is_empty {
             return Some(Found::nothing(Outcome::NoSymbolPath));
         }
         let pdb = match &module.pdb {
-            Some(pdb) => self.pdb(pdb, effort)?,
+            Some(pdb) => self.pdb(pdb, limits)?,
             None => Found::nothing(Outcome::NoPdbIdentity),
         };
         match ImageIdentity::new(module).filter(|_| pdb.symbols.is_none()) {
@@ -142,7 +146,7 @@ impl Search {
     }
 
     /// The search order of the module documentation.
-    fn pdb(&self, pdb: &PdbIdentity, effort: Effort<'_>) -> Option<Found> {
+    fn pdb(&self, pdb: &PdbIdentity, limits: SearchLimits<'_>) -> Option<Found> {
         let slot = self.pdbs.slot(pdb);
         let mut progress = lock(&slot);
         let Some(key) = StoreKey::new(pdb) else {
@@ -150,12 +154,12 @@ impl Search {
             *progress = Progress::Done(found.clone());
             return Some(found);
         };
-        let wanted = Wanted { key: &key, pdb, effort };
+        let wanted = Wanted { key: &key, pdb, limits };
         loop {
             let next = match &mut *progress {
                 Progress::Done(found) => return Some(found.clone()),
                 Progress::New => self.find(&wanted)?,
-                Progress::OnlyServersLeft(_) if !effort.may_download => return None,
+                Progress::OnlyServersLeft(_) if !limits.may_download => return None,
                 Progress::OnlyServersLeft(found) => self.download(&wanted, found.clone())?,
             };
             *progress = next;
@@ -196,9 +200,9 @@ impl Search {
 
     /// Asks the servers; `None` if cancelled.
     fn download(&self, wanted: &Wanted<'_>, mut found: Found) -> Option<Progress> {
-        let Wanted { key, pdb, effort } = *wanted;
+        let Wanted { key, pdb, limits } = *wanted;
         let downloads = &self.downloads;
-        downloads.fetch(&[(key.clone(), pdb.clone())], effort.watch);
+        downloads.fetch(&[(key.clone(), pdb.clone())], limits.watch);
         let fetched = downloads.fetched(pdb)?;
         found.notes.extend(&fetched.notes);
         if let Some((path, address)) = fetched.file.clone() {
@@ -211,8 +215,8 @@ impl Search {
 
     /// Uses a file if it is the right PDB; otherwise notes why not. `None` if cancelled.
     fn take(&self, candidate: &Candidate, wanted: &Wanted<'_>, found: &mut Found) -> Option<bool> {
-        let Wanted { key, pdb, effort } = *wanted;
-        if effort.watch.cancel.is_cancelled() {
+        let Wanted { key, pdb, limits } = *wanted;
+        if limits.watch.cancel.is_cancelled() {
             return None;
         }
         let file = self.file_of(candidate, key, pdb);
@@ -226,7 +230,7 @@ impl Search {
                 }
                 Some(true)
             }
-            Err(_) if effort.watch.cancel.is_cancelled() => None,
+            Err(_) if limits.watch.cancel.is_cancelled() => None,
             Err(error) => {
                 found.notes.refused.push(Arc::new(error));
                 Some(false)
@@ -240,7 +244,7 @@ impl Search {
         wanted: &Wanted<'_>,
         found: &mut Found,
     ) -> Result<(), SymbolFileError> {
-        let Wanted { key, pdb, effort } = *wanted;
+        let Wanted { key, pdb, limits } = *wanted;
         let stamp = FileStamp::of(file).map_err(SymbolFileError::io("read", file))?;
         let stored = self.store.open(key, pdb).filter(|stored| stored.source.size == stamp.size);
         if let Some(stored) = stored {
@@ -254,8 +258,8 @@ impl Search {
         let opened = PdbFile::open(file)?;
         opened.verify(pdb)?;
         let symcache = {
-            let _turn = self.conversions.enter(stamp.size);
-            opened.to_symcache(effort.watch.cancel)?
+            let _permit = self.conversions.acquire(stamp.size);
+            opened.to_symcache(limits.watch.cancel)?
         };
         let (bytes, error) = self.store.save(key, symcache, stamp);
         found.unsaved = error.map(Arc::new);
@@ -295,7 +299,7 @@ impl Search {
 struct Wanted<'a> {
     key: &'a StoreKey,
     pdb: &'a PdbIdentity,
-    effort: Effort<'a>,
+    limits: SearchLimits<'a>,
 }
 
 impl Found {

@@ -24,7 +24,7 @@ fn a_slow_server_is_waited_for_as_long_as_it_makes_progress() {
         return;
     }
     let server =
-        Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).dripping(20, Duration::from_millis(5)));
+        Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).in_pieces(20, Duration::from_millis(5)));
     let cache = Cache::new();
     let min_speed = MinSpeed { bytes_per_second: 512, over: Duration::from_secs(1) };
     let options = SymbolizerOptions { min_speed, ..SymbolizerOptions::default() };
@@ -43,7 +43,7 @@ fn a_server_that_stops_is_given_up() {
     let symbolizer = cache.symbolizer(&[&server.url], TIMEOUT);
     let start = Instant::now();
     assert!(!is_named(&symbolizer, "a.pdb"));
-    assert!(start.elapsed() < PATIENCE);
+    assert!(start.elapsed() < LONG_TIMEOUT);
     assert!(last_failure(&symbolizer).contains("stopped"), "{:?}", symbolizer.report());
     assert_eq!(cache.left_overs("a.pdb").len(), 2, "what is there stays");
 }
@@ -54,14 +54,14 @@ fn a_server_that_drips_is_given_up_and_the_next_session_goes_on() {
         return;
     }
     let server = Server::of_pdbs(|asked| match asked.range_start() {
-        None => Reply::new(200, &[TAG], &pdb().bytes()).dripping(1, Duration::from_millis(10)),
+        None => Reply::new(200, &[TAG], &pdb().bytes()).in_pieces(1, Duration::from_millis(10)),
         Some(start) => Reply::part(&pdb().bytes(), start, &[TAG]),
     });
     let cache = Cache::new();
     let symbolizer = impatient(&cache, &[&server.url]);
     let start = Instant::now();
     assert!(!is_named(&symbolizer, "a.pdb"));
-    assert!(start.elapsed() >= MIN_SPEED.over && start.elapsed() < PATIENCE / 2);
+    assert!(start.elapsed() >= MIN_SPEED.over && start.elapsed() < LONG_TIMEOUT / 2);
     let reason = last_failure(&symbolizer);
     assert!(reason.contains("too slow") && reason.contains("bytes in 300ms"), "{reason}");
     assert_eq!(cache.left_overs("a.pdb"), ["a.pdb.partial", "a.pdb.partial.source"]);
@@ -86,7 +86,7 @@ fn a_byte_now_and_then_in_many_requests_is_too_slow_as_well() {
             None => Reply::new(200, &[TAG], &pdb().bytes()),
             Some(start) => Reply::part(&pdb().bytes(), start, &[TAG]),
         };
-        whole.cut(1).dripping(1, Duration::from_millis(100))
+        whole.cut(1).in_pieces(1, Duration::from_millis(100))
     });
     let symbolizer = impatient(&Cache::new(), &[&server.url]);
     assert!(!is_named(&symbolizer, "a.pdb"));
@@ -106,7 +106,7 @@ fn of_many_modules_only_one_reports_that_the_server_is_dead() {
     for name in &names {
         assert!(!is_named(&symbolizer, name));
     }
-    assert!(start.elapsed() < PATIENCE);
+    assert!(start.elapsed() < LONG_TIMEOUT);
     assert!(server.requests() <= 8);
     let reports = symbolizer.report();
     assert_eq!(reports.iter().map(|report| report.failures.len()).sum::<usize>(), 1);
@@ -120,7 +120,7 @@ fn each_of_several_dead_servers_is_waited_for_once_and_hides_no_other() {
     }
     let silent = [(); 3].map(|()| Server::start(|_| Reply::silence()));
     let drips =
-        Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).dripping(1, Duration::from_millis(10)));
+        Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).in_pieces(1, Duration::from_millis(10)));
     let good = Server::delivering("39.pdb");
     let mut servers: Vec<&str> = silent.iter().map(|server| server.url.as_str()).collect();
     servers.extend([drips.url.as_str(), good.url.as_str()]);

@@ -11,7 +11,7 @@ use super::observer::{NoSymbolObserver, SymbolObserver, Watch};
 use super::options::SymbolizerOptions;
 use super::path::SymbolPath;
 use super::report::ModuleReport;
-use super::search::{Effort, Search};
+use super::search::{Search, SearchLimits};
 
 /// Resolves addresses of modules along a symbol path, and remembers what it found.
 ///
@@ -40,8 +40,8 @@ impl Symbolizer {
     /// it, which may take minutes. Later ones only look names up, and a failure is remembered.
     pub fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<FrameChain> {
         let watch = Watch { observer: &NoSymbolObserver, cancel: &Cancel::default() };
-        let effort = Effort { may_download: true, watch };
-        let chains = self.resolve_one(module, rvas, effort);
+        let limits = SearchLimits { may_download: true, watch };
+        let chains = self.resolve_one(module, rvas, limits);
         chains.unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
     }
 
@@ -72,15 +72,15 @@ impl Symbolizer {
         self.asked.all().into_iter().map(report).collect()
     }
 
-    /// `None` if the effort did not suffice.
+    /// `None` if the limits do not allow what it takes.
     pub(super) fn resolve_one(
         &self,
         module: &ModuleIdentity,
         rvas: &[u64],
-        effort: Effort<'_>,
+        limits: SearchLimits<'_>,
     ) -> Option<Vec<FrameChain>> {
         self.asked.note(module, iter::empty());
-        let found = self.search.symbols(module, effort)?;
+        let found = self.search.symbols(module, limits)?;
         let chains = match &found.symbols {
             Some(symbols) => in_order(rvas, |sorted| symbols.resolve(sorted, module.size)),
             None => vec![FrameChain::default(); rvas.len()],

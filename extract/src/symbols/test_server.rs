@@ -15,7 +15,7 @@ use super::fixture::TestPdb;
 use super::*;
 
 /// For servers that answer, however busy the machine is.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const LONG_TIMEOUT: Duration = Duration::from_secs(30);
 /// For a server that does not.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -57,7 +57,7 @@ pub(super) struct Reply {
     body: Vec<u8>,
     then: Then,
     /// Bytes at once, and the pause behind them.
-    drip: Option<(usize, Duration)>,
+    pieces: Option<(usize, Duration)>,
 }
 
 impl Reply {
@@ -76,7 +76,7 @@ impl Reply {
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }
-        Self { head: head + "\r\n", body: body.to_vec(), then: Then::Close, drip: None }
+        Self { head: head + "\r\n", body: body.to_vec(), then: Then::Close, pieces: None }
     }
 
     pub(super) fn ok(body: &[u8]) -> Self {
@@ -93,11 +93,11 @@ impl Reply {
 
     pub(super) fn garbage(bytes: &[u8]) -> Self {
         let body = bytes.to_vec();
-        Self { head: String::new(), body, then: Then::Close, drip: None }
+        Self { head: String::new(), body, then: Then::Close, pieces: None }
     }
 
     pub(super) fn silence() -> Self {
-        Self { head: String::new(), body: Vec::new(), then: Then::Hang, drip: None }
+        Self { head: String::new(), body: Vec::new(), then: Then::Hang, pieces: None }
     }
 
     /// The part of a file from `start`, as an answer to a range.
@@ -120,20 +120,20 @@ impl Reply {
         self
     }
 
-    pub(super) fn dripping(mut self, bytes: usize, pause: Duration) -> Self {
-        self.drip = Some((bytes, pause));
+    pub(super) fn in_pieces(mut self, bytes: usize, pause: Duration) -> Self {
+        self.pieces = Some((bytes, pause));
         self
     }
 
     fn send(&self, stream: &mut TcpStream) -> std::io::Result<()> {
         stream.write_all(self.head.as_bytes())?;
-        let (bytes, pause) = self.drip.unwrap_or((self.body.len().max(1), Duration::ZERO));
+        let (bytes, pause) = self.pieces.unwrap_or((self.body.len().max(1), Duration::ZERO));
         for piece in self.body.chunks(bytes) {
             stream.write_all(piece)?;
             thread::sleep(pause);
         }
         if self.then == Then::Hang {
-            thread::sleep(PATIENCE * 2);
+            thread::sleep(LONG_TIMEOUT * 2);
         }
         Ok(())
     }
@@ -210,7 +210,7 @@ impl Cache {
 
     pub(super) fn session(&self, servers: &[&Server]) -> Symbolizer {
         let urls: Vec<&str> = servers.iter().map(|server| server.url.as_str()).collect();
-        self.symbolizer(&urls, PATIENCE)
+        self.symbolizer(&urls, LONG_TIMEOUT)
     }
 
     pub(super) fn symbolizer(&self, servers: &[&str], download_timeout: Duration) -> Symbolizer {

@@ -13,14 +13,14 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
 use super::options::SymbolizerOptions;
-use super::pace::{GivenUp, MinSpeed, Pace, after};
 use super::partial::{Partial, Received, Source};
 use super::report::{Chain, SymbolFileError};
+use super::speed::{GivenUp, MinSpeed, SpeedCheck, after};
 
 /// Requests for one file, as long as each brings it on.
 const MAX_REQUESTS: usize = 8;
 /// A machine that is there takes a connection at once.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_REDIRECTS: usize = 10;
 /// How often a waiting thread looks whether others gave the server up.
 const TICK: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ const NO_ANSWER: &str = "no answer in time";
 pub(super) struct Transfer {
     client: Client,
     /// How long a server may take to answer, and then to send nothing.
-    patience: Duration,
+    silence_timeout: Duration,
     min_speed: MinSpeed,
     max_bytes: u64,
 }
@@ -81,16 +81,16 @@ pub(super) struct Request<'a> {
 
 impl Transfer {
     pub(super) fn new(options: &SymbolizerOptions) -> reqwest::Result<Self> {
-        let patience = options.download_timeout;
+        let silence_timeout = options.download_timeout;
         let client = Client::builder()
             .user_agent(concat!("handlescope/", env!("CARGO_PKG_VERSION")))
             // As symsrv does, because of https://github.com/seanmonstar/reqwest/issues/1761
             .http1_only()
-            .connect_timeout(patience.min(CONNECT_PATIENCE))
+            .connect_timeout(silence_timeout.min(CONNECT_TIMEOUT))
             .redirect(Policy::custom(follow_redirect))
             .build()?;
         let (min_speed, max_bytes) = (options.min_speed, options.max_file_bytes);
-        Ok(Self { client, patience, min_speed, max_bytes })
+        Ok(Self { client, silence_timeout, min_speed, max_bytes })
     }
 
     /// Gets a file; `progress` gets the bytes so far and in all.
@@ -102,7 +102,7 @@ impl Transfer {
         let mut partial = Partial::left_over(request.partial, request.url);
         let mut cut = None;
         // Of all requests together, as else each could bring one byte.
-        let mut pace = None;
+        let mut speed = None;
         for _ in 0..MAX_REQUESTS {
             if let Some(whole) = partial.take_if(|partial| is_whole(partial)) {
                 return Ok(whole.finish());
@@ -113,12 +113,13 @@ impl Transfer {
                 Some(open) => open,
                 None => continue,
             };
-            let pace = pace.get_or_insert_with(|| Pace::new(self.min_speed, self.patience));
-            match self.body(response, request, &mut open, pace, progress).await {
+            let speed =
+                speed.get_or_insert_with(|| SpeedCheck::new(self.min_speed, self.silence_timeout));
+            match self.body(response, request, &mut open, speed, progress).await {
                 Ok(None) => return Ok(open.finish()),
                 Ok(Some(cause)) => {
                     cut = Some(cause);
-                    pace.check()?;
+                    speed.check()?;
                 }
                 Err(Failure::File(error)) => {
                     open.discard();
@@ -143,7 +144,7 @@ impl Transfer {
     ) -> Result<Vec<u8>, Failure> {
         let mut response = self.send(self.client.get(request.url), request.is_given_up).await?;
         check_status(response.status())?;
-        let deadline = after(Instant::now(), self.patience);
+        let deadline = after(Instant::now(), self.silence_timeout);
         let mut bytes = Vec::new();
         while let Some(chunk) = timeout_at(deadline, response.chunk())
             .await
@@ -177,7 +178,7 @@ impl Transfer {
         request: RequestBuilder,
         is_given_up: &dyn Fn() -> bool,
     ) -> Result<Response, Failure> {
-        let deadline = after(Instant::now(), self.patience);
+        let deadline = after(Instant::now(), self.silence_timeout);
         let mut sending = std::pin::pin!(request.send());
         loop {
             let tick = deadline.min(Instant::now() + TICK);
@@ -234,19 +235,19 @@ impl Transfer {
         mut response: Response,
         request: &Request<'_>,
         partial: &mut Partial,
-        pace: &mut Pace,
+        speed: &mut SpeedCheck,
         progress: &dyn Fn(u64, Option<u64>),
     ) -> Result<Option<Cut>, Failure> {
         let total = partial.source().total;
         let magic: &[u8] =
             if partial.source().encoding.is_empty() { request.magic } else { &[0x1f, 0x8b] };
         let mut start = Vec::new();
-        pace.answered();
+        speed.answered();
         progress(partial.len(), total);
         loop {
-            let chunk = match timeout_at(pace.deadline(), response.chunk()).await {
+            let chunk = match timeout_at(speed.deadline(), response.chunk()).await {
                 Err(_) => {
-                    pace.check()?;
+                    speed.check()?;
                     continue;
                 }
                 Ok(Err(error)) => {
@@ -267,7 +268,7 @@ impl Transfer {
                 return Err(self.too_large(request));
             }
             partial.append(&chunk).map_err(unwritten(request))?;
-            pace.came(chunk.len());
+            speed.came(chunk.len());
             progress(partial.len(), total);
         }
         let missing = total.filter(|total| *total != partial.len());

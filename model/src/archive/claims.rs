@@ -66,7 +66,6 @@ pub(super) enum TableProblem {
     Panicked(#[from] Panicked),
 }
 
-/// Checks the footer of a table.
 pub(super) fn check_footer(bytes: &[u8]) -> Result<(), TableProblem> {
     let footer = footer(bytes).ok_or(TableProblem::NotParquet)?;
     if footer.len() > SMALL_FOOTER.max(bytes.len() / FILE_PER_FOOTER) {

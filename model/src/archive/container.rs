@@ -172,7 +172,6 @@ pub fn unpack_reason(error: &sevenz_rust::Error) -> String {
 pub struct Container {
     /// What it holds.
     pub archive: Archive,
-    /// The file.
     pub source: BufReader<File>,
     /// Size of the file, bytes.
     pub packed: u64,

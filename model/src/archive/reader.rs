@@ -1,5 +1,3 @@
-//! Reading an archive.
-
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;

@@ -1,5 +1,3 @@
-//! Writing an archive.
-
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

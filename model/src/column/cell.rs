@@ -13,7 +13,6 @@ use super::values::{Blobs, Flags, Lists, Numbers, Texts};
 
 /// A Rust type that can be the value of a column.
 pub trait Cell: Sized {
-    /// Type of the column.
     const TYPE: ColumnType;
     /// Whether the column may hold nulls.
     const NULLABLE: bool;

@@ -12,7 +12,6 @@ pub(super) type Native<T> = <<T as Number>::Physical as PolarsNumericType>::Nati
 
 /// A number that can be the value of a column.
 pub trait Number: Copy + Default + 'static {
-    /// Type of the column.
     const TYPE: ColumnType;
     /// What the number says about another table.
     const REFERS_TO: Option<Reference> = None;

@@ -14,7 +14,6 @@ pub struct Noting<W> {
 }
 
 impl<W: Write> Noting<W> {
-    /// Writes to `out`.
     pub fn new(out: W) -> Self {
         Self { out, failed: None }
     }

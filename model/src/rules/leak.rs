@@ -13,7 +13,6 @@ pub enum LeakClass {
 }
 
 impl LeakClass {
-    /// Every class.
     pub const ALL: [Self; 2] = [Self::NeverClosed, Self::ClosedAtExit];
 
     /// The name in SQL.

@@ -8,6 +8,7 @@ mod kinds;
 mod leak;
 mod object;
 mod resource;
+mod rundown;
 
 pub use kinds::{
     CLOSING, CREATING, EXIT_FUNCTIONS, Kinds, OPENING, OPENING_HANDLES, REFERENCE_CHANGES, VIEWS,
@@ -21,6 +22,7 @@ pub use resource::{
     Recording, about, backed_by, has_bytes, has_lasting_names, is_freed, is_named_by_allocator,
     is_never_freed, is_of_pages,
 };
+pub use rundown::{HANDLE_RUNDOWN_END, TYPE_RUNDOWN_END, is_of_end_rundown};
 
 /// The lifetime of an object whose creation or end is unknown, as filters see it: 9999 s.
 pub const UNKNOWN_LIFETIME_NS: i64 = 9_999_000_000_000;

@@ -178,11 +178,11 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
 
 /// Which close fits an event that opened a handle.
 fn owner(events: &impl ObjectEvents, row: u32) -> Owner {
-    let heir = match events.kind(row) {
+    let inherited_by = match events.kind(row) {
         EventKind::HandleDuplicate => events.inherited_by(row),
         _ => None,
     };
-    (heir.or_else(|| events.process(row)), events.handle(row))
+    (inherited_by.or_else(|| events.process(row)), events.handle(row))
 }
 
 #[cfg(test)]
@@ -194,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// Kind, process, handle, and the source and the heir of a duplicate.
+    /// Kind, process, handle, and the source and the inherited_by of a duplicate.
     type Row = (EventKind, u32, u64, Option<u32>, Option<u32>);
 
     struct Rows<'a>(&'a [Row]);

@@ -86,7 +86,6 @@ pub enum Recording {
 }
 
 impl Recording {
-    /// Every one.
     pub const ALL: [Self; 3] = [Self::HeapSession, Self::VirtualMemory, Self::Provider];
 
     /// What records a kind.
@@ -98,7 +97,6 @@ impl Recording {
         }
     }
 
-    /// The kinds that it records.
     pub fn kinds(self) -> impl Iterator<Item = ResourceKind> {
         ResourceKind::ALL.into_iter().filter(move |kind| Self::of(*kind) == self)
     }

@@ -1,5 +1,3 @@
-//! Frames.
-
 use super::declare::table;
 use crate::index::{MethodIdx, ModuleIdx};
 

@@ -1,5 +1,3 @@
-//! Object types.
-
 use super::declare::table;
 use crate::index::TypeId;
 

@@ -1,5 +1,3 @@
-//! Processes.
-
 use super::declare::table;
 
 table! {

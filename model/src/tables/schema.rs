@@ -53,7 +53,6 @@ impl Table {
         }
     }
 
-    /// The column of a name.
     pub fn column(self, name: &str) -> Option<&'static ColumnSpec> {
         self.columns().iter().find(|spec| spec.name == name)
     }

@@ -1,5 +1,3 @@
-//! Threads.
-
 use super::declare::table;
 use crate::index::ProcessIdx;
 

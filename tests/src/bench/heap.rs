@@ -1,7 +1,7 @@
 //! Blocks of a large trace.
 
 use super::LargeTrace;
-use super::world::{Action, World};
+use super::open_handles::{Action, OpenHandles};
 use crate::bytes::PointerSize;
 use crate::payload::HeapCall;
 use crate::rng::Rng;
@@ -69,5 +69,5 @@ impl Heaps {
 
 fn action(process: usize, event: HeapCall, leaks: bool) -> Action {
     let payload = event.payload(HEAP, PointerSize::Eight);
-    Action { payload, pid: World::pid(process), leaks }
+    Action { payload, pid: OpenHandles::pid(process), leaks }
 }

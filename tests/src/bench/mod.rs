@@ -1,8 +1,8 @@
 //! Large traces with known counts, written in bounded memory.
 
 mod heap;
+mod open_handles;
 mod stacks;
-mod world;
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -14,8 +14,8 @@ use crate::payload::{HandleEvent, KernelPayload, stack_walk};
 use crate::rng::Rng;
 use crate::scenario::TraceBuilder;
 use heap::Heaps;
+use open_handles::{Action, OBJECT_TYPES, OpenHandles};
 use stacks::StackPool;
-use world::{Action, OBJECT_TYPES, World};
 
 /// Time between two handle events, in nanoseconds.
 const STEP: i64 = 10_000;
@@ -121,7 +121,7 @@ pub fn write_large_trace_to<W: Write + Seek>(
         late: Vec::new(),
         rng: Rng::new(trace.seed),
         stacks: StackPool::new(trace),
-        world: World::new(trace),
+        handles: OpenHandles::new(trace),
         heaps: Heaps::new(trace),
     };
     for (time, cpu, event) in frame.events().filter(|(time, ..)| *time <= base) {
@@ -174,7 +174,7 @@ struct Stream<W: Write + Seek> {
     late: Vec<Late>,
     rng: Rng,
     stacks: StackPool,
-    world: World,
+    handles: OpenHandles,
     heaps: Heaps,
 }
 
@@ -183,7 +183,7 @@ impl<W: Write + Seek> Stream<W> {
     fn handle_event(&mut self, n: u64) -> io::Result<()> {
         let time = self.events.options().raw((n as i64 + 1) * STEP);
         self.write_late(time)?;
-        let action = self.world.next_action(&mut self.rng);
+        let action = self.handles.next_action(&mut self.rng);
         self.event(time, &action, true)
     }
 
@@ -232,10 +232,10 @@ impl<W: Write + Seek> Stream<W> {
     fn handle_rundown(&mut self, ns: i64) -> io::Result<()> {
         let ptr = self.events.options().pointer;
         let mut time = self.events.options().raw(ns);
-        for process in 0..self.world.processes() {
-            for n in 0..self.world.leaked(process) {
+        for process in 0..self.handles.processes() {
+            for n in 0..self.handles.leaked(process) {
                 let payload =
-                    World::leaked_handle(process, n).payload(HandleEvent::RundownEnd, ptr);
+                    OpenHandles::leaked_handle(process, n).payload(HandleEvent::RundownEnd, ptr);
                 time += 1;
                 self.push(HeaderKind::PerfInfo, 0, Stamp::new(time, 0, 0), &payload)?;
             }
@@ -255,14 +255,14 @@ impl<W: Write + Seek> Stream<W> {
     }
 
     fn finish(self) -> io::Result<LargeTraceCounts> {
-        let world = self.world;
+        let handles = self.handles;
         let leaked_by_process: Vec<(u32, u64)> =
-            (0..world.processes()).map(|n| (World::pid(n), world.leaked(n))).collect();
-        let handle_events = world.creates + world.duplicates + world.closes;
+            (0..handles.processes()).map(|n| (OpenHandles::pid(n), handles.leaked(n))).collect();
+        let handle_events = handles.creates + handles.duplicates + handles.closes;
         Ok(LargeTraceCounts {
-            creates: world.creates,
-            duplicates: world.duplicates,
-            closes: world.closes,
+            creates: handles.creates,
+            duplicates: handles.duplicates,
+            closes: handles.closes,
             leaked: leaked_by_process.iter().map(|(_, leaked)| leaked).sum(),
             leaked_by_process,
             block_allocs: self.heaps.allocs,

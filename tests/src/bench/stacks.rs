@@ -1,7 +1,7 @@
 //! Stacks of a large trace, and the modules their frames lie in.
 
 use super::LargeTrace;
-use super::world::World;
+use super::open_handles::OpenHandles;
 use crate::bytes::Guid;
 use crate::rng::Rng;
 use crate::scenario::TraceBuilder;
@@ -37,7 +37,7 @@ pub(super) fn add_modules(frame: &mut TraceBuilder, trace: &LargeTrace) {
     let app_size = (trace.distinct_stacks as u64 * APP_STEP + 0x2000).next_multiple_of(0x1000);
     for n in 0..trace.processes {
         let name = format!("app{n}.exe");
-        let pid = World::pid(n as usize);
+        let pid = OpenHandles::pid(n as usize);
         frame.process(pid, &name).parent(4).command_line(&format!("{name} -worker {n}"));
         let path = format!(r"C:\Program Files\Large\{name}");
         frame.module(pid, &path, APP_BASE, app_size).pdb(&format!("app{n}.pdb"), pdb(100 + n), 1);

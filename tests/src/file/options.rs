@@ -75,7 +75,6 @@ pub enum SessionEnd {
 pub struct ExtraBuffer {
     /// Buffer type (1 rundown, 3 reference time, ...).
     pub buffer_type: u16,
-    /// Flags.
     pub flags: u16,
     /// Content behind the buffer header.
     pub content: Vec<u8>,
@@ -96,7 +95,6 @@ pub struct FileOptions {
     pub base: i64,
     /// Start of the session (FILETIME).
     pub start: i64,
-    /// End of the session.
     pub end: SessionEnd,
     /// Boot of the system (FILETIME).
     pub boot: i64,
@@ -104,7 +102,6 @@ pub struct FileOptions {
     pub bias_minutes: i32,
     /// System version: major, minor, sub, subminor.
     pub os_version: [u8; 4],
-    /// OS build.
     pub build: u32,
     /// Events the header states as lost.
     pub events_lost: u32,
@@ -126,13 +123,10 @@ pub struct FileOptions {
     pub wide_cpu_index: bool,
     /// Encoded events of the header buffer behind the trace header event.
     pub header_events: Vec<Vec<u8>>,
-    /// Further buffers.
     pub extra_buffers: Vec<ExtraBuffer>,
     /// Process and thread that wrote the trace header event.
     pub writer: (u32, u32),
-    /// Session name.
     pub logger_name: String,
-    /// File name.
     pub file_name: String,
 }
 

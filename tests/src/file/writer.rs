@@ -74,7 +74,6 @@ impl<W: Write + Seek> FileWriter<W> {
         Ok(writer)
     }
 
-    /// The options of the file.
     #[must_use]
     pub fn options(&self) -> &FileOptions {
         &self.options

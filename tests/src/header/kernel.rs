@@ -48,9 +48,7 @@ pub struct KernelEvent {
     pub kind: HeaderKind,
     /// Pointer width of the payload.
     pub pointer: PointerSize,
-    /// Hook id.
     pub hook: u16,
-    /// Event version.
     pub version: u8,
     /// Time, process and thread; a perfinfo header keeps only the time.
     pub stamp: Stamp,
@@ -60,7 +58,6 @@ pub struct KernelEvent {
     pub counters: Vec<u64>,
     /// One more value between header and payload (bit 15 of the version).
     pub extra: Option<u64>,
-    /// The payload.
     pub payload: Vec<u8>,
 }
 

@@ -13,13 +13,10 @@ pub struct ClassicEvent {
     pub guid: Guid,
     /// Kind of event in the class.
     pub opcode: u8,
-    /// Level.
     pub level: u8,
-    /// Event version.
     pub version: u16,
     /// Time, process and thread.
     pub stamp: Stamp,
-    /// The payload.
     pub payload: Vec<u8>,
 }
 
@@ -56,7 +53,6 @@ pub struct InstanceEvent {
     pub event: ClassicEvent,
     /// Instance the event belongs to.
     pub instance: u32,
-    /// Parent instance.
     pub parent: u32,
     /// Class of the parent instance.
     pub parent_guid: Guid,
@@ -126,29 +122,19 @@ impl ExtendedItem {
 pub struct ManifestEvent {
     /// Pointer width of the payload.
     pub pointer: PointerSize,
-    /// Provider.
     pub provider: Guid,
-    /// Event id.
     pub id: u16,
-    /// Event version.
     pub version: u8,
-    /// Channel.
     pub channel: u8,
-    /// Level.
     pub level: u8,
-    /// Opcode.
     pub opcode: u8,
-    /// Task.
     pub task: u16,
-    /// Keyword mask.
     pub keyword: u64,
-    /// Activity id.
     pub activity: Guid,
     /// Time, process and thread.
     pub stamp: Stamp,
     /// Items before the payload; when there are any, bit 0 of the flags is set.
     pub items: Vec<ExtendedItem>,
-    /// The payload.
     pub payload: Vec<u8>,
 }
 
@@ -196,7 +182,6 @@ pub struct TraceMessage {
     pub guid: Option<Guid>,
     /// Time (option 8), thread and process (option 0x20), when they are written.
     pub stamp: Option<Stamp>,
-    /// The payload.
     pub payload: Vec<u8>,
 }
 

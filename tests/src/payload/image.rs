@@ -32,13 +32,11 @@ impl ImageEvent {
 /// Fields of an image event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImageRecord {
-    /// Base address.
     pub base: u64,
     /// Mapped size, in bytes.
     pub size: u64,
     /// Process id, 0 for the kernel.
     pub pid: u32,
-    /// Checksum.
     pub checksum: u32,
     /// Time stamp; real rundowns of user-mode images hold 0.
     pub timestamp: u32,

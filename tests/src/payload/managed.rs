@@ -35,9 +35,7 @@ pub struct MethodRecord {
     pub size: u32,
     /// Namespace and type.
     pub type_name: String,
-    /// Name.
     pub name: String,
-    /// Signature.
     pub signature: String,
 }
 
@@ -65,7 +63,6 @@ impl MethodRecord {
     }
 }
 
-/// A managed module.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ManagedModule {
     /// The runtime's number of it.

@@ -31,7 +31,6 @@ pub enum HeapCall {
 }
 
 impl HeapCall {
-    /// The payload of the call of a heap.
     #[must_use]
     pub fn payload(self, heap: u64, ptr: PointerSize) -> KernelPayload {
         let bytes = Bytes::new().ptr(ptr, heap);

@@ -11,15 +11,10 @@ pub const METADATA_PROVIDER: Guid = Guid::new(0xbbccf6c1_6cd1_48c4_80ff_839482e3
 /// An EventInfo record, of an event without versions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventInfo {
-    /// GUID of the provider.
     pub provider: Guid,
-    /// Its name.
     pub provider_name: String,
-    /// Id of the event.
     pub id: u16,
-    /// Version of the event.
     pub version: u8,
-    /// Name of its task.
     pub task: String,
     /// Name of its opcode; empty for an event with opcode 0.
     pub opcode: String,

@@ -43,11 +43,8 @@ use crate::header::{ClassicEvent, HeaderKind, KernelEvent, Stamp};
 /// Payload of a kernel event, with what names the event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelPayload {
-    /// Hook id.
     pub hook: u16,
-    /// Event version.
     pub version: u8,
-    /// The payload.
     pub bytes: Vec<u8>,
 }
 
@@ -75,9 +72,7 @@ pub struct ClassicPayload {
     pub guid: Guid,
     /// Kind of event in the class.
     pub opcode: u8,
-    /// Event version.
     pub version: u16,
-    /// The payload.
     pub bytes: Vec<u8>,
 }
 

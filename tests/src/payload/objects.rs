@@ -25,14 +25,11 @@ pub struct HandleRecord {
     pub pid: u32,
     /// Handle value.
     pub handle: u32,
-    /// Object type.
     pub type_id: u16,
-    /// Object name.
     pub name: String,
 }
 
 impl HandleRecord {
-    /// The payload.
     #[must_use]
     pub fn payload(&self, event: HandleEvent, ptr: PointerSize) -> KernelPayload {
         let (hook, with_pid) = match event {
@@ -58,14 +55,12 @@ pub struct DuplicateRecord {
     pub target_handle: u32,
     /// Process that owns the new handle.
     pub target_pid: u32,
-    /// Object type.
     pub type_id: u16,
     /// Process that owns the old handle; the older schema does not have it.
     pub source_pid: Option<u32>,
 }
 
 impl DuplicateRecord {
-    /// The payload.
     #[must_use]
     pub fn payload(&self, ptr: PointerSize) -> KernelPayload {
         let bytes = Bytes::new()
@@ -92,7 +87,6 @@ pub enum ObjectEvent {
 }
 
 impl ObjectEvent {
-    /// The payload.
     #[must_use]
     pub fn payload(self, ptr: PointerSize, object: u64, type_id: u16) -> KernelPayload {
         let hook = if self == Self::Create { 0x1130 } else { 0x1131 };

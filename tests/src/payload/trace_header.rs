@@ -10,7 +10,6 @@ pub struct TraceHeader {
     pub buffer_size: u32,
     /// Version of the writing system: major, minor, sub, subminor.
     pub version: [u8; 4],
-    /// OS build.
     pub build: u32,
     /// Number of processors.
     pub cpus: u32,
@@ -24,7 +23,6 @@ pub struct TraceHeader {
     pub buffers_written: u32,
     /// Pointer width of the writing system.
     pub pointer: PointerSize,
-    /// Lost events.
     pub events_lost: u32,
     /// Processor frequency, in MHz.
     pub cpu_mhz: u32,
@@ -38,11 +36,8 @@ pub struct TraceHeader {
     pub start: i64,
     /// 1 performance counter, 2 system time, 3 processor cycles.
     pub clock: u32,
-    /// Lost buffers.
     pub buffers_lost: u32,
-    /// Name of the session.
     pub logger_name: String,
-    /// Name of the file.
     pub file_name: String,
 }
 

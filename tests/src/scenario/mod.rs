@@ -124,7 +124,6 @@ impl TraceBuilder {
         self.threads.last_mut().expect("just pushed")
     }
 
-    /// The name of an object type.
     pub fn object_type(&mut self, id: u16, name: &str) -> &mut Self {
         self.types.push((id, name.into()));
         self

@@ -183,7 +183,6 @@ impl ModuleSpec {
     }
 }
 
-/// One thread.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadSpec {
     pub(super) pid: u32,

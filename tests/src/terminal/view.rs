@@ -39,7 +39,6 @@ impl<'a> View<'a> {
         text(self.cells(row)).trim_end().to_owned()
     }
 
-    /// The cells of a row.
     pub fn cells(&self, row: u16) -> impl Iterator<Item = &Cell> {
         let columns = 0..self.screen.size().1;
         columns.filter_map(move |column| self.screen.cell(row, column))

@@ -49,7 +49,7 @@ impl AnyCommand for Dump {
         let words = DumpWords::of(tokens, registry);
         let command = entered.name.to_owned();
         let Some(word) = words.word else {
-            swallowed_kind(entered)?;
+            kind_taken_as_value(entered)?;
             return Err(ParseError::MissingKind { command, kinds: kinds(registry) });
         };
         let Some(kind) = words.kind else {
@@ -67,7 +67,7 @@ impl AnyCommand for Dump {
 
 /// In `-MinMaxTime 1 ObjectRef` the kind is taken for the maximum; then the option's error explains
 /// more than the missing kind.
-fn swallowed_kind(entered: &Entered<'_>) -> Result<(), ParseError> {
+fn kind_taken_as_value(entered: &Entered<'_>) -> Result<(), ParseError> {
     let kind = entered.tokens.iter().find_map(|token| entered.registry.kind(&token.text));
     kind.map_or(Ok(()), |kind| kind.parse(entered).map(drop))
 }

@@ -13,9 +13,9 @@ use crate::{
     },
     grammar::{Example, Opt, OptionGroup, Take},
     query::{self, StackCriteria},
-    render::{self, Format, OutputOptions},
+    render::{self, OutputOptions},
     settings::{Display, StackDisplayArgs},
-    values::CountUnit,
+    values::{CountUnit, Format},
 };
 
 pub(crate) struct Stack;

@@ -16,14 +16,14 @@ use crate::{
     filter::literal,
     grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take},
     query::{self, PRIVATE_HEAP, Suspect, WhyCriteria},
-    render::{self, Format},
+    render,
     settings::{Display, StackDisplayArgs},
+    values::Format,
 };
 
 /// The kind, which has every option and format that kinds have.
 pub(crate) struct Why;
 
-/// The command.
 pub(crate) struct WhyCommand;
 
 const SUMMARY: &str = "what leaks, the worst first, how fast and why";

@@ -12,7 +12,6 @@ use crate::{
     grammar::{Choice, Opt, OptionGroup, Take},
 };
 
-/// Options of `.extract`.
 pub(super) static OPTIONS: &[OptionGroup<ExtractArgs>] = &[
     OptionGroup { title: "Which traces", options: WHICH },
     OptionGroup { title: "What extracts hold", options: WHAT },

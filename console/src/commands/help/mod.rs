@@ -1,11 +1,11 @@
 //! `.help`, drawn from the registry.
 
-mod manner;
 mod page;
+mod place;
 
 use std::fmt;
 
-use self::{manner::Manner, page::Page};
+use self::{page::Page, place::Place};
 use super::{
     AnyCommand, AnyKind, Command, CommandError, Context, Entered, Invocation, Registry, Signature,
     command::invocation, shared::groups, topics::TopicSpec,
@@ -17,7 +17,7 @@ use crate::{
 
 /// What to explain, the registry it stands in, and where it is read.
 #[derive(Default)]
-pub(crate) struct HelpArgs(Option<(Topic, &'static Registry, Manner)>);
+pub(crate) struct HelpArgs(Option<(Topic, &'static Registry, Place)>);
 
 /// The page on a command or a kind of `.dump` for those who ask a shell.
 ///
@@ -28,13 +28,13 @@ pub(crate) fn help_in_shell(
     registry: &'static Registry,
 ) -> Result<Box<dyn Invocation>, ParseError> {
     let topic = topic(&[name.to_owned()], registry)?;
-    Ok(invocation::<Help>(HelpArgs(Some((topic, registry, Manner::Shell)))))
+    Ok(invocation::<Help>(HelpArgs(Some((topic, registry, Place::Shell)))))
 }
 
 /// The examples of a command as command lines of a shell, under their heading.
 pub(crate) fn shell_examples(command: &dyn AnyCommand) -> String {
     let examples = command.signature().examples.iter();
-    let lines = examples.map(|example| format!("\n  {}", Manner::Shell.line(example)));
+    let lines = examples.map(|example| format!("\n  {}", Place::Shell.line(example)));
     std::iter::once("Examples:".to_owned()).chain(lines).collect()
 }
 
@@ -57,12 +57,12 @@ impl Command for Help {
             return Err(entered.too_many("a command, a kind of .dump or an option", word));
         }
         let topic = topic(&entered.texts(), entered.registry)?;
-        Ok(HelpArgs(Some((topic, entered.registry, Manner::Prompt))))
+        Ok(HelpArgs(Some((topic, entered.registry, Place::Prompt))))
     }
 
     fn run(args: HelpArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let HelpArgs(Some((topic, registry, manner))) = args else { return Ok(()) };
-        write(topic, Page::new(context.out, context.screen, registry, manner))
+        let HelpArgs(Some((topic, registry, place))) = args else { return Ok(()) };
+        write(topic, Page::new(context.out, context.screen, registry, place))
     }
 }
 

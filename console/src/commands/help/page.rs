@@ -1,5 +1,3 @@
-//! The pages of the help.
-
 use std::io::Write;
 
 use comfy_table::{Cell, Color, ColumnConstraint, Table};
@@ -7,7 +5,7 @@ use nu_ansi_term::Style;
 
 use crate::{
     commands::{
-        AnyCommand, AnyKind, CommandError, Registry, help::manner::Manner, topics::TopicSpec,
+        AnyCommand, AnyKind, CommandError, Registry, help::place::Place, topics::TopicSpec,
     },
     grammar::{Arguments, GroupView, OptionSpec, ValueKind},
     sql::Relation,
@@ -19,7 +17,7 @@ pub(super) struct Page<'a> {
     out: &'a mut dyn Write,
     screen: Screen,
     registry: &'static Registry,
-    manner: Manner,
+    place: Place,
 }
 
 impl<'a> Page<'a> {
@@ -27,9 +25,9 @@ impl<'a> Page<'a> {
         out: &'a mut dyn Write,
         screen: Screen,
         registry: &'static Registry,
-        manner: Manner,
+        place: Place,
     ) -> Page<'a> {
-        Page { out, screen, registry, manner }
+        Page { out, screen, registry, place }
     }
 
     pub(super) fn everything(mut self) -> Result<(), CommandError> {
@@ -65,7 +63,7 @@ impl<'a> Page<'a> {
 
     pub(super) fn command(mut self, command: &dyn AnyCommand) -> Result<(), CommandError> {
         let signature = command.signature();
-        writeln!(self.out, "{}", self.bold(self.manner.usage(&command.usage())))?;
+        writeln!(self.out, "{}", self.bold(self.place.usage(&command.usage())))?;
         self.paragraph(signature.summary)?;
         if signature.names.len() > 1 {
             let others = signature.names.get(1..).unwrap_or_default().join(", ");
@@ -87,31 +85,31 @@ impl<'a> Page<'a> {
         }
         self.heading("Examples")?;
         for example in signature.examples {
-            writeln!(self.out, "  {}", self.manner.line(example))?;
+            writeln!(self.out, "  {}", self.place.line(example))?;
         }
         Ok(())
     }
 
     pub(super) fn kind(mut self, kind: &dyn AnyKind) -> Result<(), CommandError> {
         let signature = kind.signature();
-        let title = self.manner.usage(&format!(".dump {} [OPTION…]", signature.name));
+        let title = self.place.usage(&format!(".dump {} [OPTION…]", signature.name));
         writeln!(self.out, "{}  {}", self.bold(title), signature.summary)?;
         self.paragraph(signature.details)?;
         self.options(&kind.groups())?;
         self.heading("Examples")?;
         let rows = signature.examples.iter();
-        let rows = rows.map(|example| [self.manner.line(example.line), example.goal.to_owned()]);
+        let rows = rows.map(|example| [self.place.line(example.line), example.goal.to_owned()]);
         let rows: Vec<_> = rows.collect();
         let width = rows.iter().map(|[line, _]| line.chars().count()).max().unwrap_or_default();
         self.aligned(&rows, width)?;
         let about_filters = if kind.options().iter().any(takes_filter) {
-            format!("; {}, about filters", self.manner.line(".help filters"))
+            format!("; {}, about filters", self.place.line(".help filters"))
         } else {
             String::new()
         };
         if let Some(option) = kind.options().first() {
             let line = format!(".help {} {}", signature.name, option.name());
-            let line = self.manner.line(&line);
+            let line = self.place.line(&line);
             writeln!(self.out, "\n{line} explains an option{about_filters}.")?;
         }
         Ok(())

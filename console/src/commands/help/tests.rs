@@ -8,7 +8,7 @@ fn page(words: &[&str], screen: Screen) -> String {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let mut out = Vec::new();
     let topic = topic(&words, &REGISTRY).unwrap_or_else(|error| panic!("{words:?}: {error}"));
-    write(topic, Page::new(&mut out, screen, &REGISTRY, Manner::Prompt)).expect("a page");
+    write(topic, Page::new(&mut out, screen, &REGISTRY, Place::Prompt)).expect("a page");
     String::from_utf8(out).expect("text")
 }
 

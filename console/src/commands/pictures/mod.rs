@@ -27,7 +27,6 @@ use crate::{
 pub(crate) struct PictureArgs {
     /// The file to write, if one was named.
     pub(crate) file: Option<PathBuf>,
-    /// Which handles.
     pub(crate) handles: ObjectRefArgs,
     /// What else was typed.
     pub(crate) own: PictureOptions,

@@ -8,7 +8,6 @@ use crate::{
     values::SecondsRange,
 };
 
-/// `-pn`
 pub(crate) const fn process_option<A>(
     help: &'static str,
     details: &'static str,
@@ -29,7 +28,6 @@ pub(crate) const fn type_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> 
     }
 }
 
-/// `-sf`
 pub(crate) const fn stack_filter_option<A>(
     help: &'static str,
     details: &'static str,
@@ -51,11 +49,9 @@ pub(crate) const fn time_option<A>(
 
 /// Arguments of a query that chooses processes.
 pub(crate) trait ChoosesProcesses {
-    /// Which.
     fn processes(&mut self) -> &mut ProcessCriteria;
 }
 
-/// `-CmdLine`
 pub(crate) const fn command_line_option<A: ChoosesProcesses>(
     help: &'static str,
     details: &'static str,
@@ -69,7 +65,6 @@ pub(crate) const fn command_line_option<A: ChoosesProcesses>(
     }
 }
 
-/// `-NewProcess`
 pub(crate) const fn new_process_option<A: ChoosesProcesses>(
     help: &'static str,
     details: &'static str,

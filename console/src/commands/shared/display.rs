@@ -7,11 +7,9 @@ use crate::{
 
 /// Arguments of a query that prints times.
 pub(crate) trait ShowsTimes {
-    /// How.
     fn display(&mut self) -> &mut DisplayArgs;
 }
 
-/// `-TimeFmt`
 pub(crate) const fn time_format_option<A: ShowsTimes>() -> Opt<A> {
     Opt {
         names: &["-TimeFmt"],
@@ -22,7 +20,6 @@ pub(crate) const fn time_format_option<A: ShowsTimes>() -> Opt<A> {
     }
 }
 
-/// `-TimeDigits`
 pub(crate) const fn time_digits_option<A: ShowsTimes>() -> Opt<A> {
     Opt {
         names: &["-TimeDigits"],

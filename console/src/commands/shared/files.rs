@@ -6,7 +6,6 @@ use crate::{
     grammar::{Opt, Take, Texts},
 };
 
-/// `-fd`
 pub(crate) const fn files_option<A>(field: fn(&mut A) -> &mut Vec<Filter>) -> Opt<A> {
     Opt {
         names: &["-fd", "-filedir"],
@@ -18,7 +17,6 @@ pub(crate) const fn files_option<A>(field: fn(&mut A) -> &mut Vec<Filter>) -> Op
     }
 }
 
-/// `-MaxSize`
 pub(crate) const fn max_size_option<A>(
     example: &'static str,
     field: fn(&mut A) -> &mut Option<u64>,
@@ -33,7 +31,6 @@ pub(crate) const fn max_size_option<A>(
     }
 }
 
-/// `-Force`
 pub(crate) const fn force_option<A>(
     example: &'static str,
     field: fn(&mut A) -> &mut bool,

@@ -7,7 +7,6 @@ use crate::{
     query::{ModuleCriteria, ProcessCriteria},
 };
 
-/// `-Dll`
 pub(crate) const fn dll_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> Opt<A> {
     Opt {
         names: &["-Dll", "-md"],

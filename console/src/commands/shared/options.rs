@@ -8,7 +8,7 @@ use crate::{
     commands::context::SharedArgs,
     grammar::{Opt, OptionGroup, ParseError, Take},
     render::OutputOptions,
-    values::{CsvText, JsonMode},
+    values::{AskedFormat, CsvText, FORMATS, FormatOption, FormatSpec, NamesFile},
 };
 
 /// What every kind of `.dump` takes beside its own options.
@@ -66,50 +66,30 @@ pub(crate) const fn csv_raw_option<A>(example: &'static str, set: fn(&mut A)) ->
     }
 }
 
+/// The option that asks for a format.
+pub(crate) const fn format_option<A>(
+    spec: &'static FormatSpec,
+    option: &'static FormatOption,
+    file: NamesFile,
+    field: fn(&mut A) -> &mut Vec<AskedFormat>,
+) -> Opt<A> {
+    let FormatOption { names, help, details, example } = option;
+    Opt { names, help, details, example, take: Take::Format(spec, file, field) }
+}
+
 /// The files and formats of a table.
-pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; 8] {
-    [
-        files_option(|args| &mut args.as_mut().files),
-        Opt {
-            names: &["-json"],
-            help: "print one JSON document, one line per element",
-            details: "The fields are the stable interface for scripts, see docs/dump-json.md.",
-            example: "-json",
-            take: Take::Set(|args| args.as_mut().output.json = JsonMode::Lines),
-        },
-        Opt {
-            names: &["-json-pretty"],
-            help: "print the same JSON document indented",
-            details: "For reading; the content is that of -json.",
-            example: "-json-pretty",
-            take: Take::Set(|args| args.as_mut().output.json = JsonMode::Pretty),
-        },
-        Opt {
-            names: &["-csv"],
-            help: "print comma-separated values, or write them into FILE",
-            details: "With a header; an unknown value is empty, a list is written as in JSON.",
-            example: "-csv rows.csv",
-            take: Take::MaybeFile(|args| &mut args.as_mut().output.csv),
-        },
-        csv_raw_option("-csv rows.csv -csvraw", |args| {
-            args.as_mut().output.csv_text = CsvText::Raw;
-        }),
-        Opt {
-            names: &["-ndjson"],
-            help: "print the rows as JSON, one object a line",
-            details: "For programs that read line by line. > FILE at the end of the command \
-                      writes a file, whatever the format.",
-            example: "-ndjson",
-            take: Take::Switch(|args| &mut args.as_mut().output.ndjson),
-        },
-        Opt {
-            names: &["-parquet"],
-            help: "write the rows into a Parquet file",
-            details: "The columns of -ndjson with their types, for DuckDB, pandas, polars and \
-                      the like. It has its name when all is written.",
-            example: "-parquet rows.parquet",
-            take: Take::File(|args| &mut args.as_mut().output.parquet),
-        },
-        force_option("-csv rows.csv -Force", |args| &mut args.as_mut().output.force),
-    ]
+pub(crate) const fn format_options<A: AsMut<SharedArgs>>() -> [Opt<A>; FORMATS.len() + 3] {
+    let mut options = [const { files_option(|args: &mut A| &mut args.as_mut().files) }; _];
+    let mut at = 0;
+    while at < FORMATS.len() {
+        let spec = FORMATS[at];
+        options[at + 1] =
+            format_option(spec, &spec.option, spec.file, |args| &mut args.as_mut().output.formats);
+        at += 1;
+    }
+    options[at + 1] = csv_raw_option("-csv rows.csv -csvraw", |args| {
+        args.as_mut().output.csv_text = CsvText::Raw;
+    });
+    options[at + 2] = force_option("-csv rows.csv -Force", |args| &mut args.as_mut().output.force);
+    options
 }

@@ -8,11 +8,9 @@ use crate::{
 
 /// Arguments of a query that prints stacks.
 pub(crate) trait ShowsStacks {
-    /// How.
     fn stacks(&mut self) -> &mut StackDisplayArgs;
 }
 
-/// `-ShowStack`
 pub(crate) const fn show_stack_option<A: ShowsStacks>() -> Opt<A> {
     Opt {
         names: &["-ss", "-ShowStack"],
@@ -25,7 +23,6 @@ pub(crate) const fn show_stack_option<A: ShowsStacks>() -> Opt<A> {
     }
 }
 
-/// `-ShowAddress`
 pub(crate) const fn show_address_option<A: ShowsStacks>() -> Opt<A> {
     Opt {
         names: &["-ShowAddress"],
@@ -36,7 +33,6 @@ pub(crate) const fn show_address_option<A: ShowsStacks>() -> Opt<A> {
     }
 }
 
-/// `-ShowLine`
 pub(crate) const fn show_line_option<A: ShowsStacks>() -> Opt<A> {
     Opt {
         names: &["-ShowLine"],
@@ -55,7 +51,6 @@ pub(crate) trait TrimsStacks {
     fn trims(&mut self) -> &mut StackTrims;
 }
 
-/// `-FoldStack`
 pub(crate) const fn fold_stack_option<A: TrimsStacks>() -> Opt<A> {
     Opt {
         names: &["-FoldStack"],
@@ -67,7 +62,6 @@ pub(crate) const fn fold_stack_option<A: TrimsStacks>() -> Opt<A> {
     }
 }
 
-/// `-StackFrom`
 pub(crate) const fn stack_from_option<A: TrimsStacks>() -> Opt<A> {
     Opt {
         names: &["-StackFrom"],

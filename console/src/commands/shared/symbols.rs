@@ -104,7 +104,6 @@ impl SymbolArgs {
     }
 }
 
-/// `--symbol-path`
 pub(crate) const fn symbol_path_option<A: TakesSymbols>() -> Opt<A> {
     Opt {
         names: &["--symbol-path"],

@@ -52,9 +52,9 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
             "-json",
             "-json-pretty",
             "-csv",
-            "-csvraw",
             "-ndjson",
             "-parquet",
+            "-csvraw",
             "-Force"
         ]
     );

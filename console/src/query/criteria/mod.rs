@@ -109,7 +109,6 @@ impl ProcessCriteria {
 /// What `.dump Process` is about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProcessListCriteria {
-    /// Which processes.
     pub processes: ProcessCriteria,
     /// `-Parent`: only children of these processes.
     pub parent: Option<ProcessFilter>,

@@ -4,6 +4,8 @@ use super::{
     GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, ResourceOptions, WhyCriteria,
 };
 
+use crate::query::criterion::Criterion;
+
 impl ResourceCriteria {
     /// What options that choose handles mean for allocations, types for kinds; `None` when one of them is about
     /// what only objects have.
@@ -35,7 +37,7 @@ impl ResourceCriteria {
             leak: known.leak,
             leak_at_exit: known.leak_at_exit,
             trims: known.groups.trims,
-            options: ResourceOptions { kind: "-Type", free_stack: "-DestroyStack" },
+            options: ResourceOptions { kind: Criterion::Type, free_stack: Criterion::DestroyStack },
             ..Self::default()
         })
     }

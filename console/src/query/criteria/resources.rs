@@ -2,6 +2,7 @@
 
 use super::groups::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
+use crate::query::criterion::Criterion;
 use crate::settings::StackDisplayArgs;
 use crate::values::{CountRange, SecondsRange};
 
@@ -37,24 +38,24 @@ pub struct ResourceCriteria {
     pub(crate) trims: StackTrims,
     /// Whether and how stacks are printed.
     pub stacks: StackDisplayArgs,
-    /// What the options are called.
+    /// As what its filters were given.
     pub(crate) options: ResourceOptions,
     /// Both the totals and all that was never freed are asked for.
     pub with_totals_and_lost: bool,
 }
 
-/// What options are called that not every command calls the same.
+/// The criteria that filters were given as, where options that choose handles choose allocations, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ResourceOptions {
     /// What chooses kinds.
-    pub(crate) kind: &'static str,
+    pub(crate) kind: Criterion,
     /// What chooses by stacks that freed.
-    pub(crate) free_stack: &'static str,
+    pub(crate) free_stack: Criterion,
 }
 
 impl Default for ResourceOptions {
     fn default() -> Self {
-        Self { kind: "-Kind", free_stack: "-FreeStack" }
+        Self { kind: Criterion::Kind, free_stack: Criterion::FreeStack }
     }
 }
 
@@ -120,7 +121,6 @@ pub enum ResourceColumn {
     FreeStack,
     /// The thread that allocated.
     Thread,
-    /// How it ended.
     End,
     /// Its bytes.
     Size,

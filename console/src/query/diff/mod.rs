@@ -78,7 +78,7 @@ fn parts<'g>(file: &'g FileAnswer<'_>) -> Option<(&'g Groups, &'g TimedGroups)> 
     Some((groups, groups.timed.as_ref()?))
 }
 
-/// The text of the frame that says most of a stack, as stack filters see it.
+/// The text of the representative frame of a stack, as stack filters see it.
 fn function(file: &FileAnswer<'_>, stack: Option<StackIdx>) -> Option<String> {
     file.groups.as_ref()?.function(&file.file, stack)
 }

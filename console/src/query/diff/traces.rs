@@ -131,7 +131,7 @@ pub fn compare_traces<'a>(
     for (at, file) in files.iter().enumerate() {
         matched.add(at, file, criteria)?;
     }
-    let groups = judged(matched.groups, &minutes);
+    let groups = with_states(matched.groups, &minutes);
     for (at, file) in files.iter_mut().enumerate() {
         let stacks = groups.iter().filter_map(|group| group.sides()[at.min(1)].create_stack);
         file.show_stacks(stacks.collect())?;
@@ -171,7 +171,7 @@ impl ComparedGroup {
 }
 
 /// Says of each group what became of it, and puts them into their order.
-fn judged(mut groups: Vec<ComparedGroup>, minutes: &[Option<f64>]) -> Vec<ComparedGroup> {
+fn with_states(mut groups: Vec<ComparedGroup>, minutes: &[Option<f64>]) -> Vec<ComparedGroup> {
     let level = |is_after| rule::level(groups.iter().map(|group| group.lost(minutes, is_after)));
     let (worse, better) = (level(true), level(false));
     for group in &mut groups {

@@ -159,10 +159,10 @@ pub(super) fn keep_inherited(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let heir = file.trace.values(Events::inherited_by)?;
+    let inherited_by = file.trace.values(Events::inherited_by)?;
     selection.retain(file.cancel, |selected, left| {
         let mut events = file.objects.events(selected.object());
-        events.any(|event| left.contains(event) && heir.get(event).is_some())
+        events.any(|event| left.contains(event) && inherited_by.get(event).is_some())
     })?;
     Ok(())
 }

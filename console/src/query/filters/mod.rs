@@ -50,7 +50,7 @@ pub(super) fn select(
     if let (Some(filter), Some(frames)) = (&args.stack_filter, &file.frames) {
         // Symbols may have to come from far away: ask for no more of them than can matter.
         if let Some(creator) = &creator {
-            creator.drop_hopeless(&mut selection)?;
+            creator.prefilter(&mut selection)?;
         }
         event::keep_stacks(filter, file, frames, &mut selection)?;
     }

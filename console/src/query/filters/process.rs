@@ -58,7 +58,7 @@ impl<'f, 'a> CreatorFilter<'f, 'a> {
 
     /// Drops objects that cannot pass [`Self::apply`] later, whatever is removed from them in
     /// between: no event that may become the creation has the right process, and no owner.
-    pub(super) fn drop_hopeless(&self, selection: &mut Selection) -> Result<(), Cancelled> {
+    pub(super) fn prefilter(&self, selection: &mut Selection) -> Result<(), Cancelled> {
         let kinds = self.kind.values();
         selection.retain(self.file.cancel, |selected, _| {
             selected.create().is_some_and(|create| self.event_passes(create))
@@ -95,7 +95,7 @@ pub(super) fn keep_related(
     let (kind, process) = (trace.values(Events::kind)?, trace.values(Events::process)?);
     let source = trace.values(Events::source_process)?;
     let caller = trace.values(Events::caller_process)?;
-    let heir = trace.values(Events::inherited_by)?;
+    let inherited_by = trace.values(Events::inherited_by)?;
     let owner = trace.values(ExistingHandles::process)?;
     let passes =
         |process: Option<ProcessIdx>| process.is_some_and(|process| *verdicts.get(Some(process)));
@@ -104,7 +104,7 @@ pub(super) fn keep_related(
             || (kind.get(event) == Some(EventKind::HandleDuplicate.code())
                 && (*verdicts.get(source.get(event))
                     || passes(caller.get(event))
-                    || passes(heir.get(event))))
+                    || passes(inherited_by.get(event))))
     };
     selection.retain(file.cancel, |selected, left| {
         let object = selected.object();

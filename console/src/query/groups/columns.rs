@@ -36,7 +36,6 @@ const OPENED_BEFORE: &str = "opened before the trace";
 pub enum GroupKey<'a> {
     /// A name of whatever it is.
     Text(&'a str),
-    /// A number.
     Number(u32),
     /// A stack: one of those that are equal.
     Stack(StackIdx),

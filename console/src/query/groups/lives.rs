@@ -37,7 +37,7 @@ pub(crate) struct Life {
     pub(crate) is_open_at_end: bool,
     /// Whether it is no handle or view, but an object without any.
     pub(crate) is_bare: bool,
-    /// Whose it is.
+    /// The process that has it; of an object without any, the one that created it; `None` if unknown.
     pub(crate) owner: Option<ProcessIdx>,
 }
 

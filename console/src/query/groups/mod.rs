@@ -161,7 +161,7 @@ impl Groups {
         (type_name, stack)
     }
 
-    /// The text of the frame that says most of a stack, as stack filters see it.
+    /// The text of the representative frame of a stack, as stack filters see it.
     pub(crate) fn function(
         &self,
         file: &FileContext<'_>,

@@ -164,14 +164,14 @@ impl TrimmedStacks {
     }
 
     /// The first of these outside of the system, else the innermost one.
-    pub(crate) fn telling_view<'n>(
+    pub(crate) fn representative_view<'n>(
         trims: Option<&Self>,
         named: &'n NamedFrames<'_>,
         stack: StackIdx,
     ) -> Option<FrameView<'n>> {
         match trims {
-            Some(trims) => named.frames_at(trims.telling(named.frames(), stack)?).next(),
-            None => named.telling(stack),
+            Some(trims) => named.frames_at(trims.representative(named.frames(), stack)?).next(),
+            None => named.representative(stack),
         }
     }
 
@@ -180,8 +180,8 @@ impl TrimmedStacks {
             .map(|frame| self.frames.get(frame.row()).map_or(sentinel(), |facts| facts.text))
     }
 
-    /// The frame that says most of a stack: the first outside of the system, else the innermost one.
-    fn telling(&self, frames: &Frames<'_>, stack: StackIdx) -> Option<FrameIdx> {
+    /// The representative frame of a stack: the first outside of the system, else the innermost one.
+    fn representative(&self, frames: &Frames<'_>, stack: StackIdx) -> Option<FrameIdx> {
         let mut own = self.frames(frames, stack);
         let first = own.next()?;
         if !frames.is_system(first.row()) {
@@ -190,14 +190,14 @@ impl TrimmedStacks {
         own.find(|frame| !frames.is_system(frame.row())).or(Some(first))
     }
 
-    /// The modules of the frames that say most of some stacks, where these have no names; in order, each once.
+    /// The modules of the representative frames of some stacks, where these have no names; in order, each once.
     pub(crate) fn unnamed(
         frames: &Frames<'_>,
         stacks: impl Iterator<Item = StackIdx>,
     ) -> Vec<String> {
         let named = frames.named();
         let mut modules: Vec<String> = Vec::new();
-        for view in stacks.filter_map(|stack| named.telling(stack)) {
+        for view in stacks.filter_map(|stack| named.representative(stack)) {
             if let (Some(module), None) = (view.module_name(), view.function())
                 && !modules.iter().any(|known| known == module)
             {
@@ -209,27 +209,27 @@ impl TrimmedStacks {
 
     /// The text of that frame.
     pub(crate) fn function(&self, file: &FileContext<'_>, stack: StackIdx) -> String {
-        self.of_telling(file, stack, |named, frame| {
+        self.of_representative(file, stack, |named, frame| {
             named.frames_at(frame).next().map(|view| view.to_string())
         })
     }
 
     /// The module of that frame.
     pub(super) fn module(&self, file: &FileContext<'_>, stack: StackIdx) -> String {
-        self.of_telling(file, stack, |named, frame| {
+        self.of_representative(file, stack, |named, frame| {
             let view = named.frames_at(frame).next()?;
             Some(view.module_name().map_or_else(|| view.to_string(), str::to_owned))
         })
     }
 
-    fn of_telling(
+    fn of_representative(
         &self,
         file: &FileContext<'_>,
         stack: StackIdx,
         text: impl Fn(&NamedFrames<'_>, FrameIdx) -> Option<String>,
     ) -> String {
         let Some(frames) = &file.frames else { return String::new() };
-        let frame = self.telling(frames, stack);
+        let frame = self.representative(frames, stack);
         frame.and_then(|frame| text(&frames.named(), frame)).unwrap_or_default()
     }
 }

@@ -31,7 +31,6 @@ impl TimedGroups {
         })
     }
 
-    /// The handles of a group.
     pub(crate) fn handles(&self, tree: &GroupTree, node: NodeIdx) -> Cow<'_, [Opened]> {
         let own = |range: Range<usize>| self.handles.get(range).unwrap_or_default();
         match tree.handles(node).as_slice() {

@@ -3,7 +3,6 @@
 /// When a handle was opened and closed, in nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
-    /// When it was opened.
     pub opened_ns: i64,
     /// When its program closed it; `None` when nothing did, or only the end of its process.
     pub closed_ns: Option<i64>,

@@ -8,7 +8,6 @@ const SLOPE_POINTS: usize = 100;
 /// Handles lost per minute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
-    /// The estimate.
     pub per_minute: f64,
     /// Lower end of the 95 % confidence interval.
     pub low: f64,

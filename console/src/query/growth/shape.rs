@@ -31,17 +31,17 @@ pub(super) fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, V
         return (without_growth(kept, window), opens.clone());
     }
     let time = Time::of(kept, window);
-    let lump = densest(opens, time.length_ns / 50);
-    if lump.len() >= MIN_KEPT && 2 * lump.len() >= opens.len() {
+    let cluster = densest(opens, time.length_ns / 50);
+    if cluster.len() >= MIN_KEPT && 2 * cluster.len() >= opens.len() {
         // What the start of a program opens at once does not hide that it leaks later.
-        let rest = [&opens[..lump.start], &opens[lump.end..]].concat();
+        let rest = [&opens[..cluster.start], &opens[cluster.end..]].concat();
         if time.is_steady(&rest) {
             return (Verdict::Steady, rest);
         }
-        let verdict = time.lump(&opens[lump.clone()]);
+        let verdict = time.cluster(&opens[cluster.clone()]);
         // A fill that ended is all of what was opened until then.
         let is_whole = verdict == Verdict::Once && time.has_stopped(opens);
-        return (verdict, if is_whole { opens.clone() } else { opens[lump].to_vec() });
+        return (verdict, if is_whole { opens.clone() } else { opens[cluster].to_vec() });
     }
     if time.is_steady(opens) {
         return (Verdict::Steady, opens.clone());
@@ -54,7 +54,7 @@ pub(super) fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, V
         return (Verdict::Once, core.to_vec());
     }
     if opens.len() >= 3 * MIN_MOMENTS && moments(opens) < MIN_MOMENTS {
-        return (Verdict::Burst, opens[lump].to_vec());
+        return (Verdict::Burst, opens[cluster].to_vec());
     }
     (Verdict::Short, opens.clone())
 }
@@ -100,8 +100,8 @@ impl Time {
     }
 
     /// The verdict on handles that were lost within a very short time.
-    fn lump(&self, lump: &[i64]) -> Verdict {
-        let [first, .., last] = lump else { return Verdict::Short };
+    fn cluster(&self, cluster: &[i64]) -> Verdict {
+        let [first, .., last] = cluster else { return Verdict::Short };
         if first.saturating_sub(self.window.start_ns) <= self.length_ns / 100 * 15 {
             Verdict::Once
         } else if self.window.end_ns.saturating_sub(*last) < self.length_ns / 20

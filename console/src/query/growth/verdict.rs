@@ -1,5 +1,3 @@
-//! The verdicts.
-
 /// How the number of open handles of a group develops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Verdict {
@@ -16,7 +14,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Every verdict.
     pub const ALL: [Self; 5] = [Self::Steady, Self::Burst, Self::Once, Self::Balanced, Self::Short];
 
     /// The word in JSON and tables.

@@ -45,9 +45,7 @@ pub struct ComparedAllocations {
     pub process: Option<String>,
     /// The function of the program that allocated.
     pub function: Option<String>,
-    /// In the trace before.
     pub before: AllocatedSide,
-    /// In the trace after.
     pub after: AllocatedSide,
     /// Bytes that the trace after would leave if nothing had changed.
     pub expected_bytes: f64,
@@ -62,7 +60,6 @@ pub struct ComparedAllocations {
 pub struct AllocatedSide {
     /// Allocations that nothing freed, or only the end of the process.
     pub count: u64,
-    /// Their bytes.
     pub bytes: i64,
     /// The stack that allocated.
     pub stack: Option<StackIdx>,

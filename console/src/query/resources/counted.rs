@@ -112,12 +112,12 @@ impl Counts {
     }
 }
 
-/// Counts an allocation, or a part of one that began with the row `parted`, at a point.
-fn add_at(point: Point, group: u32, (size, parted): (i64, Option<u32>), counts: &mut Counts) {
+/// Counts an allocation, or a part of one that began with the row `first_part`, at a point.
+fn add_at(point: Point, group: u32, (size, first_part): (i64, Option<u32>), counts: &mut Counts) {
     let Some(figures) = counts.figures(group) else { return };
     let amount = figures.between.at(point);
     amount.bytes = amount.bytes.saturating_add(size);
-    match parted {
+    match first_part {
         None => amount.count += 1,
         Some(first) => counts.once.push((group, Once::At(point), 0, first)),
     }
@@ -161,19 +161,19 @@ impl Counter<'_> {
         let end = table.end.get(row).and_then(ResourceEnd::from_code);
         let group = counts.group(self.keys.of(row));
         let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.time_ns.get(row));
-        let parted = table.parted(row);
+        let first_part = table.first_part(row);
         let call = table.free_call.get(row);
         let ended = Once::of_end(end).filter(|what| self.counts(*what, row));
         let Some(figures) = counts.figures(group) else { return };
         figures.add_bytes(size, end);
         figures.add_time(time_ns);
-        if parted.is_none() {
+        if first_part.is_none() {
             figures.count(Once::Alloc);
             ended.into_iter().for_each(|what| figures.count(what));
         }
         if let Some(span) = self.span {
             for point in between::points(span, table, row) {
-                add_at(point, group, (size, parted), counts);
+                add_at(point, group, (size, first_part), counts);
             }
         }
         let Some(figures) = counts.figures(group) else { return };
@@ -181,7 +181,7 @@ impl Counter<'_> {
         if is_freed && call.is_none() {
             figures.count(Once::Free);
         }
-        if let Some(first) = parted {
+        if let Some(first) = first_part {
             counts.once.push((group, Once::Alloc, 0, first));
             counts.once.extend(ended.map(|what| (group, what, 0, first)));
         }

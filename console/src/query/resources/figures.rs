@@ -7,9 +7,7 @@ use super::between::{Between, Point};
 /// Sums over some allocations; times are nanoseconds since session start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResourceFigures {
-    /// Allocations.
     pub allocs: u64,
-    /// Their bytes.
     pub alloc_bytes: i64,
     /// Calls that freed some of them.
     pub frees: u64,
@@ -21,7 +19,6 @@ pub struct ResourceFigures {
     pub replaced_bytes: i64,
     /// Blocks whose heap was destroyed.
     pub destroyed: u64,
-    /// Their bytes.
     pub destroyed_bytes: i64,
     /// Frees of what was not allocated.
     pub orphan_frees: u64,
@@ -31,11 +28,9 @@ pub struct ResourceFigures {
     pub ignored: u64,
     /// Allocations that the end of their process freed, and nothing else.
     pub at_exit: u64,
-    /// Their bytes.
     pub at_exit_bytes: i64,
     /// Allocations that nothing freed.
     pub outstanding: u64,
-    /// Their bytes.
     pub outstanding_bytes: i64,
     /// When the first was allocated.
     pub first_ns: Option<i64>,

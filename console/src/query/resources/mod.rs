@@ -62,7 +62,6 @@ pub struct ResourcesAnswer<'a> {
     pub path: &'a Path,
     /// Its number in the session.
     pub index: usize,
-    /// About the trace.
     pub info: TraceInfo,
     /// Sums by kind, allocator and process, if they were asked for.
     pub totals: Option<ResourceGroups>,
@@ -194,11 +193,11 @@ impl<'a> ResourcesAnswer<'a> {
         self.groups.as_ref().or(self.totals.as_ref())
     }
 
-    /// The first frame of a stack that is neither of the system nor of what allocates for programs; else what says most
-    /// of it.
+    /// The first frame of a stack that is neither of the system nor of what allocates for programs; else its
+    /// representative frame.
     pub(crate) fn function(&self, stack: StackIdx) -> Option<String> {
-        let telling = || Some(self.frames.named().telling(stack)?.to_string());
-        self.programs.function(&self.frames, stack).or_else(telling)
+        let representative = || Some(self.frames.named().representative(stack)?.to_string());
+        self.programs.function(&self.frames, stack).or_else(representative)
     }
 
     /// The kind that the allocations of a group have in common.

@@ -9,15 +9,16 @@ use super::tables::{AllocatorList, MissTable, ResourceTable, kind_name};
 use crate::filter::{Filter, ProcessFilter};
 use crate::query::context::FileContext;
 use crate::query::criteria::{ResourceCriteria, ResourceOptions};
+use crate::query::criterion::Criterion;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::no_match::NoMatch;
 
 /// A criterion, which can be taken over alone.
 struct Step<'a> {
-    option: &'static str,
-    /// Its value, if it is a filter.
-    value: Option<&'a str>,
+    criterion: Criterion,
+    /// Its filter as it was typed; empty where it is no filter on text.
+    value: &'a str,
     take: fn(&ResourceCriteria, &mut ResourceCriteria),
     /// Takes another value in its place.
     set: fn(&mut ResourceCriteria, &str),
@@ -56,10 +57,8 @@ pub(super) fn find(
             (step.set)(&mut other, value);
             Ok(other != passed && count(tables, &other)? > 0)
         };
-        let is_of_frames =
-            step.option == CREATE_STACK || step.option == criteria.options.free_stack;
-        let option = (step.option, step.value);
-        return NoMatch::of_allocations(option, before, names, is_of_frames, helps).map(Some);
+        let criterion = (step.criterion, step.value);
+        return NoMatch::of_allocations(criterion, before, names, helps).map(Some);
     }
     Ok(None)
 }
@@ -90,19 +89,17 @@ fn count(tables: &Tables<'_>, criteria: &ResourceCriteria) -> Result<usize, Quer
     Ok(whole.max(usize::from(!rows.is_empty())))
 }
 
-const CREATE_STACK: &str = "-CreateStack";
-
 /// The criteria that were given, in the order of the filters, but those that may load symbols last.
 fn steps(criteria: &ResourceCriteria) -> Vec<Step<'_>> {
     let ResourceOptions { kind, free_stack } = criteria.options;
     let no_name = |_: &Tables<'_>, _: &Allocator| None;
     let mut steps = Vec::new();
     macro_rules! filter {
-        ($field:ident, $type:ty, $option:expr, $name:expr) => {
+        ($field:ident, $type:ty, $criterion:expr, $name:expr) => {
             if let Some(filter) = &criteria.$field {
                 steps.push(Step {
-                    option: $option,
-                    value: Some(filter.text()),
+                    criterion: $criterion,
+                    value: filter.text(),
                     take: |from, to| to.$field.clone_from(&from.$field),
                     set: |to, value| to.$field = <$type>::new(value).ok(),
                     name: $name,
@@ -111,11 +108,10 @@ fn steps(criteria: &ResourceCriteria) -> Vec<Step<'_>> {
         };
     }
     macro_rules! other {
-        ($is_given:expr, $option:expr, $take:expr) => {
-            if $is_given {
+        ($criterion:expr, $take:expr) => {
+            if let Some(criterion) = $criterion {
                 let take: fn(&ResourceCriteria, &mut ResourceCriteria) = $take;
-                let (option, value) = ($option, None);
-                steps.push(Step { option, value, take, set: |_, _| (), name: no_name });
+                steps.push(Step { criterion, value: "", take, set: |_, _| (), name: no_name });
             }
         };
     }
@@ -125,19 +121,14 @@ fn steps(criteria: &ResourceCriteria) -> Vec<Step<'_>> {
         Some(process.shown_name(false).to_owned())
     };
     filter!(kind, Filter, kind, kind_of);
-    filter!(allocator, Filter, "-Allocator", |_, own| Some(own.name.clone()));
-    filter!(process, ProcessFilter, "-pn", process_of);
-    let leak = match (criteria.leak, criteria.leak_at_exit) {
-        (true, true) => "-Leak -LeakAtExit",
-        (false, true) => "-LeakAtExit",
-        _ => "-Leak",
-    };
-    other!(criteria.is_of_leaks(), leak, |from, to| {
+    filter!(allocator, Filter, Criterion::Allocator, |_, own| Some(own.name.clone()));
+    filter!(process, ProcessFilter, Criterion::Process, process_of);
+    other!(Criterion::of_leaks(criteria.leak, criteria.leak_at_exit), |from, to| {
         (to.leak, to.leak_at_exit) = (from.leak, from.leak_at_exit);
     });
-    other!(criteria.time.is_some(), "-MinMaxTime", |from, to| to.time = from.time);
-    other!(criteria.size.is_some(), "-MinMaxSize", |from, to| to.size = from.size);
-    filter!(create_stack, Filter, CREATE_STACK, no_name);
+    other!(criteria.time.as_ref().map(|_| Criterion::Time), |from, to| to.time = from.time);
+    other!(criteria.size.as_ref().map(|_| Criterion::Size), |from, to| to.size = from.size);
+    filter!(create_stack, Filter, Criterion::CreateStack, no_name);
     filter!(free_stack, Filter, free_stack, no_name);
     steps
 }

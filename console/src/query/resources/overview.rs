@@ -20,7 +20,6 @@ pub struct AllocationsOverview<'a> {
     pub kinds: Vec<AllocatedKind>,
 }
 
-/// A kind of allocations.
 #[derive(Debug, Clone, Copy)]
 pub struct AllocatedKind {
     /// Its name, as in `heap`.
@@ -44,7 +43,6 @@ impl<'a> AllocationsOverview<'a> {
 }
 
 impl ResourcesAnswer<'_> {
-    /// The groups of a kind.
     pub(crate) fn groups_of<'g>(
         &'g self,
         kind: &'g str,

@@ -24,7 +24,6 @@ pub struct AllocatedPoints<'a> {
 }
 
 impl AllocatedPoints<'_> {
-    /// The groups.
     pub fn groups(&self) -> &[ResourceGroup] {
         self.answer.groups.as_ref().map_or(&[], |groups| &groups.rows)
     }

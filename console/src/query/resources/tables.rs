@@ -31,7 +31,6 @@ impl AllocatorList {
     }
 }
 
-/// The name of a kind.
 pub(in crate::query) fn kind_name(code: u32) -> &'static str {
     ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
 }
@@ -109,7 +108,7 @@ impl ResourceTable {
     }
 
     /// The row of the first part of an allocation, where it ended in parts.
-    pub(in crate::query) fn parted(&self, row: usize) -> Option<u32> {
+    pub(in crate::query) fn first_part(&self, row: usize) -> Option<u32> {
         let is_in_parts = self.is_in_parts.get(row).copied().unwrap_or_default();
         let first = || self.part_of.get(row).unwrap_or(ResourceIdx::of(row));
         is_in_parts.then(|| first().0)
@@ -121,7 +120,7 @@ impl ResourceTable {
             return None;
         }
         let mut sizes: Vec<i64> = vec![0; self.len()];
-        let first = |row: usize| self.parted(row).map_or(row, |first| first as usize);
+        let first = |row: usize| self.first_part(row).map_or(row, |first| first as usize);
         for (row, size) in self.size.values().iter().enumerate() {
             if let Some(sum) = sizes.get_mut(first(row)) {
                 *sum = sum.saturating_add(*size);

@@ -120,7 +120,7 @@ impl Causes<'_> {
     fn race(&self, lost: &[Opened]) -> Option<Diagnosis> {
         let mut nearest: Option<(i64, u32, u32)> = None;
         let raced = lost.iter().filter(|handle| {
-            let found = self.rival(**handle);
+            let found = self.racing_open(**handle);
             nearest = [nearest, found].into_iter().flatten().min();
             found.is_some()
         });
@@ -138,7 +138,7 @@ impl Causes<'_> {
 
     /// How far the nearest open of the same object by another thread of the process, whose handle the
     /// program closed, is from that of a handle, nanoseconds, and both threads.
-    fn rival(&self, handle: Opened) -> Option<(i64, u32, u32)> {
+    fn racing_open(&self, handle: Opened) -> Option<(i64, u32, u32)> {
         let columns = self.columns;
         let (own, window_ns) = (handle.opened as usize, self.race_window_ns?);
         if columns.kind(own)? != EventKind::HandleCreate {
@@ -152,16 +152,16 @@ impl Causes<'_> {
         };
         let is_near = |event: &usize| distance(event).is_some_and(|ns| ns <= window_ns);
         // That the program closed the other one shows that it means to have one.
-        let is_rival = |event: &usize| {
+        let is_racing_open = |event: &usize| {
             columns.kind(*event) == Some(EventKind::HandleCreate)
                 && columns.owner(*event) == Some(owner)
                 && columns.tid(*event).is_some_and(|other| other != tid)
                 && columns.closed_by_program(*event).is_some()
         };
-        let before = (events.start..own).rev().take_while(is_near).find(is_rival);
-        let after = (own + 1..events.end).take_while(is_near).find(is_rival);
-        let rivals = before.into_iter().chain(after);
-        rivals.filter_map(|event| Some((distance(&event)?, tid, columns.tid(event)?))).min()
+        let before = (events.start..own).rev().take_while(is_near).find(is_racing_open);
+        let after = (own + 1..events.end).take_while(is_near).find(is_racing_open);
+        let nearest = before.into_iter().chain(after);
+        nearest.filter_map(|event| Some((distance(&event)?, tid, columns.tid(event)?))).min()
     }
 
     fn duplicates(&self, lost: &[Opened]) -> Option<Diagnosis> {

@@ -40,7 +40,7 @@ pub(super) struct Scope {
 pub(super) struct LostStacks<K> {
     /// The lines of frames, as stack filters see them.
     lines: Vec<Line>,
-    rivals: HashMap<Scope, Rivals<K>>,
+    stacks: HashMap<Scope, GroupStacks<K>>,
 }
 
 struct Line {
@@ -50,7 +50,7 @@ struct Line {
 }
 
 /// The groups that only a filter on stacks distinguishes.
-struct Rivals<K> {
+struct GroupStacks<K> {
     /// Numbers of the lines of each group, the innermost frame first.
     stacks: Vec<Vec<u32>>,
     places: HashMap<K, usize>,
@@ -68,7 +68,7 @@ pub(super) struct LineNumbers<'a> {
 
 impl<K> Default for LostStacks<K> {
     fn default() -> Self {
-        Self { lines: Vec::new(), rivals: HashMap::new() }
+        Self { lines: Vec::new(), stacks: HashMap::new() }
     }
 }
 
@@ -82,27 +82,27 @@ impl<K: Copy + Eq + Hash> LostStacks<K> {
         numbers: &mut LineNumbers<'_>,
     ) {
         let stack = stack.map(|stack| numbers.stack(stack, &mut self.lines));
-        self.rivals.entry(scope).or_default().add(group, stack.unwrap_or_default());
+        self.stacks.entry(scope).or_default().add(group, stack.unwrap_or_default());
     }
 
     /// The filter on stacks that keeps what a group lost, and no other group that the command chooses as far
     /// as frames distinguish them: `function`, when that is enough.
     pub(super) fn filter(&self, scope: &Scope, group: K, function: Option<&str>) -> Option<String> {
         let plain = || function.map(literal);
-        let Some(rivals) = self.rivals.get(scope) else { return plain() };
-        let Some(place) = rivals.places.get(&group).copied() else { return plain() };
-        let is_alone = rivals.stacks.len() == 1;
-        let stack = rivals.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
+        let Some(groups) = self.stacks.get(scope) else { return plain() };
+        let Some(place) = groups.places.get(&group).copied() else { return plain() };
+        let is_alone = groups.stacks.len() == 1;
+        let stack = groups.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
         if stack.is_empty() {
             return (!is_alone).then(|| WITHOUT_STACK.to_owned());
         }
-        let count = |line: u32| rivals.with_line.get(&line).map_or(0, Vec::len);
+        let count = |line: u32| groups.with_line.get(&line).map_or(0, Vec::len);
         let is_function = |line: u32| function == Some(self.text(line));
         // Of equal ones the function, then the innermost one of the program.
         let mut kept = stack.to_vec();
         kept.sort_by_key(|line| (count(*line), !is_function(*line), !self.is_own(*line)));
         kept.truncate(MOST_LINES);
-        let mut filters = kept.iter().map(|line| (line, self.left_out(rivals, place, *line)));
+        let mut filters = kept.iter().map(|line| (line, self.left_out(groups, place, *line)));
         let first = filters.next()?;
         let is_exact = |filter: &(&u32, LeftOut)| !filter.1.misses;
         let exact = if is_exact(&first) { None } else { filters.find(is_exact) };
@@ -113,9 +113,9 @@ impl<K: Copy + Eq + Hash> LostStacks<K> {
     }
 
     /// The lines by which a filter on a line of a group leaves out the other groups that have it.
-    fn left_out(&self, rivals: &Rivals<K>, place: usize, kept: u32) -> LeftOut {
-        let stack = |place: usize| rivals.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
-        let with_line = rivals.with_line.get(&kept).map(Vec::as_slice).unwrap_or_default();
+    fn left_out(&self, groups: &GroupStacks<K>, place: usize, kept: u32) -> LeftOut {
+        let stack = |place: usize| groups.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
+        let with_line = groups.with_line.get(&kept).map(Vec::as_slice).unwrap_or_default();
         let own = stack(place);
         let mut left_out = LeftOut { lines: Vec::new(), misses: with_line.len() > MOST };
         for other in with_line.iter().filter(|other| **other != place).take(MOST) {
@@ -141,13 +141,13 @@ impl<K: Copy + Eq + Hash> LostStacks<K> {
     }
 }
 
-impl<K> Default for Rivals<K> {
+impl<K> Default for GroupStacks<K> {
     fn default() -> Self {
         Self { stacks: Vec::new(), places: HashMap::new(), with_line: HashMap::new() }
     }
 }
 
-impl<K: Eq + Hash> Rivals<K> {
+impl<K: Eq + Hash> GroupStacks<K> {
     fn add(&mut self, group: K, stack: Vec<u32>) {
         let place = self.stacks.len();
         for line in &stack {

@@ -26,15 +26,13 @@ pub struct Suspect {
     pub allocator: Option<String>,
     /// The stack that opened or allocated them: one of those that are equal.
     pub create_stack: Option<StackIdx>,
-    /// How many.
     pub counts: Counts,
     /// The bytes of allocations; `None` for handles.
     pub bytes: Option<Bytes>,
-    /// How it grows.
     pub growth: Growth,
     /// Why, as far as the events say.
     pub diagnoses: Vec<Diagnosis>,
-    /// What says most of the create stack, as stack filters see it: its first frame outside of the system.
+    /// The representative frame of the create stack, as stack filters see it.
     pub function: Option<String>,
     /// What chooses what it lost, and nothing else of its process and type.
     pub filters: SuspectFilters,
@@ -69,7 +67,7 @@ pub struct Counts {
 pub struct Bytes {
     /// Of those that were never freed.
     pub lost: i64,
-    /// Of all.
+    /// Of all that were allocated, also those that were freed.
     pub allocated: i64,
     /// What is lost each minute, of a suspect that grows steadily.
     pub per_minute: Option<f64>,

@@ -10,7 +10,6 @@ use crate::render::text::ProcessStyle;
 use crate::render::time::Clock;
 use crate::settings::Display;
 
-/// One row.
 pub(super) struct Row<'a> {
     /// The command, in the first row of the file.
     pub(super) options: &'a str,

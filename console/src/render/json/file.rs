@@ -116,7 +116,6 @@ impl TraceHeader {
     }
 }
 
-/// A caveat of a trace.
 #[derive(Serialize)]
 pub(super) struct CaveatJson<'a> {
     file: usize,
@@ -134,16 +133,16 @@ impl<'a> CaveatJson<'a> {
 #[derive(Serialize)]
 pub(super) struct NoMatchJson<'a> {
     file: usize,
-    option: &'a str,
+    option: String,
     before: usize,
-    nearest: &'a [String],
+    nearest: Vec<String>,
     existing: &'a [String],
 }
 
 impl<'a> NoMatchJson<'a> {
     pub(super) fn of(file: usize, no_match: &'a NoMatch) -> Self {
-        let NoMatch { option, before, nearest, existing, .. } = no_match;
-        Self { file, option, before: *before, nearest, existing }
+        let (option, nearest) = (no_match.option(), no_match.nearest_options());
+        Self { file, option, before: no_match.before, nearest, existing: &no_match.existing }
     }
 }
 

@@ -56,7 +56,7 @@ pub(in crate::render) fn write(
             let formatter = PrettyFormatter::new();
             document.serialize(&mut JsonSerializer::with_formatter(&mut out, formatter))
         }
-        JsonMode::Lines | JsonMode::Off => {
+        JsonMode::Lines => {
             let formatter = LineFormatter::default();
             document.serialize(&mut JsonSerializer::with_formatter(&mut out, formatter))
         }

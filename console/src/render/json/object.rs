@@ -8,7 +8,6 @@ use super::file::FileJson;
 use super::{Array, Hex, seconds};
 use crate::query::{EventRow, Listing, Selected};
 
-/// One object.
 pub(super) struct ObjectJson<'a> {
     pub(super) file: &'a FileJson<'a>,
     pub(super) listing: &'a Listing,
@@ -77,7 +76,6 @@ impl Serialize for ObjectJson<'_> {
     }
 }
 
-/// One event.
 struct EventJson<'a> {
     file: &'a FileJson<'a>,
     listing: &'a Listing,

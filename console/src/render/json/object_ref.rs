@@ -24,7 +24,6 @@ pub(in crate::render) fn object_ref(
     super::write(&Document { files: FileJson::of_all(answer), answer, args }, mode, out)
 }
 
-/// The document.
 struct Document<'a> {
     answer: &'a ObjectRefAnswer<'a>,
     files: Vec<FileJson<'a>>,

@@ -7,7 +7,6 @@ use handlescope_model::StackIdx;
 use super::Hex;
 use crate::query::{FrameView, Frames, ModuleBases, NamedFrames, TrimmedStacks};
 
-/// One stack.
 pub(super) struct StackJson<'a> {
     /// The frames of the trace; `None` when they are not wanted.
     pub(super) frames: Option<&'a Frames<'a>>,

@@ -4,10 +4,7 @@ use std::io::{self, Write};
 
 use polars::prelude::DataFrame;
 
-use crate::{
-    cancel::Cancel,
-    render::{output::Format, table::Table},
-};
+use crate::{cancel::Cancel, render::table::Table, settings::Display, values::Format};
 
 /// More rows than anyone reads on a screen, and a text is in memory as a whole to be aligned.
 const MOST_ROWS: usize = 1000;
@@ -18,7 +15,7 @@ pub fn frame<'a>(frame: DataFrame, command: &str) -> Table<'a> {
     Table { command: Some(command.to_owned()), most_rows: Some(MOST_ROWS), ..table }
 }
 
-/// All rows of a frame as CSV or one JSON object a line.
+/// All rows of a frame.
 ///
 /// # Errors
 /// When `out` cannot be written, or `cancel` asks to stop.
@@ -28,9 +25,5 @@ pub(crate) fn write_frame(
     cancel: &Cancel,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let table = Table::of_frame("rows", frame);
-    match format {
-        Format::Csv(text) => table.csv(text, cancel, out),
-        _ => table.ndjson(cancel, out),
-    }
+    Table::of_frame("rows", frame).write_as(format, &Display::default(), cancel, out)
 }

@@ -47,7 +47,7 @@ pub(crate) fn columns(table: io::Result<Table<'_>>) -> Vec<String> {
 /// What stands in the place of rows where a filter lets nothing pass.
 fn no_match_line(no_match: &NoMatch) -> String {
     let what = if no_match.is_of_allocations { "allocation" } else { "handle" };
-    format!("No {what} matches {}", Untrusted(&no_match.option))
+    format!("No {what} matches {}", Untrusted(&no_match.option()))
 }
 
 /// The number of a file as a column has it.

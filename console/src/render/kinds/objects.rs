@@ -9,11 +9,12 @@ use crate::{
     query::{FileAnswer, Listing, ObjectRefAnswer, Selected},
     render::{
         ObjectRefStyle, csv, json,
-        output::{Format, OutputError, OutputOptions},
-        table::{Columns, Parquet, Part, Table},
+        output::{OutputError, OutputOptions},
+        table::{self, Columns, Part, Table},
         text,
     },
     settings::Display,
+    values::Format,
 };
 
 /// Sorts the objects as the options say, and writes the answer.
@@ -50,14 +51,9 @@ pub fn object_ref(
         Format::Text => text::object_ref(&answer, style, display, out),
         Format::Json(mode) => json::object_ref(&answer, style, mode, out),
         Format::Csv(text) => csv::write(&answer, style, text, display, out),
-        format @ Format::NdJson => events::for_each_batch(&answer, style, cancel, &mut |events| {
-            events.write_as(format, display, cancel, out)
+        format => table::write_batches(format, display, cancel, out, |add| {
+            events::for_each_batch(&answer, style, cancel, add)
         }),
-        Format::Parquet => {
-            let mut file = Parquet::new(out);
-            events::for_each_batch(&answer, style, cancel, &mut |events| file.add(events))?;
-            file.finish()
-        }
     })
 }
 

@@ -15,13 +15,13 @@ use crate::{
     },
     render::{
         json,
-        output::Format,
         style::RESOURCE_FIGURES,
         table::{Columns, Part, Show, Table, bytes},
         text::{ProcessStyle, StackStyle},
         time::Clock,
     },
     settings::{Display, StackDisplayArgs},
+    values::Format,
 };
 use handlescope_model::Untrusted;
 
@@ -227,10 +227,9 @@ impl Row<'_, '_> {
     }
 
     fn frame(&self, stack: Option<StackIdx>) -> Option<String> {
-        self.file.stacks.trimmed_telling(stack?, self.file.answer.trims())
+        self.file.stacks.trimmed_representative_line(stack?, self.file.answer.trims())
     }
 
-    /// The lines of a stack.
     fn lines(&self, stack: Option<StackIdx>) -> Option<String> {
         let lines = self.file.stacks.trimmed_lines(stack?, self.file.answer.trims())?;
         Some(lines.collect::<Vec<_>>().join("\n"))

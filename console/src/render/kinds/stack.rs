@@ -10,11 +10,11 @@ use crate::{
     query::{FrameFigures, StackRow, StacksAnswer},
     render::{
         json,
-        output::Format,
         table::{Columns, Part, Show, Table},
         text::{ProcessStyle, StackStyle},
     },
     settings::{Display, StackDisplayArgs},
+    values::Format,
 };
 
 /// What is said when the extract does not have the stacks of every event.
@@ -57,7 +57,7 @@ pub fn call_stacks<'a>(
     columns.add("stack", |row| row.stack.stack.0).title("Stack");
     columns.add("depth", |row| row.depth()).title("Frames");
     columns
-        .add("innermost_frame", |row| row.file.stacks.telling_line(row.stack.stack))
+        .add("innermost_frame", |row| row.file.stacks.representative_line(row.stack.stack))
         .title("Innermost frame")
         .unknown("");
     if format != Format::Text {

@@ -132,11 +132,11 @@ impl Row<'_> {
         let allocator = self.suspect.allocator.iter().map(|own| format!(" {}", Untrusted(own)));
         let allocator: String = allocator.collect();
         let heading = format!("{rank}. {} {}{allocator}", Untrusted(process), Untrusted(type_name));
-        writeln!(out, "{}: {}", bold(heading), amounts(self.suspect))?;
-        let indent = display.indent(1);
-        let verdict = display.screen.paint(Color::Yellow, growth.verdict.word());
         // On a narrow screen nothing of these is cut.
         let whole = |text: String| text.replace(' ', &format!(" {}", display.line_break()));
+        writeln!(out, "{}: {}", bold(heading), whole(amounts(self.suspect)))?;
+        let indent = display.indent(1);
+        let verdict = display.screen.paint(Color::Yellow, growth.verdict.word());
         writeln!(out, "{indent}{verdict}: {}", whole(self.suspect.evidence()))?;
         for line in self.stacks.short_lines(self.suspect.create_stack, all_frames) {
             writeln!(out, "{indent}{}", bold(Untrusted(&line).to_string()))?;
@@ -146,7 +146,8 @@ impl Row<'_> {
             let text = format!("{}{}", Untrusted(&diagnosis.text), examples(diagnosis));
             writeln!(out, "{indent}{cause}: {}", whole(text))?;
             let ended = if self.suspect.bytes.is_some() { "freed" } else { "closed" };
-            let closers = diagnosis.stacks.iter().filter_map(|own| self.stacks.telling_line(*own));
+            let closers =
+                diagnosis.stacks.iter().filter_map(|own| self.stacks.representative_line(*own));
             let mut closers: Vec<String> = closers.collect();
             closers.dedup();
             for closer in closers {

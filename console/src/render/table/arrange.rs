@@ -56,7 +56,6 @@ impl Table<'_> {
         columns.filter(|(_, column)| !column.dtype().is_nested() && column.name() != FILE)
     }
 
-    /// Their names.
     pub(in crate::render) fn column_names(&self) -> impl Iterator<Item = &str> {
         self.sortable().map(|(_, column)| column.name().as_str())
     }

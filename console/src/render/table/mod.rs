@@ -3,6 +3,7 @@
 //! A kind of `.dump` makes a [`Table`] of its answer; [`Table::write`] sorts, cuts and writes it.
 
 mod arrange;
+mod batches;
 mod columns;
 mod csv;
 mod json;
@@ -10,6 +11,7 @@ mod parquet;
 mod size;
 mod text;
 mod value;
+mod width;
 
 use std::{
     io::{self, Write},
@@ -19,15 +21,14 @@ use std::{
 
 use polars::prelude::DataFrame;
 
-pub(super) use self::columns::bytes;
 pub(crate) use self::columns::{ColumnSpec, Columns, Show};
-pub(super) use self::parquet::Parquet;
-use super::output::{Format, OutputError, OutputOptions};
+pub(super) use self::{batches::write_batches, columns::bytes};
+use super::output::{OutputError, OutputOptions};
 use crate::{
     cancel::Cancel,
     paths::{Overwrite, shown},
     settings::Display,
-    values::JsonMode,
+    values::{Format, JsonMode},
 };
 
 /// Writes the JSON document of a kind whose elements are more than flat rows.

@@ -11,7 +11,7 @@ use crate::{
     render::write_frame,
     settings::DisplayArgs,
     terminal::Screen,
-    values::{CsvTarget, CsvText, TopN},
+    values::{AskedFormat, CsvText, TopN},
 };
 
 fn text_of(format: Format, frame: &DataFrame) -> String {
@@ -123,8 +123,8 @@ fn each_file_is_sorted_and_cut_by_itself() {
     1 of 2
     ");
     let names = |options: OutputOptions| {
-        let csv = Some(CsvTarget::Output);
-        let text = written(&OutputOptions { csv, ..options }).expect("text");
+        let formats = vec![AskedFormat::of("-csv", None)];
+        let text = written(&OutputOptions { formats, ..options }).expect("text");
         let name = |line: &str| line.split(',').next().unwrap_or_default().to_owned();
         text.lines().skip(1).map(name).collect::<Vec<_>>().join(" ")
     };
@@ -149,18 +149,19 @@ fn an_unknown_column_is_an_error_that_names_all() {
 #[test]
 fn programs_get_the_same_rows_in_every_format() {
     let folder = tempfile::tempdir().expect("a folder");
-    let ndjson = written(&OutputOptions { ndjson: true, ..by("name") }).expect("text");
+    let as_format =
+        |option, file| OutputOptions { formats: vec![AskedFormat::of(option, file)], ..by("name") };
+    let ndjson = written(&as_format("-ndjson", None)).expect("text");
     assert_eq!(
         ndjson.lines().next(),
         Some(r#"{"name":"A","address":null,"count":3}"#),
         "without what is only for text"
     );
-    let json = written(&OutputOptions { json: JsonMode::Lines, ..by("name") }).expect("text");
+    let json = written(&as_format("-json", None)).expect("text");
     let rows: Vec<String> = ndjson.lines().map(str::to_owned).collect();
     assert_eq!(json, format!("{{\"things\":[\n{}\n]}}\n", rows.join(",\n")));
     let path = folder.path().join("things.parquet");
-    let options = OutputOptions { parquet: Some(path.clone()), ..by("name") };
-    let said = written(&options).expect("text");
+    let said = written(&as_format("-parquet", Some(path.clone()))).expect("text");
     assert!(said.starts_with("Parquet export was successful. File is: "), "{said}");
     let file = std::fs::File::open(path).expect("the file");
     let frame = ParquetReader::new(file).finish().expect("Parquet");
@@ -169,8 +170,15 @@ fn programs_get_the_same_rows_in_every_format() {
 
 #[test]
 fn two_formats_cannot_be_had_together() {
-    let csv = |target| OutputOptions { csv: Some(target), ..OutputOptions::default() };
-    use CsvTarget::Output;
-    assert_eq!(csv(Output).conflict(), None);
-    assert_eq!(OutputOptions { ndjson: true, ..csv(Output) }.conflict(), Some(("-csv", "-ndjson")));
+    let asked = |options: &[&str]| {
+        let mut output = OutputOptions::default();
+        options.iter().for_each(|o| AskedFormat::of(o, None).add_to(&mut output.formats));
+        output
+    };
+    assert_eq!(asked(&["-csv"]).conflict(), None);
+    assert_eq!(asked(&["-csv", "-ndjson"]).conflict(), Some(("-csv", "-ndjson")));
+    let again = asked(&["-json-pretty", "-csv", "-csv", "-json"]);
+    assert_eq!(again.conflict(), Some(("-csv", "-json")), "the last option of a format counts");
+    let json = asked(&["-json-pretty", "-json"]);
+    assert_eq!((json.conflict(), json.format()), (None, Format::Json(JsonMode::Lines)));
 }

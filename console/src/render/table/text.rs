@@ -7,6 +7,7 @@ use indicatif::HumanCount;
 use nu_ansi_term::Color;
 
 use super::size::{GridSize, cut};
+use super::width::LeastWidths;
 use super::{Part, Table};
 use crate::{
     settings::Display,
@@ -15,6 +16,9 @@ use crate::{
 
 /// Columns narrower than this on average are no longer read as columns.
 const LEAST_WIDTH: usize = 9;
+
+/// Rows that are measured to choose between a line for each row and a line for each value.
+const MEASURED_ROWS: usize = 1_000;
 
 impl Table<'_> {
     pub(super) fn text(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
@@ -25,7 +29,7 @@ impl Table<'_> {
             }
             out.write_all(part.above.as_bytes())?;
             self.write_rows(part, display, &mut out)?;
-            part.write_below(&mut out)?;
+            part.write_below(display, &mut out)?;
         }
         out.finish()
     }
@@ -38,11 +42,22 @@ impl Table<'_> {
         if let Some(groups) = &self.groups {
             return self.write_groups(rows, groups, display, out);
         }
-        let (columns, width) = (self.shown().len(), display.screen.width);
-        match width.is_some_and(|width| columns * LEAST_WIDTH > width) {
-            true => self.write_records(&rows, display, out),
-            false => self.write_grid(&rows, display, out),
+        match self.fits(&rows, display)? {
+            true => self.write_grid(&rows, display, out),
+            false => self.write_records(&rows, display, out),
         }
+    }
+
+    /// Whether the first rows fit beside each other on the screen.
+    fn fits(&self, rows: &[usize], display: &Display) -> io::Result<bool> {
+        let Some(width) = display.screen.width else { return Ok(true) };
+        let (columns, headings) = self.columns();
+        if columns.len() * LEAST_WIDTH > width {
+            return Ok(false);
+        }
+        let first = rows.iter().take(MEASURED_ROWS).map(|row| self.cells(&columns, *row));
+        let first = first.collect::<io::Result<Vec<Vec<String>>>>()?;
+        Ok(LeastWidths::of(&headings, &first).sum() <= width)
     }
 
     /// Headings, and the rows below them.
@@ -67,29 +82,45 @@ impl Table<'_> {
 
     /// A line for each row.
     fn write_grid(&self, rows: &[usize], display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let shown = self.shown();
-        let headings: Vec<&str> = shown.iter().map(|(_, heading)| heading.as_str()).collect();
+        let (shown, headings) = self.columns();
+        let names: Vec<&str> = headings.iter().map(String::as_str).collect();
         let is_number = |column: usize| {
             self.frame.columns().get(column).is_some_and(|column| column.dtype().is_numeric())
         };
-        let numbers = shown.iter().enumerate().filter(|(_, (column, _))| is_number(*column));
+        let numbers = shown.iter().enumerate().filter(|(_, column)| is_number(**column));
         let numbers: Vec<usize> = numbers.map(|(at, _)| at).collect();
         let mut rows = rows.iter().peekable();
         loop {
-            let mut table = table::table(display.screen, &headings);
+            let mut table = table::table(display.screen, &names);
             table::align_right(&mut table, &numbers);
-            let mut size = GridSize::default();
+            let (mut size, mut cells) = (GridSize::default(), Vec::new());
             while let Some(&row) = rows.next_if(|_| size.has_room()) {
-                let cells = shown.iter().map(|(column, _)| Ok(cut(self.cell(*column, row)?)));
-                let cells = cells.collect::<io::Result<Vec<String>>>()?;
-                size.add(&cells);
-                table.add_row(cells);
+                let row = self.cells(&shown, row)?;
+                size.add(&row);
+                cells.push(row);
             }
+            if let Some(width) = display.screen.width {
+                let least = LeastWidths::of(&headings, &cells);
+                if least.sum() <= width {
+                    table::keep_wide(&mut table, least.padded());
+                }
+            }
+            table.add_rows(cells);
             write!(out, "{}", table::text(&table))?;
             if rows.peek().is_none() {
                 return Ok(());
             }
         }
+    }
+
+    /// The columns with a heading, from left to right, and their headings.
+    fn columns(&self) -> (Vec<usize>, Vec<String>) {
+        self.shown().into_iter().unzip()
+    }
+
+    /// The cells of a row as far as they are printed.
+    fn cells(&self, columns: &[usize], row: usize) -> io::Result<Vec<String>> {
+        columns.iter().map(|column| Ok(cut(self.cell(*column, row)?))).collect()
     }
 
     /// A line for each value: more columns than fit beside each other.
@@ -133,14 +164,22 @@ impl Table<'_> {
 }
 
 impl Part {
-    fn write_below(&self, out: &mut dyn Write) -> io::Result<()> {
+    /// Nothing of these lines is cut on a narrow screen.
+    fn write_below(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let whole = |line: &str| wrapped(line, display.screen.width.filter(|_| display.clip));
         match &self.counted {
-            Some(counted) => writeln!(out, "{} {counted}", HumanCount(self.height() as u64))?,
+            Some(counted) => {
+                writeln!(
+                    out,
+                    "{}",
+                    whole(&format!("{} {counted}", HumanCount(self.height() as u64)))
+                )?;
+            }
             None if self.left_out > 0 => {
                 writeln!(out, "+ {} more", HumanCount(self.left_out as u64))?;
             }
             None => {}
         }
-        self.below.iter().try_for_each(|line| writeln!(out, "{line}"))
+        self.below.iter().try_for_each(|line| writeln!(out, "{}", whole(line)))
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::commands::dump::object_ref::ObjectRefArgs;
 use crate::paths::Overwrite;
 use crate::render::OutputOptions;
-use crate::values::CsvTarget;
+use crate::values::AskedFormat;
 
 const SEPARATOR_LINE: &str = "sep = ;\n";
 
@@ -241,7 +241,10 @@ fn writing_can_be_cancelled_and_then_there_is_no_file() {
     cancel.cancel();
     let display = DisplayArgs::default().display(&args.display, Screen::PLAIN);
     let (style, mut out) = (args.style(&args.criteria, ""), Vec::new());
-    let output = OutputOptions { csv: Some(CsvTarget::File(path)), ..OutputOptions::default() };
+    let output = OutputOptions {
+        formats: vec![AskedFormat::of("-csv", Some(path))],
+        ..OutputOptions::default()
+    };
     crate::render::object_ref(
         answer,
         &style,

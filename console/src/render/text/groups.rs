@@ -26,7 +26,6 @@ const NOTHING: &str = "-";
 /// Columns of `-ShowTime`.
 const OVER_TIME: usize = 3;
 
-/// Writes the groups of a file.
 pub(super) fn write(
     file: &FileAnswer<'_>,
     groups: &Groups,
@@ -148,8 +147,9 @@ impl Writer<'_> {
             GroupKey::Stack(stack) => {
                 let trims = self.groups.stacks.as_ref();
                 let frames = self.stacks.trimmed_lines(stack, trims).into_iter().flatten();
-                let telling = self.stacks.trimmed_telling(stack, trims).unwrap_or_default();
-                let mut label = format!("{indent}Stack {stack}: {}", Untrusted(&telling));
+                let representative =
+                    self.stacks.trimmed_representative_line(stack, trims).unwrap_or_default();
+                let mut label = format!("{indent}Stack {stack}: {}", Untrusted(&representative));
                 for line in frames.take_while(|_| self.has_frames) {
                     label.push_str(&format!("\n{indent}{}{}", self.indent, Untrusted(&line)));
                 }

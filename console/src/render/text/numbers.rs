@@ -1,5 +1,3 @@
-//! Numbers.
-
 use std::fmt;
 
 use indicatif::HumanCount;

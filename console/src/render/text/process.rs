@@ -33,7 +33,6 @@ impl ProcessStyle {
         Self { suffix, plain_names: display.plain_process_names }
     }
 
-    /// Its name.
     pub(in crate::render) fn name<'a>(&self, process: &'a ProcessInfo) -> &'a str {
         process.shown_name(self.plain_names)
     }

@@ -120,12 +120,12 @@ impl StackStyle<'_> {
     }
 
     /// Of these, the first outside of the system, else the innermost one.
-    pub(in crate::render) fn trimmed_telling(
+    pub(in crate::render) fn trimmed_representative_line(
         &self,
         stack: StackIdx,
         trims: Option<&TrimmedStacks>,
     ) -> Option<String> {
-        let own = TrimmedStacks::telling_view(trims, self.frames.as_ref()?, stack)?;
+        let own = TrimmedStacks::representative_view(trims, self.frames.as_ref()?, stack)?;
         Some(self.line(own).to_string())
     }
 
@@ -137,8 +137,8 @@ impl StackStyle<'_> {
     }
 
     /// The line of the first frame of a stack outside of the system, else of the innermost one.
-    pub(in crate::render) fn telling_line(&self, stack: StackIdx) -> Option<String> {
-        self.trimmed_telling(stack, None)
+    pub(in crate::render) fn representative_line(&self, stack: StackIdx) -> Option<String> {
+        self.trimmed_representative_line(stack, None)
     }
 
     /// All lines of a stack, or the first of the program; of a group without a stack, that it has none.
@@ -148,7 +148,7 @@ impl StackStyle<'_> {
             return self.lines(stack).into_iter().flatten().collect();
         }
         let own: Vec<String> = self.own_lines(stack).take(OWN_FRAMES).collect();
-        if own.is_empty() { self.telling_line(stack).into_iter().collect() } else { own }
+        if own.is_empty() { self.representative_line(stack).into_iter().collect() } else { own }
     }
 
     fn line<'f>(&'f self, frame: FrameView<'f>) -> Line<'f> {

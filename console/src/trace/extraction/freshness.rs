@@ -51,7 +51,7 @@ pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
 
 /// The trace beside an extract that was named itself, and in what the extract is not of it; `None` where no
 /// trace lies, or one that it is of.
-pub(crate) fn doubt(extract: &Path, opened: &Trace) -> Option<(PathBuf, String)> {
+pub(crate) fn differing_trace(extract: &Path, opened: &Trace) -> Option<(PathBuf, String)> {
     let recorded = Recorded::of(opened).ok()?;
     let folder = extract.parent().unwrap_or(Path::new(""));
     let is_in_own =

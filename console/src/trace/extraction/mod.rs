@@ -12,7 +12,7 @@ use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, extract}
 use handlescope_model::Trace;
 use tempfile::TempDir;
 
-pub(crate) use freshness::{Freshness, doubt, freshness, is_foreign};
+pub(crate) use freshness::{Freshness, differing_trace, freshness, is_foreign};
 pub(crate) use import::imported;
 pub use mappings::MappingsError;
 pub(crate) use mappings::mappings;

@@ -229,7 +229,9 @@ impl ObjectRows<'_, '_> {
             self.processes.row(event.inherited_by)
         } else {
             let parent = process.filter(|_| is_inherited);
-            parent.and_then(|parent| self.processes.heir(parent, event.time_ns.unwrap_or_default()))
+            parent.and_then(|parent| {
+                self.processes.inheriting_child(parent, event.time_ns.unwrap_or_default())
+            })
         };
         Owners { process, caller, source, inherited_by }
     }

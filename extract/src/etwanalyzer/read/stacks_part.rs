@@ -1,5 +1,3 @@
-//! The stacks part.
-
 use std::collections::HashMap;
 
 use handlescope_model::FrameIdx;

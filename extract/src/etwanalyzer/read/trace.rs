@@ -5,7 +5,7 @@ use std::path::Path;
 use handlescope_model::tables::{
     self, EventCount, EventCounts, Threads, TraceInfo, Volumes, Warning, Warnings,
 };
-use handlescope_model::{EventKind, SCHEMA_VERSION};
+use handlescope_model::{EventKind, SCHEMA_VERSION, rules::HANDLE_RUNDOWN_END};
 
 use super::super::records::Main;
 use super::super::words::log_file_mode;
@@ -76,7 +76,7 @@ pub(super) fn event_counts(main: &Main, figures: &Figures, existing: u64) -> Eve
     }
     let kinds = EventKind::ALL.iter().zip(figures.kinds);
     let kinds = kinds.map(|(kind, count)| (kind.name(), kind.event_name(), count));
-    let all = kinds.chain([("existing", "HandleDCEnd", existing)]);
+    let all = kinds.chain([("existing", HANDLE_RUNDOWN_END, existing)]);
     all.filter(|(.., count)| *count > 0)
         .map(|(kind, name, count)| {
             let (kind, name) = (format!("etwanalyzer:{kind}"), Some(name.to_owned()));

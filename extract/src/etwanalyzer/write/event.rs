@@ -26,7 +26,6 @@ pub(super) fn index(process: Option<ProcessIdx>) -> i64 {
     process.filter(|process| process.0 != sentinel()).map_or(-1, |process| i64::from(process.0))
 }
 
-/// The record of an event.
 pub(super) fn record(event: &Event, context: Context<'_>) -> EventRecord {
     let (stack, stack_row) = context.stacks.number(event.stack);
     let common = EventRecord {

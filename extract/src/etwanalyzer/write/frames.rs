@@ -69,7 +69,6 @@ impl FrameLines {
         self.of_frame.get(frame.row()).map_or(&[], |list| self.lists.get(*list))
     }
 
-    /// The text of a line.
     pub(super) fn text(&self, line: u32) -> &[u8] {
         self.texts.get(line)
     }

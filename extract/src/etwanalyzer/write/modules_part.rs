@@ -1,5 +1,3 @@
-//! The modules part.
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use handlescope_model::tables::{Frames, Module, ModuleLoads, Modules, Symbols};

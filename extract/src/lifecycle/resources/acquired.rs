@@ -6,7 +6,7 @@
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 
-use super::ledger::{AllocatorRow, Ledger};
+use super::columns::{AllocationColumns, AllocatorRow};
 use super::owners::Owner;
 use crate::collect::Collector;
 use crate::described::{DescribedProvider, ResourceRow};
@@ -31,38 +31,44 @@ impl Acquired {
         collected: &Collector,
         (row, change): (usize, AcquiredChange),
         owner: Owner,
-        ledger: &mut Ledger,
+        columns: &mut AllocationColumns,
     ) {
         let timeline = &collected.shared.timeline;
         let Some(event) = collected.described.resources.get(timeline.row[row] as usize) else {
             return;
         };
         let ResourceRow { handle, size, .. } = *event;
-        let allocator = self.allocator(collected, event, owner, ledger);
+        let allocator = self.allocator(collected, event, owner, columns);
         match change {
             AcquiredChange::Acquire => {
-                let allocation = ledger.open(allocator, handle, size, row);
+                let allocation = columns.open(allocator, handle, size, row);
                 if let Some(before) = self.latest.insert((allocator, handle), allocation) {
                     self.before.insert(allocation, before);
                 }
             }
-            AcquiredChange::Release => self.release(allocator, event, row, ledger),
+            AcquiredChange::Release => self.release(allocator, event, row, columns),
             AcquiredChange::Ignored => {
-                ledger.miss(ResourceMissKind::Ignored, allocator, handle, size, row);
+                columns.miss(ResourceMissKind::Ignored, allocator, handle, size, row);
             }
         }
     }
 
-    fn release(&mut self, allocator: u32, event: &ResourceRow, row: usize, ledger: &mut Ledger) {
+    fn release(
+        &mut self,
+        allocator: u32,
+        event: &ResourceRow,
+        row: usize,
+        columns: &mut AllocationColumns,
+    ) {
         let key = (allocator, event.handle);
         let Some(allocation) = self.latest.remove(&key) else {
-            ledger.miss(ResourceMissKind::OrphanFree, allocator, event.handle, event.size, row);
+            columns.miss(ResourceMissKind::OrphanFree, allocator, event.handle, event.size, row);
             return;
         };
         if let Some(before) = self.before.remove(&allocation) {
             self.latest.insert(key, before);
         }
-        ledger.end(allocation, ResourceEnd::Freed, row);
+        columns.end(allocation, ResourceEnd::Freed, row);
     }
 
     fn allocator(
@@ -70,12 +76,12 @@ impl Acquired {
         collected: &Collector,
         event: &ResourceRow,
         owner: Owner,
-        ledger: &mut Ledger,
+        columns: &mut AllocationColumns,
     ) -> u32 {
         let described = &collected.described;
         *self.allocators.entry((owner, event.provider, event.allocator)).or_insert_with(|| {
             let provider = described.providers.get(event.provider as usize);
-            ledger.add_allocator(AllocatorRow {
+            columns.add_allocator(AllocatorRow {
                 kind: ResourceKind::Resource,
                 name: described.allocators.text(event.allocator),
                 provider: provider.map(DescribedProvider::title),

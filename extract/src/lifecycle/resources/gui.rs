@@ -6,7 +6,7 @@
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 
-use super::ledger::{AllocatorRow, Ledger};
+use super::columns::{AllocationColumns, AllocatorRow};
 use super::owners::{Owner, OwnerFinder};
 use crate::collect::Collector;
 use crate::described::{GuiClass, GuiRow};
@@ -33,7 +33,7 @@ impl GuiHandles {
         collected: &Collector,
         (row, change): (usize, GuiHandleChange),
         finder: &mut OwnerFinder<'_>,
-        ledger: &mut Ledger,
+        columns: &mut AllocationColumns,
     ) {
         let timeline = &collected.shared.timeline;
         let Some(event) = collected.described.handles.get(timeline.row[row] as usize) else {
@@ -41,65 +41,83 @@ impl GuiHandles {
         };
         let (caller_pid, time) = (timeline.pid[row], timeline.time[row]);
         let owner = finder.find(event.owner_pid, time);
-        let allocator = self.allocator(owner, event, ledger);
+        let allocator = self.allocator(owner, event, columns);
         match change {
             GuiHandleChange::Create => {
-                if self.create(allocator, event, row, ledger)
+                if self.create(allocator, event, row, columns)
                     && caller_pid != event.owner_pid
                     && caller_pid != UNKNOWN_ID
                     && let Some(caller) = finder.find(caller_pid, time).process()
                 {
-                    ledger.origin_mut(ledger.len() as u32 - 1).caller = caller;
+                    columns.origin_mut(columns.len() as u32 - 1).caller = caller;
                 }
             }
             GuiHandleChange::Destroy => match self.open.remove(&key(event, event.handle)) {
-                Some(allocation) => ledger.end(allocation, ResourceEnd::Freed, row),
-                None => miss(ResourceMissKind::OrphanFree, allocator, event, row, ledger),
+                Some(allocation) => columns.end(allocation, ResourceEnd::Freed, row),
+                None => miss(ResourceMissKind::OrphanFree, allocator, event, row, columns),
             },
             GuiHandleChange::Owner => match self.open.get(&key(event, event.handle)) {
-                Some(allocation) => ledger.move_to(*allocation, allocator),
-                None => miss(ResourceMissKind::Ignored, allocator, event, row, ledger),
+                Some(allocation) => columns.move_to(*allocation, allocator),
+                None => miss(ResourceMissKind::Ignored, allocator, event, row, columns),
             },
-            GuiHandleChange::Transform => self.transform(allocator, event, row, ledger),
+            GuiHandleChange::Transform => self.transform(allocator, event, row, columns),
         }
     }
 
     /// Opens a handle; returns whether there is one.
-    fn create(&mut self, allocator: u32, event: &GuiRow, row: usize, ledger: &mut Ledger) -> bool {
+    fn create(
+        &mut self,
+        allocator: u32,
+        event: &GuiRow,
+        row: usize,
+        columns: &mut AllocationColumns,
+    ) -> bool {
         if event.handle == 0 {
-            miss(ResourceMissKind::Ignored, allocator, event, row, ledger);
+            miss(ResourceMissKind::Ignored, allocator, event, row, columns);
             return false;
         }
-        let allocation = ledger.open(allocator, event.handle, 0, row);
-        self.put(event, allocation, row, ledger);
+        let allocation = columns.open(allocator, event.handle, 0, row);
+        self.put(event, allocation, row, columns);
         true
     }
 
     /// Goes on with a handle under its new value.
-    fn transform(&mut self, allocator: u32, event: &GuiRow, row: usize, ledger: &mut Ledger) {
+    fn transform(
+        &mut self,
+        allocator: u32,
+        event: &GuiRow,
+        row: usize,
+        columns: &mut AllocationColumns,
+    ) {
         let Some(allocation) = self.open.remove(&key(event, event.previous)) else {
-            miss(ResourceMissKind::Ignored, allocator, event, row, ledger);
+            miss(ResourceMissKind::Ignored, allocator, event, row, columns);
             return;
         };
-        ledger.key[allocation as usize] = event.handle;
-        self.put(event, allocation, row, ledger);
+        columns.key[allocation as usize] = event.handle;
+        self.put(event, allocation, row, columns);
     }
 
     /// Gives a value to a handle. The one that had it was destroyed, which was lost.
-    fn put(&mut self, event: &GuiRow, allocation: u32, row: usize, ledger: &mut Ledger) {
+    fn put(
+        &mut self,
+        event: &GuiRow,
+        allocation: u32,
+        row: usize,
+        columns: &mut AllocationColumns,
+    ) {
         if let Some(old) = self.open.insert(key(event, event.handle), allocation) {
-            ledger.end(old, ResourceEnd::Replaced, row);
+            columns.end(old, ResourceEnd::Replaced, row);
         }
     }
 
-    fn allocator(&mut self, owner: Owner, event: &GuiRow, ledger: &mut Ledger) -> u32 {
+    fn allocator(&mut self, owner: Owner, event: &GuiRow, columns: &mut AllocationColumns) -> u32 {
         let GuiRow { class, type_id, .. } = *event;
         *self.allocators.entry((owner, class, type_id)).or_insert_with(|| {
             let (kind, name) = match class {
                 GuiClass::Gdi => (ResourceKind::Gdi, gdi_type(type_id)),
                 GuiClass::User => (ResourceKind::User, user_type(type_id)),
             };
-            ledger.add_allocator(AllocatorRow {
+            columns.add_allocator(AllocatorRow {
                 kind,
                 name: name.map_or_else(|| type_id.to_string(), str::to_owned),
                 provider: Some(WIN32K.to_owned()),
@@ -115,8 +133,14 @@ fn key(event: &GuiRow, value: u64) -> (u32, GuiClass, u64) {
     (event.session, event.class, value)
 }
 
-fn miss(what: ResourceMissKind, allocator: u32, event: &GuiRow, row: usize, ledger: &mut Ledger) {
-    ledger.miss(what, allocator, event.previous, 0, row);
+fn miss(
+    what: ResourceMissKind,
+    allocator: u32,
+    event: &GuiRow,
+    row: usize,
+    columns: &mut AllocationColumns,
+) {
+    columns.miss(what, allocator, event.previous, 0, row);
 }
 
 /// What a type of GDI is called (`ntgdi.h` of phnt).

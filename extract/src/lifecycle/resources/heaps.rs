@@ -7,7 +7,7 @@
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 
-use super::ledger::{AllocatorRow, Ledger, bytes};
+use super::columns::{AllocationColumns, AllocatorRow, bytes};
 use super::owners::Owner;
 use crate::collect::Collector;
 use crate::lifecycle::attribution::NONE;
@@ -64,7 +64,6 @@ impl Default for HeapBlocks {
 }
 
 impl HeapBlocks {
-    /// The number of a heap.
     fn number(&mut self, owner: Owner, handle: u64) -> u32 {
         let of_owner = match owner {
             Owner::Process(row) => row,
@@ -93,7 +92,7 @@ impl HeapBlocks {
         collected: &Collector,
         (row, change): (usize, HeapChange),
         owner: Owner,
-        ledger: &mut Ledger,
+        columns: &mut AllocationColumns,
     ) {
         let timeline = &collected.shared.timeline;
         let heaps = &collected.heaps;
@@ -102,20 +101,20 @@ impl HeapBlocks {
         let number = self.number(owner, handle) as usize;
         let Some(heap) = self.heaps.get_mut(number) else { return };
         let recent = match change {
-            HeapChange::Create => return heap.create(owner, handle, row, ledger),
-            HeapChange::Destroy => return heap.destroy(owner, handle, row, ledger),
+            HeapChange::Create => return heap.create(owner, handle, row, columns),
+            HeapChange::Destroy => return heap.destroy(owner, handle, row, columns),
             HeapChange::Alloc => {
-                let allocator = heap.allocator_for_block(owner, handle, ledger);
-                let allocation = heap.alloc(allocator, address, size, row, ledger);
+                let allocator = heap.allocator_for_block(owner, handle, columns);
+                let allocation = heap.alloc(allocator, address, size, row, columns);
                 Recent::Alloc { heap: handle, address, size, allocation }
             }
             HeapChange::Free => {
-                let allocator = heap.known_allocator(owner, handle, ledger);
-                let allocation = heap.free(allocator, address, row, ledger);
+                let allocator = heap.known_allocator(owner, handle, columns);
+                let allocation = heap.free(allocator, address, row, columns);
                 Recent::Free { heap: handle, address, allocation }
             }
             HeapChange::ReAlloc => {
-                let allocator = heap.allocator_for_block(owner, handle, ledger);
+                let allocator = heap.allocator_for_block(owner, handle, columns);
                 let moved = heaps.moves[size as usize];
                 let ids = (timeline.pid[row], timeline.tid[row]);
                 let before = self.recent.get(&ids).copied().unwrap_or_default();
@@ -125,7 +124,7 @@ impl HeapBlocks {
                     old_address: moved.old_address,
                     size: moved.size,
                 };
-                heap.reallocate(allocator, &change, before, row, ledger);
+                heap.reallocate(allocator, &change, before, row, columns);
                 Recent::Other
             }
         };
@@ -147,43 +146,53 @@ struct Reallocation {
 }
 
 impl Heap {
-    fn create(&mut self, owner: Owner, handle: u64, row: usize, ledger: &mut Ledger) {
+    fn create(&mut self, owner: Owner, handle: u64, row: usize, columns: &mut AllocationColumns) {
         // A handle that is still in use: its destruction was lost.
-        self.end_all(row, ledger);
+        self.end_all(row, columns);
         self.allocator =
-            ledger.add_allocator(AllocatorRow { created: row as u32, ..of(owner, handle) });
+            columns.add_allocator(AllocatorRow { created: row as u32, ..of(owner, handle) });
         self.is_destroyed = false;
     }
 
-    fn destroy(&mut self, owner: Owner, handle: u64, row: usize, ledger: &mut Ledger) {
-        let allocator = self.known_allocator(owner, handle, ledger);
-        self.end_all(row, ledger);
+    fn destroy(&mut self, owner: Owner, handle: u64, row: usize, columns: &mut AllocationColumns) {
+        let allocator = self.known_allocator(owner, handle, columns);
+        self.end_all(row, columns);
         self.is_destroyed = true;
-        if let Some(allocator) = ledger.allocators.get_mut(allocator as usize) {
+        if let Some(allocator) = columns.allocators.get_mut(allocator as usize) {
             allocator.destroyed = row as u32;
         }
     }
 
-    fn end_all(&mut self, row: usize, ledger: &mut Ledger) {
+    fn end_all(&mut self, row: usize, columns: &mut AllocationColumns) {
         // A map that is drained keeps its size, and to drain it again would take as long, for however few blocks.
         for (_, allocation) in std::mem::take(&mut self.blocks) {
-            ledger.end(allocation, ResourceEnd::Destroyed, row);
+            columns.end(allocation, ResourceEnd::Destroyed, row);
         }
     }
 
     /// The allocator of a new block: a heap that was destroyed is another one then, whose creation was lost.
-    fn allocator_for_block(&mut self, owner: Owner, handle: u64, ledger: &mut Ledger) -> u32 {
+    fn allocator_for_block(
+        &mut self,
+        owner: Owner,
+        handle: u64,
+        columns: &mut AllocationColumns,
+    ) -> u32 {
         if self.is_destroyed {
             self.allocator = NONE;
             self.is_destroyed = false;
         }
-        self.known_allocator(owner, handle, ledger)
+        self.known_allocator(owner, handle, columns)
     }
 
     /// The allocator of an event that makes no block.
-    fn known_allocator(&mut self, owner: Owner, handle: u64, ledger: &mut Ledger) -> u32 {
+    fn known_allocator(
+        &mut self,
+        owner: Owner,
+        handle: u64,
+        columns: &mut AllocationColumns,
+    ) -> u32 {
         if self.allocator == NONE {
-            self.allocator = ledger.add_allocator(of(owner, handle));
+            self.allocator = columns.add_allocator(of(owner, handle));
         }
         self.allocator
     }
@@ -195,30 +204,36 @@ impl Heap {
         address: u64,
         size: u64,
         row: usize,
-        ledger: &mut Ledger,
+        columns: &mut AllocationColumns,
     ) -> u32 {
         if address == 0 {
-            ledger.miss(ResourceMissKind::Ignored, allocator, address, bytes(size), row);
+            columns.miss(ResourceMissKind::Ignored, allocator, address, bytes(size), row);
             return NONE;
         }
-        let allocation = ledger.open(allocator, address, bytes(size), row);
+        let allocation = columns.open(allocator, address, bytes(size), row);
         if let Some(old) = self.blocks.insert(address, allocation) {
-            ledger.end(old, ResourceEnd::Replaced, row);
+            columns.end(old, ResourceEnd::Replaced, row);
         }
         allocation
     }
 
     /// Frees an address and returns the allocation that it ended, [`NONE`] for none.
-    fn free(&mut self, allocator: u32, address: u64, row: usize, ledger: &mut Ledger) -> u32 {
+    fn free(
+        &mut self,
+        allocator: u32,
+        address: u64,
+        row: usize,
+        columns: &mut AllocationColumns,
+    ) -> u32 {
         if address == 0 {
-            ledger.miss(ResourceMissKind::Ignored, allocator, address, 0, row);
+            columns.miss(ResourceMissKind::Ignored, allocator, address, 0, row);
             return NONE;
         }
         let Some(allocation) = self.blocks.remove(&address) else {
-            ledger.miss(ResourceMissKind::OrphanFree, allocator, address, 0, row);
+            columns.miss(ResourceMissKind::OrphanFree, allocator, address, 0, row);
             return NONE;
         };
-        ledger.end(allocation, ResourceEnd::Freed, row);
+        columns.end(allocation, ResourceEnd::Freed, row);
         allocation
     }
 
@@ -228,11 +243,11 @@ impl Heap {
         change: &Reallocation,
         before: [Recent; 2],
         row: usize,
-        ledger: &mut Ledger,
+        columns: &mut AllocationColumns,
     ) {
         let Reallocation { heap, address, old_address, size } = *change;
         if address == 0 {
-            ledger.miss(ResourceMissKind::Ignored, allocator, old_address, bytes(size), row);
+            columns.miss(ResourceMissKind::Ignored, allocator, old_address, bytes(size), row);
             return;
         }
         let is_moved = address != old_address;
@@ -244,9 +259,9 @@ impl Heap {
             }
             _ => None,
         });
-        let old = freed.unwrap_or_else(|| self.free(allocator, old_address, row, ledger));
+        let old = freed.unwrap_or_else(|| self.free(allocator, old_address, row, columns));
         if old != NONE {
-            ledger.end[old as usize] = ResourceEnd::Reallocated;
+            columns.end[old as usize] = ResourceEnd::Reallocated;
         }
         let made = before.iter().rev().find_map(|recent| match *recent {
             Recent::Alloc { heap: own, address: made, size: made_size, allocation }
@@ -260,13 +275,13 @@ impl Heap {
         });
         let allocation = match made {
             Some(allocation) => {
-                ledger.row[allocation as usize] = row as u32;
+                columns.row[allocation as usize] = row as u32;
                 allocation
             }
-            None => self.alloc(allocator, address, size, row, ledger),
+            None => self.alloc(allocator, address, size, row, columns),
         };
         if old != NONE && allocation != NONE {
-            ledger.origin_mut(allocation).grown_from = old;
+            columns.origin_mut(allocation).grown_from = old;
         }
     }
 }

@@ -4,9 +4,9 @@
 //! then is known only when all events were seen.
 
 mod acquired;
+mod columns;
 mod gui;
 mod heaps;
-mod ledger;
 mod owners;
 mod pages;
 mod ranges;
@@ -14,9 +14,9 @@ mod ranges;
 use handlescope_model::{Cancel, Cancelled, Poll};
 
 use self::acquired::Acquired;
+pub use self::columns::{AllocationColumns, AllocatorRow, Miss};
 use self::gui::GuiHandles;
 use self::heaps::HeapBlocks;
-pub use self::ledger::{AllocatorRow, Ledger, Miss};
 pub use self::owners::Owner;
 use self::owners::OwnerFinder;
 use self::pages::Pages;
@@ -32,10 +32,10 @@ pub fn follow_resources(
     clock: &Clock,
     order: Option<&[u32]>,
     cancel: &Cancel,
-) -> Result<Ledger, Cancelled> {
+) -> Result<AllocationColumns, Cancelled> {
     let timeline = &collected.shared.timeline;
     let mut finder = OwnerFinder::new(index, clock);
-    let mut ledger = Ledger::default();
+    let mut columns = AllocationColumns::default();
     let mut heaps = HeapBlocks::default();
     let mut pages = Pages::default();
     let mut acquired = Acquired::default();
@@ -48,25 +48,25 @@ pub fn follow_resources(
         match subject(timeline.kind[row]) {
             Subject::Heap(change) => {
                 let owner = finder.find(pid, time);
-                heaps.event(collected, (row, change), owner, &mut ledger);
+                heaps.event(collected, (row, change), owner, &mut columns);
             }
             Subject::Pages(change) => {
-                pages.event(collected, (row, change), &mut finder, &mut ledger);
+                pages.event(collected, (row, change), &mut finder, &mut columns);
             }
             Subject::Acquired(change) => {
                 let owner = finder.find(pid, time);
-                acquired.event(collected, (row, change), owner, &mut ledger);
+                acquired.event(collected, (row, change), owner, &mut columns);
             }
             Subject::Gui(change) => {
-                gui.event(collected, (row, change), &mut finder, &mut ledger);
+                gui.event(collected, (row, change), &mut finder, &mut columns);
             }
             // Objects are followed elsewhere, and of what is not known there is nothing to follow.
             Subject::Object(_) | Subject::HandleAtEnd | Subject::Unknown => {}
         }
     }
-    pages.finish(&mut ledger);
-    ledger.end_at_exit(|process| {
+    pages.finish(&mut columns);
+    columns.end_at_exit(|process| {
         collected.processes.rows.get(process as usize).is_some_and(|process| process.end.is_some())
     });
-    Ok(ledger)
+    Ok(columns)
 }

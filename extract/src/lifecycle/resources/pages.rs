@@ -7,7 +7,7 @@
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 
-use super::ledger::{AllocatorRow, Ledger, Origin, bytes};
+use super::columns::{AllocationColumns, AllocatorRow, Origin, bytes};
 use super::owners::{Owner, OwnerFinder};
 use super::ranges::Ranges;
 use crate::collect::Collector;
@@ -73,18 +73,18 @@ impl Pages {
         collected: &Collector,
         (row, change): (usize, PageChange),
         finder: &mut OwnerFinder<'_>,
-        ledger: &mut Ledger,
+        columns: &mut AllocationColumns,
     ) {
         let timeline = &collected.shared.timeline;
         let range = collected.virtual_memory.rows[timeline.row[row] as usize];
         let time = timeline.time[row];
         let owner = finder.find_for_memory(range.pid, time);
         match change {
-            PageChange::Free => self.free(owner, range, row, ledger),
+            PageChange::Free => self.free(owner, range, row, columns),
             PageChange::Alloc => {
                 let caller = finder.find(timeline.pid[row], time);
                 let caller = caller.process().filter(|_| caller != owner).unwrap_or(NONE);
-                self.alloc(owner, caller, range, row, ledger);
+                self.alloc(owner, caller, range, row, columns);
             }
         }
     }
@@ -95,18 +95,18 @@ impl Pages {
         caller: u32,
         range: RangeRow,
         row: usize,
-        ledger: &mut Ledger,
+        columns: &mut AllocationColumns,
     ) {
         let (from, to) = pages(range.base, range.size);
         let Self { spaces, allocations, ended, .. } = self;
         let space = spaces.entry(owner).or_default();
         if range.flags & (MEM_COMMIT | MEM_RESERVE) == 0 {
-            let allocator = space.committed.allocator(ResourceKind::Commit, owner, ledger);
-            ledger.miss(ResourceMissKind::Ignored, allocator, range.base, bytes(to - from), row);
+            let allocator = space.committed.allocator(ResourceKind::Commit, owner, columns);
+            columns.miss(ResourceMissKind::Ignored, allocator, range.base, bytes(to - from), row);
             return;
         }
         let mut take = |layer: &mut Layer, kind| {
-            let allocator = layer.allocator(kind, owner, ledger);
+            let allocator = layer.allocator(kind, owner, columns);
             let size = layer.ranges.fill(from, to, allocations.len() as u32);
             let base = range.base;
             allocations.push(PageAllocation { allocator, base, row: row as u32, caller, size });
@@ -124,7 +124,7 @@ impl Pages {
         }
     }
 
-    fn free(&mut self, owner: Owner, range: RangeRow, row: usize, ledger: &mut Ledger) {
+    fn free(&mut self, owner: Owner, range: RangeRow, row: usize, columns: &mut AllocationColumns) {
         let space = self.spaces.entry(owner).or_default();
         let (from, to) = match range.size {
             0 => {
@@ -135,8 +135,8 @@ impl Pages {
         };
         let is_release = range.flags & MEM_RELEASE != 0;
         let mut miss = |what, committed: &mut Layer| {
-            let allocator = committed.allocator(ResourceKind::Commit, owner, ledger);
-            ledger.miss(what, allocator, range.base, bytes(to - from), row);
+            let allocator = committed.allocator(ResourceKind::Commit, owner, columns);
+            columns.miss(what, allocator, range.base, bytes(to - from), row);
         };
         if range.flags & (MEM_DECOMMIT | MEM_RELEASE) == 0 {
             return miss(ResourceMissKind::Ignored, &mut space.committed);
@@ -156,8 +156,8 @@ impl Pages {
         }
     }
 
-    /// Adds all allocations with their parts to the ledger.
-    pub(super) fn finish(self, ledger: &mut Ledger) {
+    /// Adds all allocations with their parts to the columns.
+    pub(super) fn finish(self, columns: &mut AllocationColumns) {
         let Self { allocations, mut ended, .. } = self;
         ended.sort_by_key(|part| part.allocation);
         // What one event ended of an allocation is one part, though pages of others lay between.
@@ -171,13 +171,13 @@ impl Pages {
             let PageAllocation { allocator, base, row, caller, size } = *allocation;
             let mut first = None;
             let mut add = |size, end, end_row, free_call| {
-                let part = ledger.open(allocator, base, bytes(size), row as usize);
-                (ledger.end[part as usize], ledger.end_row[part as usize]) = (end, end_row);
+                let part = columns.open(allocator, base, bytes(size), row as usize);
+                (columns.end[part as usize], columns.end_row[part as usize]) = (end, end_row);
                 let part_of = first.unwrap_or(NONE);
                 first = first.or(Some(part));
                 let origin = Origin { part_of, caller, free_call, ..Origin::NONE };
                 if origin != Origin::NONE {
-                    *ledger.origin_mut(part) = origin;
+                    *columns.origin_mut(part) = origin;
                 }
             };
             let mut left = size;
@@ -195,11 +195,16 @@ impl Pages {
 }
 
 impl Layer {
-    fn allocator(&mut self, kind: ResourceKind, owner: Owner, ledger: &mut Ledger) -> u32 {
+    fn allocator(
+        &mut self,
+        kind: ResourceKind,
+        owner: Owner,
+        columns: &mut AllocationColumns,
+    ) -> u32 {
         *self.allocator.get_or_insert_with(|| {
             let (name, provider) = (ALLOCATOR.to_owned(), None);
             let row = AllocatorRow { kind, name, provider, owner, created: NONE, destroyed: NONE };
-            ledger.add_allocator(row)
+            columns.add_allocator(row)
         })
     }
 }

@@ -9,11 +9,8 @@ use handlescope_tests::bytes::Guid;
 pub(crate) struct Module {
     /// File name.
     pub(crate) file: String,
-    /// Name of the PDB.
     pub(crate) pdb: String,
-    /// GUID of the PDB.
     pub(crate) guid: Guid,
-    /// Age of the PDB.
     pub(crate) age: u32,
     /// Mapped size, in bytes.
     pub(crate) size: u64,

@@ -41,7 +41,6 @@ pub(crate) struct HandleTable {
 }
 
 impl HandleTable {
-    /// Opens a handle.
     pub(crate) fn open(&mut self, object: &Object) -> u32 {
         let handle = self.free.pop().unwrap_or(self.last + 4);
         self.open_as(handle, object);

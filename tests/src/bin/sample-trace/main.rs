@@ -1,11 +1,11 @@
 //! Writes `examples/leaky.etl`: a trace of `leaky.exe` (see `examples/README.md`), scripted in
-//! [`story`] and made of the real addresses in `examples/src/functions.txt`.
+//! [`scenario`] and made of the real addresses in `examples/src/functions.txt`.
 
 mod functions;
 mod handles;
 mod machine;
+mod scenario;
 mod stacks;
-mod story;
 
 use std::error::Error;
 use std::fs;
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let functions = Functions::parse(&text)
         .map_err(|reason| format!("{}: {reason}", args.functions.display()))?;
     let mut machine = Machine::new(Stacks::new(functions), options());
-    story::play(&mut machine);
+    scenario::run(&mut machine);
     let summary = machine
         .write(&args.output)
         .map_err(|source| format!("cannot write {}: {source}", args.output.display()))?;

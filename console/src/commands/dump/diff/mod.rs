@@ -23,15 +23,15 @@ use crate::{
     grammar::{Arguments, Example, GroupView, OptionGroup, ParseError, Quotes, Token, parse},
     paths::has_extension,
     query::{self, AllocationsDiff, DiffCriteria},
-    render::{self, Format, pictures::FlameGraph},
+    render::{self, pictures::FlameGraph},
     settings::{Display, StackDisplayArgs},
     trace::{CaveatKind, LoadedTrace},
+    values::Format,
 };
 
 /// The kind, which has every option and format that kinds have.
 pub(crate) struct Diff;
 
-/// The command.
 pub(crate) struct DiffCommand;
 
 const SUMMARY: &str = "what is opened and still open between two points, or lost more of in the second of two \

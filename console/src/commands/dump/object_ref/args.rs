@@ -1,38 +1,32 @@
 //! `.dump ObjectRef` as entered.
 
 use crate::{
-    commands::{
-        SharedArgs,
-        shared::{
-            choice::ChoosesProcesses,
-            display::ShowsTimes,
-            notes::TakesNotes,
-            stack_display::{ShowsStacks, TrimsStacks},
-        },
+    commands::shared::{
+        choice::ChoosesProcesses,
+        display::ShowsTimes,
+        notes::TakesNotes,
+        stack_display::{ShowsStacks, TrimsStacks},
     },
     query::{
         CountBy, CountOrder, Figure, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims,
     },
     render::{ObjectRefStyle, OutputOptions},
     settings::{DisplayArgs, StackDisplayArgs},
-    values::CsvTarget,
+    values::AskedFormat,
 };
 
 /// What was typed behind `.dump ObjectRef`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ObjectRefArgs {
     pub(crate) criteria: ObjectCriteria,
-    /// How it is printed.
     pub(crate) display: DisplayArgs,
     /// `-csv`, with ETWAnalyzer's columns.
-    pub(crate) csv: Option<CsvTarget>,
+    pub(crate) formats: Vec<AskedFormat>,
     /// `-NoCSVSeparator`: no `sep = ;` line in front.
     pub(crate) no_csv_separator: bool,
     /// `-NoCmdLine`: an empty command line column in the CSV file.
     pub(crate) no_command_line: bool,
-    /// `-MinCount`
     pub(crate) min_count: Option<u64>,
-    /// `-Depth`
     pub(crate) depth: Option<u64>,
     /// `-ShowTime`
     pub(crate) buckets: Option<u64>,
@@ -41,11 +35,6 @@ pub(crate) struct ObjectRefArgs {
 }
 
 impl ObjectRefArgs {
-    /// How the answer is written, and where.
-    pub(crate) fn output(&self, shared: &SharedArgs) -> OutputOptions {
-        OutputOptions { csv: self.csv.clone(), ..shared.output.clone() }
-    }
-
     /// What groups are asked for.
     pub(super) fn groups(&self, output: &OutputOptions) -> GroupCriteria {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);

@@ -14,13 +14,12 @@ pub(crate) use self::args::ObjectRefArgs;
 use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature, SharedArgs,
-        shared::{
-            caveats::write_caveats, groups as headings, notes::write_notes, options::check_output,
-        },
+        shared::{caveats::write_caveats, groups as headings, notes::write_notes},
     },
     grammar::{Example, OptionGroup, ParseError},
     query::{self, Figure, ObjectCriteria, ShowTotal},
-    render::{self, Format, OutputOptions},
+    render::{self, OutputOptions},
+    values::{AskedFormat, Format},
 };
 
 pub(crate) struct ObjectRef;
@@ -41,28 +40,30 @@ impl Kind for ObjectRef {
         render::OBJECT_COLUMNS.map(str::to_owned).into()
     }
 
+    fn own_formats(args: &ObjectRefArgs) -> &[AskedFormat] {
+        &args.formats
+    }
+
     fn check(args: &ObjectRefArgs, shared: &SharedArgs) -> Result<(), ParseError> {
-        let output = args.output(shared);
-        check_output(&output)?;
-        check_groups(args, &output)?;
+        let output = &shared.output;
+        check_groups(args, output)?;
         if matches!(args.criteria.show_total, None | Some(ShowTotal::None)) {
             return Ok(());
         }
-        let option = match output.format() {
-            _ if args.order(&output).is_none() => "-SortBy",
-            Format::Csv(_) => "-csv",
-            Format::NdJson => "-ndjson",
-            Format::Parquet => "-parquet",
-            Format::Text | Format::Json(_) => return Ok(()),
-        };
-        let reason = match option {
-            "-SortBy" => {
-                "totals are ordered by Handles, or by Type, Process or File, as they are counted"
+        let refuse =
+            |option, reason| Err(ParseError::Conflict { option, other: "-ShowTotal", reason });
+        if args.order(output).is_none() {
+            let reason =
+                "totals are ordered by Handles, or by Type, Process or File, as they are counted";
+            return refuse("-SortBy", reason);
+        }
+        match (output.format(), output.format_option()) {
+            (Format::Text | Format::Json(_), _) | (_, None) => Ok(()),
+            (Format::Csv(_), Some(option)) => {
+                refuse(option, "the file holds events, not totals; for totals leave out -csv")
             }
-            "-csv" => "the file holds events, not totals; for totals leave out -csv",
-            _ => "that format has events, not totals",
-        };
-        Err(ParseError::Conflict { option, other: "-ShowTotal", reason })
+            (_, Some(option)) => refuse(option, "that format has events, not totals"),
+        }
     }
 
     fn answer(args: &ObjectRefArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
@@ -70,12 +71,12 @@ impl Kind for ObjectRef {
         if let Some(option) = args.option_without_groups() {
             dump.messages.note(format_args!("{option} has no effect without -GroupBy"));
         }
-        let output = args.output(dump.shared);
+        let output = &dump.shared.output;
         let criteria = ObjectCriteria {
             plain_process_names: args.display.plain_process_names,
             with_identities: matches!(output.format(), Format::Json(_)),
-            order: args.order(&output).unwrap_or_default(),
-            groups: args.groups(&output),
+            order: args.order(output).unwrap_or_default(),
+            groups: args.groups(output),
             ..args.criteria.clone()
         };
         let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
@@ -83,7 +84,7 @@ impl Kind for ObjectRef {
         let display = output.display(dump.display_as(&args.display));
         let style = args.style(&criteria, &dump.shared.text);
         let (overwrite, cancel) = (dump.overwrite(), dump.cancel);
-        Ok(render::object_ref(answer, &style, &output, &display, &overwrite, cancel, dump.out)?)
+        Ok(render::object_ref(answer, &style, output, &display, &overwrite, cancel, dump.out)?)
     }
 }
 

@@ -4,6 +4,7 @@ use super::args::ObjectRefArgs;
 use crate::{
     grammar::{Choice, Opt, Take},
     query::ShowTotal,
+    values::{CSV, NamesFile},
 };
 
 /// Tables instead of objects.
@@ -65,7 +66,7 @@ pub(super) static SCRIPTS: &[Opt<ObjectRefArgs>] = &[
                   has its text. The file has its name when all is written. \
                   Without FILE it is printed.",
         example: "-Leak -ShowStack -csv Leaks.csv",
-        take: Take::MaybeFile(|args| &mut args.csv),
+        take: Take::Format(&CSV, NamesFile::Maybe, |args| &mut args.formats),
     },
     Opt {
         names: &["-NoCSVSeparator"],

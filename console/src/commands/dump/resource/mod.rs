@@ -13,8 +13,9 @@ use crate::{
     },
     grammar::{Example, OptionGroup, ParseError},
     query::{self, ResourceColumn, ResourceCriteria},
-    render::{self, Format, OutputOptions},
+    render::{self, OutputOptions},
     settings::Display,
+    values::Format,
 };
 
 pub(crate) struct Resource;

@@ -116,9 +116,14 @@ impl<'a> SiteCauses<'a> {
             HumanCount(0) => {
                 format!("of {all} of this stack some are freed in part, and none is freed wholly")
             }
-            freed => format!(
-                "{freed} of {all} of this stack are freed, {left} are not: look at its error paths"
-            ),
+            freed => {
+                let are = |count: u64| if count == 1 { "is" } else { "are" };
+                format!(
+                    "{freed} of {all} of this stack {} freed, {left} {} not: look at its error paths",
+                    are(site.freed),
+                    are(lost)
+                )
+            }
         };
         let mut stacks: Vec<_> = stacks.into_iter().collect();
         stacks.sort_by_key(|(stack, count)| (Reverse(*count), *stack));
@@ -155,7 +160,7 @@ impl<'a> SiteCauses<'a> {
         let mut reserved: BTreeMap<u32, i64> = BTreeMap::new();
         for row in lost {
             let at = *row as usize;
-            let first = self.table.parted(at).unwrap_or(*row);
+            let first = self.table.first_part(at).unwrap_or(*row);
             let left = reserved.entry(first).or_default();
             *left = left.saturating_add(self.table.size.get(at).unwrap_or_default());
         }

@@ -8,7 +8,7 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 
 use super::super::lost_stacks::{LineNumbers, LostStacks, Scope};
 use super::super::same_pid::LossTimes;
-use super::judged::Allocations;
+use super::input::Allocations;
 use super::sites::{Site, Sites};
 use crate::filter::{Filter, literal};
 use crate::query::resources::{AllocatorList, kind_name};

@@ -10,7 +10,7 @@ use super::super::suspect::{Bytes, Counts, PRIVATE_HEAP, Suspect, SuspectFilters
 use super::causes::diagnosis;
 use super::context::SiteContext;
 use super::filters::heap_filter;
-use super::judged::{Allocations, Amounts};
+use super::input::{Allocations, Amounts};
 use crate::query::growth::Life;
 
 /// Heaps from which on they are a suspect: each process keeps the one that it starts with.
@@ -101,7 +101,7 @@ impl Created {
         let allocator = all.allocators.get(row)?;
         let process = all.process(allocator);
         let bytes = Bytes { lost, allocated: lost, per_minute: None };
-        let suspect = all.judge(
+        let suspect = all.as_suspect(
             &process,
             (PRIVATE_HEAP, stack),
             &lives,

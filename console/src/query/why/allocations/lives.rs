@@ -36,7 +36,7 @@ impl SiteLives {
     pub(super) fn of(table: &ResourceTable, rows: &[u32]) -> Option<Self> {
         let mut site = Self { lives: Vec::with_capacity(rows.len()), ..Self::default() };
         // Few allocations end in parts.
-        let mut parted: BTreeMap<u32, Whole> = BTreeMap::new();
+        let mut wholes: BTreeMap<u32, Whole> = BTreeMap::new();
         for row in rows.iter().map(|row| *row as usize) {
             let size = table.size.get(row).unwrap_or_default();
             site.bytes.allocated = site.bytes.allocated.saturating_add(size);
@@ -44,14 +44,14 @@ impl SiteLives {
             if part.lost.is_some() {
                 site.bytes.lost = site.bytes.lost.saturating_add(size);
             }
-            match table.parted(row) {
+            match table.first_part(row) {
                 None => site.add(part),
                 Some(first) => {
-                    parted.entry(first).and_modify(|whole| whole.add(part)).or_insert(part);
+                    wholes.entry(first).and_modify(|whole| whole.add(part)).or_insert(part);
                 }
             }
         }
-        parted.into_values().for_each(|whole| site.add(whole));
+        wholes.into_values().for_each(|whole| site.add(whole));
         Some(site)
     }
 

@@ -7,7 +7,7 @@ mod commits;
 mod context;
 mod filters;
 mod heaps;
-mod judged;
+mod input;
 mod lives;
 mod sites;
 
@@ -21,10 +21,10 @@ use self::causes::{Findings, SiteCauses};
 use self::context::SiteContext;
 use self::filters::SiteFilters;
 use self::heaps::private_heaps;
-pub(super) use self::judged::Allocations;
-use self::judged::Amounts;
+pub(super) use self::input::Allocations;
+use self::input::Amounts;
 use self::lives::SiteLives;
-use self::sites::{ChosenRows, Site, Sites, telling_name};
+use self::sites::{ChosenRows, Site, Sites, descriptive_name};
 use super::causes::Cause;
 use super::suspect::{Suspect, SuspectFilters};
 use crate::cancel::Cancelled;
@@ -89,10 +89,14 @@ impl Allocations<'_> {
         let Findings { diagnoses, grown } = causes.of(rows, &own);
         let kind = ResourceKind::from_code(site.kind)?;
         let SiteLives { counts, bytes, lives, .. } = own;
-        let suspect =
-            self.judge(&process, (kind.name(), stack), &lives, Amounts { counts, bytes, grown })?;
+        let suspect = self.as_suspect(
+            &process,
+            (kind.name(), stack),
+            &lives,
+            Amounts { counts, bytes, grown },
+        )?;
         let function = stack.map(|stack| self.function(stack, sites));
-        let name = telling_name(allocator).map(str::to_owned);
+        let name = descriptive_name(allocator).map(str::to_owned);
         let filters = SuspectFilters {
             allocator: filters.allocator(self, allocator),
             time: filters.time(self, allocator),

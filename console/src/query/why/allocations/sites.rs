@@ -119,7 +119,7 @@ fn owners(allocators: &AllocatorList) -> Vec<u32> {
     let mut owners = Vec::with_capacity(allocators.rows().len());
     for own in allocators.rows() {
         let next = numbers.len() as u32;
-        let owner = (own.kind, own.process, own.pid, telling_name(own));
+        let owner = (own.kind, own.process, own.pid, descriptive_name(own));
         owners.push(*numbers.entry(owner).or_insert(next));
     }
     owners
@@ -129,7 +129,7 @@ fn owners(allocators: &AllocatorList) -> Vec<u32> {
 type Owner<'a> = (u32, Option<ProcessIdx>, Option<u32>, Option<&'a str>);
 
 /// The name of an allocator where it says what is allocated.
-pub(super) fn telling_name(allocator: &Allocator) -> Option<&str> {
+pub(super) fn descriptive_name(allocator: &Allocator) -> Option<&str> {
     let kind = ResourceKind::from_code(allocator.kind);
     let has_names = kind.is_some_and(is_named_by_allocator);
     has_names.then_some(allocator.name.as_str()).filter(|name| !name.is_empty())

@@ -1,4 +1,4 @@
-//! Allocations that ended in parts are judged as wholes.
+//! Allocations that ended in parts count as wholes.
 
 use handlescope_model::tables::{Resource, ResourceEnd, ResourceKind};
 use handlescope_model::{AllocatorIdx, ResourceIdx, StackIdx};
@@ -88,11 +88,7 @@ fn an_allocation_in_parts_has_one_life_that_ends_with_the_last_of_them() {
     assert_eq!((bytes.lost, bytes.allocated), (20 * PAGE, 42 * PAGE));
     let freed = diagnosis(Some(&suspect), Cause::SometimesFreed).expect("some are freed");
     assert_eq!(freed.count, 10);
-    assert!(
-        freed.text.starts_with("1 of 11 of this stack are freed, 10 are not"),
-        "{}",
-        freed.text
-    );
+    assert!(freed.text.starts_with("1 of 11 of this stack is freed, 10 are not"), "{}", freed.text);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What happens in the sample: `examples/src/leaky.cpp` and `explorer.cpp`, played step by step.
+//! What happens in the sample: `examples/src/leaky.cpp` and `explorer.cpp`, call by call.
 //!
 //! The calls and their order follow those sources; only the times, and which look-ups of the event
 //! cache collide, are decided here.
@@ -35,8 +35,8 @@ const SESSIONS_PER_WORKER: u32 = 4;
 /// Events that both workers of a pair create, because both find their slot empty.
 const RACES: [u32; 8] = [2, 7, 13, 20, 27, 32, 38, 41];
 
-/// Plays the whole trace.
-pub(crate) fn play(machine: &mut Machine) {
+/// Adds the events of the whole trace.
+pub(crate) fn run(machine: &mut Machine) {
     let old = boot(machine);
     timer(machine, 150 * MS, Some(old));
     launch(machine, 300 * MS);

@@ -1,4 +1,4 @@
-//! All allocations of a trace with their ends.
+//! All allocations of a trace with their ends, in columns.
 
 use handlescope_model::rules::is_never_freed;
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
@@ -53,7 +53,7 @@ impl Origin {
 
 /// The allocations, in columns, by the time of their first event; rows are those of the timeline.
 #[derive(Default)]
-pub struct Ledger {
+pub struct AllocationColumns {
     pub allocators: Vec<AllocatorRow>,
     /// For each allocation the row of its allocator.
     pub allocator: Vec<u32>,
@@ -69,7 +69,7 @@ pub struct Ledger {
     pub misses: Vec<Miss>,
 }
 
-impl Ledger {
+impl AllocationColumns {
     /// Number of allocations.
     pub fn len(&self) -> usize {
         self.row.len()

@@ -1,4 +1,4 @@
-//! What suspects among allocations are judged by.
+//! The allocations that suspects are found in, and the suspect that some of them are.
 
 use handlescope_model::tables::Allocator;
 use handlescope_model::{StackIdx, Table};
@@ -102,14 +102,14 @@ impl<'a> Allocations<'a> {
         filter.is_none_or(|filter| process.is_meant_by(filter, self.is_plain))
     }
 
-    /// What says most of a stack.
+    /// The function of the program in a stack, else its representative frame.
     pub(super) fn function(&self, stack: StackIdx, sites: &Sites) -> String {
         let own = self.programs.function(self.frames, stack);
         own.unwrap_or_else(|| sites.stacks.function(self.file, stack))
     }
 
     /// Allocations with these lives as a suspect, if they are one.
-    pub(super) fn judge(
+    pub(super) fn as_suspect(
         &self,
         process: &ProcessInfo,
         (type_name, create_stack): (&str, Option<StackIdx>),

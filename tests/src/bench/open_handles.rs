@@ -52,9 +52,9 @@ impl Values {
     }
 }
 
-/// All handles of all processes. The memory it takes does not grow with the number of events.
+/// The handles that are open in all processes. The memory it takes does not grow with the number of events.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct OpenHandles {
     left: u64,
     leak_percent: u32,
     open: Vec<Open>,
@@ -68,7 +68,7 @@ pub(super) struct World {
     pub(super) closes: u64,
 }
 
-impl World {
+impl OpenHandles {
     pub(super) fn new(trace: &LargeTrace) -> Self {
         let processes = trace.processes as usize;
         Self {

@@ -31,25 +31,25 @@ const SAMPLE: &str = "examples/leaky.etl";
 
 /// Where a page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum Place {
     Prompt,
     Shell,
 }
 
-impl Manner {
+impl Place {
     /// A command line of the console as it is typed here.
     pub(super) fn line(self, line: &str) -> String {
         match self {
-            Manner::Prompt => line.to_owned(),
-            Manner::Shell => shell_line(line, [SAMPLE; 3], quoted),
+            Place::Prompt => line.to_owned(),
+            Place::Shell => shell_line(line, [SAMPLE; 3], quoted),
         }
     }
 
     /// A command with what may follow.
     pub(super) fn usage(self, usage: &str) -> String {
         match self {
-            Manner::Prompt => usage.to_owned(),
-            Manner::Shell => {
+            Place::Prompt => usage.to_owned(),
+            Place::Shell => {
                 shell_line(usage, ["QUERY", "BEFORE", "AFTER"], |token| token.text.clone())
             }
         }
@@ -117,12 +117,12 @@ mod tests {
             (".diff 1s 2s -json", "handlescope diff examples/leaky.etl examples/leaky.etl -json"),
             (".help ObjectRef -Leak", "handlescope -c '.help ObjectRef -Leak'"),
         ] {
-            assert_eq!(Manner::Shell.line(line), expected);
-            assert_eq!(Manner::Prompt.line(line), line);
+            assert_eq!(Place::Shell.line(line), expected);
+            assert_eq!(Place::Prompt.line(line), line);
         }
-        let usage = Manner::Shell.usage(".dump Process [OPTION…]");
+        let usage = Place::Shell.usage(".dump Process [OPTION…]");
         assert_eq!(usage, "handlescope dump Process -fd QUERY [OPTION…]");
-        let usage = Manner::Shell.usage(".diff [A [B]] [OPTION…]");
+        let usage = Place::Shell.usage(".diff [A [B]] [OPTION…]");
         assert_eq!(usage, "handlescope diff BEFORE AFTER [OPTION…]");
     }
 }

@@ -60,12 +60,12 @@ impl Found {
 }
 
 /// A trace of process 700, whose events are a microsecond apart.
-struct Crowd {
+struct ManyAllocations {
     trace: TraceBuilder,
     ns: i64,
 }
 
-impl Crowd {
+impl ManyAllocations {
     fn new() -> Self {
         let mut trace = TraceBuilder::new();
         trace.process(700, "app.exe");
@@ -92,66 +92,66 @@ impl Crowd {
 
 #[test]
 fn a_range_in_pieces_is_committed_again_and_again() {
-    let mut crowd = Crowd::new();
+    let mut many = ManyAllocations::new();
     let pieces = EVENTS / 3;
     let pages = 2 * u64::from(pieces);
-    crowd.pages(0, pages, MEM_RESERVE);
+    many.pages(0, pages, MEM_RESERVE);
     for piece in 0..u64::from(pieces) {
-        crowd.pages(2 * piece, 1, MEM_COMMIT);
+        many.pages(2 * piece, 1, MEM_COMMIT);
     }
     for piece in 0..u64::from(pieces) {
-        crowd.pages(0, pages, MEM_COMMIT);
-        crowd.pages(2 * piece + 1, 1, MEM_DECOMMIT);
+        many.pages(0, pages, MEM_COMMIT);
+        many.pages(2 * piece + 1, 1, MEM_DECOMMIT);
     }
-    crowd.pages(0, pages, MEM_DECOMMIT);
+    many.pages(0, pages, MEM_DECOMMIT);
     // The first call for all commits what lies between, and loses it page by page to those that come after it. Each of
     // them commits what the one before lost.
     let freed = 3 * pieces - 1;
-    assert_eq!(Found::of(&crowd.trace), Found::new(2, &[("open", 1), ("freed", freed)]));
+    assert_eq!(Found::of(&many.trace), Found::new(2, &[("open", 1), ("freed", freed)]));
 }
 
 #[test]
 fn every_block_has_a_heap_of_its_own() {
-    let mut crowd = Crowd::new();
+    let mut many = ManyAllocations::new();
     for number in 0..u64::from(EVENTS) {
-        crowd.heap(701, number << 16, HeapCall::Alloc { address: number + 1, size: 8 });
+        many.heap(701, number << 16, HeapCall::Alloc { address: number + 1, size: 8 });
     }
-    assert_eq!(Found::of(&crowd.trace), Found::new(EVENTS as usize, &[("open", EVENTS)]));
+    assert_eq!(Found::of(&many.trace), Found::new(EVENTS as usize, &[("open", EVENTS)]));
 }
 
 #[test]
 fn a_heap_that_was_large_is_destroyed_again_and_again() {
-    let mut crowd = Crowd::new();
+    let mut many = ManyAllocations::new();
     let count = EVENTS / 3;
     for number in 0..u64::from(count) {
-        crowd.heap(701, 0x10000, HeapCall::Alloc { address: number + 1, size: 8 });
+        many.heap(701, 0x10000, HeapCall::Alloc { address: number + 1, size: 8 });
     }
     for _ in 0..count {
-        crowd.heap(701, 0x10000, HeapCall::Destroy);
-        crowd.heap(701, 0x10000, HeapCall::Alloc { address: 1, size: 8 });
+        many.heap(701, 0x10000, HeapCall::Destroy);
+        many.heap(701, 0x10000, HeapCall::Alloc { address: 1, size: 8 });
     }
     let destroyed = 2 * count - 1;
     let counts = [("destroyed", destroyed), ("open", 1)];
-    assert_eq!(Found::of(&crowd.trace), Found::new(count as usize + 1, &counts));
+    assert_eq!(Found::of(&many.trace), Found::new(count as usize + 1, &counts));
 }
 
 #[test]
 fn every_reallocation_has_a_thread_of_its_own() {
-    let mut crowd = Crowd::new();
-    crowd.heap(701, 0x10000, HeapCall::Alloc { address: 1, size: 8 });
+    let mut many = ManyAllocations::new();
+    many.heap(701, 0x10000, HeapCall::Alloc { address: 1, size: 8 });
     for number in 1..EVENTS {
         let address = u64::from(number);
         let call =
             HeapCall::ReAlloc { address: address + 1, old_address: address, size: 8, old_size: 8 };
-        crowd.heap(701 + number, 0x10000, call);
+        many.heap(701 + number, 0x10000, call);
     }
     let counts = [("open", 1), ("reallocated", EVENTS - 1)];
-    assert_eq!(Found::of(&crowd.trace), Found::new(1, &counts));
+    assert_eq!(Found::of(&many.trace), Found::new(1, &counts));
 }
 
 #[test]
 fn every_release_has_an_allocator_of_its_own() {
-    let mut crowd = Crowd::new();
+    let mut many = ManyAllocations::new();
     let provider = Guid::new(0x11111111_0000_0000_0000_000000000001);
     let stamp = |trace: &TraceBuilder, ns| Stamp::new(trace.options().raw(ns), 700, 701);
     let info = EventInfo {
@@ -162,35 +162,35 @@ fn every_release_has_an_allocator_of_its_own() {
         fields: [("Handle", 16), ("Allocator", 8)].map(|(name, kind)| (name.into(), kind)).into(),
         ..EventInfo::default()
     };
-    let event = info.event(PointerSize::Eight, stamp(&crowd.trace, 1));
-    crowd.trace.raw_event(1, 0, event);
+    let event = info.event(PointerSize::Eight, stamp(&many.trace, 1));
+    many.trace.raw_event(1, 0, event);
     for number in 0..EVENTS {
-        crowd.ns += 1000;
+        many.ns += 1000;
         let payload = Bytes::new().u64(7).u32(number).into_vec();
-        let stamp = stamp(&crowd.trace, crowd.ns);
+        let stamp = stamp(&many.trace, many.ns);
         let event = ManifestEvent { provider, id: 1, stamp, payload, ..ManifestEvent::default() };
-        crowd.trace.raw_event(crowd.ns, 0, event.encode());
+        many.trace.raw_event(many.ns, 0, event.encode());
     }
     // Most are counted under one name.
     let allocators = (1 << 16) + 1;
-    assert_eq!(Found::of(&crowd.trace), Found::new(allocators, &[("orphan_free", EVENTS)]));
+    assert_eq!(Found::of(&many.trace), Found::new(allocators, &[("orphan_free", EVENTS)]));
 }
 
 #[test]
 fn every_block_is_of_another_life_of_its_process() {
-    let mut crowd = Crowd::new();
+    let mut many = ManyAllocations::new();
     let lives = EVENTS / 3;
     for life in 0..i64::from(lives) {
         let ns = 1_000_000 + life * 2000;
-        crowd.trace.process(800, "short.exe").started(ns).ended(ns + 1000);
+        many.trace.process(800, "short.exe").started(ns).ended(ns + 1000);
         let call = HeapCall::Alloc { address: 1, size: 8 };
-        crowd.trace.heap(ns + 500, (800, 801), 0x10000, call);
+        many.trace.heap(ns + 500, (800, 801), 0x10000, call);
     }
     let later = 1_000_000_000 + i64::from(lives) * 2000;
     for number in 0..i64::from(lives) {
         let call = HeapCall::Alloc { address: 1, size: 8 };
-        crowd.trace.heap(later + number, (800, 801), 0x10000, call);
+        many.trace.heap(later + number, (800, 801), 0x10000, call);
     }
     let counts = [("at_exit", lives), ("open", 1), ("replaced", lives - 1)];
-    assert_eq!(Found::of(&crowd.trace), Found::new(lives as usize + 1, &counts));
+    assert_eq!(Found::of(&many.trace), Found::new(lives as usize + 1, &counts));
 }

@@ -32,12 +32,12 @@ use crate::{
     grammar::{Quotes, Token, join},
     paths::Roots,
     registry::REGISTRY,
-    render::{self, Format},
+    render,
     settings::DisplayArgs,
     sql::Relation,
     terminal::{Messages, Screen},
     trace::{Access, LoadArgs},
-    values::JsonMode,
+    values::{Format, JsonMode},
 };
 
 /// The largest document that is read into memory, bytes of JSON.
@@ -46,8 +46,8 @@ const MOST_BYTES: usize = 64 << 20;
 /// Loaded files that an error names.
 const MOST_NAMED: usize = 20;
 
-/// One session.
-pub(super) struct Desk {
+/// The one session of a server: what is loaded, and what its tools may touch.
+pub(super) struct ToolSession {
     console: Console,
     access: Access,
     roots: Arc<Roots>,
@@ -69,7 +69,7 @@ enum Kept {
     Document(Vec<u8>),
 }
 
-impl Desk {
+impl ToolSession {
     /// A session that reads below these roots only.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Desk {
         roots: Arc<Roots>,
         read_only: bool,
         messages: &mut Messages<'_>,
-    ) -> Result<Desk, CommandError> {
+    ) -> Result<ToolSession, CommandError> {
         let full = console.session.symbol_path().clone();
         let symbol_path = if read_only { full.without_servers() } else { full.clone() };
         if read_only && full.has_servers() {
@@ -88,7 +88,7 @@ impl Desk {
             );
         }
         let scratch = || tempfile::Builder::new().prefix("handlescope-").tempdir();
-        let mut desk = Desk {
+        let mut session = ToolSession {
             console,
             access: Access { roots: Some(Arc::clone(&roots)), read_only },
             roots,
@@ -97,12 +97,12 @@ impl Desk {
             kept: None,
             loads: 0,
         };
-        let kept = desk.scratch.as_ref().map(|folder| folder.path().to_owned());
-        desk.console.session.symbol_options.symcache_folder = kept;
-        if !desk.symbol_path.is_empty() {
-            desk.look_for_symbols(Vec::new())?;
+        let kept = session.scratch.as_ref().map(|folder| folder.path().to_owned());
+        session.console.session.symbol_options.symcache_folder = kept;
+        if !session.symbol_path.is_empty() {
+            session.look_for_symbols(Vec::new())?;
         }
-        Ok(desk)
+        Ok(session)
     }
 
     /// Answers a call of a tool.

@@ -47,19 +47,19 @@ pub(super) enum GivenUp {
 ///
 /// The time starts anew with every portion that is as large as what has to come within it. So a
 /// download that is always fast enough is never ended, and one that gets too slow ends in time.
-pub(super) struct Pace {
+pub(super) struct SpeedCheck {
     min_speed: MinSpeed,
     /// How long nothing at all may come.
-    patience: Duration,
+    silence_timeout: Duration,
     portion_start: Instant,
     portion: u64,
     last_sign: Instant,
 }
 
-impl Pace {
-    pub(super) fn new(min_speed: MinSpeed, patience: Duration) -> Self {
+impl SpeedCheck {
+    pub(super) fn new(min_speed: MinSpeed, silence_timeout: Duration) -> Self {
         let now = Instant::now();
-        Self { min_speed, patience, portion_start: now, portion: 0, last_sign: now }
+        Self { min_speed, silence_timeout, portion_start: now, portion: 0, last_sign: now }
     }
 
     /// The server answered, and has yet to send something.
@@ -94,7 +94,7 @@ impl Pace {
     }
 
     fn silence_ends(&self) -> Instant {
-        after(self.last_sign, self.patience)
+        after(self.last_sign, self.silence_timeout)
     }
 
     /// `None` if any speed will do.
@@ -112,7 +112,7 @@ pub(super) fn after(start: Instant, time: Duration) -> Instant {
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_hours(1);
+    const SILENCE_TIMEOUT: Duration = Duration::from_hours(1);
 
     /// Past any time of the measurement.
     fn outlast(min_speed: MinSpeed) {
@@ -122,33 +122,33 @@ mod tests {
     #[test]
     fn what_is_slower_than_allowed_is_ended_with_the_figures() {
         let min_speed = MinSpeed { bytes_per_second: 1000, over: Duration::from_millis(20) };
-        let mut pace = Pace::new(min_speed, PATIENCE);
-        pace.came(19);
+        let mut speed = SpeedCheck::new(min_speed, SILENCE_TIMEOUT);
+        speed.came(19);
         outlast(min_speed);
-        let reason = pace.check().expect_err("too slow").to_string();
+        let reason = speed.check().expect_err("too slow").to_string();
         assert_eq!(reason, "it is too slow, 19 bytes in 20ms; what came is kept");
-        pace.came(1);
-        assert!(pace.portion == 0 && pace.portion_start == pace.last_sign, "time starts anew");
+        speed.came(1);
+        assert!(speed.portion == 0 && speed.portion_start == speed.last_sign, "time starts anew");
     }
 
     #[test]
     fn silence_is_not_slowness() {
-        let mut pace = Pace::new(MinSpeed::default(), Duration::from_millis(5));
-        pace.came(1 << 20);
+        let mut speed = SpeedCheck::new(MinSpeed::default(), Duration::from_millis(5));
+        speed.came(1 << 20);
         std::thread::sleep(Duration::from_millis(6));
-        assert!(pace.deadline() < Instant::now());
-        assert_eq!(pace.check(), Err(GivenUp::Silent));
+        assert!(speed.deadline() < Instant::now());
+        assert_eq!(speed.check(), Err(GivenUp::Silent));
     }
 
     #[test]
     fn no_speed_at_all_may_be_asked_for() {
         let min_speed = MinSpeed { bytes_per_second: 0, over: Duration::from_millis(1) };
-        let mut pace = Pace::new(min_speed, PATIENCE);
+        let mut speed = SpeedCheck::new(min_speed, SILENCE_TIMEOUT);
         outlast(min_speed);
-        pace.answered();
-        assert_eq!(pace.check(), Ok(()));
+        speed.answered();
+        assert_eq!(speed.check(), Ok(()));
         let endless =
-            Pace::new(MinSpeed { over: Duration::MAX, ..MinSpeed::default() }, Duration::MAX);
+            SpeedCheck::new(MinSpeed { over: Duration::MAX, ..MinSpeed::default() }, Duration::MAX);
         assert!(endless.deadline() > Instant::now() && endless.check().is_ok());
     }
 }

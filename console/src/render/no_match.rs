@@ -1,0 +1,71 @@
+//! Why nothing matches, in the options that a user types.
+
+use std::fmt::{self, Display, Formatter};
+
+use crate::query::{Criterion, NoMatch};
+
+/// The option of a criterion.
+pub(crate) fn option(criterion: Criterion) -> &'static str {
+    match criterion {
+        Criterion::Ids => "-MinMaxId",
+        Criterion::Mapping => "-Map",
+        Criterion::MultiProcess => "-MultiProcess",
+        Criterion::ObjectName => "-ObjectName",
+        Criterion::Type => "-Type",
+        Criterion::Kind => "-Kind",
+        Criterion::Allocator => "-Allocator",
+        Criterion::Object => "-Object",
+        Criterion::Leak => "-Leak",
+        Criterion::LeakAtExit => "-LeakAtExit",
+        Criterion::LeakOrAtExit => "-Leak -LeakAtExit",
+        Criterion::Time => "-MinMaxTime",
+        Criterion::Process => "-pn",
+        Criterion::CommandLine => "-CmdLine",
+        Criterion::NewProcess => "-NewProcess",
+        Criterion::PtrInMap => "-PtrInMap",
+        Criterion::ViewBase => "-ViewBase",
+        Criterion::MapSize => "-MinMaxMapSize",
+        Criterion::Inherit => "-Inherit",
+        Criterion::RelatedProcess => "-RelatedProcess",
+        Criterion::Handle => "-Handle",
+        Criterion::Duration => "-MinMaxDuration",
+        Criterion::Overlapped => "-Overlapped",
+        Criterion::StackFilter => "-StackFilter",
+        Criterion::CreateStack => "-CreateStack",
+        Criterion::DestroyStack => "-DestroyStack",
+        Criterion::FreeStack => "-FreeStack",
+        Criterion::Size => "-MinMaxSize",
+    }
+}
+
+/// A criterion with its value as an option, as in `-Type Evnt`.
+pub(super) fn option_with(criterion: Criterion, value: &str) -> String {
+    let option = option(criterion);
+    if value.is_empty() { option.to_owned() } else { format!("{option} {value}") }
+}
+
+impl NoMatch {
+    /// The option that removed everything, as it was typed.
+    pub(super) fn option(&self) -> String {
+        option_with(self.criterion, &self.value)
+    }
+
+    /// What could have been meant, as options.
+    pub(super) fn nearest_options(&self) -> Vec<String> {
+        self.nearest.iter().map(|value| option_with(self.criterion, value)).collect()
+    }
+}
+
+impl Display for NoMatch {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let what = if self.is_of_allocations { "allocation" } else { "object" };
+        let plural = if self.before == 1 { "" } else { "s" };
+        let (before, option) = (self.before, self.option());
+        write!(f, "nothing matches: none of {before} {what}{plural} passes {option}")?;
+        match (self.nearest_options().as_slice(), self.existing.as_slice()) {
+            ([], []) => Ok(()),
+            ([], existing) => write!(f, "; the trace has {}", existing.join(", ")),
+            (nearest, _) => write!(f, ", did you mean {}?", nearest.join(" or ")),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The formats of answers. Options, names of files, messages, `.export` and completion follow from one list.
+
+use std::{mem::discriminant, path::PathBuf};
+
+use super::{CsvText, JsonMode};
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Text for people.
+    Text,
+    /// One JSON document.
+    Json(JsonMode),
+    /// Comma-separated values with a header.
+    Csv(CsvText),
+    /// One JSON object a line.
+    NdJson,
+    /// Apache Parquet.
+    Parquet,
+}
+
+/// Whether the option of a format is followed by the file to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamesFile {
+    /// The answer goes where all results go.
+    Never,
+    /// Without a file it goes there, too.
+    Maybe,
+    Always,
+}
+
+/// A format other than text, and what a user reads about it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FormatSpec {
+    pub(crate) format: Format,
+    /// In messages.
+    pub(crate) name: &'static str,
+    /// What files in this format end with, without a dot.
+    pub(crate) extension: &'static str,
+    pub(crate) option: FormatOption,
+    pub(crate) file: NamesFile,
+}
+
+/// The option that asks for a format.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FormatOption {
+    pub(crate) names: [&'static str; 1],
+    /// One line.
+    pub(crate) help: &'static str,
+    pub(crate) details: &'static str,
+    /// The option with a value, as one would type it.
+    pub(crate) example: &'static str,
+}
+
+/// Every format other than text.
+pub(crate) static FORMATS: [&FormatSpec; 5] = [&JSON, &JSON_PRETTY, &CSV, &NDJSON, &PARQUET];
+
+/// The formats that tables are written in, and their options of `.export`; the first is the usual one.
+pub(crate) static TABLE_FORMATS: [(&FormatSpec, FormatOption); 3] = [
+    (
+        &PARQUET,
+        FormatOption {
+            names: ["-parquet"],
+            help: "write Parquet files, as usual",
+            details: "Only needed to have them beside others.",
+            example: "tables -parquet",
+        },
+    ),
+    (
+        &CSV,
+        FormatOption {
+            names: ["-csv"],
+            help: "write comma-separated values",
+            details: "With a header; an unknown value is empty, a list is written as in JSON.",
+            example: "tables -csv",
+        },
+    ),
+    (
+        &NDJSON,
+        FormatOption {
+            names: ["-ndjson"],
+            help: "write one JSON object a line",
+            details: "64-bit integers are plain numbers, also beyond 2^53.",
+            example: "tables -ndjson",
+        },
+    ),
+];
+
+static JSON: FormatSpec = FormatSpec {
+    format: Format::Json(JsonMode::Lines),
+    name: "JSON",
+    extension: "json",
+    option: FormatOption {
+        names: ["-json"],
+        help: "print one JSON document, one line per element",
+        details: "The fields are the stable interface for scripts, see docs/dump-json.md.",
+        example: "-json",
+    },
+    file: NamesFile::Never,
+};
+
+static JSON_PRETTY: FormatSpec = FormatSpec {
+    format: Format::Json(JsonMode::Pretty),
+    name: "JSON",
+    extension: "json",
+    option: FormatOption {
+        names: ["-json-pretty"],
+        help: "print the same JSON document indented",
+        details: "For reading; the content is that of -json.",
+        example: "-json-pretty",
+    },
+    file: NamesFile::Never,
+};
+
+pub(crate) static CSV: FormatSpec = FormatSpec {
+    format: Format::Csv(CsvText::Harmless),
+    name: "CSV",
+    extension: "csv",
+    option: FormatOption {
+        names: ["-csv"],
+        help: "print comma-separated values, or write them into FILE",
+        details: "With a header; an unknown value is empty, a list is written as in JSON.",
+        example: "-csv rows.csv",
+    },
+    file: NamesFile::Maybe,
+};
+
+static NDJSON: FormatSpec = FormatSpec {
+    format: Format::NdJson,
+    name: "NDJSON",
+    extension: "ndjson",
+    option: FormatOption {
+        names: ["-ndjson"],
+        help: "print the rows as JSON, one object a line",
+        details: "For programs that read line by line. > FILE at the end of the command \
+                      writes a file, whatever the format.",
+        example: "-ndjson",
+    },
+    file: NamesFile::Never,
+};
+
+static PARQUET: FormatSpec = FormatSpec {
+    format: Format::Parquet,
+    name: "Parquet",
+    extension: "parquet",
+    option: FormatOption {
+        names: ["-parquet"],
+        help: "write the rows into a Parquet file",
+        details: "The columns of -ndjson with their types, for DuckDB, pandas, polars and \
+                      the like. It has its name when all is written.",
+        example: "-parquet rows.parquet",
+    },
+    file: NamesFile::Always,
+};
+
+/// A format that was asked for, and the file behind its option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedFormat {
+    pub(crate) spec: &'static FormatSpec,
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl FormatSpec {
+    /// What its option is called.
+    pub(crate) fn option_name(&self) -> &'static str {
+        let [name] = self.option.names;
+        name
+    }
+
+    /// Whether two options ask for one format, perhaps in two styles. The last of these counts.
+    pub(crate) fn is_same_as(&self, other: &FormatSpec) -> bool {
+        discriminant(&self.format) == discriminant(&other.format)
+    }
+}
+
+impl AskedFormat {
+    /// Adds a format to those that were asked for; its last option counts.
+    pub(crate) fn add_to(self, asked: &mut Vec<AskedFormat>) {
+        asked.retain(|other| !other.spec.is_same_as(self.spec));
+        asked.push(self);
+    }
+
+    /// The format, with text in CSV as chosen.
+    pub(crate) fn format(&self, text: CsvText) -> Format {
+        match self.spec.format {
+            Format::Csv(_) => Format::Csv(text),
+            format => format,
+        }
+    }
+}
+
+#[cfg(test)]
+impl AskedFormat {
+    /// The format of an option that stands in the list.
+    pub(crate) fn of(option: &str, file: Option<PathBuf>) -> AskedFormat {
+        let spec = FORMATS.into_iter().find(|spec| spec.option_name() == option);
+        AskedFormat { spec: spec.expect("an option of a format"), file }
+    }
+}
