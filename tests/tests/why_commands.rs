@@ -117,24 +117,21 @@ fn asked(trace: &TraceBuilder) -> Value {
     serde_json::from_str(&run_over(trace, ".why -json\n").ok().stdout).unwrap()
 }
 
-/// Two processes with one id, one after the other: each on one stack.
+/// Two processes with one id, one after the other, of which only the time distinguishes what they lose.
 fn same_pid() -> TraceBuilder {
-    const BASE: u64 = 0x7ff6_0000_0000;
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
     trace.object_type(EVENT, "Event");
     trace.process(700, "first.exe").started(MS).ended(5_000 * MS);
     trace.process(700, "first.exe").started(6_000 * MS);
-    trace.module(700, r"C:\first.exe", BASE, 0x1_0000);
     trace.end(20_000 * MS);
     for step in 0..20_u32 {
         let half = if step < 8 { 100 } else { 6_100 };
         let ns = (half + 200 * i64::from(step)) * MS + 7;
         let object = OBJECT + 0x100 * u64::from(step);
         trace.create_handle(ns, (700, 701), object, 4 * step + 4, EVENT);
-        trace.stack(&[], &[BASE + 0x100]);
         let call = HeapCall::Alloc { address: 0x1000 + 0x100 * u64::from(step), size: 10 };
-        trace.heap(ns + MS, (700, 701), HEAP, call).stack(&[], &[BASE + 0x200]);
+        trace.heap(ns + MS, (700, 701), HEAP, call);
     }
     trace
 }
