@@ -118,12 +118,12 @@ fn asked(trace: &TraceBuilder) -> Value {
 }
 
 /// Two processes with one id, one after the other, of which only the time distinguishes what they lose.
-fn same_pid() -> TraceBuilder {
+fn same_pid(second: &str) -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
     trace.object_type(EVENT, "Event");
     trace.process(700, "first.exe").started(MS).ended(5_000 * MS);
-    trace.process(700, "first.exe").started(6_000 * MS);
+    trace.process(700, second).started(6_000 * MS);
     trace.end(20_000 * MS);
     for step in 0..20_u32 {
         let half = if step < 8 { 100 } else { 6_100 };
@@ -138,7 +138,7 @@ fn same_pid() -> TraceBuilder {
 
 #[test]
 fn the_command_of_a_suspect_leaves_out_other_processes_that_had_its_id() {
-    let trace = same_pid();
+    let trace = same_pid("second.exe");
     let document = asked(&trace);
     let starts: Vec<Option<i64>> =
         suspects(&document).iter().map(|own| own["process_start_ns"].as_i64()).collect();
@@ -146,6 +146,14 @@ fn the_command_of_a_suspect_leaves_out_other_processes_that_had_its_id() {
     for start in [MS, 6_000 * MS] {
         assert_eq!(starts.iter().filter(|own| **own == Some(start)).count(), 2, "{document:#}");
     }
+    assert_commands(&document, |script| run_over(&trace, &format!("{script}\n")).ok().stdout);
+    // Handles of processes of one name and id are one group, which has no start.
+    let trace = same_pid("first.exe");
+    let document = asked(&trace);
+    let handles: Vec<&Value> =
+        suspects(&document).iter().filter(|own| own["bytes"].is_null()).collect();
+    let [both] = handles.as_slice() else { panic!("{document:#}") };
+    assert_eq!((&both["leaked"], &both["process_start_ns"]), (&Value::from(20), &Value::Null));
     assert_commands(&document, |script| run_over(&trace, &format!("{script}\n")).ok().stdout);
 }
 
