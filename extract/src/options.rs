@@ -30,6 +30,8 @@ pub struct ExtractSummary {
     pub handle_events: u64,
     /// Creates and duplicates without close.
     pub leaked_handles: u64,
+    /// Views that nothing unmaps.
+    pub leaked_views: u64,
     /// Creates and duplicates that only the end of their process closed.
     pub closed_at_exit: u64,
     /// Blocks, pages and whatever else was allocated.

@@ -151,6 +151,7 @@ fn what_the_page_says_is_what_why_says() {
         file["flame"].as_array().unwrap().iter().map(|own| own["count"].as_u64().unwrap()).sum();
     let totals = &file["totals"];
     assert_eq!(lost, totals["leaked"].as_u64().unwrap() + totals["at_exit"].as_u64().unwrap());
+    assert_eq!(totals["leaked_views"], 0);
 }
 
 #[needs_chromium]

@@ -109,6 +109,90 @@ fn without_any_rundown_the_title_says_that_older_handles_are_unknown() {
     assert!(text.contains("older handles are unknown"), "{text}");
 }
 
+fn view(base: u64) -> View {
+    View { base, size: 4096, file_key: 7, pid: 700, ..View::default() }
+}
+
+#[test]
+fn what_is_left_out_counts_handles_of_the_rundown_and_views_as_what_they_are() {
+    let mut trace = trace();
+    create(&mut trace, 1, 700, 4);
+    create(&mut trace, 2, 700, 8);
+    for base in 1..4 {
+        trace.map((10 + base as i64) * MS, (700, 1), view(base << 16));
+    }
+    for handle in 0..5 {
+        trace.handle_rundown_end(700, OBJECT + 0x1000_0000, 0x100 + handle * 4, EVENT, "old");
+    }
+    let query =
+        |options: &str| run_over(&trace, &format!(".dump ObjectRef {options}\n")).ok().stdout;
+    let all = query("");
+    assert!(all.contains("Handle Count: 5"), "{all}");
+    let none = query("-TopN 1 6");
+    assert!(none.contains("\n+ 6 more objects, 7 handles and 3 views\n"), "{none}");
+    let views = query("-Leak -TopN 2");
+    assert!(views.contains("\n+ 3 more objects, 0 handles and 3 views\n"), "{views}");
+    assert!(query("-Map 0 -TopN 1").contains("\n+ 2 more objects, "), "no word of views");
+    assert!(!query("-Map 0 -TopN 1").contains("views\n"), "no word of views");
+    let groups = query("-GroupBy type -TopN 1");
+    assert!(groups.contains("handles and views"), "{groups}");
+    let json = run_over(&trace, ".dump ObjectRef -TopN 1 6 -json\n").ok().stdout;
+    let left_out = json!({ "objects": 6, "handles": 5 });
+    assert_eq!(documents(&json)[0]["left_out"], left_out, "what events opened");
+}
+
+#[test]
+fn a_trace_that_leaks_views_alone_has_leaked_views_and_no_leaked_handles() {
+    let mut trace = trace();
+    create(&mut trace, 1, 700, 4);
+    close(&mut trace, 2, 700, 4);
+    for base in 1..5 {
+        trace.map((10 + base as i64) * MS, (700, 1), view(base << 16));
+    }
+    trace.unmap(30 * MS, (700, 1), view(1 << 16));
+    let lines = ".dump Stats\n.dump Stats -json\n.dump ObjectRef -Leak -json\n";
+    let run = run_over(&trace, lines).ok();
+    assert!(run.stderr.contains(" 0 leaked handles, 3 leaked views, "), "{}", run.stderr);
+    let (text, json) = run.stdout.split_at(run.stdout.find('{').unwrap());
+    let row = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+    assert!(row("Leaked handles").ends_with(" 0"), "{text}");
+    assert!(row("Leaked views").ends_with(" 3"), "{text}");
+    let [stats, leaks] = documents(json).try_into().unwrap();
+    let stats: &Value = &stats["files"][0];
+    assert_eq!((&stats["leaked_handles"], &stats["leaked_views"]), (&json!(0), &json!(3)));
+    let totals = &leaks["totals"];
+    assert_eq!((&totals["leaked_handles"], &totals["leaked_views"]), (&json!(3), &json!(3)));
+    assert_eq!(leaks["files"][0]["totals"], *totals);
+    // Both are counted where nothing is suspected.
+    let why = run_over(&trace, ".why -Type Event\n.why -Type FileMapping\n").ok().stdout;
+    assert!(why.contains("Nothing leaks: of 1 handles that were opened, 0 were not"), "{why}");
+    let shell = Shell::new();
+    trace.write(shell.path("views.etl")).unwrap();
+    let page = shell.run(&["views.etl", "-c", ".report page.html"]).ok();
+    let page = std::fs::read_to_string(shell.path("page.html")).unwrap_or(page.stderr);
+    assert!(page.contains(r#""leaked":0,"leaked_views":3,"at_exit":0"#), "{page}");
+}
+
+#[test]
+fn an_object_that_stays_for_its_creation_alone_is_named_as_such() {
+    let mut trace = trace();
+    create(&mut trace, 1, 700, 4);
+    let object = OBJECT + 0x400 + 700 * 0x10_0000;
+    trace.create_handle(50 * MS, (800, 1), object, 0x10, EVENT);
+    close(&mut trace, 60, 700, 4);
+    create(&mut trace, 70, 800, 8);
+    let query =
+        |options: &str| run_over(&trace, &format!(".dump ObjectRef {options}\n")).ok().stdout;
+    // Its first handle is closed, and the one that leaks is outside of the time.
+    let early = query("-Leak -MinMaxTime 0 0.01");
+    assert!(early.contains("\nId: 1 "), "{early}");
+    let expected = "\nLeaked handles and views: 0\n1 object stays for its creation or end alone: no leak is left of it\n";
+    assert!(early.contains(expected), "{early}");
+    for options in ["-Leak", "-Leak -MinMaxTime 0.04", "-MinMaxTime 0 0.01"] {
+        assert!(!query(options).contains("alone"), "{options}");
+    }
+}
+
 #[test]
 fn top_n_counts_what_it_leaves_out_of_objects_and_of_rows() {
     let mut trace = trace();
@@ -124,7 +208,7 @@ fn top_n_counts_what_it_leaves_out_of_objects_and_of_rows() {
     let skipped = query("-TopN 1 4");
     assert!(skipped.contains("\nId: 5 ") && skipped.contains("+ 5 more objects, 5 handles"));
     let rows = query("-Leak -ShowTotal Process -TopN 1");
-    assert!(rows.contains("\n+ 1 more, 1 handle\n"), "{rows}");
+    assert!(rows.contains("\n+ 1 more, 1 handle or view\n"), "{rows}");
     let run = run_over(&trace, ".dump ObjectRef -TopN 2 -json\n").ok();
     let document = documents(&run.stdout).remove(0);
     assert_eq!(document["objects"].as_array().unwrap().len(), 2);

@@ -241,7 +241,7 @@ pub(super) static TOOLS: &[Tool] = &[
         row: "file:integer path:string computer:string? os_version:string? \
               session_start_utc:string? session_end_utc:string? clock:string? \
               events_total:integer? events_lost:integer? buffers_lost:integer? warnings:array \
-              events:array objects:integer? handle_events:integer? leaked_handles:integer? \
+              events:array objects:integer? handle_events:integer? leaked_handles:integer? leaked_views:integer? \
               closed_at_exit:integer?",
         inputs: &[FILES],
     },

@@ -84,6 +84,16 @@ impl Counted {
             Self::LeakedOrAtExit => "handles and views leaked or closed only at process exit",
         }
     }
+
+    /// What one of them is, or more.
+    pub(crate) fn unit(self, is_one: bool) -> &'static str {
+        match (self, is_one) {
+            (Self::Leaked | Self::LeakedOrAtExit, true) => "handle or view",
+            (Self::Leaked | Self::LeakedOrAtExit, false) => "handles and views",
+            (_, true) => "handle",
+            (_, false) => "handles",
+        }
+    }
 }
 
 /// What the handles are counted by.

@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 use std::path::Path;
 
-use handlescope_model::rules::{self, OPENING};
+use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
 use handlescope_model::tables::{Events, TraceInfo};
 use handlescope_model::{EventIdx, StackIdx, Table};
 use rayon::prelude::*;
@@ -63,21 +63,31 @@ pub struct FileAnswer<'a> {
     pub caveats: Vec<Caveat>,
     /// Why nothing matches; `None` when something does, in this file or another.
     pub no_match: Option<NoMatch>,
+    /// Objects that `-Leak` or `-LeakAtExit` found, and of which other filters left nothing that leaks: they stay
+    /// for their creation or end.
+    pub without_leak: u64,
     /// What `-TopN` leaves out of what is printed.
     pub left_out: LeftOut,
     pub(crate) file: FileContext<'a>,
 }
 
-/// Objects that are not printed, and the handles and views that their events opened.
+/// Objects that are not printed, with their handles and views.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
     pub objects: usize,
+    /// Handles that their events opened and, of objects without such events, those of the rundown.
+    pub handles: usize,
+    /// The same of views.
+    pub views: usize,
+    /// Handles and views that their events opened.
     pub opened: usize,
 }
 
 impl AddAssign for LeftOut {
     fn add_assign(&mut self, other: Self) {
         self.objects += other.objects;
+        self.handles += other.handles;
+        self.views += other.views;
         self.opened += other.opened;
     }
 }
@@ -127,6 +137,19 @@ fn caveats(
     }
     caveats.extend(Caveat::of_missing_symbols(&selection.needs_symbols));
     Ok(caveats)
+}
+
+/// Objects of which no event is left that opens anything: with leaks, these all leak.
+fn without_leak(file: &FileContext<'_>, selection: &Selection) -> Result<u64, QueryError> {
+    let kind = file.trace.values(Events::kind)?;
+    let is_left = |event: usize| {
+        selection.events.contains(event)
+            && kind.get(event).is_some_and(|kind| OPENING.contains_code(kind))
+    };
+    let objects = selection.objects().iter();
+    let without =
+        objects.filter(|selected| !file.objects.events(selected.object()).any(is_left)).count();
+    Ok(without as u64)
 }
 
 /// What `-LeakAtExit` would keep in place of `-Leak`, which leaves it out; `None` where that is nothing.
@@ -207,6 +230,10 @@ impl<'a> FileAnswer<'a> {
             exit_stacks,
             no_match: None,
             left_out: LeftOut::default(),
+            without_leak: match args.leak || args.leak_at_exit {
+                true => without_leak(&file, &selection)?,
+                false => 0,
+            },
             selection,
             totals,
             handle_counts,
@@ -229,15 +256,29 @@ impl<'a> FileAnswer<'a> {
         let end = skip.saturating_add(take).min(objects.len());
         let kept = skip.min(end)..end;
         let others = objects[..kept.start].iter().chain(&objects[kept.end..]);
-        let is_opening =
-            |row: &usize| listing.kind(*row).is_some_and(|kind| OPENING.contains(kind));
-        let opened = others.map(|object| self.events(*object).filter(is_opening).count()).sum();
-        self.left_out = LeftOut { objects: objects.len() - kept.len(), opened };
+        let mut left_out = LeftOut::default();
+        others.for_each(|object| left_out += self.one_left_out(listing, *object));
+        self.left_out = left_out;
         self.selection.objects = objects[kept].to_vec();
         if let (Some(shown), Some(frames)) = (&mut self.shown_stacks, &self.file.frames) {
             *shown = listing.stacks(&self.file, &self.selection, frames.stacks.len())?;
         }
         Ok(())
+    }
+
+    /// An object that is not printed.
+    fn one_left_out(&self, listing: &Listing, selected: Selected) -> LeftOut {
+        let kinds = || self.events(selected).filter_map(|row| listing.kind(row));
+        let opened = kinds().filter(|kind| OPENING.contains(*kind)).count();
+        let object = selected.object();
+        let own = match kinds().any(|kind| WITH_HANDLE.contains(kind) || VIEWS.contains(kind)) {
+            true => opened,
+            // What was open all the time has no events.
+            false => self.file.objects.existing(object).len(),
+        };
+        let (handles, views) =
+            if self.file.objects.is_mapping(object) { (0, own) } else { (own, 0) };
+        LeftOut { objects: 1, handles, views, opened }
     }
 
     /// Shows some stacks and no others, and says so when the functions that say most about them have no names.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use handlescope_model::rules::{OPENING_HANDLES, WITH_HANDLE};
+use handlescope_model::rules::{OPENING_HANDLES, VIEWS, WITH_HANDLE};
 use handlescope_model::tables::{EventCount, EventCounts, Events, TraceInfo, Warning, Warnings};
 use handlescope_model::{Table, TableRows};
 
@@ -37,6 +37,8 @@ pub struct StatsAnswer<'a> {
     pub handle_events: usize,
     /// Creates and duplicates that nothing in the trace closes.
     pub leaked_handles: usize,
+    /// Views that nothing in the trace unmaps.
+    pub leaked_views: usize,
     /// Creates and duplicates that only the end of their process closed; `None` when the extract does
     /// not say.
     pub closed_at_exit: Option<u64>,
@@ -66,6 +68,7 @@ impl<'a> StatsAnswer<'a> {
         let sums = DataFrame::new_infer_height(columns)?.lazy().select([
             is_one_of(WITH_HANDLE).sum().alias("handle_events"),
             opened(Events::leaked.name()).alias("leaked_handles"),
+            is_one_of(VIEWS).and(col(Events::leaked.name())).sum().alias("leaked_views"),
             opened(Events::closed_at_exit.name()).alias("closed_at_exit"),
         ]);
         let sums = sums.collect()?;
@@ -83,6 +86,7 @@ impl<'a> StatsAnswer<'a> {
             objects: trace.height(Table::Objects)?,
             handle_events: sum("handle_events")?,
             leaked_handles: sum("leaked_handles")?,
+            leaked_views: sum("leaked_views")?,
             closed_at_exit: match knows_exits(trace)? {
                 true => Some(sum("closed_at_exit")? as u64),
                 false => None,

@@ -35,6 +35,8 @@ pub struct Totals {
     pub unmap_size: u64,
     /// Creates, duplicates and maps that nothing in the trace closes.
     pub leaked_handles: u64,
+    /// The views among these.
+    pub leaked_views: u64,
     /// Creates and duplicates that nothing but the end of their process closed. Under `-Leak`, which
     /// leaves their events out, those that `-LeakAtExit` would keep.
     pub closed_at_exit: u64,
@@ -118,7 +120,9 @@ impl Columns {
                     *count += 1;
                 }
                 if OPENING.contains_code(kind) {
-                    totals.leaked_handles += u64::from(self.leaked.get(event));
+                    let leaked = u64::from(self.leaked.get(event));
+                    totals.leaked_handles += leaked;
+                    totals.leaked_views += if VIEWS.contains_code(kind) { leaked } else { 0 };
                     totals.closed_at_exit +=
                         u64::from(self.at_exit.as_ref().is_some_and(|flags| flags.get(event)));
                 }
@@ -151,6 +155,7 @@ impl AddAssign for Totals {
         self.map_size = self.map_size.saturating_add(other.map_size);
         self.unmap_size = self.unmap_size.saturating_add(other.unmap_size);
         self.leaked_handles += other.leaked_handles;
+        self.leaked_views += other.leaked_views;
         self.closed_at_exit += other.closed_at_exit;
     }
 }

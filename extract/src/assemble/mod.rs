@@ -106,7 +106,7 @@ pub(crate) fn assemble(
         clock,
         grouped: &grouped,
     };
-    let ObjectFigures { objects, stacks_total, leaked_handles, closed_at_exit } =
+    let ObjectFigures { objects, stacks_total, leaked_handles, leaked_views, closed_at_exit } =
         write_events(&mut writer, &columns, &tracked, &names, &mut resolver, cancel)?;
     let object_count = objects.len() as u64;
     let resources = ResourceTables { collected: &collected, clock, columns: &allocation_columns };
@@ -174,6 +174,7 @@ pub(crate) fn assemble(
         objects: object_count,
         handle_events: grouped.handle_events(timeline),
         leaked_handles,
+        leaked_views,
         closed_at_exit,
         allocations,
         never_freed,

@@ -2,10 +2,10 @@
 
 use std::thread;
 
-use handlescope_model::rules::{DeriveScratch, derive, is_leaked_handle};
+use handlescope_model::rules::{DeriveScratch, derive, is_leaked_handle, is_leaked_view};
 use handlescope_model::tables::{Object, Objects};
 use handlescope_model::{
-    ArchiveWriter, Cancel, Cancelled, EventIdx, ExistingIdx, Poll, RowCount, Table,
+    ArchiveWriter, Cancel, Cancelled, EventIdx, EventKind, ExistingIdx, Poll, RowCount, Table,
 };
 
 use super::events::{Closing, EventColumns, EventPart};
@@ -23,6 +23,8 @@ pub(super) struct ObjectFigures {
     pub(super) stacks_total: u64,
     /// Creates and duplicates without close.
     pub(super) leaked_handles: u64,
+    /// Views that nothing unmaps.
+    pub(super) leaked_views: u64,
     /// Creates and duplicates that only the end of their process closed.
     pub(super) closed_at_exit: u64,
 }
@@ -103,8 +105,11 @@ impl<'a> EventBuilder<'a> {
                 .map(|row| Closing { event: first_event + closing, row: *row });
             let leak = part.push(place, row, closing);
             let kind = event_kind(columns.collected.shared.timeline.kind[row]);
-            let is_leaked = kind.is_some_and(|kind| is_leaked_handle(kind, leak.never_closed));
-            self.figures.leaked_handles += u64::from(is_leaked);
+            let is = |rule: fn(EventKind, bool) -> bool| {
+                u64::from(kind.is_some_and(|kind| rule(kind, leak.never_closed)))
+            };
+            self.figures.leaked_handles += is(is_leaked_handle);
+            self.figures.leaked_views += is(is_leaked_view);
             self.figures.closed_at_exit += u64::from(leak.at_exit);
         }
         let existing = columns.grouped.existing_of(place);

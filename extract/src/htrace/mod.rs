@@ -165,6 +165,7 @@ fn write(
         objects: handles.objects.len() as u64,
         handle_events: handles.events.len() as u64,
         leaked_handles: handles.leaked,
+        leaked_views: 0,
         closed_at_exit: handles.closed_at_exit,
         allocations: 0,
         never_freed: 0,

@@ -41,6 +41,11 @@ pub const fn is_leaked_handle(kind: EventKind, is_leaked: bool) -> bool {
     OPENING_HANDLES.contains(kind) && is_leaked
 }
 
+/// Whether an event that leaks or does not mapped a view that stays.
+pub const fn is_leaked_view(kind: EventKind, is_leaked: bool) -> bool {
+    OPENING.contains(kind) && !OPENING_HANDLES.contains(kind) && is_leaked
+}
+
 /// How what an event opened leaks, by what the events table says of it; `None` for what was closed, and for
 /// what opens nothing.
 pub const fn leak_class(kind: EventKind, is_leaked: bool, is_at_exit: bool) -> Option<LeakClass> {
@@ -75,6 +80,8 @@ mod tests {
             assert!(!is_leak(kind, true), "{kind:?}");
             assert_eq!(is_leaked_handle(kind, true), is_handle, "{kind:?}");
             assert!(!is_leaked_handle(kind, false), "{kind:?}");
+            assert_eq!(is_leaked_view(kind, true), kind == EventKind::Map, "{kind:?}");
+            assert!(!is_leaked_view(kind, false), "{kind:?}");
             assert_eq!(is_leak_at_exit(kind, false, true), is_handle, "{kind:?}");
             assert!(!is_leak_at_exit(kind, true, true) && !is_leak_at_exit(kind, false, false));
             assert_eq!(leak_class(kind, true, false).is_some(), opens, "{kind:?}");

@@ -14,7 +14,9 @@ pub use kinds::{
     CLOSING, CREATING, EXIT_FUNCTIONS, Kinds, OPENING, OPENING_HANDLES, REFERENCE_CHANGES, VIEWS,
     WITH_HANDLE, create_rank, is_exit_function,
 };
-pub use leak::{LeakClass, is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, leak_class};
+pub use leak::{
+    LeakClass, is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view, leak_class,
+};
 pub use object::{DeriveScratch, Derived, ObjectEvents, creation, derive, end, has_overlap};
 pub use resource::{
     Recording, about, backed_by, has_bytes, has_lasting_names, is_freed, is_named_by_allocator,

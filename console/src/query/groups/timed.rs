@@ -44,6 +44,14 @@ impl TimedGroups {
         self.owners.of(handles.first()?.opened as usize)
     }
 
+    /// Whose handles these are, where they have one owner. Processes of one name that had one id after another are in
+    /// one group.
+    pub(crate) fn sole_owner(&self, handles: &[Opened]) -> Option<ProcessIdx> {
+        let owner = |handle: &Opened| self.owners.of(handle.opened as usize);
+        let first = self.owner(handles)?;
+        handles.iter().all(|handle| owner(handle) == Some(first)).then_some(first)
+    }
+
     /// When the handles of a group were opened and closed, whatever closed them.
     pub(super) fn open_times(&self, handles: &[Opened]) -> Vec<growth::Life> {
         self.times(handles, |_| true)

@@ -21,36 +21,54 @@ impl LostHandles {
         let mut lost = Self::default();
         let losing = || groups.tree.leaves().filter(|leaf| groups.tree.figures(*leaf).lost() > 0);
         for leaf in losing() {
-            let handles = timed.handles(&groups.tree, leaf);
-            let Some(owner) = timed.owner(&handles) else { continue };
-            let pid = file.file.processes.get(owner).pid;
-            let lives = handles.iter().filter_map(|handle| timed.life(*handle));
-            lives.for_each(|life| lost.times.add(owner, pid, life.opened_ns));
+            for handle in timed.handles(&groups.tree, leaf).iter() {
+                let owner = timed.owner(std::slice::from_ref(handle));
+                let opened = owner.zip(timed.life(*handle));
+                if let Some((owner, life)) = opened {
+                    let process = file.file.processes.get(owner);
+                    lost.times.add(owner, process.pid, life.opened_ns);
+                }
+            }
         }
         let Some(frames) = &file.file.frames else { return lost };
         let mut numbers = LineNumbers::new(frames.named(), groups.stacks.as_ref());
         for leaf in losing() {
-            let owner = timed.owner(&timed.handles(&groups.tree, leaf));
-            let process = file.file.processes.known_or_invalid(owner);
+            let handles = timed.handles(&groups.tree, leaf);
             let (type_name, stack) = groups.type_and_stack(leaf);
-            let scope = lost.scope((owner, process), type_name);
-            lost.stacks.add(scope, leaf, stack, &mut numbers);
+            let process = |owner| (owner, file.file.processes.known_or_invalid(owner));
+            let pid = timed.owner(&handles).map(|owner| file.file.processes.get(owner).pid);
+            let mut owners: Vec<Option<ProcessIdx>> = Vec::new();
+            for handle in handles.iter() {
+                let owner = timed.owner(std::slice::from_ref(handle));
+                if owners.last() != Some(&owner) && !owners.contains(&owner) {
+                    owners.push(owner);
+                }
+            }
+            // Without the time of a process a command chooses what all with its id lost.
+            let distinct = owners.iter().filter_map(|owner| lost.distinct(process(*owner)));
+            let processes = std::iter::once(None).chain(distinct.map(Some));
+            let scope = |process| Scope { process, pid, what: type_name.to_owned() };
+            let scopes: Vec<Scope> = processes.map(scope).collect();
+            for scope in scopes {
+                lost.stacks.add(scope, leaf, stack, &mut numbers);
+            }
         }
         lost
     }
 
-    /// The filters for a group of handles of a process and type.
+    /// The filters for a group of handles of processes with one id, of one type.
     pub(super) fn filters(
         &self,
         leaf: NodeIdx,
-        process: (Option<ProcessIdx>, &ProcessInfo),
-        type_name: &str,
+        (sole_owner, process): (Option<ProcessIdx>, &ProcessInfo),
+        (pid, type_name): (Option<u32>, &str),
         function: Option<&str>,
     ) -> SuspectFilters {
-        let scope = self.scope(process, type_name);
+        let own = (sole_owner, process);
+        let scope = Scope { process: self.distinct(own), pid, what: type_name.to_owned() };
         SuspectFilters {
             allocator: None,
-            time: self.time(process),
+            time: self.time(own),
             stack: self.stacks.filter(&scope, leaf, function),
         }
     }
@@ -59,12 +77,8 @@ impl LostHandles {
         self.times.filter(owner?, process)
     }
 
-    fn scope(&self, process: (Option<ProcessIdx>, &ProcessInfo), type_name: &str) -> Scope {
-        let (owner, info) = process;
-        Scope {
-            process: self.time(process).and(owner),
-            pid: owner.map(|_| info.pid),
-            what: type_name.to_owned(),
-        }
+    /// A process whose time distinguishes it from others with its id.
+    fn distinct(&self, process: (Option<ProcessIdx>, &ProcessInfo)) -> Option<ProcessIdx> {
+        self.time(process).and(process.0)
     }
 }

@@ -166,14 +166,20 @@ impl Search<'_> {
         let score = score::of(&growth, &lives, races.map_or(0, |own| own.count))?;
         let function = self.groups.function(&self.file.file, create_stack);
         let pid = owner.map(|_| process.pid);
+        let sole_owner = self.timed.sole_owner(&handles);
         Some(Suspect {
             rank: 0,
             process: process.shown_label(is_plain),
             pid,
             type_name: type_name.to_owned(),
             allocator: None,
-            process_start_ns: process.start_ns,
-            filters: self.lost.filters(leaf, (owner, process), type_name, function.as_deref()),
+            process_start_ns: sole_owner.and(process.start_ns),
+            filters: self.lost.filters(
+                leaf,
+                (sole_owner, process),
+                (pid, type_name),
+                function.as_deref(),
+            ),
             create_stack,
             counts: Counts::of(&figures),
             bytes: None,

@@ -91,6 +91,7 @@ impl Serialize for FileJson<'_> {
         map.serialize_entry("objects", &answer.objects)?;
         map.serialize_entry("handle_events", &answer.handle_events)?;
         map.serialize_entry("leaked_handles", &answer.leaked_handles)?;
+        map.serialize_entry("leaked_views", &answer.leaked_views)?;
         map.serialize_entry("closed_at_exit", &answer.closed_at_exit)?;
         map.serialize_entry("attribution", &Attribution::new(info))?;
         map.serialize_entry("extractor", &info.extractor)?;

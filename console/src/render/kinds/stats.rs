@@ -158,6 +158,7 @@ fn facts(answer: &StatsAnswer<'_>) -> Vec<(&'static str, String)> {
         ("Objects", count(answer.objects as u64)),
         ("Handle events", count(answer.handle_events as u64)),
         ("Leaked handles", count(answer.leaked_handles as u64)),
+        ("Leaked views", count(answer.leaked_views as u64)),
         ("Closed only at exit", answer.closed_at_exit.map_or_else(unknown, count)),
         ("Stack events", count(info.stack_fragments)),
         ("Stacks kept", count(info.stacks_total)),

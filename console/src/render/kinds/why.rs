@@ -8,7 +8,7 @@ use nu_ansi_term::{Color, Style};
 
 use super::{index, no_match_line};
 use crate::{
-    query::{Diagnosis, Suspect, WhyAnswer},
+    query::{Diagnosis, Suspect, Totals, WhyAnswer},
     render::{
         json,
         table::{Columns, Part, Table},
@@ -99,10 +99,12 @@ fn part(answer: &WhyAnswer<'_>) -> Part {
             "Nothing leaks: of {allocations} allocations, none that is left is older than others of its stack get"
         ));
     }
-    let opened = answer.file.totals.handles_created + answer.file.totals.handles_duplicated;
+    let Totals { handles_created, handles_duplicated, map_count, .. } = answer.file.totals;
+    let opened = handles_created.saturating_add(handles_duplicated).saturating_add(map_count);
+    let what = if map_count > 0 { "handles and views" } else { "handles" };
     part.below(match has_events {
         true => format!(
-            "Nothing leaks: of {} handles that were opened, {} were not closed by their programs, none of \
+            "Nothing leaks: of {} {what} that were opened, {} were not closed by their programs, none of \
              them older than others of its group get",
             HumanCount(opened),
             HumanCount(answer.lost())

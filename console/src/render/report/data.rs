@@ -62,7 +62,9 @@ struct FileData {
 struct TotalsData {
     opened: u64,
     closed: u64,
+    /// Handles alone.
     leaked: u64,
+    leaked_views: u64,
     at_exit: u64,
 }
 
@@ -169,7 +171,8 @@ impl FileData {
             totals: TotalsData {
                 opened: totals.handles_created + totals.handles_duplicated,
                 closed: totals.handles_closed,
-                leaked: totals.leaked_handles,
+                leaked: totals.leaked_handles.saturating_sub(totals.leaked_views),
+                leaked_views: totals.leaked_views,
                 at_exit: totals.closed_at_exit,
             },
             allocations: *allocations,

@@ -21,7 +21,7 @@ fn json_has_the_fields_of_the_contract() {
         json!({
             "objects_created": 1, "objects_destroyed": 0, "handles_created": 1, "handles_closed": 2,
             "handles_duplicated": 2, "ref_changes": 0, "map_count": 0, "unmap_count": 0,
-            "map_size": 0, "unmap_size": 0, "leaked_handles": 1, "closed_at_exit": 0,
+            "map_size": 0, "unmap_size": 0, "leaked_handles": 1, "leaked_views": 0, "closed_at_exit": 0,
         })
     );
     let object = &document["objects"][0];

@@ -108,6 +108,7 @@ fn stats_begin_with_what_was_lost() {
     Objects                    1
     Handle events              2
     Leaked handles             1
+    Leaked views               0
     Closed only at exit        unknown
     Stack events               0
     Stacks kept                0

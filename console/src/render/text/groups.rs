@@ -59,6 +59,7 @@ pub(super) fn write(
         has_frames: style.criteria.stacks.show,
         indent: if display.screen.is_terminal() { FIRM_INDENT } else { INDENT },
         buckets,
+        has_views: file.totals.map_count + file.totals.unmap_count > 0,
         display,
     };
     writer.add(&mut table, None, 0);
@@ -70,6 +71,8 @@ struct Writer<'a> {
     columns: Vec<Figure>,
     clock: Clock,
     stacks: StackStyle<'a>,
+    /// Whether some of what is counted may be views.
+    has_views: bool,
     /// Whether stacks are shown with all frames.
     has_frames: bool,
     indent: &'static str,
@@ -97,8 +100,12 @@ impl Writer<'_> {
         if groups > 0 {
             let over_time = self.buckets.map_or(0, |_| OVER_TIME);
             let mut row = vec![String::new(); self.columns.len() + 2 + over_time];
-            let (groups, handles) =
-                (counted(groups as u64, "more group"), counted(handles, "handle"));
+            let groups = counted(groups as u64, "more group");
+            let handles = match (self.has_views, handles) {
+                (false, _) => counted(handles, "handle"),
+                (true, 1) => "1 handle or view".to_owned(),
+                (true, _) => format!("{handles} handles and views"),
+            };
             row.push(format!("{indent}+ {groups}, {handles}"));
             table.add_row(row);
         }

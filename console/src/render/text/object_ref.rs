@@ -54,12 +54,7 @@ pub(in crate::render) fn object_ref(
         if let Some(listing) = &file.listing {
             write_objects(file, listing, args, display, out)?;
         }
-        let LeftOut { objects, opened } = file.left_out;
-        if objects > 0 {
-            let (objects, opened) =
-                (counted(objects as u64, "more object"), counted(opened as u64, "handle"));
-            writeln!(out, "+ {objects}, {opened}")?;
-        }
+        write_left_out(file.left_out, out)?;
         // The summary of a file says more than a table of one row.
         if let (Some(counts), Some(by)) =
             (&file.handle_counts, by.filter(|by| *by != CountBy::File))
@@ -69,7 +64,8 @@ pub(in crate::render) fn object_ref(
         }
         if has_totals {
             let (criteria, exit_stacks) = (args.criteria, file.exit_stacks);
-            let lines = LeakLines { criteria, totals: file.totals, exit_stacks };
+            let (totals, without_leak) = (file.totals, file.without_leak);
+            let lines = LeakLines { criteria, totals, without_leak, exit_stacks };
             let label = if is_one {
                 String::new()
             } else {
@@ -89,6 +85,23 @@ pub(in crate::render) fn object_ref(
     lines.into_inner()?.finish()
 }
 
+/// Says what is not printed, if anything is not.
+fn write_left_out(
+    LeftOut { objects, handles, views, .. }: LeftOut,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    if objects == 0 {
+        return Ok(());
+    }
+    let objects = counted(objects as u64, "more object");
+    let (handles, views) =
+        (counted(handles as u64, "handle"), (views, counted(views as u64, "view")));
+    match views {
+        (0, _) => writeln!(out, "+ {objects}, {handles}"),
+        (_, views) => writeln!(out, "+ {objects}, {handles} and {views}"),
+    }
+}
+
 /// Writes the totals of several files.
 fn write_all(
     answer: &ObjectRefAnswer<'_>,
@@ -106,7 +119,8 @@ fn write_all(
         CountTable { counts, by, criteria, files, screen }.write(out)?;
     }
     let (criteria, exit_stacks) = (args.criteria, answer.exit_stacks());
-    let lines = LeakLines { criteria, totals: answer.totals(), exit_stacks };
+    let without_leak = answer.files.iter().map(|file| file.without_leak).sum();
+    let lines = LeakLines { criteria, totals: answer.totals(), without_leak, exit_stacks };
     let summary = format!("{summary}{lines}");
     writeln!(out, "{}", display.screen.paint(Color::Red, summary))
 }

@@ -64,6 +64,8 @@ fn difference(a: u64, b: u64) -> i128 {
 pub(super) struct LeakLines<'a> {
     pub(super) criteria: &'a ObjectCriteria,
     pub(super) totals: Totals,
+    /// Objects that stay for their creation or end alone.
+    pub(super) without_leak: u64,
     pub(super) exit_stacks: Option<ExitStacks>,
 }
 
@@ -78,6 +80,17 @@ impl fmt::Display for LeakLines<'_> {
             Counted::LeakedOrAtExit => leaked_handles.saturating_add(closed_at_exit),
         };
         write!(f, "\n{}: {count}", capitalized(counted.text()))?;
+        if self.without_leak > 0 {
+            let (objects, their, them) = match self.without_leak {
+                1 => ("object stays", "its", "it"),
+                _ => ("objects stay", "their", "them"),
+            };
+            let count = self.without_leak;
+            write!(
+                f,
+                "\n{count} {objects} for {their} creation or end alone: no leak is left of {them}"
+            )?;
+        }
         if let Some(ExitStacks { closes, confirmed, .. }) = self.exit_stacks {
             let functions = EXIT_FUNCTIONS.join(", ");
             write!(f, "\nConfirmed by their stacks ({functions}): {confirmed} of {closes} closes")?;
@@ -123,7 +136,9 @@ impl CountTable<'_> {
         }
         match (rows.left_out, rows.left_out_sum) {
             (0, _) => Ok(()),
-            (more, count) => writeln!(out, "+ {more} more, {count} {}", handles(count)),
+            (more, count) => {
+                writeln!(out, "+ {more} more, {count} {}", self.counts.counted.unit(count == 1))
+            }
         }
     }
 
@@ -174,10 +189,6 @@ impl CountTable<'_> {
         table.add_row(["Sum".to_owned(), sum.to_string()]);
         write!(out, "{}", table::text(&table))
     }
-}
-
-fn handles(count: u64) -> &'static str {
-    if count == 1 { "handle" } else { "handles" }
 }
 
 /// Writes the table as ETWAnalyzer does, for scripts that read it.

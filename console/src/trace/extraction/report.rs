@@ -31,11 +31,12 @@ pub(crate) fn warn(
 /// The line that ends the extraction of a file.
 pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
     format!(
-        "{}: {} objects, {} handle events, {} leaked handles{}{}, {} stacks, {} lost events, {} in {}{}",
+        "{}: {} objects, {} handle events, {} leaked handles{}{}{}, {} stacks, {} lost events, {} in {}{}",
         Untrusted(output),
         HumanCount(summary.objects),
         HumanCount(summary.handle_events),
         HumanCount(summary.leaked_handles),
+        views(summary.leaked_views),
         at_exit(summary.closed_at_exit),
         allocations(summary.allocations, summary.never_freed),
         HumanCount(summary.stacks_distinct),
@@ -44,6 +45,15 @@ pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
         seconds(summary.elapsed),
         rate(summary.bytes_read, summary.elapsed),
     )
+}
+
+/// Views that nothing unmaps, where there are any.
+fn views(leaked: u64) -> String {
+    match leaked {
+        0 => String::new(),
+        1 => ", 1 leaked view".to_owned(),
+        more => format!(", {} leaked views", HumanCount(more)),
+    }
 }
 
 /// Handles that look closed, and are leaks of programs that ended.
@@ -85,6 +95,7 @@ mod tests {
             objects: 2672,
             handle_events: 6367,
             leaked_handles: 5,
+            leaked_views: 0,
             closed_at_exit: 0,
             allocations: 0,
             never_freed: 0,
@@ -101,6 +112,9 @@ mod tests {
             "Extract/a.json7z: 2,672 objects, 6,367 handle events, 5 leaked handles, 40 stacks, \
              0 lost events, 2.00 KiB in 0.10 s, 286.10 MiB/s"
         );
+        let views = ExtractSummary { leaked_handles: 0, leaked_views: 3, ..summary.clone() };
+        let views = line(Path::new("a"), &views);
+        assert!(views.contains(" 0 leaked handles, 3 leaked views, 40 stacks"), "{views}");
         let summary = ExtractSummary {
             closed_at_exit: 8,
             allocations: 2000,

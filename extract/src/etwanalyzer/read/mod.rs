@@ -206,6 +206,7 @@ impl Reading<'_> {
             objects: objects.objects,
             handle_events: figures.handle_events,
             leaked_handles: figures.leaked_handles,
+            leaked_views: figures.leaked_views,
             closed_at_exit: figures.closed_at_exit,
             allocations: 0,
             never_freed: 0,

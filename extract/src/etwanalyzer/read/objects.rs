@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use handlescope_model::rules::{
     DeriveScratch, OPENING_HANDLES, ObjectEvents, REFERENCE_CHANGES, VIEWS, WITH_HANDLE, derive,
-    is_inherited, is_leak, is_leak_at_exit, is_leaked_handle,
+    is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view,
 };
 use handlescope_model::tables::{Event, Events, ExistingHandle, ExistingHandles, Object, Objects};
 use handlescope_model::{
@@ -61,6 +61,7 @@ impl Names {
 pub(super) struct Figures {
     pub(super) handle_events: u64,
     pub(super) leaked_handles: u64,
+    pub(super) leaked_views: u64,
     pub(super) closed_at_exit: u64,
     pub(super) stacks_total: u64,
     /// By the number of the kind.
@@ -257,6 +258,7 @@ impl ObjectRows<'_, '_> {
         }
         self.figures.handle_events += u64::from(is_handle);
         self.figures.leaked_handles += u64::from(is_leaked_handle(kind, leaked));
+        self.figures.leaked_views += u64::from(is_leaked_view(kind, leaked));
         self.figures.closed_at_exit += u64::from(closed.at_exit && OPENING_HANDLES.contains(kind));
         self.figures.stacks_total += u64::from(stack.is_some());
         if let Some(count) = self.figures.kinds.get_mut(kind.code() as usize) {

@@ -16,7 +16,8 @@ pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[
         help: "only handles that were opened and never closed",
         details: "A create or duplicate is leaked when no close of the same handle value in the \
                   same process follows in the trace; a mapping, when it is not unmapped. \
-                  Objects without a leak disappear. Windows closes everything when a process \
+                  Objects without a leak disappear; of the others, -MinMaxTime and -StackFilter keep those, too, \
+                  of which only the creation or the end passes. Windows closes everything when a process \
                   ends: -LeakAtExit shows what only that closed.",
         example: "-Leak",
         take: Take::Switch(|args| &mut args.criteria.leak),
