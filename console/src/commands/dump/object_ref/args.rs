@@ -25,6 +25,8 @@ pub(crate) struct ObjectRefArgs {
     pub(crate) display: DisplayArgs,
     /// `-csv`, with ETWAnalyzer's columns.
     pub(crate) csv: Option<CsvTarget>,
+    /// A column; beside `-ShowTotal` or `-GroupBy` a word of theirs.
+    pub(super) sort_by: Option<String>,
     /// `-NoCSVSeparator`: no `sep = ;` line in front.
     pub(crate) no_csv_separator: bool,
     /// `-NoCmdLine`: an empty command line column in the CSV file.
@@ -40,7 +42,8 @@ pub(crate) struct ObjectRefArgs {
 impl ObjectRefArgs {
     /// How the answer is written, and where.
     pub(crate) fn output(&self, shared: &SharedArgs) -> OutputOptions {
-        OutputOptions { csv: self.csv.clone(), ..shared.output.clone() }
+        let (csv, sort_by) = (self.csv.clone(), self.sort_by.clone());
+        OutputOptions { csv, sort_by, ..shared.output.clone() }
     }
 
     /// What groups are asked for.
