@@ -23,8 +23,8 @@ use crate::{
         Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect,
         Token, join, parse, split,
     },
+    render::OutputOptions,
     suggest,
-    values::AskedFormat,
 };
 
 /// What is written about a command.
@@ -97,10 +97,8 @@ pub trait Kind: Sync + 'static {
     /// What `-SortBy` can name.
     fn columns() -> Vec<String>;
 
-    /// The formats that an option of the kind asked for, in the place of one that every kind has.
-    fn own_formats(_: &Self::Args) -> &[AskedFormat] {
-        &[]
-    }
+    /// Adds what options of the kind say about the output, in the place of options that every kind has.
+    fn add_output(_: &Self::Args, _: &mut OutputOptions) {}
 
     /// Refuses options that contradict each other.
     ///
@@ -245,7 +243,7 @@ impl<K: Kind> AnyKind for K {
         let topic = K::SIGNATURE.name;
         let (args, mut shared) = parse::own_and_shared(topic, entered.tokens, K::OPTIONS, SHARED)?;
         shared.text = entered.line.to_owned();
-        shared.output.formats.extend_from_slice(K::own_formats(&args));
+        K::add_output(&args, &mut shared.output);
         check_output(&shared.output)?;
         K::check(&args, &shared)?;
         Ok(Box::new(Asked::<K> { args, shared }))

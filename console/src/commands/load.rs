@@ -1,6 +1,12 @@
 //! `.load` and `.load+`
 
-use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
+use super::{
+    Command, CommandError, Context, Entered, Signature,
+    shared::{
+        files::{max_size_option, recursive_option},
+        groups,
+    },
+};
 use crate::{
     grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
     trace::{LoadArgs, Loading},
@@ -108,13 +114,7 @@ pub(crate) fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(),
 static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
     title: "Options",
     options: &[
-        Opt {
-            names: &["-r", "-rec", "-recursive"],
-            help: "look into folders below folders, too",
-            details: "Counts for every QUERY of the line, wherever it stands.",
-            example: "-r examples",
-            take: Take::Switch(|args| &mut args.recursive),
-        },
+        recursive_option("-r examples", |args| &mut args.recursive),
         Opt {
             names: &["-all"],
             help: "read everything at once",
@@ -122,16 +122,7 @@ static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
             example: "-all examples",
             take: Take::Switch(|args| &mut args.all),
         },
-        Opt {
-            names: &["-MaxSize"],
-            help: "largest member of an archive that is read",
-            details: "An archive that was made to harm could fill the disk. Unless it is given, 4 GiB for a \
-                      part of an ETWAnalyzer extract, 16 GiB for a table of an extract, 64 GiB \
-                      for a trace in a .zip or .7z; and nothing that is packed more than a \
-                      thousandfold.",
-            example: "-MaxSize 20GB examples",
-            take: Take::Size(|args| &mut args.max_size),
-        },
+        max_size_option("-MaxSize 20GB examples", |args| &mut args.max_size),
         Opt {
             names: &["-fd", "-filedir"],
             help: "may stand in front of a QUERY",

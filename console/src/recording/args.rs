@@ -43,6 +43,22 @@ pub struct SessionArgs {
     pub buffers: Option<BufferCount>,
 }
 
+/// Which handles `record` and `live` record.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TypeArgs {
+    /// Only handles of these types of objects, at most four, as in Event;File: 90 % of handle events are of Event.
+    #[arg(long = "type", value_name = "TYPE;…", value_parser = ObjectTypes::parse)]
+    pub types: Option<ObjectTypes>,
+}
+
+/// What `record` and `wprp` record of .NET.
+#[derive(Debug, Clone, Default, Args)]
+pub struct DotNetArgs {
+    /// Record the names of .NET's methods, too; record ends some seconds later, as all .NET processes list them.
+    #[arg(long)]
+    pub clr: bool,
+}
+
 /// The options of `record`.
 #[derive(Debug, Args)]
 pub struct RecordArgs {
@@ -53,13 +69,11 @@ pub struct RecordArgs {
     #[command(flatten)]
     pub session: SessionArgs,
 
-    /// Only handles of these types of objects, at most four, as in Event;File: 90 % of handle events are of Event.
-    #[arg(long = "type", value_name = "TYPE;…", value_parser = ObjectTypes::parse)]
-    pub types: Option<ObjectTypes>,
+    #[command(flatten)]
+    pub types: TypeArgs,
 
-    /// Record the names of .NET's methods, too: ends some seconds later, and all .NET processes list their methods.
-    #[arg(long)]
-    pub clr: bool,
+    #[command(flatten)]
+    pub dot_net: DotNetArgs,
 
     /// Keep events in memory, where new ones take the place of the oldest, and write them when it ends.
     #[arg(long)]
@@ -93,9 +107,8 @@ pub struct LiveArgs {
     #[command(flatten)]
     pub session: SessionArgs,
 
-    /// Only handles of these types of objects, at most four, as in Event;File: 90 % of handle events are of Event.
-    #[arg(long = "type", value_name = "TYPE;…", value_parser = ObjectTypes::parse)]
-    pub types: Option<ObjectTypes>,
+    #[command(flatten)]
+    pub types: TypeArgs,
 
     /// How long closed handles are kept, in minutes. Open ones stay for ever.
     #[arg(long, value_name = "MINUTES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
@@ -136,9 +149,8 @@ pub struct WprpArgs {
     #[arg(long)]
     pub gdi_user: bool,
 
-    /// Record the names of .NET's methods, too.
-    #[arg(long)]
-    pub clr: bool,
+    #[command(flatten)]
+    pub dot_net: DotNetArgs,
 
     /// Replace a file that handlescope did not write.
     #[arg(long)]
@@ -150,7 +162,7 @@ impl WprpArgs {
         OtherProviders {
             heap_pids: self.heap_pids.clone(),
             gdi_user: self.gdi_user,
-            dot_net: self.clr,
+            dot_net: self.dot_net.clr,
         }
     }
 }
@@ -201,10 +213,10 @@ impl RecordArgs {
     pub(super) fn options(&self) -> RecordOptions {
         let target = if self.ring { Target::Ring } else { Target::File };
         RecordOptions {
-            dot_net: self.clr,
+            dot_net: self.dot_net.clr,
             duration: self.duration,
             stop_when: self.stop_when.clone(),
-            ..self.session.options(self.types.as_ref(), target(self.file.clone()))
+            ..self.session.options(self.types.types.as_ref(), target(self.file.clone()))
         }
     }
 }
@@ -213,7 +225,7 @@ impl LiveArgs {
     pub(super) fn options(&self) -> RecordOptions {
         RecordOptions {
             stop_when: self.stop_when.clone(),
-            ..self.session.options(self.types.as_ref(), Target::RealTime)
+            ..self.session.options(self.types.types.as_ref(), Target::RealTime)
         }
     }
 }

@@ -97,7 +97,7 @@ pub(super) fn run(
     cancel.reset();
     messages.spinner().stop();
     let end = end?;
-    if args.clr {
+    if args.dot_net.clr {
         messages.wait("waiting for .NET to list its methods");
     }
     let (seconds, events) = (recording.started.elapsed().as_secs_f64(), recording.events());

@@ -7,6 +7,7 @@ use crate::{
             choice::{ChoosesProcesses, command_line_option, new_process_option, process_option},
             display::{ShowsTimes, time_digits_option, time_format_option},
             groups,
+            options::{sort_details, sort_option},
         },
     },
     grammar::{Example, Opt, OptionGroup, Take},
@@ -115,14 +116,26 @@ static WHICH: &[Opt<ProcessArgs>] = &[
 static DISPLAY: &[Opt<ProcessArgs>] = &[
     time_format_option(),
     time_digits_option(),
-    Opt {
-        names: &["-SortBy"],
-        help: "order: Default, Time, StopTime, Tree, or a column",
-        details: "Default is by pid, Time by start, StopTime by end; unknown times come first. Tree \
-                  lists children below their parents, with their names indented. A column goes by \
-                  its name in -csv or its heading, in any case: numbers from the largest, text \
-                  from a to z, unknown values last. The rows of each file stay together.",
-        example: "-SortBy Tree",
-        take: Take::Column(|args| &mut args.sort_by),
-    },
+    sort_option(
+        "order: Default, Time, StopTime, Tree, or a column",
+        sort_details!(
+            "Default is by pid, Time by start, StopTime by end; unknown times come first. Tree lists \
+             children below their parents, with their names indented."
+        ),
+        "-SortBy Tree",
+        |args| &mut args.sort_by,
+    ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_of_orders_names_all() {
+        let option = DISPLAY.iter().find(|option| option.names.contains(&"-SortBy"));
+        let names = ORDERS.map(|(name, _)| name).join(", ");
+        let help = format!("order: {names}, or a column");
+        assert_eq!(option.map(|option| option.help), Some(help.as_str()));
+    }
+}

@@ -5,8 +5,8 @@ use handlescope_extract::StackChoice;
 use super::args::ExtractArgs;
 use crate::{
     commands::shared::{
-        files::max_size_option,
-        notes::{DEBUG, NO_COLOR, SELECTION, ignored},
+        files::{max_size_option, recursive_option},
+        notes::{SELECTION, ignored, ignored_everywhere},
         symbols::{symbol_options, symbol_path_option},
     },
     grammar::{Choice, Opt, OptionGroup, Take},
@@ -28,13 +28,7 @@ static WHICH: &[Opt<ExtractArgs>] = &[
         example: "-fd examples/leaky.etl",
         take: Take::Query(|args| &mut args.queries),
     },
-    Opt {
-        names: &["-recursive", "-r", "-rec"],
-        help: "look into folders below folders, too",
-        details: "Counts for every QUERY of the line, wherever it stands.",
-        example: "-fd examples -recursive",
-        take: Take::Switch(|args| &mut args.recursive),
-    },
+    recursive_option("-fd examples -recursive", |args| &mut args.recursive),
     Opt {
         names: &["-NoOverwrite"],
         help: "leave traces alone that have an extract",
@@ -122,58 +116,61 @@ static SYMBOLS: &[Opt<ExtractArgs>] = &{
     [symbol_path_option(), server, cache, folder]
 };
 
-static OTHERS: &[Opt<ExtractArgs>] = &[
-    ignored(
-        &["-tempdir"],
-        "-tempdir 1",
-        1,
-        "-tempdir does nothing; archives are not unpacked into a folder",
-    ),
-    ignored(
-        &["-keepTemp"],
-        "-keepTemp",
-        0,
-        "-keepTemp does nothing; archives are not unpacked into a folder",
-    ),
-    ignored(&["-nThreads"], "-nThreads 1", 1, THREADS),
-    ignored(&["-pThreads"], "-pThreads 1", 1, THREADS),
-    ignored(&["-Concurrency"], "-Concurrency 1", 1, THREADS),
-    ignored(&["-child"], "-child", 0, "-child does nothing; everything runs in this process"),
-    ignored(&["-timeLine"], "-timeLine 1", 1, "-timeLine does nothing; it is about CPU data"),
-    ignored(&["-allCPU"], "-allCPU", 0, "-allCPU does nothing; it is about CPU data"),
-    ignored(
-        &["-extractRegion"],
-        "-extractRegion 1 2",
-        64,
-        "-extractRegion does nothing; objects are always extracted whole, choose with -MinMaxTime",
-    ),
-    ignored(&["-LastNDays"], "-LastNDays 1", 1, SELECTION),
-    ignored(&["-TestsPerRun"], "-TestsPerRun 1", 1, SELECTION),
-    ignored(&["-SkipNTests"], "-SkipNTests 1", 1, SELECTION),
-    ignored(&["-TestRunIndex", "-tri"], "-TestRunIndex 1", 1, SELECTION),
-    ignored(&["-TestRunCount", "-trc"], "-TestRunCount 1", 1, SELECTION),
-    ignored(&["-NoTestRunGrouping"], "-NoTestRunGrouping", 0, SELECTION),
-    ignored(&["-nocolor"], "-nocolor", 0, NO_COLOR),
-    ignored(&["-debug"], "-debug", 0, DEBUG),
-    refused(
-        &["-NoCompress"],
-        "-NoCompress",
-        0,
-        "an extract is one archive; it cannot be several plain files",
-    ),
-    refused(
-        &["-Indent"],
-        "-Indent",
-        0,
-        "an extract holds tables; use -json-pretty behind .dump for JSON",
-    ),
-    refused(
-        &["-unzipOperation"],
-        "-unzipOperation",
-        1,
-        "archives are not unpacked into a folder, so there is nothing to run a command on",
-    ),
-];
+static OTHERS: &[Opt<ExtractArgs>] = &{
+    let [no_color, debug, days, runs, skip, index, count] = ignored_everywhere();
+    [
+        ignored(
+            &["-tempdir"],
+            "-tempdir 1",
+            1,
+            "-tempdir does nothing; archives are not unpacked into a folder",
+        ),
+        ignored(
+            &["-keepTemp"],
+            "-keepTemp",
+            0,
+            "-keepTemp does nothing; archives are not unpacked into a folder",
+        ),
+        ignored(&["-nThreads"], "-nThreads 1", 1, THREADS),
+        ignored(&["-pThreads"], "-pThreads 1", 1, THREADS),
+        ignored(&["-Concurrency"], "-Concurrency 1", 1, THREADS),
+        ignored(&["-child"], "-child", 0, "-child does nothing; everything runs in this process"),
+        ignored(&["-timeLine"], "-timeLine 1", 1, "-timeLine does nothing; it is about CPU data"),
+        ignored(&["-allCPU"], "-allCPU", 0, "-allCPU does nothing; it is about CPU data"),
+        ignored(
+            &["-extractRegion"],
+            "-extractRegion 1 2",
+            64,
+            "-extractRegion does nothing; objects are always extracted whole, choose with -MinMaxTime",
+        ),
+        days,
+        runs,
+        skip,
+        index,
+        count,
+        ignored(&["-NoTestRunGrouping"], "-NoTestRunGrouping", 0, SELECTION),
+        no_color,
+        debug,
+        refused(
+            &["-NoCompress"],
+            "-NoCompress",
+            0,
+            "an extract is one archive; it cannot be several plain files",
+        ),
+        refused(
+            &["-Indent"],
+            "-Indent",
+            0,
+            "an extract holds tables; use -json-pretty behind .dump for JSON",
+        ),
+        refused(
+            &["-unzipOperation"],
+            "-unzipOperation",
+            1,
+            "archives are not unpacked into a folder, so there is nothing to run a command on",
+        ),
+    ]
+};
 
 const THREADS: &str = "the number of threads is that of the processors; traces come one by one";
 

@@ -1,5 +1,5 @@
-//! Options about files: `-fd`, which of the loaded ones are meant; `-MaxSize`, which of the others may be
-//! unpacked; `-Force`, which may be replaced.
+//! Options about files: `-fd`, which of the loaded ones are meant; `-r`, which folders are searched; `-MaxSize`, which
+//! members of archives are read; `-Force`, which may be replaced.
 
 use crate::{
     filter::Filter,
@@ -17,15 +17,29 @@ pub(crate) const fn files_option<A>(field: fn(&mut A) -> &mut Vec<Filter>) -> Op
     }
 }
 
+pub(crate) const fn recursive_option<A>(
+    example: &'static str,
+    field: fn(&mut A) -> &mut bool,
+) -> Opt<A> {
+    Opt {
+        names: &["-r", "-rec", "-recursive"],
+        help: "look into folders below folders, too",
+        details: "Counts for every QUERY of the line, wherever it stands.",
+        example,
+        take: Take::Switch(field),
+    }
+}
+
 pub(crate) const fn max_size_option<A>(
     example: &'static str,
     field: fn(&mut A) -> &mut Option<u64>,
 ) -> Opt<A> {
     Opt {
         names: &["-MaxSize", "--max-size"],
-        help: "largest trace in a .zip or .7z that is unpacked",
-        details: "An archive that was made to harm could fill the disk. Unless it is given, 64 GiB, and \
-                  nothing that is packed more than a thousandfold.",
+        help: "largest member of an archive that is read",
+        details: "An archive that was made to harm could fill the disk. Unless it is given, 64 GiB for a trace \
+                  in a .zip or .7z, 16 GiB for a table of an extract, 4 GiB for a part of an ETWAnalyzer \
+                  extract; and nothing that is packed more than a thousandfold.",
         example,
         take: Take::Size(field),
     }

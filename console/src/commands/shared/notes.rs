@@ -10,7 +10,7 @@ pub(crate) const SELECTION: &str =
     "test runs are not known here, so all files count; choose with -fd";
 
 /// Why `-nocolor` does nothing behind a command of the console.
-pub(crate) const NO_COLOR: &str = "-nocolor does nothing here; use --color never";
+const NO_COLOR: &str = "-nocolor does nothing here; use --color never";
 
 /// Why `-debug` does nothing.
 pub(crate) const DEBUG: &str = "-debug does nothing; failures always say what is known";
@@ -36,6 +36,19 @@ pub(crate) const fn ignored<A: TakesNotes>(
         example,
         take: Take::Ignored(values, note, |args| args.notes()),
     }
+}
+
+/// What ETWAnalyzer accepts behind each of its commands.
+pub(crate) const fn ignored_everywhere<A: TakesNotes>() -> [Opt<A>; 7] {
+    [
+        ignored(&["-nocolor"], "-nocolor", 0, NO_COLOR),
+        ignored(&["-debug"], "-debug", 0, DEBUG),
+        ignored(&["-LastNDays"], "-LastNDays 1", 1, SELECTION),
+        ignored(&["-TestsPerRun"], "-TestsPerRun 1", 1, SELECTION),
+        ignored(&["-SkipNTests"], "-SkipNTests 1", 1, SELECTION),
+        ignored(&["-TestRunIndex", "-tri"], "-TestRunIndex 0", 1, SELECTION),
+        ignored(&["-TestRunCount", "-trc"], "-TestRunCount 1", 1, SELECTION),
+    ]
 }
 
 /// Prints notes about options without effect, each once.

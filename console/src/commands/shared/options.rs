@@ -31,6 +31,19 @@ pub(crate) fn check_output(output: &OutputOptions) -> Result<(), ParseError> {
     }
 }
 
+/// What `-SortBy` means exactly: the words that only one kind has, then columns, which every kind has.
+macro_rules! sort_details {
+    ($($words:literal)?) => {
+        concat!(
+            $($words, " ",)?
+            "A column goes by its name in -csv or its heading in the text, in any case: numbers from the \
+             largest, text from a to z, unknown values last. The rows of each file stay together. An unknown \
+             column is an error that lists all of them."
+        )
+    };
+}
+pub(crate) use sort_details;
+
 /// The options that order and cut the rows of a table.
 pub(crate) const fn row_options<A: AsMut<SharedArgs>>(sort_example: &'static str) -> [Opt<A>; 2] {
     [
@@ -41,16 +54,19 @@ pub(crate) const fn row_options<A: AsMut<SharedArgs>>(sort_example: &'static str
             example: "-TopN 10",
             take: Take::Top(|args| &mut args.as_mut().output.top),
         },
-        Opt {
-            names: &["-SortBy"],
-            help: "sort by this column",
-            details: "By its name in -csv or its heading in the text, in any case: numbers from \
-                      the largest, text from a to z, unknown values last. The rows of each file \
-                      stay together. An unknown column is an error that lists all of them.",
-            example: sort_example,
-            take: Take::Column(|args| &mut args.as_mut().output.sort_by),
-        },
+        sort_option("sort by this column", sort_details!(), sort_example, |args| {
+            &mut args.as_mut().output.sort_by
+        }),
     ]
+}
+
+pub(crate) const fn sort_option<A>(
+    help: &'static str,
+    details: &'static str,
+    example: &'static str,
+    field: fn(&mut A) -> &mut Option<String>,
+) -> Opt<A> {
+    Opt { names: &["-SortBy"], help, details, example, take: Take::Column(field) }
 }
 
 /// `-csvraw`

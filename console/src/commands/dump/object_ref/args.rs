@@ -22,6 +22,8 @@ pub(crate) struct ObjectRefArgs {
     pub(crate) display: DisplayArgs,
     /// `-csv`, with ETWAnalyzer's columns.
     pub(crate) formats: Vec<AskedFormat>,
+    /// A column; beside `-ShowTotal` or `-GroupBy` a word of theirs.
+    pub(super) sort_by: Option<String>,
     /// `-NoCSVSeparator`: no `sep = ;` line in front.
     pub(crate) no_csv_separator: bool,
     /// `-NoCmdLine`: an empty command line column in the CSV file.

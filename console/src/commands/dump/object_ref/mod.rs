@@ -19,7 +19,7 @@ use crate::{
     grammar::{Example, OptionGroup, ParseError},
     query::{self, Figure, ObjectCriteria, ShowTotal},
     render::{self, OutputOptions},
-    values::{AskedFormat, Format},
+    values::Format,
 };
 
 pub(crate) struct ObjectRef;
@@ -40,8 +40,9 @@ impl Kind for ObjectRef {
         render::OBJECT_COLUMNS.map(str::to_owned).into()
     }
 
-    fn own_formats(args: &ObjectRefArgs) -> &[AskedFormat] {
-        &args.formats
+    fn add_output(args: &ObjectRefArgs, output: &mut OutputOptions) {
+        output.formats.extend_from_slice(&args.formats);
+        output.sort_by.clone_from(&args.sort_by);
     }
 
     fn check(args: &ObjectRefArgs, shared: &SharedArgs) -> Result<(), ParseError> {

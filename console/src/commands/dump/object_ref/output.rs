@@ -2,6 +2,7 @@
 
 use super::args::ObjectRefArgs;
 use crate::{
+    commands::shared::options::{sort_details, sort_option},
     grammar::{Choice, Opt, Take},
     query::ShowTotal,
     values::{CSV, NamesFile},
@@ -54,6 +55,16 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
         example: "-ShowTotal Total -TopN 5",
         take: Take::Top(|args| &mut args.criteria.top),
     },
+    sort_option(
+        "order: a column; of -ShowTotal Handles or a name, of -GroupBy a figure",
+        sort_details!(
+            "Of -ShowTotal, Handles puts the largest first, and Type, Process or File, whichever is counted, \
+             sorts by name. Groups of -GroupBy are ordered by one of leaked, closed_at_exit, open_at_end, \
+             created, duplicated, closed, mapped, unmapped, objects, first_ns, last_ns."
+        ),
+        "-SortBy name",
+        |args| &mut args.sort_by,
+    ),
 ];
 
 /// Files and documents instead of text.
@@ -83,3 +94,16 @@ pub(super) static SCRIPTS: &[Opt<ObjectRefArgs>] = &[
         take: Take::Switch(|args| &mut args.no_command_line),
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::Figure;
+
+    #[test]
+    fn the_help_of_orders_names_all_figures() {
+        let option = TOTALS.iter().find(|option| option.names.contains(&"-SortBy"));
+        let names = Figure::ALL.map(|(_, name, _)| name).join(", ");
+        assert!(option.is_some_and(|option| option.details.contains(&format!("one of {names}."))));
+    }
+}

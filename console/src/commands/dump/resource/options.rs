@@ -6,6 +6,7 @@ use crate::{
         choice::{process_option, time_option},
         display::{time_digits_option, time_format_option},
         groups,
+        options::{sort_details, sort_option},
         stack_display::{
             fold_stack_option, show_address_option, show_line_option, show_stack_option,
             stack_from_option,
@@ -167,14 +168,12 @@ static DISPLAY: &[Opt<ResourceArgs>] = &[
     show_line_option(),
     time_format_option(),
     time_digits_option(),
-    Opt {
-        names: &["-SortBy"],
-        help: "order: bytes or count of what nothing freed, or a column",
-        details: "A column goes by its name in -csv or its heading in the text, in any case: numbers from the \
-                  largest, text from a to z, unknown values last. The rows of each file stay together.",
-        example: "-SortBy bytes",
-        take: Take::Column(|args| &mut args.sort_by),
-    },
+    sort_option(
+        "order: bytes or count of what nothing freed, or a column",
+        sort_details!(),
+        "-SortBy bytes",
+        |args| &mut args.sort_by,
+    ),
 ];
 
 const fn by(
