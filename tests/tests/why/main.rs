@@ -1,0 +1,65 @@
+//! `.why`: what leaks, how fast and why, against traces whose truth is known.
+
+mod causes;
+mod commands;
+mod memory;
+mod published;
+
+use handlescope_tests::binary::run_over;
+use handlescope_tests::scenario::TraceBuilder;
+use serde_json::{Deserializer, Value};
+
+const MS: i64 = 1_000_000;
+const OBJECT: u64 = 0xffff_8100_0000_1000;
+const EVENT: u16 = 16;
+
+fn suspects(document: &Value) -> &[Value] {
+    document["suspects"].as_array().unwrap()
+}
+
+fn causes(suspect: &Value) -> Vec<&str> {
+    let diagnoses = suspect["diagnoses"].as_array().unwrap();
+    diagnoses.iter().map(|diagnosis| diagnosis["cause"].as_str().unwrap()).collect()
+}
+
+/// The commands of all suspects show the handles that these lost, and no others.
+fn assert_commands(document: &Value, ask: impl Fn(&str) -> String) {
+    let command = |suspect: &Value| format!("{} -json\n", suspect["command"].as_str().unwrap());
+    let script: String = suspects(document).iter().map(command).collect();
+    let printed = ask(script.trim_end());
+    let answers: Vec<Value> =
+        Deserializer::from_str(&printed).into_iter().collect::<Result<_, _>>().unwrap();
+    assert_eq!(answers.len(), suspects(document).len());
+    let sum = |figures: &Value, of: [&str; 2]| of.map(|key| figures[key].as_u64().unwrap());
+    for (suspect, answer) in suspects(document).iter().zip(&answers) {
+        let lost = sum(suspect, ["leaked", "closed_at_exit"]);
+        let shown = sum(&answer["totals"], ["leaked_handles", "closed_at_exit"]);
+        assert_eq!(shown, lost, "{}", suspect["command"]);
+    }
+}
+
+/// Two processes and a kernel that logs.
+fn trace() -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "server.exe");
+    trace.process(800, "client.exe");
+    trace.object_type(EVENT, "Event");
+    trace
+}
+
+const KERNEL: [u64; 1] = [0xffff_f800_0000_1000];
+const USER: [u64; 1] = [0x7ff8_0000_1000];
+
+fn open(trace: &mut TraceBuilder, ns: i64, ids: (u32, u32), object: u64, handle: u32) {
+    trace.create_handle(ns, ids, object, handle, EVENT).stack(&KERNEL, &USER);
+}
+
+fn close(trace: &mut TraceBuilder, ns: i64, ids: (u32, u32), object: u64, handle: u32) {
+    trace.close_handle(ns, ids, object, handle, EVENT, "");
+}
+
+fn asked(trace: &TraceBuilder, options: &str) -> Value {
+    let run = run_over(trace, &format!(".why {options} -json\n")).ok();
+    serde_json::from_str(&run.stdout).unwrap()
+}
