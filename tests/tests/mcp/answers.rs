@@ -1,6 +1,5 @@
-//! `handlescope mcp`, as a client of the protocol sees it.
+//! What tools answer.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -11,55 +10,7 @@ use handlescope_tests::mcp::McpServer;
 use handlescope_tests::needs_mcp;
 use serde_json::{Value, json};
 
-/// The largest answer, bytes of JSON.
-const MOST_BYTES: usize = 128 << 10;
-
-/// Every tool, with the rows of its document.
-const TOOLS: [(&str, &str); 9] = [
-    ("load", "files"),
-    ("why", "suspects"),
-    ("groups", "groups"),
-    ("objects", "objects"),
-    ("allocations", "groups"),
-    ("stack", "stacks"),
-    ("sql", "rows"),
-    ("schema", "tables"),
-    ("stats", "files"),
-];
-
-#[test]
-fn every_tool_has_typed_arguments_and_answers() {
-    let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
-    let list = server.request("tools/list", &json!({}));
-    let tools = list["result"]["tools"].as_array().unwrap();
-    let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, TOOLS.map(|(name, _)| name));
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/mcp.md");
-    let document = fs::read_to_string(document).unwrap();
-    for (tool, (name, rows)) in tools.iter().zip(TOOLS) {
-        let line = document.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
-        let line = line.unwrap_or_else(|| panic!("docs/mcp.md lacks {name}"));
-        assert!(tool["description"].as_str().unwrap().len() > 40, "{name}");
-        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name}");
-        for (argument, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
-            let is_common = ["files", "top", "cursor"].contains(&argument.as_str());
-            assert!(
-                is_common || line.contains(&format!("`{argument}`")),
-                "docs: {name}: {argument}"
-            );
-            assert!(schema["type"].is_string(), "{name}: {argument}");
-            assert!(schema["description"].as_str().unwrap().len() > 10, "{name}: {argument}");
-        }
-        let output = &tool["outputSchema"]["properties"];
-        assert_eq!(output["document"]["properties"][rows]["type"], "array", "{name}");
-        assert_eq!(output["next"]["type"], json!(["string", "null"]), "{name}");
-        assert_eq!(tool["annotations"]["readOnlyHint"], true, "{name}");
-    }
-    assert_eq!(tools[2]["inputSchema"]["required"], json!(["by"]));
-    let columns = &tools[2]["inputSchema"]["properties"]["by"]["items"]["enum"];
-    assert!(columns.as_array().unwrap().contains(&json!("createstack")), "{columns}");
-}
+use super::{TOOLS, of_allocations};
 
 #[test]
 fn documents_are_those_of_the_console() {
@@ -133,17 +84,6 @@ fn the_leaks_of_the_sample_are_found() {
     assert!(columns.iter().any(|column| column["name"] == "pid"), "{columns:?}");
 }
 
-/// A server that has a trace with allocations loaded, and the tool for these.
-fn of_allocations(shell: &Shell) -> (McpServer, Value) {
-    let mut server = McpServer::of_sample(shell, &[]);
-    allocations::trace().write(shell.path("traces/memory.etl")).unwrap();
-    server.call("load", &json!({"paths": ["memory.etl"]})).unwrap();
-    let list = server.request("tools/list", &json!({}));
-    let tools = list["result"]["tools"].as_array().unwrap();
-    let tool = tools.iter().find(|tool| tool["name"] == "allocations").unwrap().clone();
-    (server, tool)
-}
-
 #[test]
 fn allocations_are_those_of_the_console_and_of_their_schema() {
     let shell = Shell::new();
@@ -192,78 +132,6 @@ fn allocations_are_those_of_the_console_and_of_their_schema() {
 }
 
 #[test]
-fn pages_of_allocations_hold_every_group_once_with_its_stack() {
-    let shell = Shell::new();
-    let (mut server, _) = of_allocations(&shell);
-    let arguments = json!({"by": ["kind", "createstack"], "stacks": true});
-    let (all, _) = server.pages("allocations", &arguments, "groups", 1000);
-    let (paged, pages) = server.pages("allocations", &arguments, "groups", 2);
-    assert_eq!((paged, pages.len()), (all.clone(), all.len().div_ceil(2)));
-    for page in &pages {
-        let document = &page["document"];
-        let rows = document["groups"].as_array().unwrap();
-        let stacks = rows.iter().filter_map(|row| row["keys"]["createstack"].as_u64());
-        let stacks: BTreeSet<String> = stacks.map(|stack| stack.to_string()).collect();
-        let shown = document["stacks"].as_object().unwrap().keys().cloned();
-        // A stack that was on a page before is shown again, with the rows that refer to it.
-        assert_eq!(stacks, shown.collect(), "{page}");
-    }
-    let frames = &pages[0]["document"]["stacks"];
-    assert!(frames.to_string().contains("tool.exe"), "{frames}");
-    // What has none says so, as the console does.
-    server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
-    let none = server.call("allocations", &json!({"by": ["kind"]})).unwrap();
-    assert_eq!(none["total"], 0);
-    assert!(none["warnings"][0].as_str().unwrap().contains("no allocation events"), "{none}");
-}
-
-#[test]
-fn pages_hold_every_row_once() {
-    let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
-    fs::create_dir(shell.path("traces/more")).unwrap();
-    fs::copy(sample_trace(), shell.path("traces/more/other.etl")).unwrap();
-    for paths in [json!(["leaky.etl"]), json!(["leaky.etl", "more/other.etl"])] {
-        server.call("load", &json!({"paths": paths, "symbols": ["symbols"]})).unwrap();
-        let queries = [
-            ("why", "suspects", json!({}), 1),
-            ("groups", "groups", json!({"by": ["process", "type", "name"]}), 7),
-            ("objects", "objects", json!({"stacks": true}), 9),
-            ("stack", "stacks", json!({"process": "leaky"}), 4),
-            (
-                "sql",
-                "rows",
-                json!({"query": "SELECT type, count(*) FROM handles GROUP BY type, name"}),
-                5,
-            ),
-            ("schema", "tables", json!({}), 4),
-        ];
-        for (tool, rows, arguments, top) in queries {
-            let (all, whole) = server.pages(tool, &arguments, rows, 1000);
-            let (paged, pages) = server.pages(tool, &arguments, rows, top);
-            assert!(pages.len() > 1 && all.len() > top, "{tool}: {} rows", all.len());
-            assert_eq!(whole[0]["total"], all.len(), "{tool}");
-            assert_eq!(paged.len(), all.len(), "{tool}");
-            // Groups without an order are in another one when the query runs again.
-            let sorted = |rows: &[Value]| {
-                let mut texts: Vec<String> = rows.iter().map(Value::to_string).collect();
-                texts.sort_unstable();
-                texts
-            };
-            match tool {
-                "sql" => assert_eq!(sorted(&paged), sorted(&all)),
-                _ => assert_eq!(paged, all, "{tool}"),
-            }
-            let is_last = |at: usize| at + 1 == pages.len();
-            for (at, page) in pages.iter().enumerate() {
-                assert_eq!(page["truncated"], !is_last(at), "{tool}");
-                assert_eq!(page["total"], all.len(), "{tool}");
-            }
-        }
-    }
-}
-
-#[test]
 fn every_question_can_choose_among_several_traces() {
     let shell = Shell::new();
     let mut server = McpServer::of_sample(&shell, &[]);
@@ -286,59 +154,6 @@ fn every_question_can_choose_among_several_traces() {
         of_one["files"] = "*none*".into();
         assert!(server.call(tool, &of_one).is_err(), "{tool}");
     }
-}
-
-#[test]
-fn a_page_has_the_stacks_that_its_rows_refer_to() {
-    let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
-    server.load_sample();
-    let arguments = json!({"stacks": true, "leak": true, "top": 1});
-    let page = server.call("objects", &arguments).unwrap();
-    let number = page["document"]["objects"][0]["events"][0]["stack"].to_string();
-    let stacks = page["document"]["stacks"].as_object().unwrap();
-    assert_eq!(stacks.keys().collect::<Vec<_>>(), [&number]);
-}
-
-#[test]
-fn large_answers_come_in_pages_of_limited_size() {
-    let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
-    server.load_sample();
-    let query = "SELECT e.row, s.text, s.text AS again, s.text AS more FROM events e JOIN stacks s ON s.row = e.stack \
-                 ORDER BY e.row";
-    let (rows, pages) = server.pages("sql", &json!({"query": query}), "rows", 1000);
-    assert!(rows.len() > 150 && pages.len() > 1, "{} rows, {} pages", rows.len(), pages.len());
-    let (objects, pages_of_objects) =
-        server.pages("objects", &json!({"stacks": true}), "objects", 1000);
-    assert_eq!(objects.len(), 101);
-    for page in pages.iter().chain(&pages_of_objects) {
-        let bytes = page.to_string().len();
-        assert!(bytes <= MOST_BYTES, "{bytes}");
-    }
-    let numbers: Vec<u64> = rows.iter().map(|row| row["row"].as_u64().unwrap()).collect();
-    assert!(numbers.is_sorted_by(|left, right| left < right));
-}
-
-#[test]
-fn a_cursor_is_of_one_question() {
-    let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
-    server.load_sample();
-    let page = server.call("objects", &json!({"top": 5})).unwrap();
-    let cursor = page["next"].clone();
-    for arguments in [
-        json!({"cursor": cursor, "type": "Event"}),
-        json!({"cursor": "nonsense"}),
-        json!({"cursor": "0-5"}),
-    ] {
-        let error = server.call("objects", &arguments).unwrap_err();
-        assert!(error.contains("the cursor belongs to another question"), "{error}");
-    }
-    server.call("objects", &json!({"cursor": cursor, "top": 9})).unwrap();
-    server.load_sample();
-    let error = server.call("objects", &json!({"cursor": cursor})).unwrap_err();
-    assert!(error.contains("start again, as after each load"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,145 @@
+//! Allocations: what the tables of an extract say of them, of scenarios and, to the last block, of the published
+//! traces.
+
+mod published;
+mod scenarios;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_model::rules::is_freed;
+use handlescope_model::tables::{
+    Allocator, Allocators, Process, Processes, Resource, ResourceEnd, ResourceKind, ResourceMiss,
+    ResourceMissKind, ResourceMisses, Resources,
+};
+use handlescope_model::{Cancel, ProcessIdx, TableRows, Trace};
+use serde_json::{Value, json};
+
+/// The tables of an extract, as rows.
+struct Tables {
+    processes: Vec<Process>,
+    allocators: Vec<Allocator>,
+    resources: Vec<Resource>,
+    misses: Vec<ResourceMiss>,
+}
+
+impl Tables {
+    fn of(etl: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("a.json7z");
+        let options = ExtractOptions::default();
+        extract(etl, &output, options, &NoObserver, &Cancel::default()).unwrap();
+        let trace = Trace::open(&output).unwrap();
+        Self {
+            processes: Processes::read(&trace).unwrap().rows().collect(),
+            allocators: Allocators::read(&trace).unwrap().rows().collect(),
+            resources: Resources::read(&trace).unwrap().rows().collect(),
+            misses: ResourceMisses::read(&trace).unwrap().rows().collect(),
+        }
+    }
+
+    fn process(&self, process: Option<ProcessIdx>) -> String {
+        let Some(process) = process else { return String::new() };
+        let process = &self.processes[process.row()];
+        format!("{}({})", process.name, process.pid)
+    }
+
+    /// What distinguishes totals; the start only of a process whose pid has several lives.
+    fn place(&self, allocator: &Allocator) -> (String, String, String, i64) {
+        let process = allocator.process.unwrap();
+        let start = self.processes[process.row()].start_ns.unwrap_or_default();
+        let name = self.process(Some(process));
+        (kind(allocator).name().to_owned(), allocator.name.clone(), name, start)
+    }
+
+    fn totals(&self) -> BTreeMap<(String, String, String, i64), Totals> {
+        let mut totals: BTreeMap<_, Totals> = BTreeMap::new();
+        let mut calls = BTreeSet::new();
+        for resource in &self.resources {
+            let allocator = &self.allocators[resource.allocator.row()];
+            let own = totals.entry(self.place(allocator)).or_default();
+            let is_range = matches!(kind(allocator), ResourceKind::Commit | ResourceKind::Reserve);
+            let end = ResourceEnd::from_code(resource.end).unwrap();
+            let mut add = |name: &str, count: i64| {
+                *own.entry(name.to_owned()).or_default() += count;
+                *own.entry(bytes_of(name)).or_default() += resource.size;
+            };
+            add("allocs", resource.part_of.is_none().into());
+            match end {
+                end if is_freed(end) => {
+                    let call = resource.free_call.map(|call| (call, resource.allocator));
+                    add("frees", call.is_none_or(|call| calls.insert(call)).into());
+                }
+                ResourceEnd::Replaced => add("replaced", (!is_range).into()),
+                ResourceEnd::Destroyed => add("destroyed", 1),
+                ResourceEnd::AtExit => add("at_exit", 1),
+                ResourceEnd::Open => add("outstanding", 1),
+                _ => {}
+            }
+        }
+        for miss in &self.misses {
+            let own = totals.entry(self.place(&self.allocators[miss.allocator.row()])).or_default();
+            let mut add = |name: &str, number| *own.entry(name.to_owned()).or_default() += number;
+            match ResourceMissKind::from_code(miss.what).unwrap() {
+                ResourceMissKind::OrphanFree => {
+                    add("orphan_frees", 1);
+                    add("orphan_bytes", miss.size);
+                }
+                ResourceMissKind::Ignored => add("ignored", 1),
+            }
+        }
+        for own in totals.values_mut() {
+            own.retain(|_, number| *number != 0);
+        }
+        totals
+    }
+
+    /// Everything that its process still holds, as `leaks` of the expected results.
+    fn leaks(&self) -> Vec<(Value, Option<u32>)> {
+        let open = self.resources.iter().filter(|own| own.end == ResourceEnd::Open.code());
+        let leak = |own: &Resource| {
+            let allocator = &self.allocators[own.allocator.row()];
+            let (kind, name, process, _) = self.place(allocator);
+            let key = format!("{:#x}", own.key);
+            let leak = json!([own.time_ns, kind, name, process, own.tid, key, own.size]);
+            (leak, own.stack.map(|stack| stack.0))
+        };
+        open.map(leak).collect()
+    }
+}
+
+/// Number, bytes, first and last time.
+type Group = (i64, i64, i64, i64);
+
+impl Tables {
+    /// What ended so, by place, as `outstanding` and `at_exit` of the expected results, without stacks.
+    fn groups(&self, end: ResourceEnd) -> BTreeMap<(String, String, String, i64), Group> {
+        let mut groups = BTreeMap::new();
+        for own in self.resources.iter().filter(|own| own.end == end.code()) {
+            let place = self.place(&self.allocators[own.allocator.row()]);
+            let group: &mut Group = groups.entry(place).or_insert((0, 0, i64::MAX, i64::MIN));
+            *group =
+                add(*group, (own.part_of.is_none().into(), own.size, own.time_ns, own.time_ns));
+        }
+        groups
+    }
+}
+
+fn add(a: Group, b: Group) -> Group {
+    (a.0 + b.0, a.1 + b.1, a.2.min(b.2), a.3.max(b.3))
+}
+
+type Totals = BTreeMap<String, i64>;
+
+fn kind(allocator: &Allocator) -> ResourceKind {
+    ResourceKind::from_code(allocator.kind).unwrap()
+}
+
+fn bytes_of(name: &str) -> String {
+    match name {
+        "allocs" => "alloc_bytes".into(),
+        "frees" => "freed_bytes".into(),
+        name => format!("{name}_bytes"),
+    }
+}

@@ -1,0 +1,140 @@
+//! Two points of one trace.
+
+use std::fs;
+
+use handlescope_tests::file::FileOptions;
+use serde_json::{Value, json};
+
+use super::{MS, Recording, SECOND, document, groups, sample, shell};
+
+fn still_open(document: &Value) -> u64 {
+    groups(document).iter().map(|group| group["still_open"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn what_was_opened_after_one_point_and_is_open_at_another_is_what_sql_counts() {
+    for (points, from, to) in [
+        ("", -1, i64::MAX),
+        ("0.5s", SECOND / 2, i64::MAX),
+        ("0.5s 1.2s", SECOND / 2, 1_200 * MS),
+        ("0.9s 1.5s", 900 * MS, 1_500 * MS),
+    ] {
+        let found = document(sample(&format!(".diff {points} -json\n")));
+        let query = format!(
+            ".sql SELECT count(*) AS n FROM handles WHERE open_ns > {from} AND open_ns <= {to} AND \
+             (close_ns IS NULL OR close_ns > {to}) -csv\n"
+        );
+        let counted: u64 = sample(&query).ok().stdout.lines().last().unwrap().parse().unwrap();
+        assert!(counted > 0);
+        assert_eq!(still_open(&found), counted, "{points}");
+    }
+}
+
+#[test]
+fn groups_between_points_have_process_type_stack_rate_and_examples() {
+    let found = document(sample(".diff 0.5s 1.5s -Type Event -json\n"));
+    assert_eq!(
+        (&found["kind"], &found["a"], &found["b"]),
+        (&json!("Diff"), &json!("0.5s"), &json!("1.5s"))
+    );
+    assert_eq!(found["spans"], json!([{ "file": 0, "from_ns": SECOND / 2, "to_ns": 1_500 * MS }]));
+    let group = &groups(&found)[0];
+    assert_eq!(
+        (&group["process"], &group["pid"], &group["type"]),
+        (&json!("leaky.exe(7316)"), &json!(7316), &json!("Event"))
+    );
+    let open = group["still_open"].as_f64().unwrap();
+    assert!((group["per_minute"].as_f64().unwrap() - open * 60.0).abs() < 1e-6, "{group}");
+    assert_eq!(group["sample_ids"].as_array().unwrap().len(), 3);
+    let stack = found["stacks"][group["create_stack"].to_string()].as_array().unwrap();
+    assert!(stack.iter().any(|frame| frame["function"] == "leaky::EventCache::GetOrCreate"));
+    let text = sample(".diff 0.5s 1.5s -Type Event -ShowStack\n").ok().stdout;
+    assert!(text.contains("\tntoskrnl.exe!NtCreateEvent\n"), "{text}");
+    assert!(text.ends_with(&format!("still open at 1.5s: {}\n", still_open(&found))), "{text}");
+}
+
+#[test]
+fn a_snapshot_is_a_point_with_a_name() {
+    let named =
+        ".snapshot warm 0.5s\n.snapshot Late 2026-02-10 10:30:01.2\n.diff WARM late -json\n";
+    let times = ".diff 0.5s 1.2s -json\n";
+    assert_eq!(document(sample(named))["groups"], document(sample(times))["groups"]);
+    let list = sample(".snapshot end\n.snapshot warm 0.5s\n.snapshot warm 0.25s\n.snapshot\n").ok();
+    let rows: Vec<Vec<&str>> =
+        list.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    let expected = [
+        ["Name", "Seconds", "File"],
+        ["end", "end", "leaky.etl"],
+        ["warm", "0.250000", "leaky.etl"],
+    ];
+    assert_eq!(rows, expected);
+    assert_eq!(still_open(&document(sample(".snapshot all\n.diff 0s all -json\n"))), 19);
+}
+
+#[test]
+fn snapshots_go_with_their_trace() {
+    let script = ".snapshot warm 0.5s\n.unload\n.load leaky.etl\n.snapshot\n.diff warm\n";
+    let run = sample(script);
+    assert!(run.stdout.contains("No point in time has a name"), "{}", run.stdout);
+    assert!(run.stderr.contains("'warm' is neither a snapshot of leaky.etl nor"), "{}", run.stderr);
+    assert_eq!(run.status, Some(1));
+}
+
+#[test]
+fn what_is_no_point_is_refused() {
+    for (line, message) in [
+        (".diff 1s 0.5s", "'1s' does not lie before '0.5s'"),
+        (".diff 99s", "'99s' is neither a snapshot of leaky.etl nor a time in it"),
+        (".diff 1s 1.1s 1.2s", "at most two points, A and B; '1.2s' is too much"),
+        (".snapshot 5s", "'5s' is a time; choose another name"),
+        (".snapshot a soon", "'soon' is not a valid time"),
+        (".snapshot a 99s", "'99s' lies outside of the recording"),
+    ] {
+        let run = sample(line);
+        assert!(run.stderr.contains(message), "{line}: {}", run.stderr);
+        assert_eq!(run.status, Some(1), "{line}");
+    }
+}
+
+#[test]
+fn a_diff_goes_into_every_format_and_file() {
+    let csv = sample(".diff -csv\n").ok().stdout;
+    let header =
+        "file,process,pid,name,type,opened,still_open,per_minute,function,stack,sample_ids";
+    assert_eq!(csv.lines().next(), Some(header));
+    let lines = sample(".dump Diff -SortBy opened -TopN 1 -ndjson\n").ok().stdout;
+    let first: Value = serde_json::from_str(lines.trim()).unwrap();
+    assert_eq!((&first["opened"], &first["still_open"]), (&json!(56), &json!(8)));
+}
+
+#[test]
+fn names_in_traces_do_not_talk_to_the_terminal() {
+    let of = |count| {
+        Recording::of(
+            "a\u{1b}[31m\n\u{202e}.exe",
+            700,
+            0x7ff6_0000_0000,
+            10,
+            FileOptions::default(),
+        )
+        .opens(0x300, count, None)
+    };
+    let shell = shell(&of(3), &of(30));
+    let run = shell.run(&["diff", "before.etl", "after.etl"]);
+    assert_eq!(run.status, Some(1), "{run:?}");
+    assert!(
+        run.stdout.contains(r"a\u{1b}[31m\n\u{202e}.exe Event: 3 lost before, 30 after"),
+        "{}",
+        run.stdout
+    );
+    let run =
+        shell.run(&["before.etl", "-c", ".snapshot \u{1b}[31m", "-c", ".snapshot", "-c", ".diff"]);
+    assert!(!run.stdout.contains(['\u{1b}', '\u{202e}']), "{}", run.stdout);
+    let name = "\"<script>\u{202e}\u{1b}\"";
+    let (point, diff) = (format!(".snapshot {name} 1s"), format!(".diff {name} -flame x.svg"));
+    let run = shell.run(&["before.etl", "-c", &point, "-c", &diff]);
+    assert_eq!(run.status, Some(0), "{run:?}");
+    let svg = fs::read_to_string(shell.path("x.svg")).unwrap();
+    assert!(svg.contains(r"against those at &lt;script&gt;\u{202e}\u{1b}"), "{svg}");
+    assert!(!svg.contains(['\u{1b}', '\u{202e}']), "{svg}");
+}

@@ -1,0 +1,181 @@
+//! Two traces.
+
+use std::fs;
+
+use handlescope_tests::binary::Shell;
+use handlescope_tests::file::FileOptions;
+use serde_json::{Value, json};
+
+use super::{Recording, compared, groups, shell, states};
+
+#[test]
+fn two_recordings_of_a_healthy_program_are_the_same_whatever_their_pids_addresses_and_lengths() {
+    for (before, after) in [(10, 10), (10, 3), (3, 10)] {
+        let before = Recording::healthy(700, 0x7ff6_0000_0000, before);
+        let after = Recording::healthy(9_000, 0x7ff7_1234_0000, after);
+        let (document, run) = compared(&before, &after);
+        assert!(states(&document).iter().all(|own| own.0 == "same" && !own.3), "{document}");
+        assert_eq!((groups(&document).len(), run.status), (2, Some(0)), "{document}");
+        assert!(!run.stderr.contains("got worse"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_new_leak_is_worse_and_ends_with_status_1() {
+    let before = Recording::healthy(700, 0x7ff6_0000_0000, 10);
+    let after = Recording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
+    let (document, run) = compared(&before, &after);
+    assert_eq!(states(&document)[0], ("new", 0, 40, true), "{document}");
+    assert_eq!(run.status, Some(1));
+    assert!(run.stderr.contains("warning: 1 group of handles got worse"), "{}", run.stderr);
+    let group = &groups(&document)[0];
+    assert_eq!((&group["process"], &group["type"]), (&json!("server.exe"), &json!("Event")));
+    assert_eq!(
+        (&group["before_per_minute"], &group["after_growth"]),
+        (&json!(0.0), &json!("steady"))
+    );
+    assert!((group["after_per_minute"].as_f64().unwrap() - 240.0).abs() < 1.0, "{group}");
+    let frames = document["stacks"][group["create_stack"].to_string()].as_array().unwrap();
+    assert_eq!(frames[0]["rva"], "0x300");
+
+    let (document, run) = compared(&after, &before);
+    assert_eq!(states(&document)[0], ("gone", 40, 0, false), "{document}");
+    assert_eq!(run.status, Some(0));
+}
+
+#[test]
+fn rates_count_and_not_how_long_was_recorded() {
+    let leak =
+        |seconds, count| Recording::new(700, 0x7ff6_0000_0000, seconds).opens(0x300, count, None);
+    for (before, after, state, status) in [
+        ((60, 60), (20, 20), "same", 0),
+        ((20, 20), (60, 60), "same", 0),
+        ((60, 60), (20, 60), "worse", 1),
+        ((20, 60), (60, 60), "better", 0),
+    ] {
+        let (document, run) = compared(&leak(before.0, before.1), &leak(after.0, after.1));
+        let expected = (state, before.1 as u64, after.1 as u64, status == 1);
+        assert_eq!(states(&document), [expected], "{document}");
+        assert_eq!(run.status, Some(status));
+    }
+}
+
+#[test]
+fn a_new_leak_is_worse_also_in_a_trace_that_is_much_longer() {
+    let before = Recording::new(700, 0x7ff6_0000_0000, 1).opens(0x100, 1, None);
+    let after = Recording::new(700, 0x7ff6_0000_0000, 300).opens(0x300, 40, None);
+    let (document, run) = compared(&before, &after);
+    assert_eq!(states(&document)[0], ("new", 0, 40, true), "{document}");
+    assert_eq!(run.status, Some(1));
+}
+
+#[test]
+fn one_or_two_new_handles_are_noise() {
+    let before = Recording::healthy(700, 0x7ff6_0000_0000, 10);
+    let after = Recording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x300, 2, None);
+    let (document, run) = compared(&before, &after);
+    assert_eq!(states(&document)[0], ("new", 0, 2, false), "{document}");
+    assert_eq!(run.status, Some(0));
+}
+
+#[test]
+fn traces_are_compared_in_the_order_they_are_named_or_were_recorded() {
+    let later = FileOptions::default();
+    let earlier = FileOptions { start: later.start - 36_000_000_000, ..later.clone() };
+    let of = |options| Recording::of("server.exe", 700, 0x7ff6_0000_0000, 10, options);
+    let before = of(later).opens(0x100, 1, None);
+    let after = of(earlier).opens(0x100, 1, None).opens(0x300, 40, None);
+    let shell = shell(&before, &after);
+    for (files, worse) in [
+        (&["before.etl", "after.etl"][..], true),
+        (&["-fd", "before.etl", "-fd", "after.etl"], true),
+        (&["after.etl", "before.etl"], false),
+        (&["after.etl", "after.etl"], false),
+    ] {
+        let run = shell.run(&[&["diff"], files].concat());
+        let text = format!("Got worse: {} of ", u32::from(worse));
+        assert!(run.stdout.contains(&text), "{files:?}: {run:?}");
+        assert_eq!(run.status, Some(i32::from(worse)), "{files:?}");
+    }
+    // Loaded traces are in the order they were recorded.
+    let loaded = shell.run(&["before.etl", "after.etl", "-c", ".diff"]).ok();
+    assert!(loaded.stdout.starts_with("before: after.etl (10.0 s)\n"), "{}", loaded.stdout);
+}
+
+#[test]
+fn a_script_goes_on_when_something_got_worse_and_the_file_is_written() {
+    let before = Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x100, 1, None);
+    let after = Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
+    let shell = shell(&before, &after);
+    let run = shell.run(&["before.etl", "after.etl", "-c", ".diff > diff.txt", "-c", ".list"]);
+    assert!(run.stdout.contains("after.etl"), "{run:?}");
+    assert_eq!(run.status, Some(1));
+    let text = fs::read_to_string(shell.path("diff.txt")).unwrap();
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn anything_but_two_traces_is_wrong_usage() {
+    let shell = Shell::new();
+    for (files, message) in [
+        (&["diff"][..], "diff needs two traces, BEFORE and AFTER"),
+        (&["diff", "leaky.etl"], "diff needs two traces, BEFORE and AFTER"),
+        (&["diff", "leaky.etl", "leaky.etl", "x.etl"], "'x.etl' is too much"),
+    ] {
+        let run = shell.run(files);
+        assert!(run.stderr.contains(message), "{files:?}: {}", run.stderr);
+        assert_eq!(run.status, Some(2), "{files:?}");
+    }
+    let missing = shell.run(&["diff", "leaky.etl", "missing.etl"]);
+    assert!(missing.stderr.contains("error: missing.etl"), "{}", missing.stderr);
+    assert_eq!(missing.status, Some(1));
+}
+
+#[test]
+fn of_more_than_two_traces_two_are_chosen() {
+    let trace = || Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x100, 1, None);
+    let shell = shell(&trace(), &trace());
+    let files = ["before.etl", "after.etl", "leaky.etl"];
+    let run = shell.script(&files, ".diff\n");
+    assert!(run.stderr.contains("3 traces are loaded, and two are compared"), "{}", run.stderr);
+    let run =
+        shell.script(&files, ".diff -fd before.etl;after.etl\n.diff 0s -fd before.etl\n").ok();
+    assert!(run.stdout.contains("1 lost before, 1 after"), "{}", run.stdout);
+    assert!(run.stdout.contains("Opened after 0s and still open at end: 1"), "{}", run.stdout);
+}
+
+#[test]
+fn a_trace_without_handle_events_is_not_better() {
+    let empty = Recording::new(700, 0x7ff6_0000_0000, 10);
+    let leak = Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
+    let run = shell(&leak, &empty).run(&["diff", "before.etl", "after.etl"]);
+    let message = "error: after.etl: has no handle events, so that nothing can be compared";
+    assert!(run.stderr.contains(message), "{}", run.stderr);
+    assert_eq!((run.stdout.as_str(), run.status), ("", Some(1)));
+}
+
+#[test]
+fn texts_of_htrace_are_compared_by_their_counts() {
+    let entry = |handle: u32| {
+        format!(
+            "--------------------------------------\nHandle = 0x{handle:x} - OPEN\nThread ID = 0x17ec, \
+             Process ID = 0x17e8\n\n0x77ca310c: ntdll!ZwCreateEvent+0xc\n0x00ab1234: my_app!Leak+0x4\n"
+        )
+    };
+    let log = |count: u32| {
+        let entries: String = (1..=count).map(|number| entry(number * 4)).collect();
+        format!("0:000> !htrace\n{entries}Dumped 0x{count:x} stack traces.\n")
+    };
+    let shell = Shell::new();
+    fs::write(shell.path("before.log"), log(2)).unwrap();
+    fs::write(shell.path("after.log"), log(30)).unwrap();
+    let run = shell.run(&["diff", "before.log", "after.log", "-json"]);
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(states(&document), [("worse", 2, 30, true)], "{document}");
+    assert_eq!(groups(&document)[0]["after_per_minute"], Value::Null);
+    assert_eq!(run.status, Some(1));
+    let run = shell.run(&["after.log", "-c", ".diff"]).ok();
+    assert!(run.stdout.contains("30 still open of 30 opened (ids"), "{}", run.stdout);
+    let run = shell.run(&["after.log", "-c", ".snapshot early 1s"]);
+    assert!(run.stderr.contains("has no clock, so TIME cannot choose by time"), "{}", run.stderr);
+}

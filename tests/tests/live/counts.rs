@@ -1,0 +1,52 @@
+//! Open handles that are counted while events come.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use handlescope_extract::live::{LiveCounts, Replay, WhenFull, live_queue};
+use handlescope_model::Cancel;
+use handlescope_tests::binary::sample_trace;
+use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
+use handlescope_tests::scenario::StackMode;
+
+use super::{MS, extracted, growing, leaked, until};
+
+/// The counts at the end of a replay.
+fn counted(etl: &Path) -> BTreeMap<u64, u64> {
+    let replay = Replay::open(etl, &Cancel::default()).unwrap();
+    let (sender, mut receiver) = live_queue(64 << 20, WhenFull::Wait);
+    let sending =
+        thread::spawn(move || replay.run(&sender, |_| ControlFlow::Continue(())).map(drop));
+    let mut counts = LiveCounts::default();
+    while let Some(events) = receiver.receive(Duration::from_secs(60)) {
+        events.iter().for_each(|event| counts.event(&event, |_, _| {}));
+    }
+    sending.join().unwrap().unwrap();
+    let open = counts.processes().map(|(pid, open)| (u64::from(pid), open.count()));
+    open.filter(|(_, count)| *count > 0).collect()
+}
+
+#[test]
+fn handles_counted_while_they_come_are_those_that_a_file_that_ends_there_leaves_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("part.etl");
+    let trace = growing(StackMode::Fragments).build();
+    for ms in [3, 40, 100, 250, 299, 320, 500] {
+        until(&trace, trace.options.raw(ms * MS)).write(&path).unwrap();
+        assert_eq!(counted(&path), leaked(&extracted(&path)), "{ms} ms");
+    }
+    assert_eq!(counted(&sample_trace()), leaked(&extracted(&sample_trace())));
+}
+
+#[needs_data]
+#[test]
+fn handles_counted_in_published_traces_are_those_that_are_left_open() {
+    for name in ["eventleak", "threadleak", "registry", "objectref", "growth", "heap", "valloc"] {
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
+        assert_eq!(counted(trace.etl()), leaked(&extracted(trace.etl())), "{name}");
+    }
+}

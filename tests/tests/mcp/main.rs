@@ -1,0 +1,70 @@
+//! `handlescope mcp`, as a client of the protocol sees it.
+
+mod answers;
+mod pages;
+
+use std::fs;
+use std::path::Path;
+
+use handlescope_tests::allocations;
+use handlescope_tests::binary::Shell;
+use handlescope_tests::mcp::McpServer;
+use serde_json::{Value, json};
+
+/// Every tool, with the rows of its document.
+const TOOLS: [(&str, &str); 9] = [
+    ("load", "files"),
+    ("why", "suspects"),
+    ("groups", "groups"),
+    ("objects", "objects"),
+    ("allocations", "groups"),
+    ("stack", "stacks"),
+    ("sql", "rows"),
+    ("schema", "tables"),
+    ("stats", "files"),
+];
+
+#[test]
+fn every_tool_has_typed_arguments_and_answers() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    let list = server.request("tools/list", &json!({}));
+    let tools = list["result"]["tools"].as_array().unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, TOOLS.map(|(name, _)| name));
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/mcp.md");
+    let document = fs::read_to_string(document).unwrap();
+    for (tool, (name, rows)) in tools.iter().zip(TOOLS) {
+        let line = document.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        let line = line.unwrap_or_else(|| panic!("docs/mcp.md lacks {name}"));
+        assert!(tool["description"].as_str().unwrap().len() > 40, "{name}");
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name}");
+        for (argument, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
+            let is_common = ["files", "top", "cursor"].contains(&argument.as_str());
+            assert!(
+                is_common || line.contains(&format!("`{argument}`")),
+                "docs: {name}: {argument}"
+            );
+            assert!(schema["type"].is_string(), "{name}: {argument}");
+            assert!(schema["description"].as_str().unwrap().len() > 10, "{name}: {argument}");
+        }
+        let output = &tool["outputSchema"]["properties"];
+        assert_eq!(output["document"]["properties"][rows]["type"], "array", "{name}");
+        assert_eq!(output["next"]["type"], json!(["string", "null"]), "{name}");
+        assert_eq!(tool["annotations"]["readOnlyHint"], true, "{name}");
+    }
+    assert_eq!(tools[2]["inputSchema"]["required"], json!(["by"]));
+    let columns = &tools[2]["inputSchema"]["properties"]["by"]["items"]["enum"];
+    assert!(columns.as_array().unwrap().contains(&json!("createstack")), "{columns}");
+}
+
+/// A server that has a trace with allocations loaded, and the tool for these.
+fn of_allocations(shell: &Shell) -> (McpServer, Value) {
+    let mut server = McpServer::of_sample(shell, &[]);
+    allocations::trace().write(shell.path("traces/memory.etl")).unwrap();
+    server.call("load", &json!({"paths": ["memory.etl"]})).unwrap();
+    let list = server.request("tools/list", &json!({}));
+    let tools = list["result"]["tools"].as_array().unwrap();
+    let tool = tools.iter().find(|tool| tool["name"] == "allocations").unwrap().clone();
+    (server, tool)
+}

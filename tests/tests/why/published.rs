@@ -1,0 +1,114 @@
+//! The published traces, whose leaks are known.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+use handlescope_tests::data::SharedTrace;
+use handlescope_tests::documents::stack_text;
+use handlescope_tests::needs_data;
+use handlescope_tests::published::Published;
+use serde_json::Value;
+
+use super::{causes, suspects};
+
+#[needs_data]
+#[test]
+fn suspects_of_the_published_trace_have_its_verdicts_rates_and_causes() {
+    let trace = SharedTrace::open("synthetic/growth");
+    let expected: Value = serde_json::from_slice(&fs::read(trace.expected()).unwrap()).unwrap();
+    let document = Published::open("growth").why();
+    let mut found: HashMap<(String, String, String), &Value> = HashMap::new();
+    for suspect in suspects(&document) {
+        let text = |key: &str| suspect[key].as_str().unwrap().to_owned();
+        let key = (text("process"), text("type"), stack_text(&document, &suspect["create_stack"]));
+        assert!(found.insert(key.clone(), suspect).is_none(), "twice: {key:?}");
+    }
+    let groups = expected["why"].as_array().unwrap();
+    assert!(groups.len() > 40);
+    let mut known = 0;
+    for group in groups {
+        let script = &group["script"];
+        let stack = &expected["stacks"][group["create_stack"].as_u64().unwrap() as usize];
+        let lines: Vec<&str> =
+            stack.as_array().unwrap().iter().map(|frame| frame.as_str().unwrap()).collect();
+        let others = group["process_or"].as_array().into_iter().flatten();
+        let names = std::iter::once(&group["process"]).chain(others);
+        let key = |process: &Value| {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            (text(process), text(&group["type"]), lines.join("\n"))
+        };
+        let suspect = names.map(key).find_map(|key| found.get(&key).copied());
+        if let Some(is) = group["must_rank"].as_bool() {
+            assert_eq!(suspect.is_some(), is, "{script}: {suspect:?}");
+        }
+        let Some(suspect) = suspect else { continue };
+        known += 1;
+        assert_group(suspect, group);
+    }
+    assert!(known > 20, "{known}");
+    // What is not listed loses next to nothing.
+    let lost =
+        |own: &&Value| own["leaked"].as_u64().unwrap() + own["closed_at_exit"].as_u64().unwrap();
+    let large = suspects(&document).iter().filter(|own| lost(own) > 3);
+    assert!(large.count() <= known, "groups without truth are suspects");
+}
+
+/// A suspect has the truth of its group.
+fn assert_group(suspect: &Value, group: &Value) {
+    let script = &group["script"];
+    if !group["verdict"].is_null() {
+        assert_eq!(suspect["verdict"], group["verdict"], "{script}");
+    }
+    for verdict in group["not_verdicts"].as_array().into_iter().flatten() {
+        assert_ne!(suspect["verdict"], *verdict, "{script}");
+    }
+    for figure in ["leaked", "closed_at_exit"] {
+        assert_eq!(suspect[figure], group[figure], "{script}: {figure}");
+    }
+    assert_eq!(suspect["created"], group["opened"], "{script}");
+    if let Some(rate) = group["rate_per_minute"].as_f64() {
+        let own = suspect["rate_per_minute"].as_f64().unwrap();
+        assert!((own / rate - 1.0).abs() <= 0.1, "{script}: {own} instead of {rate}");
+    }
+    let causes = causes(suspect);
+    let words =
+        |key: &str| group[key].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+    for cause in words("causes").collect::<Vec<_>>() {
+        assert!(causes.contains(&cause), "{script}: {causes:?}");
+    }
+    for cause in words("not_causes").collect::<Vec<_>>() {
+        assert!(!causes.contains(&cause), "{script}: {causes:?}");
+    }
+}
+
+#[needs_data]
+#[test]
+fn what_leaks_memory_in_the_published_traces_comes_first() {
+    for name in ["heap", "valloc"] {
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
+        let known: Value = serde_json::from_slice(&fs::read(trace.expected()).unwrap()).unwrap();
+        // "leaking stacks: 48 (alloc), 49 (realloc)" among the notes.
+        let notes = known["notes"].as_array().unwrap().iter().filter_map(Value::as_str);
+        let leaks = notes.filter_map(|note| note.split_once("leaking stack")).map(|(_, own)| own);
+        let numbers = leaks.flat_map(|own| own.split(|c: char| !c.is_ascii_digit()));
+        let leaks: HashSet<String> = numbers
+            .filter_map(|number| number.parse::<usize>().ok())
+            .map(|number| known["stacks"][number].to_string())
+            .collect();
+        assert!(!leaks.is_empty());
+        let document = Published::open(name).why();
+        let worst = &suspects(&document)[..leaks.len()];
+        let found: HashSet<String> = worst.iter().map(|own| frames(&document, own)).collect();
+        assert_eq!(found, leaks, "{name}");
+        assert!(worst.iter().all(|own| own["bytes_per_minute"].as_f64().unwrap() > 0.0));
+    }
+}
+
+/// The frames of the create stack, as the expected results have them.
+fn frames(document: &Value, suspect: &Value) -> String {
+    let frames = document["stacks"][suspect["create_stack"].to_string()].as_array().unwrap();
+    let text = |frame: &Value| {
+        format!("{}!{}", frame["module"].as_str().unwrap(), frame["function"].as_str().unwrap())
+    };
+    Value::from(frames.iter().map(text).collect::<Vec<_>>()).to_string()
+}
