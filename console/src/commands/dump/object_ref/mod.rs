@@ -41,7 +41,7 @@ impl Kind for ObjectRef {
     }
 
     fn add_output(args: &ObjectRefArgs, output: &mut OutputOptions) {
-        output.formats.extend_from_slice(&args.formats);
+        output.formats.splice(..0, args.formats.iter().cloned());
         output.sort_by.clone_from(&args.sort_by);
     }
 
