@@ -104,6 +104,11 @@ impl Display {
         if self.clip { "  " } else { "\t" }.repeat(levels)
     }
 
+    /// A text of which nothing is cut on a narrow screen.
+    pub(crate) fn whole(&self, text: &str) -> String {
+        text.replace(' ', &format!(" {}", self.line_break()))
+    }
+
     /// Where a line may go on in the next one if the screen is too narrow for it.
     pub(crate) fn line_break(&self) -> &'static str {
         if self.clip { BREAK } else { "" }

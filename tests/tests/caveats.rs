@@ -146,7 +146,7 @@ fn a_filter_that_matches_nothing_is_named_with_what_it_could_have_meant() {
         ("-Type Evnt", "none of 101 objects passes -Type Evnt, did you mean -Type Event?"),
         ("-Handle F4", "none of 101 objects passes -Handle F4, did you mean -Handle 0xF4?"),
         ("-pn leeky", "passes -pn leeky, did you mean -pn leaky.exe?"),
-        ("-pn notepad", "passes -pn notepad; the trace has "),
+        ("-pn notepad", "passes -pn notepad; there are "),
         (
             "-ObjectName Leaky_Signal_02",
             "-ObjectName Leaky_Signal_02, did you mean -ObjectName *Leaky_Signal_02?",
@@ -172,12 +172,9 @@ fn the_same_is_said_of_suspects_whose_owner_is_meant() {
         ("-pn leeky", "none of 101 objects passes -pn leeky, did you mean -pn leaky.exe?"),
         (
             "-pn notepad",
-            "none of 101 objects passes -pn notepad; the trace has explorer.exe, leaky.exe",
+            "none of 101 objects passes -pn notepad; there are explorer.exe, leaky.exe",
         ),
-        (
-            "-pn !leaky;!explorer",
-            "passes -pn !leaky;!explorer; the trace has explorer.exe, leaky.exe",
-        ),
+        ("-pn !leaky;!explorer", "passes -pn !leaky;!explorer; there are explorer.exe, leaky.exe"),
         ("-Type Thread -pn leeky", "passes -pn leeky, did you mean -pn leaky.exe?"),
     ] {
         let run = shell.run(&["leaky.etl", "-c", &format!(".why {options}")]).ok();

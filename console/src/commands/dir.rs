@@ -79,7 +79,7 @@ fn text(rows: &[Row], screen: Screen) -> String {
         ]);
     }
     table::align_right(&mut table, &[1]);
-    table::text(&table)
+    table::text(table)
 }
 
 static OPTIONS: &[OptionGroup<DirArgs>] = &[OptionGroup {

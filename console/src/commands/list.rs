@@ -51,7 +51,7 @@ impl Command for List {
             ]);
         }
         table::align_right(&mut table, &[0, 3, 6, 7]);
-        write!(context.out, "{}", table::text(&table))?;
+        write!(context.out, "{}", table::text(table))?;
         Ok(())
     }
 }

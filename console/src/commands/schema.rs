@@ -100,7 +100,7 @@ fn text(relations: &[Relation], out: &mut dyn Write, screen: Screen) -> io::Resu
         for column in own_columns(relation) {
             table.add_row([column.name, &type_of(&column), &column.unit_text(), column.doc.trim()]);
         }
-        write!(out, "{}", table::text(&table))?;
+        write!(out, "{}", table::text(table))?;
         let added: Vec<&str> = relation.added().map(|column| column.name).collect();
         if !added.is_empty() {
             writeln!(out, "in .sql also: {}", added.join(", "))?;

@@ -119,5 +119,5 @@ fn listed(files: &[&LoadedTrace], screen: crate::terminal::Screen) -> Result<Str
         }
     }
     table::align_right(&mut table, &[1]);
-    Ok(table::text(&table))
+    Ok(table::text(table))
 }

@@ -16,8 +16,8 @@ mod plain;
 mod process;
 mod system;
 
-pub(crate) use pattern::literal;
 pub use pattern::{FilterError, Wildcard};
+pub(crate) use pattern::{literal, word};
 pub use plain::{Filter, LineMatch};
 pub use process::ProcessFilter;
 pub use system::SystemModules;

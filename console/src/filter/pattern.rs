@@ -74,6 +74,13 @@ pub(crate) fn literal(text: &str) -> String {
     text.chars().enumerate().map(character).collect()
 }
 
+/// The same for a command line, in which no quote can stand, and where a `-` in front begins an option. A `*` is
+/// one character, too: names of C++ have it.
+pub(crate) fn word(text: &str) -> String {
+    let word = literal(text).replace(['"', '*'], "?");
+    if word.starts_with('-') { word.replacen('-', "?", 1) } else { word }
+}
+
 /// Several patterns of which one must match.
 #[derive(Debug, Clone)]
 pub(super) enum Alternatives {
@@ -189,6 +196,7 @@ mod tests {
     fn what_a_filter_or_a_terminal_would_not_take_literally_is_covered_by_a_question_mark() {
         assert_eq!(literal("a;b!c"), "a?b!c");
         assert_eq!(literal("!x"), "?x");
+        assert_eq!(word("-a \"b*\" -c"), "?a ?b?? -c");
         assert_eq!(literal("\u{1b}[2Jä"), "?[2Jä");
     }
 }

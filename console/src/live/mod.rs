@@ -59,7 +59,7 @@ pub fn run(
     let mut rows = table::table(screen, &TITLES);
     rows.add_rows(groups.iter().map(cells));
     table::align_right(&mut rows, &[0, 1]);
-    write!(out, "{}", table::text(&rows))?;
+    write!(out, "{}", table::text(rows))?;
     if let Some(reached) = &live.reached {
         messages.note(format_args!("ended because {reached}"));
     }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use handlescope_model::Trace;
-use handlescope_model::tables::{Names, ObjectTypes};
+use handlescope_model::tables::{Events, ExistingHandles, Names, ObjectTypes, ResourceKind};
+use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
 use super::criteria::ObjectCriteria;
 use super::criterion::{Criterion, Step, set_value, steps};
 use super::error::QueryError;
 use super::filters;
-use crate::filter::{ProcessFilter, Wildcard};
+use crate::filter::{Filter, ProcessFilter, Wildcard};
 use crate::suggest;
 use handlescope_model::{ArchiveError, TableRows};
 
@@ -59,7 +59,7 @@ impl NoMatch {
                 let mut nearest = nearest(file, args, criterion, &value)?;
                 helpful(&mut nearest, file, &passed, criterion)?;
                 let existing = match nearest.is_empty() {
-                    true => existing(file, args, criterion, &value)?,
+                    true => existing(file, &passed, criterion, &value)?,
                     false => Vec::new(),
                 };
                 let is_of_allocations = false;
@@ -69,6 +69,16 @@ impl NoMatch {
             before = left;
         }
         Ok(None)
+    }
+
+    /// Whether it is a filter on kinds of allocations that passes some: that none is there may be because they
+    /// were not recorded.
+    pub fn names_kinds(&self) -> bool {
+        let is_kind = matches!(self.criterion, Criterion::Kind | Criterion::Type);
+        is_kind
+            && Filter::new(&self.value).is_ok_and(|filter| {
+                ResourceKind::ALL.iter().any(|kind| filter.accepts(filter.line(kind.name())))
+            })
     }
 
     /// Why a filter on the owners of so many objects lets nothing pass; `owners` are the names of all. `None` when
@@ -161,21 +171,43 @@ fn nearest(
     })
 }
 
-/// Some names that a criterion knows.
+/// Some names that a criterion knows, of objects that pass those in front of it.
 fn existing(
     file: &FileContext<'_>,
-    args: &ObjectCriteria,
+    passed: &ObjectCriteria,
     criterion: Criterion,
     value: &str,
 ) -> Result<Vec<String>, QueryError> {
     let names = match criterion {
-        Criterion::Process | Criterion::RelatedProcess => {
-            process_names(file, args.plain_process_names)
+        Criterion::Process => creators(file, passed)?,
+        Criterion::RelatedProcess => process_names(file, passed.plain_process_names),
+        Criterion::Type => {
+            let selection = filters::select(file, passed)?;
+            let types = selection.objects().iter().map(|own| file.objects.type_id(own.object()));
+            let types: BTreeSet<TypeId> = types.collect();
+            types.into_iter().map(|own| file.types.get(own).to_owned()).collect()
         }
-        Criterion::Type => type_names(file.trace)?,
         _ => BTreeSet::new(),
     };
     Ok(others(names, value))
+}
+
+/// The names of the processes that created objects, or else own handles of the rundown.
+fn creators(
+    file: &FileContext<'_>,
+    passed: &ObjectCriteria,
+) -> Result<BTreeSet<String>, QueryError> {
+    let process = file.trace.values(Events::process)?;
+    let owner = file.trace.values(ExistingHandles::process)?;
+    let mut processes = BTreeSet::new();
+    for object in filters::select(file, passed)?.objects() {
+        match object.create() {
+            Some(event) => processes.extend(process.get(event)),
+            None => processes.extend(owner.range(file.objects.existing(object.object()))),
+        }
+    }
+    let known = processes.into_iter().map(|own| file.processes.get(own));
+    Ok(known.map(|own| own.shown_name(passed.plain_process_names).to_owned()).collect())
 }
 
 /// Some names but the one that failed: other filters may be what leaves it out, so that it is no help.

@@ -64,7 +64,7 @@ impl Display for NoMatch {
         write!(f, "nothing matches: none of {before} {what}{plural} passes {option}")?;
         match (self.nearest_options().as_slice(), self.existing.as_slice()) {
             ([], []) => Ok(()),
-            ([], existing) => write!(f, "; the trace has {}", existing.join(", ")),
+            ([], existing) => write!(f, "; there are {}", existing.join(", ")),
             (nearest, _) => write!(f, ", did you mean {}?", nearest.join(" or ")),
         }
     }

@@ -5,7 +5,7 @@ use comfy_table::{
     Table, TableStyle, Width, presets,
 };
 
-use crate::terminal::{Screen, neutral};
+use crate::terminal::{Screen, neutral, width::LeastWidths};
 
 /// `UTF8_NO_BORDERS` without a line behind every row, so that a screen holds twice as many.
 const DRAWN: TableStyle = TableStyle::new()
@@ -41,25 +41,34 @@ pub fn align_right(table: &mut Table, columns: &[usize]) {
     }
 }
 
-/// Makes columns at least as wide as given, spaces at both sides included.
-pub fn keep_wide(table: &mut Table, widths: impl IntoIterator<Item = usize>) {
-    for (index, width) in widths.into_iter().enumerate() {
-        if let Some(column) = table.column_mut(index) {
-            let width = Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX));
-            column.set_constraint(ColumnConstraint::LowerBoundary(width));
-        }
-    }
-}
-
 /// The text of a table, each line ended and without spaces at its end. Nothing in its cells acts on a
-/// terminal, but for their colours and lines.
-pub fn text(table: &Table) -> String {
+/// terminal, but for their colours and lines. On a screen that is wide enough for it, no number and no name is broken.
+pub fn text(mut table: Table) -> String {
+    keep_words(&mut table);
     let mut text = String::new();
     for line in table.lines() {
         text.push_str(line.trim_end());
         text.push('\n');
     }
     neutral(&text)
+}
+
+/// Gives each column the width of its longest word, if all of them fit.
+fn keep_words(table: &mut Table) {
+    let Some(width) = table.width() else { return };
+    let cells = |row: &Row| row.cell_iter().map(Cell::content).collect::<Vec<String>>();
+    let rows: Vec<Vec<String>> =
+        table.header().into_iter().chain(table.row_iter()).map(cells).collect();
+    let least = LeastWidths::of(rows.iter().map(|row| row.iter().map(String::as_str)));
+    if least.sum() > usize::from(width) {
+        return;
+    }
+    for (index, width) in least.padded().enumerate() {
+        if let Some(column) = table.column_mut(index) {
+            let width = Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX));
+            column.set_constraint(ColumnConstraint::LowerBoundary(width));
+        }
+    }
 }
 
 fn empty(screen: Screen, style: TableStyle) -> Table {

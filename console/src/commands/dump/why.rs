@@ -13,7 +13,7 @@ use crate::{
             },
         },
     },
-    filter::literal,
+    filter::word,
     grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take},
     query::{self, PRIVATE_HEAP, Suspect, WhyCriteria},
     render,
@@ -97,7 +97,7 @@ pub(crate) fn command(suspect: &Suspect) -> String {
     }
     let mut words = vec![".dump ObjectRef -Leak -LeakAtExit".to_owned()];
     words.extend(suspect.pid.map(|pid| format!("-RelatedProcess {pid}")));
-    words.push(format!("-Type {}", quoted(&literal(&suspect.type_name))));
+    words.push(format!("-Type {}", quoted(&word(&suspect.type_name))));
     words.extend(suspect.filters.time.iter().map(|own| format!("-MinMaxTime {own}")));
     words.extend(suspect.filters.stack.iter().map(|own| format!("-StackFilter {}", quoted(own))));
     words.push("-ShowStack".to_owned());

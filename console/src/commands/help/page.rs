@@ -164,7 +164,7 @@ impl<'a> Page<'a> {
     fn paragraph(&mut self, text: &str) -> Result<(), CommandError> {
         let mut table = table::columns(self.screen, [[text]]);
         pad(&mut table, 0, (0, 0));
-        write!(self.out, "{}", table::text(&table))?;
+        write!(self.out, "{}", table::text(table))?;
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl<'a> Page<'a> {
             let width = u16::try_from(width + 4).unwrap_or(u16::MAX);
             column.set_constraint(ColumnConstraint::Absolute(comfy_table::Width::Fixed(width)));
         }
-        write!(self.out, "{}", table::text(&table))?;
+        write!(self.out, "{}", table::text(table))?;
         Ok(())
     }
 

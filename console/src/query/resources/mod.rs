@@ -28,7 +28,7 @@ pub use self::points::{AllocatedPoints, allocated_between};
 
 use std::path::Path;
 
-use handlescope_model::tables::{ResourceKind, ResourceMissKind, TraceInfo};
+use handlescope_model::tables::{ResourceKind, TraceInfo};
 use handlescope_model::{StackIdx, Table};
 use rayon::prelude::*;
 
@@ -158,7 +158,7 @@ impl<'a> ResourcesAnswer<'a> {
         let mut caveats = Caveat::of_losses(trace, "allocations, frees and leaks")?;
         let is_without_match = match is_lost {
             true => lost(&rows).is_empty(),
-            false => rows.is_empty() && missed.is_empty(),
+            false => rows.is_empty() && !missed.iter().any(|row| misses.is_orphan_free(*row)),
         };
         let no_match = is_without_match.then(|| find(&tables, criteria)).transpose()?.flatten();
         let facts = facts(&tables, criteria, &rows, &missed);
@@ -267,9 +267,7 @@ fn facts(
         facts.add_allocator(allocator, allocator.process.map(start));
     }
     facts.add_allocations(&allocations(tables, rows));
-    let is_orphan = |row: &&u32| {
-        tables.misses.what.get(**row as usize) == Some(ResourceMissKind::OrphanFree.code())
-    };
+    let is_orphan = |row: &&u32| tables.misses.is_orphan_free(**row);
     facts.orphan_frees = misses.iter().filter(is_orphan).count() as u64;
     facts
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use handlescope_model::AllocatorIdx;
 use handlescope_model::tables::Allocator;
 
 use super::chosen::{Chosen, Tables, lost};
@@ -45,12 +46,12 @@ pub(super) fn find(
             before = left;
             continue;
         }
-        let names: BTreeSet<String> = tables
-            .allocators
-            .rows()
-            .iter()
-            .filter_map(|allocator| (step.name)(tables, allocator))
-            .collect();
+        let rows = Chosen::new(tables, &passed)?.resources()?;
+        let allocators =
+            rows.iter().filter_map(|row| tables.resources.allocator.get(*row as usize));
+        let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
+        let allocators = allocators.iter().filter_map(|row| tables.allocators.get(row.row()));
+        let names = allocators.filter_map(|own| (step.name)(tables, own)).collect();
         // What others of the filters leave out is no help.
         let helps = |value: &str| {
             let mut other = passed.clone();

@@ -2,7 +2,7 @@
 
 use handlescope_model::rules::is_never_freed;
 use handlescope_model::tables::{
-    Allocator, Allocators, ResourceEnd, ResourceKind, ResourceMisses, Resources,
+    Allocator, Allocators, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses, Resources,
 };
 use handlescope_model::{
     AllocatorIdx, Key, Number, Numbers, ProcessIdx, ResourceIdx, StackIdx, TableRows, Trace,
@@ -184,5 +184,9 @@ impl MissTable {
 
     pub(super) fn len(&self) -> usize {
         self.allocator.len()
+    }
+
+    pub(super) fn is_orphan_free(&self, row: u32) -> bool {
+        self.what.get(row as usize) == Some(ResourceMissKind::OrphanFree.code())
     }
 }

@@ -1,12 +1,13 @@
 //! Which frames distinguish the stacks of a suspect from all others on which its process lost the same: handles of
 //! the type, or allocations of the kind.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use handlescope_model::{FrameIdx, ProcessIdx, StackIdx};
 
-use crate::filter::literal;
+use crate::filter::{Wildcard, word};
 use crate::query::frame_names::NamedFrames;
 use crate::query::groups::TrimmedStacks;
 
@@ -43,8 +44,11 @@ pub(super) struct LostStacks<K> {
     stacks: HashMap<Scope, GroupStacks<K>>,
 }
 
+/// Lines that a filter cannot distinguish are one.
 struct Line {
     text: String,
+    /// The filter that it passes.
+    word: String,
     /// Whether it is a function of a program, not of the system.
     is_own: bool,
 }
@@ -63,7 +67,12 @@ pub(super) struct LineNumbers<'a> {
     named: NamedFrames<'a>,
     trims: Option<&'a TrimmedStacks>,
     of_frames: HashMap<FrameIdx, Vec<u32>>,
-    of_texts: HashMap<String, u32>,
+    of_classes: HashMap<String, u32>,
+}
+
+/// What a filter sees of a text: it does not distinguish capital letters, nor what `?` stands for.
+fn class(text: &str) -> String {
+    word(text).to_lowercase()
 }
 
 impl<K> Default for LostStacks<K> {
@@ -88,7 +97,7 @@ impl<K: Copy + Eq + Hash> LostStacks<K> {
     /// The filter on stacks that keeps what a group lost, and no other group that the command chooses as far
     /// as frames distinguish them: `function`, when that is enough.
     pub(super) fn filter(&self, scope: &Scope, group: K, function: Option<&str>) -> Option<String> {
-        let plain = || function.map(literal);
+        let plain = || function.map(word);
         let Some(groups) = self.stacks.get(scope) else { return plain() };
         let Some(place) = groups.places.get(&group).copied() else { return plain() };
         let is_alone = groups.stacks.len() == 1;
@@ -97,25 +106,29 @@ impl<K: Copy + Eq + Hash> LostStacks<K> {
             return (!is_alone).then(|| WITHOUT_STACK.to_owned());
         }
         let count = |line: u32| groups.with_line.get(&line).map_or(0, Vec::len);
-        let is_function = |line: u32| function == Some(self.text(line));
+        let function = function.map(class);
+        let is_function = |line: u32| function == Some(class(self.text(line)));
         // Of equal ones the function, then the innermost one of the program.
         let mut kept = stack.to_vec();
-        kept.sort_by_key(|line| (count(*line), !is_function(*line), !self.is_own(*line)));
+        kept.sort_by_key(|line| {
+            (self.is_pattern(*line), count(*line), !is_function(*line), !self.is_own(*line))
+        });
         kept.truncate(MOST_LINES);
         let mut filters = kept.iter().map(|line| (line, self.left_out(groups, place, *line)));
         let first = filters.next()?;
         let is_exact = |filter: &(&u32, LeftOut)| !filter.1.misses;
         let exact = if is_exact(&first) { None } else { filters.find(is_exact) };
         let (kept, LeftOut { lines, .. }) = exact.unwrap_or(first);
-        let left_out = lines.iter().map(|line| format!("!{}", literal(self.text(*line))));
-        let parts: Vec<String> = [literal(self.text(*kept))].into_iter().chain(left_out).collect();
+        let left_out = lines.iter().map(|line| format!("!{}", self.word(*line)));
+        let parts: Vec<String> =
+            [self.word(*kept).to_owned()].into_iter().chain(left_out).collect();
         Some(parts.join(";"))
     }
 
     /// The lines by which a filter on a line of a group leaves out the other groups that have it.
     fn left_out(&self, groups: &GroupStacks<K>, place: usize, kept: u32) -> LeftOut {
         let stack = |place: usize| groups.stacks.get(place).map(Vec::as_slice).unwrap_or_default();
-        let with_line = groups.with_line.get(&kept).map(Vec::as_slice).unwrap_or_default();
+        let with_line = self.with_line(groups, kept);
         let own = stack(place);
         let mut left_out = LeftOut { lines: Vec::new(), misses: with_line.len() > MOST };
         for other in with_line.iter().filter(|other| **other != place).take(MOST) {
@@ -123,17 +136,49 @@ impl<K: Copy + Eq + Hash> LostStacks<K> {
             if other.iter().any(|line| left_out.lines.contains(line)) {
                 continue;
             }
-            let mut foreign = other.iter().filter(|line| !own.contains(line));
-            let first = foreign.clone().next();
-            let line = foreign.find(|line| self.is_own(**line)).or(first);
+            let foreign = other.iter().filter(|line| !own.contains(line));
+            let mut foreign: Vec<&u32> = foreign.collect();
+            foreign.sort_by_key(|line| (self.is_pattern(**line), !self.is_own(**line)));
+            let line = foreign.into_iter().find(|line| !self.covers_any(**line, own));
             left_out.misses |= line.is_none();
             left_out.lines.extend(line);
         }
         left_out
     }
 
+    /// The groups that pass the filter of a line.
+    fn with_line<'a>(&self, groups: &'a GroupStacks<K>, line: u32) -> Cow<'a, [usize]> {
+        if !self.is_pattern(line) {
+            return groups.with_line.get(&line).map(Vec::as_slice).unwrap_or_default().into();
+        }
+        let covered =
+            groups.with_line.iter().filter(|(other, _)| self.covers_any(line, &[**other]));
+        let mut found: Vec<usize> = covered.flat_map(|(_, groups)| groups).copied().collect();
+        found.sort_unstable();
+        found.dedup();
+        found.into()
+    }
+
+    /// Whether the filter of a line passes one of others.
+    fn covers_any(&self, line: u32, others: &[u32]) -> bool {
+        if !self.is_pattern(line) {
+            return others.contains(&line);
+        }
+        let pattern = Wildcard::new(self.word(line));
+        pattern.is_ok_and(|pattern| others.iter().any(|other| pattern.matches(self.text(*other))))
+    }
+
     fn text(&self, line: u32) -> &str {
         self.lines.get(line as usize).map_or("", |line| line.text.as_str())
+    }
+
+    fn word(&self, line: u32) -> &str {
+        self.lines.get(line as usize).map_or("", |line| line.word.as_str())
+    }
+
+    /// Whether the filter of a line may pass others: names of C++ have `*`.
+    fn is_pattern(&self, line: u32) -> bool {
+        self.word(line).contains(['*', '?'])
     }
 
     fn is_own(&self, line: u32) -> bool {
@@ -164,7 +209,7 @@ impl<K: Eq + Hash> GroupStacks<K> {
 impl<'a> LineNumbers<'a> {
     /// Of frames whose names were looked up; of trimmed stacks those that are left.
     pub(super) fn new(named: NamedFrames<'a>, trims: Option<&'a TrimmedStacks>) -> Self {
-        Self { named, trims, of_frames: HashMap::new(), of_texts: HashMap::new() }
+        Self { named, trims, of_frames: HashMap::new(), of_classes: HashMap::new() }
     }
 
     /// The lines of a stack.
@@ -185,10 +230,10 @@ impl<'a> LineNumbers<'a> {
         for view in self.named.frames_at(frame) {
             let text = view.to_string();
             let next = lines.len() as u32;
-            let number = *self.of_texts.entry(text.clone()).or_insert(next);
+            let number = *self.of_classes.entry(class(&text)).or_insert(next);
             if number == next {
                 let is_own = view.module.is_some_and(|module| !module.is_system);
-                lines.push(Line { text, is_own });
+                lines.push(Line { word: word(&text), text, is_own });
             }
             numbers.push(number);
         }

@@ -133,7 +133,7 @@ impl Row<'_> {
         let allocator: String = allocator.collect();
         let heading = format!("{rank}. {} {}{allocator}", Untrusted(process), Untrusted(type_name));
         // On a narrow screen nothing of these is cut.
-        let whole = |text: String| text.replace(' ', &format!(" {}", display.line_break()));
+        let whole = |text: String| display.whole(&text);
         writeln!(out, "{}: {}", bold(heading), whole(amounts(self.suspect)))?;
         let indent = display.indent(1);
         let verdict = display.screen.paint(Color::Yellow, growth.verdict.word());

@@ -82,5 +82,5 @@ pub(crate) fn write_text(
         let (most, last) = (measure.shown(most), measure.shown(last));
         rows.add_row([most, last, long_sparkline(&parts), series.name.clone()]);
     }
-    write!(out, "{}", table::text(&rows))
+    write!(out, "{}", table::text(rows))
 }

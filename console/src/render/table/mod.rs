@@ -11,7 +11,6 @@ mod parquet;
 mod size;
 mod text;
 mod value;
-mod width;
 
 use std::{
     io::{self, Write},

@@ -1,17 +1,17 @@
 //! Tables as text for people: drawn on a terminal, aligned columns in a pipe.
 
 use std::io::{self, Write};
+use std::iter;
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 use nu_ansi_term::Color;
 
 use super::size::{GridSize, cut};
-use super::width::LeastWidths;
 use super::{Part, Table};
 use crate::{
     settings::Display,
-    terminal::{clip::Clip, table, wrapped},
+    terminal::{clip::Clip, table, width::LeastWidths, wrapped},
 };
 
 /// Columns narrower than this on average are no longer read as columns.
@@ -42,9 +42,19 @@ impl Table<'_> {
         if let Some(groups) = &self.groups {
             return self.write_groups(rows, groups, display, out);
         }
-        match self.fits(&rows, display)? {
-            true => self.write_grid(&rows, display, out),
-            false => self.write_records(&rows, display, out),
+        self.write_lines(&rows, display, out)
+    }
+
+    /// A line for each row, or for each value.
+    fn write_lines(
+        &self,
+        rows: &[usize],
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        match self.fits(rows, display)? {
+            true => self.write_grid(rows, display, out),
+            false => self.write_records(rows, display, out),
         }
     }
 
@@ -57,7 +67,8 @@ impl Table<'_> {
         }
         let first = rows.iter().take(MEASURED_ROWS).map(|row| self.cells(&columns, *row));
         let first = first.collect::<io::Result<Vec<Vec<String>>>>()?;
-        Ok(LeastWidths::of(&headings, &first).sum() <= width)
+        let cells = iter::once(&headings).chain(&first).map(|row| row.iter().map(String::as_str));
+        Ok(LeastWidths::of(cells).sum() <= width)
     }
 
     /// Headings, and the rows below them.
@@ -75,7 +86,7 @@ impl Table<'_> {
             let width = display.screen.width.filter(|_| display.clip);
             let heading = wrapped(&heading.transpose()?.unwrap_or_default(), width);
             writeln!(out, "{}", display.screen.paint(Color::Purple, heading))?;
-            self.write_grid(rows, display, out)?;
+            self.write_lines(rows, display, out)?;
         }
         Ok(())
     }
@@ -93,20 +104,13 @@ impl Table<'_> {
         loop {
             let mut table = table::table(display.screen, &names);
             table::align_right(&mut table, &numbers);
-            let (mut size, mut cells) = (GridSize::default(), Vec::new());
+            let mut size = GridSize::default();
             while let Some(&row) = rows.next_if(|_| size.has_room()) {
-                let row = self.cells(&shown, row)?;
-                size.add(&row);
-                cells.push(row);
+                let cells = self.cells(&shown, row)?;
+                size.add(&cells);
+                table.add_row(cells);
             }
-            if let Some(width) = display.screen.width {
-                let least = LeastWidths::of(&headings, &cells);
-                if least.sum() <= width {
-                    table::keep_wide(&mut table, least.padded());
-                }
-            }
-            table.add_rows(cells);
-            write!(out, "{}", table::text(&table))?;
+            write!(out, "{}", table::text(table))?;
             if rows.peek().is_none() {
                 return Ok(());
             }
@@ -138,7 +142,7 @@ impl Table<'_> {
                 .into_iter()
                 .map(|(column, heading)| Ok([heading, cut(self.cell(column, row)?)]));
             let lines = lines.collect::<io::Result<Vec<[String; 2]>>>()?;
-            write!(out, "{}", table::text(&table::columns(display.screen, lines)))?;
+            write!(out, "{}", table::text(table::columns(display.screen, lines)))?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! `.dump ObjectRef -GroupBy` as text: a tree, the figures of a group in front of it.
 
 use std::io::{self, Write};
+use std::iter;
 
 use handlescope_model::Untrusted;
 
@@ -12,7 +13,7 @@ use crate::query::{
 use crate::render::style::ObjectRefStyle;
 use crate::render::time::Clock;
 use crate::settings::{Display, StackDisplayArgs};
-use crate::terminal::table;
+use crate::terminal::{table, width::LeastWidths, wrapped};
 
 /// What a level is indented by.
 const INDENT: &str = "  ";
@@ -49,8 +50,6 @@ pub(super) fn write(
     let over_time = over_time.into_iter().flatten();
     let header: Vec<&str> =
         titles.chain(["Share", "Ids"]).chain(over_time).chain(["Group"]).collect();
-    let mut table = table::table(display.screen, &header);
-    table::align_right(&mut table, &(0..=columns.len()).collect::<Vec<_>>());
     let writer = Writer {
         groups,
         columns: columns.iter().map(|(figure, ..)| *figure).collect(),
@@ -62,8 +61,42 @@ pub(super) fn write(
         has_views: file.totals.map_count + file.totals.unmap_count > 0,
         display,
     };
-    writer.add(&mut table, None, 0);
-    write!(out, "{}", table::text(&table))
+    let mut rows = Vec::new();
+    writer.add(&mut rows, None, 0);
+    let texts = rows.iter().map(|row| row.iter().map(String::as_str).collect());
+    let least = LeastWidths::of(iter::once(header.clone()).chain(texts));
+    if display.screen.width.is_some_and(|width| least.sum() > width) {
+        return write_lines(&header, rows, display, out);
+    }
+    let mut table = table::table(display.screen, &header);
+    table::align_right(&mut table, &(0..=columns.len()).collect::<Vec<_>>());
+    table.add_rows(rows);
+    write!(out, "{}", table::text(table))
+}
+
+/// The name of each group, and its figures in the lines below: more of them than fit beside each other.
+fn write_lines(
+    header: &[&str],
+    rows: Vec<Vec<String>>,
+    display: &Display,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for mut row in rows {
+        let label = row.pop().unwrap_or_default();
+        writeln!(out, "{}", wrapped(&label, display.screen.width))?;
+        let figures = header.iter().zip(row).filter(|(_, text)| !text.is_empty());
+        let figures: Vec<String> =
+            figures.map(|(title, text)| format!("{title}: {text}")).collect();
+        if !figures.is_empty() {
+            let indent = display.indent(2);
+            writeln!(
+                out,
+                "{}",
+                wrapped(&format!("{indent}{}", figures.join(", ")), display.screen.width)
+            )?;
+        }
+    }
+    Ok(())
 }
 
 struct Writer<'a> {
@@ -83,7 +116,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Adds what is within a group.
-    fn add(&self, table: &mut comfy_table::Table, parent: Option<NodeIdx>, level: usize) {
+    fn add(&self, rows: &mut Vec<Vec<String>>, parent: Option<NodeIdx>, level: usize) {
         let indent = self.indent.repeat(level);
         for node in self.groups.tree.children(parent) {
             let figures = self.groups.tree.figures(*node);
@@ -93,8 +126,8 @@ impl Writer<'_> {
             row.push(figures.sample_ids().map(|id| id.to_string()).collect::<Vec<_>>().join(" "));
             row.extend(self.buckets.into_iter().flat_map(|buckets| self.over_time(*node, buckets)));
             row.push(self.label(*node, level, &indent));
-            table.add_row(row);
-            self.add(table, Some(*node), level + 1);
+            rows.push(row);
+            self.add(rows, Some(*node), level + 1);
         }
         let GroupsLeftOut { groups, handles } = self.groups.tree.left_out(parent);
         if groups > 0 {
@@ -107,7 +140,7 @@ impl Writer<'_> {
                 (true, _) => format!("{handles} handles and views"),
             };
             row.push(format!("{indent}+ {groups}, {handles}"));
-            table.add_row(row);
+            rows.push(row);
         }
     }
 

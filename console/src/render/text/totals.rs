@@ -8,8 +8,7 @@ use handlescope_model::rules::EXIT_FUNCTIONS;
 
 use super::numbers::grouped;
 use crate::query::{CountBy, CountRow, Counted, ExitStacks, HandleCounts, ObjectCriteria, Totals};
-use crate::terminal::Screen;
-use crate::terminal::table;
+use crate::terminal::{Screen, table, wrapped};
 use handlescope_model::Untrusted;
 
 /// The summary, one to three lines without the last line end; a few more where the first would not
@@ -47,12 +46,12 @@ impl fmt::Display for Summary {
         let outstanding = difference(map_size, unmap_size);
         let sign = if outstanding < 0 { "-" } else { "" };
         let bytes = grouped(u64::try_from(outstanding.unsigned_abs()).unwrap_or(u64::MAX));
-        write!(
-            f,
-            "\nFile Map/Unmap Count {map_count}/{unmap_count} - {} outstanding\
-             \nFile Map/Unmap Size  {mapped}/{unmapped} - {sign}{bytes} bytes outstanding",
+        let views = format!(
+            "File Map/Unmap Count {map_count}/{unmap_count} - {} outstanding\n\
+             File Map/Unmap Size  {mapped}/{unmapped} - {sign}{bytes} bytes outstanding",
             difference(map_count, unmap_count),
-        )
+        );
+        write!(f, "\n{}", wrapped(&views, self.width))
     }
 }
 
@@ -187,7 +186,7 @@ impl CountTable<'_> {
             table.add_row([name, count.to_string()]);
         }
         table.add_row(["Sum".to_owned(), sum.to_string()]);
-        write!(out, "{}", table::text(&table))
+        write!(out, "{}", table::text(table))
     }
 }
 

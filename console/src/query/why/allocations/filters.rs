@@ -10,7 +10,7 @@ use super::super::lost_stacks::{LineNumbers, LostStacks, Scope};
 use super::super::same_pid::LossTimes;
 use super::input::Allocations;
 use super::sites::{Site, Sites};
-use crate::filter::{Filter, literal};
+use crate::filter::{Filter, word};
 use crate::query::resources::{AllocatorList, kind_name};
 
 /// Only what has no name passes.
@@ -172,11 +172,6 @@ fn distinct<'n>(name: &str, pattern: String, names: &BTreeSet<&'n str>) -> (Stri
     let filter = pattern + &left_out;
     let stay = covered.into_iter().filter(|other| passes(&filter, other)).collect();
     (filter, stay)
-}
-
-/// A name as a filter in a command line has it, in which no quote can stand.
-fn word(name: &str) -> String {
-    literal(name).replace('"', "?")
 }
 
 /// The value of `-Allocator` that keeps what is left in some heaps of a process, by listing them or the others in which

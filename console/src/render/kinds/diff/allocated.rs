@@ -87,9 +87,9 @@ fn part(answer: &AllocatedPoints<'_>, [from, to]: [&str; 2]) -> Part {
     let is_unknown =
         answer.answer.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoResourceEvents);
     part.below(match (sum.kept.count, &answer.answer.no_match) {
+        (0, Some(no_match)) if !(is_unknown && no_match.names_kinds()) => no_match_line(no_match),
         (0, _) if is_unknown => "Whether anything was allocated is unknown".to_owned(),
-        (0, Some(no_match)) => no_match_line(no_match),
-        (0, None) => format!("Nothing that was allocated after {from} is allocated at {to}"),
+        (0, _) => format!("Nothing that was allocated after {from} is allocated at {to}"),
         _ => format!(
             "Allocated after {from} and still allocated at {to}: {}",
             shown_amount(sum.kept)
@@ -125,15 +125,15 @@ impl Row<'_> {
         let heading = display.screen.paint(Style::new().bold(), heading);
         let Between { allocated, kept, at_first, at_second } = self.group.figures.between;
         let (kept, allocated) = (shown_amount(kept), shown_amount(allocated));
-        write!(out, "{heading}: {kept} still allocated of {allocated} allocated")?;
+        let mut text = format!("{kept} still allocated of {allocated} allocated");
         if let Some(rate) = self.answer.bytes_per_minute(self.group).filter(|rate| *rate != 0.0) {
-            write!(out, ", {} per minute", bytes(rate as i64))?;
+            text += &format!(", {} per minute", bytes(rate as i64));
         }
         if at_first != Amount::default() {
             let (first, second) = (shown_amount(at_first), shown_amount(at_second));
-            write!(out, "; at {} {first}, at {} {second}", Untrusted(from), Untrusted(to))?;
+            text += &format!("; at {} {first}, at {} {second}", Untrusted(from), Untrusted(to));
         }
-        writeln!(out)?;
+        writeln!(out, "{heading}: {}", display.whole(&text))?;
         write_stack(&self.stacks, self.group.create_stack(), all_frames, display, out)?;
         writeln!(out)
     }

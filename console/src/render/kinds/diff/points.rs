@@ -93,12 +93,14 @@ impl Row<'_> {
         let heading = display.screen.paint(Style::new().bold(), heading);
         let [open, opened] =
             [self.group.still_open, self.group.opened].map(|count| HumanCount(count).to_string());
-        write!(out, "{heading}: {open} still open of {opened} opened")?;
-        if let Some(rate) = rate(self.group.per_minute) {
-            write!(out, ", {rate} per minute")?;
-        }
+        let rate = rate(self.group.per_minute).map(|rate| format!(", {rate} per minute"));
         let ids: Vec<String> = self.group.sample_ids.iter().map(u64::to_string).collect();
-        writeln!(out, " (ids {})", ids.join(" "))?;
+        let text = format!(
+            "{open} still open of {opened} opened{} (ids {})",
+            rate.unwrap_or_default(),
+            ids.join(" ")
+        );
+        writeln!(out, "{heading}: {}", display.whole(&text))?;
         write_stack(&self.stacks, self.group.create_stack, all_frames, display, out)?;
         writeln!(out)
     }

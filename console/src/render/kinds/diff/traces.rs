@@ -116,14 +116,14 @@ impl<'a> Row<'a> {
         let heading = format!("{} {}", Untrusted(process), Untrusted(type_name));
         let heading = display.screen.paint(Style::new().bold(), heading);
         let [lost_before, lost_after] = [before.lost, after.lost].map(HumanCount);
-        write!(out, "{state}: {heading}: {lost_before} lost before, {lost_after} after")?;
+        let mut text = format!("{lost_before} lost before, {lost_after} after");
         if let Some((before, after)) = rate(before.per_minute).zip(rate(after.per_minute)) {
-            write!(out, " ({before} and {after} per minute)")?;
+            text += &format!(" ({before} and {after} per minute)");
         }
         if let Some(growth) = growth(after) {
-            write!(out, ", growth {growth}")?;
+            text += &format!(", growth {growth}");
         }
-        writeln!(out)?;
+        writeln!(out, "{state}: {heading}: {}", display.whole(&text))?;
         write_stack(&self.stacks, self.stack, all_frames, display, out)?;
         writeln!(out)
     }

@@ -1,0 +1,89 @@
+//! Which columns of a table fit a screen: a number, a time, an address or a name that is broken in the middle cannot
+//! be read or copied, a long path or command line can be.
+
+use std::iter;
+
+use console::measure_text_width;
+
+/// Longer words are broken, and paths: command lines, identities of PDBs, functions with their arguments.
+const LONGEST_WORD: usize = 32;
+
+/// What a column with such words has at least.
+const LEAST_OF_LONG: usize = 12;
+
+/// A number with its unit, not a time with its date.
+const LONGEST_QUANTITY: usize = 16;
+
+/// What stands beside the text of a column: a space on either side, and the line to the next one.
+const PADDING: usize = 2;
+const LINE: usize = 1;
+
+/// How wide the text of each column is at least: its longest word, or less where that is broken anyway.
+pub(crate) struct LeastWidths(Vec<usize>);
+
+impl LeastWidths {
+    /// Of the cells of some rows, headings included.
+    pub(crate) fn of<'a, R: IntoIterator<Item = &'a str>>(
+        rows: impl IntoIterator<Item = R>,
+    ) -> LeastWidths {
+        let mut widths = Vec::new();
+        for cells in rows {
+            for (at, cell) in cells.into_iter().enumerate() {
+                if at == widths.len() {
+                    widths.push(0);
+                }
+                let width = cell.lines().flat_map(words).map(least).max().unwrap_or_default();
+                widths[at] = widths[at].max(width);
+            }
+        }
+        LeastWidths(widths)
+    }
+
+    /// How wide the table is at least.
+    pub(crate) fn sum(&self) -> usize {
+        self.0.iter().map(|width| width + PADDING + LINE).sum::<usize>().saturating_sub(LINE)
+    }
+
+    /// The widths of the columns with what stands beside their text.
+    pub(super) fn padded(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().map(|width| width + PADDING)
+    }
+}
+
+/// What of a line of a cell stays together.
+fn words(line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
+    let is_quantity = line.trim_start().starts_with(|char: char| char.is_ascii_digit());
+    match is_quantity && measure_text_width(line) <= LONGEST_QUANTITY {
+        true => Box::new(iter::once(line.trim_end())),
+        false => Box::new(line.split(' ')),
+    }
+}
+
+/// How wide a column is at least for a word.
+fn least(word: &str) -> usize {
+    let width = measure_text_width(word);
+    match width > LONGEST_WORD || word.contains(['\\', '/']) {
+        true => width.min(LEAST_OF_LONG),
+        false => width,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_holds_its_longest_word_but_no_long_path() {
+        let path = r"C:\x\".repeat(5);
+        let rows = [
+            ["Pid", "Process", "Path", "Bytes"],
+            ["12345", "cacheserver.exe(9044) +-", "a-short-word", "994.90 KiB"],
+            ["1", "", &path, "0 B"],
+        ];
+        let least = LeastWidths::of(rows);
+        assert_eq!(least.0, [5, 21, LEAST_OF_LONG, 10]);
+        assert_eq!(least.sum(), 5 + 21 + 12 + 10 + 4 * 2 + 3);
+        assert_eq!(LeastWidths::of([["2024-05-10 12:46:34.008663"]]).0, [15]);
+        assert_eq!(LeastWidths::of::<[&str; 0]>([]).sum(), 0);
+    }
+}
