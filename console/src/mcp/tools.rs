@@ -91,8 +91,8 @@ pub(super) static TOOLS: &[Tool] = &[
         name: "why",
         about: "Says what leaks, the worst first, how fast and why: groups of one process, type and create stack \
                 with how they grow, the function that opens them, and the causes that the events prove. Begin here. \
-                objects with leak, leak_at_exit, process, type and stack_filter shows the handles, and allocations \
-                what else leaks.",
+                The options of command, as arguments of objects (leak, leak_at_exit, process, type, stack_filter, time) or of \
+                allocations, show what a group lost.",
         work: Work::Dump { kind: "Why", windowed: false },
         rows: "suspects",
         row: "file:integer rank:integer process:string pid:integer? type:string \

@@ -28,9 +28,9 @@ pub(crate) struct WhyCommand;
 
 const SUMMARY: &str = "what leaks, the worst first, how fast and why";
 
-const DETAILS: &str = "Groups of one process, type and create stack that lose handles and are not balanced, with \
-     how they grow, the program's functions, what the events prove about the cause, and the .dump command \
-     that shows the handles. Ranked by the handles that are kept for ever: those of a steady leak count in \
+const DETAILS: &str = "Groups of one process, type and create stack that lose handles or allocations and are not balanced, \
+     with how they grow, the program's functions, what the events prove about the cause, and the .dump command \
+     that shows what they lost. Ranked by the handles that are kept for ever: those of a steady leak count in \
      full, of a burst half, of a few handles a quarter, and what was filled at the start a tenth. \
      .help growth, causes and allocations explain the words.";
 
