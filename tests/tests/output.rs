@@ -258,6 +258,7 @@ fn a_file_that_cannot_be_written_is_an_error_and_leaves_nothing() {
 fn sortable(shell: &Shell, question: &str) -> Vec<String> {
     let run = shell.run(&["leaky.etl", "-c", &format!("{question} -SortBy no_such")]);
     let (_, columns) = run.stderr.split_once("the columns are ").unwrap();
+    let columns = columns.split(';').next().unwrap();
     columns.trim().split(", ").map(str::to_owned).collect()
 }
 

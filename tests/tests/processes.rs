@@ -54,6 +54,9 @@ fn processes_are_ordered_by_time_as_a_tree_or_by_a_column() {
     insta::assert_snapshot!(text);
     let wrong = run_over(&trace(), ".dump Process -SortBy Tre\n");
     assert_eq!(wrong.status, Some(1), "{}", wrong.stderr);
+    for part in ["did you mean Tree?", "; other orders are Default, Time, StopTime, Tree\n"] {
+        assert!(wrong.stderr.contains(part), "{part}: {}", wrong.stderr);
+    }
 }
 
 #[test]

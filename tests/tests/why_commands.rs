@@ -1,7 +1,9 @@
 //! The command that `.why` prints for each suspect chooses what that lost, and nothing else.
 
+use std::fs;
+
 use handlescope_tests::allocations::{HEAP, MS};
-use handlescope_tests::binary::run_over;
+use handlescope_tests::binary::{handlescope, run_over, run_script};
 use handlescope_tests::needs_data;
 use handlescope_tests::payload::HeapCall;
 use handlescope_tests::published::Published;
@@ -180,4 +182,27 @@ fn the_command_of_private_heaps_shows_what_is_left_in_them() {
     let heaps = suspects(&document).iter().find(is_heap).unwrap();
     assert_eq!((&heaps["leaked"], &heaps["bytes"]), (&Value::from(20), &Value::from(200)));
     assert_commands(&document, |script| run_over(&trace, &format!("{script}\n")).ok().stdout);
+}
+
+#[test]
+fn the_command_of_a_suspect_asks_its_trace_only() {
+    let home = tempfile::tempdir().unwrap();
+    let names = ["a b.etl", "c#1.etl", "c.etl", "d/c.etl"];
+    fs::create_dir(home.path().join("d")).unwrap();
+    for (name, handles) in names.into_iter().zip(3..) {
+        let mut trace = TraceBuilder::new();
+        trace.process(700, "server.exe");
+        trace.object_type(EVENT, "Event");
+        for handle in 1..=handles {
+            let object = OBJECT + 0x100 * u64::from(handle);
+            trace.create_handle(MS * i64::from(handle), (700, 701), object, 4 * handle, EVENT);
+        }
+        trace.write(home.path().join(name)).unwrap();
+    }
+    let ask = |script: &str| {
+        run_script(handlescope(home.path()).args(names), &format!("{script}\n")).ok().stdout
+    };
+    let document: Value = serde_json::from_str(&ask(".why -json")).unwrap();
+    assert_eq!(suspects(&document).len(), names.len(), "{document:#}");
+    assert_commands(&document, ask);
 }

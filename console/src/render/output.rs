@@ -12,6 +12,7 @@ use crate::{
     cancel::{Cancel, Cancelled},
     paths::{Overwrite, OverwriteError, write_whole},
     settings::Display,
+    suggest,
     terminal::Screen,
     values::{AskedFormat, CsvText, Format, TopN},
 };
@@ -69,6 +70,19 @@ pub(crate) struct Target<'a> {
     /// The option or command that names it.
     pub(crate) option: &'static str,
     pub(crate) format: &'static str,
+}
+
+impl OutputError {
+    /// The same for an answer that has orders besides those by its columns.
+    pub(crate) fn with_other_orders(mut self, orders: &[&str]) -> Self {
+        if let OutputError::UnknownColumn { name, hint, columns } = &mut self {
+            if let Some(nearest) = suggest::nearest(name, orders.iter().copied()) {
+                *hint = suggest::did_you_mean(nearest);
+            }
+            *columns = format!("{columns}; other orders are {}", orders.join(", "));
+        }
+        self
+    }
 }
 
 impl OutputOptions {

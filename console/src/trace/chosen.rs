@@ -1,10 +1,10 @@
 //! `-fd`: which of the loaded files are asked.
 
-use std::path::Path;
+use std::path::{Path, absolute};
 
 use super::{error::NoFile, loaded::LoadedTrace};
 use crate::{
-    filter::{Filter, LineMatch},
+    filter::{Filter, LineMatch, word},
     paths::{shown, verdict},
     terminal::Messages,
 };
@@ -39,6 +39,20 @@ fn passes(filter: &Filter, file: &Path) -> bool {
     filter.accepts(listed.into_iter().fold(verdict(filter, file), LineMatch::or))
 }
 
+/// The filter behind `-fd` that chooses one of the loaded files: its path as it is listed, or its whole path where
+/// the first is the name of another, too. Paths that differ in capital letters alone are one for a filter.
+pub(crate) fn filter_of(files: &[LoadedTrace], index: usize) -> Option<String> {
+    let path = &files.get(index)?.path;
+    let listed = word(&shown(path).to_string_lossy());
+    let is_alone =
+        |filter: &Filter| files.iter().filter(|own| passes(filter, &own.path)).count() == 1;
+    if Filter::new(&listed).is_ok_and(|filter| is_alone(&filter)) {
+        return Some(listed);
+    }
+    let path = absolute(path).unwrap_or_else(|_| path.clone());
+    Some(word(&path.to_string_lossy()))
+}
+
 fn typed(filters: &[Filter]) -> String {
     filters.iter().map(Filter::text).collect::<Vec<_>>().join(" -fd ")
 }
@@ -49,14 +63,17 @@ mod tests {
     use crate::query::fixture::{Fixture, Saved};
     use crate::terminal::Screen;
 
-    /// What is chosen among these files, or the error; and the messages.
-    fn chosen(paths: &[&str], filters: &[&str]) -> (Result<Vec<usize>, String>, String) {
-        let saved: Vec<_> = paths.iter().map(|_| Fixture::new().save()).collect();
-        let loaded = |(path, saved): (&&str, _)| {
-            let Saved { trace, .. } = saved;
+    fn loaded(paths: &[&str]) -> Vec<LoadedTrace> {
+        let loaded = |path: &&str| {
+            let Saved { trace, .. } = Fixture::new().save();
             LoadedTrace::new(path.into(), trace)
         };
-        let files: Vec<LoadedTrace> = paths.iter().zip(saved).map(loaded).collect();
+        paths.iter().map(loaded).collect()
+    }
+
+    /// What is chosen among these files, or the error; and the messages.
+    fn chosen(paths: &[&str], filters: &[&str]) -> (Result<Vec<usize>, String>, String) {
+        let files = loaded(paths);
         let filters: Vec<_> = filters.iter().map(|f| Filter::new(f).expect("a filter")).collect();
         let mut written = Vec::new();
         let mut messages = Messages::new(&mut written, Screen::PLAIN);
@@ -71,6 +88,25 @@ mod tests {
         assert_eq!(chosen(&files, &["two.json7z"]), (Ok(vec![1, 2]), String::new()));
         assert_eq!(chosen(&files, &["two*", "b/*"]), (Ok(vec![2]), String::new()));
         assert_eq!(chosen(&files, &[]), (Ok(vec![0, 1, 2]), String::new()));
+    }
+
+    #[test]
+    fn the_filter_of_a_file_chooses_no_other() {
+        let paths =
+            ["two.json7z", "a/two.json7z", "b/one;1.json7z", "b/one\"1.json7z", "!-x.json7z"];
+        let files = loaded(&paths);
+        let filters: Vec<String> =
+            (0..paths.len()).map(|index| filter_of(&files, index).expect("it is loaded")).collect();
+        assert!(Path::new(&filters[0]).is_absolute(), "{filters:?}");
+        assert_eq!(filters[1], "a/two.json7z");
+        assert!(filters[2].ends_with("/b/one?1.json7z"), "{filters:?}");
+        for (index, filter) in filters.iter().enumerate() {
+            let own = chosen(&paths, &[filter]).0.expect("it chooses");
+            // What no filter can name is chosen with what it looks like.
+            let expected = if index == 2 || index == 3 { vec![2, 3] } else { vec![index] };
+            assert_eq!(own, expected, "{filter}");
+        }
+        assert_eq!(filter_of(&files, paths.len()), None);
     }
 
     #[test]

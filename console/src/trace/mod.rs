@@ -18,7 +18,7 @@ mod values;
 
 pub use access::Access;
 pub use caveats::{Caveat, CaveatKind};
-pub(crate) use chosen::choose;
+pub(crate) use chosen::{choose, filter_of};
 pub use error::{LoadError, NoFile};
 pub use extraction::MappingsError;
 pub use frame_name_cache::FrameNameCache;

@@ -72,7 +72,9 @@ impl Kind for Process {
         let answers = query::processes(dump.sources, &criteria, dump.cancel)?;
         let display = dump.display_as(&args.display);
         let table = render::processes(&answers, &display)?;
-        table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out)?;
+        let written = table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out);
+        let orders = ORDERS.map(|(name, _)| name);
+        written.map_err(|error| error.with_other_orders(&orders))?;
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ use crate::{
     query::{self, PRIVATE_HEAP, Suspect, WhyCriteria},
     render,
     settings::{Display, StackDisplayArgs},
+    trace::{Session, filter_of},
     values::Format,
 };
 
@@ -76,7 +77,7 @@ impl Kind for Why {
 
     fn columns() -> Vec<String> {
         let (stacks, display) = (StackDisplayArgs::default(), Display::default());
-        render::columns(render::why(&[], &|_| String::new(), stacks, &display))
+        render::columns(render::why(&[], &|_, _| String::new(), stacks, &display))
     }
 
     fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
@@ -85,39 +86,48 @@ impl Kind for Why {
         let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
         let display = dump.display();
+        let command = |file, suspect: &_| command(dump.session, file, suspect);
         let table = render::why(&answers, &command, criteria.handles.stacks, &display)?;
         dump.write(table)
     }
 }
 
-/// The command that shows the handles or allocations of a suspect.
-pub(crate) fn command(suspect: &Suspect) -> String {
-    if suspect.bytes.is_some() {
-        return command_of_allocations(suspect);
+/// The command that shows the handles or allocations of a suspect of one file. It names the file where others
+/// are loaded.
+pub(crate) fn command(session: &Session, file: usize, suspect: &Suspect) -> String {
+    let is_of_handles = suspect.bytes.is_none();
+    let kind = if is_of_handles { ".dump ObjectRef" } else { ".dump Resource" };
+    let mut words = vec![kind.to_owned()];
+    if session.files.len() > 1 {
+        let filter = filter_of(&session.files, file);
+        words.extend(filter.map(|filter| format!("-fd {}", quoted(&filter))));
     }
-    let mut words = vec![".dump ObjectRef -Leak -LeakAtExit".to_owned()];
-    words.extend(suspect.pid.map(|pid| format!("-RelatedProcess {pid}")));
-    words.push(format!("-Type {}", quoted(&word(&suspect.type_name))));
-    words.extend(suspect.filters.time.iter().map(|own| format!("-MinMaxTime {own}")));
-    words.extend(suspect.filters.stack.iter().map(|own| format!("-StackFilter {}", quoted(own))));
+    words.push("-Leak -LeakAtExit".to_owned());
+    words.extend(if is_of_handles { of_handles(suspect) } else { of_allocations(suspect) });
     words.push("-ShowStack".to_owned());
     words.join(" ")
 }
 
-fn command_of_allocations(suspect: &Suspect) -> String {
-    let mut words = vec![".dump Resource -Leak -LeakAtExit".to_owned()];
+fn of_handles(suspect: &Suspect) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    words.extend(suspect.pid.map(|pid| format!("-RelatedProcess {pid}")));
+    words.push(format!("-Type {}", quoted(&word(&suspect.type_name))));
+    words.extend(suspect.filters.time.iter().map(|own| format!("-MinMaxTime {own}")));
+    words.extend(suspect.filters.stack.iter().map(|own| format!("-StackFilter {}", quoted(own))));
+    words
+}
+
+fn of_allocations(suspect: &Suspect) -> Vec<String> {
     let filters = &suspect.filters;
     let is_of_heaps = suspect.type_name == PRIVATE_HEAP;
+    let mut words: Vec<String> = Vec::new();
     words.extend(suspect.pid.map(|pid| format!("-pn {pid}")));
     words.extend(filters.time.iter().map(|own| format!("-MinMaxTime {own}")));
     words.push(format!("-Kind {}", if is_of_heaps { "heap" } else { &suspect.type_name }));
     words.extend(filters.allocator.iter().map(|own| format!("-Allocator {}", quoted(own))));
     words.extend(filters.stack.iter().map(|own| format!("-CreateStack {}", quoted(own))));
-    if is_of_heaps {
-        words.push("-GroupBy allocator,createstack".to_owned());
-    }
-    words.push("-ShowStack".to_owned());
-    words.join(" ")
+    words.extend(is_of_heaps.then(|| "-GroupBy allocator,createstack".to_owned()));
+    words
 }
 
 /// A filter as the command line reads it.

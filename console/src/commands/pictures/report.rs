@@ -85,6 +85,8 @@ fn draw(
         answer.own_caveats().for_each(|own| write_warning(file.path(), own, dump.messages));
     }
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
+    let session = dump.session;
+    let command = |file, suspect: &_| command(session, file, suspect);
     dump.write_file(target, |out| report::write(&answers, asked, command, out))
 }
 

@@ -18,8 +18,8 @@ use crate::{
     trace::CaveatKind,
 };
 
-/// What shows the handles of a suspect.
-type CommandOf<'a> = &'a dyn Fn(&Suspect) -> String;
+/// What shows the handles of a suspect of the file with this number.
+type CommandOf<'a> = &'a dyn Fn(usize, &Suspect) -> String;
 
 /// A suspect, and how it is shown.
 struct Row<'a> {
@@ -40,7 +40,7 @@ pub fn why<'a>(
     display: &Display,
 ) -> io::Result<Table<'a>> {
     let suspects = answers.iter().flat_map(|answer| {
-        answer.suspects.iter().map(move |suspect| (answer, suspect, command(suspect)))
+        answer.suspects.iter().map(move |own| (answer, own, command(answer.file.index(), own)))
     });
     let rows: Vec<Row<'a>> = suspects
         .map(|(answer, suspect, command)| {

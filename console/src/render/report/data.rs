@@ -121,7 +121,7 @@ impl Data {
     pub(super) fn of(
         answers: &[ReportAnswer<'_>],
         asked: Option<&str>,
-        command: impl Fn(&Suspect) -> String,
+        command: impl Fn(usize, &Suspect) -> String,
     ) -> Self {
         let mut places = PlaceTable::default();
         let files = answers.iter().enumerate();
@@ -139,7 +139,7 @@ impl FileData {
     fn of(
         index: usize,
         answer: &ReportAnswer<'_>,
-        command: &impl Fn(&Suspect) -> String,
+        command: &impl Fn(usize, &Suspect) -> String,
         places: &mut PlaceTable,
     ) -> Self {
         let WhyAnswer { file, suspects, allocations } = &answer.why;
@@ -178,7 +178,10 @@ impl FileData {
             allocations: *allocations,
             has_handles,
             has_events: *allocations > 0 || has_handles,
-            suspects: suspects.iter().map(|own| SuspectData::of(own, &command(own))).collect(),
+            suspects: suspects
+                .iter()
+                .map(|own| SuspectData::of(own, &command(file.index(), own)))
+                .collect(),
             suspects_left_out: others.len(),
             timeline: timeline.map(TimelineData::of),
             flame: FlameData::all(folded(file, Figures::lost), places),

@@ -28,7 +28,7 @@ const SCRIPT: &str = include_str!("script.js");
 pub(crate) fn write(
     answers: &[ReportAnswer<'_>],
     asked: Option<&str>,
-    command: impl Fn(&Suspect) -> String,
+    command: impl Fn(usize, &Suspect) -> String,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut data = Vec::new();
