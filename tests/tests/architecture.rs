@@ -38,6 +38,11 @@ fn console_is_layered() {
     assert_layers("console");
 }
 
+#[test]
+fn the_library_of_the_tests_is_layered() {
+    assert_layers("tests");
+}
+
 /// The lints of clippy.toml keep others from printing past `console/src/terminal`; here, they are kept from
 /// being switched off.
 #[test]

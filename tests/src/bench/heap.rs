@@ -1,6 +1,6 @@
 //! Blocks of a large trace.
 
-use super::LargeTrace;
+use super::large_trace::LargeTrace;
 use super::open_handles::{Action, OpenHandles};
 use crate::bytes::PointerSize;
 use crate::payload::HeapCall;

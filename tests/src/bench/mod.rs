@@ -1,6 +1,7 @@
 //! Large traces with known counts, written in bounded memory.
 
 mod heap;
+mod large_trace;
 mod open_handles;
 mod stacks;
 
@@ -8,12 +9,13 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::Path;
 
-use crate::file::{EtlFile, FileOptions, FileSummary, FileWriter};
+use crate::file::{EtlFile, FileOptions, FileWriter};
 use crate::header::{HeaderKind, Stamp};
 use crate::payload::{HandleEvent, KernelPayload, stack_walk};
 use crate::rng::Rng;
 use crate::scenario::TraceBuilder;
 use heap::Heaps;
+pub use large_trace::{LargeTrace, LargeTraceCounts};
 use open_handles::{Action, OBJECT_TYPES, OpenHandles};
 use stacks::StackPool;
 
@@ -21,70 +23,6 @@ use stacks::StackPool;
 const STEP: i64 = 10_000;
 /// The user part of a stack is logged at most this many ticks of 100 ns later.
 const LATEST_USER_PART: u64 = 2_000;
-
-/// What to write; equal values give equal files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LargeTrace {
-    /// Number of create, duplicate and close events.
-    pub handle_events: u64,
-    /// Number of events of heap blocks behind them, of which those of allocations have stacks.
-    pub heap_events: u64,
-    /// Number of processors.
-    pub cpus: u16,
-    /// Number of distinct stacks to choose from.
-    pub distinct_stacks: usize,
-    /// Frames per stack, at least 4; about a third of them in the kernel.
-    pub stack_depth: usize,
-    /// How many of 100 created handles are never closed.
-    pub leak_percent: u32,
-    /// Number of processes.
-    pub processes: u32,
-    /// Seed of all choices.
-    pub seed: u64,
-    /// Write compressed buffers.
-    pub compressed: bool,
-}
-
-impl Default for LargeTrace {
-    fn default() -> Self {
-        Self {
-            handle_events: 5_000_000,
-            heap_events: 0,
-            cpus: 8,
-            distinct_stacks: 20_000,
-            stack_depth: 25,
-            leak_percent: 2,
-            processes: 20,
-            seed: 1,
-            compressed: false,
-        }
-    }
-}
-
-/// What a reader should find.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LargeTraceCounts {
-    /// Created handles; each is the first of an object.
-    pub creates: u64,
-    /// Duplicated handles.
-    pub duplicates: u64,
-    /// Closed handles.
-    pub closes: u64,
-    /// Handles never closed, all of them created ones; they are in the rundown at the end.
-    pub leaked: u64,
-    /// The same per process, as (pid, leaked handles).
-    pub leaked_by_process: Vec<(u32, u64)>,
-    /// Blocks that were allocated, and freed.
-    pub block_allocs: u64,
-    /// Blocks that were freed.
-    pub block_frees: u64,
-    /// Stack events, two per handle event and allocation of a block.
-    pub stack_fragments: u64,
-    /// Distinct stacks that occur.
-    pub distinct_stacks: u64,
-    /// Sizes of the file.
-    pub file: FileSummary,
-}
 
 /// Writes the trace to a file.
 ///

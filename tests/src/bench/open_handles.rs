@@ -1,6 +1,6 @@
 //! Handles and objects of a large trace.
 
-use super::LargeTrace;
+use super::large_trace::LargeTrace;
 use crate::bytes::PointerSize;
 use crate::payload::{DuplicateRecord, HandleEvent, HandleRecord, KernelPayload};
 use crate::rng::Rng;

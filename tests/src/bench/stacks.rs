@@ -1,6 +1,6 @@
 //! Stacks of a large trace, and the modules their frames lie in.
 
-use super::LargeTrace;
+use super::large_trace::LargeTrace;
 use super::open_handles::OpenHandles;
 use crate::bytes::Guid;
 use crate::rng::Rng;

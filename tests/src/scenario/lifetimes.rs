@@ -1,6 +1,8 @@
 //! Starts and ends of processes, threads and modules.
 
-use super::{Caller, ModuleSpec, ProcessSpec, TraceBuilder};
+use super::builder::TraceBuilder;
+use super::caller::Caller;
+use super::specs::{ModuleSpec, ProcessSpec};
 use crate::header::{HeaderKind, Stamp};
 use crate::payload::{
     ImageEvent, ImageRecord, ProcessEvent, ProcessRecord, ThreadEvent, ThreadRecord, image_id,

@@ -1,6 +1,7 @@
 //! What threads do with heaps and virtual memory.
 
-use super::{Caller, TraceBuilder};
+use super::builder::TraceBuilder;
+use super::caller::Caller;
 use crate::payload::{HeapCall, RangeRecord};
 
 /// Events of memory. Times are nanoseconds since the session start.

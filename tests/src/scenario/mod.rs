@@ -21,6 +21,9 @@
 //! identities and facts about the system.
 
 mod actions;
+mod builder;
+mod caller;
+mod choices;
 mod config;
 mod lifetimes;
 mod memory;
@@ -29,140 +32,23 @@ mod rundown;
 mod specs;
 mod stacks;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use crate::file::{EtlFile, FileOptions, FileSummary};
+use crate::file::{EtlFile, FileSummary};
 use crate::header::{HeaderKind, Stamp};
-use crate::payload::{ClassicPayload, HandleRecord, KernelPayload, ViewRecord, context_switch};
-use config::Config;
-use stacks::Fragment;
+use crate::payload::context_switch;
 
-pub use actions::{Caller, Duplicate, View};
+pub use actions::{Duplicate, View};
+pub use builder::TraceBuilder;
+pub use caller::Caller;
+pub use config::StackMode;
 pub use specs::{ModuleSpec, ProcessSpec, ThreadSpec};
-pub use stacks::StackMode;
 
 /// Time between the last event and the rundown at the end, in nanoseconds.
 const RUNDOWN_DELAY: i64 = 1_000_000;
 
-/// An event on its way into the file.
-#[derive(Debug, Clone)]
-struct Entry {
-    time: i64,
-    cpu: u16,
-    /// The thread that logged the event; context switches are made from it.
-    tid: Option<u32>,
-    bytes: Vec<u8>,
-}
-
-/// The event the next stack belongs to.
-#[derive(Debug, Clone, Copy)]
-struct Owner {
-    time: i64,
-    caller: Caller,
-}
-
-/// Builds a trace file from what happened in it.
-#[derive(Debug, Clone, Default)]
-pub struct TraceBuilder {
-    options: FileOptions,
-    config: Config,
-    processes: Vec<ProcessSpec>,
-    modules: Vec<ModuleSpec>,
-    threads: Vec<ThreadSpec>,
-    types: Vec<(u16, String)>,
-    handles_at_start: Vec<HandleRecord>,
-    handles_at_end: Vec<HandleRecord>,
-    views_at_end: Vec<ViewRecord>,
-    entries: Vec<Entry>,
-    fragments: Vec<Fragment>,
-    owner: Option<Owner>,
-    /// Threads (pid, tid) that logged events.
-    callers: BTreeSet<(u32, u32)>,
-}
-
 impl TraceBuilder {
-    /// An empty trace with the default [`FileOptions`].
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// An empty trace in a file of these options, which give the clock and the pointer width.
-    #[must_use]
-    pub fn with_options(options: FileOptions) -> Self {
-        Self { options, ..Self::default() }
-    }
-
-    /// The options of the file, which convert times.
-    #[must_use]
-    pub fn options(&self) -> &FileOptions {
-        &self.options
-    }
-
-    /// A process, from before the trace until behind it unless stated otherwise. A process
-    /// declared again with the same pid is another lifetime.
-    pub fn process(&mut self, pid: u32, name: &str) -> &mut ProcessSpec {
-        let key = 0xffff_a38d_0000_0080 + 0x1000 * (self.processes.len() as u64 + 1);
-        self.processes.push(ProcessSpec::new(pid, name, key));
-        self.processes.last_mut().expect("just pushed")
-    }
-
-    /// A module of a process (pid 0: of the kernel), with a DOS or NT path. Its lifetime is that of
-    /// the process declared last with this pid, unless stated otherwise.
-    pub fn module(&mut self, pid: u32, path: &str, base: u64, size: u64) -> &mut ModuleSpec {
-        let process = self.processes.iter().rposition(|process| process.record.pid == pid);
-        self.modules.push(ModuleSpec::new((pid, process), path, base, size));
-        self.modules.last_mut().expect("just pushed")
-    }
-
-    /// A thread, from before the trace until behind it unless stated otherwise. Threads that log
-    /// events are in the rundown without being declared.
-    pub fn thread(&mut self, pid: u32, tid: u32) -> &mut ThreadSpec {
-        self.threads.push(ThreadSpec { pid, tid, creator: (pid, tid), started: None, ended: None });
-        self.threads.last_mut().expect("just pushed")
-    }
-
-    pub fn object_type(&mut self, id: u16, name: &str) -> &mut Self {
-        self.types.push((id, name.into()));
-        self
-    }
-
-    /// Any kernel event of a thread; a stack may follow.
-    pub fn kernel_event(
-        &mut self,
-        ns: i64,
-        caller: impl Into<Caller>,
-        payload: &KernelPayload,
-    ) -> &mut Self {
-        let caller = caller.into();
-        let time = self.options.raw(ns);
-        self.add_kernel(self.config.header, time, caller, payload);
-        self.logged(time, caller)
-    }
-
-    /// Any classic event of a thread; a stack may follow.
-    pub fn classic_event(
-        &mut self,
-        ns: i64,
-        caller: impl Into<Caller>,
-        payload: &ClassicPayload,
-    ) -> &mut Self {
-        let caller = caller.into();
-        let time = self.options.raw(ns);
-        let stamp = Stamp::new(time, caller.pid, caller.tid);
-        let bytes = payload.event(self.options.pointer, stamp);
-        self.add(time, caller.cpu, Some(caller.tid), bytes);
-        self.logged(time, caller)
-    }
-
-    /// An encoded event; `ns` only gives its place in the file.
-    pub fn raw_event(&mut self, ns: i64, cpu: u16, bytes: Vec<u8>) -> &mut Self {
-        self.add(self.options.raw(ns), cpu, None, bytes);
-        self
-    }
-
     /// The finished file.
     ///
     /// # Panics
@@ -217,34 +103,6 @@ impl TraceBuilder {
             file.push(entry.cpu, entry.time, entry.bytes);
         }
         file
-    }
-
-    /// Notes the event a stack may follow, and its thread.
-    fn logged(&mut self, time: i64, caller: Caller) -> &mut Self {
-        self.owner = Some(Owner { time, caller });
-        self.callers.insert((caller.pid, caller.tid));
-        self
-    }
-
-    fn last_ns(&self) -> i64 {
-        let last = self.entries.iter().map(|entry| entry.time).max();
-        last.map_or(0, |time| self.options.nanoseconds(time))
-    }
-
-    fn add(&mut self, time: i64, cpu: u16, tid: Option<u32>, bytes: Vec<u8>) {
-        self.entries.push(Entry { time, cpu, tid, bytes });
-    }
-
-    fn add_kernel(&mut self, kind: HeaderKind, time: i64, caller: Caller, event: &KernelPayload) {
-        let stamp = Stamp::new(time, caller.pid, caller.tid);
-        let bytes = event.event(kind, self.options.pointer, stamp);
-        self.add(time, caller.cpu, Some(caller.tid), bytes);
-    }
-
-    /// An event of a rundown or merge: a perfinfo header, on processor 0, of no thread.
-    fn add_rundown(&mut self, time: i64, event: &KernelPayload) {
-        let bytes = event.event(HeaderKind::PerfInfo, self.options.pointer, Stamp::new(time, 0, 0));
-        self.add(time, 0, None, bytes);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Events that have nothing to do with handles.
 
-use super::TraceBuilder;
+use super::builder::TraceBuilder;
 use crate::bytes::{Guid, PointerSize};
 use crate::header::{
     ClassicEvent, HeaderKind, InstanceEvent, KernelEvent, ManifestEvent, Stamp, TraceMessage,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::TraceBuilder;
+use super::builder::TraceBuilder;
 use crate::header::Stamp;
 use crate::payload::{
     HandleEvent, ImageEvent, ImageRecord, KernelPayload, ProcessEvent, ThreadEvent, ViewEvent,

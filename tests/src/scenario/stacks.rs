@@ -1,6 +1,8 @@
 //! Stacks: fragments with frames, or with keys whose frames follow later.
 
-use super::{Caller, TraceBuilder};
+use super::builder::{Fragment, TraceBuilder};
+use super::caller::Caller;
+use super::config::StackMode;
 use crate::header::HeaderKind;
 use crate::payload::{
     StackKeyEvent, StackPart, stack_key_definition, stack_key_reference, stack_walk,
@@ -10,35 +12,6 @@ use crate::payload::{
 const KERNEL_DELAY: i64 = 3;
 /// Address of the first stack key.
 const FIRST_KEY: u64 = 0xffff_c20e_4000_0000;
-
-/// How the stacks of events are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum StackMode {
-    /// Kernel frames shortly after the event, user frames later, on the same processor.
-    #[default]
-    Fragments,
-    /// As `Fragments`, with the user frames on another processor.
-    UserOn(u16),
-    /// All frames in one stack walk event.
-    Single,
-    /// Both parts as keys.
-    Keys,
-    /// The kernel part as key, the user part as frames.
-    KernelKey,
-}
-
-/// One stack event to be written.
-#[derive(Debug, Clone)]
-pub(super) struct Fragment {
-    /// Raw time of the fragment itself.
-    time: i64,
-    /// Raw time of the event it belongs to.
-    event_time: i64,
-    caller: Caller,
-    /// The part a key stands for; `None` writes the frames.
-    key: Option<StackPart>,
-    frames: Vec<u64>,
-}
 
 impl TraceBuilder {
     /// The stack of the event stated last: kernel and user addresses, innermost first. An empty

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bytes::{Guid, PointerSize};
-use crate::file::Clock;
+use crate::file::{Clock, FileOptions};
 
 const OBJECT: u64 = 0xffff_8100_0000_1000;
 const KERNEL: [u64; 2] = [0xffff_f801_0000_1000, 0xffff_f801_0000_2000];

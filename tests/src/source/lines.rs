@@ -9,7 +9,7 @@ use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 use syn::{ImplItem, Item};
 
-use super::tree::{attributes, is_test};
+use super::items::{attributes, is_test};
 
 /// Lines of a file that hold code; neither empty lines nor comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

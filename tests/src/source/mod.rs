@@ -5,6 +5,7 @@
 
 mod check;
 mod circles;
+mod items;
 mod layers;
 mod lines;
 mod names;

@@ -1,12 +1,14 @@
 //! The paths that the code of a module mentions.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Attribute, ImplItem, Item, ItemUse, Macro, Meta, Path, TraitItem, VisRestricted};
+use syn::{
+    Attribute, ImplItem, Item, ItemMacro, ItemUse, Macro, Meta, Path, TraitItem, VisRestricted,
+};
 
-use super::tree::{attributes, is_re_export, is_test, leaves};
+use super::items::{attributes, is_re_export, is_test, leaves};
 
 /// What a module mentions.
 #[derive(Debug, Default)]
@@ -14,6 +16,12 @@ pub(super) struct References {
     pub(super) all: Vec<Reference>,
     /// Names that stand for themselves or begin a path, outside of `use`.
     pub(super) mentioned: HashSet<String>,
+    /// Of macros that list items as `NAME in MODULE`: the name of the macro, and these.
+    pub(super) lists: Vec<(String, Vec<[String; 2]>)>,
+    /// Macros that are called, with the line.
+    calls: Vec<(String, usize)>,
+    /// Whether a macro has a path `crate::$…`, so that only its caller knows the module.
+    has_open_path: bool,
 }
 
 /// A path in the code.
@@ -47,31 +55,81 @@ impl References {
         }
     }
 
-    /// Paths in the tokens of a macro or an attribute, which have no syntax tree.
-    fn add_tokens(&mut self, tokens: TokenStream) {
-        let mut path: Vec<String> = Vec::new();
+    /// Adds what the called ones of these macros list, as `crate::MODULE::NAME`, where a macro of the module
+    /// imports by such a path.
+    pub(super) fn add_listed(&mut self, lists: &HashMap<String, Vec<[String; 2]>>) {
+        if !self.has_open_path {
+            return;
+        }
+        for (name, line) in std::mem::take(&mut self.calls) {
+            for [item, module] in lists.get(&name).into_iter().flatten() {
+                self.add_inline(vec!["crate".to_owned(), module.clone(), item.clone()], line);
+            }
+        }
+    }
+
+    /// Paths in the tokens of a macro or an attribute, which have no syntax tree; `before` is what stands in
+    /// front of a group of them.
+    fn add_tokens(&mut self, tokens: TokenStream, before: &[String]) {
+        let mut path = before.to_vec();
         let (mut line, mut colons) = (0, 0);
         for token in tokens {
             match token {
                 TokenTree::Ident(ident) => {
                     if colons != 2 {
-                        self.add_inline(std::mem::take(&mut path), line);
+                        self.end_path(&mut path, before.len(), line);
                     }
                     line = ident.span().start().line;
                     path.push(ident.to_string());
                     colons = 0;
+                    continue;
                 }
-                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
-                other => {
-                    self.add_inline(std::mem::take(&mut path), line);
-                    colons = 0;
-                    if let TokenTree::Group(group) = other {
-                        self.add_tokens(group.stream());
+                TokenTree::Punct(punct) if punct.as_char() == ':' => {
+                    colons += 1;
+                    continue;
+                }
+                TokenTree::Group(group) => {
+                    let is_tree = colons == 2 && group.delimiter() == Delimiter::Brace;
+                    let around = if is_tree { path.as_slice() } else { &[] };
+                    self.add_tokens(group.stream(), around);
+                    if is_tree {
+                        path.truncate(before.len());
                     }
                 }
+                TokenTree::Punct(punct) if punct.as_char() == '$' => {
+                    self.has_open_path |= colons == 2 && path == ["crate"];
+                }
+                TokenTree::Punct(_) | TokenTree::Literal(_) => {}
             }
+            self.end_path(&mut path, before.len(), line);
+            colons = 0;
         }
-        self.add_inline(path, line);
+        self.end_path(&mut path, before.len(), line);
+    }
+
+    /// Adds a path that has names of its own behind the first `kept`, and goes back to those.
+    fn end_path(&mut self, path: &mut Vec<String>, kept: usize, line: usize) {
+        if path.len() > kept {
+            self.add_inline(path.clone(), line);
+            path.truncate(kept);
+        }
+    }
+}
+
+/// Pairs of names with `in` between them.
+fn listed(tokens: TokenStream, found: &mut Vec<[String; 2]>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    for three in tokens.windows(3) {
+        if let [TokenTree::Ident(item), TokenTree::Ident(word), TokenTree::Ident(module)] = three
+            && word == "in"
+        {
+            found.push([item.to_string(), module.to_string()]);
+        }
+    }
+    for token in tokens {
+        if let TokenTree::Group(group) = token {
+            listed(group.stream(), found);
+        }
     }
 }
 
@@ -120,12 +178,24 @@ impl<'a> Visit<'a> for References {
 
     fn visit_macro(&mut self, call: &'a Macro) {
         visit::visit_macro(self, call);
-        self.add_tokens(call.tokens.clone());
+        if let Some(name) = call.path.segments.last() {
+            self.calls.push((name.ident.to_string(), name.ident.span().start().line));
+        }
+        self.add_tokens(call.tokens.clone(), &[]);
+    }
+
+    fn visit_item_macro(&mut self, item: &'a ItemMacro) {
+        if let Some(name) = &item.ident {
+            let mut found = Vec::new();
+            listed(item.mac.tokens.clone(), &mut found);
+            self.lists.push((name.to_string(), found));
+        }
+        visit::visit_item_macro(self, item);
     }
 
     fn visit_attribute(&mut self, attribute: &'a Attribute) {
         match &attribute.meta {
-            Meta::List(list) => self.add_tokens(list.tokens.clone()),
+            Meta::List(list) => self.add_tokens(list.tokens.clone(), &[]),
             Meta::NameValue(pair) => self.visit_expr(&pair.value),
             Meta::Path(_) => {}
         }

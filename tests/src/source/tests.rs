@@ -71,9 +71,16 @@ fn an_upward_import_is_found_in_every_form() {
         "#[arg(value_parser = crate::high::top)] struct S;",
         "mod block { use super::super::high::Top; }",
         "macro_rules! m { () => { $crate::high::top() }; }",
+        "macro_rules! m { () => { use crate::{high::Top}; }; }",
+        "macro_rules! m { () => { use crate::{low::{Part}, high::{Top as T}}; }; }",
+        "macro_rules! m { ($n:ident in $m:ident) => { use crate::$m::$n; }; } list!(m);",
     ];
     for form in forms {
         let found = broken(&[
+            (
+                "low/mod.rs",
+                "macro_rules! list { ($m:ident) => { $m! { Part in low, Top in high } }; }",
+            ),
             ("middle.rs", &format!("\n{form}")),
             ("high/mod.rs", "pub struct Top; pub fn top() {}"),
         ]);

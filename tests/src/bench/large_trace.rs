@@ -1,0 +1,67 @@
+//! What a large trace has in it, as it is asked for and as it was written.
+
+use crate::file::FileSummary;
+
+/// What to write; equal values give equal files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LargeTrace {
+    /// Number of create, duplicate and close events.
+    pub handle_events: u64,
+    /// Number of events of heap blocks behind them, of which those of allocations have stacks.
+    pub heap_events: u64,
+    /// Number of processors.
+    pub cpus: u16,
+    /// Number of distinct stacks to choose from.
+    pub distinct_stacks: usize,
+    /// Frames per stack, at least 4; about a third of them in the kernel.
+    pub stack_depth: usize,
+    /// How many of 100 created handles are never closed.
+    pub leak_percent: u32,
+    /// Number of processes.
+    pub processes: u32,
+    /// Seed of all choices.
+    pub seed: u64,
+    /// Write compressed buffers.
+    pub compressed: bool,
+}
+
+impl Default for LargeTrace {
+    fn default() -> Self {
+        Self {
+            handle_events: 5_000_000,
+            heap_events: 0,
+            cpus: 8,
+            distinct_stacks: 20_000,
+            stack_depth: 25,
+            leak_percent: 2,
+            processes: 20,
+            seed: 1,
+            compressed: false,
+        }
+    }
+}
+
+/// What a reader should find.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LargeTraceCounts {
+    /// Created handles; each is the first of an object.
+    pub creates: u64,
+    /// Duplicated handles.
+    pub duplicates: u64,
+    /// Closed handles.
+    pub closes: u64,
+    /// Handles never closed, all of them created ones; they are in the rundown at the end.
+    pub leaked: u64,
+    /// The same per process, as (pid, leaked handles).
+    pub leaked_by_process: Vec<(u32, u64)>,
+    /// Blocks that were allocated, and freed.
+    pub block_allocs: u64,
+    /// Blocks that were freed.
+    pub block_frees: u64,
+    /// Stack events, two per handle event and allocation of a block.
+    pub stack_fragments: u64,
+    /// Distinct stacks that occur.
+    pub distinct_stacks: u64,
+    /// Sizes of the file.
+    pub file: FileSummary,
+}

@@ -1,0 +1,93 @@
+//! How a scenario is written down, as a test chooses it.
+
+use super::builder::TraceBuilder;
+use super::config::StackMode;
+use crate::header::HeaderKind;
+
+/// Choices for the events stated after them.
+impl TraceBuilder {
+    /// The header of handle, object and mapping events. Default: [`HeaderKind::Compact`].
+    pub fn header_kind(&mut self, kind: HeaderKind) -> &mut Self {
+        self.config.header = kind;
+        self
+    }
+
+    /// How stacks are written. Default: [`StackMode::Fragments`].
+    pub fn stack_mode(&mut self, mode: StackMode) -> &mut Self {
+        self.config.stack_mode = mode;
+        self
+    }
+
+    /// How long after its event the user part of a stack is logged. Default: 5000.
+    pub fn user_stack_delay(&mut self, ns: i64) -> &mut Self {
+        self.config.user_stack_delay = ns;
+        self
+    }
+}
+
+/// Choices for the whole file.
+impl TraceBuilder {
+    /// Number of stack keys before old ones are thrown out and used again. Default: 1024.
+    pub fn stack_key_slots(&mut self, slots: usize) -> &mut Self {
+        self.config.key_slots = slots;
+        self
+    }
+
+    /// Log a context switch whenever another thread logs on a processor. Default: no.
+    pub fn context_switches(&mut self, on: bool) -> &mut Self {
+        self.config.context_switches = on;
+        self
+    }
+
+    /// Image identities and system facts as a merge inserts them. Default: yes.
+    pub fn merge_events(&mut self, on: bool) -> &mut Self {
+        self.config.identities = on;
+        self
+    }
+
+    /// Rundowns at the start and at the end. Default: only at the end. Handles stated by
+    /// [`TraceBuilder::handle_rundown_start`] are always in the start rundown.
+    pub fn rundowns(&mut self, start: bool, end: bool) -> &mut Self {
+        self.config.start_rundown = start;
+        self.config.end_rundown = end;
+        self
+    }
+
+    /// Versions of process (0 to 5) and image events (2 or 3). Default: 4 and 3.
+    pub fn event_versions(&mut self, process: u8, image: u8) -> &mut Self {
+        self.config.process_version = process;
+        self.config.image_version = image;
+        self
+    }
+
+    /// Whether thread events end with a thread name. Default: yes.
+    pub fn thread_names(&mut self, on: bool) -> &mut Self {
+        self.config.thread_names = on;
+        self
+    }
+
+    /// When the rundown at the end starts. Default: 1 ms after the last event.
+    pub fn end(&mut self, ns: i64) -> &mut Self {
+        self.config.end = Some(ns);
+        self
+    }
+
+    /// Adds unrelated events of all header kinds, spread over the session.
+    pub fn noise(&mut self, count: usize, seed: u64) -> &mut Self {
+        self.config.noise = (count, seed);
+        self
+    }
+
+    /// Build string and product name of the system.
+    pub fn system(&mut self, build_string: &str, product: &str) -> &mut Self {
+        self.config.build_string = build_string.into();
+        self.config.product = product.into();
+        self
+    }
+
+    /// Adds a line to the map from NT to DOS path prefixes.
+    pub fn path_prefix(&mut self, nt: &str, dos: &str) -> &mut Self {
+        self.config.prefixes.push((nt.into(), dos.into()));
+        self
+    }
+}
