@@ -12,6 +12,7 @@ use crate::{
     settings::{Display, DisplayArgs},
     terminal::{Messages, Screen},
     trace::{LoadedTrace, Session, choose},
+    values::{CsvText, Format},
 };
 
 /// What follows a command.
@@ -117,6 +118,9 @@ pub(crate) fn answer(
     let Context { session, cancel, screen, out, messages, flow } = context;
     let wanted = choose(&session.files, &shared.files, messages)?;
     shared.output.check_file(&session.overwrite(shared.output.force))?;
+    if shared.output.csv_text == CsvText::Raw && !matches!(shared.output.format(), Format::Csv(_)) {
+        messages.note(format_args!("note: -csvraw has no effect without -csv"));
+    }
     let source = |(index, file)| {
         let LoadedTrace { path, trace, frames, .. }: &LoadedTrace = file;
         Source { path, index, trace, frames, system: &session.system_modules }

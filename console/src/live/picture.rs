@@ -1,5 +1,6 @@
 //! What is drawn: the table of open handles, or a text.
 
+use console::measure_text_width;
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 use ratatui::{
@@ -17,6 +18,9 @@ use crate::{
 
 /// The titles of the table.
 pub(super) const TITLES: [&str; 6] = ["Open", "Opened", "Growth", "Process", "Type", "Opened by"];
+
+/// No column but the last one is wider: names may be long.
+const WIDEST: usize = 40;
 
 /// What the table is sorted by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -117,8 +121,11 @@ pub(super) fn draw_table(frame: &mut Frame<'_>, heading: &Heading, groups: &[Ope
     ]);
     let [top, middle, message, bottom] = areas.areas(frame.area());
     frame.render_widget(Line::from(heading.line()).bold(), top);
-    let rows = groups.iter().map(|group| {
-        let [open, opened, growth, process, type_name, function] = cells(group);
+    // What is below the screen needs no width.
+    let shown = groups.iter().take(usize::from(middle.height)).map(cells);
+    let shown: Vec<[String; 6]> = shown.collect();
+    let widths = widths(&shown);
+    let rows = shown.into_iter().map(|[open, opened, growth, process, type_name, function]| {
         let right = |text: String| Line::from(text).right_aligned();
         let left = |text: String| Line::from(text);
         Row::new([
@@ -130,18 +137,20 @@ pub(super) fn draw_table(frame: &mut Frame<'_>, heading: &Heading, groups: &[Ope
             left(function),
         ])
     });
-    let widths = [
-        Constraint::Length(8),
-        Constraint::Length(8),
-        Constraint::Length(12),
-        Constraint::Fill(2),
-        Constraint::Length(14),
-        Constraint::Fill(4),
-    ];
     let table = Table::new(rows, widths).header(Row::new(TITLES).style(Style::new().underlined()));
     frame.render_widget(table, middle);
     frame.render_widget(Line::from(neutral(&heading.message)), message);
     frame.render_widget(Line::from(KEYS).dim(), bottom);
+}
+
+/// As wide as what is in them, so that no pid is cut; the function has what is left.
+fn widths(rows: &[[String; 6]]) -> [Constraint; 6] {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| measure_text_width(&row[column]));
+        let widest = cells.chain([TITLES[column].len()]).max().unwrap_or_default();
+        Constraint::Length(u16::try_from(widest.min(WIDEST)).unwrap_or(u16::MAX))
+    };
+    [width(0), width(1), width(2), width(3), width(4), Constraint::Fill(1)]
 }
 
 /// Draws a text from one of its lines on.
@@ -151,4 +160,20 @@ pub(super) fn draw_text(frame: &mut Frame<'_>, lines: &[String], first: usize) {
     let shown = lines.iter().skip(first).map(|line| Line::from(neutral(&line.replace('\t', "  "))));
     frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()), text);
     frame.render_widget(Line::from("q back  arrows and pages scroll").dim(), bottom);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_texts_up_to_a_limit() {
+        let long = "x".repeat(100);
+        let row =
+            |process: &str| ["8", "5600000", "short", process, "Event", &long].map(str::to_owned);
+        let found = widths(&[row("leaky.exe(7316)"), row("a.exe(4)")]);
+        let lengths = [4, 7, 6, 15, 5].map(Constraint::Length);
+        assert_eq!((&found[..5], found[5]), (&lengths[..], Constraint::Fill(1)));
+        assert_eq!(widths(&[row(&long)])[3], Constraint::Length(40));
+    }
 }

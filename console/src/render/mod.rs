@@ -20,8 +20,8 @@ pub(crate) mod time;
 pub(crate) use kinds::{OBJECT_COLUMNS, columns, write_frame};
 pub use kinds::{
     call_stacks, diff_allocated, diff_allocations, diff_points, diff_traces, event_counts, frame,
-    modules, object_ref, processes, properties, provider_events, resources, stats, symbols,
-    versions, why,
+    loaded, modules, object_ref, processes, properties, provider_events, resources, stats, symbols,
+    unknown_properties, versions, why,
 };
 #[cfg(test)]
 pub(crate) use no_match::option;

@@ -49,7 +49,11 @@ pub(super) static OPENED: &[ViewColumn] = &[
         "Handle value like 0xC0; null for a mapped view.",
         hex(&[TableColumn::of(Events::handle)]),
     ),
-    maybe("process", "Executable that owns the handle.", value(&[PROCESS, PROCESS_NAME])),
+    maybe(
+        "process",
+        "Executable that owns the handle; of one that a child inherited the parent.",
+        value(&[PROCESS, PROCESS_NAME]),
+    ),
     maybe("pid", "Its process id.", value(&[PROCESS, TableColumn::of(Processes::pid)])),
     view("tid", "Thread that opened it.", value(&[TableColumn::of(Events::tid)])),
     maybe("open_ns", "When it was opened.", Value(OPENED_AT)),

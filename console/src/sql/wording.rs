@@ -32,6 +32,9 @@ const MESSAGES: &[(&str, Words)] = &[
         let first = letters.next()?.to_lowercase();
         Some(format!("{first}{}{}", letters.as_str(), place(parts, 2)))
     }),
+    (r"(?i)^.*\bone \(and only one\) statement .*$", |_| {
+        Some("a query is one statement; ask one after the other".to_owned())
+    }),
     (r"^relation '(.+)' was not found$", |parts| {
         let name = parts.get(1)?.as_str();
         let hint = suggest::hint(name, Relation::all().map(Relation::name));
@@ -165,7 +168,8 @@ fn reworded(said: &str, tables: &[String]) -> Option<String> {
 fn missing_column(parts: &Captures<'_>, tables: &[String]) -> Option<String> {
     let name = parts.name("name")?.as_str();
     let listed: Option<Vec<&str>> = parts.name("columns").map(|columns| {
-        columns.as_str().split(", ").map(|column| column.trim_matches('"')).collect()
+        let columns = columns.as_str().split(", ").map(|column| column.trim_matches('"'));
+        columns.filter(|column| !column.is_empty()).collect()
     });
     let of_tables = || {
         let relations = tables.iter().filter_map(|table| Relation::named(table));
@@ -176,6 +180,7 @@ fn missing_column(parts: &Captures<'_>, tables: &[String]) -> Option<String> {
         parts.name("table").map_or_else(String::new, |table| format!(" in '{}'", table.as_str()));
     let hint = match suggest::nearest(name, columns.iter().copied()) {
         Some(nearest) => suggest::did_you_mean(nearest),
+        None if tables.is_empty() && columns.is_empty() => "; the query names no table".to_owned(),
         None => list(&columns),
     };
     Some(format!("column '{name}' not found{table}{hint}"))

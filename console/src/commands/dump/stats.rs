@@ -1,5 +1,7 @@
 //! `.dump Stats`
 
+use handlescope_model::Untrusted;
+
 use crate::{
     commands::{CommandError, DumpContext, Kind, KindSignature},
     filter::Filter,
@@ -46,7 +48,15 @@ impl Kind for Stats {
         let answers = query::stats(dump.sources, dump.cancel)?;
         match properties {
             None => dump.write(render::stats(&answers, &dump.display())?),
-            Some(filter) => dump.write(render::properties(&answers, filter)?),
+            Some(filter) => {
+                for name in render::unknown_properties(&answers, filter)? {
+                    let name = Untrusted(&name);
+                    dump.messages.note(format_args!(
+                        "note: no property has the name {name}; -Properties * lists all"
+                    ));
+                }
+                dump.write(render::properties(&answers, filter)?)
+            }
         }
     }
 }

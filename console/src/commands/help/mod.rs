@@ -102,7 +102,7 @@ enum Topic {
 /// may be there or not.
 fn topic(words: &[String], registry: &Registry) -> Result<Topic, ParseError> {
     if let [command, name] = words
-        && let Some(option) = registry.command(command).and_then(|command| command.option(name))
+        && let Some(option) = command_named(command, registry).and_then(|own| own.option(name))
     {
         return Ok(Topic::Option(option));
     }
@@ -121,29 +121,24 @@ fn topic(words: &[String], registry: &Registry) -> Result<Topic, ParseError> {
     match (found, option) {
         (Some(Some(kind)), None) => Ok(Topic::Kind(kind)),
         (Some(Some(kind)), Some(name)) => kind.option(name).map(Topic::Option).ok_or_else(unknown),
-        (None, Some(name)) => registry
-            .kinds
-            .iter()
-            .find_map(|kind| kind.option(name))
-            .map(Topic::Option)
-            .ok_or_else(unknown),
-        _ => command_named(words, registry)
-            .map(Topic::Command)
-            .or_else(|| other(words, registry).map(Topic::Other))
-            .ok_or_else(unknown),
+        (None, Some(name)) => {
+            let of_commands = || registry.commands.iter().find_map(|own| own.option(name));
+            let of_kinds = registry.kinds.iter().find_map(|kind| kind.option(name));
+            of_kinds.or_else(of_commands).map(Topic::Option).ok_or_else(unknown)
+        }
+        _ => {
+            let [name] = words else { return Err(unknown()) };
+            command_named(name, registry)
+                .map(Topic::Command)
+                .or_else(|| registry.topic(name).map(Topic::Other))
+                .ok_or_else(unknown)
+        }
     }
 }
 
 /// A command, whose dot may be missing.
-fn command_named(words: &[String], registry: &Registry) -> Option<&'static dyn AnyCommand> {
-    let [name] = words else { return None };
+fn command_named(name: &str, registry: &Registry) -> Option<&'static dyn AnyCommand> {
     registry.command(name).or_else(|| registry.command(&format!(".{name}")))
-}
-
-/// A topic that is none of these.
-fn other(words: &[String], registry: &Registry) -> Option<&'static TopicSpec> {
-    let [name] = words else { return None };
-    registry.topic(name)
 }
 
 fn unknown_topic(topic: &str, registry: &Registry) -> ParseError {

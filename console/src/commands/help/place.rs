@@ -5,7 +5,10 @@ use crate::grammar::{Quotes, Token, split};
 /// What a shell calls some commands of the console, and which files they load first.
 const IN_SHELL: &[(&str, &str, Files)] = &[
     (".dump", "dump", Files::Behind),
+    (".why", "why", Files::First),
     (".diff", "diff", Files::Two),
+    (".report", "report", Files::First),
+    (".redact", "redact", Files::None),
     (".extract", "extract", Files::None),
     (".converttime", "convert-time", Files::Behind),
     (".symbolize", "-LoadSymbol", Files::Behind),
@@ -19,6 +22,8 @@ enum Files {
     None,
     /// Those behind `-fd`.
     Behind,
+    /// The first words.
+    First,
     /// The first two words. Other words are points in one trace, which such a command does not have.
     Two,
 }
@@ -41,7 +46,7 @@ impl Place {
     pub(super) fn line(self, line: &str) -> String {
         match self {
             Place::Prompt => line.to_owned(),
-            Place::Shell => shell_line(line, [SAMPLE; 3], quoted),
+            Place::Shell => shell_line(line, [SAMPLE; 4], quoted),
         }
     }
 
@@ -50,15 +55,16 @@ impl Place {
         match self {
             Place::Prompt => usage.to_owned(),
             Place::Shell => {
-                shell_line(usage, ["QUERY", "BEFORE", "AFTER"], |token| token.text.clone())
+                let files = ["QUERY", "TRACE…", "BEFORE", "AFTER"];
+                shell_line(usage, files, |token| token.text.clone())
             }
         }
     }
 }
 
-/// The command line of a shell that does what a line does. It loads the first of the files, unless one is
-/// named, or the others if it compares two.
-fn shell_line(line: &str, files: [&str; 3], word: impl Fn(&Token) -> String) -> String {
+/// The command line of a shell that does what a line does. It loads the first of the files with `-fd`, unless one
+/// is named, or the second without, or the others if it compares two.
+fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> String {
     let tokens = split(line);
     let found = tokens.split_first().and_then(|(first, rest)| {
         let (_, name, loads) = IN_SHELL.iter().find(|(own, ..)| *own == first.text)?;
@@ -67,20 +73,22 @@ fn shell_line(line: &str, files: [&str; 3], word: impl Fn(&Token) -> String) -> 
     let Some((name, loads, rest)) = found else {
         return format!("handlescope -c {}", single_quoted(line));
     };
-    let [file, before, after] = files.map(str::to_owned);
+    let [file, traces, before, after] = files.map(str::to_owned);
     let mut words: Vec<String> = rest.iter().map(&word).collect();
+    let has_files = rest.iter().any(|token| token.text.eq_ignore_ascii_case("-fd"));
     match loads {
-        Files::Behind if !rest.iter().any(|token| token.text.eq_ignore_ascii_case("-fd")) => {
+        Files::Behind if !has_files => {
             // The kind of a dump stays in front of its options.
             let kind = rest.iter().take_while(|token| !token.is_switch()).take(1).count();
             words.splice(kind..kind, ["-fd".to_owned(), file]);
         }
+        Files::First if !has_files => words.insert(0, traces),
         Files::Two => {
             let is_point = |token: &&Token| !token.is_switch() && token.text != OPTIONS;
             let points = rest.iter().take_while(is_point).count();
             words.splice(0..points, [before, after]);
         }
-        Files::Behind | Files::None => {}
+        Files::Behind | Files::First | Files::None => {}
     }
     [&["handlescope".to_owned(), name.to_owned()], &words[..]].concat().join(" ")
 }
@@ -115,6 +123,10 @@ mod tests {
             (".converttime -time 1s", "handlescope convert-time -fd examples/leaky.etl -time 1s"),
             (".extract \"a b.etl\" it's", r"handlescope extract 'a b.etl' 'it'\''s'"),
             (".diff 1s 2s -json", "handlescope diff examples/leaky.etl examples/leaky.etl -json"),
+            (".why -json", "handlescope why examples/leaky.etl -json"),
+            (".why -fd a.etl", "handlescope why -fd a.etl"),
+            (".report a.html -pn x", "handlescope report examples/leaky.etl a.html -pn x"),
+            (".redact a.etl -o b.etl", "handlescope redact a.etl -o b.etl"),
             (".help ObjectRef -Leak", "handlescope -c '.help ObjectRef -Leak'"),
         ] {
             assert_eq!(Place::Shell.line(line), expected);
@@ -122,6 +134,8 @@ mod tests {
         }
         let usage = Place::Shell.usage(".dump Process [OPTION…]");
         assert_eq!(usage, "handlescope dump Process -fd QUERY [OPTION…]");
+        let usage = Place::Shell.usage(".report FILE [OPTION…]");
+        assert_eq!(usage, "handlescope report TRACE… FILE [OPTION…]");
         let usage = Place::Shell.usage(".diff [A [B]] [OPTION…]");
         assert_eq!(usage, "handlescope diff BEFORE AFTER [OPTION…]");
     }

@@ -67,6 +67,21 @@ fn an_option_is_explained_alone_or_behind_its_kind() {
 }
 
 #[test]
+fn every_option_of_a_command_is_explained_alone_and_behind_its_command() {
+    for command in REGISTRY.commands {
+        for option in command.options() {
+            assert!(page(&[option.name()], Screen::PLAIN).starts_with(option.name()));
+            let text = page(&[command.name(), option.name()], Screen::PLAIN);
+            assert!(text.starts_with(&option.usage()), "{} {}", command.name(), option.name());
+            assert_eq!(
+                text,
+                page(&[command.name().trim_start_matches('.'), option.name()], Screen::PLAIN)
+            );
+        }
+    }
+}
+
+#[test]
 fn an_unknown_topic_names_the_nearest() {
     let error = topic(&["objectreff".into()], &REGISTRY).map(drop).expect_err("none");
     assert_eq!(error.to_string(), "no help found on 'objectreff', did you mean ObjectRef?");

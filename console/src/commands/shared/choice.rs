@@ -60,7 +60,7 @@ pub(crate) const fn command_line_option<A: ChoosesProcesses>(
         names: &["-CmdLine"],
         help,
         details,
-        example: "-CmdLine *--worker*",
+        example: "-CmdLine *--helper*",
         take: Take::Filter(Texts::Other, |args| &mut args.processes().command_line),
     }
 }

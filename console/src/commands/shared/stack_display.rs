@@ -51,24 +51,24 @@ pub(crate) trait TrimsStacks {
     fn trims(&mut self) -> &mut StackTrims;
 }
 
-pub(crate) const fn fold_stack_option<A: TrimsStacks>() -> Opt<A> {
+pub(crate) const fn fold_stack_option<A: TrimsStacks>(example: &'static str) -> Opt<A> {
     Opt {
         names: &["-FoldStack"],
         help: "leave frames out of the stacks of groups",
         details: "Stacks that differ in nothing but these frames are one group. A filter is compared \
                   with module!function.",
-        example: "-FoldStack *!std::*",
+        example,
         take: Take::Filter(Texts::Frames, |args| &mut args.trims().fold),
     }
 }
 
-pub(crate) const fn stack_from_option<A: TrimsStacks>() -> Opt<A> {
+pub(crate) const fn stack_from_option<A: TrimsStacks>(example: &'static str) -> Opt<A> {
     Opt {
         names: &["-StackFrom"],
         help: "begin the stacks of groups at a frame",
         details: "What the first frame that matches calls is left out; a stack without such a frame \
                   stays whole.",
-        example: "-StackFrom *Session::Connect*",
+        example,
         take: Take::Filter(Texts::Frames, |args| &mut args.trims().from),
     }
 }

@@ -5,6 +5,7 @@ mod event_counts;
 mod events;
 mod frame;
 mod groups;
+mod loaded;
 mod module;
 mod objects;
 mod process;
@@ -22,13 +23,14 @@ pub use self::{
     diff::{diff_allocated, diff_allocations, diff_points, diff_traces},
     event_counts::event_counts,
     frame::frame,
+    loaded::loaded,
     module::modules,
     objects::object_ref,
     process::processes,
     provider_events::provider_events,
     resource::resources,
     stack::call_stacks,
-    stats::{properties, stats},
+    stats::{properties, stats, unknown_properties},
     symbols::symbols,
     version::versions,
     why::why,

@@ -63,16 +63,11 @@ const ETW_ANALYZER: [(&str, &str); 11] = [
 /// # Errors
 /// None that a caller could do anything about.
 pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Result<Table<'a>> {
-    let is_meant = |name: &str| {
-        let theirs =
-            ETW_ANALYZER.iter().filter(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
-        filter.matches_lines([name].into_iter().chain(theirs))
-    };
     let (mut rows, mut parts) = (Vec::new(), Vec::new());
     for answer in answers {
         let before = rows.len();
         let members = json::stats_members(answer)?.into_iter();
-        let meant = members.filter(|(name, _)| is_meant(name));
+        let meant = members.filter(|(name, _)| is_meant(name, filter));
         rows.extend(meant.map(|(name, value)| (index(answer.index), name, value)));
         parts.push(Part::of(answer.path, rows.len() - before));
     }
@@ -81,6 +76,28 @@ pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Resul
     columns.add("name", |(_, name, _)| name.as_str()).title("Property");
     columns.add("value", |(.., value)| value.as_deref()).title("Value").unknown("unknown");
     Table::new("properties", columns, parts)
+}
+
+/// Whether a filter lets a property pass by its name or by that of ETWAnalyzer.
+fn is_meant(name: &str, filter: &Filter) -> bool {
+    let theirs = ETW_ANALYZER.iter().filter(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
+    filter.matches_lines([name].into_iter().chain(theirs))
+}
+
+/// The names and patterns in a filter that no property has.
+///
+/// # Errors
+/// As [`properties`].
+pub fn unknown_properties(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Result<Vec<String>> {
+    let Some(answer) = answers.first() else { return Ok(Vec::new()) };
+    let members = json::stats_members(answer)?;
+    let is_known = |part: &str| {
+        let part = Filter::new(part).ok();
+        part.is_none_or(|part| members.iter().any(|(name, _)| is_meant(name, &part)))
+    };
+    let parts = filter.text().split(';').map(str::trim);
+    let parts = parts.filter(|part| !part.is_empty() && !part.starts_with('!') && !is_known(part));
+    Ok(parts.map(str::to_owned).collect())
 }
 
 /// Everything but the events.

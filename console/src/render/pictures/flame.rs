@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use handlescope_model::{StackIdx, Untrusted};
+use handlescope_model::{FILE_MAPPING_NAME, StackIdx, Untrusted};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
 
 use super::folded::{Folded, FoldedFile, Place, Weight, folded, stack_places};
@@ -17,6 +17,9 @@ const TITLE: &str = "Handles and views that were opened and not closed";
 
 /// What is counted of them.
 const HANDLES: &str = "handles";
+
+/// What is counted of file mappings.
+const VIEWS: &str = "views";
 
 /// As wide as all stacks together may be, because inferno adds them up: bytes are as many as a file claims.
 const MOST_WIDTH: u64 = 1 << 62;
@@ -39,7 +42,7 @@ impl FlameGraph {
     pub(crate) fn of(files: &[FileAnswer<'_>], weight: Weight) -> Self {
         let stacks = files.iter().map(|file| FoldedFile::new(file.path(), folded(file, weight)));
         let files: Vec<FoldedFile> = stacks.collect();
-        Self { title: TITLE.to_owned(), subtitle: names(&files), unit: HANDLES, files }
+        Self { title: TITLE.to_owned(), subtitle: names(&files), unit: unit(&files), files }
     }
 
     /// What is open at the second of two points, against what was open at the first.
@@ -53,7 +56,7 @@ impl FlameGraph {
         Self {
             title: format!("Handles and views that are open at {to}, against those at {from}"),
             subtitle: format!("{}; {COLOURS} than at {from}", names(&files)),
-            unit: HANDLES,
+            unit: unit(&files),
             files,
         }
     }
@@ -70,12 +73,10 @@ impl FlameGraph {
         let how = if answer.has_lengths() { "in the same time" } else { "by their numbers" };
         let [before, after] = [before, after].map(|file| stem(file.path()));
         let [before, after] = [&before, &after].map(|name| Untrusted(name).to_string());
-        Self {
-            title: format!("Handles and views lost in {after}, against {before} {how}"),
-            subtitle: format!("{COLOURS} than expected from {before}{gone}"),
-            unit: HANDLES,
-            files: vec![FoldedFile { name: after, stacks }],
-        }
+        let title = format!("Handles and views lost in {after}, against {before} {how}");
+        let subtitle = format!("{COLOURS} than expected from {before}{gone}");
+        let files = vec![FoldedFile { name: after, stacks }];
+        Self { title, subtitle, unit: unit(&files), files }
     }
 
     /// Whether no handle counts.
@@ -143,6 +144,17 @@ pub(super) fn names(files: &[FoldedFile]) -> String {
     files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
+/// What is counted: the innermost frame is the type of the object.
+fn unit(files: &[FoldedFile]) -> &'static str {
+    let mapping = Place::of_type(FILE_MAPPING_NAME);
+    let types = || files.iter().flat_map(|file| &file.stacks).filter_map(|own| own.frames.last());
+    match (types().any(|own| *own == mapping), types().all(|own| *own == mapping)) {
+        (false, _) => HANDLES,
+        (true, true) => VIEWS,
+        (true, false) => "handles and views",
+    }
+}
+
 /// What is open at the second of two points.
 fn opened(file: &FileAnswer<'_>, group: &OpenedGroup) -> Folded {
     let frames = frames(file, &group.process, group.create_stack, &group.type_name);
@@ -184,12 +196,8 @@ mod tests {
         };
         let stacks = stacks.iter().map(stack).collect();
         let (title, subtitle) = (TITLE.to_owned(), "a".to_owned());
-        FlameGraph {
-            title,
-            subtitle,
-            unit: HANDLES,
-            files: vec![FoldedFile { name: "a".to_owned(), stacks }],
-        }
+        let files = vec![FoldedFile { name: "a".to_owned(), stacks }];
+        FlameGraph { title, subtitle, unit: unit(&files), files }
     }
 
     fn svg(graph: &FlameGraph) -> String {
@@ -207,6 +215,19 @@ mod tests {
         assert!(svg.contains("<title>f 3 (2 handles"), "{svg}");
         assert!(svg.contains("<title>[Event 5] (2 handles"), "{svg}");
         assert_eq!(svg.matches("<script").count(), 1, "the one of inferno");
+    }
+
+    #[test]
+    fn what_is_counted_of_file_mappings_is_views() {
+        let (handles, views) =
+            ((&["p", "[Event]"][..], None, 2), (&["p", "[FileMapping]"][..], None, 1));
+        for (stacks, expected) in [
+            (&[handles][..], "all (2 handles,"),
+            (&[views], "all (1 views,"),
+            (&[handles, views], "all (3 handles and views,"),
+        ] {
+            assert!(svg(&graph(stacks)).contains(expected), "{expected}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::render::style::ObjectRefStyle;
 use crate::render::time::{Clock, Seconds};
 use crate::settings::Display;
 use crate::terminal::clip::{Clip, shortened, width_of};
+use crate::terminal::wrapped;
 
 /// A name is cut to so many columns before what stands behind it goes to the next line.
 const SHORTEST_NAME: usize = 24;
@@ -71,6 +72,7 @@ pub(in crate::render) fn object_ref(
             } else {
                 format!("Totals of {}\n", file_name(file, display))
             };
+            let lines = wrapped(&lines.to_string(), display.screen.width);
             let summary = format!("{label}{}{lines}", summary(file.totals));
             writeln!(out, "{}", display.screen.paint(Color::Yellow, summary))?;
         }
@@ -121,7 +123,7 @@ fn write_all(
     let (criteria, exit_stacks) = (args.criteria, answer.exit_stacks());
     let without_leak = answer.files.iter().map(|file| file.without_leak).sum();
     let lines = LeakLines { criteria, totals: answer.totals(), without_leak, exit_stacks };
-    let summary = format!("{summary}{lines}");
+    let summary = format!("{summary}{}", wrapped(&lines.to_string(), display.screen.width));
     writeln!(out, "{}", display.screen.paint(Color::Red, summary))
 }
 

@@ -36,7 +36,7 @@ impl fmt::Display for Summary {
         );
         match self.width.filter(|&width| width < first.len()) {
             None => f.write_str(&first)?,
-            Some(_) => f.write_str(&first.replace(",  ", "\n"))?,
+            Some(_) => f.write_str(&wrapped(&first.replace(",  ", "\n"), self.width))?,
         }
         if map_count == 0 {
             return Ok(());
@@ -125,7 +125,7 @@ pub(super) struct CountTable<'a> {
 
 impl CountTable<'_> {
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "{}", self.title())?;
+        writeln!(out, "{}", wrapped(&self.title(), self.screen.width))?;
         let rows = self.counts.rows(self.by, self.criteria.top, self.criteria.order);
         let named = rows.rows.iter().map(|row| (self.name(row), row.count));
         if self.screen.is_terminal() {

@@ -49,25 +49,25 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
         names: &["-MinCount"],
         help: "only groups of at least N handles and views",
         details: "On every level. What is left out is counted.",
-        example: "-MinCount 10",
+        example: "-GroupBy type -MinCount 10",
         take: Take::Number(|args| &mut args.min_count),
     },
     Opt {
         names: &["-Depth"],
         help: "only the first N columns of the groups",
         details: "The groups of the last one stay together.",
-        example: "-Depth 1",
+        example: "-GroupBy process,type -Depth 1",
         take: Take::Number(|args| &mut args.depth),
     },
-    fold_stack_option(),
-    stack_from_option(),
+    fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
+    stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),
     Opt {
         names: &["-ShowTime"],
         help: "how many handles of each group were open in N parts of the trace",
         details: "As bars and as numbers: opened and not yet closed at the end of each part. \
                   Handles from before the trace are not in it. Growth: steady with its rate, burst, \
                   once, balanced, or short for too few handles to say; .help growth explains it.",
-        example: "-ShowTime 24",
+        example: "-GroupBy type -ShowTime 24",
         take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
     },
 ];

@@ -17,7 +17,7 @@ use crate::{
         shared::{caveats::write_caveats, groups as headings, notes::write_notes},
     },
     grammar::{Example, OptionGroup, ParseError},
-    query::{self, Figure, ObjectCriteria, ShowTotal},
+    query::{self, CountBy, Figure, ObjectCriteria, ShowTotal},
     render::{self, OutputOptions},
     values::Format,
 };
@@ -70,7 +70,10 @@ impl Kind for ObjectRef {
     fn answer(args: &ObjectRefArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         write_notes(&args.notes, dump.messages);
         if let Some(option) = args.option_without_groups() {
-            dump.messages.note(format_args!("{option} has no effect without -GroupBy"));
+            dump.messages.note(format_args!("note: {option} has no effect without -GroupBy"));
+        }
+        if args.criteria.stacks.show && CountBy::of(&args.criteria).is_some() {
+            dump.messages.note(format_args!("note: -ShowStack has no effect beside -ShowTotal"));
         }
         let output = &dump.shared.output;
         let criteria = ObjectCriteria {

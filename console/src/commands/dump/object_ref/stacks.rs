@@ -23,8 +23,13 @@ pub(super) static STACKS: &[Opt<ObjectRefArgs>] = &[
 ];
 
 /// Filters on stacks.
-pub(super) static FILTERS: &[Opt<ObjectRefArgs>] =
-    &[CREATE_STACK, DESTROY_STACK, STACK_FILTER, fold_stack_option(), stack_from_option()];
+pub(super) static FILTERS: &[Opt<ObjectRefArgs>] = &[
+    CREATE_STACK,
+    DESTROY_STACK,
+    STACK_FILTER,
+    fold_stack_option("-FoldStack *!std::*"),
+    stack_from_option("-StackFrom *leaky::*"),
+];
 
 const CREATE_STACK: Opt<ObjectRefArgs> = Opt {
     names: &["-CreateStack"],

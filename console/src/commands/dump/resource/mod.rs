@@ -60,7 +60,7 @@ impl Kind for Resource {
         criteria.buckets = args.buckets.map(|parts| usize::try_from(parts).unwrap_or(usize::MAX));
         if let Some(option) = criteria.trims.option().filter(|_| !criteria.has_stacks()) {
             dump.messages.note(format_args!(
-                "{option} has no effect without -Leak, -LeakAtExit or -GroupBy with a stack"
+                "note: {option} has no effect without -Leak, -LeakAtExit or -GroupBy with a stack"
             ));
         }
         let answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;

@@ -129,8 +129,8 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
             by("size", "bytes of each", |args| push(args, ResourceColumn::Size)),
         ]),
     },
-    fold_stack_option(),
-    stack_from_option(),
+    fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
+    stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),
     Opt {
         names: &["-ShowTotal"],
         help: "sums: Total, Kind, Allocator, Process or File",
@@ -157,7 +157,7 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         help: "how many bytes of each group were allocated in N parts of the trace",
         details: "As bars and as numbers: allocated and not yet freed at the end of each part. What was allocated \
                   before the trace is not in it.",
-        example: "-ShowTime 24",
+        example: "-GroupBy kind -ShowTime 24",
         take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
     },
 ];
