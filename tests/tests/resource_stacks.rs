@@ -102,7 +102,7 @@ fn text_and_files_show_what_is_left_of_a_stack() {
 
 #[test]
 fn without_stacks_that_are_grouped_by_they_say_that_they_do_nothing() {
-    let (folds, begins) = ("-FoldStack has no effect", "-StackFrom has no effect");
+    let (folds, begins) = ("note: -FoldStack has no effect", "note: -StackFrom has no effect");
     for (options, note) in [
         ("-FoldStack a*", Some(folds)),
         ("-StackFrom a*", Some(begins)),
