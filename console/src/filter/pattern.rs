@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_parts_are_ignored_and_blanks_kept() {
+    fn empty_parts_are_ignored_and_spaces_kept() {
         let parts = Parts::of(";a ;;! b;!;");
         assert_eq!(parts, Parts { included: vec!["a "], excluded: vec![" b", ""] });
     }

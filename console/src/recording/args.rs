@@ -257,7 +257,7 @@ fn duration(text: &str) -> Result<Duration, ArgError> {
     let passes = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
     Ok(passes.ok_or_else(|| ValueError::NoUnit {
         value: text.to_owned(),
-        expected: "a time that passes, as 600 or 90s",
+        expected: "a valid time above 0, as 600 or 90s",
     })?)
 }
 

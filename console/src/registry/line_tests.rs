@@ -234,7 +234,7 @@ fn a_bad_value_names_its_option_and_what_that_takes() {
     // A maximum that may be missing takes whatever does not look like an option.
     assert!(
         error(".dump -MinMaxTime 1 ObjectRef")
-            .starts_with("-MinMaxTime: 'ObjectRef' is not a time")
+            .starts_with("-MinMaxTime: 'ObjectRef' is not a valid time")
     );
 }
 

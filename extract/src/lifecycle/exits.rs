@@ -119,7 +119,7 @@ impl Search<'_> {
         let kernel = self.kernel_part(row);
         let known = &self.collected.processes.rows[process];
         let state = &mut self.ends[process];
-        // A close that was given to System for want of its process says nothing about System. Most closes
+        // A close that was given to System because its process is not known proves nothing about System. Most closes
         // are made on the frames of the one before.
         let is_of_program = state.opens && timeline.pid[row] == known.process.pid;
         if is_of_program && kernel != self.last_of_program {

@@ -66,7 +66,7 @@ mod tests {
     ";
 
     #[test]
-    fn a_list_says_the_same_as_words_and_takes_names_with_blanks() {
+    fn a_list_means_the_same_as_words_and_takes_names_with_spaces() {
         let found = ResourceMapping::of_list(LIST).unwrap();
         assert_eq!(found[0].event, "Block Taken");
         assert_eq!(
