@@ -48,7 +48,7 @@ Examples:
   handlescope live --type 'Event;File' --dry-run
 
 Keys: q quits, s saves what is shown as an extract, w shows .why of it, o sorts by open handles, g by growth,
-p by process, t by type. When standard output is no terminal, the table is printed once, at the end.";
+p by process, t by type. When standard output is not a terminal, the table is printed once, at the end.";
 
 const WPRP_EXAMPLES: &str = "\
 Examples:

@@ -307,7 +307,7 @@ impl Registry {
         self.topics.iter().find(|topic| topic.name.eq_ignore_ascii_case(name))
     }
 
-    /// Reads one line. An empty line and a comment (`#` in front) are no command.
+    /// Reads one line. An empty line and a comment (`#` in front) are not commands.
     ///
     /// # Errors
     /// Names what is wrong and what to type instead.

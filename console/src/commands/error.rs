@@ -65,7 +65,7 @@ pub enum CommandError {
     /// `.snapshot` with a time as its name.
     #[error("'{}' is a time; choose another name in front of it: .snapshot NAME TIME", Untrusted(.name))]
     SnapshotName { name: String },
-    /// `.diff` with something that is no point in time.
+    /// `.diff` with something that is not a point in time.
     #[error(
         "'{}' is neither a snapshot of {} nor a time in it, like 13.123s; .snapshot lists the snapshots",
         Untrusted(.point), Untrusted(.path)
@@ -120,7 +120,7 @@ pub enum CommandError {
     /// A folder that cannot be listed.
     #[error(transparent)]
     List(#[from] ExpandError),
-    /// A root of the MCP server that is no folder.
+    /// A root of the MCP server that is not a folder.
     #[error(transparent)]
     Root(#[from] RootError),
     /// A recording where this program cannot record.

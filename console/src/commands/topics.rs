@@ -33,7 +33,7 @@ pub static TOPICS: &[TopicSpec] = &[
         name: "growth",
         summary: "what is said about the growth of a group of handles",
         rows: &[
-            ("lost", "a handle that its program never closes; the end of a process is no close"),
+            ("lost", "a handle that its program never closes; the end of a process is not a close"),
             ("kept", "a lost handle that is older than handles of its group get that are closed"),
             ("steady", "kept handles at one rate, to the end: a leak, with the rate per minute"),
             ("burst", "kept handles within a very short time, none before and after"),

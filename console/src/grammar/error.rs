@@ -17,7 +17,7 @@ pub enum ParseError {
         /// The nearest command, or how to list them.
         hint: String,
     },
-    /// A word that is no text, which only names of files can be.
+    /// A word that is not text, which only names of files can be.
     #[error(
         "'{}' is not UTF-8; rename the file, or name it with * or ? in place of the other bytes",
         Untrusted(.word)

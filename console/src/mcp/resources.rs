@@ -14,7 +14,7 @@ use crate::{
 
 const PAGES: &str = "handlescope://help";
 
-/// The page about the members of documents, which is no `.help`.
+/// The page about the members of documents, which is not a page of `.help`.
 const JSON: &str = "handlescope://help/json";
 const JSON_TEXT: &str = include_str!("../../../docs/dump-json.md");
 

@@ -114,7 +114,7 @@ impl Form {
 /// Options about symbols, in ETWAnalyzer's spelling with one dash or in that of [`Cli`] with two.
 const ABOUT_SYMBOLS: [&str; 4] = ["symbol-path", "symserver", "symcache", "symfolder"];
 
-/// Reads the words behind the program's name; `None` when they are no such command line but one for
+/// Reads the words after the program's name; `None` when they are not such a command line but one for
 /// [`Cli`].
 ///
 /// # Errors

@@ -33,7 +33,7 @@ impl Roots {
     /// These folders, where links lead.
     ///
     /// # Errors
-    /// Names the first that is no folder.
+    /// Names the first that is not a folder.
     pub(crate) fn new(folders: &[PathBuf]) -> Result<Roots, RootError> {
         let real = |folder: &PathBuf| {
             let real = folder.canonicalize().and_then(|real| match real.is_dir() {

@@ -13,7 +13,7 @@ use crate::{
     values::{ValueError, number},
 };
 
-/// Why a text is no condition.
+/// Why a text is not a condition.
 #[derive(Debug, Error)]
 pub(super) enum StopError {
     #[error("write pn PROCESSES handles > N, as in 'pn leaky.exe handles > 5000'")]

@@ -99,7 +99,7 @@ pub enum NoFile {
 const MOST_NAMED: usize = 3;
 
 impl LoadError {
-    /// Whether the file is no trace and no extract, which is no failure where it was only found: archives of
+    /// Whether the file is neither a trace nor an extract, which is not a failure where it was only found: archives of
     /// all sorts lie in folders.
     fn is_about_something_else(&self) -> bool {
         matches!(

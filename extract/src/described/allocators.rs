@@ -27,7 +27,7 @@ pub struct AllocatorNames {
 }
 
 impl AllocatorNames {
-    /// The number of a name, which is that of [`OTHERS`] when there are too many. A value that is no text is named as
+    /// The number of a name, which is that of [`OTHERS`] when there are too many. A value that is not text is named as
     /// it is printed.
     pub(super) fn number(&mut self, value: Option<Value<'_>>) -> u32 {
         let (kind, bytes) = match value {

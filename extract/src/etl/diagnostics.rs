@@ -84,7 +84,7 @@ warning_kinds! {
     UnknownStack => "handle event with an unknown stack",
     /// Objects that were left out because row numbers end.
     TooMany => "object left out because there are too many events",
-    /// Bytes of an extract that are no UTF-8, and halves of surrogate pairs.
+    /// Bytes of an extract that are not UTF-8, and halves of surrogate pairs.
     NoText => "no character in a text of this extract, replaced by U+FFFD",
     /// An extract that a newer version of this program wrote.
     Newer => "written by a newer handlescope; what ETWAnalyzer would not know is left out",
@@ -106,8 +106,8 @@ warning_kinds! {
     OtherCount => "output of !htrace with another number of entries than it says",
     /// A line in a listing that is too long.
     LongLine => "line longer than 64 KiB, its rest left out",
-    /// Bytes in a text that are no characters.
-    LossyText => "line with bytes that are no characters, replaced by U+FFFD",
+    /// Bytes in a text that are not characters.
+    LossyText => "line with bytes that are not characters, replaced by U+FFFD",
     /// A handle value that was opened twice in a row.
     ReopenedHandle => "handle value opened again without a close, so that the close is missing",
     /// A close whose object was never seen.

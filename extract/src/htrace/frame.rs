@@ -32,7 +32,7 @@ pub(super) enum Place<'a> {
 const ADDRESS_DIGITS: usize = 8;
 
 impl<'a> FrameLine<'a> {
-    /// Reads a line; `None` when it is no frame.
+    /// Reads a line; `None` when it is not a frame.
     pub(super) fn parse(line: &'a str) -> Option<Self> {
         let line = without_quote(line);
         let (address, behind) = hex(line)?;

@@ -26,7 +26,7 @@ impl ResourceMapping {
     /// The mappings of a list: one `[[resource]]` for each.
     ///
     /// # Errors
-    /// Where the text is no such list, or what is wrong with the first entry that is no mapping.
+    /// Where the text is not such a list, or what is wrong with the first entry that is not a mapping.
     pub fn of_list(text: &str) -> Result<Vec<Self>, MappingError> {
         let list: List = toml::from_str(text)
             .map_err(|error| MappingError::NoList { reason: one_line(&error, text) })?;

@@ -88,7 +88,7 @@ pub enum FieldKind {
 /// How often it is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
-    /// Once; it is no array.
+    /// Once; it is not an array.
     One,
     /// An array of so many.
     Fixed(u16),

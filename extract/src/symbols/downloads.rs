@@ -202,7 +202,7 @@ impl Downloads {
                 Err(Failure::Missing) => {}
                 Err(Failure::File(error)) => {
                     self.note_answer(&server.url);
-                    // What could not be written here is no fault of the server.
+                    // What could not be written here is not a fault of the server.
                     if !matches!(error, SymbolFileError::Io { .. }) {
                         self.missing.insert(&server.url, key, Absence::Refused);
                     }

@@ -8,7 +8,7 @@ const LINE_BYTES: usize = 64 << 10;
 
 /// A line of a text.
 pub(crate) struct Line<'a> {
-    /// Without its end. What is no UTF-8 is U+FFFD.
+    /// Without its end. What is not UTF-8 is U+FFFD.
     pub(crate) text: Cow<'a, str>,
     /// Its number, from 1.
     pub(crate) number: u64,

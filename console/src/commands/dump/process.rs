@@ -27,7 +27,7 @@ pub(crate) struct ProcessArgs {
 
 pub(crate) struct Process;
 
-/// What orders processes and is no column.
+/// What orders processes and is not a column.
 const ORDERS: [(&str, ProcessOrder); 4] = [
     ("Default", ProcessOrder::Pid),
     ("Time", ProcessOrder::Start),

@@ -74,8 +74,8 @@ pub(crate) const fn csv_raw_option<A>(example: &'static str, set: fn(&mut A)) ->
     Opt {
         names: &["-csvraw"],
         help: "write text into CSV as it is",
-        details: "Otherwise a ' stands in front of text that starts with =, +, -, @, a tab or a line \
-                  end and is no number, because a spreadsheet would take it for a formula. For programs \
+        details: "Otherwise a ' is written in front of text that starts with =, +, -, @, a tab or a line \
+                  end and is not a number, because a spreadsheet would take it for a formula. For programs \
                   that compare names.",
         example,
         take: Take::Set(set),

@@ -77,7 +77,7 @@ fn found(report: &ModuleReport) -> String {
         Outcome::Resolved { .. } => origin,
         Outcome::ResolvedFromExports { file } => format!("no pdb, exports of {}", Untrusted(file)),
         Outcome::NoPdbIdentity => "the trace names no pdb".to_owned(),
-        Outcome::UnusableName => "the name of the pdb can be no file name".to_owned(),
+        Outcome::UnusableName => "the name of the pdb cannot be a file name".to_owned(),
         Outcome::NoSymbolPath => "no symbol path is set".to_owned(),
         Outcome::NotFound => "not found".to_owned(),
     };

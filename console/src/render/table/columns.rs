@@ -224,8 +224,8 @@ fn lines(text: &str) -> String {
     lines.join("\n") + end
 }
 
-/// Six digits behind the point are what a nanosecond of a millisecond needs; the last of all digits
-/// are no news.
+/// Six digits after the point are what a nanosecond of a millisecond needs; more digits give no more
+/// information.
 fn rounded(number: f64) -> String {
     const LEAST: f64 = 1e-3;
     if !number.is_finite() || (number != 0.0 && number.abs() < LEAST) {

@@ -209,7 +209,7 @@ fn compare(
     }
     match &args.flame {
         Some(path) => match FlameGraph::of_traces(&answer) {
-            // For who asks whether something got worse that is no failure.
+            // Where the question is whether something got worse, that is not a failure.
             graph if graph.is_empty() => {
                 dump.messages.note(format_args!("no picture: nothing is lost in the second trace"));
             }
