@@ -13,7 +13,7 @@ pub struct DisplayArgs {
     pub time_format: Option<TimeFormat>,
     /// `-TimeDigits`: digits behind the second.
     pub time_digits: Option<TimeDigits>,
-    /// `-ProcessFmt`: what stands behind the name of a process that started or ended in the trace.
+    /// `-ProcessFmt`: what follows the name of a process that started or ended in the trace.
     pub process_format: Option<ProcessFormat>,
     /// `-NoDigitSep`: no separators between thousands.
     pub no_digit_separator: bool,

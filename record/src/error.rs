@@ -46,6 +46,6 @@ pub enum MergeError {
     #[error("CreateMergedTraceFile failed with {code:#x}")]
     Failed { code: u32 },
     /// The merged trace cannot take the place of the other one.
-    #[error("the merged trace cannot take its place: {0}")]
+    #[error("the trace cannot be replaced by the merged one: {0}")]
     Place(#[from] io::Error),
 }

@@ -225,7 +225,7 @@ fn points_in_the_wrong_order_and_types_of_objects_are_refused() {
     for (line, message) in [
         (".diff 0.05s 0.01s -Kind heap", "'0.05s' does not lie before '0.01s'"),
         (".diff 99s -Kind heap", "'99s' is neither a snapshot of trace.etl nor a time in it"),
-        (".diff -Kind heap -Type Event", "-Kind and -Type cannot be had together"),
+        (".diff -Kind heap -Type Event", "-Kind and -Type cannot be combined"),
     ] {
         let run = run_over(&parted(), line);
         assert!(run.stderr.contains(message), "{line}: {}", run.stderr);

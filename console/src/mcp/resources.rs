@@ -37,9 +37,8 @@ pub(super) fn list() -> Vec<Resource> {
     let topics = REGISTRY.topics.iter().map(|topic| (topic.name, topic.summary));
     let pages = kinds.chain(topics).chain(commands);
     let page = |(name, about): (&str, &str)| resource(format!("{PAGES}/{name}"), name, about);
-    let all = resource(PAGES.to_owned(), "help", "the commands, and what else is explained");
-    let json =
-        resource(JSON.to_owned(), "json", "the members of the documents that tools answer with");
+    let all = resource(PAGES.to_owned(), "help", "the commands and other topics");
+    let json = resource(JSON.to_owned(), "json", "the members of the documents that tools return");
     [all, json].into_iter().chain(pages.map(page)).collect()
 }
 

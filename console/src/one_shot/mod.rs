@@ -1,4 +1,4 @@
-//! Command lines that ask one question: `handlescope dump …`, and the way ETWAnalyzer is called.
+//! Command lines that run one query: `handlescope dump …`, and the way ETWAnalyzer is called.
 
 use std::path::Path;
 
@@ -59,11 +59,11 @@ pub(crate) enum Form {
 
 /// ETWAnalyzer's commands, which stand anywhere on the line, each with what it does.
 pub(crate) const SWITCHES: &[(&str, Form, &str)] = &[
-    ("-dump", Form::Dump, "print what traces know"),
+    ("-dump", Form::Dump, "print tables of traces"),
     ("-extract", Form::Extract, "extract traces"),
     ("-converttime", Form::ConvertTime, "convert a time"),
     ("-loadsymbol", Form::Symbolize, "store names of functions in extracts"),
-    ("-console", Form::Console, "load files and ask for commands"),
+    ("-console", Form::Console, "load files and open the prompt"),
 ];
 
 /// Its commands that are not here, each with the reason.
@@ -287,7 +287,7 @@ fn page(name: &str, files: &mut Vec<String>) -> Result<String, ParseError> {
     let is_page = |file: &mut String| has_extension(Path::new(file), &["html", "htm"]);
     files.pop_if(is_page).ok_or_else(|| ParseError::MissingArgument {
         command: name.to_owned(),
-        what: "the file to write behind the traces, NAME.html",
+        what: "the file to write after the traces, NAME.html",
     })
 }
 

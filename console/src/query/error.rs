@@ -19,7 +19,7 @@ pub enum QueryError {
     Cancelled(#[from] Cancelled),
     /// Times are asked for, of which a trace has none.
     #[error(
-        "{}: has no clock, so {option} cannot choose by time; leave it out, or ask other traces with -fd",
+        "{}: has no clock, so {option} cannot choose by time; leave it out, or choose other traces with -fd",
         Untrusted(.path)
     )]
     NoClock { path: PathBuf, option: &'static str },

@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::{
     filter::{FilterError, ProcessFilter},
     grammar::split,
-    values::{ValueError, number},
+    values::{Counted, ValueError, number},
 };
 
 /// Why a text is not a condition.
@@ -57,7 +57,12 @@ pub struct Reached {
 impl fmt::Display for Reached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ((name, pid), above) = (&self.process, self.condition.handles_above);
-        write!(f, "{}({pid}) has {} handles open, more than {above}", Untrusted(name), self.handles)
+        write!(
+            f,
+            "{}({pid}) has {} open, more than {above}",
+            Untrusted(name),
+            Counted(self.handles, "handle")
+        )
     }
 }
 

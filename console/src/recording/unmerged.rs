@@ -15,6 +15,7 @@ use crate::{
     cancel::Cancel,
     paths::Output,
     terminal::{Messages, Progress},
+    values::Counted,
 };
 
 /// Replaces a trace that was just recorded by one with the identities of its images and with the further traces;
@@ -45,7 +46,7 @@ pub(super) fn merge(
                 ));
             }
             if events > 0 {
-                messages.note(format_args!("{path}: {} events of .NET", HumanCount(events)));
+                messages.note(format_args!("{path}: {} of .NET", Counted(events, "event")));
             }
         }
         Err(error) => messages.warning(format_args!(

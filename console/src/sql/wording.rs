@@ -41,7 +41,7 @@ const MESSAGES: &[(&str, Words)] = &[
         Some(format!("the query names no table '{}'", parts.get(1)?.as_str()))
     }),
     (r"(?s)^HAVING clause not valid outside of GROUP BY; found:.*$", |_| {
-        Some("HAVING stands only behind GROUP BY; use WHERE without it".to_owned())
+        Some("HAVING is allowed only after GROUP BY; use WHERE without it".to_owned())
     }),
     (r"^projections contained duplicate output name '(.+?)'\. ", |parts| {
         let name = parts.get(1)?.as_str();

@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_filter_that_leaves_nothing_or_everything_is_reported() {
         let (error, _) = chosen(&["one.json7z"], &["three*", "!x"]);
-        let written = "-fd three* -fd !x leaves no file; .list shows what is loaded";
+        let written = "-fd three* -fd !x matches no loaded file; .list shows what is loaded";
         assert_eq!(error, Err(written.to_owned()));
         let (all, note) = chosen(&["one.json7z", "two.json7z"], &["*.json7z"]);
         assert_eq!(all, Ok(vec![0, 1]));

@@ -91,7 +91,7 @@ pub enum NoFile {
     #[error("no trace is loaded; load one with .load FILE")]
     NothingLoaded,
     /// `-fd` that leaves no file.
-    #[error("-fd {filters} leaves no file; .list shows what is loaded")]
+    #[error("-fd {filters} matches no loaded file; .list shows what is loaded")]
     NoFileLeft { filters: String },
 }
 

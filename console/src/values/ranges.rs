@@ -238,7 +238,8 @@ pub(crate) fn number(text: &str) -> Result<u64, ValueError> {
 
 /// A number of bytes; a fraction is fine when bytes come out (`1.5MB`).
 pub(crate) fn bytes(text: &str) -> Result<u64, ValueError> {
-    let (number, scale) = split_unit(text, BYTE_UNITS, "a valid size (B, KB, KiB, MB, MiB, GB, GiB)")?;
+    let (number, scale) =
+        split_unit(text, BYTE_UNITS, "a valid size (B, KB, KiB, MB, MiB, GB, GiB)")?;
     if scale == 1.0 {
         return whole(number);
     }

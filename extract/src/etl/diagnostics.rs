@@ -59,7 +59,7 @@ warning_kinds! {
     /// Events whose description came too late, so that they were not kept until it came.
     TooManyUndescribed => "event left out because its description came too late and there are too many",
     /// Events that a window forgot before their description came.
-    ForgottenUndescribed => "event forgotten before its description came, because the window is shorter",
+    ForgottenUndescribed => "event dropped before its description came, because the window is shorter",
     /// Names of allocators that are too many.
     TooManyAllocators => "event of an allocator that is not named because there are too many",
     /// A buffer marked as having lost events.
@@ -87,7 +87,7 @@ warning_kinds! {
     /// Bytes of an extract that are not UTF-8, and halves of surrogate pairs.
     NoText => "no character in a text of this extract, replaced by U+FFFD",
     /// An extract that a newer version of this program wrote.
-    Newer => "written by a newer handlescope; what ETWAnalyzer would not know is left out",
+    Newer => "written by a newer handlescope; what ETWAnalyzer does not support is left out",
     /// A reference to a handle that was not open, in text of `!htrace`.
     BadReference => "reference to an invalid handle (BAD REF); .dump Stack has its stack",
     /// An entry of `!htrace` without frames.
@@ -103,7 +103,7 @@ warning_kinds! {
     /// A listing of `!htrace` that does not end as they do.
     CutListing => "output of !htrace without its last line, perhaps cut",
     /// A listing of `!htrace` whose last line counts other entries.
-    OtherCount => "output of !htrace with another number of entries than it says",
+    OtherCount => "output of !htrace with another number of entries than it states",
     /// A line in a listing that is too long.
     LongLine => "line longer than 64 KiB, its rest left out",
     /// Bytes in a text that are not characters.

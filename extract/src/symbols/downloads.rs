@@ -301,7 +301,7 @@ impl Downloads {
             return reason;
         }
         server.is_given_up = true;
-        format!("{reason}, {MAX_FAILURES} times in a row; it is not asked again")
+        format!("{reason}, {MAX_FAILURES} times in a row; it gets no more requests")
     }
 
     /// Of several requests that wait for the same server, the first one says so.

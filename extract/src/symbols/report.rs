@@ -226,7 +226,7 @@ impl ModuleReport {
             .iter()
             .map(|SearchFailure { place, reason }| format!("{}: {reason}", Untrusted(place)));
         let skipped =
-            self.skipped.iter().map(|place| format!("{place}: not asked again, it was given up"));
+            self.skipped.iter().map(|place| format!("{place}: no new request after its failures"));
         let unsaved = self.unsaved.iter().map(|error| Chain(error.as_ref()).to_string());
         failures.chain(skipped).chain(self.refusals()).chain(unsaved)
     }

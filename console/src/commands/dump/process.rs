@@ -41,7 +41,7 @@ impl Kind for Process {
         name: "Process",
         summary: "processes with their start, end and command line",
         details: "One row per lifetime: a pid that is used again is another process. Times are \
-                  printed as .timefmt says; files have nanoseconds since session start.",
+                  printed in the format of .timefmt; files have nanoseconds since session start.",
         examples: &[
             Example { goal: "all processes", line: ".dump Process" },
             Example { goal: "one program", line: ".dump Process -pn leaky" },

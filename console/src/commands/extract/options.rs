@@ -161,7 +161,7 @@ static OTHERS: &[Opt<ExtractArgs>] = &{
             &["-Indent"],
             "-Indent",
             0,
-            "an extract holds tables; use -json-pretty behind .dump for JSON",
+            "an extract holds tables; use -json-pretty with .dump for JSON",
         ),
         refused(
             &["-unzipOperation"],

@@ -36,7 +36,7 @@ macro_rules! sort_details {
     ($($words:literal)?) => {
         concat!(
             $($words, " ",)?
-            "A column goes by its name in -csv or its heading in the text, in any case: numbers from the \
+            "A column is given by its name in -csv or its heading in the text, in any case: numbers from the \
              largest, text from a to z, unknown values last. The rows of each file stay together. An unknown \
              column is an error that lists all of them."
         )

@@ -13,6 +13,7 @@ use crate::{
         json,
         table::{Columns, Part, Show, Table},
     },
+    values::Counted,
 };
 
 /// A row for each module; JSON has the places that were searched, too.
@@ -56,8 +57,8 @@ fn part(answer: &SymbolsAnswer<'_>) -> Part {
     };
     let (named, frames) = (sum(|module| module.named), sum(|module| module.frames));
     Part::of(answer.path, modules.len()).below(format!(
-        "{} modules, {resolved} with symbols; {named} of {frames} frames have names",
-        modules.len()
+        "{}, {resolved} with symbols; {named} of {frames} frames have names",
+        Counted(modules.len() as u64, "module")
     ))
 }
 
@@ -83,7 +84,7 @@ fn found(report: &ModuleReport) -> String {
     };
     let missing = report.missing.iter().map(|missing| match missing.is_remembered {
         true if missing.is_refused => {
-            format!("{} sent an unusable file minutes ago and was not asked again", missing.place)
+            format!("{} sent an unusable file minutes ago and got no new request", missing.place)
         }
         true => format!("{} did not have it lately", missing.place),
         false => format!("{} does not have it", missing.place),

@@ -12,7 +12,7 @@ use crate::{
 pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-ShowTotal"],
-        help: "count open or leaked handles: Total, Process, File or None",
+        help: "count open or leaked handles: Total, Process, File, Method or None",
         details: "Counts the handles that the rundown at the end of the trace lists, of all \
                   objects that pass the filters; with -Leak or -LeakAtExit, what these print.",
         example: "-ShowTotal Process",

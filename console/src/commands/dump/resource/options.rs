@@ -35,7 +35,7 @@ pub(super) static OPTIONS: &[OptionGroup<ResourceArgs>] = &[
 static LEAKS: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-Leak"],
-        help: "only what nothing freed while its process lived on",
+        help: "only what nothing freed while its process ran",
         details: "By kind, allocator, process and the stack that allocated it, the most bytes first. Windows \
                   frees everything when a process ends: -LeakAtExit shows what only that freed.",
         example: "-Leak",
