@@ -20,7 +20,7 @@ pub enum FilterError {
     )]
     TooLong { filter: String, length: usize },
     /// The regular expression made of it was refused.
-    #[error("the filter '{}…' is too large ({source}); shorten it or split the query", Untrusted(.filter))]
+    #[error("the filter '{}…' is too large; shorten it or split the query", Untrusted(.filter))]
     TooLarge { filter: String, source: regex::Error },
 }
 

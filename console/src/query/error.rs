@@ -6,6 +6,7 @@ use handlescope_model::{ArchiveError, Untrusted};
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
+use super::polars_reason::{KnownNames, polars_reason};
 use crate::cancel::Cancelled;
 
 /// A query without an answer.
@@ -24,6 +25,6 @@ pub enum QueryError {
     )]
     NoClock { path: PathBuf, option: &'static str },
     /// Polars cannot carry out a sum.
-    #[error("the tables cannot be summed up: {0}")]
+    #[error("the tables cannot be summed up: {}", polars_reason(.0, &KnownNames::default()))]
     Sums(#[from] PolarsError),
 }

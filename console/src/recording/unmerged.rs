@@ -7,7 +7,7 @@ use std::{
 };
 
 use handlescope_extract::{CompleteError, Completed, complete, image_file_name};
-use handlescope_model::{OutputFile, Untrusted};
+use handlescope_model::{OutputFile, Reason, Untrusted};
 use handlescope_record::{FurtherTraces, MergeError};
 use indicatif::HumanCount;
 
@@ -31,6 +31,7 @@ pub(super) fn merge(
     let done = completed(trace, further, &progress, cancel);
     drop(progress);
     let path = Untrusted(trace.path());
+    let reason = why(reason);
     match done {
         Ok(Completed { identified, unidentified, events }) => {
             if identified == 0 {
@@ -53,6 +54,14 @@ pub(super) fn merge(
             "{path} has no identities of images, so that symbols will not be found: {reason}, and its copy with them \
              failed: {error}"
         )),
+    }
+}
+
+/// A reason in the words of the user.
+fn why(reason: &MergeError) -> String {
+    match reason {
+        MergeError::Place(source) => format!("{reason}: {}", Reason(source)),
+        reason => reason.to_string(),
     }
 }
 
@@ -85,4 +94,22 @@ fn completed(
 /// The file of an image; what the names of the kernel mean is known to Windows only.
 fn on_this_system(path: &str, windows: &str) -> Option<PathBuf> {
     image_file_name(path, windows).filter(|_| cfg!(windows)).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_trace_that_cannot_be_replaced_has_its_reason_in_plain_words() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert_eq!(
+            why(&MergeError::Place(full)),
+            "the trace cannot be replaced by the merged one: the disk is full"
+        );
+        let library = "KernelTraceControl.dll";
+        assert!(why(&MergeError::NoLibrary { library }).ends_with("is not installed"));
+    }
 }
