@@ -279,7 +279,7 @@ impl<K: Kind> Invocation for Asked<K> {
     }
 }
 
-/// What asks for the page of a command when it stands behind it.
+/// What asks for the page of a command when it follows it.
 const HELP: &str = "-help";
 
 /// The commands, the kinds of `.dump` and the further topics of the help.
@@ -355,7 +355,7 @@ impl Registry {
         }
     }
 
-    /// The page of a command, or of its kind of `.dump`, if `-help` stands behind it.
+    /// The page of a command, or of its kind of `.dump`, if `-help` follows it.
     fn help_of(
         &'static self,
         command: &dyn AnyCommand,

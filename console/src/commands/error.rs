@@ -71,7 +71,7 @@ pub enum CommandError {
         Untrusted(.point), Untrusted(.path)
     )]
     NoPoint { point: String, path: PathBuf },
-    /// `.diff` between points of which the second is not behind the first.
+    /// `.diff` between points of which the second is not after the first.
     #[error("'{}' does not lie before '{}'; name the earlier point first", Untrusted(.from), Untrusted(.to))]
     PointOrder { from: String, to: String },
     /// `.diff` of so many traces.

@@ -170,13 +170,13 @@ fn not_a_query(entered: &Entered<'_>) -> ParseError {
     }
 }
 
-/// The words behind `.sql`.
+/// The words after `.sql`.
 pub(crate) struct SqlWords<'t> {
     /// Options in front of the query.
     pub(crate) before: &'t [Token],
     /// The query; not empty.
     pub(crate) query: &'t [Token],
-    /// Options behind it.
+    /// Options after it.
     pub(crate) behind: &'t [Token],
 }
 

@@ -62,7 +62,7 @@ impl Command for SymPath {
         },
     ];
 
-    /// A path has spaces and semicolons, so everything behind the command belongs to it, except for
+    /// A path has spaces and semicolons, so everything after the command belongs to it, except for
     /// options in front.
     fn parse(entered: &Entered<'_>) -> Result<SymbolPathArgs, ParseError> {
         let (mut args, words) = match entered.tokens {

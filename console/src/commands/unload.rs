@@ -48,7 +48,7 @@ impl Command for Unload {
     }
 }
 
-/// A name behind `.unload`.
+/// A name after `.unload`.
 struct Unloaded<'a> {
     typed: &'a str,
     wildcard: Option<Wildcard>,

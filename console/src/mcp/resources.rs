@@ -46,7 +46,7 @@ fn resource(uri: String, name: &str, about: &str) -> Resource {
     Resource::new(uri, name).with_description(about).with_mime_type("text/plain")
 }
 
-/// The text of a page. An option stands behind its command or kind: `handlescope://help/ObjectRef/-Leak`.
+/// The text of a page. An option follows its command or kind: `handlescope://help/ObjectRef/-Leak`.
 ///
 /// # Errors
 /// Says what there is instead.

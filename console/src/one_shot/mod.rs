@@ -206,7 +206,7 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     };
     let (before, rest) = words.split_at(at);
     let (name, behind) = rest.split_first()?;
-    // The words behind the command belong to it, and not to an option in front of it.
+    // The words after the command belong to it, and not to an option in front of it.
     let own = behind.iter().take_while(|word| !word.starts_with('-')).count();
     let (own, behind) = behind.split_at(own);
     Some((form, name.clone(), [own, before, behind].concat()))
@@ -282,7 +282,7 @@ fn read(
     Ok(shot)
 }
 
-/// Takes the page to write, which stands behind the traces.
+/// Takes the page to write, which follows the traces.
 fn page(name: &str, files: &mut Vec<String>) -> Result<String, ParseError> {
     let is_page = |file: &mut String| has_extension(Path::new(file), &["html", "htm"]);
     files.pop_if(is_page).ok_or_else(|| ParseError::MissingArgument {
@@ -338,7 +338,7 @@ pub(crate) fn names_files(word: &str) -> bool {
     ["-fd", "-filedir"].iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
-/// Takes the files behind `-fd` out of the words. A shell may have made several files of a pattern.
+/// Takes the files after `-fd` out of the words. A shell may have made several files of a pattern.
 /// Without any, it is the current folder.
 fn queries(words: &mut Vec<String>) -> Result<Vec<String>, ParseError> {
     let (mut queries, mut others) = (Vec::new(), Vec::new());

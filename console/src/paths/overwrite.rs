@@ -35,7 +35,7 @@ pub enum OverwriteError {
     /// A folder, a device, or a link to nothing.
     #[error("{}: is not a regular file; name another one", Untrusted(.path))]
     NotAFile { path: PathBuf },
-    /// `>>` behind something else than text.
+    /// `>>` after something else than text.
     #[error("{}: is not a text file, so nothing is appended; name another one after >>", Untrusted(.path))]
     NotText { path: PathBuf },
     /// Whether it exists cannot be found out.

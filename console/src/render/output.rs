@@ -124,7 +124,7 @@ impl OutputOptions {
         self.named_file().map(|file| file.option)
     }
 
-    /// The file behind the option of a format.
+    /// The file after the option of a format.
     fn named_file(&self) -> Option<Target<'_>> {
         self.formats.iter().find_map(|AskedFormat { spec, file }| {
             let (option, format) = (spec.option_name(), spec.name);

@@ -39,7 +39,7 @@ fn passes(filter: &Filter, file: &Path) -> bool {
     filter.accepts(listed.into_iter().fold(verdict(filter, file), LineMatch::or))
 }
 
-/// The filter behind `-fd` that chooses one of the loaded files: its path as it is listed, or its whole path where
+/// The filter after `-fd` that chooses one of the loaded files: its path as it is listed, or its whole path where
 /// the first is the name of another, too. Paths that differ in capital letters alone are one for a filter.
 pub(crate) fn filter_of(files: &[LoadedTrace], index: usize) -> Option<String> {
     let path = &files.get(index)?.path;

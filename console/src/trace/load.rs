@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// What was typed behind `.load` or `.load+`.
+/// What was typed after `.load` or `.load+`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoadArgs {
     /// Files, folders and patterns.

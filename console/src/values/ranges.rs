@@ -106,7 +106,7 @@ pub enum ValueError {
     /// No number, or one with a comma.
     #[error("'{}' is not a number (write 0.5 with a point, without separators)", Untrusted(.value))]
     NoNumber { value: String },
-    /// A number with something behind it that is not a unit, or one of another kind.
+    /// A number with something after it that is not a unit, or one of another kind.
     #[error("'{}' is not {expected}", Untrusted(.value))]
     NoUnit {
         value: String,

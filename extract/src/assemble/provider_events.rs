@@ -151,7 +151,7 @@ impl Made {
 /// The names of all fields, with those of the structures they are in.
 fn names(fields: &Fields) -> Vec<String> {
     let mut names: Vec<String> = fields.all().iter().map(|plan| plan.name.to_string()).collect();
-    // Members stand behind their structure, whose name is whole by then.
+    // Members follow their structure, whose name is whole by then.
     for (at, plan) in fields.all().iter().enumerate() {
         if let FieldKind::Structure { first, members } = plan.kind {
             let prefix = names.get(at).cloned().unwrap_or_default();

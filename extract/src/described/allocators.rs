@@ -15,7 +15,7 @@ const OTHERS: &str = "(other allocators)";
 /// Numbers the names that events give.
 #[derive(Default)]
 pub struct AllocatorNames {
-    /// Names as they stand in events, behind a byte for the kind of text, so that a known one is not converted again.
+    /// Names as they stand in events, after a byte for the kind of text, so that a known one is not converted again.
     raw: ByteInterner,
     /// For each of those its number among the texts.
     numbers: Vec<u32>,

@@ -90,7 +90,7 @@ impl BufferHeader {
         Ok(header)
     }
 
-    /// Whether the events behind the header are compressed.
+    /// Whether the events after the header are compressed.
     pub fn is_compressed(&self) -> bool {
         self.flags & FLAG_COMPRESSED != 0
     }

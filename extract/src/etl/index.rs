@@ -200,7 +200,7 @@ fn first_time(header: &BufferHeader, bytes: &[u8]) -> Option<i64> {
         return leading_time(events);
     }
     let mut expanded = Vec::new();
-    // A cut match behind the first bytes is expected: only the start of the stream is here.
+    // A cut match after the first bytes is expected: only the start of the stream is here.
     let _ = decompress(events, LEADING_BYTES, &mut expanded);
     leading_time(&expanded)
 }

@@ -145,7 +145,7 @@ impl Parser {
         }
     }
 
-    /// What was read, and what was odd, behind the last line.
+    /// What was read, and what was odd, after the last line.
     pub(super) fn finish(mut self) -> (Entries, Diagnostics) {
         self.end_command();
         (self.entries, self.findings)

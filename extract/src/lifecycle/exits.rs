@@ -46,7 +46,7 @@ impl ExitCloses {
             after_end: HashSet::new(),
             candidates: Vec::new(),
         };
-        // From the end, because only then it is known what comes behind a close.
+        // From the end, because only then it is known what comes after a close.
         let mut poll = Poll::new(cancel);
         for position in (0..collected.shared.timeline.len()).rev() {
             poll.round()?;
@@ -88,7 +88,7 @@ struct Search<'a> {
     grace: i64,
     /// By process.
     ends: Vec<ProcessEnd>,
-    /// Kernel frames of closes behind which the process went on to open handles.
+    /// Kernel frames of closes after which the process went on to open handles.
     of_programs: HashSet<KernelPart>,
     last_of_program: Option<KernelPart>,
     after_end: HashSet<u32>,

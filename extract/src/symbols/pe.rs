@@ -137,7 +137,7 @@ impl ExportTable {
         })
     }
 
-    /// The last export within `range` that is not behind `rva`.
+    /// The last export within `range` that is not after `rva`.
     ///
     /// The part of a function that lies before its main part has no distance from it to show, and
     /// so no name.

@@ -56,7 +56,7 @@ pub(super) struct Reply {
     head: String,
     body: Vec<u8>,
     then: Then,
-    /// Bytes at once, and the pause behind them.
+    /// Bytes at once, and the pause after them.
     pieces: Option<(usize, Duration)>,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Line<'a> {
     pub(crate) text: Cow<'a, str>,
     /// Its number, from 1.
     pub(crate) number: u64,
-    /// Whether the text goes on behind it, so that it is not cut.
+    /// Whether the text goes on after it, so that it is not cut.
     pub(crate) is_ended: bool,
     /// Whether its rest was left out, as it is too long.
     pub(crate) is_long: bool,

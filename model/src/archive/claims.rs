@@ -13,7 +13,7 @@ use polars_parquet_format::{FileMetaData, PageHeader, PageType, SchemaElement, T
 use crate::guard::Panicked;
 use crate::noting::PolarsReason;
 
-/// What stands behind the footer: its length and the format's name.
+/// What follows the footer: its length and the format's name.
 const TRAILER: usize = 8;
 
 /// A footer below this size may be as large as it likes; above, it is a part of the file.

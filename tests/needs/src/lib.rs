@@ -43,7 +43,7 @@ fn ignored_unless(is_there: bool, reason: &str, test: TokenStream) -> TokenStrea
         _ => false,
     };
     let added = if !test.clone().into_iter().any(is_test) {
-        // Behind `#[test]` it would come too late.
+        // After `#[test]` it would come too late.
         "compile_error!(\"put this attribute before #[test]\");".to_owned()
     } else if is_there {
         String::new()

@@ -27,7 +27,7 @@ const LATEST_USER_PART: u64 = 2_000;
 pub struct LargeTrace {
     /// Number of create, duplicate and close events.
     pub handle_events: u64,
-    /// Number of events of heap blocks behind them, of which those of allocations have stacks.
+    /// Number of events of heap blocks after them, of which those of allocations have stacks.
     pub heap_events: u64,
     /// Number of processors.
     pub cpus: u16,
@@ -146,7 +146,7 @@ fn end_of(trace: &LargeTrace) -> i64 {
     ((trace.handle_events + trace.heap_events) as i64 + 1) * STEP + LATEST_USER_PART as i64 * 100
 }
 
-/// Processes, modules and types, and the rundowns that go before and behind the handle events.
+/// Processes, modules and types, and the rundowns that go before and after the handle events.
 fn frame(trace: &LargeTrace, options: FileOptions) -> EtlFile {
     let mut frame = TraceBuilder::with_options(options);
     for (id, name) in OBJECT_TYPES {

@@ -16,7 +16,7 @@ use crate::{
     settings::{Display, DisplayArgs},
 };
 
-/// What was typed behind `.dump Process`.
+/// What was typed after `.dump Process`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ProcessArgs {
     pub(crate) criteria: ProcessListCriteria,

@@ -61,7 +61,7 @@ impl Command for Extract {
     };
     const OPTIONS: &'static [OptionGroup<ExtractArgs>] = options::OPTIONS;
 
-    /// Words are extractors, or files as those behind `-fd`.
+    /// Words are extractors, or files as those after `-fd`.
     fn parse(entered: &Entered<'_>) -> Result<ExtractArgs, ParseError> {
         let (mut args, words) =
             parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;

@@ -17,7 +17,7 @@ const IN_SHELL: &[(&str, &str, Files)] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Files {
     None,
-    /// Those behind `-fd`.
+    /// Those after `-fd`.
     Behind,
     /// The first two words. Other words are points in one trace, which such a command does not have.
     Two,

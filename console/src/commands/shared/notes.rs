@@ -9,7 +9,7 @@ use crate::{
 pub(crate) const SELECTION: &str =
     "test runs are not supported here, so all files count; choose with -fd";
 
-/// Why `-nocolor` does nothing behind a command of the console.
+/// Why `-nocolor` does nothing after a command of the console.
 const NO_COLOR: &str = "-nocolor does nothing here; use --color never";
 
 /// Why `-debug` does nothing.
@@ -38,7 +38,7 @@ pub(crate) const fn ignored<A: TakesNotes>(
     }
 }
 
-/// What ETWAnalyzer accepts behind each of its commands.
+/// What ETWAnalyzer accepts after each of its commands.
 pub(crate) const fn ignored_everywhere<A: TakesNotes>() -> [Opt<A>; 7] {
     [
         ignored(&["-nocolor"], "-nocolor", 0, NO_COLOR),

@@ -85,7 +85,7 @@ impl SymbolArgs {
     /// The symbol path that was asked for; `None` when nothing was said.
     ///
     /// A cache alone says where to keep symbols and not whom to ask for them, so that the path of
-    /// the environment counts behind it.
+    /// the environment counts after it.
     ///
     /// # Errors
     /// When a folder cannot be written in a symbol path, or the environment has none.

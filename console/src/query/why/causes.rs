@@ -268,7 +268,7 @@ impl Causes<'_> {
         let mut object = None;
         let mut closed: HashMap<(ProcessIdx, u64), usize> = HashMap::new();
         for handle in lost {
-            // Those of an object stand one behind the other.
+            // Those of an object stand one after the other.
             if object != Some(handle.object) {
                 object = Some(handle.object);
                 closed = self.first_closes(handle.object as usize);

@@ -20,7 +20,7 @@ use crate::render::time::{Clock, Seconds};
 use crate::settings::Display;
 use crate::terminal::clip::{Clip, shortened, width_of};
 
-/// A name is cut to so many columns before what stands behind it goes to the next line.
+/// A name is cut to so many columns before what follows it goes to the next line.
 const SHORTEST_NAME: usize = 24;
 
 pub(in crate::render) fn object_ref(
