@@ -286,13 +286,6 @@ pub(super) fn last_refusal(symbolizer: &Symbolizer) -> Arc<SymbolFileError> {
     refused.clone()
 }
 
-/// Requests to the loopback interface would go to the proxy.
-pub(super) fn behind_proxy() -> bool {
-    ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]
-        .iter()
-        .any(|name| std::env::var_os(name).is_some())
-}
-
 pub(super) fn write(path: &Path, bytes: &[u8]) {
     fs::create_dir_all(path.parent().expect("has a parent")).expect("folder");
     fs::write(path, bytes).expect("file");
