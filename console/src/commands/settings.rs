@@ -201,7 +201,7 @@ mod tests {
             (".timefmt lokal", "did you mean Local?"),
             (".timefmt None", "'None' is not one of s, Local, LocalTime, UTC"),
             (".timefmt s 7", "'7' is not a number of digits from 0 to 6"),
-            (".timefmt s 3 4", "'4' is too much"),
+            (".timefmt s 3 4", "unexpected '4'"),
         ] {
             let error = error(line);
             assert!(error.contains(expected), "{line}: {error}");
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(args::<Setting>(".timedigits Usual"), Setting::TimeDigits(Change::Usual));
         assert_eq!(args::<Setting>(".timedigits"), Setting::TimeDigits(Change::None));
         assert!(error(".timedigits x").contains("'x' is not a number of digits from 0 to 6"));
-        assert!(error(".timedigits 3 4").contains("'4' is too much"));
+        assert!(error(".timedigits 3 4").contains("unexpected '4'"));
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
     fn whole_paths_can_be_switched_and_asked() {
         assert_eq!(args::<Setting>(".sffn 1"), Setting::FullFileNames(Change::To(true)));
         assert_eq!(args::<Setting>(".sffn"), Setting::FullFileNames(Change::None));
-        assert!(error(".sffn 1 0").contains("'0' is too much"));
+        assert!(error(".sffn 1 0").contains("unexpected '0'"));
     }
 
     #[test]

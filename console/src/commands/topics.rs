@@ -19,7 +19,7 @@ pub static TOPICS: &[TopicSpec] = &[
             ("!c", "not c, and overrides all others: *;!svchost"),
             ("* and ?", "any characters, none included; exactly one character"),
             ("upper case", "and lower case are the same"),
-            ("whole text", "a filter stands for the whole text: *signal*, not signal"),
+            ("whole text", "a filter has to match the whole text: *signal*, not signal"),
             ("\"a b\"", "quotes keep words with spaces together"),
             ("PROCESSES", "names, with or without .exe, or pids: leaky;!7400"),
             ("stacks", "each line module!function is compared; after !, no line may match"),

@@ -59,7 +59,7 @@ warning_kinds! {
     /// Events whose description came too late, so that they were not kept until it came.
     TooManyUndescribed => "event left out because its description came too late and there are too many",
     /// Events that a window forgot before their description came.
-    ForgottenUndescribed => "event dropped before its description came, because the window is shorter",
+    ForgottenUndescribed => "event forgotten before its description came, because the window is shorter",
     /// Names of allocators that are too many.
     TooManyAllocators => "event of an allocator that is not named because there are too many",
     /// A buffer marked as having lost events.
@@ -103,7 +103,7 @@ warning_kinds! {
     /// A listing of `!htrace` that does not end as they do.
     CutListing => "output of !htrace without its last line, perhaps cut",
     /// A listing of `!htrace` whose last line counts other entries.
-    OtherCount => "output of !htrace with another number of entries than it states",
+    OtherCount => "output of !htrace with another number of entries than it says",
     /// A line in a listing that is too long.
     LongLine => "line longer than 64 KiB, its rest left out",
     /// Bytes in a text that are not characters.
@@ -122,7 +122,7 @@ warning_kinds! {
     IdentityWithoutImage => "image identity without image",
 }
 
-/// Kinds that mean that events are missing.
+/// Kinds that mean that events are missing. Archives hold their texts, so these stay as they are.
 const LOSSES: [WarningKind; 17] = [
     WarningKind::TruncatedBuffer,
     WarningKind::BadBuffer,
@@ -148,7 +148,8 @@ pub fn is_loss(kind: &str) -> bool {
     LOSSES.iter().any(|loss| loss.text() == kind)
 }
 
-/// Kinds that mean that events of a provider are missing which may acquire and release something.
+/// Kinds that mean that events of a provider are missing which may acquire and release something; their texts
+/// stay as they are, too.
 const LOSSES_OF_PROVIDERS: [WarningKind; 2] =
     [WarningKind::TooManyUndescribed, WarningKind::ForgottenUndescribed];
 

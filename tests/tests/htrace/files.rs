@@ -50,7 +50,7 @@ fn a_cut_text_is_read_and_reported_with_its_line() {
     }
     let (_, messages) = answer(SESSION.replace("Dumped 0x3", "Dumped 0x5"));
     let message =
-        "1 output of !htrace with another number of entries than it states, first in line 20";
+        "1 output of !htrace with another number of entries than it says, first in line 20";
     assert!(messages.contains(message), "{messages}");
 }
 

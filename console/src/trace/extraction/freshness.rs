@@ -176,7 +176,7 @@ mod tests {
             (Recorded { modified_ns: None, ..same() }, "older than the trace"),
             (Recorded { modified_ns: Some(101), ..same() }, "another time"),
             (Recorded { content: Some("ac".to_owned()), ..same() }, "another content"),
-            (Recorded { content: None, ..same() }, "does not say what is in the trace"),
+            (Recorded { content: None, ..same() }, "does not record what is in the trace"),
             (recorded("b.zip"), "an archive of another name"),
         ] {
             assert!(difference(&recorded).is_some_and(|d| d.contains(reason)), "{reason}");

@@ -29,7 +29,7 @@ pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
         names: &["-ppn", "-PlainProcessNames"],
         help: "svchost.exe instead of svchost Event Log Service",
         details: "Some services get a better name from their command line. With this option, \
-                  output and process filters know only the executable's.",
+                  output and process filters use only the executable's.",
         example: "-PlainProcessNames",
         take: Take::Switch(|args| &mut args.display.plain_process_names),
     },

@@ -68,7 +68,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-Allocator"],
         help: "allocators of this name: a heap, VirtualAlloc, or what events name",
-        details: "A heap goes by its handle, 0x and hex digits. Of handles of GDI and USER it is their type.",
+        details: "A heap is named by its handle, 0x and hex digits. Of handles of GDI and USER it is their type.",
         example: "-Allocator 0x1d0f2a30000",
         take: Take::Filter(Texts::Allocators, |args| &mut args.criteria.allocator),
     },
