@@ -41,8 +41,8 @@ pub(super) fn merge(
                 ));
             } else {
                 messages.note(format_args!(
-                    "{path}: {} images identified by their files, {} not ({reason})",
-                    HumanCount(identified),
+                    "{path}: {} identified by file, {} not ({reason})",
+                    Counted(identified, "image"),
                     HumanCount(unidentified)
                 ));
             }
