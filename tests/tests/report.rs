@@ -362,7 +362,7 @@ fn the_page_says_in_a_browser_what_was_asked() {
     let line = ".report page.html -Type \"<b>Event;Event\"";
     assert_eq!(shell.run(&["leaky.etl", "-c", line]).status, Some(0));
     let found = look(&shell, "page.html", "return texts('main > p')[0];");
-    assert_eq!(found, json!(format!("Only what was asked for: {line}")));
+    assert_eq!(found, json!(format!("Only what was chosen: {line}")));
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn a_wrong_command_line_is_status_two_and_a_missing_file_status_one() {
     let shell = Shell::new();
     for (line, status, message) in [
         ("-dump ObjectRef -fd leaky.etl -Laek", 2, "did you mean -Leak?\n  -Leak"),
-        ("dump -fd leaky.etl", 2, "needs to know what to dump"),
+        ("dump -fd leaky.etl", 2, ".dump needs a kind: ObjectRef"),
         ("-mcp", 2, "handlescope mcp --root"),
         ("-extract ObjectRef -fd leaky.etl -NoCompress", 2, "an extract is one archive"),
         ("-extract ObjectRef -fd leaky.etl -NoOverwrit", 2, "did you mean -NoOverwrite?"),

@@ -39,7 +39,7 @@ pub struct SymbolArgs {
     /// Where to keep downloaded symbols, instead of the platform's folder for caches.
     #[arg(long = "symcache", value_name = "FOLDER", value_parser = folder, global = true)]
     pub cache: Option<PathBuf>,
-    /// A folder with symbols, searched before servers are asked.
+    /// A folder with symbols, searched before servers.
     #[arg(long = "symfolder", value_name = "FOLDER", value_parser = folder, global = true)]
     pub folder: Option<PathBuf>,
 }

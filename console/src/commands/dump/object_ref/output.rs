@@ -35,7 +35,7 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
             Choice {
                 // ETWAnalyzer's other commands group by method; of objects, it prints what File does.
                 word: "Method",
-                help: "the totals, as ETWAnalyzer prints them for objects",
+                help: "the same as File, as ETWAnalyzer prints for objects",
                 set: |args| args.criteria.show_total = Some(ShowTotal::File),
             },
             Choice {
