@@ -28,3 +28,22 @@ pub enum QueryError {
     #[error("the tables cannot be summed up: {}", polars_reason(.0, &KnownNames::default()))]
     Sums(#[from] PolarsError),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_polars_is_in_the_words_of_the_tables() {
+        let missing =
+            "unable to find column \"typ\"; valid columns: [\"type\", \"pid\"]\n\nResolved plan: x";
+        let error = QueryError::Sums(PolarsError::ColumnNotFound(missing.into()));
+        assert_eq!(
+            error.to_string(),
+            "the tables cannot be summed up: column 'typ' not found, did you mean type?"
+        );
+        let full = std::io::Error::from_raw_os_error(28);
+        let error = QueryError::Sums(PolarsError::from(full));
+        assert_eq!(error.to_string(), "the tables cannot be summed up: the disk is full");
+    }
+}
