@@ -17,12 +17,12 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  handlescope trace.etl                               load a trace and ask questions
+  handlescope trace.etl                               load a trace and query it
   handlescope trace.etl -c '.dump ObjectRef -Leak -ShowStack'
   handlescope trace.etl < questions.txt > answers.txt
   handlescope trace.etl --symserver ms                names from Microsoft's symbol server
   handlescope trace.etl --symbol-path 'symbols;srv*cache*https://server/symbols'
-  handlescope dump ObjectRef -fd trace.etl -Leak      ask one question
+  handlescope dump ObjectRef -fd trace.etl -Leak      run one query
   handlescope extract *.etl -o extracts               only extract, for later
 
 .help explains the commands: handlescope -c .help
@@ -38,8 +38,8 @@ Examples:
   handlescope record --ring --duration 600 --dry-run
   handlescope record --type 'Event;File' --stop-when 'pn leaky.exe handles > 5000' --dry-run
 
-Without --dry-run, on Windows and in an administrator's prompt, it records until Ctrl-C or until one of the ends
-that were asked for. Elsewhere it fails with the command lines of wpr and xperf that record the same.";
+Without --dry-run, on Windows and in an administrator's prompt, it records until Ctrl-C or until a given end is
+reached. Elsewhere it fails with the command lines of wpr and xperf that record the same.";
 
 const LIVE_EXAMPLES: &str = "\
 Examples:
@@ -48,7 +48,7 @@ Examples:
   handlescope live --type 'Event;File' --dry-run
 
 Keys: q quits, s saves what is shown as an extract, w shows .why of it, o sorts by open handles, g by growth,
-p by process, t by type. When standard output is no terminal, the table is printed once, at the end.";
+p by process, t by type. When standard output is not a terminal, the table is printed once, at the end.";
 
 const WPRP_EXAMPLES: &str = "\
 Examples:
@@ -84,7 +84,7 @@ pub struct Cli {
     #[command(flatten)]
     pub symbol_limits: SymbolLimitArgs,
 
-    /// Run on after a command that fails; the exit status is 1 nevertheless.
+    /// Go on after a command that fails; the exit status is 1 nevertheless.
     #[arg(long)]
     pub keep_going: bool,
 
@@ -170,32 +170,32 @@ pub enum Shell {
 /// here they are for the help.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Ask one question: handlescope dump ObjectRef -fd trace.etl -Leak -ShowStack
+    /// Run one query: handlescope dump ObjectRef -fd trace.etl -Leak -ShowStack
     ///
     /// The options are those of .dump in the console; -fd QUERY names the files to load.
     #[command(disable_help_flag = true)]
     Dump(Words),
 
-    /// Say what leaks, how fast and why: handlescope why trace.etl --symbol-path DIR
+    /// List what leaks, how fast and why: handlescope why trace.etl --symbol-path DIR
     ///
     /// The options are those of .why in the console.
     #[command(disable_help_flag = true)]
     Why(Words),
 
-    /// Say what got worse between two traces: handlescope diff before.etl after.etl
+    /// List what got worse between two traces: handlescope diff before.etl after.etl
     ///
     /// The options are those of .diff in the console. Exit status 1 when something got worse, which the last
-    /// line on standard error says, or when it failed, which an error says.
+    /// line on standard error reports, or when it failed, with an error.
     #[command(disable_help_flag = true)]
     Diff(Words),
 
     /// Write a page for a browser about all that leaks: handlescope report trace.etl leaks.html
     ///
-    /// The options are those of .report in the console; the page stands behind the traces.
+    /// The options are those of .report in the console; the page is named after the traces.
     #[command(disable_help_flag = true)]
     Report(Words),
 
-    /// Extract traces, so that they load in no time.
+    /// Extract traces, so that they load at once.
     ///
     /// Writes Extract/NAME.json7z beside each trace, and a line about it to standard output.
     #[command(disable_help_flag = true)]
@@ -211,7 +211,7 @@ pub enum Action {
     #[command(disable_help_flag = true)]
     ConvertTime(Words),
 
-    /// Answer agents: a server of the Model Context Protocol (MCP) on standard input and output.
+    /// Serve agents: a server of the Model Context Protocol (MCP) on standard input and output.
     ///
     /// Reads only files below the roots, and writes nothing unless --allow-write is given.
     #[command(
@@ -221,7 +221,7 @@ pub enum Action {
 
     /// Record a trace of handles, on Windows.
     ///
-    /// Elsewhere it says how the session is configured, or prints command lines of wpr and xperf.
+    /// Elsewhere it prints how the session is configured, or prints command lines of wpr and xperf.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArgs),
 
@@ -245,7 +245,7 @@ pub enum Action {
         markdown: bool,
     },
 
-    /// Print a script that teaches a shell to complete handlescope's command lines.
+    /// Print a script by which a shell completes handlescope's command lines.
     #[command(after_help = "Example:\n  source <(handlescope completions bash)")]
     Completions {
         /// Shell that the script is for.
@@ -255,7 +255,7 @@ pub enum Action {
     /// Print candidates for the last of some words; for the scripts of `completions`.
     #[command(hide = true)]
     Complete {
-        /// The words behind the program's name.
+        /// The words after the program's name.
         #[arg(last = true)]
         words: Vec<String>,
     },

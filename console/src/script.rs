@@ -25,7 +25,7 @@ pub struct Step {
     pub line: String,
 }
 
-/// The commands behind `-c`.
+/// The commands after `-c`.
 pub fn commands(lines: &[String]) -> impl Iterator<Item = io::Result<Step>> {
     let step = |(index, line): (usize, &String)| {
         Ok(Step { place: format!("command {}", index + 1), line: line.clone() })
@@ -52,7 +52,7 @@ pub fn steps(input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
     })
 }
 
-/// Whether the next line belongs to a query, too: neither `;`, nor an empty line, nor options behind it
+/// Whether the next line belongs to a query, too: neither `;`, nor an empty line, nor options after it
 /// have ended it.
 pub(crate) fn goes_on(text: &str) -> bool {
     let tokens = split(text);
@@ -245,7 +245,7 @@ mod tests {
         );
         assert_eq!(joined[2], ("line 5".into(), ".list".into()));
         assert_eq!(one(".sql\nSELECT 1\nFROM leaks\n\n"), 1);
-        assert_eq!(one(".sql SELECT 1\n\nnonsense"), 2, "behind an empty line");
+        assert_eq!(one(".sql SELECT 1\n\nnonsense"), 2, "after an empty line");
         assert_eq!(one(".sql SELECT 1\n.list\n"), 2, "in front of a command");
         assert_eq!(one(".sql SELECT 1\n# note\n"), 2, "in front of a comment");
         for ended in ["SELECT 1;", "SELECT 1 -json", "SHOW TABLES", "DESC leaks", "leaks", "-help"]
@@ -253,11 +253,7 @@ mod tests {
             assert_eq!(one(&format!(".sql {ended}\nFROM leaks")), 2, "{ended}");
         }
         assert_eq!(one(".sql SELECT 1 > a.csv\nFROM leaks"), 2);
-        assert_eq!(
-            one(".sql -json SELECT 1\nFROM leaks\n -csv"),
-            1,
-            "options are behind the query"
-        );
+        assert_eq!(one(".sql -json SELECT 1\nFROM leaks\n -csv"), 1, "options follow the query");
         assert_eq!(one(".list\nFROM leaks"), 2);
     }
 

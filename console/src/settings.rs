@@ -5,15 +5,15 @@ use crate::{
     values::{ProcessFormat, TimeDigits, TimeFormat},
 };
 
-/// What was chosen about the output, by the options of a command or for the session. An option behind a
+/// What was chosen about the output, by the options of a command or for the session. An option after a
 /// `.dump` wins over the session; what neither chose is as usual.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DisplayArgs {
     /// `-TimeFmt`: how points in time are written.
     pub time_format: Option<TimeFormat>,
-    /// `-TimeDigits`: digits behind the second.
+    /// `-TimeDigits`: digits after the second.
     pub time_digits: Option<TimeDigits>,
-    /// `-ProcessFmt`: what stands behind the name of a process that started or ended in the trace.
+    /// `-ProcessFmt`: what follows the name of a process that started or ended in the trace.
     pub process_format: Option<ProcessFormat>,
     /// `-NoDigitSep`: no separators between thousands.
     pub no_digit_separator: bool,
@@ -44,9 +44,9 @@ pub enum Setting {
     /// `.timefmt`: how points in time are written, and with how many digits unless those stay as
     /// they are.
     TimeFormat(Change<(TimeFormat, Option<TimeDigits>)>),
-    /// `.timedigits`: digits behind the second.
+    /// `.timedigits`: digits after the second.
     TimeDigits(Change<TimeDigits>),
-    /// `.processfmt`: what stands behind the names of processes.
+    /// `.processfmt`: what follows the names of processes.
     ProcessFormat(Change<ProcessFormat>),
     /// `.sffn`: whole paths above objects, or names only.
     FullFileNames(Change<bool>),
@@ -84,9 +84,9 @@ pub struct Display {
     pub screen: Screen,
     /// How points in time are written.
     pub time_format: TimeFormat,
-    /// Digits behind the second.
+    /// Digits after the second.
     pub time_digits: TimeDigits,
-    /// What stands behind the name of a process that started or ended in the trace.
+    /// What follows the name of a process that started or ended in the trace.
     pub process_format: ProcessFormat,
     /// Whether thousands are separated.
     pub digit_separator: bool,

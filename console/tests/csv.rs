@@ -135,14 +135,14 @@ fn a_file_that_cannot_be_written_is_named_with_the_remedy() {
     assert_eq!(run.status, Some(1), "{run:?}");
     assert!(run.stdout.is_empty(), "{run:?}");
     assert!(run.stderr.contains("such.csv: cannot be written: "), "{run:?}");
-    assert!(run.stderr.contains("name another file behind -csv"), "{run:?}");
+    assert!(run.stderr.contains("name another file with -csv"), "{run:?}");
 }
 
 #[test]
 fn a_csv_file_is_neither_json_nor_a_table_of_totals() {
     for (options, expected) in [
-        ("-json", "-csv and -json cannot be had together"),
-        ("-ShowTotal Process", "-csv and -ShowTotal cannot be had together"),
+        ("-json", "-csv and -json cannot be combined"),
+        ("-ShowTotal Process", "-csv and -ShowTotal cannot be combined"),
     ] {
         let shell = Shell::new();
         let line = format!(".dump ObjectRef -csv x.csv {options}\n");

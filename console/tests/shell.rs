@@ -68,8 +68,8 @@ fn commands_of_the_command_line_are_numbered_and_leave_stdin_alone() {
 #[test]
 fn a_file_that_cannot_be_loaded_is_named_with_the_reason() {
     let shell = Shell::new();
-    fs::write(shell.path("noise.etl"), "this is no trace at all").unwrap();
-    fs::write(shell.path("noise.json7z"), "this is no extract").unwrap();
+    fs::write(shell.path("noise.etl"), "this is not a trace at all").unwrap();
+    fs::write(shell.path("noise.json7z"), "this is not an extract").unwrap();
     fs::write(shell.path("noise.txt"), "").unwrap();
     for (file, reason) in [
         ("no.etl", "file not found"),

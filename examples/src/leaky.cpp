@@ -20,7 +20,7 @@ private:
 };
 
 /// LEAK 1, an unguarded get-or-create: two threads that find the slot empty at the same time both
-/// create the event. The second store overwrites the first, whose handle nobody knows any more.
+/// create the event. The second store overwrites the first, whose handle is then lost.
 HANDLE EventCache::GetOrCreate(unsigned id) {
     if (events_[id] == nullptr) {
         wchar_t name[] = L"Local\\Leaky_Signal_00";

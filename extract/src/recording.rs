@@ -125,7 +125,7 @@ impl OpenRecording {
         self.file.is_empty()
     }
 
-    /// Sum of the valid bytes of all buffers behind their headers, after decompression.
+    /// Sum of the valid bytes of all buffers after their headers, after decompression.
     pub fn uncompressed_bytes(&self) -> u64 {
         let filled = |b: &crate::etl::IndexedBuffer| u64::from(b.header.filled);
         self.index.buffers.iter().map(|b| filled(b) - BUFFER_HEADER_SIZE as u64).sum()
@@ -225,7 +225,7 @@ fn not_a_trace(path: &Path, reason: &'static str, offset: usize) -> ExtractError
     ExtractError::NotATrace { path: path.to_path_buf(), reason, offset: offset as u64 }
 }
 
-/// The first buffer's header and the trace header event behind it.
+/// The first buffer's header and the trace header event after it.
 fn first_buffer(path: &Path, start: &[u8]) -> Result<(BufferHeader, TraceHeader), ExtractError> {
     let buffer =
         BufferHeader::parse(start).map_err(|_| not_a_trace(path, "no buffer header", 0))?;

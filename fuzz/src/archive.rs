@@ -4,7 +4,7 @@
 //! checksum:
 //!
 //! * below 128: the content of a member, of the table with this number; the archive around it is sound;
-//! * below 192: the table of contents of a 7z file, behind its checksum; two bytes say how much of it is
+//! * below 192: the table of contents of a 7z file, after its checksum; two bytes say how much of it is
 //!   the packed members;
 //! * else: a whole file.
 

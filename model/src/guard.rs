@@ -87,7 +87,7 @@ fn message(payload: &(dyn Any + Send)) -> String {
 
 /// Locks a mutex also after a panic of another thread that had it.
 ///
-/// For values that are whole at every step, which all values behind the locks of this workspace are.
+/// For values that are whole at every step, which all values under the locks of this workspace are.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -41,7 +41,7 @@ pub use index::{
     RowIndex, StackIdx, TypeId, sentinel,
 };
 pub use key::{Columns, Key};
-pub use noting::{Noting, Reason, is_full, remedy};
+pub use noting::{Noting, PolarsReason, Reason, innermost, is_full, remedy, without_plan};
 pub use output::OutputFile;
 pub use table::Table;
 pub use tables::{

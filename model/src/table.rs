@@ -35,7 +35,7 @@ tables! {
     Modules = "modules";
     /// Where and when modules were mapped.
     ModuleLoads = "module_loads";
-    /// Where paths of the kernel begin as programs know them.
+    /// Where paths of the kernel begin in the form that programs use.
     Volumes = "volumes";
     /// Names of the object types.
     ObjectTypes = "object_types";
@@ -51,7 +51,7 @@ tables! {
     StartHandles = "start_handles";
     /// Call stacks, each once.
     Stacks = "stacks";
-    /// Every stack that was recorded, when all were asked for.
+    /// Every stack that was recorded, when all are kept.
     StackEvents = "stack_events";
     /// Frames, each once.
     Frames = "frames";
@@ -61,7 +61,7 @@ tables! {
     Symbols = "symbols";
     /// How many events of each kind the source held.
     EventCounts = "event_counts";
-    /// Single events of providers that were asked for.
+    /// Single events of the providers that were chosen.
     ProviderEvents = "provider_events";
     /// Fields of these events.
     EventFields = "event_fields";

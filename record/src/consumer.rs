@@ -158,7 +158,7 @@ fn bytes_of(guid: &GUID) -> [u8; 16] {
     bytes
 }
 
-/// Bytes behind a pointer of Windows, which is null when there are none.
+/// Bytes at a pointer of Windows, which is null when there are none.
 ///
 /// # Safety
 /// So many bytes are there while the result is used.

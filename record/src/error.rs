@@ -45,7 +45,7 @@ pub enum MergeError {
     /// It says why by a code of Windows.
     #[error("CreateMergedTraceFile failed with {code:#x}")]
     Failed { code: u32 },
-    /// The merged trace cannot take the place of the other one.
-    #[error("the merged trace cannot take its place: {0}")]
+    /// The trace cannot be replaced; the reason is that of the source.
+    #[error("the trace cannot be replaced by the merged one")]
     Place(#[from] io::Error),
 }

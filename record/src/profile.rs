@@ -12,7 +12,7 @@ use crate::{
     options::{BufferCount, BufferSize, Events},
 };
 
-/// The name of the profile, behind `!` in `wpr -start FILE!NAME`.
+/// The name of the profile, after `!` in `wpr -start FILE!NAME`.
 pub const PROFILE_NAME: &str = "Handle";
 
 /// WPR finds a profile by an id of its name, detail and logging mode (learn, "3. Profile Definitions").
@@ -66,7 +66,7 @@ impl OtherProviders {
 
 /// Writes the profile, for a recording to a file and for one in memory.
 ///
-/// The order of elements is that of learn, `WPRControlProfiles Schema`: collectors, providers, profiles, and behind
+/// The order of elements is that of learn, `WPRControlProfiles Schema`: collectors, providers, profiles, and after
 /// them what is merged.
 ///
 /// # Errors

@@ -26,7 +26,7 @@ pub struct SessionEvent<'a> {
     /// Bytes of a pointer in the payload.
     pub pointer_size: u8,
     pub payload: &'a [u8],
-    /// Extended items, one behind the other as in a file.
+    /// Extended items, one after the other as in a file.
     pub extended: &'a [u8],
 }
 

@@ -60,7 +60,7 @@ struct Session {
     providers: Option<Providers>,
 }
 
-/// The properties of a session with room for its names behind them.
+/// The properties of a session with room for its names after them.
 #[repr(C)]
 struct Properties {
     properties: EVENT_TRACE_PROPERTIES,
@@ -106,7 +106,7 @@ impl Properties {
         }
     }
 
-    /// To the whole, because the names behind the properties belong to them.
+    /// To the whole, because the names after the properties belong to them.
     fn pointer(&mut self) -> *mut EVENT_TRACE_PROPERTIES {
         (&raw mut *self).cast()
     }
@@ -243,7 +243,7 @@ fn allow_profiling() -> Result<(), SessionError> {
         // SAFETY: `token` is open; `privileges` has as many entries as it says, and outlives the call, which reads it.
         unsafe { AdjustTokenPrivileges(token, false, Some(&raw const privileges), 0, None, None) }
     });
-    // SAFETY: the token is open, ours, and not used behind this.
+    // SAFETY: the token is open, ours, and not used after this.
     let _ = unsafe { CloseHandle(token) };
     // Who lacks the privilege altogether is reported by the call that asks for it.
     set.map_err(|error| failed("AdjustTokenPrivileges", error.code().0))

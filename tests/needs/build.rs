@@ -7,6 +7,7 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     for (name, is_there) in [
+        ("has_bash", is_installed("bash")),
         ("has_chromium", is_installed("chromium")),
         ("has_data", is_set("HANDLESCOPE_DATA")),
         ("has_duckdb", is_set("HANDLESCOPE_PYTHON")),

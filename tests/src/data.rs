@@ -142,7 +142,7 @@ fn only_etl(folder: &Path) -> PathBuf {
     }
 }
 
-/// `path` with `ending` behind its whole name, which may have dots of its own.
+/// `path` with `ending` after its whole name, which may have dots of its own.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);

@@ -26,7 +26,9 @@
 //!
 //! Mistakes of a test author (an event larger than a buffer, for example) panic.
 
-pub use handlescope_needs::{needs_chromium, needs_data, needs_duckdb, needs_linker, needs_mcp};
+pub use handlescope_needs::{
+    needs_bash, needs_chromium, needs_data, needs_duckdb, needs_linker, needs_mcp,
+};
 
 pub mod allocations;
 pub mod bench;

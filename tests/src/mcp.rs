@@ -32,7 +32,7 @@ impl McpServer {
     /// temporary files.
     ///
     /// # Panics
-    /// When it does not start, or prints anything that is no message of the protocol.
+    /// When it does not start, or prints anything that is not a message of the protocol.
     #[must_use]
     pub fn start(home: &Path, arguments: &[&str]) -> Self {
         fs::create_dir_all(home.join("tmp")).expect("a folder can be made");

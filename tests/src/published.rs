@@ -43,7 +43,7 @@ impl Published {
     /// What leaks.
     ///
     /// # Panics
-    /// When that is no JSON.
+    /// When that is not JSON.
     #[must_use]
     pub fn why(&self) -> Value {
         serde_json::from_str(&self.ask(".why -json")).unwrap()

@@ -194,7 +194,7 @@ impl Terminal {
         self.wait_until(&format!("the line {text:?}"), |view| view.before_cursor() == text);
     }
 
-    /// Types a line behind the prompt, presses Enter and waits for the next prompt.
+    /// Types a line after the prompt, presses Enter and waits for the next prompt.
     ///
     /// # Panics
     /// As [`Terminal::wait_until`].
@@ -241,7 +241,7 @@ impl Terminal {
         lines
     }
 
-    /// What is coloured, in front or behind, line by line.
+    /// What is coloured, in front or after, line by line.
     #[must_use]
     pub fn colored(&self) -> Vec<String> {
         let mut colored = Vec::new();

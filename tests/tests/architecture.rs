@@ -82,15 +82,41 @@ fn documents_code_and_messages_are_in_plain_words() {
     let words = [["tell", "s"], ["to", "ld"], ["no", "body"], ["some", "body"], ["who", "ever"]];
     let words = words.map(|parts| parts.concat());
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let folders = ["console", "docs", "examples", "extract", "model", "record", "tests"];
+    let folders = [
+        ".ci",
+        "benches",
+        "console",
+        "dist",
+        "docs",
+        "examples",
+        "extract",
+        "fuzz/fuzz_targets",
+        "fuzz/src",
+        "model",
+        "record",
+        "tests",
+    ];
     let mut texts: Vec<_> =
         folders.iter().flat_map(|folder| files(&workspace.join(folder))).collect();
-    let documents =
-        ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| workspace.join(name));
+    let documents = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "Cargo.toml",
+        "clippy.toml",
+        "rustfmt.toml",
+        "fuzz/README.md",
+        "fuzz/Cargo.toml",
+    ]
+    .map(|name| workspace.join(name));
     texts.extend(documents.map(|path| (path.clone(), fs::read(path).unwrap())));
-    let endings = ["rs", "md", "sh", "snap"];
-    texts
-        .retain(|(path, _)| endings.iter().any(|ending| path.extension() == Some(ending.as_ref())));
+    let endings = [
+        "awk", "cpp", "css", "h", "hbs", "html", "in", "js", "md", "py", "rs", "sh", "snap",
+        "toml", "txt",
+    ];
+    texts.retain(|(path, _)| {
+        path.extension().is_none_or(|found| endings.iter().any(|ending| found == *ending))
+    });
     assert!(texts.len() > 500, "{} files", texts.len());
     let mut found = Vec::new();
     for (path, text) in &texts {

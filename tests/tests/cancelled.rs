@@ -56,7 +56,7 @@ fn a_cancelled_extraction_leaves_nothing_behind() {
     let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let input = source.path().join("x.etl");
     fs::write(&input, trace()).unwrap();
-    // Once for each buffer, and between the steps behind them.
+    // Once for each buffer, and between the steps after them.
     assert!(stop_everywhere(&input, &target) > 8);
 }
 

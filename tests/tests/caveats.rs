@@ -106,7 +106,7 @@ fn losses_while_recording_and_in_the_file_are_said_with_every_answer() {
     lost.handle_rundown_end(700, OBJECT, 4, EVENT, "");
     let run = run_over(&lost, QUERY).ok();
     assert_eq!(kinds(&run), ["lost_while_recording"]);
-    assert_eq!(times(&run, "12 events and 1 buffers were lost"), 2, "{}", run.stderr);
+    assert_eq!(times(&run, "12 events and 1 buffer were lost"), 2, "{}", run.stderr);
 
     let shell = Shell::new();
     let mut whole = with_rundown();

@@ -13,7 +13,7 @@ fn open(shell: &Shell) -> Terminal {
     terminal
 }
 
-/// Types behind the prompt and waits until it is there.
+/// Types after the prompt and waits until it is there.
 fn type_in(terminal: &Terminal, text: &str) {
     terminal.wait_for_line(PROMPT);
     terminal.send(text);

@@ -195,7 +195,7 @@ fn processes_and_session_are_the_same() {
         }
         let header = |extract: &Extract| {
             let mut header = extract.main["TraceHeader"].clone();
-            // With and without a space behind the comma.
+            // With and without a space after the comma.
             header["LogFileMode"] =
                 header["LogFileMode"].as_str().unwrap().replace(", ", ",").into();
             header

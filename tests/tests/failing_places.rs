@@ -12,7 +12,7 @@ use handlescope_tests::foreign::{Members, pack};
 use handlescope_tests::symbol_server::SymbolServer;
 use handlescope_tests::terminal::{Key, Terminal};
 
-/// The program behind a line of `sh`, in which `"$@"` stands for it.
+/// The program after a line of `sh`, in which `"$@"` stands for it.
 fn in_sh(shell: &Shell, line: &str, arguments: &[&str]) -> Run {
     let mut command = shell.command(arguments);
     let environment: Vec<_> = command
@@ -86,7 +86,7 @@ fn what_the_system_denies_is_said_in_plain_words() {
     if cfg!(target_os = "linux") {
         cases.push((
             ".dump Process > /proc/a.txt",
-            "/proc/a.txt: cannot be written: no file can be made in this folder; name another file behind >",
+            "/proc/a.txt: cannot be written: no file can be made in this folder; name another file with >",
         ));
     }
     for (command, message) in cases {

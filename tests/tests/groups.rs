@@ -185,8 +185,8 @@ fn groups_go_into_every_format() {
 fn options_that_do_not_fit_groups_are_refused() {
     for (options, message) in [
         ("-GroupBy type,colour", "'colour' is not one of createstack, "),
-        ("-GroupBy type -ShowTotal Total", "-ShowTotal and -GroupBy cannot be had together"),
-        ("-GroupBy type -SortBy colour", "-SortBy and -GroupBy cannot be had together"),
+        ("-GroupBy type -ShowTotal Total", "-ShowTotal and -GroupBy cannot be combined"),
+        ("-GroupBy type -SortBy colour", "-SortBy and -GroupBy cannot be combined"),
         ("-GroupBy type -Depth 0", "0 is too small"),
     ] {
         let run = sample(options);

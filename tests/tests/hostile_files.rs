@@ -72,7 +72,7 @@ fn a_broken_extract_is_replaced_and_keeps_no_other_trace_from_loading() {
     let run = shell.run(&[".", "-c", ".list"]).ok();
     assert!(run.stdout.contains("leaky.etl"), "{run:?}");
     assert!(run.stderr.contains("extracting the trace again"), "{run:?}");
-    // Nor does one beside it that is no extract.
+    // Nor does one beside it that is not an extract.
     fs::copy(data::hostile().join("empty.json7z"), shell.path("other.json7z")).unwrap();
     let run = shell.run(&["--keep-going", ".", "-c", ".list"]);
     assert!(run.stdout.contains("leaky.etl"), "{run:?}");

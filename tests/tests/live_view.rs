@@ -190,7 +190,7 @@ mod on_a_terminal {
         terminal.wait_for("ended");
         has_row(&terminal, "8 56 balanced");
         terminal.send("t");
-        // The threads come behind all events.
+        // The threads come after all events.
         terminal.wait_until("sorted by type", |view| {
             let text: Vec<String> = view.lines().map(|line| line.to_string()).collect();
             let row = |words: &str| text.iter().position(|line| line.contains(words));

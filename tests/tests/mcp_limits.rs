@@ -200,7 +200,7 @@ fn servers_of_symbols_are_asked_only_where_writing_is_allowed() {
     reader.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
     reader.call("why", &json!({})).unwrap();
     let run = reader.end();
-    assert!(run.stderr.contains("symbol servers are not asked"), "{run:?}");
+    assert!(run.stderr.contains("symbol servers are not used"), "{run:?}");
     assert_eq!(store.asked(), [""; 0]);
     let mut writer = McpServer::of_sample(&shell, &["--allow-write", "--symbol-path", &path]);
     writer.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();

@@ -107,7 +107,7 @@ fn speedscope_has_the_stacks_with_their_numbers_and_lines() {
 fn what_cannot_be_drawn_is_an_error_and_leaves_no_file() {
     let shell = Shell::new();
     for (command, error) in [
-        (".flame leaks.png", "leaks.png: the end of the name says what to write"),
+        (".flame leaks.png", "leaks.png: the end of the name selects the format"),
         (".flame leaks.svg -pn absent", "none of the handles that were chosen is lost"),
         (".flame no/leaks.svg", "cannot be written"),
         (".flame leaky.etl.svg -Leak", ""),
@@ -203,7 +203,7 @@ fn a_plot_needs_times_and_handles() {
     let run = shell.run(&["session.log", "-c", ".plot"]);
     assert_eq!(run.status, Some(1), "{}", run.stdout);
     assert!(
-        run.stderr.contains("session.log: has no clock, so nothing is known over time"),
+        run.stderr.contains("session.log: has no clock, so nothing can be shown over time"),
         "{}",
         run.stderr
     );

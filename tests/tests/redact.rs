@@ -91,7 +91,7 @@ impl Redacted {
         providers.iter().any(Option::is_some)
     }
 
-    /// Every number of every table is the same, and every text that is no name.
+    /// Every number of every table is the same, and every text that is not a name.
     fn has_the_structure(&self) -> &Self {
         let loses_resources = self.loses_resources();
         for table in Table::ALL {

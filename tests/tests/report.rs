@@ -315,8 +315,8 @@ fn the_command_line_writes_the_page_of_some_traces() {
     assert_eq!(files.iter().map(types).collect::<Vec<_>>(), [["Thread"], ["Thread"]]);
     fs::write(shell.path("mine.html"), "mine").unwrap();
     for (words, message, status) in [
-        (&["report", "leaky.etl"][..], "report needs the file to write behind the traces", 2),
-        (&["report", "page.html", "leaky.etl"], "report needs the file to write behind", 2),
+        (&["report", "leaky.etl"][..], "report needs the file to write after the traces", 2),
+        (&["report", "page.html", "leaky.etl"], "report needs the file to write after", 2),
         (&["report"], "report needs the file to write", 2),
         (&["report", "missing.etl", "x.html"], "missing.etl", 1),
         (&["report", "leaky.etl", "mine.html"], "-Force replaces it", 1),
@@ -362,7 +362,7 @@ fn the_page_says_in_a_browser_what_was_asked() {
     let line = ".report page.html -Type \"<b>Event;Event\"";
     assert_eq!(shell.run(&["leaky.etl", "-c", line]).status, Some(0));
     let found = look(&shell, "page.html", "return texts('main > p')[0];");
-    assert_eq!(found, json!(format!("Only what was asked for: {line}")));
+    assert_eq!(found, json!(format!("Only what was chosen: {line}")));
 }
 
 #[test]

@@ -234,7 +234,7 @@ fn sorted_and_cut_documents_are_those_of_the_table() {
     assert_eq!((list(&leaks, "outstanding").len(), list(&leaks, "at_exit").len()), (1, 0));
     assert_eq!(list(&leaks, "totals").len(), 3, "they are not what is cut");
     let by_bytes = json("-SortBy bytes");
-    assert_eq!(by_bytes["totals"][0]["kind"], "heap", "16 KiB of the others are no leak");
+    assert_eq!(by_bytes["totals"][0]["kind"], "heap", "16 KiB of the others are not a leak");
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn points_in_the_wrong_order_and_types_of_objects_are_refused() {
     for (line, message) in [
         (".diff 0.05s 0.01s -Kind heap", "'0.05s' does not lie before '0.01s'"),
         (".diff 99s -Kind heap", "'99s' is neither a snapshot of trace.etl nor a time in it"),
-        (".diff -Kind heap -Type Event", "-Kind and -Type cannot be had together"),
+        (".diff -Kind heap -Type Event", "-Kind and -Type cannot be combined"),
     ] {
         let run = run_over(&parted(), line);
         assert!(run.stderr.contains(message), "{line}: {}", run.stderr);
@@ -238,7 +238,7 @@ fn points_in_the_wrong_order_and_types_of_objects_are_refused() {
 
 #[test]
 fn a_trace_without_handle_events_names_the_option_for_its_allocations() {
-    let hint = "trace.etl: -Kind heap;commit;reserve asks for its allocations";
+    let hint = "trace.etl: -Kind heap;commit;reserve selects its allocations";
     for line in [".diff", ".plot", ".flame a.svg"] {
         let run = run_over(&parted(), line);
         assert!(run.stderr.contains(hint), "{line}: {}", run.stderr);
@@ -255,7 +255,7 @@ fn a_trace_without_handle_events_names_the_option_for_its_allocations() {
     assert!(run.stdout.contains("Got worse: 0 of 1 groups of allocations"), "{}", run.stdout);
     // A trace with handles has its own answer.
     let run = shell.run(&["leaky.etl", "-c", ".diff"]).ok();
-    assert!(!run.stderr.contains("asks for its allocations"), "{}", run.stderr);
+    assert!(!run.stderr.contains("selects its allocations"), "{}", run.stderr);
 }
 
 #[test]

@@ -222,5 +222,5 @@ fn a_command_that_fails_leaves_the_file_as_it_was() {
     let failed = shell.run(&["leaky.etl", "-c", line]);
     assert_eq!(failed.status, Some(1));
     assert!(failed.stderr.contains("out.txt: cannot be written: folder not found"), "{failed:?}");
-    assert!(failed.stderr.contains("name another file behind >"), "{failed:?}");
+    assert!(failed.stderr.contains("name another file with >"), "{failed:?}");
 }

@@ -36,7 +36,7 @@ impl Traces {
         by_file(&document)
     }
 
-    /// Every query has the same objects of a file alone, in front of the other and behind it.
+    /// Every query has the same objects of a file alone, in front of the other and after it.
     fn check(&self, one: &str, other: &str) {
         for query in ["-ShowStack -ShowRef", "-Leak", "-MinMaxDuration 9999", "-MinMaxId 2 4"] {
             let mut alone = self.objects(&[one], query);

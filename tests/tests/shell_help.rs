@@ -1,4 +1,4 @@
-//! What a shell user is shown, and the options that stand before or behind any subcommand.
+//! What a shell user is shown, and the options that stand before or after any subcommand.
 #![cfg(unix)]
 
 use std::fs;

@@ -148,7 +148,7 @@ fn stored_names_of_another_trace_are_given_up_and_that_is_said() {
     assert!(named.stdout.contains("leaky.exe!"), "{named:?}");
     put(&shell.path("leaky.etl"), &fs::read(shell.path("leaky.etl")).unwrap(), ago(0));
     let unnamed = shell.run(&question).ok();
-    assert!(unnamed.stderr.contains(" names of functions in it are given up"), "{unnamed:?}");
+    assert!(unnamed.stderr.contains(" names of functions in it are discarded"), "{unnamed:?}");
     assert!(!unnamed.stdout.contains("leaky.exe!"), "{unnamed:?}");
 }
 

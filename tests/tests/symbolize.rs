@@ -53,7 +53,7 @@ fn names_are_stored_and_nothing_else_changes() {
     let before = others(&extract);
     let with_symbols = answers(&shell, sample_symbols().to_str().unwrap());
     assert!(with_symbols.stdout.contains("leaky.exe!leaky::EventCache::GetOrCreate leaky.cpp:29"));
-    // The line of the call, and not that of the statement behind it.
+    // The line of the call, and not that of the statement after it.
     assert!(with_symbols.stdout.contains("leaky.exe!leaky::ThreadPool::WorkerMain leaky.cpp:97\n"));
     let printed = symbolize(&shell, &sample_symbols());
     assert_eq!(printed, "leaky.json7z: 96 of 96 frames have names, stored\n");

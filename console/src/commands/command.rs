@@ -279,7 +279,7 @@ impl<K: Kind> Invocation for Asked<K> {
     }
 }
 
-/// What asks for the page of a command when it stands behind it.
+/// What asks for the page of a command when it follows it.
 const HELP: &str = "-help";
 
 /// The commands, the kinds of `.dump` and the further topics of the help.
@@ -307,7 +307,7 @@ impl Registry {
         self.topics.iter().find(|topic| topic.name.eq_ignore_ascii_case(name))
     }
 
-    /// Reads one line. An empty line and a comment (`#` in front) are no command.
+    /// Reads one line. An empty line and a comment (`#` in front) are not commands.
     ///
     /// # Errors
     /// Names what is wrong and what to type instead.
@@ -355,7 +355,7 @@ impl Registry {
         }
     }
 
-    /// The page of a command, or of its kind of `.dump`, if `-help` stands behind it.
+    /// The page of a command, or of its kind of `.dump`, if `-help` follows it.
     fn help_of(
         &'static self,
         command: &dyn AnyCommand,

@@ -44,7 +44,7 @@ impl Command for ConvertTime {
         arguments: Arguments::Options,
         summary: "seconds since session start of a point in time, or the other way round",
         details: "For the loaded traces whose session has this time; where none has it, for all of \
-                  them, and it says so. Seconds become date and time of the recording machine.",
+                  them, with a note. Seconds become date and time of the recording machine.",
         examples: &[
             ".converttime -time 13.123s",
             ".converttime -time 12:46:37.775",

@@ -42,7 +42,7 @@ impl Command for Dir {
         usage: "[FOLDER|PATTERN]",
         arguments: Arguments::Files,
         summary: "list folders, traces and extracts on disk",
-        details: "Says of each trace whether it has an extract: loading it then takes no time. \
+        details: "Shows for each trace whether it has an extract, which loads at once. \
                   PATTERN is written as for .load. Without either, it is about the current folder. \
                   Options may start with / too.",
         examples: &[".dir", ".dir -od examples", ".dir -r *leak*"],

@@ -65,13 +65,13 @@ pub enum CommandError {
     /// `.snapshot` with a time as its name.
     #[error("'{}' is a time; choose another name in front of it: .snapshot NAME TIME", Untrusted(.name))]
     SnapshotName { name: String },
-    /// `.diff` with something that is no point in time.
+    /// `.diff` with something that is not a point in time.
     #[error(
         "'{}' is neither a snapshot of {} nor a time in it, like 13.123s; .snapshot lists the snapshots",
         Untrusted(.point), Untrusted(.path)
     )]
     NoPoint { point: String, path: PathBuf },
-    /// `.diff` between points of which the second is not behind the first.
+    /// `.diff` between points of which the second is not after the first.
     #[error("'{}' does not lie before '{}'; name the earlier point first", Untrusted(.from), Untrusted(.to))]
     PointOrder { from: String, to: String },
     /// `.diff` of so many traces.
@@ -120,7 +120,7 @@ pub enum CommandError {
     /// A folder that cannot be listed.
     #[error(transparent)]
     List(#[from] ExpandError),
-    /// A root of the MCP server that is no folder.
+    /// A root of the MCP server that is not a folder.
     #[error(transparent)]
     Root(#[from] RootError),
     /// A recording where this program cannot record.
@@ -135,7 +135,7 @@ pub enum CommandError {
     #[error("the recording was lost: {0}")]
     Session(#[from] SessionError),
     /// A session that says nothing of its clock.
-    #[error("the session does not say how its times are counted, so that nothing can be shown")]
+    #[error("the session does not name the clock of its times, so that nothing can be shown")]
     NoClock,
     /// A trace that cannot be replayed or a window that cannot be saved.
     #[error(transparent)]
@@ -159,7 +159,7 @@ pub enum CommandError {
     )]
     ProfilePlace { path: PathBuf, source: io::Error },
     /// The MCP server cannot work.
-    #[error("the MCP server cannot work: {reason}; check what the client sends")]
+    #[error("the MCP server failed: {reason}; check what the client sends")]
     Server { reason: String },
     /// The terminal cannot be used for typing.
     #[error("cannot read from the terminal: {}; use -c COMMAND, or pipe commands in", Reason(.source))]
@@ -172,7 +172,7 @@ pub enum CommandError {
     Overwrite(#[from] OverwriteError),
     /// A file of `.export` cannot be written.
     #[error(
-        "{}: cannot be written: {}; {}choose another folder behind .export",
+        "{}: cannot be written: {}; {}name another folder after .export",
         Untrusted(.path), Reason(.source), remedy(.source)
     )]
     Export { path: PathBuf, source: io::Error },
@@ -189,10 +189,10 @@ pub enum CommandError {
     )]
     SavePlace { path: PathBuf, source: io::Error },
     /// A picture whose name does not say what it is.
-    #[error("{}: the end of the name says what to write; name one that ends with {endings}", Untrusted(.path))]
+    #[error("{}: the end of the name selects the format; name one that ends with {endings}", Untrusted(.path))]
     PictureName { path: PathBuf, endings: &'static str },
     /// A picture over time of a trace without times.
-    #[error("{}: has no clock, so nothing is known over time; ask other traces with -fd", Untrusted(.path))]
+    #[error("{}: has no clock, so nothing can be shown over time; choose other traces with -fd", Untrusted(.path))]
     NoTimes { path: PathBuf },
     /// A picture of nothing.
     #[error("no picture: {reason}")]

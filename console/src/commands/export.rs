@@ -8,7 +8,6 @@ use std::{
 };
 
 use handlescope_model::{Table, Trace, Untrusted, write_parquet};
-use indicatif::HumanCount;
 use polars::prelude::DataFrame;
 
 use super::{
@@ -26,7 +25,7 @@ use crate::{
     paths::{Overwrite, with_home, write_whole},
     render::write_frame,
     trace::{LoadedTrace, choose},
-    values::{AskedFormat, CsvText, Format, NamesFile, TABLE_FORMATS},
+    values::{AskedFormat, Counted, CsvText, Format, NamesFile, TABLE_FORMATS},
 };
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -107,8 +106,8 @@ impl Command for Export {
             fs::create_dir_all(&folder).map_err(|source| failed(&folder, source))?;
             let overwrite = session.overwrite(args.force);
             let rows = export_trace(&file.trace, &folder, &args, &overwrite, cancel)?;
-            let (tables, rows) = (Table::ALL.len(), HumanCount(rows));
-            writeln!(out, "{}: {tables} tables, {rows} rows", Untrusted(folder))?;
+            let (tables, rows) = (Table::ALL.len(), Counted(rows, "row"));
+            writeln!(out, "{}: {tables} tables, {rows}", Untrusted(folder))?;
         }
         Ok(())
     }

@@ -125,7 +125,7 @@ static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
         max_size_option("-MaxSize 20GB examples", |args| &mut args.max_size),
         Opt {
             names: &["-fd", "-filedir"],
-            help: "may stand in front of a QUERY",
+            help: "is allowed in front of a QUERY",
             details: "ETWAnalyzer has it, so it is accepted; it changes nothing.",
             example: "-fd examples",
             take: Take::Set(|_| ()),

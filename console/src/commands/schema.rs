@@ -33,7 +33,7 @@ impl Command for Schema {
         arguments: Arguments::Words(relations),
         summary: "describe the tables: columns, types, units and meanings",
         details: "A type with ? has values that are unknown or do not apply. A unit like row of \
-                  objects says that the number counts rows of that table from 0.",
+                  objects means that the number counts rows of that table from 0.",
         examples: &[".schema", ".schema objects events"],
     };
     const OPTIONS: &'static [OptionGroup<SchemaArgs>] = &[OptionGroup {
@@ -116,7 +116,7 @@ fn markdown(relations: &[Relation], out: &mut dyn Write) -> io::Result<()> {
          Version {SCHEMA_VERSION} of the layout. This page is what `handlescope schema --markdown` \
          prints.\n\n\
          * A type with `?` has values that are unknown or do not apply: they are null.\n\
-         * A unit like `row of objects` says that the number counts rows of that table from 0.\n\
+         * A unit like `row of objects` means that the number counts rows of that table from 0.\n\
          * Times that end in `_ns` are nanoseconds since the session start.\n\
          * Columns in italics are there in `.sql` only, as are the views. There every table has a \
          column `row` in front, which other tables point to, and `file_index`, the number of the \

@@ -52,9 +52,9 @@ pub(crate) static TIME_FORMAT: SettingCommand = SettingCommand {
         usage: "[FORMAT [DIGITS]]",
         arguments: Arguments::Word(|| time_words().collect()),
         summary: "how points in time are written",
-        details: "FORMAT and DIGITS are those of -TimeFmt and -TimeDigits, which win where they are \
-                  given. One argument leaves the digits as they are; usual goes back to Local with \
-                  6 digits; without an argument it says how it is.",
+        details: "FORMAT and DIGITS are those of -TimeFmt and -TimeDigits, which take \
+                  precedence. One argument leaves the digits as they are; usual goes back to Local with \
+                  6 digits; without an argument it prints the setting.",
         examples: &[".timefmt s", ".timefmt LocalTime 3", ".timefmt usual", ".timefmt"],
     },
     parse: |entered| {
@@ -75,8 +75,8 @@ pub(crate) static TIME_DIGITS: SettingCommand = SettingCommand {
         group: groups::PRINTING,
         usage: "[DIGITS]",
         arguments: Arguments::Word(Vec::new),
-        summary: "digits behind the second, 0 to 6",
-        details: "For times and lifetimes; usual is 6. Without an argument it says how it is.",
+        summary: "decimal places of seconds, 0 to 6",
+        details: "For times and lifetimes; usual is 6. Without an argument it prints the setting.",
         examples: &[".timedigits 3", ".timedigits usual", ".timedigits"],
     },
     parse: |entered| {
@@ -90,9 +90,9 @@ pub(crate) static PROCESS_FORMAT: SettingCommand = SettingCommand {
         group: groups::PRINTING,
         usage: "[FORMAT]",
         arguments: Arguments::Word(|| process_words().collect()),
-        summary: "what stands behind the name of a process",
+        summary: "what follows the name of a process",
         details: "FORMAT is that of -ProcessFmt: start, end and duration in a time format, or None. \
-                  usual is + and -. Without an argument it says how it is.",
+                  usual is + and -. Without an argument it prints the setting.",
         examples: &[".processfmt s", ".processfmt None", ".processfmt usual", ".processfmt"],
     },
     parse: |entered| one(entered, "one format", process_format).map(Setting::ProcessFormat),
@@ -105,7 +105,7 @@ pub(crate) static FILE_NAMES: SettingCommand = SettingCommand {
         usage: "[0|1]",
         arguments: Arguments::Word(|| vec![("1", "whole paths"), ("0", "names")]),
         summary: "print whole paths of files, or names",
-        details: "Names unless it is switched on. Without an argument it says how it is. \
+        details: "Names unless it is switched on. Without an argument it prints the setting. \
                   -ShowFullFileName is for one query.",
         examples: &[".sffn 1", ".sffn 0", ".sffn"],
     },
@@ -121,7 +121,7 @@ pub(crate) static CLIP: SettingCommand = SettingCommand {
         summary: "fit lines to the width of the terminal, or do not",
         details: "Facts that do not fit go on in the next line, names of objects and frames are cut, \
                   unless it is switched off; a pipe or file always gets whole lines. \
-                  Without an argument it says how it is. -Clip and -NoClip are for one query.",
+                  Without an argument it prints the setting. -Clip and -NoClip are for one query.",
         examples: &[".clip 0", ".clip"],
     },
     parse: |entered| one(entered, "0 or 1", on_or_off).map(Setting::Clip),
@@ -136,7 +136,7 @@ pub(crate) static PAGER: SettingCommand = SettingCommand {
         summary: "show long answers page by page, or do not",
         details: "On a terminal, an answer that is longer than the screen goes through the pager of the \
                   environment variable PAGER, or less; an empty PAGER is none. Without an argument it \
-                  says how it is.",
+                  prints the setting.",
         examples: &[".pager 0", ".pager"],
     },
     parse: |entered| one(entered, "0 or 1", on_or_off).map(Setting::Pager),
@@ -201,7 +201,7 @@ mod tests {
             (".timefmt lokal", "did you mean Local?"),
             (".timefmt None", "'None' is not one of s, Local, LocalTime, UTC"),
             (".timefmt s 7", "'7' is not a number of digits from 0 to 6"),
-            (".timefmt s 3 4", "'4' is too much"),
+            (".timefmt s 3 4", "unexpected '4'"),
         ] {
             let error = error(line);
             assert!(error.contains(expected), "{line}: {error}");
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(args::<Setting>(".timedigits Usual"), Setting::TimeDigits(Change::Usual));
         assert_eq!(args::<Setting>(".timedigits"), Setting::TimeDigits(Change::None));
         assert!(error(".timedigits x").contains("'x' is not a number of digits from 0 to 6"));
-        assert!(error(".timedigits 3 4").contains("'4' is too much"));
+        assert!(error(".timedigits 3 4").contains("unexpected '4'"));
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
     fn whole_paths_can_be_switched_and_asked() {
         assert_eq!(args::<Setting>(".sffn 1"), Setting::FullFileNames(Change::To(true)));
         assert_eq!(args::<Setting>(".sffn"), Setting::FullFileNames(Change::None));
-        assert!(error(".sffn 1 0").contains("'0' is too much"));
+        assert!(error(".sffn 1 0").contains("unexpected '0'"));
     }
 
     #[test]

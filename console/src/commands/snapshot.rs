@@ -109,7 +109,7 @@ fn listed(files: &[&LoadedTrace], screen: crate::terminal::Screen) -> Result<Str
         for trace::Snapshot { name, ns, .. } in &file.snapshots {
             let point = |ns| match has_clock {
                 true => Seconds { ns, digits: TimeDigits::MOST }.to_string(),
-                false => format!("behind {} events", ns.saturating_add(1)),
+                false => format!("after {} events", ns.saturating_add(1)),
             };
             table.add_row([
                 Untrusted(name).to_string(),

@@ -60,7 +60,7 @@ impl Command for Sql {
                   stack. hex(x) writes an address like 0xC0. It is the SQL of polars: joins, \
                   groups, WITH, window functions, LIKE, ~ for regular expressions. Names of columns \
                   are in lower case. A query may have several lines: it ends with a ; or an empty line, with \
-                  options behind it, and in a script at the next command. Text shows the first 1000 rows. > FILE at the end writes \
+                  options after it, and in a script at the next command. Text shows the first 1000 rows. > FILE at the end writes \
                   a file if it has a folder or an extension like .csv or .txt. Several traces count as one; \
                   their rows count on.",
         examples: &[
@@ -86,8 +86,8 @@ impl Command for Sql {
             options: &[Opt {
                 names: &["-MaxMemory"],
                 help: "how much memory the query may take",
-                details: "Half of what the machine has, if nothing is said. A query that takes more is given \
-                          up. Units: KB, KiB, MB, MiB, GB, GiB.",
+                details: "Half of what the machine has unless it is given. A query that takes more is \
+                          stopped. Units: KB, KiB, MB, MiB, GB, GiB.",
                 example: "-MaxMemory 4GB SELECT count(*) FROM events",
                 take: Take::Size(|args: &mut SqlArgs| &mut args.max_memory),
             }],
@@ -151,7 +151,7 @@ pub(crate) fn answer(
 fn end_program(most: u64) {
     let most = HumanBytes(most);
     Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(format_args!(
-        "a query that was given up takes more and more memory, beyond {most}; the program ends"
+        "a query that was stopped takes more and more memory, beyond {most}; the program ends"
     ));
     process::exit(1);
 }
@@ -170,13 +170,13 @@ fn not_a_query(entered: &Entered<'_>) -> ParseError {
     }
 }
 
-/// The words behind `.sql`.
+/// The words after `.sql`.
 pub(crate) struct SqlWords<'t> {
     /// Options in front of the query.
     pub(crate) before: &'t [Token],
     /// The query; not empty.
     pub(crate) query: &'t [Token],
-    /// Options behind it.
+    /// Options after it.
     pub(crate) behind: &'t [Token],
 }
 

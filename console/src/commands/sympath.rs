@@ -36,7 +36,7 @@ impl Command for SymPath {
         summary: "show or set where symbols are looked for",
         details: "PATH is written like _NT_SYMBOL_PATH, whose value is used as long as none is set \
                   here or in the command line: folders, cache*FOLDER and srv*CACHE*SERVER, joined by \
-                  a semicolon. Everything behind the command and its options belongs to the path. \
+                  a semicolon. Everything after the command and its options belongs to the path. \
                   Relative folders are those of the current folder, also when that changes. \
                   .dump Symbols shows what was found where.",
         examples: &[
@@ -53,16 +53,16 @@ impl Command for SymPath {
             options: &[Opt {
                 names: &["-retry"],
                 help: "look again for symbols that were not found",
-                details: "What a server does not have is remembered for a week, also in other \
-                          sessions, and one that gives no answer or is too slow is not asked \
-                          again in this one. This forgets both.",
+                details: "What a server does not have is recorded for a week, also for other \
+                          sessions, and one that does not answer or is too slow gets no more \
+                          requests in this one. This discards both.",
                 example: "-retry",
                 take: Take::Switch(|args| &mut args.retry),
             }],
         },
     ];
 
-    /// A path has spaces and semicolons, so everything behind the command belongs to it, except for
+    /// A path has spaces and semicolons, so everything after the command belongs to it, except for
     /// options in front.
     fn parse(entered: &Entered<'_>) -> Result<SymbolPathArgs, ParseError> {
         let (mut args, words) = match entered.tokens {

@@ -29,11 +29,11 @@ impl Command for Sys {
         arguments: Arguments::Word(|| {
             vec![(USUAL, "the kernel, ntdll, KernelBase, kernel32, wow64")]
         }),
-        summary: "which modules are the system's, whose frames say little",
+        summary: "show or set which modules are those of the system",
         details: "FILTER is a list of file names joined by semicolons, with * and ?. The innermost frame \
                   of .dump Stack is the first one outside of these modules, and a terminal shows their \
                   frames dim and all others bold. usual goes back to the kernel, ntdll, KernelBase, \
-                  kernel32 and wow64. Without an argument it says how it is.",
+                  kernel32 and wow64. Without an argument it prints the setting.",
         examples: &[
             ".sys ntoskrnl.exe;ntdll.dll;kernel*.dll;win32*;user32.dll",
             ".sys usual",

@@ -16,10 +16,10 @@ pub static TOPICS: &[TopicSpec] = &[
         summary: "how filters, processes, ranges and addresses are written",
         rows: &[
             ("a;b", "a or b; Event;Thread"),
-            ("!c", "not c, and wins over all others: *;!svchost"),
+            ("!c", "not c, and overrides all others: *;!svchost"),
             ("* and ?", "any characters, none included; exactly one character"),
             ("upper case", "and lower case are the same"),
-            ("whole text", "a filter stands for the whole text: *signal*, not signal"),
+            ("whole text", "a filter has to match the whole text: *signal*, not signal"),
             ("\"a b\"", "quotes keep words with spaces together"),
             ("PROCESSES", "names, with or without .exe, or pids: leaky;!7400"),
             ("stacks", "each line module!function is compared; after !, no line may match"),
@@ -31,20 +31,20 @@ pub static TOPICS: &[TopicSpec] = &[
     },
     TopicSpec {
         name: "growth",
-        summary: "what is said about the growth of a group of handles",
+        summary: "the words for the growth of a group of handles",
         rows: &[
-            ("lost", "a handle that its program never closes; the end of a process is no close"),
+            ("lost", "a handle that its program never closes; the end of a process is not a close"),
             ("kept", "a lost handle that is older than handles of its group get that are closed"),
             ("steady", "kept handles at one rate, to the end: a leak, with the rate per minute"),
             ("burst", "kept handles within a very short time, none before and after"),
             ("once", "filled at the start and kept: a cache, a warm-up, a pool of threads"),
             ("balanced", "what is opened is closed; what is open at the end is young"),
-            ("short", "too few handles, or in too short a time, to say"),
+            ("short", "too few handles, or in too short a time, to judge"),
         ],
     },
     TopicSpec {
         name: "causes",
-        summary: "what .why says about the cause of a leak",
+        summary: "the causes of a leak that .why lists",
         rows: &[
             ("race", "two threads opened one object within 1 ms; one closed it"),
             ("duplicate_not_closed", "another process or thread duplicated it into the process"),
@@ -59,7 +59,7 @@ pub static TOPICS: &[TopicSpec] = &[
     },
     TopicSpec {
         name: "allocations",
-        summary: "kinds of allocations, and what .why says about the cause of their leak",
+        summary: "kinds of allocations, and the causes of their leaks that .why lists",
         rows: &[
             ("heap", "blocks of heaps; their allocator is the heap"),
             (

@@ -20,7 +20,7 @@ impl Command for Unload {
         group: groups::FILES,
         usage: "[FILE…]",
         arguments: Arguments::LoadedFiles,
-        summary: "forget loaded traces, all of them or those named",
+        summary: "unload traces, all of them or those named",
         details: "FILE is a path as .list shows it, or just the file name; * and ? work.",
         examples: &[".unload", ".unload leaky.etl"],
     };
@@ -48,7 +48,7 @@ impl Command for Unload {
     }
 }
 
-/// A name behind `.unload`.
+/// A name after `.unload`.
 struct Unloaded<'a> {
     typed: &'a str,
     wildcard: Option<Wildcard>,

@@ -299,7 +299,7 @@ impl Position<'_> {
         values.into_iter().map(suggestion).collect()
     }
 
-    /// What may stand behind the last comma of a list: words that are not in it yet.
+    /// What may follow the last comma of a list: words that are not in it yet.
     fn list(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
         let (before, word) = self.word.rsplit_once(',').map_or(("", self.word), |(b, w)| (b, w));
         let is_used = |word: &str| before.split(',').any(|used| used.eq_ignore_ascii_case(word));

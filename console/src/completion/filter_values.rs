@@ -1,4 +1,4 @@
-//! Completion inside of filters: the part behind the last `;` and `!`, from values of the loaded
+//! Completion inside of filters: the part after the last `;` and `!`, from values of the loaded
 //! traces.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ pub(super) struct FilterValue {
     /// The value alone.
     pub(super) value: String,
     pub(super) description: String,
-    /// Whether more of the same value is to come, as behind a folder.
+    /// Whether more of the same value is to come, as after a folder.
     pub(super) is_open: bool,
 }
 
@@ -189,7 +189,7 @@ fn object_names(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
 }
 
 /// The next level of the names that start with what was typed, and all of these names as long as
-/// they are few. Behind a backslash, also everything below it.
+/// they are few. After a backslash, also everything below it.
 fn names_below(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     let mut levels: BTreeSet<(&str, bool)> = BTreeSet::new();
     let mut whole: BTreeSet<&str> = BTreeSet::new();
@@ -215,7 +215,7 @@ fn names_below(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     levels.iter().map(open).chain(deeper).chain(below).collect()
 }
 
-/// A name up to the next backslash behind what was typed, and whether it goes on there; none for a
+/// A name up to the next backslash after what was typed, and whether it goes on there; none for a
 /// name that has no levels.
 fn level<'a>(name: &'a str, typed: &str) -> Option<(&'a str, bool)> {
     if !name.starts_with('\\') {

@@ -1,4 +1,4 @@
-//! Completion inside a query: tables behind `FROM`, the columns of the tables that the query names, and
+//! Completion inside a query: tables after `FROM`, the columns of the tables that the query names, and
 //! the words of SQL.
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub(crate) fn is_keyword(word: &str) -> bool {
     keywords().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// Behind these a table is named.
+/// After these a table is named.
 const TABLE_FOLLOWS: [&str; 2] = ["FROM", "JOIN"];
 
 /// Something that may stand at the cursor.
@@ -32,7 +32,7 @@ pub(super) struct SqlCandidate {
 }
 
 /// The word that ends at the cursor, and what it may become. `query` is all of it, so that a column is
-/// known by a table that is named behind the cursor.
+/// known by a table that is named after the cursor.
 pub(super) fn candidates(query: &str, cursor: usize) -> (Range<usize>, Vec<SqlCandidate>) {
     let head = query.get(..cursor).unwrap_or(query);
     let start = head.rfind(|c| !is_word(c)).map_or(0, |at| at + last_len(head, at));
@@ -59,7 +59,7 @@ pub(crate) fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// The word at the end of a text, spaces behind it aside.
+/// The word at the end of a text, spaces after it aside.
 fn last_word(text: &str) -> Option<&str> {
     let text = text.trim_end();
     let start = text.rfind(|c| !is_word(c)).map_or(0, |at| at + last_len(text, at));

@@ -20,7 +20,7 @@ pub enum FilterError {
     )]
     TooLong { filter: String, length: usize },
     /// The regular expression made of it was refused.
-    #[error("the filter '{}…' is too large ({source}); shorten it or split the query", Untrusted(.filter))]
+    #[error("the filter '{}…' is too large; shorten it or split the query", Untrusted(.filter))]
     TooLarge { filter: String, source: regex::Error },
 }
 
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_parts_are_ignored_and_blanks_kept() {
+    fn empty_parts_are_ignored_and_spaces_kept() {
         let parts = Parts::of(";a ;;! b;!;");
         assert_eq!(parts, Parts { included: vec!["a "], excluded: vec![" b", ""] });
     }

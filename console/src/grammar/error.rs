@@ -17,14 +17,14 @@ pub enum ParseError {
         /// The nearest command, or how to list them.
         hint: String,
     },
-    /// A word that is no text, which only names of files can be.
+    /// A word that is not text, which only names of files can be.
     #[error(
         "'{}' is not UTF-8; rename the file, or name it with * or ? in place of the other bytes",
         Untrusted(.word)
     )]
     NotText { word: OsString },
     /// `.dump` alone.
-    #[error("{command} needs to know what to dump: {kinds}")]
+    #[error("{command} needs a kind: {kinds}")]
     MissingKind {
         command: String,
         /// What can be dumped, joined by commas.
@@ -70,14 +70,14 @@ pub enum ParseError {
     /// A quote that is never closed.
     #[error("the quote in front of '{}' is never closed", Untrusted(.text))]
     OpenQuote { text: String },
-    /// Two options that cannot be had together.
-    #[error("{option} and {other} cannot be had together: {reason}")]
+    /// Two options that cannot be combined.
+    #[error("{option} and {other} cannot be combined: {reason}")]
     Conflict { option: &'static str, other: &'static str, reason: &'static str },
     /// A command without its argument.
     #[error("{command} needs {what}")]
     MissingArgument { command: String, what: &'static str },
     /// More arguments than the command takes.
-    #[error("{command} takes {takes}; '{}' is too much", Untrusted(.word))]
+    #[error("{command} takes {takes}; unexpected '{}'", Untrusted(.word))]
     TooManyArguments {
         command: String,
         takes: &'static str,
@@ -85,7 +85,7 @@ pub enum ParseError {
         word: String,
     },
     /// `.extract` of nothing that an extract has.
-    #[error("{command}: {}: {reason}; ask for ObjectRef, or leave {} out", Untrusted(.names), Untrusted(.names))]
+    #[error("{command}: {}: {reason}; name ObjectRef, or leave {} out", Untrusted(.names), Untrusted(.names))]
     NothingToExtract {
         command: String,
         /// What an extract holds.

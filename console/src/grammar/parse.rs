@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{suggest, values::ValueError};
 
-/// A piece of a command line behind the command.
+/// A piece of a command line after the command.
 #[derive(Debug)]
 pub(crate) enum Item<'t, T> {
     /// A known option with the values that follow it, as many as it takes and there are.

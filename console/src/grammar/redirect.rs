@@ -1,4 +1,4 @@
-//! `> FILE` and `>> FILE` at the end of a command line, also with `-Force` behind it.
+//! `> FILE` and `>> FILE` at the end of a command line, also with `-Force` after it.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(crate) struct Redirect<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
     pub(crate) file: &'a str,
-    /// `>>`: behind what the file holds.
+    /// `>>`: after what the file holds.
     pub(crate) append: bool,
     /// `-Force`: replace a file that this program has not written.
     pub(crate) force: bool,
@@ -64,7 +64,7 @@ impl<'a> Redirect<'a> {
     }
 }
 
-/// Whether a word behind a query names a file that lies in no folder; `a > b` is a comparison.
+/// Whether a word after a query names a file that lies in no folder; `a > b` is a comparison.
 fn has_extension_of_a_format(file: &str) -> bool {
     let file = Path::new(file);
     has_extension(file, &TEXT_EXTENSIONS)
@@ -105,7 +105,7 @@ mod tests {
     use crate::grammar::split;
 
     /// The line that is left, the number of its tokens, and the file, with `+` in front to append and `!`
-    /// behind to force.
+    /// after to force.
     fn read(line: &str, is_query: bool) -> (String, usize, Option<String>) {
         let tokens = split(line);
         let Redirect { line, tokens, file } = match is_query {

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_blanks_and_tabs_separate_and_quotes_count_only_at_the_ends_of_a_token() {
+    fn only_spaces_and_tabs_separate_and_quotes_count_only_at_the_ends_of_a_token() {
         for (line, expected) in [
             ("", vec![]),
             ("  \t ", vec![]),

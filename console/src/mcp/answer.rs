@@ -42,7 +42,7 @@ impl Answer {
     }
 
     /// Of a document whose `member` holds some of all rows, the first `held` of which are of pages before this
-    /// one. The page begins behind `skip` rows.
+    /// one. The page begins after `skip` rows.
     pub(super) fn of_window(
         mut document: Map<String, Value>,
         member: &'static str,
@@ -62,7 +62,7 @@ impl Answer {
         Answer { document, member, rows, stacks, skip, total }
     }
 
-    /// So many rows at most, as many as fit, with the stacks that they refer to, and the cursor of those behind.
+    /// So many rows at most, as many as fit, with the stacks that they refer to, and the cursor of those after.
     ///
     /// # Errors
     /// When not even one row fits.

@@ -26,7 +26,7 @@ pub(super) enum ToolError {
     Filter { name: &'static str, reason: String },
     /// A cursor of something else.
     #[error(
-        "the cursor belongs to another question: repeat the arguments that it came with, or leave it out to \
+        "the cursor belongs to another query: repeat the arguments that it came with, or leave it out to \
          start again, as after each load"
     )]
     Cursor,

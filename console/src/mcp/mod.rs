@@ -43,7 +43,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Serves until standard input ends or a signal comes.
 ///
 /// # Errors
-/// When a root is no folder, or what the client sends is no protocol.
+/// When a root is not a folder, or what the client sends is not the protocol.
 pub fn run(
     console: Console,
     args: &McpArgs,

@@ -14,7 +14,7 @@ use crate::{
 
 const PAGES: &str = "handlescope://help";
 
-/// The page about the members of documents, which is no `.help`.
+/// The page about the members of documents, which is not a page of `.help`.
 const JSON: &str = "handlescope://help/json";
 const JSON_TEXT: &str = include_str!("../../../docs/dump-json.md");
 
@@ -37,9 +37,8 @@ pub(super) fn list() -> Vec<Resource> {
     let topics = REGISTRY.topics.iter().map(|topic| (topic.name, topic.summary));
     let pages = kinds.chain(topics).chain(commands);
     let page = |(name, about): (&str, &str)| resource(format!("{PAGES}/{name}"), name, about);
-    let all = resource(PAGES.to_owned(), "help", "the commands, and what else is explained");
-    let json =
-        resource(JSON.to_owned(), "json", "the members of the documents that tools answer with");
+    let all = resource(PAGES.to_owned(), "help", "the commands and other topics");
+    let json = resource(JSON.to_owned(), "json", "the members of the documents that tools return");
     [all, json].into_iter().chain(pages.map(page)).collect()
 }
 
@@ -47,7 +46,7 @@ fn resource(uri: String, name: &str, about: &str) -> Resource {
     Resource::new(uri, name).with_description(about).with_mime_type("text/plain")
 }
 
-/// The text of a page. An option stands behind its command or kind: `handlescope://help/ObjectRef/-Leak`.
+/// The text of a page. An option follows its command or kind: `handlescope://help/ObjectRef/-Leak`.
 ///
 /// # Errors
 /// Says what there is instead.

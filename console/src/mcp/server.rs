@@ -25,9 +25,9 @@ use crate::cancel::Cancel;
 
 /// What an agent reads first.
 const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles and memory in ETW traces. Call load with a trace, then \
-     why for what leaks and the causes; groups, objects and stack show the handles behind it, allocations the memory, \
-     and sql over the tables of schema answers the rest. Answers are pages: pass `next` as `cursor`, with the same arguments, for more. \
-     Warnings say what makes an answer doubtful. The resources are the help pages: handlescope://help/filters \
+     why for what leaks and the causes; groups, objects and stack show its handles, allocations the memory, \
+     and sql queries the tables of schema. Answers are pages: pass `next` as `cursor`, with the same arguments, for more. \
+     Warnings name what makes an answer doubtful. The resources are the help pages: handlescope://help/filters \
      explains how filters are written, and handlescope://help/json the members of documents.";
 
 /// The server. Calls of tools wait for each other, because they share one session.

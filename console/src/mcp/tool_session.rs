@@ -84,7 +84,7 @@ impl ToolSession {
         let symbol_path = if read_only { full.without_servers() } else { full.clone() };
         if read_only && full.has_servers() {
             messages.note(
-                "symbol servers are not asked: what they send is kept, for which --allow-write is needed",
+                "symbol servers are not used: what they send is kept, which needs --allow-write",
             );
         }
         let scratch = || tempfile::Builder::new().prefix("handlescope-").tempdir();

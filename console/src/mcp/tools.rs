@@ -51,7 +51,7 @@ static PAGE: [Input; 2] = [
     own(
         CURSOR,
         || Shape::Text,
-        "The `next` of the answer before, with the same arguments, for the rows behind it.",
+        "The `next` of the answer before, with the same arguments, for the rows after it.",
     ),
 ];
 
@@ -65,8 +65,8 @@ pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "load",
         about: "Loads traces (.etl, also in .zip or .7z), extracts (.json7z) or logs with the output of !htrace; \
-                the other tools ask what is loaded. A trace is extracted first, which takes a minute for some \
-                gigabytes. Warnings say what limits the answers.",
+                the other tools query what is loaded. A trace is extracted first, which takes a minute for some \
+                gigabytes. Warnings name what limits the answers.",
         work: Work::Load,
         rows: "files",
         row: "file:integer path:string",
@@ -89,7 +89,7 @@ pub(super) static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "why",
-        about: "Says what leaks, the worst first, how fast and why: groups of one process, type and create stack \
+        about: "Lists what leaks, the worst first, how fast and why: groups of one process, type and create stack \
                 with how they grow, the function that opens them, and the causes that the events prove. Begin here. \
                 The options of command, as arguments of objects (leak, leak_at_exit, process, type, stack_filter, time) or of \
                 allocations, show what a group lost.",
@@ -187,7 +187,7 @@ pub(super) static TOOLS: &[Tool] = &[
         name: "stack",
         about: "Shows the frames of one stack by its number in objects, groups or why; without a number, lists \
                 stacks by how often they were recorded. With several traces loaded choose one with files, here and \
-                there, because numbers count through all that are asked.",
+                there, because numbers count through all traces that are queried.",
         work: Work::Dump { kind: "Stack", windowed: false },
         rows: "stacks",
         row: "file:integer count:integer pid:integer process:string frames:array",
@@ -235,7 +235,7 @@ pub(super) static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "stats",
-        about: "Says what is in each loaded trace: machine, clock, events by kind, losses and damage.",
+        about: "Describes each loaded trace: machine, clock, events by kind, losses and damage.",
         work: Work::Dump { kind: "Stats", windowed: false },
         rows: "files",
         row: "file:integer path:string computer:string? os_version:string? \

@@ -1,4 +1,4 @@
-//! Command lines that ask one question: `handlescope dump …`, and the way ETWAnalyzer is called.
+//! Command lines that run one query: `handlescope dump …`, and the way ETWAnalyzer is called.
 
 use std::path::Path;
 
@@ -59,11 +59,11 @@ pub(crate) enum Form {
 
 /// ETWAnalyzer's commands, which stand anywhere on the line, each with what it does.
 pub(crate) const SWITCHES: &[(&str, Form, &str)] = &[
-    ("-dump", Form::Dump, "print what traces know"),
+    ("-dump", Form::Dump, "print tables of traces"),
     ("-extract", Form::Extract, "extract traces"),
     ("-converttime", Form::ConvertTime, "convert a time"),
     ("-loadsymbol", Form::Symbolize, "store names of functions in extracts"),
-    ("-console", Form::Console, "load files and ask for commands"),
+    ("-console", Form::Console, "load files and open the prompt"),
 ];
 
 /// Its commands that are not here, each with the reason.
@@ -114,7 +114,7 @@ impl Form {
 /// Options about symbols, in ETWAnalyzer's spelling with one dash or in that of [`Cli`] with two.
 const ABOUT_SYMBOLS: [&str; 4] = ["symbol-path", "symserver", "symcache", "symfolder"];
 
-/// Reads the words behind the program's name; `None` when they are no such command line but one for
+/// Reads the words after the program's name; `None` when they are not such a command line but one for
 /// [`Cli`].
 ///
 /// # Errors
@@ -206,7 +206,7 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     };
     let (before, rest) = words.split_at(at);
     let (name, behind) = rest.split_first()?;
-    // The words behind the command belong to it, and not to an option in front of it.
+    // The words after the command belong to it, and not to an option in front of it.
     let own = behind.iter().take_while(|word| !word.starts_with('-')).count();
     let (own, behind) = behind.split_at(own);
     Some((form, name.clone(), [own, before, behind].concat()))
@@ -282,12 +282,12 @@ fn read(
     Ok(shot)
 }
 
-/// Takes the page to write, which stands behind the traces.
+/// Takes the page to write, which follows the traces.
 fn page(name: &str, files: &mut Vec<String>) -> Result<String, ParseError> {
     let is_page = |file: &mut String| has_extension(Path::new(file), &["html", "htm"]);
     files.pop_if(is_page).ok_or_else(|| ParseError::MissingArgument {
         command: name.to_owned(),
-        what: "the file to write behind the traces, NAME.html",
+        what: "the file to write after the traces, NAME.html",
     })
 }
 
@@ -338,7 +338,7 @@ pub(crate) fn names_files(word: &str) -> bool {
     ["-fd", "-filedir"].iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
-/// Takes the files behind `-fd` out of the words. A shell may have made several files of a pattern.
+/// Takes the files after `-fd` out of the words. A shell may have made several files of a pattern.
 /// Without any, it is the current folder.
 fn queries(words: &mut Vec<String>) -> Result<Vec<String>, ParseError> {
     let (mut queries, mut others) = (Vec::new(), Vec::new());

@@ -28,7 +28,7 @@ pub enum ExpandError {
     #[error("{}: no trace or extract with such a name found", Untrusted(.pattern))]
     NothingMatches { pattern: PathBuf },
     /// A wildcard in the folder part.
-    #[error("{}: wildcards stand only in the file name, not in the folder", Untrusted(.pattern))]
+    #[error("{}: wildcards are allowed only in the file name, not in the folder", Untrusted(.pattern))]
     WildcardInFolder { pattern: PathBuf },
     /// A folder that cannot be read.
     #[error("{}: cannot list the folder: {}", Untrusted(.folder), Reason(.source))]

@@ -21,7 +21,7 @@ const LOOKED_AT: u64 = 1 << 16;
 pub enum OverwriteError {
     /// It is loaded.
     #[error(
-        "{}: is the trace or extract that is asked, or the trace of it, and is never replaced; name \
+        "{}: is the trace or extract that is queried, or the trace of it, and is never replaced; name \
          another file",
         Untrusted(.path)
     )]
@@ -35,11 +35,11 @@ pub enum OverwriteError {
     /// A folder, a device, or a link to nothing.
     #[error("{}: is not a regular file; name another one", Untrusted(.path))]
     NotAFile { path: PathBuf },
-    /// `>>` behind something else than text.
-    #[error("{}: is not a text file, so nothing is appended; name another one behind >>", Untrusted(.path))]
+    /// `>>` after something else than text.
+    #[error("{}: is not a text file, so nothing is appended; name another one after >>", Untrusted(.path))]
     NotText { path: PathBuf },
     /// Whether it exists cannot be found out.
-    #[error("{}: cannot be looked at: {}; name another file", Untrusted(.path), Reason(.source))]
+    #[error("{}: cannot be read: {}; name another file", Untrusted(.path), Reason(.source))]
     Unknown { path: PathBuf, source: io::Error },
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Roots(Vec<PathBuf>);
 pub enum RootError {
     /// A root that cannot be one.
     #[error(
-        "{}: is not a folder that can be read: {}; name another one behind --root",
+        "{}: is not a folder that can be read: {}; name another one with --root",
         Untrusted(.folder), Reason(.source)
     )]
     NoFolder { folder: PathBuf, source: io::Error },
@@ -33,7 +33,7 @@ impl Roots {
     /// These folders, where links lead.
     ///
     /// # Errors
-    /// Names the first that is no folder.
+    /// Names the first that is not a folder.
     pub(crate) fn new(folders: &[PathBuf]) -> Result<Roots, RootError> {
         let real = |folder: &PathBuf| {
             let real = folder.canonicalize().and_then(|real| match real.is_dir() {
@@ -113,7 +113,7 @@ mod tests {
         fs::write(&file, "").expect("a file");
         for path in [file, home.path().join("none")] {
             let error = Roots::new(&[path]).expect_err("no folder").to_string();
-            assert!(error.contains("name another one behind --root"), "{error}");
+            assert!(error.contains("name another one with --root"), "{error}");
         }
     }
 }

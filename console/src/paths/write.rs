@@ -31,7 +31,7 @@ pub(crate) fn write_whole<E: From<io::Error>>(
     Ok(())
 }
 
-/// Writes behind what a file holds, if there is one; otherwise as [`write_whole`].
+/// Writes after what a file holds, if there is one; otherwise as [`write_whole`].
 ///
 /// # Errors
 /// As [`write_whole`], and when the file cannot be read.

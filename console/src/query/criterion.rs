@@ -56,7 +56,7 @@ impl Criterion {
 /// A criterion that was given, and how to take it over alone.
 pub(super) struct Step {
     pub(super) criterion: Criterion,
-    /// The filter as it was typed; empty where the criterion is no filter on text.
+    /// The filter as it was typed; empty where the criterion is not a filter on text.
     pub(super) value: String,
     pub(super) take: fn(&ObjectCriteria, &mut ObjectCriteria),
 }
@@ -121,7 +121,7 @@ pub(super) fn steps(args: &ObjectCriteria) -> Vec<Step> {
     steps
 }
 
-/// Gives a filter another value; `false` when the criterion is no filter on text, or the value is none.
+/// Gives a filter another value; `false` when the criterion is not a filter on text, or the value is none.
 pub(super) fn set_value(criterion: Criterion, value: &str, args: &mut ObjectCriteria) -> bool {
     let process = || ProcessFilter::new(value).ok();
     let filter = || Filter::new(value).ok();

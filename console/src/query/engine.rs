@@ -1,4 +1,4 @@
-//! The engine behind tables.
+//! The engine of queries over tables.
 
 use polars::prelude::{DataFrame, IntoLazy};
 

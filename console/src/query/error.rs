@@ -6,6 +6,7 @@ use handlescope_model::{ArchiveError, Untrusted};
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
+use super::polars_reason::{KnownNames, polars_reason};
 use crate::cancel::Cancelled;
 
 /// A query without an answer.
@@ -19,11 +20,30 @@ pub enum QueryError {
     Cancelled(#[from] Cancelled),
     /// Times are asked for, of which a trace has none.
     #[error(
-        "{}: has no clock, so {option} cannot choose by time; leave it out, or ask other traces with -fd",
+        "{}: has no clock, so {option} cannot choose by time; leave it out, or choose other traces with -fd",
         Untrusted(.path)
     )]
     NoClock { path: PathBuf, option: &'static str },
     /// Polars cannot carry out a sum.
-    #[error("the tables cannot be summed up: {0}")]
+    #[error("the tables cannot be summed up: {}", polars_reason(.0, &KnownNames::default()))]
     Sums(#[from] PolarsError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_polars_is_in_the_words_of_the_tables() {
+        let missing =
+            "unable to find column \"typ\"; valid columns: [\"type\", \"pid\"]\n\nResolved plan: x";
+        let error = QueryError::Sums(PolarsError::ColumnNotFound(missing.into()));
+        assert_eq!(
+            error.to_string(),
+            "the tables cannot be summed up: column 'typ' not found, did you mean type?"
+        );
+        let full = std::io::Error::from_raw_os_error(28);
+        let error = QueryError::Sums(PolarsError::from(full));
+        assert_eq!(error.to_string(), "the tables cannot be summed up: the disk is full");
+    }
 }

@@ -311,7 +311,7 @@ impl NamedFrames<'_> {
         all
     }
 
-    /// What a row of the frames table stands for: a frame, behind those of functions that are
+    /// What a row of the frames table stands for: a frame, after those of functions that are
     /// inlined there.
     pub(crate) fn frames_at(&self, frame: FrameIdx) -> impl Iterator<Item = FrameView<'_>> {
         let row = frame.row();

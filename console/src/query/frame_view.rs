@@ -65,7 +65,7 @@ impl<'a> FrameView<'a> {
         }
     }
 
-    /// How far the frame is behind the start of its function, bytes. Inlined code has no start.
+    /// How far the frame is after the start of its function, bytes. Inlined code has no start.
     pub(crate) fn offset(&self) -> Option<u64> {
         match self.method {
             Some(method) => {

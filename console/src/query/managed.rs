@@ -35,7 +35,7 @@ impl ManagedMethod {
         self.module.as_deref().unwrap_or(UNKNOWN_ASSEMBLY)
     }
 
-    /// How far a place is behind the start of the method; `place` is an offset in its native image,
+    /// How far a place is after the start of the method; `place` is an offset in its native image,
     /// or an address.
     pub(crate) fn offset(&self, place: u64) -> u64 {
         place.saturating_sub(self.start)

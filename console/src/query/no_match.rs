@@ -24,7 +24,7 @@ const MOST_EXISTING: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoMatch {
     pub criterion: Criterion,
-    /// Its filter as it was typed; empty where the criterion is no filter on text.
+    /// Its filter as it was typed; empty where the criterion is not a filter on text.
     pub value: String,
     /// How many objects, or allocations, passed the filters in front of it.
     pub before: usize,
@@ -210,7 +210,7 @@ fn creators(
     Ok(known.map(|own| own.shown_name(passed.plain_process_names).to_owned()).collect())
 }
 
-/// Some names but the one that failed: other filters may be what leaves it out, so that it is no help.
+/// Some names but the one that failed: other filters may be what leaves it out, so that it does not help.
 fn others(mut names: BTreeSet<String>, failed: &str) -> Vec<String> {
     let bare = |name: &str| name.to_lowercase().trim_end_matches(".exe").to_owned();
     let failed = bare(failed);

@@ -75,7 +75,7 @@ pub fn processes<'a>(
     sources.iter().map(answer).collect()
 }
 
-/// Children behind their parents, each with the number of its ancestors among the rows.
+/// Children after their parents, each with the number of its ancestors among the rows.
 fn tree(rows: &[usize], parents: &Parents<'_>) -> Vec<(usize, usize)> {
     let shown: HashSet<usize> = rows.iter().copied().collect();
     let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();

@@ -88,7 +88,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "CONDITION", value_parser = stop_condition, conflicts_with = "ring")]
     pub stop_when: Vec<StopCondition>,
 
-    /// Extract the trace when it is recorded; without, a terminal is asked.
+    /// Extract the trace when it is recorded; without, a question on a terminal.
     #[arg(long)]
     pub extract: bool,
 
@@ -257,7 +257,7 @@ fn duration(text: &str) -> Result<Duration, ArgError> {
     let passes = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
     Ok(passes.ok_or_else(|| ValueError::NoUnit {
         value: text.to_owned(),
-        expected: "a time that passes, as 600 or 90s",
+        expected: "a valid time above 0, as 600 or 90s",
     })?)
 }
 

@@ -26,7 +26,7 @@ pub(super) fn refusal(
         lines.push("Neither has --type: handles of all types are recorded.".to_owned());
     }
     if options.duration.is_some() || !options.stop_when.is_empty() {
-        lines.push("Neither ends by itself, as --duration and --stop-when ask for.".to_owned());
+        lines.push("Neither ends by itself, as --duration and --stop-when require.".to_owned());
     }
     let reason = match error {
         SessionError::NotWindows { .. } => error.to_string(),

@@ -32,6 +32,7 @@ use crate::{
         LoadError,
         extraction::{self, beside, line, options, prepare_folder, warn},
     },
+    values::Counted,
 };
 
 /// Bytes of events that may wait to be counted.
@@ -106,9 +107,9 @@ pub(super) fn run(
     let Stopped { figures, unmerged, further } = stopped?;
     file.is_written();
     messages.note(format_args!(
-        "{}: {} events in {seconds:.1} s, {}; {end}",
+        "{}: {} in {seconds:.1} s, {}; {end}",
         Untrusted(&args.file),
-        HumanCount(events),
+        Counted(events, "event"),
         losses(figures, recording.receiver.dropped()),
     ));
     if let Some(problem) = further.problem() {

@@ -10,10 +10,10 @@ use thiserror::Error;
 use crate::{
     filter::{FilterError, ProcessFilter},
     grammar::split,
-    values::{ValueError, number},
+    values::{Counted, ValueError, number},
 };
 
-/// Why a text is no condition.
+/// Why a text is not a condition.
 #[derive(Debug, Error)]
 pub(super) enum StopError {
     #[error("write pn PROCESSES handles > N, as in 'pn leaky.exe handles > 5000'")]
@@ -57,7 +57,12 @@ pub struct Reached {
 impl fmt::Display for Reached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ((name, pid), above) = (&self.process, self.condition.handles_above);
-        write!(f, "{}({pid}) has {} handles open, more than {above}", Untrusted(name), self.handles)
+        write!(
+            f,
+            "{}({pid}) has {} open, more than {above}",
+            Untrusted(name),
+            Counted(self.handles, "handle")
+        )
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use handlescope_extract::{CompleteError, Completed, complete, image_file_name};
-use handlescope_model::{OutputFile, Untrusted};
+use handlescope_model::{OutputFile, Reason, Untrusted};
 use handlescope_record::{FurtherTraces, MergeError};
 use indicatif::HumanCount;
 
@@ -15,6 +15,7 @@ use crate::{
     cancel::Cancel,
     paths::Output,
     terminal::{Messages, Progress},
+    values::Counted,
 };
 
 /// Replaces a trace that was just recorded by one with the identities of its images and with the further traces;
@@ -30,6 +31,7 @@ pub(super) fn merge(
     let done = completed(trace, further, &progress, cancel);
     drop(progress);
     let path = Untrusted(trace.path());
+    let reason = why(reason);
     match done {
         Ok(Completed { identified, unidentified, events }) => {
             if identified == 0 {
@@ -39,19 +41,27 @@ pub(super) fn merge(
                 ));
             } else {
                 messages.note(format_args!(
-                    "{path}: {} images identified by their files, {} not ({reason})",
-                    HumanCount(identified),
+                    "{path}: {} identified by file, {} not ({reason})",
+                    Counted(identified, "image"),
                     HumanCount(unidentified)
                 ));
             }
             if events > 0 {
-                messages.note(format_args!("{path}: {} events of .NET", HumanCount(events)));
+                messages.note(format_args!("{path}: {} of .NET", Counted(events, "event")));
             }
         }
         Err(error) => messages.warning(format_args!(
             "{path} has no identities of images, so that symbols will not be found: {reason}, and its copy with them \
              failed: {error}"
         )),
+    }
+}
+
+/// A reason in the words of the user.
+fn why(reason: &MergeError) -> String {
+    match reason {
+        MergeError::Place(source) => format!("{reason}: {}", Reason(source)),
+        reason => reason.to_string(),
     }
 }
 
@@ -84,4 +94,22 @@ fn completed(
 /// The file of an image; what the names of the kernel mean is known to Windows only.
 fn on_this_system(path: &str, windows: &str) -> Option<PathBuf> {
     image_file_name(path, windows).filter(|_| cfg!(windows)).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_trace_that_cannot_be_replaced_has_its_reason_in_plain_words() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert_eq!(
+            why(&MergeError::Place(full)),
+            "the trace cannot be replaced by the merged one: the disk is full"
+        );
+        let library = "KernelTraceControl.dll";
+        assert!(why(&MergeError::NoLibrary { library }).ends_with("is not installed"));
+    }
 }

@@ -168,10 +168,7 @@ fn an_answer_goes_into_one_file() {
         for option in ["-csv a.csv", "-parquet a.parquet"] {
             let name = option.split(' ').next().unwrap_or_default();
             let found = error(&format!(".dump {kind} {option} > b"));
-            assert!(
-                found.contains(&format!("{name} and > FILE cannot be had together")),
-                "{found}"
-            );
+            assert!(found.contains(&format!("{name} and > FILE cannot be combined")), "{found}");
         }
         let found = error(&format!(".dump {kind} -csv -ndjson"));
         assert!(found.contains("choose one"), "{found}");
@@ -220,7 +217,7 @@ fn a_bad_value_names_its_option_and_what_that_takes() {
     assert_eq!(
         error(".dump ObjectRef -ShowTotal Totl"),
         "-ShowTotal: 'Totl' is not one of Total, Process, File, Method, None, did you mean Total?\n  \
-         -ShowTotal Total|…  count open or leaked handles: Total, Process, File or None"
+         -ShowTotal Total|…  count open or leaked handles: Total, Process, File, Method or None"
     );
     assert_eq!(
         error(".dump ObjectRef -MinMaxTime 0,5"),
@@ -234,7 +231,7 @@ fn a_bad_value_names_its_option_and_what_that_takes() {
     // A maximum that may be missing takes whatever does not look like an option.
     assert!(
         error(".dump -MinMaxTime 1 ObjectRef")
-            .starts_with("-MinMaxTime: 'ObjectRef' is not a time")
+            .starts_with("-MinMaxTime: 'ObjectRef' is not a valid time")
     );
 }
 
@@ -247,11 +244,11 @@ fn an_unknown_command_or_kind_names_the_nearest() {
         ("dump ObjectRef", "unknown command dump, did you mean .dump?"),
         ("ObjectRef", "unknown command ObjectRef, did you mean .dump ObjectRef?"),
         ("xyzzy", "unknown command xyzzy; .help lists them"),
-        (".dump", ".dump needs to know what to dump: KINDS"),
-        (".dump -pn Process", ".dump needs to know what to dump: KINDS"),
+        (".dump", ".dump needs a kind: KINDS"),
+        (".dump -pn Process", ".dump needs a kind: KINDS"),
         (".dump Object", ".dump cannot dump 'Object', only KINDS, did you mean ObjectRef?"),
         (".load", ".load needs at least one file, folder or pattern; .unload empties the session"),
-        (".quit now", ".quit takes no argument; 'now' is too much"),
+        (".quit now", ".quit takes no argument; unexpected 'now'"),
     ] {
         assert_eq!(error(line), expected.replace("KINDS", &kinds));
     }

@@ -74,7 +74,7 @@ fn every_heading_of_the_help_comes_once() {
     for topic in commands.chain(kinds).chain([""]) {
         let page = page(&[topic]);
         let mut seen = HashSet::new();
-        // A heading stands behind an empty line, and what it is about is indented.
+        // A heading follows an empty line, and what it is about is indented.
         let pairs = page.lines().zip(page.lines().skip(1)).zip(page.lines().skip(2));
         for ((_, heading), _) in pairs.filter(|((before, heading), next)| {
             before.is_empty() && next.starts_with("  ") && !heading.starts_with(' ')

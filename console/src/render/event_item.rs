@@ -28,7 +28,7 @@ enum What {
 }
 
 impl<'a> EventItem<'a> {
-    /// The events of an object that are left, and behind them its handles that were open at the end.
+    /// The events of an object that are left, and after them its handles that were open at the end.
     pub(super) fn of_object(
         answer: &'a FileAnswer<'a>,
         listing: &'a Listing,

@@ -1,8 +1,10 @@
 //! Answers as text for people, and as JSON, CSV and Parquet for programs.
 //!
 //! `kinds/` makes a [`Table`] of the answer of each kind, `table/` writes it in every format,
-//! `output.rs` says which format and where. Only the objects of `.dump ObjectRef` have a text and CSV
-//! of their own (`text/`, `csv/`), and nested documents their serializers (`json/`).
+//! `output.rs` decides which format and where. Nested documents have serializers of their own (`json/`), and
+//! rows that are blocks of lines a text of their own (`with_row_text` in `kinds/`: resource, stack, why,
+//! provider_events and diff). The objects of `.dump ObjectRef` have their own text and CSV (`text/`, `csv/`),
+//! because these are ETWAnalyzer's.
 
 mod csv;
 mod event_item;

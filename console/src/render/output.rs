@@ -49,7 +49,7 @@ pub enum OutputError {
     },
     /// A file that cannot be written.
     #[error(
-        "{}: cannot be written: {}; {}name another file behind {option}",
+        "{}: cannot be written: {}; {}name another file with {option}",
         Untrusted(.path), Reason(.source), remedy(.source)
     )]
     File { path: PathBuf, option: &'static str, source: io::Error },
@@ -96,7 +96,7 @@ impl OutputOptions {
         self.formats.first().map(|asked| asked.spec.option_name())
     }
 
-    /// Two options that cannot be had together, if there are such.
+    /// Two options that cannot be combined, if there are such.
     pub fn conflict(&self) -> Option<(&'static str, &'static str)> {
         match self.formats.as_slice() {
             [first, second, ..] => Some((first.spec.option_name(), second.spec.option_name())),
@@ -124,7 +124,7 @@ impl OutputOptions {
         self.named_file().map(|file| file.option)
     }
 
-    /// The file behind the option of a format.
+    /// The file after the option of a format.
     fn named_file(&self) -> Option<Target<'_>> {
         self.formats.iter().find_map(|AskedFormat { spec, file }| {
             let (option, format) = (spec.option_name(), spec.name);

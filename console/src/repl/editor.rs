@@ -31,7 +31,7 @@ pub(super) fn editor(
     let menu = ColumnarMenu::default()
         .with_name(MENU)
         .with_marker("> ")
-        // A table behind the cursor decides the columns in front of it.
+        // A table after the cursor decides the columns in front of it.
         .with_input_mode(InputMode::FullBuffer)
         .with_columns(4)
         .with_description_text_style(dim);

@@ -213,7 +213,7 @@ fn query_roles(line: &str, span: Range<usize>) -> Roles {
 mod tests {
     use super::*;
 
-    /// The words with their roles, the cursor behind the line unless `|` shows it.
+    /// The words with their roles, the cursor after the line unless `|` shows it.
     fn shown(line: &str) -> Vec<(String, Role)> {
         let cursor = line.find('|').unwrap_or(line.len());
         let line = line.replace('|', "");

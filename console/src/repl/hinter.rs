@@ -1,4 +1,4 @@
-//! The dim text behind the cursor: the rest of an earlier line, or else what an option wants.
+//! The dim text after the cursor: the rest of an earlier line, or else what an option wants.
 
 use nu_ansi_term::Style;
 use reedline::{DefaultHinter, Hinter, History};

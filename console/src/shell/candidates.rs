@@ -23,10 +23,10 @@ pub struct Candidate {
     pub description: String,
 }
 
-/// What the last of some words could be; `words` are those behind the program's name. Nothing where
+/// What the last of some words could be; `words` are those after the program's name. Nothing where
 /// files are wanted, which shells know best.
 ///
-/// Behind `dump` and its like, the options of the console count, and values from the extracts behind
+/// After `dump` and its like, the options of the console count, and values from the extracts after
 /// `-fd`.
 pub fn candidates(words: &[String]) -> Vec<Candidate> {
     let Some((last, before)) = words.split_last() else { return Vec::new() };
@@ -77,7 +77,7 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
     found
 }
 
-/// What the extracts behind `-fd` offer; a trace would have to be extracted first.
+/// What the extracts after `-fd` offer; a trace would have to be extracted first.
 fn known(words: &[String]) -> Known {
     let pairs = words.iter().zip(words.iter().skip(1));
     let files =

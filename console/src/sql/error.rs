@@ -5,8 +5,8 @@ use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
-use super::wording;
-use crate::query::QueryError;
+use super::relations::Relation;
+use crate::query::{KnownNames, QueryError, polars_reason};
 
 /// A query without an answer.
 #[derive(Debug, Error)]
@@ -41,9 +41,14 @@ impl SqlError {
         SqlError::Query { reason }
     }
 
-    /// What polars says of a query that names these tables.
+    /// An error of polars about a query that names these tables, whose columns may be meant.
     pub(super) fn in_query(error: &PolarsError, tables: &[String]) -> SqlError {
-        SqlError::Query { reason: wording::reason(error, tables) }
+        let relations = tables.iter().filter_map(|table| Relation::named(table));
+        let names = KnownNames {
+            tables: Relation::all().map(Relation::name).collect(),
+            columns: relations.flat_map(Relation::columns).map(|column| column.name).collect(),
+        };
+        SqlError::Query { reason: polars_reason(error, &names) }
     }
 }
 

@@ -19,7 +19,6 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod views;
-mod wording;
 
 pub use self::answer::sql;
 pub use self::error::SqlError;

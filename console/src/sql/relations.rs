@@ -1,4 +1,4 @@
-//! What a query may name behind `FROM`: the tables of a trace with some columns more, and views that
+//! What a query may name after `FROM`: the tables of a trace with some columns more, and views that
 //! make common queries short.
 
 use handlescope_model::{ColumnSpec, Table};

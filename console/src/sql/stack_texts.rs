@@ -19,7 +19,7 @@ const MOST_FRAMES: u32 = 512;
 /// Bytes of text between two looks at the memory.
 const CHECK_EVERY: usize = 16 << 20;
 
-/// `depth` and `text` of every stack of some traces, one behind the other. Looks for the names of all
+/// `depth` and `text` of every stack of some traces, one after the other. Looks for the names of all
 /// their frames.
 ///
 /// # Errors

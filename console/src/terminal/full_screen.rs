@@ -18,7 +18,7 @@ use ratatui::{
 
 use super::standard;
 
-/// The terminal behind standard output, which is as it was before when this is dropped.
+/// The terminal of standard output, which is as it was before when this is dropped.
 pub(crate) struct FullScreen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }

@@ -7,18 +7,18 @@ use indicatif::{ProgressDrawTarget, TermLike};
 
 use super::neutral;
 
-/// The terminal echoes Ctrl-C as `^C` behind the cursor. A line that fills the window would be pushed
+/// The terminal echoes Ctrl-C as `^C` after the cursor. A line that fills the window would be pushed
 /// up by it, where it cannot be cleared.
 const ECHO: u16 = 2;
 
 /// Pictures in a second.
 const RATE: u8 = 20;
 
-/// The terminal behind standard error, a little narrower than it is.
+/// The terminal of standard error, a little narrower than it is.
 #[derive(Debug)]
 struct Margin(Term);
 
-/// The terminal behind standard error.
+/// The terminal of standard error.
 #[expect(clippy::disallowed_methods, reason = "the one place")]
 pub(crate) fn draw_target() -> ProgressDrawTarget {
     ProgressDrawTarget::term_like_with_hz(Box::new(Margin(Term::buffered_stderr())), RATE)
@@ -26,7 +26,7 @@ pub(crate) fn draw_target() -> ProgressDrawTarget {
 
 impl TermLike for Margin {
     fn width(&self) -> u16 {
-        // One more, as a cursor behind the last column is on its way to the next line.
+        // One more, as a cursor after the last column is on its way to the next line.
         TermLike::width(&self.0).saturating_sub(ECHO + 1).max(1)
     }
 

@@ -170,7 +170,7 @@ pub(crate) fn neutral_lines(text: &str) -> Cow<'_, str> {
 /// A text of several lines with colours, everything else in it escaped.
 pub(crate) fn neutral(text: &str) -> String {
     let mut clean = Vec::with_capacity(text.len());
-    // Writing to memory does not fail; what is held at the end is no complete colour.
+    // Writing to memory does not fail; what is held at the end is not a complete colour.
     let _ = Neutral::terminal(&mut clean, true).write_all(text.as_bytes());
     String::from_utf8_lossy(&clean).into_owned()
 }

@@ -41,7 +41,7 @@ impl<'a> Paged<'a> {
         Self { out, command, rows, held: Vec::new(), lines: 0, pager: None, was_left: false }
     }
 
-    /// Whether the user has left the pager before everything was written, which is no failure.
+    /// Whether the user has left the pager before everything was written, which is not a failure.
     pub(crate) fn was_left(&self) -> bool {
         self.was_left
     }

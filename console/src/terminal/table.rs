@@ -7,7 +7,7 @@ use comfy_table::{
 
 use crate::terminal::{Screen, neutral, width::LeastWidths};
 
-/// `UTF8_NO_BORDERS` without a line behind every row, so that a screen holds twice as many.
+/// `UTF8_NO_BORDERS` without a line after every row, so that a screen holds twice as many.
 const DRAWN: TableStyle = TableStyle::new()
     .header_lines(ContentLineStyle::none().junction('┆'))
     .header_separator(LineStyle::none().fill('═').junction('╪'))

@@ -8,6 +8,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::rundown::{has_end_rundown, knows_exits};
+use crate::values::Counted;
 
 /// How to record what is missing.
 const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
@@ -100,9 +101,9 @@ impl Caveat {
 
     /// What to say of closes at exit whose stacks name functions, but none of the end of a process.
     pub(crate) fn of_doubtful_exits(closes: u64) -> Option<Caveat> {
-        let closes_say = if closes == 1 { "close says" } else { "closes say" };
+        let plural = if closes == 1 { "" } else { "s" };
         let text = format!(
-            "the stacks of {closes} {closes_say} nothing of the end of a process ({}): the program may \
+            "the stacks of {closes} close{plural} have no function of the end of a process ({}): the program may \
              have closed these handles itself",
             EXIT_FUNCTIONS.join(", ")
         );
@@ -154,9 +155,9 @@ fn few(modules: &[String]) -> String {
 fn lost_while_recording(events: u64, buffers: u64, what: &str) -> Option<String> {
     (events > 0 || buffers > 0).then(|| {
         format!(
-            "{} events and {} buffers were lost while recording; {what} may be wrong",
-            HumanCount(events),
-            HumanCount(buffers)
+            "{} and {} were lost while recording; {what} may be wrong",
+            Counted(events, "event"),
+            Counted(buffers, "buffer")
         )
     })
 }
@@ -234,6 +235,6 @@ mod tests {
     fn losses_are_said_and_their_absence_is_not() {
         assert_eq!(lost_while_recording(0, 0, "leaks"), None);
         let text = lost_while_recording(12, 1, "leaks");
-        assert!(text.is_some_and(|text| text.starts_with("12 events and 1 buffers")));
+        assert!(text.is_some_and(|text| text.starts_with("12 events and 1 buffer")));
     }
 }

@@ -39,7 +39,7 @@ fn passes(filter: &Filter, file: &Path) -> bool {
     filter.accepts(listed.into_iter().fold(verdict(filter, file), LineMatch::or))
 }
 
-/// The filter behind `-fd` that chooses one of the loaded files: its path as it is listed, or its whole path where
+/// The filter after `-fd` that chooses one of the loaded files: its path as it is listed, or its whole path where
 /// the first is the name of another, too. Paths that differ in capital letters alone are one for a filter.
 pub(crate) fn filter_of(files: &[LoadedTrace], index: usize) -> Option<String> {
     let path = &files.get(index)?.path;
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_filter_that_leaves_nothing_or_everything_is_reported() {
         let (error, _) = chosen(&["one.json7z"], &["three*", "!x"]);
-        let written = "-fd three* -fd !x leaves no file; .list shows what is loaded";
+        let written = "-fd three* -fd !x matches no loaded file; .list shows what is loaded";
         assert_eq!(error, Err(written.to_owned()));
         let (all, note) = chosen(&["one.json7z", "two.json7z"], &["*.json7z"]);
         assert_eq!(all, Ok(vec![0, 1]));

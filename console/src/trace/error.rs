@@ -91,7 +91,7 @@ pub enum NoFile {
     #[error("no trace is loaded; load one with .load FILE")]
     NothingLoaded,
     /// `-fd` that leaves no file.
-    #[error("-fd {filters} leaves no file; .list shows what is loaded")]
+    #[error("-fd {filters} matches no loaded file; .list shows what is loaded")]
     NoFileLeft { filters: String },
 }
 
@@ -99,7 +99,7 @@ pub enum NoFile {
 const MOST_NAMED: usize = 3;
 
 impl LoadError {
-    /// Whether the file is no trace and no extract, which is no failure where it was only found: archives of
+    /// Whether the file is neither a trace nor an extract, which is not a failure where it was only found: archives of
     /// all sorts lie in folders.
     fn is_about_something_else(&self) -> bool {
         matches!(

@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// What was typed behind `.load` or `.load+`.
+/// What was typed after `.load` or `.load+`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoadArgs {
     /// Files, folders and patterns.
@@ -178,7 +178,7 @@ fn named(path: &Path, opened: Trace, access: &Access, messages: &mut Messages<'_
     if let Some((trace, difference)) = differing {
         let (path, trace) = (Untrusted(path), Untrusted(trace));
         messages.warning(format_args!(
-            "{path} {difference}; load {trace}, which lies beside it, to extract it again"
+            "{path} {difference}; load {trace}, which is beside it, to extract it again"
         ));
     }
     Opened::found(opened)

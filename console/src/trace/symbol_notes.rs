@@ -70,7 +70,7 @@ fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) 
         .map(|report| report.module.name.as_str())
         .collect();
     if !absent.is_empty() {
-        texts.push(format!("no symbols for {}; .dump Symbols says why", listed(&absent)));
+        texts.push(format!("no symbols for {}; .dump Symbols lists why", listed(&absent)));
     }
     texts
 }
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(
             texts(&reports, |_| false),
             ["no symbols for m0.dll, m1.dll, m2.dll, m3.dll, m4.dll, m5.dll, m6.dll, m7.dll and \
-                 2 more; .dump Symbols says why"]
+                 2 more; .dump Symbols lists why"]
         );
     }
 
@@ -126,7 +126,7 @@ mod tests {
         let reports = [report("a.dll", Outcome::NotFound), report("b.dll", Outcome::NoSymbolPath)];
         assert!(texts(&reports, |_| true).is_empty());
         let texts = texts(&reports, |module| module.name == "b.dll");
-        assert_eq!(texts, ["no symbols for a.dll; .dump Symbols says why"]);
+        assert_eq!(texts, ["no symbols for a.dll; .dump Symbols lists why"]);
     }
 
     #[test]

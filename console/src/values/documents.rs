@@ -22,7 +22,7 @@ pub enum CsvText {
 }
 
 impl CsvText {
-    /// What is written for a cell. A number is no formula, also behind a sign.
+    /// What is written for a cell. A number is not a formula, also after a sign.
     pub(crate) fn cell(self, text: &str) -> Cow<'_, str> {
         // https://owasp.org/www-community/attacks/CSV_Injection
         let is_formula = || text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);

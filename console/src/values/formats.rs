@@ -25,7 +25,7 @@ pub enum TimeFormat {
     HereTime,
 }
 
-/// What stands behind the name of a process that started or ended in the trace.
+/// What follows the name of a process that started or ended in the trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProcessFormat {
     /// `+` for a start, `-` for an end.
@@ -37,7 +37,7 @@ pub enum ProcessFormat {
     Times(TimeFormat),
 }
 
-/// Digits behind the second, 0 to 6.
+/// Digits after the second, 0 to 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeDigits(u8);
 

@@ -1,10 +1,12 @@
 //! What options and commands take as values: ranges, numbers, formats.
 
+mod counted;
 mod documents;
 mod formats;
 mod output_formats;
 mod ranges;
 
+pub(crate) use counted::Counted;
 pub use documents::{CsvText, JsonMode};
 pub use formats::{ProcessFormat, TimeDigits, TimeFormat};
 pub(crate) use formats::{no_choice, process_format, process_words, time_format, time_words};

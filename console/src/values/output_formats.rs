@@ -153,7 +153,7 @@ static PARQUET: FormatSpec = FormatSpec {
     file: NamesFile::Always,
 };
 
-/// A format that was asked for, and the file behind its option.
+/// A format that was asked for, and the file after its option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskedFormat {
     pub(crate) spec: &'static FormatSpec,

@@ -27,7 +27,7 @@ impl SecondsRange {
     /// Reads `min [max]`, each with an optional unit of time.
     pub(crate) fn parse(min: &str, max: Option<&str>) -> Result<SecondsRange, ValueError> {
         let seconds = |text: &str| {
-            let (number, scale) = split_unit(text, TIME_UNITS, "a time (s, ms, us, ns)")?;
+            let (number, scale) = split_unit(text, TIME_UNITS, "a valid time (s, ms, us, ns)")?;
             Ok(decimal(number, text)? * scale)
         };
         let range =
@@ -106,7 +106,7 @@ pub enum ValueError {
     /// No number, or one with a comma.
     #[error("'{}' is not a number (write 0.5 with a point, without separators)", Untrusted(.value))]
     NoNumber { value: String },
-    /// A number with something behind it that is not a unit, or one of another kind.
+    /// A number with something after it that is not a unit, or one of another kind.
     #[error("'{}' is not {expected}", Untrusted(.value))]
     NoUnit {
         value: String,
@@ -238,7 +238,8 @@ pub(crate) fn number(text: &str) -> Result<u64, ValueError> {
 
 /// A number of bytes; a fraction is fine when bytes come out (`1.5MB`).
 pub(crate) fn bytes(text: &str) -> Result<u64, ValueError> {
-    let (number, scale) = split_unit(text, BYTE_UNITS, "a size (B, KB, KiB, MB, MiB, GB, GiB)")?;
+    let (number, scale) =
+        split_unit(text, BYTE_UNITS, "a valid size (B, KB, KiB, MB, MiB, GB, GiB)")?;
     if scale == 1.0 {
         return whole(number);
     }
@@ -284,12 +285,12 @@ mod tests {
     fn a_bad_time_says_why() {
         for (min, max, message) in [
             ("0,5", None, "'0,5' is not a number (write 0.5 with a point, without separators)"),
-            ("nan", None, "'nan' is not a time (s, ms, us, ns)"),
+            ("nan", None, "'nan' is not a valid time (s, ms, us, ns)"),
             ("1e3", None, "'1e3' is not a number (write 0.5 with a point, without separators)"),
-            ("10MB", None, "'10MB' is not a time (s, ms, us, ns)"),
-            ("ms", None, "'ms' is not a time (s, ms, us, ns)"),
+            ("10MB", None, "'10MB' is not a valid time (s, ms, us, ns)"),
+            ("ms", None, "'ms' is not a valid time (s, ms, us, ns)"),
             ("2", Some("1"), "'2 1' ends before it begins"),
-            ("1", Some("ObjectRef"), "'ObjectRef' is not a time (s, ms, us, ns)"),
+            ("1", Some("ObjectRef"), "'ObjectRef' is not a valid time (s, ms, us, ns)"),
             ("", None, "'' is not a number (write 0.5 with a point, without separators)"),
         ] {
             let error = seconds(min, max).expect_err(min);
@@ -327,7 +328,7 @@ mod tests {
         for (unit, text, message) in [
             (CountUnit::Bytes, "0.5B", "'0.5' is not a whole number"),
             (CountUnit::Bytes, "1.0001KB", "'1.0001KB' is not a whole number"),
-            (CountUnit::Bytes, "10ms", "'10ms' is not a size (B, KB, KiB, MB, MiB, GB, GiB)"),
+            (CountUnit::Bytes, "10ms", "'10ms' is not a valid size (B, KB, KiB, MB, MiB, GB, GiB)"),
             (CountUnit::Bytes, "99999999TB", "'99999999TB' is too large"),
             (CountUnit::None, "-5", "'-5' is not a whole number"),
             (

@@ -147,6 +147,12 @@ fn module(images: &Images, image: &ImageRow) -> Module {
         pdb_name: pdb.map(|(_, _, name)| name.clone()),
         pdb_guid: pdb.map(|(guid, _, _)| guid.to_string()),
         pdb_age: pdb.map(|(_, age, _)| *age),
-        ..Module::default()
+        // What any image of the file may have, which `complete` adds.
+        timestamp: None,
+        file_version: None,
+        original_name: None,
+        product_name: None,
+        description: None,
+        company: None,
     }
 }

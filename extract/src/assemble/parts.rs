@@ -19,7 +19,7 @@ pub(super) struct PartsAhead<'scope, P> {
 }
 
 impl<'scope, P: Send + 'scope> PartsAhead<'scope, P> {
-    /// Starts the thread; `make` makes the parts, `None` behind the last one.
+    /// Starts the thread; `make` makes the parts, `None` after the last one.
     pub(super) fn start(
         scope: &'scope Scope<'scope, '_>,
         mut make: impl FnMut() -> Result<Option<P>, Cancelled> + Send + 'scope,
@@ -37,7 +37,7 @@ impl<'scope, P: Send + 'scope> PartsAhead<'scope, P> {
         Self { parts, maker: Some(maker) }
     }
 
-    /// The next part, `None` behind the last one.
+    /// The next part, `None` after the last one.
     pub(super) fn next(&mut self) -> Result<Option<P>, Cancelled> {
         if let Ok(part) = self.parts.recv() {
             return Ok(Some(part));
@@ -47,7 +47,7 @@ impl<'scope, P: Send + 'scope> PartsAhead<'scope, P> {
     }
 }
 
-/// Writes a table of which `next` makes the parts, `None` behind the last one.
+/// Writes a table of which `next` makes the parts, `None` after the last one.
 ///
 /// One thread makes the next part while this one encodes and compresses the last.
 pub(super) fn write_in_parts<P: Send>(

@@ -144,14 +144,15 @@ impl Made {
         *number += 1;
         let event = ProviderEventIdx::of(self.events.len());
         let field = EventFieldIdx(first + node.field_number() as u32);
-        values.push(EventValue { event, field, item, ..typed(value) });
+        let Typed { signed, unsigned, float, text, bytes } = Typed::of(value);
+        values.push(EventValue { event, field, item, signed, unsigned, float, text, bytes });
     }
 }
 
 /// The names of all fields, with those of the structures they are in.
 fn names(fields: &Fields) -> Vec<String> {
     let mut names: Vec<String> = fields.all().iter().map(|plan| plan.name.to_string()).collect();
-    // Members stand behind their structure, whose name is whole by then.
+    // Members follow their structure, whose name is whole by then.
     for (at, plan) in fields.all().iter().enumerate() {
         if let FieldKind::Structure { first, members } = plan.kind {
             let prefix = names.get(at).cloned().unwrap_or_default();
@@ -184,20 +185,32 @@ fn kind(plan: &FieldPlan) -> &'static str {
     }
 }
 
-fn typed(value: Value<'_>) -> EventValue {
-    let empty = EventValue::default();
-    let text = |text: String| EventValue { text: Some(text), ..EventValue::default() };
-    match value {
-        Value::Signed(number) => EventValue { signed: Some(number), ..empty },
-        Value::Unsigned(number) | Value::Hex(number) | Value::FileTime(number) => {
-            EventValue { unsigned: Some(number), ..empty }
+/// A value in the column of its type.
+#[derive(Default)]
+struct Typed {
+    signed: Option<i64>,
+    unsigned: Option<u64>,
+    float: Option<f64>,
+    text: Option<String>,
+    bytes: Option<Bytes>,
+}
+
+impl Typed {
+    fn of(value: Value<'_>) -> Typed {
+        let empty = Typed::default();
+        let text = |text: String| Typed { text: Some(text), ..Typed::default() };
+        match value {
+            Value::Signed(number) => Typed { signed: Some(number), ..empty },
+            Value::Unsigned(number) | Value::Hex(number) | Value::FileTime(number) => {
+                Typed { unsigned: Some(number), ..empty }
+            }
+            Value::Bool(is_true) => Typed { unsigned: Some(is_true.into()), ..empty },
+            Value::F32(number) => Typed { float: Some(number.into()), ..empty },
+            Value::F64(number) => Typed { float: Some(number), ..empty },
+            Value::Utf16(_) | Value::Ansi(_) => text(value.text().unwrap_or_default().into_owned()),
+            Value::Binary(bytes) => Typed { bytes: Some(Bytes(bytes.to_vec())), ..empty },
+            Value::Sid(bytes) => text(sid_text(bytes)),
+            Value::Guid(_) | Value::SystemTime(_) => text(value.to_string()),
         }
-        Value::Bool(is_true) => EventValue { unsigned: Some(is_true.into()), ..empty },
-        Value::F32(number) => EventValue { float: Some(number.into()), ..empty },
-        Value::F64(number) => EventValue { float: Some(number), ..empty },
-        Value::Utf16(_) | Value::Ansi(_) => text(value.text().unwrap_or_default().into_owned()),
-        Value::Binary(bytes) => EventValue { bytes: Some(Bytes(bytes.to_vec())), ..empty },
-        Value::Sid(bytes) => text(sid_text(bytes)),
-        Value::Guid(_) | Value::SystemTime(_) => text(value.to_string()),
     }
 }

@@ -248,7 +248,7 @@ fn by_allocator(columns: &AllocationColumns) -> (Vec<u32>, Vec<u32>) {
         allocations[*next as usize] = allocation;
         *next += 1;
     }
-    // Behind the last of an allocator is where the next one begins.
+    // After the last of an allocator is where the next one begins.
     (allocations, next)
 }
 

@@ -16,7 +16,7 @@ macro_rules! collector {
         pub struct Collector {
             $(pub $field: $family,)*
             pub shared: Shared,
-            /// Single events of providers that were asked for.
+            /// Single events of the providers that were chosen.
             pub kept: KeptEvents,
             index: FamilyIndex,
         }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use handlescope_model::Table;
+
 use super::index::{FAMILIES, FamilyIndex};
 use super::{Collector, KernelSelector, event_name};
 use crate::etl::{Event, EventId, Selector, WarningKind};
@@ -80,5 +82,20 @@ fn every_kernel_event_of_a_family_has_a_class_by_which_a_session_names_it() {
             "{name} {id} has no class in raw/classes.rs"
         );
         assert_eq!(id_in_file(in_session), *id, "{name}");
+    }
+}
+
+/// Tables that several families make together, or none: objects follow from all that happens to them, single events
+/// are of any provider, and names of functions are found later.
+const OF_NO_FAMILY: [Table; 5] =
+    [Table::Objects, Table::ProviderEvents, Table::EventFields, Table::EventValues, Table::Symbols];
+
+#[test]
+fn every_other_table_is_of_a_family() {
+    let of_families: Vec<Table> =
+        FAMILIES.iter().flat_map(|family| family.tables).copied().collect();
+    for table in Table::ALL {
+        let is_of_none = OF_NO_FAMILY.contains(&table);
+        assert!(of_families.contains(&table) != is_of_none, "{}", table.name());
     }
 }

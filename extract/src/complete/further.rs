@@ -18,11 +18,11 @@ pub(super) struct Further {
 #[derive(Default)]
 struct Cursor {
     buffers: VecDeque<IndexedBuffer>,
-    /// The buffer it is in, from its header on; empty before the first and behind the last one.
+    /// The buffer it is in, from its header on; empty before the first and after the last one.
     bytes: Vec<u8>,
     /// Where the events of the buffer end.
     valid: usize,
-    /// Where the next event begins, its bytes, and those to the one behind it.
+    /// Where the next event begins, its bytes, and those to the one after it.
     at: usize,
     size: usize,
     stride: usize,
@@ -79,8 +79,8 @@ impl Further {
 }
 
 impl Cursor {
-    /// Looks at the event at its place; the trace has a header of its own, which is passed over. Behind the last one, and
-    /// behind damage, the size is 0.
+    /// Looks at the event at its place; the trace has a header of its own, which is passed over. After the last one, and
+    /// after damage, the size is 0.
     fn look(&mut self) {
         loop {
             self.size = 0;

@@ -63,7 +63,7 @@ impl HeaderEvent {
             (32, self.log_file_mode & !COMPRESSED),
             (36, buffers),
             (48, lost.events),
-            // Behind two pointers, the time zone, three times and the type of the clock.
+            // After two pointers, the time zone, three times and the type of the clock.
             (56 + pointers + 204, lost.buffers),
         ] {
             out.seek(SeekFrom::Start(self.payload + at))?;

@@ -34,7 +34,7 @@ impl<'a> Identities<'a> {
         Self { locate, files: HashMap::new(), records: Vec::new() }
     }
 
-    /// The records that belong behind an event, in front of the bytes `behind`; none where the trace has them.
+    /// The records that belong after an event, in front of the bytes `behind`; none where the trace has them.
     pub(super) fn of(&mut self, event: &Event<'_>, behind: &[u8]) -> &[Vec<u8>] {
         self.records.clear();
         let Some(image) = Image::decode(event).filter(|_| !is_identity(behind, event.time)) else {

@@ -42,7 +42,7 @@ pub(super) struct Pdb {
 }
 
 impl ImageFile {
-    /// Reads a file; `None` when it cannot be read or is no image.
+    /// Reads a file; `None` when it cannot be read or is not an image.
     pub(super) fn open(path: &Path) -> Option<Self> {
         let mut file = File::open(path).ok()?;
         if !file.metadata().ok()?.is_file() {

@@ -1,7 +1,7 @@
 //! A copy of a trace with what its session does not write: which files the images are, and the events of further
 //! sessions of the same time.
 //!
-//! What is added stands where a merge by Windows has it: a record directly behind its image event, with the time of that,
+//! What is added stands where a merge by Windows has it: a record directly after its image event, with the time of that,
 //! and all events of a processor in time order. So the copy is read by every reader that reads merged traces.
 
 mod file_name;
@@ -142,7 +142,7 @@ impl<W: Write> Pass<'_, W> {
         let (mut at, mut time) = (BUFFER_HEADER_SIZE, buffer.first_time);
         while let Some(rest) = events.get(at..).filter(|rest| !is_end(rest)) {
             let Ok(Framed { event, size, stride }) = frame(rest, time) else {
-                // As damaged as it was: nothing behind it can be framed.
+                // As damaged as it was: nothing after it can be framed.
                 self.out.push(rest)?;
                 break;
             };

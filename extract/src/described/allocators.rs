@@ -15,7 +15,7 @@ const OTHERS: &str = "(other allocators)";
 /// Numbers the names that events give.
 #[derive(Default)]
 pub struct AllocatorNames {
-    /// Names as they stand in events, behind a byte for the kind of text, so that a known one is not converted again.
+    /// Names as they stand in events, after a byte for the kind of text, so that a known one is not converted again.
     raw: ByteInterner,
     /// For each of those its number among the texts.
     numbers: Vec<u32>,
@@ -27,7 +27,7 @@ pub struct AllocatorNames {
 }
 
 impl AllocatorNames {
-    /// The number of a name, which is that of [`OTHERS`] when there are too many. A value that is no text is named as
+    /// The number of a name, which is that of [`OTHERS`] when there are too many. A value that is not text is named as
     /// it is printed.
     pub(super) fn number(&mut self, value: Option<Value<'_>>) -> u32 {
         let (kind, bytes) = match value {

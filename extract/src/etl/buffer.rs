@@ -51,7 +51,7 @@ impl BufferHeader {
     /// Reads the first [`BUFFER_HEADER_SIZE`] bytes of a buffer.
     ///
     /// # Errors
-    /// When the bytes are no buffer header.
+    /// When the bytes are not a buffer header.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadHeader> {
         let Some(bytes) = bytes.first_chunk::<BUFFER_HEADER_SIZE>() else {
             return Err(BadHeader::Implausible);
@@ -90,7 +90,7 @@ impl BufferHeader {
         Ok(header)
     }
 
-    /// Whether the events behind the header are compressed.
+    /// Whether the events after the header are compressed.
     pub fn is_compressed(&self) -> bool {
         self.flags & FLAG_COMPRESSED != 0
     }

@@ -84,10 +84,10 @@ warning_kinds! {
     UnknownStack => "handle event with an unknown stack",
     /// Objects that were left out because row numbers end.
     TooMany => "object left out because there are too many events",
-    /// Bytes of an extract that are no UTF-8, and halves of surrogate pairs.
+    /// Bytes of an extract that are not UTF-8, and halves of surrogate pairs.
     NoText => "no character in a text of this extract, replaced by U+FFFD",
     /// An extract that a newer version of this program wrote.
-    Newer => "written by a newer handlescope; what ETWAnalyzer would not know is left out",
+    Newer => "written by a newer handlescope; what ETWAnalyzer does not support is left out",
     /// A reference to a handle that was not open, in text of `!htrace`.
     BadReference => "reference to an invalid handle (BAD REF); .dump Stack has its stack",
     /// An entry of `!htrace` without frames.
@@ -106,8 +106,8 @@ warning_kinds! {
     OtherCount => "output of !htrace with another number of entries than it says",
     /// A line in a listing that is too long.
     LongLine => "line longer than 64 KiB, its rest left out",
-    /// Bytes in a text that are no characters.
-    LossyText => "line with bytes that are no characters, replaced by U+FFFD",
+    /// Bytes in a text that are not characters.
+    LossyText => "line with bytes that are not characters, replaced by U+FFFD",
     /// A handle value that was opened twice in a row.
     ReopenedHandle => "handle value opened again without a close, so that the close is missing",
     /// A close whose object was never seen.
@@ -122,7 +122,7 @@ warning_kinds! {
     IdentityWithoutImage => "image identity without image",
 }
 
-/// Kinds that mean that events are missing.
+/// Kinds that mean that events are missing. Archives hold their texts, so these stay as they are.
 const LOSSES: [WarningKind; 17] = [
     WarningKind::TruncatedBuffer,
     WarningKind::BadBuffer,
@@ -148,7 +148,8 @@ pub fn is_loss(kind: &str) -> bool {
     LOSSES.iter().any(|loss| loss.text() == kind)
 }
 
-/// Kinds that mean that events of a provider are missing which may acquire and release something.
+/// Kinds that mean that events of a provider are missing which may acquire and release something; their texts
+/// stay as they are, too.
 const LOSSES_OF_PROVIDERS: [WarningKind; 2] =
     [WarningKind::TooManyUndescribed, WarningKind::ForgottenUndescribed];
 

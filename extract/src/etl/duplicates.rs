@@ -45,7 +45,7 @@ fn header(buffer: &IndexedBuffer) -> impl Ord + use<> {
     (header.sequence, header.time, header.processor, header.kind, sizes)
 }
 
-/// Bytes of the file that a buffer has behind its header, without the unused ones at its end.
+/// Bytes of the file that a buffer has after its header, without the unused ones at its end.
 fn content(buffer: &IndexedBuffer) -> usize {
     let end = if buffer.header.is_compressed() {
         buffer.stored

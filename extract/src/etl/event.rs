@@ -95,7 +95,7 @@ impl Default for Event<'_> {
 }
 
 impl<'a> Event<'a> {
-    /// The first event in the bytes behind a buffer header, if there is one.
+    /// The first event in the bytes after a buffer header, if there is one.
     pub fn first(bytes: &'a [u8]) -> Option<Self> {
         frame(bytes, 0).ok().map(|framed| framed.event)
     }
@@ -115,7 +115,7 @@ pub enum FrameError {
 /// Header and payload of an event, before it is given its place.
 pub(crate) struct Framed<'a> {
     pub(crate) event: Event<'a>,
-    /// Its bytes; the payload stands at their end, behind the extended items.
+    /// Its bytes; the payload stands at their end, after the extended items.
     pub(crate) size: usize,
     /// Bytes to the next event.
     pub(crate) stride: usize,

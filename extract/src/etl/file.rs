@@ -50,7 +50,7 @@ impl EtlFile {
         Ok(())
     }
 
-    /// Where the next bytes that were ever written may be, at `offset` or behind it: everything before is a
+    /// Where the next bytes that were ever written may be, at `offset` or after it: everything before is a
     /// hole of the file, which reads as zeros. The size of the file if none follow, and `offset` where the
     /// system does not say.
     pub(super) fn next_data(&self, offset: u64) -> u64 {

@@ -124,7 +124,7 @@ impl BufferIndex {
         compressed.map(|buffer| u64::from(buffer.header.filled)).sum()
     }
 
-    /// Adds a place that is no buffer. An empty one is added to the one before it, if that ends there.
+    /// Adds a place that is not a buffer. An empty one is added to the one before it, if that ends there.
     fn add_other(&mut self, offset: u64, end: u64, bad: BadHeader) {
         match self.others.last_mut() {
             Some(last) if bad == BadHeader::Empty && last.offset + last.size == offset => {
@@ -200,7 +200,7 @@ fn first_time(header: &BufferHeader, bytes: &[u8]) -> Option<i64> {
         return leading_time(events);
     }
     let mut expanded = Vec::new();
-    // A cut match behind the first bytes is expected: only the start of the stream is here.
+    // A cut match after the first bytes is expected: only the start of the stream is here.
     let _ = decompress(events, LEADING_BYTES, &mut expanded);
     leading_time(&expanded)
 }

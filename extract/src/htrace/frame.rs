@@ -32,7 +32,7 @@ pub(super) enum Place<'a> {
 const ADDRESS_DIGITS: usize = 8;
 
 impl<'a> FrameLine<'a> {
-    /// Reads a line; `None` when it is no frame.
+    /// Reads a line; `None` when it is not a frame.
     pub(super) fn parse(line: &'a str) -> Option<Self> {
         let line = without_quote(line);
         let (address, behind) = hex(line)?;
@@ -49,7 +49,7 @@ impl<'a> FrameLine<'a> {
     }
 }
 
-/// Reads what stands behind the address.
+/// Reads what follows the address.
 fn place(text: &str) -> (Place<'_>, usize) {
     let text = without_comment(text);
     let is_module = |name: &str| !name.is_empty() && !name.contains([' ', '+']);
@@ -67,7 +67,7 @@ fn place(text: &str) -> (Place<'_>, usize) {
     }
 }
 
-/// Splits `name+0x1A`, `name + 0x1A` and `name+1A` behind the name; also returns how many characters the offset
+/// Splits `name+0x1A`, `name + 0x1A` and `name+1A` after the name; also returns how many characters the offset
 /// has. A name may have a `+` itself, as `operator+=`.
 fn split_offset(text: &str) -> (&str, Option<u64>, usize) {
     for (at, _) in text.match_indices('+') {
@@ -85,7 +85,7 @@ fn split_offset(text: &str) -> (&str, Option<u64>, usize) {
     (text, None, 0)
 }
 
-/// A text without what is a comment behind it, or a place in a source file. Names have single spaces only.
+/// A text without what is a comment after it, or a place in a source file. Names have single spaces only.
 fn without_comment(text: &str) -> &str {
     let marks = ["  ", "\t", " <-", " //", " ;"].iter().filter_map(|mark| text.find(mark));
     let text = text.get(..marks.min().unwrap_or(text.len())).unwrap_or(text).trim_end();

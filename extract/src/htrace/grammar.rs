@@ -16,7 +16,7 @@ pub(super) enum Operation {
 /// A line outside of stacks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Statement<'a> {
-    /// The first line of an entry, and what stands behind the operation.
+    /// The first line of an entry, and what follows the operation.
     Entry { handle: u64, operation: Operation, rest: &'a str },
     /// It looks like one and makes no sense.
     BadEntry,
@@ -38,7 +38,7 @@ pub(super) enum Statement<'a> {
     Snapshot,
     /// A listing of `-diff` follows.
     SincePrevious,
-    /// A prompt, or a line in front of a listing: no listing goes on behind it.
+    /// A prompt, or a line in front of a listing: no listing goes on after it.
     Break,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn without_quote(line: &str) -> &str {
     line.trim_start_matches(['>', '#', '\\', ' ', '\t', '\u{FEFF}']).trim_end()
 }
 
-/// What stands behind a word that a line starts with.
+/// What follows a word that a line starts with.
 fn word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let rest = line.strip_prefix(word)?;
     rest.starts_with([' ', '\t', '=']).then(|| rest.trim_start())
@@ -115,7 +115,7 @@ fn entry(rest: &str) -> Option<Statement<'_>> {
     }
 }
 
-/// The operation a text starts with, and what stands behind it.
+/// The operation a text starts with, and what follows it.
 fn operation_of(text: &str) -> Option<(Operation, &str)> {
     let bare = text.trim_start_matches(['*', ' ']);
     [
@@ -147,7 +147,7 @@ fn ids(line: &str) -> Statement<'_> {
     }
 }
 
-/// `NAME 0x5 stack traces`, perhaps behind another sentence.
+/// `NAME 0x5 stack traces`, perhaps after another sentence.
 fn count(line: &str, name: &str) -> Option<u64> {
     let (_, rest) = line.split_once(name)?;
     let (count, rest) = hex(rest.trim_start())?;
@@ -177,7 +177,7 @@ fn program(line: &str) -> Option<Statement<'_>> {
 }
 
 /// The hexadecimal number that a text starts with, of up to 64 bits, perhaps with `0x` in front and with the
-/// grave accent that parts 64 bits in two; and what stands behind it.
+/// grave accent that parts 64 bits in two; and what follows it.
 pub(super) fn hex(text: &str) -> Option<(u64, &str)> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
     let is_digit = |c: char| c.is_ascii_hexdigit() || c == '`';

@@ -44,7 +44,7 @@ pub(super) type NodeId = u32;
 struct Snapshot {
     /// So many events had been read: they came before it.
     known: NodeId,
-    /// The first of the events that the debugger says came behind it.
+    /// The first of the events that the debugger says came after it.
     behind: Option<NodeId>,
 }
 
@@ -125,7 +125,7 @@ impl History {
         nodes.first().copied().flatten()
     }
 
-    /// Notes that a snapshot is taken, behind all that is known.
+    /// Notes that a snapshot is taken, after all that is known.
     pub(super) fn take_snapshot(&mut self) {
         self.snapshots.push(Snapshot { known: self.nodes.len() as NodeId, behind: None });
     }
@@ -268,7 +268,7 @@ fn find(pattern: &[&Entry], text: &[&Entry]) -> (Option<usize>, usize) {
 mod tests {
     use super::*;
 
-    /// Entries as in `o1 c1 o2 x1`: opens, closes and bad references of handles. A letter behind is another
+    /// Entries as in `o1 c1 o2 x1`: opens, closes and bad references of handles. A letter after is another
     /// stack.
     fn entries(text: &str) -> Vec<Entry> {
         let entry = |word: &str| {

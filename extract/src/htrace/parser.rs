@@ -22,7 +22,7 @@ pub(super) struct Parser {
     entry: Option<Reading>,
     /// Entries of the listing so far, the newest first.
     listing: Vec<Entry>,
-    /// Entries of the listing that were counted but are no entries here.
+    /// Entries of the listing that were counted but are not entries here.
     left_out: u64,
     /// The process whose handles the kernel debugger lists, by its kernel address.
     kernel_process: Option<u64>,
@@ -145,7 +145,7 @@ impl Parser {
         }
     }
 
-    /// What was read, and what was odd, behind the last line.
+    /// What was read, and what was odd, after the last line.
     pub(super) fn finish(mut self) -> (Entries, Diagnostics) {
         self.end_command();
         (self.entries, self.findings)

@@ -182,9 +182,9 @@ fn output(command: &str, events: &str) -> String {
 fn snapshots_lie_between_the_events_that_the_text_puts_around_them() {
     let (all, snapshot, diff) = ("!htrace", "!htrace -snapshot", "!htrace -diff");
     for (session, events, expected) in [
-        // What is listed before comes before, what is opened since comes behind.
+        // What is listed before comes before, what is opened since comes after.
         (&[(all, "o14 o10"), (snapshot, ""), (diff, "o1c o18")][..], "o10 o14 o18 o1c", &[2][..]),
-        // A listing behind it may have both.
+        // A listing after it may have both.
         (&[(snapshot, ""), (all, "o18 o14 o10"), (diff, "o18")], "o10 o14 o18", &[2]),
         (&[(snapshot, ""), (diff, "o18"), (all, "o18 o14 o10")], "o10 o14 o18", &[2]),
         (&[(all, "o10"), (snapshot, ""), (all, "o14 c10 o10")], "o10 c10 o14", &[1]),

@@ -195,7 +195,7 @@ impl<'a> Sid<'a> {
     pub(crate) fn decode(p: &mut Payload<'a>) -> Option<Option<Self>> {
         let mut ahead = *p;
         let is_null = ahead.u32()? == 0;
-        // A kernel pointer may have 32 zero bits at its low end; text behind a null never looks like
+        // A kernel pointer may have 32 zero bits at its low end; text after a null never looks like
         // the high end of one.
         let is_pointer =
             p.pointer_size() == 8 && ahead.u32().is_some_and(|high| high >= 0xFFFF_0000);

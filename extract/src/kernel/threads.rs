@@ -80,7 +80,7 @@ impl EventFamily for Threads {
 ///
 /// Version 0 has the thread id first, and nothing else (Thread_V0_TypeGroup1). Since version 1 four limits of
 /// stacks and the start address in the kernel (version 3: the affinity) come before the Win32 start
-/// address; events of an end may stop behind the ids (Thread_V1_TypeGroup2).
+/// address; events of an end may stop after the ids (Thread_V1_TypeGroup2).
 fn decode(event: &Event<'_>) -> Option<ThreadRow> {
     let mut p = Payload::of(event);
     let (first, second) = (p.u32()?, p.u32()?);

@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(
             index.inheriting_child(7, None, 50),
             Some(4),
-            "an end that is not known is no end"
+            "an end that is not known is not an end"
         );
     }
 

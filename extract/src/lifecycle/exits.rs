@@ -46,7 +46,7 @@ impl ExitCloses {
             after_end: HashSet::new(),
             candidates: Vec::new(),
         };
-        // From the end, because only then it is known what comes behind a close.
+        // From the end, because only then it is known what comes after a close.
         let mut poll = Poll::new(cancel);
         for position in (0..collected.shared.timeline.len()).rev() {
             poll.round()?;
@@ -88,7 +88,7 @@ struct Search<'a> {
     grace: i64,
     /// By process.
     ends: Vec<ProcessEnd>,
-    /// Kernel frames of closes behind which the process went on to open handles.
+    /// Kernel frames of closes after which the process went on to open handles.
     of_programs: HashSet<KernelPart>,
     last_of_program: Option<KernelPart>,
     after_end: HashSet<u32>,
@@ -119,7 +119,7 @@ impl Search<'_> {
         let kernel = self.kernel_part(row);
         let known = &self.collected.processes.rows[process];
         let state = &mut self.ends[process];
-        // A close that was given to System for want of its process says nothing about System. Most closes
+        // A close that was given to System because its process is not known proves nothing about System. Most closes
         // are made on the frames of the one before.
         let is_of_program = state.opens && timeline.pid[row] == known.process.pid;
         if is_of_program && kernel != self.last_of_program {

@@ -1,4 +1,4 @@
-//! Events copied one behind the other.
+//! Events copied one after the other.
 
 use crate::etl::{Event, EventId};
 

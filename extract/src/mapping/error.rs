@@ -12,7 +12,7 @@ pub enum MappingError {
     )]
     NoEvent { place: String, found: String },
     #[error(
-        "{}: {} is neither acquire nor release; one of them stands behind PROVIDER/EVENT",
+        "{}: {} is neither acquire nor release; one of them follows PROVIDER/EVENT",
         Untrusted(place),
         Quoted(found)
     )]
@@ -29,13 +29,13 @@ pub enum MappingError {
         Untrusted(event)
     )]
     OfKernel { event: String },
-    #[error("{}: {found}= stands twice; leave one away", Untrusted(place))]
+    #[error("{}: {found}= is given twice; remove one", Untrusted(place))]
     Twice { place: String, found: &'static str },
     #[error(
         "no mapping is given; write \"PROVIDER/EVENT acquire handle=FIELD size=FIELD allocator=FIELD\""
     )]
     Empty,
-    #[error("{found} mappings are more than {most}; leave some away, or use * as PROVIDER")]
+    #[error("{found} mappings are more than {most}; remove some, or use * as PROVIDER")]
     TooMany { found: usize, most: usize },
     #[error("not a list of mappings: {}; each begins with a line [[resource]], and has event = \"PROVIDER/EVENT\" and action = \"acquire\" or \"release\"", Untrusted(reason.trim_end()))]
     NoList { reason: String },

@@ -96,7 +96,7 @@ mod tests {
             ("P/Alloc acquire Block", "\"Block\" is none of handle=FIELD"),
             ("P/Alloc acquire handle=", "is none of handle=FIELD"),
             ("P/Alloc acquire bytes=Size", "\"bytes=Size\" is none of"),
-            ("P/Alloc acquire size=A size=B", "size= stands twice"),
+            ("P/Alloc acquire size=A size=B", "size= is given twice"),
             ("P/\u{202e} x", "P/\\u{202e} x: \"x\""),
         ] {
             let error = ResourceMapping::of_words(text).unwrap_err().to_string();

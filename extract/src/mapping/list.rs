@@ -26,7 +26,7 @@ impl ResourceMapping {
     /// The mappings of a list: one `[[resource]]` for each.
     ///
     /// # Errors
-    /// Where the text is no such list, or what is wrong with the first entry that is no mapping.
+    /// Where the text is not such a list, or what is wrong with the first entry that is not a mapping.
     pub fn of_list(text: &str) -> Result<Vec<Self>, MappingError> {
         let list: List = toml::from_str(text)
             .map_err(|error| MappingError::NoList { reason: one_line(&error, text) })?;
@@ -66,7 +66,7 @@ mod tests {
     ";
 
     #[test]
-    fn a_list_says_the_same_as_words_and_takes_names_with_blanks() {
+    fn a_list_means_the_same_as_words_and_takes_names_with_spaces() {
         let found = ResourceMapping::of_list(LIST).unwrap();
         assert_eq!(found[0].event, "Block Taken");
         assert_eq!(

@@ -37,12 +37,12 @@ impl<'a> Decoded<'a> {
         self.ending == Ending::Short
     }
 
-    /// Whether its fields claim more values than there can be; what is behind those is missing.
+    /// Whether its fields claim more values than there can be; what is after those is missing.
     pub fn is_bad(&self) -> bool {
         self.ending == Ending::TooMany
     }
 
-    /// Bytes of the payload behind the fields.
+    /// Bytes of the payload after the fields.
     pub fn rest(&self) -> usize {
         match self.ending {
             Ending::Whole(rest) => rest,

@@ -88,7 +88,7 @@ pub enum FieldKind {
 /// How often it is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
-    /// Once; it is no array.
+    /// Once; it is not an array.
     One,
     /// An array of so many.
     Fixed(u16),
@@ -115,7 +115,7 @@ impl Fields {
         let is_field = |at: u16| usize::from(at) < all.len();
         let mut depths = vec![1_u8; all.len()];
         let mut members_in_all = 0;
-        // Members stand behind their structure, so from the end each depth is known when it is asked for.
+        // Members follow their structure, so from the end each depth is known when it is asked for.
         for (at, field) in all.iter().enumerate().rev() {
             let counts = !matches!(field.count, Count::Field(at) if !is_field(at));
             let extends = match field.kind {

@@ -13,7 +13,7 @@ pub(super) struct Slot {
     /// Where the bytes of a value are in the payload.
     pub(super) start: u32,
     pub(super) length: u32,
-    /// The slot behind those of this one.
+    /// The slot after those of this one.
     pub(super) end: u32,
 }
 

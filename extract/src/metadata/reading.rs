@@ -53,7 +53,7 @@ pub enum Extent {
     Rest,
     /// As the identifier's own count of parts says.
     Sid,
-    /// The same behind two pointers (TOKEN_USER).
+    /// The same after two pointers (TOKEN_USER).
     TokenUser,
 }
 

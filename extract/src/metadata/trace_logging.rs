@@ -75,7 +75,7 @@ pub(super) fn decode(schema: &[u8]) -> Option<(String, Fields)> {
     Some((name, Fields::new(flat(top_level)?, count)?))
 }
 
-/// What stands behind a 16-bit size, which counts itself.
+/// What follows a 16-bit size, which counts itself.
 fn sized(item: &[u8]) -> Option<Payload<'_>> {
     let size = usize::from(Payload::new(item, 8).u16()?);
     Some(Payload::new(item.get(2..size)?, 8))

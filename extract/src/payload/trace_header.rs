@@ -48,7 +48,7 @@ impl TraceHeader {
     /// The event that carries it.
     pub const EVENT: EventId = EventId::Hook(0);
 
-    /// Names of the time zone stand between its numbers, names of session and file behind all.
+    /// Names of the time zone stand between its numbers, names of session and file after all.
     pub(crate) const FIELDS: &[Field] = &[
         Field::Bytes(56),
         Field::Pointers(2),

@@ -18,7 +18,7 @@ pub trait EventFamily: Default {
     /// to a process, into a row of the timeline. `None` when the payload is too short.
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()>;
 
-    /// The fields of the payload of one of these events, for a copy without texts. Bytes behind them
+    /// The fields of the payload of one of these events, for a copy without texts. Bytes after them
     /// are not known to be without.
     fn fields(event: &Event<'_>) -> &'static [Field];
 

@@ -31,7 +31,7 @@ impl Redaction {
                 return;
             }
             let Some(next) = self.event(rest, &mut time) else {
-                // Zeros are no event either, so that the copy is as damaged as the trace.
+                // Zeros are not an event either, so that the copy is as damaged as the trace.
                 rest.fill(0);
                 return;
             };
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_is_no_event_goes_and_stays_no_event() {
-        for (behind, filler) in [(&b"garbage that is no event"[..], 0), (&[0xFF; 24], FILLER)] {
+        for (behind, filler) in [(&b"garbage without an event"[..], 0), (&[0xFF; 24], FILLER)] {
             let mut buffer = vec![0; BUFFER_HEADER_SIZE];
             buffer.extend(manifest_event());
             buffer.extend(behind);

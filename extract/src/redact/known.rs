@@ -1,7 +1,7 @@
 //! Words of paths that are the same on every machine with Windows. They stay in a redacted trace, because
 //! frames and paths are hard to judge without them.
 
-/// File name extensions that stay behind a name that goes.
+/// File name extensions that stay after a name that goes.
 const EXTENSIONS: &str = "cpl|dat|db|dll|drv|efi|etl|exe|ini|log|mui|nls|ocx|pdb|sys|tmp";
 
 /// Folders, devices and namespaces of the object manager.
@@ -18,7 +18,7 @@ const MODULES: &str = "advapi32|afd|audiodg|bcrypt|bcryptprimitives|cfgmgr32|clr
     system|taskeng|taskhost|taskhostw|tcpip|ucrtbase|user32|win32k|win32kbase|win32kfull|win32u|\
     wininit|winlogon|wmiprvse|wow64|wow64cpu|wow64win|ws2_32";
 
-/// What kernel volumes are called, with a number behind it.
+/// What kernel volumes are called, with a number after it.
 const VOLUME: &str = "harddiskvolume";
 
 /// Where the extension of a lower-case name begins, if it stays.

@@ -82,7 +82,7 @@ pub fn redact(
 /// Bytes of zeros that are written between two looks whether to stop.
 const ZEROS_PER_LOOK: u64 = 1 << 20;
 
-/// Writes a place without events: its header if it is a buffer, or bytes that are no buffer either.
+/// Writes a place without events: its header if it is a buffer, or bytes that are not a buffer either.
 fn write_other(
     open: &mut OpenRecording,
     other: OtherPlace,

@@ -4,7 +4,7 @@ use super::names::Placeholders;
 use crate::kernel::Sid;
 use crate::payload::{Field, Payload, utf16_bytes};
 
-/// Overwrites the texts of a payload; bytes behind its fields are not known to be without, and go.
+/// Overwrites the texts of a payload; bytes after its fields are not known to be without, and go.
 pub(super) fn redact(
     fields: &[Field],
     payload: &mut [u8],

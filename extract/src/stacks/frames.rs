@@ -70,16 +70,18 @@ impl FrameInterner {
         for (id, key) in (0..).zip(&self.keys) {
             let method = self.methods.get(&id).and_then(|method| row_of(*method));
             table.push(match *key {
-                FrameKey::InModule(module, rva) => Frame {
-                    module: Some(ModuleIdx(module)),
-                    rva: Some(rva),
-                    method,
-                    ..Frame::default()
-                },
-                FrameKey::InMethod(method, address) => {
-                    Frame { address: Some(address), method: row_of(method), ..Frame::default() }
+                FrameKey::InModule(module, rva) => {
+                    Frame { module: Some(ModuleIdx(module)), rva: Some(rva), address: None, method }
                 }
-                FrameKey::Address(address) => Frame { address: Some(address), ..Frame::default() },
+                FrameKey::InMethod(method, address) => Frame {
+                    module: None,
+                    rva: None,
+                    address: Some(address),
+                    method: row_of(method),
+                },
+                FrameKey::Address(address) => {
+                    Frame { module: None, rva: None, address: Some(address), method: None }
+                }
             });
         }
         table

@@ -114,7 +114,7 @@ mod tests {
     fn streams_that_share_pages_are_refused() {
         let intact = TestPdb::new(&[(0x1010, "NtOpen")]).bytes();
         assert!(check_streams(&intact).is_ok());
-        // The directory lies behind the header, two page maps and its own page list.
+        // The directory lies after the header, two page maps and its own page list.
         let page_size = u32_at(&intact, 32).expect("a header") as usize;
         let size_of_stream_2 = 4 * page_size + 4 + 4 * 2;
         assert_eq!(u32_at(&intact, size_of_stream_2), Some(56));

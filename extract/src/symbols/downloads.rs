@@ -202,7 +202,7 @@ impl Downloads {
                 Err(Failure::Missing) => {}
                 Err(Failure::File(error)) => {
                     self.note_answer(&server.url);
-                    // What could not be written here is no fault of the server.
+                    // What could not be written here is not a fault of the server.
                     if !matches!(error, SymbolFileError::Io { .. }) {
                         self.missing.insert(&server.url, key, Absence::Refused);
                     }
@@ -301,7 +301,7 @@ impl Downloads {
             return reason;
         }
         server.is_given_up = true;
-        format!("{reason}, {MAX_FAILURES} times in a row; it is not asked again")
+        format!("{reason}, {MAX_FAILURES} times in a row; it gets no more requests")
     }
 
     /// Of several requests that wait for the same server, the first one says so.

@@ -97,7 +97,7 @@ impl SymcacheNames {
 
 /// Finds what stands at an address in a function that starts at `start`.
 ///
-/// Nearly all addresses of stacks are those behind a call, where the next statement begins. The call
+/// Nearly all addresses of stacks are those after a call, where the next statement begins. The call
 /// itself has the line and what is inlined, so it is looked up unless the function begins here.
 fn find<'c>(
     symcache: &'c SymCache<'c>,

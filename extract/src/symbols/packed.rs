@@ -14,7 +14,7 @@ use crate::zip_archive::Zip;
 
 /// What follows the name of a trace in the names of such folders, in the order PerfView searches them.
 pub(super) const ENDS: [&str; 3] = [".ngenpdbs", ".ngenpdb", ".embeddedpdbs"];
-/// PerfView's folder for the symbols of all traces beside it, and in a `.zip`. It searches it behind the others.
+/// PerfView's folder for the symbols of all traces beside it, and in a `.zip`. It searches it after the others.
 pub(super) const FOR_ALL: &str = "symbols";
 
 /// Symbols in archives.

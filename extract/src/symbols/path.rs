@@ -75,7 +75,7 @@ impl SymbolPath {
     /// All servers in search order, each once, with the folders that keep what they deliver.
     pub(super) fn servers(&self) -> Vec<Server> {
         let mut servers: Vec<Server> = Vec::new();
-        // `cache*` serves everything behind it.
+        // `cache*` serves everything after it.
         let mut caches_before: Vec<PathBuf> = Vec::new();
         for entry in &self.entries {
             match entry {
@@ -206,7 +206,7 @@ fn entry_based_on(entry: &str, base: &Path) -> String {
         0 => 0,
         1 if is("srv") || is("cache") || is("symsrv") => 1,
         1 => 0,
-        // Behind it stands the library that debuggers ask.
+        // After it stands the library that debuggers ask.
         _ if is("symsrv") => 2,
         _ => 1,
     };

@@ -31,7 +31,7 @@ use super::report::SymbolFileError;
 
 /// `IMAGE_SCN_MEM_EXECUTE`
 const EXECUTABLE: u32 = 0x2000_0000;
-/// Ordinals have 16 bits, so there can be no more functions; several names of one are rare.
+/// Ordinals have 16 bits, so there cannot be more functions; several names of one are rare.
 const MOST_EXPORTS: u32 = 0x2_0000;
 /// Windows loads no more.
 const MOST_SECTIONS: u16 = 96;
@@ -137,7 +137,7 @@ impl ExportTable {
         })
     }
 
-    /// The last export within `range` that is not behind `rva`.
+    /// The last export within `range` that is not after `rva`.
     ///
     /// The part of a function that lies before its main part has no distance from it to show, and
     /// so no name.

@@ -23,15 +23,15 @@ pub(super) enum Source<'a> {
 /// Why a pointer leads to no file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
-    #[error("file.ptr says: {0}")]
+    #[error("file.ptr has the message: {0}")]
     Message(String),
-    #[error("file.ptr holds no path")]
+    #[error("file.ptr has no path")]
     NoPath,
-    #[error("file.ptr leads to {0}, a machine that the symbol path lacks")]
+    #[error("file.ptr names {0}, a machine that the symbol path lacks")]
     ForeignHost(String),
-    #[error("file.ptr leads out of its folder, which is not allowed here")]
+    #[error("the target of file.ptr is outside of its folder, which is not allowed here")]
     Outside,
-    #[error("file.ptr leads to {0}, which cannot be reached")]
+    #[error("file.ptr names {0}, which cannot be reached")]
     Unreachable(String),
 }
 
@@ -101,7 +101,10 @@ mod tests {
     #[test]
     fn a_message_and_a_dead_end_are_reasons() {
         let reason = |text: &[u8]| follow(text, &Source::Folder).expect_err("no file").to_string();
-        assert_eq!(reason(b"MSG: gone\x1b[2J for good"), r"file.ptr says: gone\u{1b}[2J for good");
+        assert_eq!(
+            reason(b"MSG: gone\x1b[2J for good"),
+            r"file.ptr has the message: gone\u{1b}[2J for good"
+        );
         for text in ["", "PATH:", "PATH:../a.pdb", "/does/not/exist", "PATH:/a\0b", "/dev/null"] {
             reason(text.as_bytes());
         }

@@ -58,7 +58,7 @@ pub enum Outcome {
     },
     /// The trace has no RSDS record for the image, so that no PDB can be proven to belong to it.
     NoPdbIdentity,
-    /// The name of the PDB can be no file name.
+    /// The name of the PDB cannot be a file name.
     UnusableName,
     /// No symbol path is set.
     NoSymbolPath,
@@ -226,7 +226,7 @@ impl ModuleReport {
             .iter()
             .map(|SearchFailure { place, reason }| format!("{}: {reason}", Untrusted(place)));
         let skipped =
-            self.skipped.iter().map(|place| format!("{place}: not asked again, it was given up"));
+            self.skipped.iter().map(|place| format!("{place}: no new request after its failures"));
         let unsaved = self.unsaved.iter().map(|error| Chain(error.as_ref()).to_string());
         failures.chain(skipped).chain(self.refusals()).chain(unsaved)
     }
@@ -253,7 +253,7 @@ impl fmt::Display for ModuleReport {
             (Outcome::NoPdbIdentity, _) => f.write_str("no pdb identity in the trace")?,
             (Outcome::UnusableName, pdb) => {
                 let name = pdb.as_ref().map_or("", PdbIdentity::file_name);
-                write!(f, "the pdb name '{}' can be no file name", Untrusted(name))?;
+                write!(f, "the pdb name '{}' cannot be a file name", Untrusted(name))?;
             }
             (Outcome::NoSymbolPath, _) => f.write_str("no symbol path is set")?,
             (Outcome::NotFound, Some(pdb)) => write!(f, "{pdb} not found on the symbol path")?,

@@ -55,7 +55,7 @@ pub enum SymbolSourcesError {
     NoEnvironment,
     /// A folder that a symbol path can not express.
     #[error(
-        "'{}' can be no folder of a symbol path: it is empty, an address, or has ; or * or outer \
+        "'{}' cannot be a folder of a symbol path: it is empty, an address, or has ; or * or outer \
          spaces",
         Untrusted(.0)
     )]

@@ -1,7 +1,7 @@
 //! The store of converted PDBs, so that every PDB is parsed once only.
 //!
 //! A symcache lies at `symcache-vN/NAME.pdb/INDEX/NAME.symcache` in our folder of the cache, N being
-//! symbolic's format version. Behind the bytes that symbolic wrote it ends in a footer of our own:
+//! symbolic's format version. After the bytes that symbolic wrote it ends in a footer of our own:
 //!
 //! | offset from the end | content (little endian)                             |
 //! |---------------------|-----------------------------------------------------|

@@ -56,7 +56,7 @@ pub(super) struct Reply {
     head: String,
     body: Vec<u8>,
     then: Then,
-    /// Bytes at once, and the pause behind them.
+    /// Bytes at once, and the pause after them.
     pieces: Option<(usize, Duration)>,
 }
 
@@ -284,13 +284,6 @@ pub(super) fn last_refusal(symbolizer: &Symbolizer) -> Arc<SymbolFileError> {
     let report = last_report(symbolizer);
     let [refused] = report.refused.as_slice() else { panic!("one refused file: {report}") };
     refused.clone()
-}
-
-/// Requests to the loopback interface would go to the proxy.
-pub(super) fn behind_proxy() -> bool {
-    ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]
-        .iter()
-        .any(|name| std::env::var_os(name).is_some())
 }
 
 pub(super) fn write(path: &Path, bytes: &[u8]) {

@@ -82,7 +82,11 @@ pub(super) struct Request<'a> {
 impl Transfer {
     pub(super) fn new(options: &SymbolizerOptions) -> reqwest::Result<Self> {
         let silence_timeout = options.download_timeout;
-        let client = Client::builder()
+        let client = Client::builder();
+        // Servers of tests are on this machine, whatever proxy leads to others.
+        #[cfg(test)]
+        let client = client.no_proxy();
+        let client = client
             .user_agent(concat!("handlescope/", env!("CARGO_PKG_VERSION")))
             // As symsrv does, because of https://github.com/seanmonstar/reqwest/issues/1761
             .http1_only()

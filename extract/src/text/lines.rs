@@ -8,11 +8,11 @@ const LINE_BYTES: usize = 64 << 10;
 
 /// A line of a text.
 pub(crate) struct Line<'a> {
-    /// Without its end. What is no UTF-8 is U+FFFD.
+    /// Without its end. What is not UTF-8 is U+FFFD.
     pub(crate) text: Cow<'a, str>,
     /// Its number, from 1.
     pub(crate) number: u64,
-    /// Whether the text goes on behind it, so that it is not cut.
+    /// Whether the text goes on after it, so that it is not cut.
     pub(crate) is_ended: bool,
     /// Whether its rest was left out, as it is too long.
     pub(crate) is_long: bool,

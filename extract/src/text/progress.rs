@@ -12,7 +12,7 @@ pub(crate) struct Progress<'a> {
     observer: &'a dyn ExtractObserver,
     pub(crate) cancel: &'a Cancel,
     passed: Cell<u64>,
-    /// What was no character and is U+FFFD now.
+    /// What was not a character and is U+FFFD now.
     pub(crate) replaced: Cell<u64>,
 }
 

@@ -11,8 +11,9 @@ use polars_parquet_format::thrift::{self, protocol::TCompactInputProtocol};
 use polars_parquet_format::{FileMetaData, PageHeader, PageType, SchemaElement, Type};
 
 use crate::guard::Panicked;
+use crate::noting::PolarsReason;
 
-/// What stands behind the footer: its length and the format's name.
+/// What follows the footer: its length and the format's name.
 const TRAILER: usize = 8;
 
 /// A footer below this size may be as large as it likes; above, it is a part of the file.
@@ -58,8 +59,8 @@ pub(super) enum TableProblem {
     Values { found: i64, expected: i64 },
     #[error("{values} values in a column, more than {limit}")]
     TooManyValues { values: u64, limit: u64 },
-    /// What the decoder says.
-    #[error(transparent)]
+    /// The error of the decoder.
+    #[error("{}", PolarsReason(.0))]
     Decoder(#[from] PolarsError),
     /// The decoder panics on some damaged tables.
     #[error("the Parquet decoder cannot read it")]

@@ -161,7 +161,7 @@ pub fn unpack_reason(error: &sevenz_rust::Error) -> String {
         E::NextHeaderCrcMismatch => "the checksum of its table of contents is wrong".to_owned(),
         E::PasswordRequired => "it is encrypted".to_owned(),
         E::UnsupportedCompressionMethod(method) => {
-            format!("it is packed with {method}, which this program does not know")
+            format!("it is packed with {method}, which this program does not support")
         }
         error => error.to_string(),
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use polars::prelude::PolarsError;
 
 use super::container::ContainerError;
-use crate::noting::{Reason, is_full};
+use crate::noting::{PolarsReason, Reason, is_full};
 use crate::untrusted::Untrusted;
 
 /// An archive that cannot be read or written.
@@ -31,7 +31,7 @@ pub enum ArchiveError {
     #[error("{}: layout version {found}, this program reads up to {supported}; use a newer handlescope", Untrusted(.path))]
     NewerSchema { path: PathBuf, found: u32, supported: u32 },
     /// A table could not be encoded.
-    #[error("table {table}: cannot be written: {source}")]
+    #[error("table {table}: cannot be written: {}", PolarsReason(.source))]
     Encode { table: &'static str, source: PolarsError },
 }
 

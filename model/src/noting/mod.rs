@@ -1,9 +1,11 @@
 //! Errors of a file that is written through layers that report them in other words, or not at all.
 
+mod polars_reason;
 mod reason;
 
 use std::io::{self, ErrorKind, Write};
 
+pub use self::polars_reason::{PolarsReason, innermost, without_plan};
 pub use self::reason::{Reason, remedy};
 
 /// Passes bytes on, and remembers why the first write failed that did.

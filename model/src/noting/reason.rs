@@ -8,7 +8,7 @@ use super::is_full;
 /// What `tempfile` writes in front of the name of a temporary file, which means nothing to users.
 const AT_PATH: &str = " at path \"";
 
-/// What the standard library writes behind a message of the operating system.
+/// What the standard library writes after a message of the operating system.
 const CODE: &str = " (os error ";
 
 /// Why a file could not be opened, read or written: plain words for what is common, the words of the operating

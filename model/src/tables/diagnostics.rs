@@ -11,7 +11,7 @@ table! {
         kind: String,
         /// Name of the provider: Windows Kernel, or as the trace calls it; null where nothing names it.
         provider: Option<String>,
-        /// Name: task and opcode as the metadata of the trace has them, or what this program knows; null where nothing names it.
+        /// Name: task and opcode as the metadata of the trace has them, or a name built into this program; null where nothing names it.
         name: Option<String>,
         /// Number of events.
         count: u64,

@@ -44,7 +44,7 @@ table! {
     ModuleLoad {
         /// The module.
         module: ModuleIdx,
-        /// Process id as in the event; 0 for kernel modules, which every process sees.
+        /// Process id as in the event; 0 for kernel modules, which every process has.
         pid: u32,
         /// The process.
         process: Option<ProcessIdx>,

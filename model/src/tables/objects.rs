@@ -19,11 +19,11 @@ table! {
         name: Option<NameIdx>,
         /// First of the object's events.
         first_event: EventIdx,
-        /// Number of its events, which stand together.
+        /// Number of its events, which are consecutive.
         event_count: RowCount<EventIdx>,
         /// First of the object's handles in the end rundown.
         first_existing: ExistingIdx,
-        /// Number of those handles, which stand together.
+        /// Number of those handles, which are consecutive.
         existing_count: RowCount<ExistingIdx>,
         /// The event that created it: object create, else first map or handle create, else first duplicate.
         create_event: Option<EventIdx>,

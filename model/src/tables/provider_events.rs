@@ -7,7 +7,7 @@ use crate::index::{
 };
 
 table! {
-    /// Columns of the provider events table, in time order; empty unless events of providers were asked for.
+    /// Columns of the provider events table, in time order; empty unless events of providers are kept.
     ProviderEvents => ProviderEvents,
     /// One event.
     ProviderEvent {
@@ -29,7 +29,7 @@ table! {
         value_count: RowCount<EventValueIdx>,
         /// Its payload ends before its fields do, or claims more values than there can be; what is not whole is left out.
         is_short: bool,
-        /// Bytes of the payload behind its fields.
+        /// Bytes of the payload after its fields.
         ["bytes"] rest: u32,
     }
 }

@@ -77,7 +77,7 @@ codes! {
     ResourceMissKind {
         /// It freed what was not allocated: twice, elsewhere, or before the trace.
         OrphanFree = "orphan_free",
-        /// It failed, or says nothing that could be followed.
+        /// It failed, or has nothing that could be followed.
         Ignored = "ignored",
     }
 }
@@ -115,7 +115,7 @@ table! {
         allocator: AllocatorIdx,
         /// The address of the block, the first address of the allocation, or the handle.
         key: u64,
-        /// Its bytes; those of the part where an allocation ended in parts. Signed, because events may say so.
+        /// Its bytes; those of the part where an allocation ended in parts. Signed, because events may have such values.
         ["bytes"] size: i64,
         /// The first part of the same allocation; null for this one and for an allocation that ended as a whole.
         part_of: Option<ResourceIdx>,

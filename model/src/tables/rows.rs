@@ -31,7 +31,7 @@ pub trait TableRows: Columns {
     /// When a column cannot be read.
     fn read_rows<S: Cells>(source: &S, first: usize, count: usize) -> Result<Self, S::Error>;
 
-    /// A copy of one row; `None` behind the last.
+    /// A copy of one row; `None` after the last.
     fn row(&self, row: usize) -> Option<Self::Row>;
 
     /// Copies the whole table.

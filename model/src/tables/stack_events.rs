@@ -4,7 +4,7 @@ use super::declare::table;
 use crate::index::{ProcessIdx, StackIdx};
 
 table! {
-    /// Columns of the stack events table; empty unless every stack was asked for.
+    /// Columns of the stack events table; empty unless every stack is kept.
     StackEvents => StackEvents,
     /// One stack that was recorded, with the event it belongs to: a CPU sample, a context switch,
     /// a disk access, a handle event or any other.

@@ -21,7 +21,7 @@ table! {
         file: Option<String>,
         /// Source line.
         line: Option<u32>,
-        /// Where the source file can be got, by what the PDB says: an address, or the command of a source server.
+        /// Where the source file can be got, by the PDB: an address, or the command of a source server.
         source: Option<String>,
     }
 }

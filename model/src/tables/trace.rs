@@ -23,9 +23,9 @@ table! {
         ["ns since 1970"] source_modified_ns: Option<i64>,
         /// Hash of parts of the source file; it differs for another file of the same name, size and time.
         source_content: Option<String>,
-        /// Computer that recorded the trace, where the trace says so.
+        /// Computer that recorded the trace, where the trace has it.
         computer: Option<String>,
-        /// Memory of that computer, where the trace says so.
+        /// Memory of that computer, where the trace has it.
         ["MiB"] memory_mb: Option<u32>,
         /// Windows version of the recording system, major.minor.
         os_version: String,
@@ -49,7 +49,7 @@ table! {
         ["bytes"] pointer_size: u32,
         /// Buffer size of the session.
         ["bytes"] buffer_size: u32,
-        /// Version of the log file format, behind that of Windows in its header.
+        /// Version of the log file format, after that of Windows in its header.
         log_file_version: Option<String>,
         /// Interval of the system timer.
         ["100 ns"] timer_resolution: Option<u32>,
@@ -96,7 +96,7 @@ table! {
     }
 }
 
-/// The clock of a trace whose clock is not known, because an extract of another program does not say.
+/// The clock of a trace whose clock is not known, because an extract of another program does not record it.
 pub const UNKNOWN_CLOCK: &str = "unknown";
 
 /// The clock of a source that has no times: those in the tables are the numbers of its events.
@@ -125,7 +125,7 @@ impl TraceInfo {
     }
 
     /// Events and buffers that were lost, if that is known: an extract that does not even hold the number
-    /// of buffers does not say.
+    /// of buffers does not record it.
     pub fn losses(&self) -> Option<(u64, u64)> {
         let is_known =
             self.known(self.buffers).is_some() || self.events_lost + self.buffers_lost > 0;

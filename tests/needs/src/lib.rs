@@ -23,6 +23,12 @@ pub fn needs_chromium(_: TokenStream, test: TokenStream) -> TokenStream {
     ignored_unless(cfg!(has_chromium), "needs chromium", test)
 }
 
+/// A test that runs Bash.
+#[proc_macro_attribute]
+pub fn needs_bash(_: TokenStream, test: TokenStream) -> TokenStream {
+    ignored_unless(cfg!(has_bash), "needs bash", test)
+}
+
 /// A test with the Python interpreter that the variable `HANDLESCOPE_PYTHON` names, which has the
 /// package `duckdb`.
 #[proc_macro_attribute]
@@ -43,7 +49,7 @@ fn ignored_unless(is_there: bool, reason: &str, test: TokenStream) -> TokenStrea
         _ => false,
     };
     let added = if !test.clone().into_iter().any(is_test) {
-        // Behind `#[test]` it would come too late.
+        // After `#[test]` it would come too late.
         "compile_error!(\"put this attribute before #[test]\");".to_owned()
     } else if is_there {
         String::new()

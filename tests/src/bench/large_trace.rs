@@ -7,7 +7,7 @@ use crate::file::FileSummary;
 pub struct LargeTrace {
     /// Number of create, duplicate and close events.
     pub handle_events: u64,
-    /// Number of events of heap blocks behind them, of which those of allocations have stacks.
+    /// Number of events of heap blocks after them, of which those of allocations have stacks.
     pub heap_events: u64,
     /// Number of processors.
     pub cpus: u16,

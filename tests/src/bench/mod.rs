@@ -84,7 +84,7 @@ fn end_of(trace: &LargeTrace) -> i64 {
     ((trace.handle_events + trace.heap_events) as i64 + 1) * STEP + LATEST_USER_PART as i64 * 100
 }
 
-/// Processes, modules and types, and the rundowns that go before and behind the handle events.
+/// Processes, modules and types, and the rundowns that go before and after the handle events.
 fn frame(trace: &LargeTrace, options: FileOptions) -> EtlFile {
     let mut frame = TraceBuilder::with_options(options);
     for (id, name) in OBJECT_TYPES {

@@ -15,7 +15,7 @@ struct Options {
     /// Number of create, duplicate and close events
     #[arg(long, default_value_t = 5_000_000)]
     handle_events: u64,
-    /// Number of events of heap blocks behind them
+    /// Number of events of heap blocks after them
     #[arg(long, default_value_t = 0)]
     heap_events: u64,
     /// Number of processors

@@ -11,7 +11,7 @@ const FLAG_WIDE_CPU: u16 = 0x20;
 const FLAG_COMPRESSED: u16 = 0x40;
 /// Buffer type of the header buffer.
 pub(super) const TYPE_HEADER: u16 = 4;
-/// Byte behind the data.
+/// Byte after the data.
 const FILLER: u8 = 0xff;
 
 /// What a buffer header states beside sizes.
@@ -27,7 +27,7 @@ pub(super) struct BufferHeader {
 }
 
 impl BufferHeader {
-    /// The bytes of a buffer that occupies `size` bytes, filled up behind the content.
+    /// The bytes of a buffer that occupies `size` bytes, filled up after the content.
     pub(super) fn plain(&self, content: &[u8], size: usize) -> Vec<u8> {
         let filled = BUFFER_HEADER + content.len();
         let mut bytes = self.encode(size, filled, self.flags).raw(content).into_vec();

@@ -76,7 +76,7 @@ pub struct ExtraBuffer {
     /// Buffer type (1 rundown, 3 reference time, ...).
     pub buffer_type: u16,
     pub flags: u16,
-    /// Content behind the buffer header.
+    /// Content after the buffer header.
     pub content: Vec<u8>,
 }
 
@@ -121,7 +121,7 @@ pub struct FileOptions {
     pub merged: bool,
     /// Write 16-bit processor indexes (flag 0x20), not the old byte.
     pub wide_cpu_index: bool,
-    /// Encoded events of the header buffer behind the trace header event.
+    /// Encoded events of the header buffer after the trace header event.
     pub header_events: Vec<Vec<u8>>,
     pub extra_buffers: Vec<ExtraBuffer>,
     /// Process and thread that wrote the trace header event.

@@ -168,7 +168,7 @@ impl<W: Write + Seek> FileWriter<W> {
             header.plain(content, self.options.buffer_size as usize)
         };
         if let Layout::Circular { max_buffers } = self.options.layout {
-            // The header buffer stays first; the others take turns in the places behind it.
+            // The header buffer stays first; the others take turns in the places after it.
             let place = 1 + self.flushed % max_buffers;
             self.end = place * u64::from(self.options.buffer_size);
         }

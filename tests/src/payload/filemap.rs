@@ -36,7 +36,7 @@ pub struct ViewRecord {
     pub base: u64,
     /// Size of the view, in bytes.
     pub size: u64,
-    /// File object behind the view.
+    /// File object after the view.
     pub file_key: u64,
     /// Section type and protection.
     pub misc: u64,

@@ -77,7 +77,7 @@ impl TraceBuilder {
         &self.options
     }
 
-    /// A process, from before the trace until behind it unless stated otherwise. A process
+    /// A process, from before the trace until after it unless stated otherwise. A process
     /// declared again with the same pid is another lifetime.
     pub fn process(&mut self, pid: u32, name: &str) -> &mut ProcessSpec {
         let key = 0xffff_a38d_0000_0080 + 0x1000 * (self.processes.len() as u64 + 1);
@@ -93,7 +93,7 @@ impl TraceBuilder {
         self.modules.last_mut().expect("just pushed")
     }
 
-    /// A thread, from before the trace until behind it unless stated otherwise. Threads that log
+    /// A thread, from before the trace until after it unless stated otherwise. Threads that log
     /// events are in the rundown without being declared.
     pub fn thread(&mut self, pid: u32, tid: u32) -> &mut ThreadSpec {
         self.threads.push(ThreadSpec { pid, tid, creator: (pid, tid), started: None, ended: None });

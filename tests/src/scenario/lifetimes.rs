@@ -30,7 +30,7 @@ impl TraceBuilder {
         }
     }
 
-    /// Events that come behind others of the same time.
+    /// Events that come after others of the same time.
     pub(super) fn add_ends(&mut self) {
         for module in self.modules.clone() {
             if let Some(ns) = self.unload_time(&module) {
@@ -113,7 +113,7 @@ impl TraceBuilder {
         ImageRecord { path: nt.unwrap_or_else(|| path.clone()), ..module.record.clone() }
     }
 
-    /// What a merge inserts behind an image event, with the time of that event.
+    /// What a merge inserts after an image event, with the time of that event.
     pub(super) fn add_identity(&mut self, time: i64, module: &ModuleSpec) {
         if !self.config.identities {
             return;

@@ -71,7 +71,7 @@ impl TraceBuilder {
         self.live_keys(&keys);
     }
 
-    /// The keys still in the cache get their frames behind the last event.
+    /// The keys still in the cache get their frames after the last event.
     fn live_keys(&mut self, keys: &KeyCache) {
         let last = self.entries.iter().map(|entry| entry.time).max().unwrap_or(0);
         for (index, slot) in keys.slots.iter().enumerate() {

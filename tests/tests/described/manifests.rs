@@ -45,7 +45,7 @@ fn too_many_events_before_their_manifest_are_counted_by_provider() {
     for number in 0..1200 {
         described.event(10 + number, 700, hook(1, number as u64, 1, &allocator));
     }
-    // Events that nothing describes are no loss.
+    // Events that nothing describes are not a loss.
     for _ in 0..10 {
         let own = hook(9, 0, 1, &allocator);
         described.event(1300, 700, ManifestEvent { provider: Guid::new(5), ..own });

@@ -111,11 +111,11 @@ fn a_flame_graph_stands_in_the_place_of_the_rows_and_replaces_what_is_ours() {
     let shell = Shell::new();
     fs::write(shell.path("mine.svg"), "mine").unwrap();
     for (line, message) in [
-        (".diff -flame x.svg -json", "-flame and -json cannot be had together"),
-        (".dump Diff -TopN 3 -flame x.svg", "-flame and -TopN cannot be had together"),
+        (".diff -flame x.svg -json", "-flame and -json cannot be combined"),
+        (".dump Diff -TopN 3 -flame x.svg", "-flame and -TopN cannot be combined"),
         (
             ".diff -flame x.png",
-            "x.png: the end of the name says what to write; name one that ends with .svg",
+            "x.png: the end of the name selects the format; name one that ends with .svg",
         ),
         (
             ".diff 0s 0.000001s -flame x.svg",

@@ -85,7 +85,7 @@ fn what_is_no_point_is_refused() {
     for (line, message) in [
         (".diff 1s 0.5s", "'1s' does not lie before '0.5s'"),
         (".diff 99s", "'99s' is neither a snapshot of leaky.etl nor a time in it"),
-        (".diff 1s 1.1s 1.2s", "at most two points, A and B; '1.2s' is too much"),
+        (".diff 1s 1.1s 1.2s", "at most two points, A and B; unexpected '1.2s'"),
         (".snapshot 5s", "'5s' is a time; choose another name"),
         (".snapshot a soon", "'soon' is not a valid time"),
         (".snapshot a 99s", "'99s' lies outside of the recording"),

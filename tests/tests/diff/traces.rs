@@ -120,7 +120,7 @@ fn anything_but_two_traces_is_wrong_usage() {
     for (files, message) in [
         (&["diff"][..], "diff needs two traces, BEFORE and AFTER"),
         (&["diff", "leaky.etl"], "diff needs two traces, BEFORE and AFTER"),
-        (&["diff", "leaky.etl", "leaky.etl", "x.etl"], "'x.etl' is too much"),
+        (&["diff", "leaky.etl", "leaky.etl", "x.etl"], "unexpected 'x.etl'"),
     ] {
         let run = shell.run(files);
         assert!(run.stderr.contains(message), "{files:?}: {}", run.stderr);

@@ -82,7 +82,7 @@ fn an_extract_is_written_beside_the_text_and_used_as_long_as_it_is_the_same() {
     let run = shell.run(&["extract", "session.log"]).ok();
     let extract = Path::new("Extract").join("session.log.json7z");
     assert!(run.stdout.starts_with(&extract.to_string_lossy().into_owned()), "{}", run.stdout);
-    assert!(run.stdout.contains("2 objects, 3 handle events, 1 leaked handles"), "{}", run.stdout);
+    assert!(run.stdout.contains("2 objects, 3 handle events, 1 leaked handle,"), "{}", run.stdout);
     let again = shell.run(&["session.log", "-c", QUESTION]).ok();
     assert!(!again.stderr.contains("handle events"), "{}", again.stderr);
     let own = shell.run(&[&extract.to_string_lossy(), "-c", QUESTION]).ok();

@@ -149,7 +149,7 @@ fn every_encoding_is_read() {
     ] {
         let (answer, messages) = answer(bytes);
         assert_eq!(events(&answer), EVENTS, "{what}");
-        let is_lossy = messages.contains("3 x line with bytes that are no characters");
+        let is_lossy = messages.contains("3 x line with bytes that are not characters");
         assert_eq!(is_lossy, what.starts_with("code page"), "{what}: {messages}");
     }
 }

@@ -62,7 +62,7 @@ fn a_snapshot_of_the_debugger_is_where_a_diff_begins() {
     let shell = with(session_with_snapshot());
     let list = shell.run(&["session.log", "-c", ".snapshot"]).ok().stdout;
     let rows: Vec<Vec<&str>> = list.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[1], ["snapshot1", "behind", "2", "events", "session.log"], "{list}");
+    assert_eq!(rows[1], ["snapshot1", "after", "2", "events", "session.log"], "{list}");
     let diff = |line: &str| -> Value {
         // Of the extract, too.
         let run = shell.run(&["session.log", "-c", &format!("{line} -json")]).ok();

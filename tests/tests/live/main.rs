@@ -47,7 +47,7 @@ fn saved(window: &LiveWindow) -> Trace {
     open(&output)
 }
 
-/// Sends a trace through a queue into a window, and calls `seen` behind each event with its raw time.
+/// Sends a trace through a queue into a window, and calls `seen` after each event with its raw time.
 fn replayed(
     etl: &Path,
     limit: Option<Duration>,
@@ -98,7 +98,7 @@ fn growing(mode: StackMode) -> TraceBuilder {
     trace
 }
 
-/// The trace as a file that ends behind a raw time.
+/// The trace as a file that ends after a raw time.
 fn until(trace: &EtlFile, time: i64) -> EtlFile {
     let mut start = EtlFile::new(trace.options.clone());
     for (at, cpu, event) in trace.events().filter(|(at, ..)| *at <= time) {

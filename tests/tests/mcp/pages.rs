@@ -129,7 +129,7 @@ fn a_cursor_is_of_one_question() {
         json!({"cursor": "0-5"}),
     ] {
         let error = server.call("objects", &arguments).unwrap_err();
-        assert!(error.contains("the cursor belongs to another question"), "{error}");
+        assert!(error.contains("the cursor belongs to another query"), "{error}");
     }
     server.call("objects", &json!({"cursor": cursor, "top": 9})).unwrap();
     server.load_sample();

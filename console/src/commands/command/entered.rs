@@ -1,4 +1,4 @@
-//! What stands behind the name of a command: how many words, and what they stand for.
+//! What follows the name of a command: how many words, and what they stand for.
 
 use super::{AnyCommand, Entered};
 use crate::{

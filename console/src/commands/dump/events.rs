@@ -27,8 +27,8 @@ impl Kind for Events {
         summary: "all events of the trace, counted by provider and event",
         details: "Of every event of the source, whether an extract keeps it or not: how often it \
                   occurs, and when first and last. Names are those of the metadata in the trace: \
-                  EventInfo records, TraceLogging, manifests of EventSource. An event that nothing \
-                  names goes by its id, a provider by its GUID. Single events, and events of some \
+                  EventInfo records, TraceLogging, manifests of EventSource. An event without a \
+                  name is listed by its id, a provider by its GUID. Single events, and events of some \
                   time or process, are known where the trace was extracted with -events.",
         examples: &[
             Example { goal: "what is in this trace?", line: ".dump Events" },

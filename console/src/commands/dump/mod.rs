@@ -28,10 +28,10 @@ static SIGNATURE: Signature = Signature {
     group: groups::QUERIES,
     usage: "KIND [OPTION…]",
     arguments: Arguments::Kind,
-    summary: "print what the loaded traces know",
-    details: "KIND says what to print; each kind has its own options, see .help KIND. Names of \
+    summary: "print tables of the loaded traces",
+    details: "KIND is what to print; each kind has its own options, see .help KIND. Names of \
                   kinds and options may be written in any case. > FILE at the end writes what would be \
-                  printed into a file, >> FILE behind what it holds.",
+                  printed into a file, >> FILE appends it.",
     examples: &[".dump ObjectRef -Leak -ShowStack", ".dump Process"],
 };
 

@@ -16,7 +16,7 @@ use crate::{
     settings::{Display, DisplayArgs},
 };
 
-/// What was typed behind `.dump Process`.
+/// What was typed after `.dump Process`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ProcessArgs {
     pub(crate) criteria: ProcessListCriteria,
@@ -27,7 +27,7 @@ pub(crate) struct ProcessArgs {
 
 pub(crate) struct Process;
 
-/// What orders processes and is no column.
+/// What orders processes and is not a column.
 const ORDERS: [(&str, ProcessOrder); 4] = [
     ("Default", ProcessOrder::Pid),
     ("Time", ProcessOrder::Start),
@@ -41,7 +41,7 @@ impl Kind for Process {
         name: "Process",
         summary: "processes with their start, end and command line",
         details: "One row per lifetime: a pid that is used again is another process. Times are \
-                  printed as .timefmt says; files have nanoseconds since session start.",
+                  printed in the format of .timefmt; files have nanoseconds since session start.",
         examples: &[
             Example { goal: "all processes", line: ".dump Process" },
             Example { goal: "one program", line: ".dump Process -pn leaky" },

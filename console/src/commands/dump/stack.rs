@@ -94,7 +94,7 @@ static WHICH: &[Opt<StackCriteria>] = &[
     Opt {
         names: &["-Id"],
         help: "the stack of this number, with its frames",
-        details: "The number behind \"Stack:\" in .dump ObjectRef; with two numbers, all from the \
+        details: "The number after \"Stack:\" in .dump ObjectRef; with two numbers, all from the \
                   first to the second.",
         example: "-Id 18",
         take: Take::Count(CountUnit::None, |args| &mut args.ids),

@@ -30,7 +30,7 @@ impl Kind for Stats {
             names: &["-Properties"],
             help: "only the properties of these names, in every format",
             details: "The names are those of -json: computer, os_version, cpu_count, \
-                      session_start_utc and so on; * lists all. ETWAnalyzer's are known too: \
+                      session_start_utc and so on; * lists all. Those of ETWAnalyzer work too: \
                       Machine, OSVersion, NumberOfProcessors, SessionStart.",
             example: "-Properties os_*;!os_build",
             take: Take::Filter(Texts::Other, |properties| properties),

@@ -17,7 +17,7 @@ impl Kind for Symbols {
         summary: "what became of the search for the symbols of each module, and why",
         details: "Looks for the names of all frames of the trace, and lists the modules that they \
                   lie in: how many distinct frames, how many with a name, the PDB that the trace \
-                  asks for, and where it was found or why not. What misses most comes first. \
+                  names, and where it was found or why not. What misses most comes first. \
                   Nothing is downloaded unless a server is named; see .sympath.",
         examples: &[
             Example { goal: "what is missing?", line: ".dump Symbols" },

@@ -15,7 +15,7 @@ impl Kind for Version {
     const SIGNATURE: KindSignature = KindSignature {
         name: "Version",
         summary: "modules with version, product and description, by the processes that loaded them",
-        details: "Modules that the same processes loaded stand together, under the names of these.",
+        details: "Modules that the same processes loaded are listed together, under the names of these.",
         examples: &[
             Example { goal: "All modules", line: ".dump Version" },
             Example { goal: "One module", line: ".dump Version -Dll leaky.exe" },

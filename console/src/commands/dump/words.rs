@@ -1,4 +1,4 @@
-//! The words behind `.dump`.
+//! The words after `.dump`.
 
 use crate::{
     commands::{AnyKind, Registry},
@@ -8,7 +8,7 @@ use crate::{
     },
 };
 
-/// The words behind `.dump`. The kind may stand anywhere between the options.
+/// The words after `.dump`. The kind may stand anywhere between the options.
 pub(crate) struct DumpWords<'t> {
     /// The word for the kind: the kind among the words that are neither options nor their values,
     /// or else the first of them.

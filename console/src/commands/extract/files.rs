@@ -113,7 +113,7 @@ fn summarize(args: &ExtractArgs, tally: Tally, messages: &mut Messages<'_>) {
 }
 
 /// All traces that are meant, each once. A query that stands for none is reported and counts as a file
-/// that failed; a folder or pattern passes over files that are no traces.
+/// that failed; a folder or pattern passes over files that are not traces.
 fn inputs(args: &ExtractArgs, messages: &mut Messages<'_>, tally: &mut Tally) -> Vec<PathBuf> {
     let mut inputs: Vec<PathBuf> = Vec::new();
     for query in &args.queries {

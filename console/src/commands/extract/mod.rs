@@ -54,14 +54,14 @@ impl Command for Extract {
         usage: "QUERY…",
         arguments: Arguments::Files,
         summary: "extract traces without loading them",
-        details: "QUERY is written as for .load. Words that ETWAnalyzer extracts by may stand between: \
+        details: "QUERY is written as for .load. Words that ETWAnalyzer extracts by are allowed between: \
                   ObjectRef, All, Default and Module are always extracted, others are named in a note, \
                   and refused when they are alone.",
         examples: &[".extract examples/leaky.etl", ".extract ObjectRef -fd examples -NoOverwrite"],
     };
     const OPTIONS: &'static [OptionGroup<ExtractArgs>] = options::OPTIONS;
 
-    /// Words are extractors, or files as those behind `-fd`.
+    /// Words are extractors, or files as those after `-fd`.
     fn parse(entered: &Entered<'_>) -> Result<ExtractArgs, ParseError> {
         let (mut args, words) =
             parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;

@@ -161,7 +161,7 @@ static OTHERS: &[Opt<ExtractArgs>] = &{
             &["-Indent"],
             "-Indent",
             0,
-            "an extract holds tables; use -json-pretty behind .dump for JSON",
+            "an extract holds tables; use -json-pretty with .dump for JSON",
         ),
         refused(
             &["-unzipOperation"],
@@ -183,7 +183,7 @@ const fn refused(
     Opt {
         names,
         help: "refused",
-        details: "ETWAnalyzer has it; to ignore it would give something else than was asked for.",
+        details: "ETWAnalyzer has it; without it the result would differ from the one that is meant.",
         example,
         take: Take::Refused(values, reason),
     }

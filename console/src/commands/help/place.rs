@@ -20,7 +20,7 @@ const IN_SHELL: &[(&str, &str, Files)] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Files {
     None,
-    /// Those behind `-fd`.
+    /// Those after `-fd`.
     Behind,
     /// The first words.
     First,

@@ -22,7 +22,7 @@ use crate::{
     query::{self, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer},
 };
 
-/// What was typed behind the name of such a command.
+/// What was typed after the name of such a command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PictureArgs {
     /// The file to write, if one was named.

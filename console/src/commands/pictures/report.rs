@@ -35,10 +35,10 @@ impl Command for Report {
         usage: "FILE [OPTION…]",
         arguments: Arguments::Files,
         summary: "write a page for a browser about all that leaks",
-        details: "NAME.html is one file, which needs no network: what .why says of each suspect with its stack \
+        details: "NAME.html is one file, which needs no network: what .why lists of each suspect with its stack \
                   and source lines, open handles and allocations over time, flame graphs, and tables that can be \
-                  sorted and searched. It is light or dark as the browser is. What a trace calls its \
-                  processes, functions and objects cannot act in it. The other options choose handles as those of \
+                  sorted and searched. It is light or dark as the browser is. Names of processes, functions and \
+                  objects in a trace cannot run in it as code. The other options choose handles as those of \
                   .dump ObjectRef do, and the page names them; allocations are chosen by -pn, -Type (their kind), -MinMaxTime, \
                   -CreateStack and -DestroyStack, and with any other option the page has none. The commands in it show all that their suspect lost.",
         examples: &[".report leaks.html", ".report events.html -pn leaky -Type Event"],

@@ -41,7 +41,7 @@ pub(crate) fn note_allocations(
         && let Some(option) = kind_option(file.file.trace)?
     {
         let path = Untrusted(file.path());
-        messages.note(format_args!("{path}: {option} asks for its allocations"));
+        messages.note(format_args!("{path}: {option} selects its allocations"));
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ pub(crate) const fn time_format_option<A: ShowsTimes>() -> Opt<A> {
     Opt {
         names: &["-TimeFmt"],
         help: "times as s, Local, LocalTime, UTC, UTCTime, Here or HereTime",
-        details: "Wins over .timefmt.",
+        details: "Overrides .timefmt.",
         example: "-TimeFmt s",
         take: Take::TimeFormat(|args| &mut args.display().time_format),
     }
@@ -23,7 +23,7 @@ pub(crate) const fn time_format_option<A: ShowsTimes>() -> Opt<A> {
 pub(crate) const fn time_digits_option<A: ShowsTimes>() -> Opt<A> {
     Opt {
         names: &["-TimeDigits"],
-        help: "digits behind the second, 0 to 6",
+        help: "decimal places of seconds, 0 to 6",
         details: "For times and lifetimes; 6 unless it is given here or with .timedigits.",
         example: "-TimeDigits 3",
         take: Take::Digits(|args| &mut args.display().time_digits),

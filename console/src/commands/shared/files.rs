@@ -24,7 +24,7 @@ pub(crate) const fn recursive_option<A>(
     Opt {
         names: &["-r", "-rec", "-recursive"],
         help: "look into folders below folders, too",
-        details: "Counts for every QUERY of the line, wherever it stands.",
+        details: "Counts for every QUERY of the line, in any position.",
         example,
         take: Take::Switch(field),
     }
@@ -54,7 +54,7 @@ pub(crate) const fn force_option<A>(
         help: "replace a file that handlescope did not write",
         details: "Without it, an existing file is replaced only if handlescope wrote it and it was \
                   not changed since. A trace or extract that is loaded, and the trace of a loaded \
-                  extract, are never replaced. Behind > FILE it counts for that file.",
+                  extract, are never replaced. After > FILE it counts for that file.",
         example,
         take: Take::Switch(field),
     }

@@ -39,7 +39,7 @@ pub(crate) const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
         Opt {
             names: &["-VersionFilter"],
             help: "modules with such a path, version, product, description or company",
-            details: "Compared with each of them, and with all in one line behind each other; an \
+            details: "Compared with each of them, and with all in one line, one after the other; an \
                       exclusion must match none. Paths are compared with and without drive \
                       letters.",
             example: "-VersionFilter !*Microsoft*",

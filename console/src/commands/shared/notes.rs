@@ -7,13 +7,13 @@ use crate::{
 
 /// Why options for test runs do nothing.
 pub(crate) const SELECTION: &str =
-    "test runs are not known here, so all files count; choose with -fd";
+    "test runs are not supported here, so all files count; choose with -fd";
 
-/// Why `-nocolor` does nothing behind a command of the console.
+/// Why `-nocolor` does nothing after a command of the console.
 const NO_COLOR: &str = "-nocolor does nothing here; use --color never";
 
 /// Why `-debug` does nothing.
-pub(crate) const DEBUG: &str = "-debug does nothing; failures always say what is known";
+pub(crate) const DEBUG: &str = "-debug does nothing; failures always print what is known";
 
 /// Arguments with a place for notes about options without effect.
 pub(crate) trait TakesNotes {
@@ -31,14 +31,14 @@ pub(crate) const fn ignored<A: TakesNotes>(
     Opt {
         names,
         help: "accepted without effect",
-        details: "ETWAnalyzer has it, so it is accepted, with a note that says why it does \
-                  nothing.",
+        details: "ETWAnalyzer has it, so it is accepted, with a note that gives the \
+                  reason.",
         example,
         take: Take::Ignored(values, note, |args| args.notes()),
     }
 }
 
-/// What ETWAnalyzer accepts behind each of its commands.
+/// What ETWAnalyzer accepts after each of its commands.
 pub(crate) const fn ignored_everywhere<A: TakesNotes>() -> [Opt<A>; 7] {
     [
         ignored(&["-nocolor"], "-nocolor", 0, NO_COLOR),

@@ -36,7 +36,7 @@ macro_rules! sort_details {
     ($($words:literal)?) => {
         concat!(
             $($words, " ",)?
-            "A column goes by its name in -csv or its heading in the text, in any case: numbers from the \
+            "A column is given by its name in -csv or its heading in the text, in any case: numbers from the \
              largest, text from a to z, unknown values last. The rows of each file stay together. An unknown \
              column is an error that lists all of them."
         )
@@ -74,8 +74,8 @@ pub(crate) const fn csv_raw_option<A>(example: &'static str, set: fn(&mut A)) ->
     Opt {
         names: &["-csvraw"],
         help: "write text into CSV as it is",
-        details: "Otherwise a ' stands in front of text that starts with =, +, -, @, a tab or a line \
-                  end and is no number, because a spreadsheet would take it for a formula. For programs \
+        details: "Otherwise a ' is written in front of text that starts with =, +, -, @, a tab or a line \
+                  end and is not a number, because a spreadsheet would take it for a formula. For programs \
                   that compare names.",
         example,
         take: Take::Set(set),

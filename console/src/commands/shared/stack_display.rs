@@ -38,8 +38,8 @@ pub(crate) const fn show_line_option<A: ShowsStacks>() -> Opt<A> {
         names: &["-ShowLine"],
         help: "print source file and line of each frame",
         details: "With -ShowStack, where the symbols have them: those of Microsoft's servers do \
-                  not. Where a PDB says from which address (Source Link) or by which command (source \
-                  server) the file can be got, that follows in brackets.",
+                  not. Where a PDB has the address (Source Link) or the command (source server) to \
+                  get the file with, that follows in brackets.",
         example: "-ShowStack -ShowLine",
         take: Take::Switch(|args| &mut args.stacks().line),
     }

@@ -39,7 +39,7 @@ pub struct SymbolArgs {
     /// Where to keep downloaded symbols, instead of the platform's folder for caches.
     #[arg(long = "symcache", value_name = "FOLDER", value_parser = folder, global = true)]
     pub cache: Option<PathBuf>,
-    /// A folder with symbols, searched before servers are asked.
+    /// A folder with symbols, searched before servers.
     #[arg(long = "symfolder", value_name = "FOLDER", value_parser = folder, global = true)]
     pub folder: Option<PathBuf>,
 }
@@ -85,7 +85,7 @@ impl SymbolArgs {
     /// The symbol path that was asked for; `None` when nothing was said.
     ///
     /// A cache alone says where to keep symbols and not whom to ask for them, so that the path of
-    /// the environment counts behind it.
+    /// the environment counts after it.
     ///
     /// # Errors
     /// When a folder cannot be written in a symbol path, or the environment has none.
@@ -109,7 +109,7 @@ pub(crate) const fn symbol_path_option<A: TakesSymbols>() -> Opt<A> {
         names: &["--symbol-path"],
         help: "where symbols are, written like _NT_SYMBOL_PATH",
         details: "Folders, cache*FOLDER and srv*CACHE*SERVER, joined by semicolons. \
-                  _NT_SYMBOL_PATH counts as long as nothing is said.",
+                  _NT_SYMBOL_PATH counts unless one is given.",
         example: "--symbol-path examples/symbols -fd examples/leaky.etl",
         take: Take::Text("PATH", 1, |args| &mut args.symbols().path),
     }
@@ -131,14 +131,14 @@ pub(crate) const fn symbol_options<A: TakesSymbols>() -> [Opt<A>; 3] {
             names: &["-symCache", "--symcache"],
             help: "a folder for downloaded symbols",
             details: "Without it they are kept in the folder for caches of the platform. Alone \
-                      it says nothing of servers: those of _NT_SYMBOL_PATH count.",
+                      it names no servers: those of _NT_SYMBOL_PATH count.",
             example: "-symCache cache -fd examples/leaky.etl",
             take: Take::Folder(|args| &mut args.symbols().cache),
         },
         Opt {
             names: &["-symFolder", "--symfolder"],
             help: "a folder with symbols",
-            details: "Is searched before servers are asked.",
+            details: "Is searched before servers.",
             example: "-symFolder examples/symbols -fd examples/leaky.etl",
             take: Take::Folder(|args| &mut args.symbols().folder),
         },

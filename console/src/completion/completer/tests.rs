@@ -131,7 +131,7 @@ fn help_offers_topics() {
 }
 
 #[test]
-fn paths_with_blanks_are_quoted() {
+fn paths_with_spaces_are_quoted() {
     assert_eq!(offered(".unload "), ["/t/leaky.etl", "\"/t/my trace.etl\""]);
     assert_eq!(offered(".unload \"/t/my t"), ["\"/t/my trace.etl\""]);
 }

@@ -126,7 +126,7 @@ fn allocators_are_completed_once_each_with_what_they_allocate() {
     let of = |filter| filters(texts(filter, Texts::Allocators, &known));
     assert_eq!(of("wi"), ["Window"]);
     assert_eq!(of("Window;!v"), ["Window;!VirtualAlloc"]);
-    assert_eq!(of("t"), [crate::filter::literal("Tiles*")], "a star of a name is no wildcard");
+    assert_eq!(of("t"), [crate::filter::literal("Tiles*")], "a star of a name is not a wildcard");
     let found = texts("v", Texts::Allocators, &known);
     assert_eq!(found[0].description, "committed pages, reserved addresses");
     assert_eq!(texts("", Texts::Allocators, &known).len(), 3);

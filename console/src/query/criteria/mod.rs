@@ -126,7 +126,7 @@ pub enum ProcessOrder {
     Start,
     /// By end; those that outlived the trace come first.
     End,
-    /// Children behind their parents.
+    /// Children after their parents.
     Tree,
 }
 

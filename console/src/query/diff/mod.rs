@@ -89,7 +89,7 @@ fn minutes(file: &FileAnswer<'_>, window: Window) -> Option<f64> {
     (file.info.has_clock() && minutes > 0.0).then_some(minutes)
 }
 
-/// So many handles by minutes, to three digits behind the point.
+/// So many handles by minutes, to three digits after the point.
 fn per_minute(handles: u64, minutes: Option<f64>) -> Option<f64> {
     minutes.map(|minutes| (handles as f64 / minutes * 1e3).round() / 1e3)
 }

@@ -72,7 +72,7 @@ fn at_least(least: u64, all: u64, share: f64) -> f64 {
     let rest = if all == least { 0.0 } else { (n - k) * (1.0 - share).ln() };
     let mut term = (ways + k * share.ln() + rest).exp();
     let (mut sum, mut at) = (0.0, k);
-    // Behind the mean the terms fall ever faster.
+    // After the mean the terms fall ever faster.
     while term > sum * 1e-12 {
         sum += term;
         term *= (n - at) / (at + 1.0) * share / (1.0 - share);

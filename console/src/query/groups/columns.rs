@@ -255,7 +255,7 @@ impl RowTexts<'_> {
     }
 }
 
-/// The number of a lifetime: its place in [`LIFETIMES`], or one of the two behind them.
+/// The number of a lifetime: its place in [`LIFETIMES`], or one of the two after them.
 fn lifetime(life: &Life, times: &Times) -> u32 {
     let (not_closed, before) = (LIFETIMES.len() as u32, LIFETIMES.len() as u32 + 1);
     let time = |event: Option<usize>| event.and_then(|event| times.of(event));

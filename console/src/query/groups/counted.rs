@@ -71,7 +71,7 @@ impl Handle {
         self.has(Self::OPENED) && !self.has(Self::BESIDE)
     }
 
-    /// Whether it is no handle or view, but an object without any.
+    /// Whether it is not a handle or view, but an object without any.
     pub(super) fn is_bare(self) -> bool {
         self.has(Self::BARE)
     }

@@ -133,7 +133,7 @@ pub(in crate::query) fn counting_sort<T: Copy + Default>(
         }
         *next += 1;
     }
-    // Behind the last item of a slot is where the next slot begins.
+    // After the last item of a slot is where the next slot begins.
     (order, next)
 }
 
@@ -163,7 +163,7 @@ impl Sorted<'_> {
         })
     }
 
-    /// The handles that an event opened, those of each group one behind the other.
+    /// The handles that an event opened, those of each group one after the other.
     pub(super) fn opened(&self) -> impl Iterator<Item = Opened> {
         let handles = self.order.iter().filter_map(|place| self.handle(*place));
         handles.filter(|handle| handle.is_opened()).map(Opened::of)

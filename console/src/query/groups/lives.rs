@@ -35,7 +35,7 @@ pub(crate) struct Life {
     pub(crate) is_closed_at_exit: bool,
     /// Whether it was open at the end of the trace.
     pub(crate) is_open_at_end: bool,
-    /// Whether it is no handle or view, but an object without any.
+    /// Whether it is not a handle or view, but an object without any.
     pub(crate) is_bare: bool,
     /// The process that has it; of an object without any, the one that created it; `None` if unknown.
     pub(crate) owner: Option<ProcessIdx>,

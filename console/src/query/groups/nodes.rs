@@ -45,7 +45,7 @@ impl OuterGroups {
         self.nodes.get_mut(node as usize).map(|node| &mut node.figures)
     }
 
-    /// The groups, each behind the one it is in.
+    /// The groups, each after the one it is in.
     pub(super) fn into_nodes(self) -> Vec<Node> {
         self.nodes
     }

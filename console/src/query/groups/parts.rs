@@ -33,7 +33,7 @@ struct Part {
 /// The handles of some objects in their groups.
 pub(super) struct CountedPart {
     pub(super) outer: OuterGroups,
-    /// Those of a group of the level above the innermost one behind the other.
+    /// Those of a group of the level above the innermost one after the other.
     pub(super) handles: Handles,
     /// Where those of each such group end, by group and 1; first of those that are in none.
     pub(super) ends: Vec<u32>,

@@ -12,7 +12,7 @@ use crate::query::error::QueryError;
 use crate::query::growth;
 use crate::query::owners::Owners;
 
-/// The handles of all groups, those of a group of the innermost level one behind the other.
+/// The handles of all groups, those of a group of the innermost level one after the other.
 pub(crate) struct TimedGroups {
     handles: Vec<Opened>,
     time_ns: Numbers<i64>,

@@ -53,7 +53,7 @@ impl GroupTree {
         Self { levels, ..Self::default() }
     }
 
-    /// Adds the groups and handles of objects that come behind all others.
+    /// Adds the groups and handles of objects that come after all others.
     pub(super) fn add(&mut self, part: CountedPart) {
         let CountedPart { outer, handles, ends, all } = part;
         let mut places: Vec<u32> = vec![0];

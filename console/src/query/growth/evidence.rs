@@ -1,4 +1,4 @@
-//! The figures behind a verdict, as numbers and as a sentence.
+//! The figures of a verdict, as numbers and as a sentence.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::life::{Life, Window};
 use super::rate::Rate;
 use super::verdict::Verdict;
 
-/// The figures behind a verdict.
+/// The figures of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
     /// Handles of the group.
@@ -158,7 +158,7 @@ impl fmt::Display for Duration {
     }
 }
 
-/// A number with three digits, six of them behind the point at most.
+/// A number with three digits, six of them after the point at most.
 fn digits(number: f64) -> String {
     let magnitude = number.abs().max(1e-4).log10().floor();
     let decimals = (2.0 - magnitude).max(0.0) as usize;

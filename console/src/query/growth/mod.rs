@@ -43,7 +43,7 @@ use self::kept::Kept;
 pub struct Growth {
     /// How the group grows.
     pub verdict: Verdict,
-    /// The figures behind it.
+    /// Its figures.
     pub evidence: Evidence,
 }
 

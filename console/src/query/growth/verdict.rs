@@ -9,7 +9,7 @@ pub enum Verdict {
     Once,
     /// What is opened is closed; what is open at the end is young.
     Balanced,
-    /// Too few handles, or in too short a time, to say.
+    /// Too few handles, or in too short a time, to judge.
     Short,
 }
 

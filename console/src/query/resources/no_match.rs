@@ -18,7 +18,7 @@ use crate::query::no_match::NoMatch;
 /// A criterion, which can be taken over alone.
 struct Step<'a> {
     criterion: Criterion,
-    /// Its filter as it was typed; empty where it is no filter on text.
+    /// Its filter as it was typed; empty where it is not a filter on text.
     value: &'a str,
     take: fn(&ResourceCriteria, &mut ResourceCriteria),
     /// Takes another value in its place.
@@ -52,7 +52,7 @@ pub(super) fn find(
         let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
         let allocators = allocators.iter().filter_map(|row| tables.allocators.get(row.row()));
         let names = allocators.filter_map(|own| (step.name)(tables, own)).collect();
-        // What others of the filters leave out is no help.
+        // What others of the filters leave out does not help.
         let helps = |value: &str| {
             let mut other = passed.clone();
             (step.set)(&mut other, value);
@@ -85,7 +85,7 @@ fn count(tables: &Tables<'_>, criteria: &ResourceCriteria) -> Result<usize, Quer
     if criteria.is_of_leaks() {
         rows = lost(tables.resources, &rows, criteria);
     }
-    // Parts are no allocations, but it may be that only these pass.
+    // Parts are not allocations, but it may be that only these pass.
     let whole = rows.iter().filter(|row| !tables.resources.is_further_part(**row as usize)).count();
     Ok(whole.max(usize::from(!rows.is_empty())))
 }

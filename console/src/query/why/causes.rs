@@ -219,7 +219,8 @@ impl Causes<'_> {
             |handle: &&Opened| self.columns.kind(handle.opened as usize) == Some(EventKind::Map);
         let views: Vec<Opened> = lost.iter().filter(is_view).copied().collect();
         diagnosis(Cause::ViewNotUnmapped, &views, |count| {
-            format!("{count} views of files never unmapped")
+            let views = if views.len() == 1 { "view of a file" } else { "views of files" };
+            format!("{count} {views} never unmapped")
         })
     }
 
@@ -267,7 +268,7 @@ impl Causes<'_> {
         let mut object = None;
         let mut closed: HashMap<(ProcessIdx, u64), usize> = HashMap::new();
         for handle in lost {
-            // Those of an object stand one behind the other.
+            // Those of an object stand one after the other.
             if object != Some(handle.object) {
                 object = Some(handle.object);
                 closed = self.first_closes(handle.object as usize);
@@ -279,8 +280,8 @@ impl Causes<'_> {
         }
         diagnosis(Cause::HandleReuse, &reused, |count| {
             format!(
-                "{count} with a value that was open to the same object before, and closed: who matches \
-                 closes by value alone takes them for closed"
+                "{count} with a value that was open to the same object before, and closed: matching closes \
+                 by value alone counts them as closed"
             )
         })
     }

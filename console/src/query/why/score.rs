@@ -6,7 +6,7 @@ use crate::query::growth::{Growth, Life, Verdict, Window};
 const OUTLIVED: i64 = 10;
 
 /// The score of a group: how many handles it keeps for ever, weighted by how likely it is to go on. `None`
-/// for a group that is no suspect.
+/// for a group that is not a suspect.
 ///
 /// A steady leak goes on; a burst may come again; of a few handles nothing is known; what was filled at
 /// the start is a cache more often than a leak. Of a group that is balanced otherwise, those count that

@@ -22,7 +22,7 @@ pub struct Suspect {
     pub process_start_ns: Option<i64>,
     /// Type of the objects, or kind of the allocations.
     pub type_name: String,
-    /// What allocated it, where that says more than the kind: `CreatePen`, the type of a GDI handle.
+    /// What allocated it, where that is more specific than the kind: `CreatePen`, the type of a GDI handle.
     pub allocator: Option<String>,
     /// The stack that opened or allocated them: one of those that are equal.
     pub create_stack: Option<StackIdx>,

@@ -75,7 +75,7 @@ fn source_process<'r>(row: &'r Row<'_>) -> Cow<'r, str> {
     row.file.process(duplicate.source_process).marked.as_str().into()
 }
 
-/// A fact about the object, which ETWAnalyzer leaves out behind handles that were open at the end.
+/// A fact about the object, which ETWAnalyzer leaves out after handles that were open at the end.
 fn of_event<'r>(row: &'r Row<'_>, fact: impl Fn(&'r ObjectFacts<'_>) -> &'r str) -> Cow<'r, str> {
     match row.item.event() {
         Some(_) => fact(row.object).into(),

@@ -3,7 +3,7 @@
 //! What differs from ETWAnalyzer: values are quoted instead of altered (but for formulas), numbers are the same in
 //! every country, mappings stand in the right columns, creation and deletion of objects have rows,
 //! and the events of an object come in the order of time, the handles that were open at the end
-//! behind them.
+//! after them.
 
 mod columns;
 mod row;

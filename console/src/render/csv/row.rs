@@ -37,7 +37,7 @@ pub(super) struct ProcessFacts<'a> {
     pub(super) name: &'a str,
     /// When it started, if that is known.
     pub(super) start: String,
-    /// What stands behind the program in its command line.
+    /// What follows the program in its command line.
     pub(super) arguments: &'a str,
 }
 

@@ -8,6 +8,7 @@ use super::index;
 use crate::query::{CountedEvent, EventsAnswer};
 use crate::render::json;
 use crate::render::table::{Columns, Part, Show, Table};
+use crate::values::Counted;
 
 /// A row for each kind of event; JSON has them by provider.
 ///
@@ -31,10 +32,11 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
     let parts = answers.iter().map(|answer| {
         let counts = answer.rows.iter().map(|row| row.counted.count);
         let passed = counts.fold(0, u64::saturating_add);
-        let (passed, total) = (HumanCount(passed), HumanCount(answer.total));
+        let (passed, total) = (HumanCount(passed), Counted(answer.total, "event"));
         let kinds = answer.rows.len();
+        let kinds_text = Counted(kinds as u64, "kind");
         Part::of(answer.path, kinds)
-            .below(format!("{passed} of {total} events of the source, of {kinds} kinds"))
+            .below(format!("{passed} of {total} of the source, of {kinds_text}"))
     });
     let table = Table::new("providers", columns, parts)?;
     Ok(table.with_document(|parts, mode, out| json::event_counts(answers, parts, mode, out)))

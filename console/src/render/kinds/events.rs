@@ -33,7 +33,7 @@ struct Row<'a> {
     stack_text: Option<String>,
 }
 
-/// Calls `write` with tables of all events, the handles that were open at the end behind those of
+/// Calls `write` with tables of all events, the handles that were open at the end after those of
 /// their objects. There is at least one table.
 pub(super) fn for_each_batch(
     answer: &ObjectRefAnswer<'_>,

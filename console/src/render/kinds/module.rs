@@ -11,6 +11,7 @@ use crate::{
         json,
         table::{Columns, Part, Show, Table},
     },
+    values::Counted,
 };
 
 /// A row for each module; JSON has its loads, too.
@@ -47,7 +48,8 @@ pub fn modules<'a>(answers: &'a [ModuleAnswer<'_>]) -> io::Result<Table<'a>> {
     let parts = answers.iter().map(|answer| {
         let count = answer.modules.len();
         let without = answer.modules.iter().filter(|m| m.module.pdb_guid.is_none()).count();
-        let line = format!("{count} modules, {without} without a PDB identity");
+        let modules = Counted(count as u64, "module");
+        let line = format!("{modules}, {without} without a PDB identity");
         Part::of(answer.path, count).below(line)
     });
     let table = Table::new("modules", columns, parts)?;

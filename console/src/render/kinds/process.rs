@@ -12,7 +12,7 @@ use crate::{
         time::Clock,
     },
     settings::Display,
-    values::TimeFormat,
+    values::{Counted, TimeFormat},
 };
 
 /// Columns by which a child is indented.
@@ -73,7 +73,8 @@ pub fn processes<'a>(answers: &[ProcessAnswer<'_>], display: &Display) -> io::Re
         let count = answer.processes.len();
         let is_new = |listed: &&ListedProcess| listed.process.start_ns.is_some();
         let new = answer.processes.iter().filter(is_new).count();
-        Part::of(answer.path, count).below(format!("{count} processes, {new} started in the trace"))
+        let processes = Counted(count as u64, "process");
+        Part::of(answer.path, count).below(format!("{processes}, {new} started in the trace"))
     });
     Table::new("processes", columns, parts)
 }

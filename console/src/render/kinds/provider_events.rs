@@ -12,6 +12,7 @@ use crate::render::json;
 use crate::render::table::{Columns, Part, Show, Table};
 use crate::render::text::{ProcessStyle, StackStyle};
 use crate::settings::{Display, StackDisplayArgs};
+use crate::values::Counted;
 
 /// An event with its file.
 #[derive(Clone, Copy)]
@@ -113,9 +114,9 @@ impl<'a> Row<'a> {
 }
 
 fn part(answer: &ProviderEventsAnswer<'_>) -> Part {
-    let (passed, kept) = (HumanCount(answer.passed as u64), HumanCount(answer.kept as u64));
+    let (passed, kept) = (Counted(answer.passed as u64, "event"), HumanCount(answer.kept as u64));
     Part::of(answer.path, answer.rows.len())
-        .counted(format!("of {passed} events that passed, of {kept} that the extract keeps"))
+        .counted(format!("of {passed} that passed, of {kept} that the extract keeps"))
 }
 
 /// The fields as people read them; `None` without any.

@@ -21,7 +21,7 @@ use crate::{
         time::Clock,
     },
     settings::{Display, StackDisplayArgs},
-    values::Format,
+    values::{Counted, Format},
 };
 use handlescope_model::Untrusted;
 
@@ -318,14 +318,14 @@ fn part(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> Part {
         bytes(sum.at_exit_bytes)
     );
     if criteria.is_of_leaks() {
-        return part.below(format!("{} allocations: {lost}", HumanCount(allocs)));
+        return part.below(format!("{}: {lost}", Counted(allocs, "allocation")));
     }
     part.below(format!(
-        "{} allocations ({}), {} frees ({}), {lost}, {} orphan frees",
-        HumanCount(allocs),
+        "{} ({}), {} ({}), {lost}, {}",
+        Counted(allocs, "allocation"),
         bytes(alloc_bytes),
-        HumanCount(frees),
+        Counted(frees, "free"),
         bytes(freed_bytes),
-        HumanCount(sum.orphan_frees)
+        Counted(sum.orphan_frees, "orphan free")
     ))
 }

@@ -14,7 +14,7 @@ use crate::{
         text::{ProcessStyle, StackStyle},
     },
     settings::{Display, StackDisplayArgs},
-    values::Format,
+    values::{Counted, Format},
 };
 
 /// What is said when the extract does not have the stacks of every event.
@@ -124,15 +124,16 @@ impl Row<'_> {
 }
 
 fn part(answer: &StacksAnswer<'_>) -> Part {
-    let (passed, recorded) = (HumanCount(answer.passed), HumanCount(answer.recorded));
+    let (passed, recorded) = (Counted(answer.passed, "stack"), Counted(answer.recorded, "time"));
     let FrameFigures { frames_total, frames_in_modules, frames_managed, frames_unknown } =
         answer.figures;
-    let [total, modules, managed, unknown] =
-        [frames_total, frames_in_modules, frames_managed, frames_unknown].map(HumanCount);
+    let total = Counted(frames_total, "frame");
+    let [modules, managed, unknown] =
+        [frames_in_modules, frames_managed, frames_unknown].map(HumanCount);
     let part = Part::of(answer.path, answer.rows.len())
-        .counted(format!("of {passed} stacks, recorded {recorded} times"))
+        .counted(format!("of {passed}, recorded {recorded}"))
         .below(format!(
-            "{total} frames: {modules} in modules, {managed} in managed methods outside of modules, \
+            "{total}: {modules} in modules, {managed} in managed methods outside of modules, \
              {unknown} unknown"
         ));
     if answer.has_every_stack { part } else { part.below(ONLY_HANDLES.to_owned()) }

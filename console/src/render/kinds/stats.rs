@@ -17,6 +17,7 @@ use crate::render::table::{Columns, Part, Show, Table};
 use crate::render::time::Utc7;
 use crate::settings::Display;
 use crate::terminal::Screen;
+use crate::values::Counted;
 
 /// A row for each kind of event, below what is known of the trace; JSON has that, too.
 ///
@@ -115,7 +116,7 @@ fn about(answer: &StatsAnswer<'_>, screen: Screen) -> Result<String, fmt::Error>
 /// Lost events come first: a lost close looks like a leak.
 fn write_losses(answer: &StatsAnswer<'_>, screen: Screen, out: &mut String) -> fmt::Result {
     let text = match answer.info.losses() {
-        None => return writeln!(out, "The extract does not say what was lost while recording."),
+        None => return writeln!(out, "The extract does not record what was lost while recording."),
         Some((0, 0)) if !answer.warnings.iter().any(|warning| is_loss(&warning.kind)) => {
             return writeln!(out, "No events and no buffers were lost while recording.");
         }
@@ -125,10 +126,10 @@ fn write_losses(answer: &StatsAnswer<'_>, screen: Screen, out: &mut String) -> f
                 .to_owned()
         }
         Some((events, buffers)) => format!(
-            "LOST while recording: {} events, {} buffers. A lost close looks like a leak: record \
+            "LOST while recording: {}, {}. A lost close looks like a leak: record \
              again with more or larger buffers before trusting counts.",
-            HumanCount(events),
-            HumanCount(buffers)
+            Counted(events, "event"),
+            Counted(buffers, "buffer")
         ),
     };
     writeln!(out, "{}", screen.paint(Color::Red, text))

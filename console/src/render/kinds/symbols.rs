@@ -13,6 +13,7 @@ use crate::{
         json,
         table::{Columns, Part, Show, Table},
     },
+    values::Counted,
 };
 
 /// A row for each module; JSON has the places that were searched, too.
@@ -56,8 +57,8 @@ fn part(answer: &SymbolsAnswer<'_>) -> Part {
     };
     let (named, frames) = (sum(|module| module.named), sum(|module| module.frames));
     Part::of(answer.path, modules.len()).below(format!(
-        "{} modules, {resolved} with symbols; {named} of {frames} frames have names",
-        modules.len()
+        "{}, {resolved} with symbols; {named} of {frames} frames have names",
+        Counted(modules.len() as u64, "module")
     ))
 }
 
@@ -77,13 +78,13 @@ fn found(report: &ModuleReport) -> String {
         Outcome::Resolved { .. } => origin,
         Outcome::ResolvedFromExports { file } => format!("no pdb, exports of {}", Untrusted(file)),
         Outcome::NoPdbIdentity => "the trace names no pdb".to_owned(),
-        Outcome::UnusableName => "the name of the pdb can be no file name".to_owned(),
+        Outcome::UnusableName => "the name of the pdb cannot be a file name".to_owned(),
         Outcome::NoSymbolPath => "no symbol path is set".to_owned(),
         Outcome::NotFound => "not found".to_owned(),
     };
     let missing = report.missing.iter().map(|missing| match missing.is_remembered {
         true if missing.is_refused => {
-            format!("{} sent an unusable file minutes ago and was not asked again", missing.place)
+            format!("{} sent an unusable file minutes ago and got no new request", missing.place)
         }
         true => format!("{} did not have it lately", missing.place),
         false => format!("{} does not have it", missing.place),

@@ -27,7 +27,7 @@ struct Row<'a> {
     loaded_by: String,
 }
 
-/// A row for each module. Modules that the same processes loaded stand under the names of these, once.
+/// A row for each module. Modules that the same processes loaded are listed under the names of these, once.
 ///
 /// # Errors
 /// None that a caller could do anything about.

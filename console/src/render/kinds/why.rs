@@ -16,6 +16,7 @@ use crate::{
     },
     settings::{Display, StackDisplayArgs},
     trace::CaveatKind,
+    values::Counted,
 };
 
 /// What shows the handles of a suspect of the file with this number.
@@ -94,9 +95,9 @@ fn part(answer: &WhyAnswer<'_>) -> Part {
         return part.below(no_match_line(no_match));
     }
     if answer.allocations > 0 && !has_events {
-        let allocations = HumanCount(answer.allocations as u64);
+        let allocations = Counted(answer.allocations as u64, "allocation");
         return part.below(format!(
-            "Nothing leaks: of {allocations} allocations, none that is left is older than others of its stack get"
+            "Nothing leaks: of {allocations}, none that is left is older than others of its stack get"
         ));
     }
     let Totals { handles_created, handles_duplicated, map_count, .. } = answer.file.totals;

@@ -178,7 +178,7 @@ fn frames(
 }
 
 /// A name without what inferno takes for something else: `;` divides frames, and `# ` starts a comment. A
-/// number behind a space is a count, but only at the end, where the type has brackets.
+/// number after a space is a count, but only at the end, where the type has brackets.
 fn frame(name: &str) -> String {
     name.replace(';', ":").replace("# ", "#\u{A0}")
 }

@@ -73,7 +73,7 @@ impl AllocatedData {
     /// The groups of all kinds, so many of those that lose most, and how many are left out.
     pub(super) fn all(overview: &AllocationsOverview<'_>, most: usize) -> (Vec<Self>, usize) {
         let groups = overview.groups.groups.iter().flat_map(|groups| &groups.rows);
-        // What only frees were found of is no allocation.
+        // What only frees were found of is not an allocation.
         let mut groups = groups.filter(|group| group.figures.allocs > 0);
         let shown = groups.by_ref().take(most).map(|group| Self::of(overview, group)).collect();
         (shown, groups.count())

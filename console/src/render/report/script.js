@@ -267,5 +267,5 @@ function section(file) {
 }
 
 document.title = "handlescope: " + data.files.map((file) => file.name).join(", ");
-const asked = data.asked === null ? [] : [make("p", { class: "dim" }, "Only what was asked for: " + data.asked)];
+const asked = data.asked === null ? [] : [make("p", { class: "dim" }, "Only what was chosen: " + data.asked)];
 document.getElementById("report").append(...asked, ...data.files.map(section), make("p", { class: "dim" }, data.exporter));

@@ -78,7 +78,7 @@ impl ColumnSpec {
     }
 
     /// Where it stands in the text, when not where it was declared: before the others with a
-    /// negative number, behind them with a positive one.
+    /// negative number, after them with a positive one.
     pub(crate) fn place(&mut self, place: i8) -> &mut ColumnSpec {
         self.place = place;
         self
@@ -217,15 +217,15 @@ fn exit_code(code: i32) -> String {
     if (-0x1000..0x1_0000).contains(&code) { code.to_string() } else { format!("0x{code:X}") }
 }
 
-/// Lines of a stack stay lines, with an empty one behind them.
+/// Lines of a stack stay lines, with an empty one after them.
 fn lines(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| Untrusted(line).to_string()).collect();
     let end = if lines.len() > 1 { "\n" } else { "" };
     lines.join("\n") + end
 }
 
-/// Six digits behind the point are what a nanosecond of a millisecond needs; the last of all digits
-/// are no news.
+/// Six digits after the point are what a nanosecond of a millisecond needs; more digits give no more
+/// information.
 fn rounded(number: f64) -> String {
     const LEAST: f64 = 1e-3;
     if !number.is_finite() || (number != 0.0 && number.abs() < LEAST) {

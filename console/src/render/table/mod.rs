@@ -123,7 +123,7 @@ impl Part {
 }
 
 impl<'a> Table<'a> {
-    /// Rows of several files, one behind the other.
+    /// Rows of several files, one after the other.
     pub(crate) fn new<R>(
         key: &'static str,
         columns: Columns<'_, R>,

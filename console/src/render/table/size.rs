@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use indicatif::HumanCount;
 
-/// Rows of one grid. Those behind them get columns of their own.
+/// Rows of one grid. Those after them get columns of their own.
 const MOST_ROWS: usize = 50_000;
 
 /// Bytes of one grid, all cells padded.

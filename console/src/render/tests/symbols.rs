@@ -72,7 +72,7 @@ fn what_misses_most_comes_first_with_the_reason() {
     insta::assert_snapshot!(printed(&[&saved()], ".dump Symbols", Screen::PLAIN), @r"
     demo.etl
     Name   Frames  Named  Pdb                                           Symbols
-    b.dll       1      0  b.pdb 0155fe84-c000-1eb1-57c6-858e85d46b4c 1  not found; https://symbols.example does not have it; https://dead.example: not asked again, it was given up; /f/b.pdb is damaged, delete it or get it again: no such stream
+    b.dll       1      0  b.pdb 0155fe84-c000-1eb1-57c6-858e85d46b4c 1  not found; https://symbols.example does not have it; https://dead.example: no new request after its failures; /f/b.pdb is damaged, delete it or get it again: no such stream
     c.dll       1      0  -                                             the trace names no pdb
     d.dll       2      1  d.pdb 0155fe84-c000-1eb1-57c6-858e85d46b4c 1  no pdb, exports of /f/d.dll; https://symbols.example: 500 Internal Server Error
     a.dll       2      2  a.pdb 0155fe84-c000-1eb1-57c6-858e85d46b4c 1  server https://symbols.example
@@ -83,7 +83,7 @@ fn what_misses_most_comes_first_with_the_reason() {
 #[test]
 fn modules_are_chosen_by_name() {
     let text = printed(&[&saved()], ".dump Symbols -md a*;!b*", Screen::PLAIN);
-    assert!(text.contains("1 modules, 1 with symbols; 2 of 2 frames have names"), "{text}");
+    assert!(text.contains("1 module, 1 with symbols; 2 of 2 frames have names"), "{text}");
 }
 
 #[test]

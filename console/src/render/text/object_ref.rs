@@ -21,7 +21,7 @@ use crate::settings::Display;
 use crate::terminal::clip::{Clip, shortened, width_of};
 use crate::terminal::wrapped;
 
-/// A name is cut to so many columns before what stands behind it goes to the next line.
+/// A name is cut to so many columns before what follows it goes to the next line.
 const SHORTEST_NAME: usize = 24;
 
 pub(in crate::render) fn object_ref(

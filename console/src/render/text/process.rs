@@ -52,7 +52,7 @@ impl ProcessStyle {
         format!("{}{}", self.label(process), self.suffix(process))
     }
 
-    /// Start and end of a process, behind its name; nothing when it was there all the time.
+    /// Start and end of a process, after its name; nothing when it was there all the time.
     pub(in crate::render) fn suffix(&self, process: &ProcessInfo) -> String {
         let (clock, digits) = match &self.suffix {
             SuffixStyle::None => return String::new(),

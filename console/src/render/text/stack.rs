@@ -1,4 +1,4 @@
-//! Stacks, behind `Stack: `.
+//! Stacks, after `Stack: `.
 
 use std::fmt;
 use std::io::{self, Write};

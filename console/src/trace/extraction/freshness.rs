@@ -44,7 +44,7 @@ pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
     };
     let Some(reason) = reason else { return Freshness::UpToDate(Box::new(opened)) };
     Freshness::Stale(match opened.height(Table::Symbols) {
-        Ok(names @ 1..) => format!("{reason}; the {names} names of functions in it are given up"),
+        Ok(names @ 1..) => format!("{reason}; the {names} names of functions in it are discarded"),
         _ => reason,
     })
 }
@@ -107,7 +107,7 @@ impl Recorded {
         } else if self.size != now.size {
             "is of a trace of another size"
         } else if self.content.is_none() {
-            "does not say what is in the trace it is of"
+            "does not record what is in the trace it is of"
         } else if self.modified_ns < now.modified_ns {
             "is older than the trace"
         } else if self.modified_ns != now.modified_ns {
@@ -176,7 +176,7 @@ mod tests {
             (Recorded { modified_ns: None, ..same() }, "older than the trace"),
             (Recorded { modified_ns: Some(101), ..same() }, "another time"),
             (Recorded { content: Some("ac".to_owned()), ..same() }, "another content"),
-            (Recorded { content: None, ..same() }, "does not say what is in the trace"),
+            (Recorded { content: None, ..same() }, "does not record what is in the trace"),
             (recorded("b.zip"), "an archive of another name"),
         ] {
             assert!(difference(&recorded).is_some_and(|d| d.contains(reason)), "{reason}");

@@ -6,7 +6,7 @@ use handlescope_extract::ExtractSummary;
 use handlescope_model::{Untrusted, tables::Warning};
 use indicatif::{HumanBytes, HumanCount};
 
-use crate::terminal::Messages;
+use crate::{terminal::Messages, values::Counted};
 
 /// Warns of everything that was counted while a trace was read.
 pub(crate) fn warn(
@@ -31,16 +31,16 @@ pub(crate) fn warn(
 /// The line that ends the extraction of a file.
 pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
     format!(
-        "{}: {} objects, {} handle events, {} leaked handles{}{}{}, {} stacks, {} lost events, {} in {}{}",
+        "{}: {}, {}, {}{}{}{}, {}, {}, {} in {}{}",
         Untrusted(output),
-        HumanCount(summary.objects),
-        HumanCount(summary.handle_events),
-        HumanCount(summary.leaked_handles),
+        Counted(summary.objects, "object"),
+        Counted(summary.handle_events, "handle event"),
+        Counted(summary.leaked_handles, "leaked handle"),
         views(summary.leaked_views),
         at_exit(summary.closed_at_exit),
         allocations(summary.allocations, summary.never_freed),
-        HumanCount(summary.stacks_distinct),
-        HumanCount(summary.events_lost),
+        Counted(summary.stacks_distinct, "stack"),
+        Counted(summary.events_lost, "lost event"),
         HumanBytes(summary.output_bytes),
         seconds(summary.elapsed),
         rate(summary.bytes_read, summary.elapsed),
@@ -51,8 +51,7 @@ pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
 fn views(leaked: u64) -> String {
     match leaked {
         0 => String::new(),
-        1 => ", 1 leaked view".to_owned(),
-        more => format!(", {} leaked views", HumanCount(more)),
+        _ => format!(", {}", Counted(leaked, "leaked view")),
     }
 }
 
@@ -69,7 +68,7 @@ fn allocations(allocations: u64, never_freed: u64) -> String {
     if allocations == 0 {
         return String::new();
     }
-    format!(", {} allocations, {} never freed", HumanCount(allocations), HumanCount(never_freed))
+    format!(", {}, {} never freed", Counted(allocations, "allocation"), HumanCount(never_freed))
 }
 
 fn seconds(elapsed: Duration) -> String {

@@ -25,7 +25,7 @@ enum Place {
     Outside,
     /// In a string of so many bytes so far.
     String(u64),
-    /// In a string, behind a backslash.
+    /// In a string, after a backslash.
     Escape(u64),
 }
 

@@ -1,4 +1,4 @@
-//! JSON that other programs wrote with names that are no text: bytes that are no UTF-8, and halves of
+//! JSON that other programs wrote with names that are not text: bytes that are not UTF-8, and halves of
 //! surrogate pairs.
 
 use crate::text::Progress;
@@ -17,7 +17,7 @@ const NEAR: usize = 256;
 /// Bytes of `\uD800`.
 const ESCAPE: usize = 6;
 
-/// Passes UTF-8 on, with U+FFFD in place of what is no character, and counts that.
+/// Passes UTF-8 on, with U+FFFD in place of what is not a character, and counts that.
 pub(super) struct Repair<'a, R> {
     inner: R,
     progress: Rc<Progress<'a>>,

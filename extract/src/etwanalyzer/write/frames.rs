@@ -9,7 +9,7 @@ use handlescope_model::{FrameIdx, TableRows};
 use super::super::words::{UNKNOWN_METHOD, UNKNOWN_MODULE};
 use crate::intern::{ByteInterner, Interner};
 
-/// Endings of module names behind which ETWAnalyzer writes an offset; only in lower case.
+/// Endings of module names after which ETWAnalyzer writes an offset; only in lower case.
 const WITH_OFFSET: [&str; 3] = [".dll", ".exe", ".sys"];
 
 /// The lines of each frame: one, and one more for each function that is inlined there.

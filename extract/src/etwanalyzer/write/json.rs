@@ -77,7 +77,7 @@ impl<'a, T: TableRows> Window<'a, T> {
         Self { trace, first: 0, rows: None }
     }
 
-    /// A row; `None` behind the last.
+    /// A row; `None` after the last.
     pub(super) fn row(&mut self, row: usize) -> Result<Option<T::Row>, ArchiveError> {
         let here = self.first..self.first + PART_ROWS;
         if self.rows.is_none() || !here.contains(&row) {

@@ -43,7 +43,7 @@ impl MainPart<'_> {
         }
     }
 
-    /// The processes, and System behind them if it is not among them: ETWAnalyzer looks for the
+    /// The processes, and System after them if it is not among them: ETWAnalyzer looks for the
     /// modules of the kernel there.
     fn processes(&self) -> Vec<ProcessRecord> {
         let clock = self.clock();

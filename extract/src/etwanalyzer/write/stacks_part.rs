@@ -20,7 +20,7 @@ const LINE_END: &str = "\n";
 /// The texts of the stacks of a trace.
 ///
 /// The format wants each text once. Stacks that differ only in what the text does not hold, as in
-/// offsets behind named functions, share one.
+/// offsets after named functions, share one.
 pub(super) struct StackTexts {
     lines: FrameLines,
     /// Numbers of lines, for each text; the first one is empty, for events without stack.

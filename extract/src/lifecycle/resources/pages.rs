@@ -224,7 +224,7 @@ impl Ends<'_> {
     }
 }
 
-/// A range with the pages at its ends whole: its first address and the one behind it.
+/// A range with the pages at its ends whole: its first address and the one after it.
 fn pages(base: u64, size: u64) -> (u64, u64) {
     let from = base - base % PAGE;
     let end = base.saturating_add(size);

@@ -13,7 +13,7 @@ pub(super) struct Ranges {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Owned {
-    /// Address behind the range.
+    /// Address after the range.
     end: u64,
     allocation: u32,
 }
@@ -25,7 +25,7 @@ impl Ranges {
         (address < owned.end).then_some(owned.allocation)
     }
 
-    /// Where the range of an allocation ends that owns an address: behind all that adjoins it and is its own.
+    /// Where the range of an allocation ends that owns an address: after all that adjoins it and is its own.
     pub(super) fn end_of(&self, address: u64) -> Option<u64> {
         let allocation = self.owner(address)?;
         let mut end = address;

@@ -15,7 +15,7 @@ pub(crate) const CPUS: u16 = 4;
 /// Time between the loads of two modules, in nanoseconds.
 const LOAD_STEP: i64 = 200_000;
 
-/// A process and its lifetime in nanoseconds; `None`: before or behind the trace.
+/// A process and its lifetime in nanoseconds; `None`: before or after the trace.
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
     pub(crate) pid: u32,

@@ -70,7 +70,7 @@ fn compare(
     }
     match &args.flame {
         Some(path) => match FlameGraph::of_compared(&answer) {
-            // For who asks whether something got worse that is no failure.
+            // Where the question is whether something got worse, that is not a failure.
             graph if graph.is_empty() => dump
                 .messages
                 .note(format_args!("no picture: nothing is left allocated in the second trace")),

@@ -43,9 +43,9 @@ const DETAILS: &str = "With one trace, or with a point in time: handles and view
      later, loses more of than the first, by name of the process, type and functions of the create stack. \
      Lost is what nothing but the end of a process closed. A group is new or gone when one of the traces loses \
      nothing of it, worse or better when a test of the rates (95 % for all groups together) and a factor of \
-     1.5 say so, else same. It got worse, also when it is new, only by that test, and never when its growth \
-     is balanced: .help growth. When something got worse, the exit status of handlescope is 1, and a warning \
-     says so. With -Kind it is about allocations instead.";
+     1.5 both show it, else same. It got worse, also when it is new, only by that test, and never when its growth \
+     is balanced: .help growth. When something got worse, the exit status of handlescope is 1, with a warning. \
+     With -Kind it is about allocations instead.";
 
 static SIGNATURE: Signature = Signature {
     names: &[".diff"],
@@ -209,7 +209,7 @@ fn compare(
     }
     match &args.flame {
         Some(path) => match FlameGraph::of_traces(&answer) {
-            // For who asks whether something got worse that is no failure.
+            // Where the question is whether something got worse, that is not a failure.
             graph if graph.is_empty() => {
                 dump.messages.note(format_args!("no picture: nothing is lost in the second trace"));
             }

@@ -25,7 +25,7 @@ static WHICH: &[Opt<DiffArgs>] = &[
         names: &["-From"],
         help: "handles that were opened after this point",
         details: "A name of .snapshot or a time as for .converttime; in quotes when it has a space. The \
-                  start of the trace unless it is given. Behind .diff the name of the option may be left out.",
+                  start of the trace unless it is given. After .diff the name of the option may be left out.",
         example: "-From 0.5s",
         take: Take::Point("A", |args| &mut args.from),
     },

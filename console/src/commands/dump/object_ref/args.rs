@@ -15,7 +15,7 @@ use crate::{
     values::AskedFormat,
 };
 
-/// What was typed behind `.dump ObjectRef`.
+/// What was typed after `.dump ObjectRef`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ObjectRefArgs {
     pub(crate) criteria: ObjectCriteria,

@@ -20,8 +20,8 @@ pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-ProcessFmt"],
         help: "processes with start, end and duration in such a format, or None",
-        details: "Behind the name of a process: +START if it started in the trace, - END if it \
-                  ended, and the duration if both. Wins over .processfmt.",
+        details: "After the name of a process: +START if it started in the trace, - END if it \
+                  ended, and the duration if both. Overrides .processfmt.",
         example: "-ProcessFmt s",
         take: Take::ProcessFormat(|args| &mut args.display.process_format),
     },
@@ -29,7 +29,7 @@ pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
         names: &["-ppn", "-PlainProcessNames"],
         help: "svchost.exe instead of svchost Event Log Service",
         details: "Some services get a better name from their command line. With this option, \
-                  output and process filters know only the executable's.",
+                  output and process filters use only the executable's.",
         example: "-PlainProcessNames",
         take: Take::Switch(|args| &mut args.display.plain_process_names),
     },
@@ -43,7 +43,7 @@ pub(super) static DISPLAY: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-Clip"],
         help: "fit lines to the width of the terminal",
-        details: "So it is on a terminal unless .clip 0 was said. A pipe gets whole lines.",
+        details: "The default on a terminal, unless .clip 0 is set. A pipe gets whole lines.",
         example: "-Clip",
         take: Take::Set(|args| args.display.clip = Some(true)),
     },

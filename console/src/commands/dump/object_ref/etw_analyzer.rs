@@ -1,4 +1,4 @@
-//! What ETWAnalyzer accepts behind `-dump` and nothing here needs.
+//! What ETWAnalyzer accepts after `-dump` and nothing here needs.
 
 use super::args::ObjectRefArgs;
 use crate::{

@@ -66,7 +66,7 @@ pub(super) static GROUPS: &[Opt<ObjectRefArgs>] = &[
         help: "how many handles of each group were open in N parts of the trace",
         details: "As bars and as numbers: opened and not yet closed at the end of each part. \
                   Handles from before the trace are not in it. Growth: steady with its rate, burst, \
-                  once, balanced, or short for too few handles to say; .help growth explains it.",
+                  once, balanced, or short for too few handles to judge; .help growth explains it.",
         example: "-GroupBy type -ShowTime 24",
         take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
     },

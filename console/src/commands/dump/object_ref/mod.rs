@@ -130,7 +130,7 @@ const MAPPINGS: OptionGroup<ObjectRefArgs> =
 static OPTIONS: &[OptionGroup<ObjectRefArgs>] = &[
     LEAKS,
     CHOICE,
-    OptionGroup { title: "Find out who did it: stacks", options: stacks::STACKS },
+    OptionGroup { title: "Find the code: stacks", options: stacks::STACKS },
     SHARED,
     MAPPINGS,
     OptionGroup { title: "Count", options: output::TOTALS },

@@ -29,14 +29,14 @@ pub(super) static LEAKS: &[Opt<ObjectRefArgs>] = &[
                   close comes after the end event of the process, or belongs to the last closes \
                   of the process, on one thread and on kernel frames on which no program that \
                   goes on closes a handle. An inherited handle does not count. With -ShowStack and \
-                  symbols of the kernel, the stacks of the closes confirm it, or a warning says \
-                  that they do not. With -Leak: both.",
+                  symbols of the kernel, the stacks of the closes confirm it, or a warning is \
+                  printed that they do not. With -Leak: both.",
         example: "-LeakAtExit",
         take: Take::Switch(|args| &mut args.criteria.leak_at_exit),
     },
     Opt {
         names: &["-MinMaxDuration"],
-        help: "objects that lived this long; 9999 is never closed",
+        help: "objects with this lifetime; 9999 is never closed",
         details: "The time from creation to end, whatever other options remove. An object \
                   without a known creation or end counts as 9999 seconds. Units: s, ms, us, ns.",
         example: "-MinMaxDuration 0 10ms",

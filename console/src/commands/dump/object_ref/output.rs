@@ -12,7 +12,7 @@ use crate::{
 pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-ShowTotal"],
-        help: "count open or leaked handles: Total, Process, File or None",
+        help: "count open or leaked handles: Total, Process, File, Method or None",
         details: "Counts the handles that the rundown at the end of the trace lists, of all \
                   objects that pass the filters; with -Leak or -LeakAtExit, what these print. Process counts a leaked handle \
                   that a child inherited for the parent, -GroupBy process for the child.",
@@ -36,7 +36,7 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
             Choice {
                 // ETWAnalyzer's other commands group by method; of objects, it prints what File does.
                 word: "Method",
-                help: "the totals, as ETWAnalyzer prints them for objects",
+                help: "the same as File, as ETWAnalyzer prints for objects",
                 set: |args| args.criteria.show_total = Some(ShowTotal::File),
             },
             Choice {

@@ -20,8 +20,8 @@ pub(super) static SHARED: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-Overlapped"],
         help: "objects that had two open handles at once",
-        details: "The mark of a race: two threads that opened the same thing because neither \
-                  saw that the other had. Looks at the events other options left.",
+        details: "The mark of a race: two threads that opened the same object at once. \
+                  Checks the events that other options left.",
         example: "-Overlapped",
         take: Take::Switch(|args| &mut args.criteria.overlapped),
     },
@@ -40,7 +40,7 @@ pub(super) static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
         names: &["-Map"],
         help: "0 for objects only, 1 for mappings only",
         details: "-Handle and -ObjectName imply 0; -PtrInMap, -ViewBase and -MinMaxMapSize \
-                  imply 1, and win.",
+                  imply 1, and override it.",
         example: "-Map 1",
         take: Take::Choice(&[
             Choice {

@@ -9,7 +9,7 @@ use crate::{
     settings::{DisplayArgs, StackDisplayArgs},
 };
 
-/// What was typed behind `.dump Resource`.
+/// What was typed after `.dump Resource`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ResourceArgs {
     pub(crate) criteria: ResourceCriteria,

@@ -35,7 +35,7 @@ pub(super) static OPTIONS: &[OptionGroup<ResourceArgs>] = &[
 static LEAKS: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-Leak"],
-        help: "only what nothing freed while its process lived on",
+        help: "only what nothing freed while its process ran",
         details: "By kind, allocator, process and the stack that allocated it, the most bytes first. Windows \
                   frees everything when a process ends: -LeakAtExit shows what only that freed.",
         example: "-Leak",
@@ -68,7 +68,7 @@ static WHICH: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-Allocator"],
         help: "allocators of this name: a heap, VirtualAlloc, or what events name",
-        details: "A heap goes by its handle, 0x and hex digits. Of handles of GDI and USER it is their type.",
+        details: "A heap is named by its handle, 0x and hex digits. Of handles of GDI and USER it is their type.",
         example: "-Allocator 0x1d0f2a30000",
         take: Take::Filter(Texts::Allocators, |args| &mut args.criteria.allocator),
     },

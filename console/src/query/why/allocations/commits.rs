@@ -22,7 +22,7 @@ pub(super) struct Commits(HashMap<Owner, Places>);
 #[derive(Default)]
 struct Places {
     pages: Vec<u64>,
-    /// A tree of the times of commits: the root at 1, the children of `at` at `2 * at` and behind it, the leaves last.
+    /// A tree of the times of commits: the root at 1, the children of `at` at `2 * at` and after it, the leaves last.
     /// Each has the latest time below it.
     latest: Vec<i64>,
 }

@@ -12,6 +12,7 @@ use super::context::SiteContext;
 use super::filters::heap_filter;
 use super::input::{Allocations, Amounts};
 use crate::query::growth::Life;
+use crate::values::Counted;
 
 /// Heaps from which on they are a suspect: each process keeps the one that it starts with.
 const LEAST: u64 = 2;
@@ -108,9 +109,9 @@ impl Created {
             Amounts { counts, bytes, grown: None },
         )?;
         let text = format!(
-            "{} of {} heaps that this stack creates are never destroyed",
-            HumanCount(counts.lost()),
-            HumanCount(counts.opened)
+            "of {} that this stack creates, {} never destroyed",
+            Counted(counts.opened, "heap"),
+            HumanCount(counts.lost())
         );
         let process = (allocator.process, allocator.pid);
         Some(Suspect {

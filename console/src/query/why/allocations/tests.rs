@@ -111,7 +111,7 @@ fn what_the_end_of_a_process_takes_in_parts_counts_once() {
 fn a_reservation_is_used_when_anything_in_it_was_committed_wherever_its_parts_lie() {
     let mut pages = Pages::new();
     for n in 0..4 {
-        // Of 16 pages the first 12 were released; what is left is behind the first address of all.
+        // Of 16 pages the first 12 were released; what is left is after the first address of all.
         pages.add(pages.reserve, 100 * n, n + 1, &[(12, Freed, n + 3), (4, Open, 0)]);
         pages.add(pages.commit, 100 * n + 13, n + 2, &[(1, Freed, n + 4)]);
     }
@@ -125,7 +125,7 @@ fn a_reservation_without_commit_counts_once_with_the_bytes_that_are_left() {
     for n in 0..4 {
         let parts = [(2, Freed, n + 3), (6, Open, 0), (8, Open, 0)];
         pages.add(pages.reserve, 100 * n, n + 1, &parts);
-        // Behind the reservation, and before there was one.
+        // After the reservation, and before there was one.
         pages.add(pages.commit, 100 * n + 16, n + 2, &[(1, Freed, n + 4)]);
         pages.add(pages.commit, 100 * n + 5, n, &[(1, Freed, n)]);
     }

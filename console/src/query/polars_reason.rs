@@ -1,12 +1,11 @@
-//! What polars says of a query, in the words of `.schema` and of SQL.
+//! Errors of polars, in the words of `.schema` and of SQL.
 
 use std::sync::LazyLock;
 
-use handlescope_model::Reason;
+use handlescope_model::{PolarsReason, innermost, without_plan};
 use polars::prelude::PolarsError;
 use regex::{Captures, Regex};
 
-use super::relations::Relation;
 use crate::suggest;
 
 /// Characters that the columns of a table may take in a message.
@@ -35,16 +34,11 @@ const MESSAGES: &[(&str, Words)] = &[
     (r"(?i)^.*\bone \(and only one\) statement .*$", |_| {
         Some("a query is one statement; ask one after the other".to_owned())
     }),
-    (r"^relation '(.+)' was not found$", |parts| {
-        let name = parts.get(1)?.as_str();
-        let hint = suggest::hint(name, Relation::all().map(Relation::name));
-        Some(format!("table '{name}' not found{hint}"))
-    }),
     (r"^no table or struct column named '(.+)' found$", |parts| {
         Some(format!("the query names no table '{}'", parts.get(1)?.as_str()))
     }),
     (r"(?s)^HAVING clause not valid outside of GROUP BY; found:.*$", |_| {
-        Some("HAVING stands only behind GROUP BY; use WHERE without it".to_owned())
+        Some("HAVING is allowed only after GROUP BY; use WHERE without it".to_owned())
     }),
     (r"^projections contained duplicate output name '(.+?)'\. ", |parts| {
         let name = parts.get(1)?.as_str();
@@ -108,6 +102,9 @@ const MESSAGES: &[(&str, Words)] = &[
     }),
 ];
 
+/// The message of polars about a table that is not there.
+const MISSING_TABLE: &str = r"^relation '(.+)' was not found$";
+
 /// Messages of polars about a column that is not there.
 const MISSING: &[&str] = &[
     r#"(?s)^unable to find column "(?<name>.+?)"; valid columns: \[(?<columns>[^\]]*)\]"#,
@@ -122,13 +119,21 @@ static KNOWN: LazyLock<Vec<(Regex, Words)>> = LazyLock::new(|| {
 static KNOWN_MISSING: LazyLock<Vec<Regex>> =
     LazyLock::new(|| MISSING.iter().filter_map(|text| Regex::new(text).ok()).collect());
 
-/// What an error means in terms of the query. What is not known stays as polars says it.
-///
-/// `tables` are those that the query names: their columns may be meant where the message lists none.
-pub(super) fn reason(error: &PolarsError, tables: &[String]) -> String {
+static KNOWN_MISSING_TABLE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(MISSING_TABLE).ok());
+
+/// Names that a query may have meant by one that is not there.
+#[derive(Debug, Default)]
+pub(crate) struct KnownNames<'a> {
+    pub(crate) tables: Vec<&'a str>,
+    /// Where the message lists none.
+    pub(crate) columns: Vec<&'a str>,
+}
+
+/// What an error means in terms of the query. What is not known stays as polars has it.
+pub(crate) fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
     use PolarsError as E;
     let known = match innermost(error) {
-        E::IO { error, msg: None } => Some(Reason(error).to_string()),
         E::ColumnNotFound(said)
         | E::SchemaFieldNotFound(said)
         | E::ComputeError(said)
@@ -136,51 +141,38 @@ pub(super) fn reason(error: &PolarsError, tables: &[String]) -> String {
         | E::InvalidOperation(said)
         | E::SchemaMismatch(said)
         | E::SQLInterface(said)
-        | E::SQLSyntax(said) => reworded(without_plan(said), tables),
+        | E::SQLSyntax(said) => reworded(without_plan(said), names),
         _ => None,
     };
-    known.unwrap_or_else(|| without_plan(&error.to_string()).to_owned())
+    known.unwrap_or_else(|| PolarsReason(error).to_string())
 }
 
-/// The error without what polars was about when it happened.
-fn innermost(mut error: &PolarsError) -> &PolarsError {
-    while let PolarsError::Context { error: inner, .. }
-    | PolarsError::ExprContext { error: inner, .. } = error
-    {
-        error = inner;
+fn reworded(said: &str, names: &KnownNames<'_>) -> Option<String> {
+    if let Some(parts) = KNOWN_MISSING_TABLE.as_ref().and_then(|known| known.captures(said)) {
+        let name = parts.get(1)?.as_str();
+        let hint = suggest::hint(name, names.tables.iter().copied());
+        return Some(format!("table '{name}' not found{hint}"));
     }
-    error
-}
-
-/// The plan that polars adds names nothing that the query names.
-fn without_plan(said: &str) -> &str {
-    said.split("\n\nResolved plan").next().unwrap_or(said)
-}
-
-fn reworded(said: &str, tables: &[String]) -> Option<String> {
     if let Some(parts) = KNOWN_MISSING.iter().find_map(|known| known.captures(said)) {
-        return missing_column(&parts, tables);
+        return missing_column(&parts, &names.columns);
     }
     KNOWN.iter().find_map(|(known, words)| words(&known.captures(said)?))
 }
 
 /// A column that is not there, with the nearest that is, or all that are.
-fn missing_column(parts: &Captures<'_>, tables: &[String]) -> Option<String> {
+fn missing_column(parts: &Captures<'_>, known: &[&str]) -> Option<String> {
     let name = parts.name("name")?.as_str();
     let listed: Option<Vec<&str>> = parts.name("columns").map(|columns| {
         let columns = columns.as_str().split(", ").map(|column| column.trim_matches('"'));
         columns.filter(|column| !column.is_empty()).collect()
     });
-    let of_tables = || {
-        let relations = tables.iter().filter_map(|table| Relation::named(table));
-        relations.flat_map(Relation::columns).map(|column| column.name).collect()
-    };
-    let columns = listed.unwrap_or_else(of_tables);
+    let has_no_table = listed.as_ref().is_some_and(Vec::is_empty);
+    let columns = listed.unwrap_or_else(|| known.to_vec());
     let table =
         parts.name("table").map_or_else(String::new, |table| format!(" in '{}'", table.as_str()));
     let hint = match suggest::nearest(name, columns.iter().copied()) {
         Some(nearest) => suggest::did_you_mean(nearest),
-        None if tables.is_empty() && columns.is_empty() => "; the query names no table".to_owned(),
+        None if has_no_table => "; the query names no table".to_owned(),
         None => list(&columns),
     };
     Some(format!("column '{name}' not found{table}{hint}"))
@@ -268,7 +260,9 @@ mod tests {
     use super::*;
 
     fn said(error: &PolarsError) -> String {
-        reason(error, &["Objects".to_owned()])
+        let names =
+            KnownNames { tables: vec!["processes", "objects"], columns: vec!["type", "pointer"] };
+        polars_reason(error, &names)
     }
 
     fn computed(text: &str) -> String {
@@ -278,6 +272,7 @@ mod tests {
     #[test]
     fn every_pattern_is_a_regex() {
         assert_eq!((KNOWN.len(), KNOWN_MISSING.len()), (MESSAGES.len(), MISSING.len()));
+        assert!(KNOWN_MISSING_TABLE.is_some());
     }
 
     #[test]
@@ -290,6 +285,8 @@ mod tests {
         };
         assert_eq!(of_two("nme"), "column 'nme' not found, did you mean name?");
         assert_eq!(of_two("zzqq"), "column 'zzqq' not found; the columns are pid, name");
+        let without_table = missing("unable to find column \"pid\"; valid columns: []");
+        assert_eq!(without_table, "column 'pid' not found; the query names no table");
         assert_eq!(missing("\"typ\" not found"), "column 'typ' not found, did you mean type?");
         let alias = said(&PolarsError::SQLInterface(
             "no column named 'poiner' found in table 'o'".to_owned().into(),
@@ -329,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parser_says_what_it_expected_and_where() {
+    fn errors_of_the_parser_name_what_was_expected_and_where() {
         for (polars, ours) in [
             (
                 "sql parser error: Expected: an expression, found: EOF",

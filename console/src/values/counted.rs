@@ -1,0 +1,32 @@
+//! Numbers of things, as sentences have them.
+
+use std::fmt;
+
+use indicatif::HumanCount;
+
+/// So many of something: with separators between thousands, and the plural that fits.
+pub(crate) struct Counted(pub(crate) u64, pub(crate) &'static str);
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counted(count, what) = *self;
+        let plural = match what {
+            _ if count == 1 => "",
+            _ if what.ends_with('s') => "es",
+            _ => "s",
+        };
+        write!(f, "{} {what}{plural}", HumanCount(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        let texts = [(0, "free"), (1, "free"), (1200, "free"), (1, "process"), (2, "process")]
+            .map(|(count, what)| Counted(count, what).to_string());
+        assert_eq!(texts, ["0 frees", "1 free", "1,200 frees", "1 process", "2 processes"]);
+    }
+}
