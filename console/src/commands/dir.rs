@@ -51,7 +51,7 @@ impl Command for Dir {
 
     fn parse(entered: &Entered<'_>) -> Result<DirArgs, ParseError> {
         let tokens: Vec<Token> = entered.tokens.iter().map(with_dash).collect();
-        let (args, words) = parse::options_and_words(entered.name, &tokens, OPTIONS)?;
+        let (args, words) = parse::options_and_words(&entered.help(), &tokens, OPTIONS)?;
         let query = entered.at_most_one(&words, "one folder or pattern")?;
         Ok(DirArgs { query, ..args })
     }

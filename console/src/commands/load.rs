@@ -76,7 +76,7 @@ impl Command for LoadMore {
 }
 
 fn load_args(entered: &Entered<'_>) -> Result<LoadArgs, ParseError> {
-    let (args, words) = parse::options_and_words(entered.name, entered.tokens, OPTIONS)?;
+    let (args, words) = parse::options_and_words(&entered.help(), entered.tokens, OPTIONS)?;
     if words.is_empty() {
         return Err(
             entered.missing("at least one file, folder or pattern; .unload empties the session")

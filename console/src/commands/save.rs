@@ -66,7 +66,8 @@ impl Command for Save {
     }];
 
     fn parse(entered: &Entered<'_>) -> Result<SaveArgs, ParseError> {
-        let (args, words) = parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;
+        let (args, words) =
+            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
         let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
         let file = file.ok_or_else(|| entered.missing("the name of the archive, NAME.json7z"))?;
         Ok(SaveArgs { file: with_home(&file), ..args })
