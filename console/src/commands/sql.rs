@@ -1,10 +1,13 @@
 //! `.sql`: options, the query as it stands there, options.
 
+mod advice;
+
 use std::process;
 
 use indicatif::{HumanBytes, HumanCount};
 use polars::prelude::DataFrame;
 
+pub(super) use self::advice::advice;
 use super::{
     AnyCommand, Command, CommandError, Context, Entered, SharedArgs, Signature,
     shared::{

@@ -6,10 +6,11 @@ use handlescope_model::tables::{Events, ExistingHandles, Names, ObjectTypes, Res
 use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
+use super::criteria::Criterion;
 use super::criteria::ObjectCriteria;
-use super::criterion::{Criterion, Step, set_value, steps};
 use super::error::QueryError;
 use super::filters;
+use super::steps::{Step, set_value, steps};
 use crate::filter::{Filter, ProcessFilter, Wildcard};
 use crate::suggest;
 use handlescope_model::{ArchiveError, TableRows};

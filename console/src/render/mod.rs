@@ -23,7 +23,6 @@ pub use kinds::{
     modules, object_ref, processes, properties, provider_events, resources, stats, symbols,
     versions, why,
 };
-#[cfg(test)]
 pub(crate) use no_match::option;
 pub use output::{OutputError, OutputOptions};
 pub use style::ObjectRefStyle;

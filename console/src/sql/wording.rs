@@ -140,7 +140,7 @@ pub(super) fn reason(error: &PolarsError, tables: &[String]) -> String {
 }
 
 /// The error without what polars was about when it happened.
-fn innermost(mut error: &PolarsError) -> &PolarsError {
+pub(super) fn innermost(mut error: &PolarsError) -> &PolarsError {
     while let PolarsError::Context { error: inner, .. }
     | PolarsError::ExprContext { error: inner, .. } = error
     {

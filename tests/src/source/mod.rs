@@ -9,6 +9,7 @@ mod layers;
 mod lines;
 mod names;
 mod references;
+mod strings;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -16,4 +17,5 @@ mod tree;
 pub use check::check;
 pub use layers::Layers;
 pub use lines::{Lines, count_lines};
+pub use strings::strings;
 pub use tree::Crate;

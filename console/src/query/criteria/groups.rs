@@ -1,5 +1,6 @@
 //! How handles are grouped.
 
+use super::criterion::Criterion;
 use crate::filter::Filter;
 
 /// How handles are grouped, and which groups are shown.
@@ -50,10 +51,10 @@ pub(crate) struct StackTrims {
 }
 
 impl StackTrims {
-    /// The first of the options that are given.
-    pub(crate) fn option(&self) -> Option<&'static str> {
-        let options = [(&self.fold, "-FoldStack"), (&self.from, "-StackFrom")];
-        options.into_iter().find(|(filter, _)| filter.is_some()).map(|(_, option)| option)
+    /// The first of them that is given.
+    pub(crate) fn criterion(&self) -> Option<Criterion> {
+        let trims = [(&self.fold, Criterion::FoldStack), (&self.from, Criterion::StackFrom)];
+        trims.into_iter().find(|(filter, _)| filter.is_some()).map(|(_, criterion)| criterion)
     }
 }
 

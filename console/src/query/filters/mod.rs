@@ -17,6 +17,7 @@ mod process;
 mod start_handle;
 
 use super::context::FileContext;
+use super::criteria::Criterion;
 use super::error::QueryError;
 use super::info::check_clock;
 use super::selection::{Selected, Selection};
@@ -32,9 +33,9 @@ pub(super) fn select(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
 ) -> Result<Selection, QueryError> {
-    let by_time = [("-MinMaxTime", args.time), ("-MinMaxDuration", args.duration)];
-    for (option, _) in by_time.into_iter().filter(|(_, range)| range.is_some()) {
-        check_clock(file.trace, file.path, option)?;
+    let by_time = [(Criterion::Time, args.time), (Criterion::Duration, args.duration)];
+    for (criterion, _) in by_time.into_iter().filter(|(_, range)| range.is_some()) {
+        check_clock(file.trace, file.path, criterion)?;
     }
     let mut tests = object::tests(file, args)?;
     let mut selection = Selection::new(&file.objects, file.cancel, |object| {

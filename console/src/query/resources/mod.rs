@@ -41,6 +41,7 @@ pub(super) use self::program::ProgramFrames;
 use self::tables::MissTable;
 pub(super) use self::tables::kind_name;
 pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
+use super::criteria::Criterion;
 use super::diff::Span;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
@@ -120,7 +121,7 @@ impl<'a> ResourcesAnswer<'a> {
         cancel.check()?;
         let trace = source.trace;
         if criteria.time.is_some() {
-            check_clock(trace, source.path, "-MinMaxTime")?;
+            check_clock(trace, source.path, Criterion::Time)?;
         }
         let info = trace_info(trace)?;
         let (allocators, processes) = (AllocatorList::load(trace)?, ProcessList::load(trace)?);
