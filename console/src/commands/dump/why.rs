@@ -19,7 +19,6 @@ use crate::{
     render,
     settings::{Display, StackDisplayArgs},
     trace::{Session, filter_of},
-    values::Format,
 };
 
 /// The kind, which has every option and format that kinds have.
@@ -82,7 +81,7 @@ impl Kind for Why {
 
     fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let mut criteria = criteria.clone();
-        criteria.handles.with_identities = matches!(dump.shared.output.format(), Format::Json(_));
+        criteria.handles.with_identities = dump.shared.output.is_document();
         let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
         let display = dump.display();

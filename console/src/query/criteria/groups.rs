@@ -84,7 +84,7 @@ pub enum GroupColumn {
 }
 
 impl GroupColumn {
-    /// Every column, with the word it goes by in command lines and documents.
+    /// Every column, with the word it goes by, which stays the same.
     pub const ALL: [(Self, &'static str); 10] = [
         (Self::CreateStack, "createstack"),
         (Self::CloseStack, "closestack"),
@@ -130,7 +130,7 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// Every figure, with its name in documents and its title in text.
+    /// Every figure, with its name, which stays the same, and its title.
     pub const ALL: [(Self, &'static str, &'static str); 11] = [
         (Self::Leaked, "leaked", "Leaked"),
         (Self::ClosedAtExit, "closed_at_exit", "At exit"),

@@ -104,7 +104,7 @@ impl<'a> Keys<'a> {
                 stacks,
                 names: file.trace.values(Names::name)?,
                 pattern: NamePattern,
-                // Scripts know a process by its executable.
+                // The executable identifies a process.
                 is_plain: criteria.plain_process_names || criteria.with_identities,
             },
             coders: columns.iter().map(coder).collect(),

@@ -54,7 +54,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Every cause with its word in JSON.
+    /// Every cause with the word it goes by, which stays the same.
     pub const ALL: [(Self, &'static str); 14] = [
         (Self::Race, "race"),
         (Self::DuplicateNotClosed, "duplicate_not_closed"),
@@ -72,7 +72,7 @@ impl Cause {
         (Self::HeapNotDestroyed, "heap_not_destroyed"),
     ];
 
-    /// Its word in JSON.
+    /// The word it goes by, which stays the same.
     pub fn word(self) -> &'static str {
         Self::ALL.iter().find(|(cause, _)| *cause == self).map_or("", |(_, word)| word)
     }
