@@ -3,7 +3,7 @@
 use super::{
     Command, CommandError, Context, Entered, Signature,
     shared::{
-        files::{max_size_option, recursive_option},
+        files::{max_size_option, recursive_queries_option},
         groups,
     },
 };
@@ -114,7 +114,7 @@ pub(crate) fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(),
 static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
     title: "Options",
     options: &[
-        recursive_option("-r examples", |args| &mut args.recursive),
+        recursive_queries_option("-r examples", |args| &mut args.recursive),
         Opt {
             names: &["-all"],
             help: "read everything at once",

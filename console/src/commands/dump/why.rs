@@ -6,7 +6,7 @@ use crate::{
         Signature,
         shared::{
             caveats::write_caveats,
-            choice::{process_option, type_option},
+            choice::{process_option, type_of_handles_option},
             groups,
             stack_display::{
                 ShowsStacks, show_address_option, show_line_option, show_stack_option,
@@ -148,7 +148,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         "The name may go without .exe; a number is a pid; ! in front excludes.",
         |criteria| &mut criteria.process,
     ),
-    type_option(|criteria| &mut criteria.handles.object_type),
+    type_of_handles_option(|criteria| &mut criteria.handles.object_type),
     Opt {
         names: &["-RaceWindow"],
         help: "how far apart two opens of a race are at most",
