@@ -203,7 +203,7 @@ fn creators(
     let mut processes = BTreeSet::new();
     for object in filters::select(file, passed)?.objects() {
         match object.create() {
-            Some(event) => processes.extend(process.get(event)),
+            Some(event) => processes.extend(process.get(event.row())),
             None => processes.extend(owner.range(file.objects.existing(object.object()))),
         }
     }

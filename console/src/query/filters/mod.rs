@@ -16,6 +16,8 @@ mod object;
 mod process;
 mod start_handle;
 
+use handlescope_model::EventIdx;
+
 use super::context::FileContext;
 use super::criteria::Criterion;
 use super::error::QueryError;
@@ -76,7 +78,7 @@ pub(super) fn select(
 }
 
 fn by_stack_of(
-    which: fn(Selected) -> Option<usize>,
+    which: fn(Selected) -> Option<EventIdx>,
     filter: Option<&Filter>,
     file: &FileContext<'_>,
     selection: &mut Selection,
