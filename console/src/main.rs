@@ -120,62 +120,14 @@ fn parse() -> Result<OneShot, Refusal> {
 }
 
 fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandError> {
-    let OneShot { globals: cli, load, command, notes } = start;
+    let OneShot { globals: mut cli, load, command, notes } = start;
     let mut out = BufWriter::new(standard::results());
-    let mut served = None;
-    match cli.action {
-        Some(Action::Mcp(args)) => served = Some(args),
-        Some(Action::Completions { shell }) => {
-            write!(out, "{}", shell::script(shell))?;
-            return done(out.flush());
-        }
-        Some(Action::Complete { words }) => {
-            for candidate in shell::candidates(&words) {
-                writeln!(out, "{}\t{}", candidate.value, candidate.description)?;
-            }
-            return done(out.flush());
-        }
-        Some(Action::Schema { tables, markdown }) => {
-            let args = SchemaArgs { relations: tables, markdown };
-            schema(&args, &mut out, Screen::stdout(cli.color))?;
-            return done(out.flush());
-        }
-        Some(Action::Record(args)) => {
-            let cancel = cancel_on_signals(messages);
-            recording::record(&args, cli.force, &mut out, messages, &cancel)?;
-            return done(out.flush());
-        }
-        Some(Action::Live(args)) if args.dry_run => {
-            recording::live_plan(&args, &mut out)?;
-            return done(out.flush());
-        }
-        Some(Action::Live(args)) => {
-            let (symbol_path, cancel) = (cli.symbols.symbol_path()?, cancel_on_signals(messages));
-            // Colours would be text in a picture.
-            let mut console = Console::new(symbol_path, ColorChoice::Never, cancel);
-            console.session.symbol_options = cli.symbol_limits.options();
-            live::run(&mut console, &args, cli.color, &mut out, messages)?;
-            return done(out.flush());
-        }
-        Some(Action::Wprp(args)) => {
-            recording::wprp(&args, cli.force, &mut out)?;
-            return done(out.flush());
-        }
-        Some(Action::Man) => {
-            shell::man(&mut out)?;
-            return done(out.flush());
-        }
-        // These were read in ETWAnalyzer's manner.
-        Some(
-            Action::Dump(_)
-            | Action::Why(_)
-            | Action::Diff(_)
-            | Action::Report(_)
-            | Action::Extract(_)
-            | Action::Redact(_)
-            | Action::ConvertTime(_),
-        )
-        | None => {}
+    let action = cli.action.take();
+    if let Some(action) = &action
+        && act(action, &cli, &mut out, messages)?
+    {
+        out.flush()?;
+        return Ok(Outcome::Worked);
     }
     for note in notes {
         messages.note(format_args!("note: {note}"));
@@ -185,37 +137,104 @@ fn run(start: OneShot, messages: &mut Messages<'_>) -> Result<Outcome, CommandEr
     let mut console = Console::new(symbol_path, cli.color, cancel);
     console.session.force = cli.force;
     console.session.symbol_options = cli.symbol_limits.options();
-    if let Some(args) = served {
+    if let Some(Action::Mcp(args)) = action {
         return mcp::run(console, &args, messages);
     }
     console.is_interactive = io::stdin().is_terminal();
-    let mut loaded = Outcome::Worked;
-    if let Some(load) = load
-        && let Err(error) = console.load(&load, messages)
-    {
-        if !cli.keep_going || error.is_cancelled() {
-            return Err(error);
-        }
-        messages.error(error);
-        loaded = Outcome::Failed;
-    }
-    let options = script::RunOptions { keep_going: cli.keep_going, echo: cli.echo };
-    let outcome = if let Some(command) = command {
-        match console.carry_out(command, &mut out, messages)? {
+    let loaded = match load {
+        Some(load) => load_first(&mut console, &load, cli.keep_going, messages)?,
+        None => Outcome::Worked,
+    };
+    let outcome = match command {
+        Some(command) => match console.carry_out(command, &mut out, messages)? {
             Flow::Worse => Outcome::Failed,
             Flow::Continue | Flow::Quit => Outcome::Worked,
-        }
-    } else if !cli.commands.is_empty() {
-        let steps = script::commands(&cli.commands);
-        script::run(&mut console, steps, options, &mut out, messages)
-    } else if io::stdin().is_terminal() {
-        repl::run(&mut console, cli.color, &mut out, messages)?;
-        Outcome::Worked
-    } else {
-        let steps = script::steps(io::stdin().lock());
-        script::run(&mut console, steps, options, &mut out, messages)
+        },
+        None => converse(&mut console, &cli, &mut out, messages)?,
     };
     Ok(if loaded == Outcome::Failed { loaded } else { outcome })
+}
+
+/// Does what needs no console that stays; `false` for anything else.
+fn act(
+    action: &Action,
+    cli: &Cli,
+    out: &mut dyn Write,
+    messages: &mut Messages<'_>,
+) -> Result<bool, CommandError> {
+    match action {
+        Action::Completions { shell } => write!(out, "{}", shell::script(*shell))?,
+        Action::Complete { words } => {
+            for candidate in shell::candidates(words) {
+                writeln!(out, "{}\t{}", candidate.value, candidate.description)?;
+            }
+        }
+        Action::Schema { tables, markdown } => {
+            let args = SchemaArgs { relations: tables.clone(), markdown: *markdown };
+            schema(&args, out, Screen::stdout(cli.color))?;
+        }
+        Action::Record(args) => {
+            let cancel = cancel_on_signals(messages);
+            recording::record(args, cli.force, out, messages, &cancel)?;
+        }
+        Action::Live(args) if args.dry_run => recording::live_plan(args, out)?,
+        Action::Live(args) => {
+            let (symbol_path, cancel) = (cli.symbols.symbol_path()?, cancel_on_signals(messages));
+            // Colours would be text in a picture.
+            let mut console = Console::new(symbol_path, ColorChoice::Never, cancel);
+            console.session.symbol_options = cli.symbol_limits.options();
+            live::run(&mut console, args, cli.color, out, messages)?;
+        }
+        Action::Wprp(args) => recording::wprp(args, cli.force, out)?,
+        Action::Man => shell::man(out)?,
+        // The first has a console; the others were read in ETWAnalyzer's manner.
+        Action::Mcp(_)
+        | Action::Dump(_)
+        | Action::Why(_)
+        | Action::Diff(_)
+        | Action::Report(_)
+        | Action::Extract(_)
+        | Action::Redact(_)
+        | Action::ConvertTime(_) => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Loads what the command line names; a failure ends the program unless it goes on whatever fails.
+fn load_first(
+    console: &mut Console,
+    load: &LoadArgs,
+    keep_going: bool,
+    messages: &mut Messages<'_>,
+) -> Result<Outcome, CommandError> {
+    match console.load(load, messages) {
+        Ok(()) => Ok(Outcome::Worked),
+        Err(error) if !keep_going || error.is_cancelled() => Err(error),
+        Err(error) => {
+            messages.error(error);
+            Ok(Outcome::Failed)
+        }
+    }
+}
+
+/// Carries out commands of the command line, those that are typed, or those of standard input.
+fn converse(
+    console: &mut Console,
+    cli: &Cli,
+    out: &mut dyn Write,
+    messages: &mut Messages<'_>,
+) -> Result<Outcome, CommandError> {
+    let options = script::RunOptions { keep_going: cli.keep_going, echo: cli.echo };
+    if !cli.commands.is_empty() {
+        let steps = script::commands(&cli.commands);
+        return Ok(script::run(console, steps, options, out, messages));
+    }
+    if io::stdin().is_terminal() {
+        repl::run(console, cli.color, out, messages)?;
+        return Ok(Outcome::Worked);
+    }
+    let steps = script::steps(io::stdin().lock());
+    Ok(script::run(console, steps, options, out, messages))
 }
 
 /// What Ctrl-C and other signals cancel from now on.
@@ -224,9 +243,4 @@ fn cancel_on_signals(messages: &mut Messages<'_>) -> cancel::Cancel {
         messages.note(format_args!("signals end the program, not the command: {}", Reason(&error)));
         cancel::Cancel::default()
     })
-}
-
-/// The outcome of something that only writes.
-fn done(written: io::Result<()>) -> Result<Outcome, CommandError> {
-    Ok(written.map(|()| Outcome::Worked)?)
 }

@@ -88,7 +88,6 @@ impl<'a> SevenZipMembers<'a> {
     }
 }
 
-/// A member, or if none is known yet the archive, that cannot be unpacked.
 /// An unnamed file in a folder, for what is unpacked of the archive at `path`.
 pub(crate) fn temporary(path: &Path, folder: &Path) -> Result<File, ContainerError> {
     tempfile::tempfile_in(folder).map_err(|error| {
@@ -97,6 +96,7 @@ pub(crate) fn temporary(path: &Path, folder: &Path) -> Result<File, ContainerErr
     })
 }
 
+/// A member, or if none is known yet the archive, that cannot be unpacked.
 fn damaged(path: &Path, member: &str, error: &sevenz_rust::Error) -> ContainerError {
     let (path, member) = (path.to_path_buf(), member.to_owned());
     let reason = unpack_reason(error);
@@ -113,23 +113,54 @@ pub(crate) fn copy(
     size: u64,
     watch: Watch<'_>,
 ) -> io::Result<()> {
-    let mut buffer = vec![0; BUFFER];
-    let mut copied = 0;
-    loop {
-        watch(0)?;
-        let count = reader.read(&mut buffer)?;
-        let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
-        copied += count as u64;
-        if copied > size {
-            return Err(io::Error::other(format!("it has more than the {size} bytes it claims")));
-        }
-        target.write_all(bytes).map_err(|error| {
+    let copied = copy_at_most(size, reader, target, watch).map_err(|error| match error {
+        CopyError::Read(error) | CopyError::Stopped(error) => error,
+        CopyError::Write(error) => {
             io::Error::new(error.kind(), format!("no temporary file could take it: {error}"))
-        })?;
-        watch(count as u64)?;
-    }
+        }
+        CopyError::TooLong => {
+            io::Error::other(format!("it has more than the {size} bytes it claims"))
+        }
+    })?;
     if copied < size {
         return Err(io::Error::other(format!("{copied} of {size} bytes, then it ends")));
     }
     Ok(())
+}
+
+/// Why bytes were not copied.
+pub(crate) enum CopyError {
+    Read(io::Error),
+    Write(io::Error),
+    /// There are more than were allowed.
+    TooLong,
+    /// The [`Watch`] stopped it.
+    Stopped(io::Error),
+}
+
+/// Copies all bytes, which may be so many, and says how many there were.
+pub(crate) fn copy_at_most(
+    most: u64,
+    reader: &mut dyn Read,
+    target: &mut dyn Write,
+    watch: Watch<'_>,
+) -> Result<u64, CopyError> {
+    let mut buffer = vec![0; BUFFER];
+    let mut copied = 0;
+    loop {
+        watch(0).map_err(CopyError::Stopped)?;
+        let count = match reader.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            result => result.map_err(CopyError::Read)?,
+        };
+        let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else {
+            return Ok(copied);
+        };
+        copied += count as u64;
+        if copied > most {
+            return Err(CopyError::TooLong);
+        }
+        target.write_all(bytes).map_err(CopyError::Write)?;
+        watch(count as u64).map_err(CopyError::Stopped)?;
+    }
 }

@@ -44,6 +44,14 @@ macro_rules! index {
         pub struct $name(pub u32);
 
         impl $name {
+            /// No row: takes no more memory than a row, where an `Option` would.
+            pub const NONE: Self = Self(sentinel());
+
+            /// The index, unless it is that of no row.
+            pub fn known(self) -> Option<Self> {
+                (self != Self::NONE).then_some(self)
+            }
+
             /// The row number, for indexing a column.
             pub fn row(self) -> usize {
                 self.0 as usize
@@ -51,7 +59,7 @@ macro_rules! index {
 
             /// The index of a row; that of no row where the number is too large for one.
             pub fn of(row: usize) -> Self {
-                Self(u32::try_from(row).unwrap_or(sentinel()))
+                u32::try_from(row).map_or(Self::NONE, Self)
             }
         }
 
@@ -98,6 +106,8 @@ index! {
     AllocatorIdx => Allocators;
     /// A row of the resources table.
     ResourceIdx => Resources;
+    /// A row of the table of frees without allocation and ignored events.
+    ResourceMissIdx => ResourceMisses;
     /// A row of the names table.
     NameIdx => Names;
 }

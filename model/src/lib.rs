@@ -37,8 +37,8 @@ pub use column::{
 pub use file::open_file;
 pub use index::{
     AllocatorIdx, EventCountIdx, EventFieldIdx, EventIdx, EventValueIdx, ExistingIdx, FrameIdx,
-    MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, ProviderEventIdx, ResourceIdx, RowCount,
-    RowIndex, StackIdx, TypeId, sentinel,
+    MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, ProviderEventIdx, ResourceIdx,
+    ResourceMissIdx, RowCount, RowIndex, StackIdx, TypeId, sentinel,
 };
 pub use key::{Columns, Key};
 pub use noting::{Noting, PolarsReason, Reason, innermost, is_full, remedy, without_plan};

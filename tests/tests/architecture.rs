@@ -1,11 +1,12 @@
 //! The layers of docs/architecture.md hold: no module imports from a higher layer, and no modules or
 //! files import each other in a circle.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
 use handlescope_tests::folders::files;
-use handlescope_tests::source::{Crate, Layers, check};
+use handlescope_tests::source::{Crate, Layers, check, strings};
 
 /// Checks a crate against the table `## Layers of …`.
 fn assert_layers(name: &str) {
@@ -127,5 +128,64 @@ fn documents_code_and_messages_are_in_plain_words() {
             }
         }
     }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Strings of the console's files below these folders that a condition holds for, with file and line.
+fn strings_of_console(folders: &[&str], is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../console/src");
+    let loaded = Crate::read(&sources);
+    let files = loaded.files().filter(|file| folders.iter().any(|folder| file.starts_with(folder)));
+    let mut found = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(sources.join(file)).unwrap();
+        let meant = strings(file, &text).into_iter().filter(|(_, text)| is_meant(text));
+        found.extend(meant.map(|(line, text)| format!("{}:{line}: {text}", file.display())));
+    }
+    found
+}
+
+/// The strings in declarations of commands that are such a word: options and commands by their first
+/// character, kinds by their case.
+fn declared(folder: &str, is_name: fn(&str) -> bool) -> HashSet<String> {
+    let is_word = |text: &str| !text.contains(char::is_whitespace) && is_name(text);
+    let found = strings_of_console(&[folder], is_word);
+    found.iter().filter_map(|line| line.rsplit(": ").next()).map(str::to_owned).collect()
+}
+
+/// Whether a text names one of these options and commands, in any case.
+fn names_any(names: &HashSet<String>, text: &str) -> bool {
+    let is_edge = |c: char| !c.is_alphanumeric() && !"-.?".contains(c);
+    let mut words = text.split(is_edge).map(|word| word.trim_end_matches(['.', '?']));
+    words.any(|word| word.len() > 1 && names.iter().any(|name| name.eq_ignore_ascii_case(word)))
+}
+
+#[test]
+fn queries_and_sql_name_neither_options_nor_commands() {
+    let names = declared("commands", |text| text.starts_with(['-', '.']));
+    assert!([".help", ".dump", "-fd", "-MaxMemory"].iter().all(|name| names.contains(*name)));
+    let found = strings_of_console(&["query", "sql"], |text| names_any(&names, text));
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    for (text, expected) in [
+        ("-FD", true),
+        ("; choose it with -fd.", true),
+        ("; .help sql has examples", true),
+        ("a - b", false),
+        ("help, x-fd", false),
+        ("one. Two", false),
+    ] {
+        assert_eq!(names_any(&names, text), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_grammar_names_neither_commands_nor_kinds() {
+    let commands = declared("commands", |text| text.starts_with('.'));
+    let kinds = declared("commands/dump", |text| text.starts_with(char::is_uppercase));
+    assert!(commands.contains(".help") && kinds.contains("ObjectRef") && kinds.contains("Why"));
+    let found = strings_of_console(&["grammar"], |text| {
+        let mut words = text.split(|c: char| !c.is_alphanumeric());
+        names_any(&commands, text) || words.any(|word| kinds.contains(word))
+    });
     assert!(found.is_empty(), "{}", found.join("\n"));
 }

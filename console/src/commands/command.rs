@@ -64,7 +64,7 @@ pub trait Command: Sync + 'static {
         if Self::OPTIONS.is_empty() {
             entered.takes_nothing()?;
         }
-        parse::options(entered.name, entered.tokens, Self::OPTIONS)
+        parse::options(&entered.help(), entered.tokens, Self::OPTIONS)
     }
 
     /// # Errors
@@ -124,6 +124,11 @@ pub struct Entered<'a> {
     pub tokens: &'a [Token],
     /// The commands and kinds that there are.
     pub registry: &'static Registry,
+}
+
+/// The line that lists the options of a command or a kind.
+fn help_on(topic: &str) -> String {
+    format!(".help {topic}")
 }
 
 /// A [`Command`] whose type is of no interest.
@@ -240,8 +245,8 @@ impl<K: Kind> AnyKind for K {
     }
 
     fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        let topic = K::SIGNATURE.name;
-        let (args, mut shared) = parse::own_and_shared(topic, entered.tokens, K::OPTIONS, SHARED)?;
+        let help = help_on(K::SIGNATURE.name);
+        let (args, mut shared) = parse::own_and_shared(&help, entered.tokens, K::OPTIONS, SHARED)?;
         shared.text = entered.line.to_owned();
         K::add_output(&args, &mut shared.output);
         check_output(&shared.output)?;

@@ -67,7 +67,7 @@ impl Command for ConvertTime {
     }];
 
     fn parse(entered: &Entered<'_>) -> Result<ConvertTimeArgs, ParseError> {
-        let args = parse::options(entered.name, entered.tokens, Self::OPTIONS)?;
+        let args = parse::options(&entered.help(), entered.tokens, Self::OPTIONS)?;
         match &args {
             ConvertTimeArgs { time: None, .. } => {
                 Err(entered.missing("-time and a point in time, or seconds since session start"))

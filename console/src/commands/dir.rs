@@ -12,7 +12,10 @@ use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{Command, CommandError, Context, Entered, Signature, shared::groups};
+use super::{
+    Command, CommandError, Context, Entered, Signature,
+    shared::{files::recursive_option, groups},
+};
 use crate::{
     grammar::{Arguments, Opt, OptionGroup, OptionSpec, ParseError, Take, Token, parse},
     paths::{
@@ -51,7 +54,7 @@ impl Command for Dir {
 
     fn parse(entered: &Entered<'_>) -> Result<DirArgs, ParseError> {
         let tokens: Vec<Token> = entered.tokens.iter().map(with_dash).collect();
-        let (args, words) = parse::options_and_words(entered.name, &tokens, OPTIONS)?;
+        let (args, words) = parse::options_and_words(&entered.help(), &tokens, OPTIONS)?;
         let query = entered.at_most_one(&words, "one folder or pattern")?;
         Ok(DirArgs { query, ..args })
     }
@@ -85,13 +88,12 @@ fn text(rows: &[Row], screen: Screen) -> String {
 static OPTIONS: &[OptionGroup<DirArgs>] = &[OptionGroup {
     title: "Options",
     options: &[
-        Opt {
-            names: &["-r", "-rec", "-recursive"],
-            help: "look into folders below, too",
-            details: "Files below are listed with their folders.",
-            example: "-r",
-            take: Take::Switch(|args| &mut args.recursive),
-        },
+        recursive_option(
+            "look into folders below, too",
+            "Files below are listed with their folders.",
+            "-r",
+            |args| &mut args.recursive,
+        ),
         Opt {
             names: &["-od"],
             help: "sort by time instead of by name",

@@ -7,13 +7,14 @@ use handlescope_model::{ArchiveError, Reason, Untrusted, remedy};
 use handlescope_record::SessionError;
 use thiserror::Error;
 
+use super::sql::advice;
 use crate::{
     cancel::Cancelled,
     filter::FilterError,
     grammar::ParseError,
     paths::{ExpandError, OverwriteError, RootError},
     query::QueryError,
-    render::OutputError,
+    render::{self, OutputError},
     sql::SqlError,
     trace::{LoadError, MappingsError, NoFile},
 };
@@ -41,7 +42,7 @@ pub enum CommandError {
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// A query of `.sql` that has no answer.
-    #[error(transparent)]
+    #[error("{}{}", .0, advice(.0))]
     Sql(#[from] SqlError),
     /// The user pressed Ctrl-C.
     #[error(transparent)]
@@ -113,7 +114,13 @@ pub enum CommandError {
     ExtractReplaced { path: PathBuf },
     /// A query that cannot be carried out.
     #[error(transparent)]
-    Query(#[from] QueryError),
+    Query(QueryError),
+    /// Times are asked for, of which a trace has none.
+    #[error(
+        "{}: has no clock, so {option} cannot choose by time; leave it out, or choose other traces with -fd",
+        Untrusted(.path)
+    )]
+    NotByTime { path: PathBuf, option: &'static str },
     /// A folder that cannot become the current one.
     #[error("{}: cannot change to this folder: {}", Untrusted(.folder), Reason(.source))]
     Folder { folder: PathBuf, source: io::Error },
@@ -224,6 +231,17 @@ impl From<OutputError> for CommandError {
             OutputError::Cancelled(cancelled) => cancelled.into(),
             OutputError::Overwrite(refused) => refused.into(),
             error => CommandError::Answer(error),
+        }
+    }
+}
+
+impl From<QueryError> for CommandError {
+    fn from(error: QueryError) -> CommandError {
+        match error {
+            QueryError::NoClock { path, criterion } => {
+                CommandError::NotByTime { path, option: render::option(criterion) }
+            }
+            error => CommandError::Query(error),
         }
     }
 }

@@ -85,7 +85,8 @@ impl Command for Export {
         &[OptionGroup { title: "Options", options: &options() }];
 
     fn parse(entered: &Entered<'_>) -> Result<ExportArgs, ParseError> {
-        let (args, words) = parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;
+        let (args, words) =
+            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
         let folder = entered.at_most_one(&words, "one folder, in quotes if it has spaces")?;
         let folder = folder.ok_or_else(|| entered.missing("a folder for the files"))?;
         Ok(ExportArgs { folder: with_home(&folder), ..args })

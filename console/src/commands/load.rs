@@ -3,7 +3,7 @@
 use super::{
     Command, CommandError, Context, Entered, Signature,
     shared::{
-        files::{max_size_option, recursive_option},
+        files::{max_size_option, recursive_queries_option},
         groups,
     },
 };
@@ -76,7 +76,7 @@ impl Command for LoadMore {
 }
 
 fn load_args(entered: &Entered<'_>) -> Result<LoadArgs, ParseError> {
-    let (args, words) = parse::options_and_words(entered.name, entered.tokens, OPTIONS)?;
+    let (args, words) = parse::options_and_words(&entered.help(), entered.tokens, OPTIONS)?;
     if words.is_empty() {
         return Err(
             entered.missing("at least one file, folder or pattern; .unload empties the session")
@@ -114,7 +114,7 @@ pub(crate) fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(),
 static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
     title: "Options",
     options: &[
-        recursive_option("-r examples", |args| &mut args.recursive),
+        recursive_queries_option("-r examples", |args| &mut args.recursive),
         Opt {
             names: &["-all"],
             help: "read everything at once",

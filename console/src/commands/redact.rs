@@ -67,7 +67,8 @@ impl Command for Redact {
     }];
 
     fn parse(entered: &Entered<'_>) -> Result<RedactArgs, ParseError> {
-        let (args, words) = parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;
+        let (args, words) =
+            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
         let file = entered.at_most_one(&words, "one trace, in quotes if its name has spaces")?;
         let file = file.ok_or_else(|| entered.missing("a trace, NAME.etl"))?;
         Ok(RedactArgs { input: with_home(&file), ..args })

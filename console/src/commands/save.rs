@@ -9,14 +9,14 @@ use indicatif::HumanBytes;
 use super::{
     Command, CommandError, Context, Entered, Signature,
     shared::{
-        files::{files_option, force_option},
+        files::{etwanalyzer_option, files_option, force_option},
         groups,
         names::{NameSearch, save_for_etwanalyzer, write_archive},
     },
 };
 use crate::{
     filter::Filter,
-    grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse},
+    grammar::{Arguments, OptionGroup, ParseError, parse},
     paths::{EXTRACT_EXTENSION, has_extension, with_home},
     trace::{choose, extraction::prepare_folder},
 };
@@ -51,22 +51,21 @@ impl Command for Save {
     const OPTIONS: &'static [OptionGroup<SaveArgs>] = &[OptionGroup {
         title: "Options",
         options: &[
-            Opt {
-                names: &["-etwanalyzer", "--etwanalyzer"],
-                help: "write what ETWAnalyzer reads, too",
-                details: "The same archive then opens in both programs. Frames are called as \
-                          .dump ObjectRef -ShowStack calls them; names that were found are \
-                          stored. The archive gets the time of the session.",
-                example: "leaky.json7z -etwanalyzer",
-                take: Take::Switch(|args| &mut args.etwanalyzer),
-            },
+            etwanalyzer_option(
+                "The same archive then opens in both programs. Frames are called as \
+                 .dump ObjectRef -ShowStack calls them; names that were found are \
+                 stored. The archive gets the time of the session.",
+                "leaky.json7z -etwanalyzer",
+                |args| &mut args.etwanalyzer,
+            ),
             force_option("leaky.json7z -Force", |args| &mut args.force),
             files_option(|args| &mut args.files),
         ],
     }];
 
     fn parse(entered: &Entered<'_>) -> Result<SaveArgs, ParseError> {
-        let (args, words) = parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;
+        let (args, words) =
+            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
         let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
         let file = file.ok_or_else(|| entered.missing("the name of the archive, NAME.json7z"))?;
         Ok(SaveArgs { file: with_home(&file), ..args })

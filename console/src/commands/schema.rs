@@ -48,7 +48,8 @@ impl Command for Schema {
     }];
 
     fn parse(entered: &Entered<'_>) -> Result<SchemaArgs, ParseError> {
-        let (args, words) = parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;
+        let (args, words) =
+            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
         let relations: Result<Vec<Relation>, _> = words.into_iter().map(relation).collect();
         Ok(SchemaArgs { relations: relations?, ..args })
     }

@@ -11,7 +11,7 @@ use crate::{
     filter::Filter,
     grammar::{Arguments, OptionGroup, ParseError, parse},
     paths::shown,
-    query::{QueryError, trace_info},
+    query::trace_info,
     render::time::Seconds,
     terminal::table,
     trace::{self, LoadedTrace, choose},
@@ -49,7 +49,8 @@ impl Command for Snapshot {
         &[OptionGroup { title: "Options", options: &[files_option(|args| &mut args.files)] }];
 
     fn parse(entered: &Entered<'_>) -> Result<SnapshotArgs, ParseError> {
-        let (args, words) = parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;
+        let (args, words) =
+            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
         let mut words = words.into_iter().map(|word| word.text.clone());
         let name = words.next();
         // A date and a time are two words.
@@ -93,7 +94,7 @@ fn point(file: &LoadedTrace, time: Option<&str>) -> Result<Option<Option<i64>>, 
     let Some(time) = time else { return Ok(Some(None)) };
     let info = trace_info(&file.trace)?;
     if !info.has_clock() {
-        return Err(QueryError::NoClock { path: file.path.clone(), option: "TIME" }.into());
+        return Err(CommandError::NotByTime { path: file.path.clone(), option: "TIME" });
     }
     Ok(recorded_ns(time, &info)?.map(Some))
 }

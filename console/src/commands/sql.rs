@@ -1,10 +1,13 @@
 //! `.sql`: options, the query as it stands there, options.
 
+mod advice;
+
 use std::process;
 
 use indicatif::{HumanBytes, HumanCount};
 use polars::prelude::DataFrame;
 
+pub(super) use self::advice::advice;
 use super::{
     AnyCommand, Command, CommandError, Context, Entered, SharedArgs, Signature,
     shared::{
@@ -97,7 +100,7 @@ impl Command for Sql {
     fn parse(entered: &Entered<'_>) -> Result<SqlArgs, ParseError> {
         let Some(words) = SqlWords::of(entered.tokens) else { return Err(not_a_query(entered)) };
         let options = [words.before, words.behind].concat();
-        let mut args: SqlArgs = parse::options(entered.name, &options, Self::OPTIONS)?;
+        let mut args: SqlArgs = parse::options(&entered.help(), &options, Self::OPTIONS)?;
         check_output(&args.shared.output)?;
         args.shared.text = entered.line.to_owned();
         args.query = query(entered.line, words.query);
@@ -157,7 +160,7 @@ fn end_program(most: u64) {
 }
 
 fn not_a_query(entered: &Entered<'_>) -> ParseError {
-    match parse::options_and_words(entered.name, entered.tokens, Sql::OPTIONS) {
+    match parse::options_and_words(&entered.help(), entered.tokens, Sql::OPTIONS) {
         Err(error) => error,
         Ok((_, words)) => match words.first() {
             Some(word) => ParseError::UnexpectedWord {

@@ -67,7 +67,7 @@ impl Command for SymPath {
     fn parse(entered: &Entered<'_>) -> Result<SymbolPathArgs, ParseError> {
         let (mut args, words) = match entered.tokens {
             [first, ..] if first.is_switch() => {
-                parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?
+                parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?
             }
             tokens => (SymbolPathArgs::default(), tokens.iter().collect()),
         };

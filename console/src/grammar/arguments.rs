@@ -23,9 +23,9 @@ pub enum Arguments {
     Sql,
     LoadedFiles,
     SymbolPath,
-    /// A kind of `.dump`, then its options.
+    /// A kind of question, then its options.
     Kind,
-    /// A command, or a kind of `.dump`.
+    /// A command, or a kind of question.
     Topic,
 }
 

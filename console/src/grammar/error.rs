@@ -1,6 +1,6 @@
 //! What can be wrong with a command line.
 
-use std::ffi::OsString;
+use std::{error::Error, ffi::OsString};
 
 use handlescope_model::Untrusted;
 use thiserror::Error;
@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::values::ValueError;
 
 /// A command line that means nothing. Every message names what was typed and what to type instead.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Error)]
 pub enum ParseError {
     /// The first word is not a command.
     #[error("unknown command {}{hint}", Untrusted(.name))]
@@ -23,23 +23,6 @@ pub enum ParseError {
         Untrusted(.word)
     )]
     NotText { word: OsString },
-    /// `.dump` alone.
-    #[error("{command} needs a kind: {kinds}")]
-    MissingKind {
-        command: String,
-        /// What can be dumped, joined by commas.
-        kinds: String,
-    },
-    /// `.dump` of something that does not exist.
-    #[error("{command} cannot dump '{}', only {kinds}{hint}", Untrusted(.kind))]
-    UnknownKind {
-        command: String,
-        kind: String,
-        /// What can be dumped, joined by commas.
-        kinds: String,
-        /// The nearest kind, or nothing.
-        hint: String,
-    },
     /// An option that the command does not have.
     #[error("unknown option {}{hint}{help}", Untrusted(.name))]
     UnknownOption {
@@ -84,23 +67,13 @@ pub enum ParseError {
         /// The first that is too much.
         word: String,
     },
-    /// `.extract` of nothing that an extract has.
-    #[error("{command}: {}: {reason}; name ObjectRef, or leave {} out", Untrusted(.names), Untrusted(.names))]
-    NothingToExtract {
-        command: String,
-        /// What an extract holds.
-        reason: &'static str,
-        /// What was asked for, joined by commas.
-        names: String,
-    },
-    /// A command of ETWAnalyzer that is not here.
-    #[error("{command}: {reason}")]
-    Refused { command: String, reason: &'static str },
-    /// `.help` about something that does not exist.
-    #[error("no help found on '{}'{hint}", Untrusted(.topic))]
-    UnknownTopic {
-        topic: String,
-        /// The nearest topic, or how to list them.
-        hint: String,
-    },
+    /// What only one command knows to be wrong, in its own words.
+    #[error(transparent)]
+    Refused(Box<dyn Error + Send + Sync>),
+}
+
+impl ParseError {
+    pub(crate) fn refused(error: impl Error + Send + Sync + 'static) -> ParseError {
+        ParseError::Refused(Box::new(error))
+    }
 }

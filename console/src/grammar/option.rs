@@ -95,7 +95,7 @@ pub enum Take<A: 'static> {
     Query(fn(&mut A) -> &mut Vec<String>),
     /// Symbol servers, divided by semicolons.
     Servers(fn(&mut A) -> &mut Option<Vec<ServerChoice>>),
-    /// A column of what a kind of `.dump` prints.
+    /// A column of the table that the answer is.
     Column(fn(&mut A) -> &mut Option<String>),
     /// Text of so many words at most, joined by spaces; the placeholder stands for it in the help.
     Text(&'static str, usize, fn(&mut A) -> &mut Option<String>),
@@ -174,7 +174,7 @@ pub enum ValueKind {
     /// Files to read.
     Query,
     Servers,
-    /// A column of what a kind of `.dump` prints.
+    /// A column of the table that the answer is.
     Column,
     /// Text of so many words at most, with its placeholder.
     Text(&'static str, usize),

@@ -86,27 +86,27 @@ pub(crate) fn waiting(
     }
 }
 
-/// Fills the arguments of a command that has options only. `topic` is what to ask `.help` for.
+/// Fills the arguments of a command that has options only. `page` is the line that lists them.
 pub(crate) fn options<A: Default + 'static>(
-    topic: &str,
+    page: &str,
     tokens: &[Token],
     groups: &'static [OptionGroup<A>],
 ) -> Result<A, ParseError> {
-    let (args, words) = options_and_words(topic, tokens, groups)?;
+    let (args, words) = options_and_words(page, tokens, groups)?;
     match words.first() {
         None => Ok(args),
-        Some(word) => Err(unknown(topic, word, &specs(groups))),
+        Some(word) => Err(unknown(page, word, &specs(groups))),
     }
 }
 
 /// Fills the arguments of a command from its options, and returns the words between them.
 pub(crate) fn options_and_words<'t, A: Default + 'static>(
-    topic: &str,
+    page: &str,
     tokens: &'t [Token],
     groups: &'static [OptionGroup<A>],
 ) -> Result<(A, Vec<&'t Token>), ParseError> {
     let mut args = A::default();
-    let words = read(topic, tokens, &specs(groups), |name, values| {
+    let words = read(page, tokens, &specs(groups), |name, values| {
         set(groups, name, values, &mut args).unwrap_or(Ok(()))
     })?;
     Ok((args, words))
@@ -115,28 +115,28 @@ pub(crate) fn options_and_words<'t, A: Default + 'static>(
 /// Fills the arguments of a command that has options of its own and `shared` ones. Its own option wins
 /// over a shared one of the same name.
 pub(crate) fn own_and_shared<A: Default + 'static, S: Default + 'static>(
-    topic: &str,
+    page: &str,
     tokens: &[Token],
     own: &'static [OptionGroup<A>],
     shared: &'static [OptionGroup<S>],
 ) -> Result<(A, S), ParseError> {
-    let (args, common, words) = own_shared_and_words(topic, tokens, own, shared)?;
+    let (args, common, words) = own_shared_and_words(page, tokens, own, shared)?;
     match words.first() {
         None => Ok((args, common)),
-        Some(word) => Err(unknown(topic, word, &own_and_shared_specs(own, shared))),
+        Some(word) => Err(unknown(page, word, &own_and_shared_specs(own, shared))),
     }
 }
 
 /// The same with the words between the options.
 pub(crate) fn own_shared_and_words<'t, A: Default + 'static, S: Default + 'static>(
-    topic: &str,
+    page: &str,
     tokens: &'t [Token],
     own: &'static [OptionGroup<A>],
     shared: &'static [OptionGroup<S>],
 ) -> Result<(A, S, Vec<&'t Token>), ParseError> {
     let (mut args, mut common) = (A::default(), S::default());
     let known = own_and_shared_specs(own, shared);
-    let words = read(topic, tokens, &known, |name, values| {
+    let words = read(page, tokens, &known, |name, values| {
         set(own, name, values, &mut args)
             .or_else(|| set(shared, name, values, &mut common))
             .unwrap_or(Ok(()))
@@ -153,7 +153,7 @@ fn own_and_shared_specs<A: Default, S: Default>(
 
 /// Hands each option its values, and returns the words between them.
 fn read<'t>(
-    topic: &str,
+    page: &str,
     tokens: &'t [Token],
     known: &[&'static dyn OptionSpec],
     mut set: impl FnMut(&str, &[Token]) -> Result<(), ValueError>,
@@ -164,7 +164,7 @@ fn read<'t>(
     for item in known_items(known, tokens) {
         match item {
             Item::Word(token) => words.push(token),
-            Item::Unknown(token) => return Err(unknown(topic, token, known)),
+            Item::Unknown(token) => return Err(unknown(page, token, known)),
             Item::Option { spec, name, values } => {
                 let (option, help) = (name.text.clone(), spec.help_line());
                 let value = spec.value();
@@ -217,7 +217,7 @@ fn specs<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<&'static dyn Opti
 }
 
 /// The error about a token that belongs to no option.
-fn unknown(topic: &str, token: &Token, known: &[&'static dyn OptionSpec]) -> ParseError {
+fn unknown(page: &str, token: &Token, known: &[&'static dyn OptionSpec]) -> ParseError {
     let names = known.iter().flat_map(|option| option.doc().names).copied();
     let nearest = suggest::nearest(&token.text, names)
         .and_then(|name| Some((name, known.iter().find(|option| option.is_named(name))?)));
@@ -225,7 +225,7 @@ fn unknown(topic: &str, token: &Token, known: &[&'static dyn OptionSpec]) -> Par
         Some((name, option)) => {
             (suggest::did_you_mean(name), format!("\n  {}", option.help_line()))
         }
-        None => (format!("; .help {topic} lists the options"), String::new()),
+        None => (format!("; {page} lists the options"), String::new()),
     };
     let name = token.text.clone();
     if token.is_switch() {

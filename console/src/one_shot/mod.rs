@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Parser;
+use thiserror::Error;
 
 use crate::{
     cli::Cli,
@@ -33,6 +34,14 @@ pub enum Refusal {
     Globals(clap::Error),
     /// By those of the command.
     Command(ParseError),
+}
+
+/// A command of ETWAnalyzer that is not here, and why.
+#[derive(Debug, Error)]
+#[error("{command}: {reason}")]
+struct NotHere {
+    command: String,
+    reason: &'static str,
 }
 
 impl From<ParseError> for Refusal {
@@ -228,7 +237,7 @@ fn read(
     mut words: Vec<String>,
 ) -> Result<OneShot, Refusal> {
     if let Form::Refused(reason) = form {
-        return Err(ParseError::Refused { command: name, reason }.into());
+        return Err(ParseError::refused(NotHere { command: name, reason }).into());
     }
     let program = std::iter::once("handlescope".to_owned());
     let globals = Cli::try_parse_from(program.chain(globals)).map_err(Refusal::Globals)?;

@@ -8,6 +8,7 @@ use handlescope_model::{Cell, ProcessIdx, StackIdx, Table, Trace};
 use polars::prelude::{DataFrame, IntoLazy, col, lit};
 
 use super::counts::row_counts;
+use super::criteria::Criterion;
 use super::error::QueryError;
 use super::frame_figures::FrameFigures;
 use super::frame_names::{FrameNames, Frames};
@@ -77,7 +78,7 @@ impl<'a> StacksAnswer<'a> {
         let trace = source.trace;
         let info = trace_info(trace)?;
         if args.time.is_some() {
-            check_clock(trace, source.path, "-MinMaxTime")?;
+            check_clock(trace, source.path, Criterion::Time)?;
         }
         let is_extracted = trace.height(Table::StackEvents)? > 0;
         let recorded = recorded(trace, is_extracted)?;

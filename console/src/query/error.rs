@@ -6,6 +6,7 @@ use handlescope_model::{ArchiveError, Untrusted};
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
+use super::criteria::Criterion;
 use super::polars_reason::{KnownNames, polars_reason};
 use crate::cancel::Cancelled;
 
@@ -19,11 +20,12 @@ pub enum QueryError {
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
     /// Times are asked for, of which a trace has none.
-    #[error(
-        "{}: has no clock, so {option} cannot choose by time; leave it out, or choose other traces with -fd",
-        Untrusted(.path)
-    )]
-    NoClock { path: PathBuf, option: &'static str },
+    #[error("{}: has no clock, so nothing can be chosen by time", Untrusted(.path))]
+    NoClock {
+        path: PathBuf,
+        /// What would choose.
+        criterion: Criterion,
+    },
     /// Polars cannot carry out a sum.
     #[error("the tables cannot be summed up: {}", polars_reason(.0, &KnownNames::default()))]
     Sums(#[from] PolarsError),

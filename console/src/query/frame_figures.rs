@@ -2,11 +2,8 @@
 
 use std::ops::AddAssign;
 
-use serde::Serialize;
-
-/// How many frames are what, each counted as often as its stack was recorded; its fields
-/// are named as in JSON.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+/// How many frames are what, each counted as often as its stack was recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FrameFigures {
     pub frames_total: u64,
     /// Frames in an image.

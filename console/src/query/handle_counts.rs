@@ -135,7 +135,7 @@ impl HandleCounts {
         selection: &Selection,
         args: &ObjectCriteria,
     ) -> Result<Self, QueryError> {
-        // Scripts know a process by its executable.
+        // The executable identifies a process.
         let plain = args.plain_process_names || args.with_identities;
         let counted = Counted::of_file(args, file.trace)?;
         let runs = match counted {

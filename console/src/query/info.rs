@@ -5,6 +5,7 @@ use std::path::Path;
 use handlescope_model::tables::{TraceInfo, TraceInfos};
 use handlescope_model::{ArchiveError, TableRows, Trace};
 
+use super::criteria::Criterion;
 use super::error::QueryError;
 
 /// Reads the trace table.
@@ -12,14 +13,14 @@ pub(crate) fn trace_info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
     Ok(TraceInfos::read(trace)?.row(0).unwrap_or_default())
 }
 
-/// Refuses an option that chooses by time, of a trace without a clock.
+/// Refuses a criterion that chooses by time, of a trace without a clock.
 pub(super) fn check_clock(
     trace: &Trace,
     path: &Path,
-    option: &'static str,
+    criterion: Criterion,
 ) -> Result<(), QueryError> {
     if trace_info(trace)?.has_clock() {
         return Ok(());
     }
-    Err(QueryError::NoClock { path: path.to_path_buf(), option })
+    Err(QueryError::NoClock { path: path.to_path_buf(), criterion })
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use handlescope_model::tables::{Events, ExistingHandles, Names, Objects};
 use handlescope_model::{
-    ArchiveError, EventKind, Flags, NameIdx, Numbers, ProcessIdx, StackIdx, Texts, Trace,
+    ArchiveError, EventKind, Flags, NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, Trace,
 };
 
 use super::context::FileContext;
@@ -121,22 +121,22 @@ impl Listing {
     }
 
     /// Kernel address of an object; `None` where the source does not say.
-    pub fn pointer(&self, object: usize) -> Option<u64> {
-        self.pointer.get(object).filter(|pointer| self.has_clock || *pointer != 0)
+    pub fn pointer(&self, object: ObjectIdx) -> Option<u64> {
+        self.pointer.get(object.row()).filter(|pointer| self.has_clock || *pointer != 0)
     }
 
-    pub fn name(&self, object: usize) -> Option<&str> {
-        self.names.get(self.name.get(object)?.row())
+    pub fn name(&self, object: ObjectIdx) -> Option<&str> {
+        self.names.get(self.name.get(object.row())?.row())
     }
 
     /// Whether more than one process worked on it.
-    pub fn is_multiprocess(&self, object: usize) -> bool {
-        self.is_multiprocess.get(object)
+    pub fn is_multiprocess(&self, object: ObjectIdx) -> bool {
+        self.is_multiprocess.get(object.row())
     }
 
     /// Whether two handles were open at once.
-    pub fn is_overlapped(&self, object: usize) -> bool {
-        self.is_overlapped.get(object)
+    pub fn is_overlapped(&self, object: ObjectIdx) -> bool {
+        self.is_overlapped.get(object.row())
     }
 
     /// Row of the owner, and the value, of each of some rundown handles.
@@ -204,8 +204,7 @@ impl Listing {
     /// Puts objects into the order of the console: by creation, without one first; then by id.
     pub(crate) fn sort(&self, selection: &mut Selection) {
         let times = self.time_ns.values();
-        let created =
-            |selected: &Selected| selected.create().and_then(|event| times.get(event).copied());
+        let created = |selected: &Selected| times.get(selected.create()?.row()).copied();
         selection.objects.sort_by_key(created);
     }
 

@@ -11,7 +11,6 @@ mod call_stacks;
 mod context;
 mod counts;
 mod criteria;
-mod criterion;
 mod diff;
 mod engine;
 mod error;
@@ -47,6 +46,7 @@ mod source;
 mod stack_tests;
 mod stacks;
 mod stats;
+mod steps;
 mod symbols;
 mod tables;
 mod totals;
@@ -57,11 +57,10 @@ pub use self::all_names::{AllNames, all_names};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, DiffCriteria, EventCriteria, Figure, GroupColumn, GroupCriteria, MapMode,
-    ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder,
-    ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria, WhyCriteria,
+    CountOrder, Criterion, DiffCriteria, EventCriteria, Figure, GroupColumn, GroupCriteria,
+    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria,
+    ProcessOrder, ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria, WhyCriteria,
 };
-pub use self::criterion::Criterion;
 pub use self::diff::{
     ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_traces,
     opened_between,

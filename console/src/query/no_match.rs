@@ -6,10 +6,11 @@ use handlescope_model::tables::{Events, ExistingHandles, Names, ObjectTypes, Res
 use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
+use super::criteria::Criterion;
 use super::criteria::ObjectCriteria;
-use super::criterion::{Criterion, Step, set_value, steps};
 use super::error::QueryError;
 use super::filters;
+use super::steps::{Step, set_value, steps};
 use crate::filter::{Filter, ProcessFilter, Wildcard};
 use crate::suggest;
 use handlescope_model::{ArchiveError, TableRows};
@@ -202,7 +203,7 @@ fn creators(
     let mut processes = BTreeSet::new();
     for object in filters::select(file, passed)?.objects() {
         match object.create() {
-            Some(event) => processes.extend(process.get(event)),
+            Some(event) => processes.extend(process.get(event.row())),
             None => processes.extend(owner.range(file.objects.existing(object.object()))),
         }
     }

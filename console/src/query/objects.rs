@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use handlescope_model::tables::Objects;
 use handlescope_model::{
-    ArchiveError, EventIdx, ExistingIdx, FILE_MAPPING_TYPE, Numbers, RowCount, Table, Trace, TypeId,
+    ArchiveError, EventIdx, ExistingIdx, FILE_MAPPING_TYPE, Numbers, ObjectIdx, RowCount, Table,
+    Trace, TypeId,
 };
 
 /// The columns of the objects table that every query reads.
@@ -48,38 +49,38 @@ impl ObjectTable {
         self.events
     }
 
-    pub(crate) fn type_id(&self, object: usize) -> TypeId {
-        self.type_id.get(object).unwrap_or_default()
+    pub(crate) fn type_id(&self, object: ObjectIdx) -> TypeId {
+        self.type_id.get(object.row()).unwrap_or_default()
     }
 
-    pub(crate) fn is_mapping(&self, object: usize) -> bool {
+    pub(crate) fn is_mapping(&self, object: ObjectIdx) -> bool {
         self.type_id(object) == FILE_MAPPING_TYPE
     }
 
     /// Rows of the object's events.
     #[inline]
-    pub(crate) fn events(&self, object: usize) -> Range<usize> {
-        let first = self.first_event.get(object).map_or(0, EventIdx::row);
-        within(first, self.event_count.get(object), self.events)
+    pub(crate) fn events(&self, object: ObjectIdx) -> Range<usize> {
+        let first = self.first_event.get(object.row()).map_or(0, EventIdx::row);
+        within(first, self.event_count.get(object.row()), self.events)
     }
 
     /// Rows of the object's handles in the end rundown.
     #[inline]
-    pub(crate) fn existing(&self, object: usize) -> Range<usize> {
+    pub(crate) fn existing(&self, object: ObjectIdx) -> Range<usize> {
         // Most objects have none.
-        let count = self.existing_count.get(object).filter(|count| count.0 > 0);
-        let first = count.and_then(|_| self.first_existing.get(object));
+        let count = self.existing_count.get(object.row()).filter(|count| count.0 > 0);
+        let first = count.and_then(|_| self.first_existing.get(object.row()));
         within(first.map_or(0, ExistingIdx::row), count, self.existing)
     }
 
     /// Row of the event that created the object, before any filter.
-    pub(crate) fn create_event(&self, object: usize) -> Option<EventIdx> {
-        self.create_event.get(object).filter(|event| event.row() < self.events)
+    pub(crate) fn create_event(&self, object: ObjectIdx) -> Option<EventIdx> {
+        self.create_event.get(object.row()).filter(|event| event.row() < self.events)
     }
 
     /// Row of the event that ended the object, before any filter.
-    pub(crate) fn destroy_event(&self, object: usize) -> Option<EventIdx> {
-        self.destroy_event.get(object).filter(|event| event.row() < self.events)
+    pub(crate) fn destroy_event(&self, object: ObjectIdx) -> Option<EventIdx> {
+        self.destroy_event.get(object.row()).filter(|event| event.row() < self.events)
     }
 }
 

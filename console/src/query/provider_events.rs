@@ -10,6 +10,7 @@ use handlescope_model::{
     Blobs, EventFieldIdx, Numbers, ProcessIdx, StackIdx, TableRows, Texts, Trace,
 };
 
+use super::criteria::Criterion;
 use super::error::QueryError;
 use super::event_counts::{CountedEvent, EventsAnswer};
 use super::frame_names::{FrameNames, Frames};
@@ -179,7 +180,7 @@ impl Chosen {
     fn new(source: &Source<'_>, args: &EventCriteria, cancel: &Cancel) -> Result<Self, QueryError> {
         let trace = source.trace;
         if args.time.is_some() {
-            check_clock(trace, source.path, "-MinMaxTime")?;
+            check_clock(trace, source.path, Criterion::Time)?;
         }
         let events = ProviderEvents::read(trace)?;
         let kinds: Vec<CountedEvent> =

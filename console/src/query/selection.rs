@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use handlescope_model::{EventIdx, sentinel};
+use handlescope_model::{EventIdx, ObjectIdx};
 
 use super::objects::ObjectTable;
 use crate::cancel::Poll;
@@ -14,47 +14,40 @@ use crate::cancel::{Cancel, Cancelled};
 /// Twelve bytes, because there may be tens of millions of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Selected {
-    object: u32,
-    create: u32,
-    end: u32,
+    object: ObjectIdx,
+    /// That of no row for none, as `end`.
+    create: EventIdx,
+    end: EventIdx,
 }
 
 impl Selected {
     /// Row of the object in the objects table; its id is one more.
-    pub fn object(self) -> usize {
-        self.object as usize
+    pub fn object(self) -> ObjectIdx {
+        self.object
     }
 
     /// The id that users see, from 1.
     pub fn id(self) -> u64 {
-        u64::from(self.object) + 1
+        u64::from(self.object.0) + 1
     }
 
     /// Row of the event that counts as creation after the filters.
-    pub fn create(self) -> Option<usize> {
-        known(self.create)
+    pub fn create(self) -> Option<EventIdx> {
+        self.create.known()
     }
 
     /// Row of the event that ended the object, unless a filter removed it.
-    pub fn end(self) -> Option<usize> {
-        known(self.end)
+    pub fn end(self) -> Option<EventIdx> {
+        self.end.known()
     }
 
-    pub(crate) fn set_create(&mut self, event: Option<usize>) {
-        self.create = row(event);
+    pub(crate) fn set_create(&mut self, event: Option<EventIdx>) {
+        self.create = event.unwrap_or(EventIdx::NONE);
     }
 
     pub(crate) fn remove_end(&mut self) {
-        self.end = sentinel();
+        self.end = EventIdx::NONE;
     }
-}
-
-fn known(event: u32) -> Option<usize> {
-    (event != sentinel()).then_some(event as usize)
-}
-
-fn row(event: Option<usize>) -> u32 {
-    event.and_then(|event| u32::try_from(event).ok()).unwrap_or(sentinel())
 }
 
 /// The objects that passed, in id order, and the events that are left of them.
@@ -71,17 +64,17 @@ impl Selection {
     pub(crate) fn new(
         objects: &ObjectTable,
         cancel: &Cancel,
-        mut passes: impl FnMut(usize) -> bool,
+        mut passes: impl FnMut(ObjectIdx) -> bool,
     ) -> Result<Self, Cancelled> {
         let mut poll = Poll::new(cancel);
         let mut selected = Vec::new();
-        for object in 0..objects.len() {
+        for object in (0..objects.len()).map(ObjectIdx::of) {
             poll.round()?;
             if passes(object) {
                 selected.push(Selected {
-                    object: row(Some(object)),
-                    create: row(objects.create_event(object).map(EventIdx::row)),
-                    end: row(objects.destroy_event(object).map(EventIdx::row)),
+                    object,
+                    create: objects.create_event(object).unwrap_or(EventIdx::NONE),
+                    end: objects.destroy_event(object).unwrap_or(EventIdx::NONE),
                 });
             }
         }

@@ -6,15 +6,14 @@ use handlescope_model::rules::{OPENING, VIEWS};
 use handlescope_model::tables::Events;
 use handlescope_model::{ArchiveError, EventKind, Flags, Numbers, Trace};
 use rayon::prelude::*;
-use serde::Serialize;
 
 use super::context::FileContext;
 use super::error::QueryError;
 use super::selection::{EventMask, Selected, Selection};
 use crate::cancel::{Cancelled, Poll};
 
-/// The summary of the objects and events that passed, its fields named as in JSON.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+/// The summary of the objects and events that passed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Objects with a creation.
     pub objects_created: u64,

@@ -25,7 +25,6 @@ pub use kinds::{
     loaded, modules, object_ref, processes, properties, provider_events, resources, stats, symbols,
     unknown_properties, versions, why,
 };
-#[cfg(test)]
 pub(crate) use no_match::option;
 pub use output::{OutputError, OutputOptions};
 pub use style::ObjectRefStyle;

@@ -35,6 +35,8 @@ pub(crate) fn option(criterion: Criterion) -> &'static str {
         Criterion::DestroyStack => "-DestroyStack",
         Criterion::FreeStack => "-FreeStack",
         Criterion::Size => "-MinMaxSize",
+        Criterion::FoldStack => "-FoldStack",
+        Criterion::StackFrom => "-StackFrom",
     }
 }
 

@@ -91,6 +91,11 @@ impl OutputOptions {
         self.formats.first().map_or(Format::Text, |asked| asked.format(self.csv_text))
     }
 
+    /// Whether the answer is a document, which identifies processes and modules and has all parts.
+    pub(crate) fn is_document(&self) -> bool {
+        matches!(self.format(), Format::Json(_))
+    }
+
     /// The option that asked for the format; none for text.
     pub(crate) fn format_option(&self) -> Option<&'static str> {
         self.formats.first().map(|asked| asked.spec.option_name())

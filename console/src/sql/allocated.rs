@@ -20,7 +20,7 @@ const fn value(columns: &'static [TableColumn]) -> Origin {
 pub(super) static ALLOCATED: &[ViewColumn] = &[
     view(
         "file_index",
-        "Number of the file, as .list shows it.",
+        "Number of the file among those that are loaded.",
         value(&[TableColumn::file_index(Table::Resources)]),
     ),
     view(

@@ -77,7 +77,7 @@ const AT_EXIT: (Values, ColumnSpec) = (
 
 const FILE_INDEX: (Values, ColumnSpec) = (
     Values::FileIndex,
-    column("file_index", ColumnType::U32, "Number of the file, as .list shows it."),
+    column("file_index", ColumnType::U32, "Number of the file among those that are loaded."),
 );
 
 const ROW: (Values, ColumnSpec) = (
@@ -87,7 +87,7 @@ const ROW: (Values, ColumnSpec) = (
 
 const ID: (Values, ColumnSpec) = (
     Values::ObjectId,
-    column("id", ColumnType::U32, "The number of the object as .dump ObjectRef shows it."),
+    column("id", ColumnType::U32, "The number of the object, as answers about objects show it."),
 );
 
 const TYPE: (Values, ColumnSpec) =

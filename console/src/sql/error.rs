@@ -1,19 +1,23 @@
 //! Why a query has no answer.
 
-use handlescope_model::{ArchiveError, Cancelled};
+use handlescope_model::{ArchiveError, Cancelled, innermost};
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
 use super::relations::Relation;
+use super::tables::TOO_MANY_ROWS;
 use crate::query::{KnownNames, QueryError, polars_reason};
 
 /// A query without an answer.
 #[derive(Debug, Error)]
 pub enum SqlError {
     /// It means nothing, or cannot be carried out.
-    #[error("{reason}; .help sql lists the tables and has examples")]
+    #[error("{reason}")]
     Query { reason: String },
+    /// More rows than a row number can be.
+    #[error("{TOO_MANY_ROWS}")]
+    TooManyRows,
     /// A join would take more memory than there may be.
     #[error(
         "a join of this query would have {} rows, more than the {} that it may; join on more columns, or \
@@ -23,8 +27,7 @@ pub enum SqlError {
     JoinTooLarge { rows: f64, most: u64 },
     /// It takes more memory than it may.
     #[error(
-        "the query takes more than {} of memory; leave rows and columns out before joins and ORDER BY, or \
-         raise the limit with -MaxMemory",
+        "the query takes more than {} of memory; leave rows and columns out before joins and ORDER BY",
         HumanBytes(*.most)
     )]
     TooMuchMemory { most: u64 },
@@ -43,6 +46,11 @@ impl SqlError {
 
     /// An error of polars about a query that names these tables, whose columns may be meant.
     pub(super) fn in_query(error: &PolarsError, tables: &[String]) -> SqlError {
+        if let PolarsError::ComputeError(said) = innermost(error)
+            && said.as_ref() == TOO_MANY_ROWS
+        {
+            return SqlError::TooManyRows;
+        }
         let relations = tables.iter().filter_map(|table| Relation::named(table));
         let names = KnownNames {
             tables: Relation::all().map(Relation::name).collect(),
@@ -68,6 +76,20 @@ impl From<QueryError> for SqlError {
             error @ QueryError::NoClock { .. } => {
                 PolarsError::ComputeError(error.to_string().into()).into()
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_rows_are_known_wherever_polars_met_them() {
+        let error = || PolarsError::ComputeError(TOO_MANY_ROWS.into());
+        let inner = PolarsError::Context { error: Box::new(error()), msg: "in a scan".into() };
+        for error in [error(), inner] {
+            assert!(matches!(SqlError::from(error), SqlError::TooManyRows));
         }
     }
 }

@@ -29,12 +29,12 @@ const fn hex(columns: &'static [TableColumn]) -> Origin {
 pub(super) static OPENED: &[ViewColumn] = &[
     view(
         "file_index",
-        "Number of the file, as .list shows it.",
+        "Number of the file among those that are loaded.",
         value(&[TableColumn::file_index(Table::Events)]),
     ),
     view(
         "id",
-        "Number of the object, as .dump ObjectRef shows it.",
+        "Number of the object, as answers about objects show it.",
         value(&[OBJECT, TableColumn::ID]),
     ),
     view("type", "Type of the object, as in Event.", value(&[OBJECT, TableColumn::TYPE])),

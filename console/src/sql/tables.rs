@@ -198,6 +198,9 @@ fn failed(error: impl std::fmt::Display) -> PolarsError {
     PolarsError::ComputeError(error.to_string().into())
 }
 
+/// What is said of more rows than a row number can be.
+pub(super) const TOO_MANY_ROWS: &str = "too many rows in all files together";
+
 fn too_many<E>(_: E) -> PolarsError {
-    PolarsError::ComputeError("too many rows in all files together; choose some with -fd".into())
+    PolarsError::ComputeError(TOO_MANY_ROWS.into())
 }

@@ -19,8 +19,8 @@ use std::thread;
 use std::time::Duration;
 
 use handlescope_model::tables::{
-    ExistingHandle, ExistingHandles, ObjectType, ObjectTypes, Objects, Stacks, StartHandle,
-    StartHandles, Symbols, Warnings,
+    EventCounts, ExistingHandle, ExistingHandles, ObjectType, ObjectTypes, Objects, Stacks,
+    StartHandle, StartHandles, Symbols, Warnings,
 };
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, Cancelled, FILE_MAPPING_NAME, FILE_MAPPING_TYPE,
@@ -29,11 +29,12 @@ use handlescope_model::{
 
 use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
-use crate::etl::WarningKind;
+use crate::etl::{Clock, Diagnostics, WarningKind};
 use crate::lifecycle::{
-    EXIT_GRACE_NS, EventOwners, ExitCloses, ProcessIndex, closed_start_handles, follow_resources,
-    track,
+    AllocationColumns, EXIT_GRACE_NS, EventOwners, ExitCloses, ProcessIndex, TrackedEvents,
+    closed_start_handles, follow_resources, track,
 };
+use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, StackResolver, StackTable};
@@ -62,117 +63,59 @@ pub(crate) fn assemble(
     let order = collected.shared.timeline.restore_times();
     let index = ProcessIndex::new(&collected.processes.rows);
     cancel.check()?;
-    let allocation_columns = follow_resources(&collected, &index, clock, order.as_deref(), cancel)?;
+    let in_order = order.as_deref();
+    let columns = follow_resources(&collected, &index, clock, in_order, cancel)?;
     // Millions of rows, of which these columns have what is needed further.
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
     let owners = EventOwners::new(&collected, &index, clock, &mut warnings, cancel)?;
-    let in_order = order.as_deref();
-    let (tracked, exits, closed) = thread::scope(|scope| {
-        let closes = scope.spawn(|| {
-            let exits = ExitCloses::new(&collected, &owners, in_order, clock, cancel)?;
-            let closed = closed_start_handles(&collected, &owners, &index, in_order, cancel)?;
-            Ok::<_, Cancelled>((exits, closed))
-        });
-        let tracked = track(&collected, &owners, in_order, &mut warnings, cancel)?;
-        let (exits, closed) = closes.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-        Ok::<_, Cancelled>((tracked, exits, closed))
-    })?;
+    let followed =
+        Followed::new(&collected, &index, &owners, clock, in_order, &mut warnings, cancel)?;
     drop(order);
-    let timeline = &collected.shared.timeline;
-    let grouped = GroupedEvents::new(timeline, &tracked, cancel)?;
+    let grouped = GroupedEvents::new(&collected.shared.timeline, &followed.tracked, cancel)?;
     let modules = ModuleTables::new(&collected.images, &index, clock);
-    let grace = clock.ticks(EXIT_GRACE_NS);
-    let spaces = AddressSpaces::new(
-        modules.mappings(&collected, &index, grace),
-        recording.header.pointer_size.clamp(4, 8) as usize,
-    );
-
-    let methods = AddressSpaces::new(
-        methods::mappings(&collected.methods, grace),
-        recording.header.pointer_size.clamp(4, 8) as usize,
-    );
-
+    let [spaces, methods] = address_spaces(recording, &collected, &modules, &index);
     cancel.check()?;
     let mut writer = ArchiveWriter::create(output)?.stopped_by(cancel);
-    let mut table = StackTable::default();
-    let fragments = collected.stacks.events.fragments();
-    cancel.check()?;
-    let mut resolver = StackResolver::new(fragments, &spaces, &methods, &mut table);
-    let names = write_names(&mut writer, &collected, &tracked)?;
-    let columns = EventColumns {
+    let assembly = Assembly {
         collected: &collected,
-        owners: &owners,
-        exits: &exits,
-        clock,
-        grouped: &grouped,
-    };
-    let ObjectFigures { objects, stacks_total, leaked_handles, leaked_views, closed_at_exit } =
-        write_events(&mut writer, &columns, &tracked, &names, &mut resolver, cancel)?;
-    let object_count = objects.len() as u64;
-    let resources = ResourceTables { collected: &collected, clock, columns: &allocation_columns };
-    resources.write(&mut writer, &mut resolver, cancel)?;
-    let (allocations, never_freed) = allocation_columns.figures();
-    drop(allocation_columns);
-    let stack_events =
-        stack_events::table(&collected, &spaces, &methods, &index, clock, &mut table, cancel)?;
-    writer.table(Table::StackEvents, stack_events.into_frame())?;
-    let (counts, event_rows) = trace::event_counts(counter, &decoder, clock);
-    let provider_events = ProviderEventTables {
-        kept: &collected.kept,
-        decoder: &mut decoder,
-        rows: &event_rows,
         index: &index,
+        owners: &owners,
+        grouped: &grouped,
+        spaces: &spaces,
+        methods: &methods,
         clock,
-        resolver: &mut StackResolver::new(
-            &collected.kept.stacks.fragments,
-            &spaces,
-            &methods,
-            &mut table,
-        ),
+        cancel,
     };
-    let too_many = provider_events.write(&mut writer, cancel)?;
+    let mut stacks = StackTable::default();
+    let (names, figures) =
+        assembly.write_handles_and_allocations(&mut writer, &mut stacks, &followed, &columns)?;
+    let (allocations, never_freed) = columns.figures();
+    drop(columns);
+    let ObjectFigures { objects, stacks_total, leaked_handles, leaked_views, closed_at_exit } =
+        figures;
+    let object_count = objects.len() as u64;
+    let (counts, too_many) =
+        assembly.write_other_events(&mut writer, &mut stacks, &mut decoder, counter)?;
     warnings.add(WarningKind::TooManyEvents, too_many, None);
     cancel.check()?;
-    let frames_in_modules = table.frames().in_modules();
-    let frames = table.frames();
-    let methods = MethodTable::new(&collected.methods, frames.methods(), &spaces, &index, clock);
-    writer.table(Table::Frames, frames.table(|method| methods.row(method)).into_frame())?;
-    writer.table(Table::Methods, methods.into_table().into_frame())?;
-    let stacks = table.into_table();
-    let stacks_distinct = stacks.len() as u64;
-    write_objects_and_stacks(&mut writer, objects, stacks)?;
+    let frames_in_modules = stacks.frames().in_modules();
+    let stacks_distinct = assembly.write_stacks(&mut writer, stacks, objects)?;
     cancel.check()?;
     writer.table(Table::Symbols, Symbols::default().into_frame())?;
-
-    write_existing(&mut writer, &collected, &owners, &grouped)?;
-    write_start_handles(&mut writer, &collected, &index, &closed, &names)?;
-    writer.table(Table::ObjectTypes, object_types(&collected).into_frame())?;
-    let image_paths = modules.process_images(&collected, &index);
-    let process_table = processes::table(&collected.processes.rows, &image_paths, clock);
-    writer.table(Table::Processes, process_table.into_frame())?;
-    let thread_table = threads::table(&collected.threads.rows, &index, clock);
-    writer.table(Table::Threads, thread_table.into_frame())?;
-    let (module_table, loads) = modules.into_tables();
-    writer.table(Table::Modules, module_table.into_frame())?;
-    writer.table(Table::ModuleLoads, loads.into_frame())?;
-    writer.table(Table::Volumes, trace::volumes(&collected).into_frame())?;
+    assembly.write_open_handles(&mut writer, &followed.closed, &names)?;
+    assembly.write_system(&mut writer, modules)?;
     writer.table(Table::EventCounts, counts.into_frame())?;
     let warnings = warnings.warnings();
-    let warning_table: Warnings = warnings.iter().cloned().collect();
-    writer.table(Table::Warnings, warning_table.into_frame())?;
-    let info = trace::info(
-        recording,
-        &collected,
-        counter,
-        &owners.attribution,
-        &trace::StackFigures { stacks_total, frames_in_modules },
-    );
+    let table: Warnings = warnings.iter().cloned().collect();
+    writer.table(Table::Warnings, table.into_frame())?;
+    let figures = trace::StackFigures { stacks_total, frames_in_modules };
+    let info = trace::info(recording, &collected, counter, &owners.attribution, &figures);
     writer.table(Table::Trace, info.into_frame())?;
     cancel.check()?;
     let output_bytes = writer.finish()?;
     Ok(ExtractSummary {
         objects: object_count,
-        handle_events: grouped.handle_events(timeline),
+        handle_events: grouped.handle_events(&collected.shared.timeline),
         leaked_handles,
         leaked_views,
         closed_at_exit,
@@ -186,6 +129,159 @@ pub(crate) fn assemble(
         elapsed: Duration::ZERO,
         warnings,
     })
+}
+
+/// Where modules and managed methods lie.
+fn address_spaces(
+    recording: &Recording,
+    collected: &Collector,
+    modules: &ModuleTables,
+    index: &ProcessIndex,
+) -> [AddressSpaces; 2] {
+    let grace = recording.clock.ticks(EXIT_GRACE_NS);
+    let pointer_size = recording.header.pointer_size.clamp(4, 8) as usize;
+    [
+        AddressSpaces::new(modules.mappings(collected, index, grace), pointer_size),
+        AddressSpaces::new(methods::mappings(&collected.methods, grace), pointer_size),
+    ]
+}
+
+/// Objects with their events, and what closed handles without saying so.
+struct Followed {
+    tracked: TrackedEvents,
+    exits: ExitCloses,
+    /// Of the handles that were open at the start, those that were closed.
+    closed: Vec<bool>,
+}
+
+impl Followed {
+    fn new(
+        collected: &Collector,
+        index: &ProcessIndex,
+        owners: &EventOwners,
+        clock: &Clock,
+        order: Option<&[u32]>,
+        warnings: &mut Diagnostics,
+        cancel: &Cancel,
+    ) -> Result<Self, Cancelled> {
+        thread::scope(|scope| {
+            let closes = scope.spawn(|| {
+                let exits = ExitCloses::new(collected, owners, order, clock, cancel)?;
+                let closed = closed_start_handles(collected, owners, index, order, cancel)?;
+                Ok::<_, Cancelled>((exits, closed))
+            });
+            let tracked = track(collected, owners, order, warnings, cancel)?;
+            let (exits, closed) = closes.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            Ok(Self { tracked, exits, closed })
+        })
+    }
+}
+
+/// What tables are written from.
+struct Assembly<'a> {
+    collected: &'a Collector,
+    index: &'a ProcessIndex,
+    owners: &'a EventOwners,
+    grouped: &'a GroupedEvents,
+    /// The modules that addresses may lie in.
+    spaces: &'a AddressSpaces,
+    /// The managed methods that they may lie in.
+    methods: &'a AddressSpaces,
+    clock: &'a Clock,
+    cancel: &'a Cancel,
+}
+
+impl Assembly<'_> {
+    /// Names, events of objects, and allocations.
+    fn write_handles_and_allocations(
+        &self,
+        writer: &mut ArchiveWriter,
+        stacks: &mut StackTable,
+        followed: &Followed,
+        allocations: &AllocationColumns,
+    ) -> Result<(ObjectNames, ObjectFigures), ExtractError> {
+        let Self { collected, owners, grouped, clock, cancel, .. } = *self;
+        let fragments = collected.stacks.events.fragments();
+        cancel.check()?;
+        let mut resolver = StackResolver::new(fragments, self.spaces, self.methods, stacks);
+        let Followed { tracked, exits, .. } = followed;
+        let names = write_names(writer, collected, tracked)?;
+        let columns = EventColumns { collected, owners, exits, clock, grouped };
+        let figures = write_events(writer, &columns, tracked, &names, &mut resolver, cancel)?;
+        let resources = ResourceTables { collected, clock, columns: allocations };
+        resources.write(writer, &mut resolver, cancel)?;
+        Ok((names, figures))
+    }
+
+    /// Stacks of events that have nothing to do with handles, and events of providers. Returns how many events of
+    /// each kind there are, and how many were too many to be kept.
+    fn write_other_events(
+        &self,
+        writer: &mut ArchiveWriter,
+        stacks: &mut StackTable,
+        decoder: &mut Decoder,
+        counter: &EventCounter,
+    ) -> Result<(EventCounts, u64), ExtractError> {
+        let Self { collected, index, spaces, methods, clock, cancel, .. } = *self;
+        let stack_events =
+            stack_events::table(collected, spaces, methods, index, clock, stacks, cancel)?;
+        writer.table(Table::StackEvents, stack_events.into_frame())?;
+        let (counts, rows) = trace::event_counts(counter, decoder, clock);
+        let kept = &collected.kept;
+        let resolver = &mut StackResolver::new(&kept.stacks.fragments, spaces, methods, stacks);
+        let provider_events =
+            ProviderEventTables { kept, decoder, rows: &rows, index, clock, resolver };
+        let too_many = provider_events.write(writer, cancel)?;
+        Ok((counts, too_many))
+    }
+
+    /// Frames, methods, objects and stacks. Returns the number of stacks.
+    fn write_stacks(
+        &self,
+        writer: &mut ArchiveWriter,
+        stacks: StackTable,
+        objects: Objects,
+    ) -> Result<u64, ArchiveError> {
+        let Self { collected, index, spaces, clock, .. } = *self;
+        let frames = stacks.frames();
+        let methods = MethodTable::new(&collected.methods, frames.methods(), spaces, index, clock);
+        writer.table(Table::Frames, frames.table(|method| methods.row(method)).into_frame())?;
+        writer.table(Table::Methods, methods.into_table().into_frame())?;
+        let stacks = stacks.into_table();
+        let distinct = stacks.len() as u64;
+        write_objects_and_stacks(writer, objects, stacks)?;
+        Ok(distinct)
+    }
+
+    /// Handles that were open at the end or at the start; `closed` says which of the latter were closed.
+    fn write_open_handles(
+        &self,
+        writer: &mut ArchiveWriter,
+        closed: &[bool],
+        names: &ObjectNames,
+    ) -> Result<(), ArchiveError> {
+        write_existing(writer, self.collected, self.owners, self.grouped)?;
+        write_start_handles(writer, self.collected, self.index, closed, names)
+    }
+
+    /// What there is in the system: types, processes, threads, modules and volumes.
+    fn write_system(
+        &self,
+        writer: &mut ArchiveWriter,
+        modules: ModuleTables,
+    ) -> Result<(), ArchiveError> {
+        let Self { collected, index, clock, .. } = *self;
+        writer.table(Table::ObjectTypes, object_types(collected).into_frame())?;
+        let image_paths = modules.process_images(collected, index);
+        let processes = processes::table(&collected.processes.rows, &image_paths, clock);
+        writer.table(Table::Processes, processes.into_frame())?;
+        let threads = threads::table(&collected.threads.rows, index, clock);
+        writer.table(Table::Threads, threads.into_frame())?;
+        let (modules, loads) = modules.into_tables();
+        writer.table(Table::Modules, modules.into_frame())?;
+        writer.table(Table::ModuleLoads, loads.into_frame())?;
+        writer.table(Table::Volumes, trace::volumes(collected).into_frame())
+    }
 }
 
 /// Encodes two large tables side by side.

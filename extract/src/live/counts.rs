@@ -1,9 +1,13 @@
 //! Open handles by process, counted while events come.
+//!
+//! `rules::derive` pairs the events of one object that is known from its first event to its last, and says of each
+//! open what closed it. Here objects have no end yet and events are forgotten once they are counted, so that a close
+//! only takes its handle off a set; which kinds open and close is up to the rules here, too.
 
 use std::collections::{HashMap, HashSet};
 
 use handlescope_model::EventKind;
-use handlescope_model::rules::WITH_HANDLE;
+use handlescope_model::rules::{CLOSING, WITH_HANDLE};
 
 use crate::collect::Collector;
 use crate::etl::Event;
@@ -98,7 +102,7 @@ impl LiveCounts {
             self.waiting.entry(timeline.time[row]).or_default().push(row);
             return;
         }
-        if kind == EventKind::HandleClose {
+        if CLOSING.contains(kind) {
             if let Some(process) = self.processes.get_mut(&pid) {
                 process.handles.remove(&(handles.object[at], handles.handle[at]));
             }

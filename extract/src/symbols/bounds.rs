@@ -3,14 +3,26 @@
 //! The parser takes memory first and looks whether there is so much to read afterwards. In a damaged
 //! PDB, a single number would end the program, as memory that is not there can not be caught.
 
-use std::error::Error;
-
 // See `types`.
 use symbolic::debuginfo::pdb::{PdbObject, pdb};
+use thiserror::Error;
 
 use self::pdb::StreamIndex;
 
-type CheckError = Box<dyn Error + Send + Sync>;
+/// Sizes in a PDB that cannot be.
+#[derive(Debug, Error)]
+pub(super) enum BoundsError {
+    #[error("the stream directory is not in the file")]
+    NoDirectory,
+    #[error("the stream directory is cut off")]
+    CutDirectory,
+    #[error("the streams are larger than the file")]
+    LargeStreams,
+    #[error("there are more type records than bytes for them")]
+    ManyRecords,
+    #[error("a list of types is longer than its record")]
+    LongList,
+}
 
 const MAGIC: &[u8] = b"Microsoft C/C++ MSF 7.00\r\n\x1a\x44\x53\x00\x00\x00";
 /// A stream that does not exist has this size.
@@ -23,17 +35,17 @@ const LF_SUBSTR_LIST: u16 = 0x1604;
 /// Fails if the streams are much larger than the file: then they share pages, and a small file
 /// stands for any amount of data. Only the first stream, an old directory, may lie where others
 /// are. After "The MSF File Format" in LLVM's documentation.
-pub(super) fn check_streams(file: &[u8]) -> Result<(), CheckError> {
+pub(super) fn check_streams(file: &[u8]) -> Result<(), BoundsError> {
     if !file.starts_with(MAGIC) {
         return Ok(());
     }
-    let directory = directory(file).ok_or("the stream directory is not in the file")?;
+    let directory = directory(file).ok_or(BoundsError::NoDirectory)?;
     let count = u32_at(&directory, 0).unwrap_or(0);
     let mut rest = 2 * file.len() as u64;
     for stream in 0..count as usize {
-        let size = u32_at(&directory, 4 + 4 * stream).ok_or("the stream directory is cut off")?;
+        let size = u32_at(&directory, 4 + 4 * stream).ok_or(BoundsError::CutDirectory)?;
         let size = if size == ABSENT { 0 } else { u64::from(size) };
-        rest = rest.checked_sub(size).ok_or("the streams are larger than the file")?;
+        rest = rest.checked_sub(size).ok_or(BoundsError::LargeStreams)?;
     }
     Ok(())
 }
@@ -66,7 +78,7 @@ fn directory(file: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Fails if a list in the type records has more elements than bytes, or if there are more records.
-pub(super) fn check_counts(object: &PdbObject<'_>) -> Result<(), CheckError> {
+pub(super) fn check_counts(object: &PdbObject<'_>) -> Result<(), BoundsError> {
     let mut file = object.inner().write();
     for index in [TYPES, IDS] {
         // What is missing or can not be read is up to the parser.
@@ -76,21 +88,21 @@ pub(super) fn check_counts(object: &PdbObject<'_>) -> Result<(), CheckError> {
         let (size, first, end) = (header(1), header(2), header(3));
         // The shortest record has its length and kind.
         if end.saturating_sub(first) as usize > bytes.len() / 4 {
-            return Err("there are more type records than bytes for them".into());
+            return Err(BoundsError::ManyRecords);
         }
         check_lists(bytes.get(size as usize..).unwrap_or_default())?;
     }
     Ok(())
 }
 
-fn check_lists(mut records: &[u8]) -> Result<(), CheckError> {
+fn check_lists(mut records: &[u8]) -> Result<(), BoundsError> {
     while let Some(length) = u16_at(records, 0) {
         let end = 2 + usize::from(length);
         let Some(record) = records.get(2..end) else { break };
         if matches!(u16_at(record, 0), Some(LF_ARGLIST | LF_SUBSTR_LIST))
             && u32_at(record, 2).is_some_and(|count| count as usize > record.len() / 4)
         {
-            return Err("a list of types is longer than its record".into());
+            return Err(BoundsError::LongList);
         }
         records = records.get(end..).unwrap_or_default();
     }

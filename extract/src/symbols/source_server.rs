@@ -5,13 +5,13 @@
 //! server": language specification 1 and 2).
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::io::Cursor;
 
 use serde::Deserialize;
 use srcsrv::{SourceRetrievalMethod, SrcSrvStream};
 // See `types`.
 use symbolic::debuginfo::pdb::pdb;
+use thiserror::Error;
 
 /// The largest stream that is read. Chrome's, with 80,000 files, has about 10 MiB.
 const MAX_BYTES: usize = 64 << 20;
@@ -90,20 +90,33 @@ impl Places<'_> {
     }
 }
 
+/// Why a source server is not asked.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub(super) enum SourceServerError {
+    #[error("its source server stream is too large")]
+    TooLarge,
+    #[error("its source server has a line without end")]
+    EndlessLine,
+    #[error("its source server has calls within calls without end")]
+    EndlessCalls,
+    #[error("its source server makes texts without end")]
+    EndlessTexts,
+}
+
 /// Fails if the PDB has a source server whose text nothing should evaluate.
-pub(super) fn check_source_server(bytes: &[u8]) -> Result<(), Box<dyn Error + Send + Sync>> {
+pub(super) fn check_source_server(bytes: &[u8]) -> Result<(), SourceServerError> {
     let Ok(mut pdb) = pdb::PDB::open(Cursor::new(bytes)) else { return Ok(()) };
-    stream(&mut pdb, b"srcsrv").map_or(Ok(()), |stream| check(&stream).map_err(Into::into))
+    stream(&mut pdb, b"srcsrv").map_or(Ok(()), |stream| check(&stream))
 }
 
 /// Fails if values could become much longer than the text, or calls lie too deep in one another.
-fn check(stream: &[u8]) -> Result<(), &'static str> {
+fn check(stream: &[u8]) -> Result<(), SourceServerError> {
     if stream.len() > MAX_BYTES {
-        return Err("its source server stream is too large");
+        return Err(SourceServerError::TooLarge);
     }
     let text = String::from_utf8_lossy(stream);
     if text.lines().any(|line| line.len() > MAX_LINE) {
-        return Err("its source server has a line without end");
+        return Err(SourceServerError::EndlessLine);
     }
     let (mut bytes, mut copies) = (0_usize, 1_usize);
     for line in text.lines().take_while(|line| !line.starts_with("SRCSRV: source files")) {
@@ -111,11 +124,11 @@ fn check(stream: &[u8]) -> Result<(), &'static str> {
         let references = line.bytes().filter(|byte| *byte == b'%').count() / 2;
         copies = copies.saturating_mul(references.max(1));
         if line.bytes().filter(|byte| *byte == b'(').count() > MAX_CALLS {
-            return Err("its source server has calls within calls without end");
+            return Err(SourceServerError::EndlessCalls);
         }
     }
     if bytes > MAX_VARIABLES || copies > MAX_COPIES {
-        return Err("its source server makes texts without end");
+        return Err(SourceServerError::EndlessTexts);
     }
     Ok(())
 }

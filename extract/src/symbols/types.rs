@@ -9,14 +9,25 @@
 //!
 //! Scopes of functions are read by recursion too, so they may not be nested without end.
 
-use std::error::Error;
+use thiserror::Error;
 
 // The re-export is hidden from symbolic's documentation; there is no other way to its records.
 use symbolic::debuginfo::pdb::{PdbObject, pdb};
 
 use self::pdb::{FallibleIterator, IdData, TypeData, TypeIndex};
 
-type CheckError = Box<dyn Error + Send + Sync>;
+/// Why a PDB is not read further.
+#[derive(Debug, Error)]
+pub(super) enum CheckError {
+    #[error("type record {record:#x} refers to the later record {target:#x}")]
+    LaterRecord { record: u32, target: u32 },
+    #[error("type record {record:#x} has a text without end")]
+    EndlessText { record: u32 },
+    #[error("scopes are nested without end")]
+    EndlessScopes,
+    #[error(transparent)]
+    Unreadable(#[from] pdb::Error),
+}
 
 /// Longest text of a type; several times what compilers allow for a name.
 const LONGEST_TYPE: u32 = 256 << 10;
@@ -60,7 +71,7 @@ pub(super) fn check_types(object: &PdbObject<'_>) -> Result<(), CheckError> {
             text.depth = text.depth.max(part.depth + 1);
         }
         if text.length > LONGEST_TYPE || text.depth > DEEPEST_TYPE {
-            return Err(format!("type record {index:#x} has a text without end").into());
+            return Err(CheckError::EndlessText { record: index });
         }
         texts.push(text);
     }
@@ -92,7 +103,7 @@ pub(super) fn check_scopes(object: &PdbObject<'_>) -> Result<(), CheckError> {
                 depth = depth.saturating_sub(1);
             }
             if depth > DEEPEST_SCOPE {
-                return Err("scopes are nested without end".into());
+                return Err(CheckError::EndlessScopes);
             }
         }
     }
@@ -119,10 +130,10 @@ fn references(data: &TypeData<'_>) -> Vec<TypeIndex> {
     }
 }
 
-fn ensure_earlier(target: u32, record: u32) -> Result<(), String> {
+fn ensure_earlier(target: u32, record: u32) -> Result<(), CheckError> {
     // The highest bit marks a reference into the table of another module.
     if target < record || target & 0x8000_0000 != 0 {
         return Ok(());
     }
-    Err(format!("type record {record:#x} refers to the later record {target:#x}"))
+    Err(CheckError::LaterRecord { record, target })
 }

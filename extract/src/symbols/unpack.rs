@@ -11,6 +11,7 @@ use handlescope_model::output::named_in;
 use tempfile::NamedTempFile;
 
 use super::report::SymbolFileError;
+use crate::members::{CopyError, copy_at_most};
 
 /// PDBs shrink to a fifth. What grows more than this, and to more than [`SMALL`], is meant to fill
 /// the disk.
@@ -47,9 +48,11 @@ pub(super) fn unpack(
     });
     match result {
         Ok(Ok(())) => Ok(output),
-        Ok(Err(Failure::TooLarge)) => Err(SymbolFileError::TooLarge { path: shown.into(), limit }),
-        Ok(Err(Failure::Write(source))) => Err(SymbolFileError::io("write", folder)(source)),
-        Ok(Err(Failure::Read(source))) => Err(damaged(shown, source)),
+        Ok(Err(CopyError::TooLong)) => Err(SymbolFileError::TooLarge { path: shown.into(), limit }),
+        Ok(Err(CopyError::Write(source))) => Err(SymbolFileError::io("write", folder)(source)),
+        Ok(Err(CopyError::Read(source) | CopyError::Stopped(source))) => {
+            Err(damaged(shown, source))
+        }
         Err(_) => Err(damaged(shown, "the cabinet cannot be read")),
     }
 }
@@ -61,29 +64,23 @@ fn damaged(
     SymbolFileError::Malformed { path: path.to_owned(), source: source.into() }
 }
 
-enum Failure {
-    Read(io::Error),
-    Write(io::Error),
-    TooLarge,
-}
-
 fn from_cabinet(
     input: impl Read + Seek,
     output: &mut impl Write,
     limit: u64,
-) -> Result<(), Failure> {
-    let mut cabinet = Cabinet::new(input).map_err(Failure::Read)?;
+) -> Result<(), CopyError> {
+    let mut cabinet = Cabinet::new(input).map_err(CopyError::Read)?;
     let file = cabinet.folder_entries().flat_map(|folder| folder.file_entries()).next();
     let Some((name, size)) = file.map(|file| (file.name().to_owned(), file.uncompressed_size()))
     else {
-        return Err(Failure::Read(io::Error::other("the cabinet is empty")));
+        return Err(CopyError::Read(io::Error::other("the cabinet is empty")));
     };
     let size = u64::from(size);
     if size > limit {
-        return Err(Failure::TooLarge);
+        return Err(CopyError::TooLong);
     }
     // The name is only a key into the cabinet; it never becomes one of a file.
-    let mut file = cabinet.read_file(&name).map_err(Failure::Read)?;
+    let mut file = cabinet.read_file(&name).map_err(CopyError::Read)?;
     copy(&mut file, output, limit, Some(size))
 }
 
@@ -92,26 +89,12 @@ fn copy(
     output: &mut impl Write,
     limit: u64,
     expected: Option<u64>,
-) -> Result<(), Failure> {
-    let mut buffer = vec![0; 1 << 16];
-    let mut copied = 0_u64;
-    loop {
-        let len = match input.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(len) => len,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Failure::Read(error)),
-        };
-        copied += len as u64;
-        if copied > limit {
-            return Err(Failure::TooLarge);
-        }
-        output.write_all(buffer.get(..len).unwrap_or_default()).map_err(Failure::Write)?;
-    }
+) -> Result<(), CopyError> {
+    let copied = copy_at_most(limit, input, output, &|_| Ok(()))?;
     if expected.is_some_and(|expected| expected != copied) {
-        return Err(Failure::Read(io::ErrorKind::UnexpectedEof.into()));
+        return Err(CopyError::Read(io::ErrorKind::UnexpectedEof.into()));
     }
-    output.flush().map_err(Failure::Write)
+    output.flush().map_err(CopyError::Write)
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ fn add_lines(tokens: TokenStream, text: &[&str], lines: &mut BTreeSet<usize>) {
     }
 }
 
-fn is_comment(span: Span, text: &[&str]) -> bool {
+pub(super) fn is_comment(span: Span, text: &[&str]) -> bool {
     let start = span.start();
     let mut rest = text[start.line - 1].chars().skip(start.column);
     rest.next() == Some('/') && matches!(rest.next(), Some('/' | '*'))
@@ -75,8 +75,8 @@ fn is_comment(span: Span, text: &[&str]) -> bool {
 
 /// Lines of items that only tests compile.
 #[derive(Default)]
-struct TestItems {
-    ranges: Vec<RangeInclusive<usize>>,
+pub(super) struct TestItems {
+    pub(super) ranges: Vec<RangeInclusive<usize>>,
 }
 
 impl TestItems {

@@ -10,6 +10,7 @@ mod layers;
 mod lines;
 mod names;
 mod references;
+mod strings;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -17,4 +18,5 @@ mod tree;
 pub use check::check;
 pub use layers::Layers;
 pub use lines::{Lines, count_lines};
+pub use strings::strings;
 pub use tree::Crate;

@@ -1,12 +1,17 @@
 //! What follows the name of a command: how many words, and what they stand for.
 
-use super::{AnyCommand, Entered};
+use super::{AnyCommand, Entered, help_on};
 use crate::{
     grammar::{ParseError, Token, parse},
     values::ValueError,
 };
 
 impl<'a> Entered<'a> {
+    /// The line that lists its options.
+    pub(in crate::commands) fn help(&self) -> String {
+        help_on(self.name)
+    }
+
     pub(in crate::commands) fn texts(&self) -> Vec<String> {
         self.tokens.iter().map(|token| token.text.clone()).collect()
     }

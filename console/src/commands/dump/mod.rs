@@ -15,6 +15,9 @@ mod words;
 
 pub(crate) use self::words::DumpWords;
 
+use handlescope_model::Untrusted;
+use thiserror::Error;
+
 use super::{AnyCommand, Entered, Invocation, Registry, Signature, shared::groups};
 use crate::{
     grammar::{Arguments, GroupView, ParseError},
@@ -22,6 +25,26 @@ use crate::{
 };
 
 pub(crate) struct Dump;
+
+/// A line that does not say what to dump.
+#[derive(Debug, Error)]
+enum KindError {
+    #[error("{command} needs a kind: {kinds}")]
+    Missing {
+        command: String,
+        /// What can be dumped, joined by commas.
+        kinds: String,
+    },
+    #[error("{command} cannot dump '{}', only {kinds}{hint}", Untrusted(.kind))]
+    Unknown {
+        command: String,
+        kind: String,
+        /// What can be dumped, joined by commas.
+        kinds: String,
+        /// The nearest kind, or nothing.
+        hint: String,
+    },
+}
 
 static SIGNATURE: Signature = Signature {
     names: &[".dump"],
@@ -50,16 +73,17 @@ impl AnyCommand for Dump {
         let command = entered.name.to_owned();
         let Some(word) = words.word else {
             kind_taken_as_value(entered)?;
-            return Err(ParseError::MissingKind { command, kinds: kinds(registry) });
+            let kinds = kinds(registry);
+            return Err(ParseError::refused(KindError::Missing { command, kinds }));
         };
         let Some(kind) = words.kind else {
             let names = registry.kinds.iter().map(|kind| kind.name());
-            return Err(ParseError::UnknownKind {
+            return Err(ParseError::refused(KindError::Unknown {
                 command,
                 kind: word.text.clone(),
                 kinds: kinds(registry),
                 hint: suggest::hint(&word.text, names),
-            });
+            }));
         };
         kind.parse(&Entered { tokens: &words.others, ..*entered })
     }

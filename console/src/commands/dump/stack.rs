@@ -44,17 +44,17 @@ impl Kind for Stack {
 
     fn answer(args: &StackCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let output = &dump.shared.output;
-        let with_identities = output.format() != Format::Text;
+        let is_text = output.format() == Format::Text;
         // Names are looked up only for the stacks that are shown, if the order decides which.
         let (top, rest) = match output.sort_by {
             None => (output.top, None),
             Some(_) => (None, output.top),
         };
-        let mut criteria = StackCriteria { with_identities, top, ..args.clone() };
+        let mut criteria = StackCriteria { with_identities: !is_text, top, ..args.clone() };
         criteria.stacks.show |= args.ids.is_some();
         let answers = query::call_stacks(dump.sources, &criteria, dump.names, dump.cancel)?;
         // The text says so itself.
-        if with_identities && answers.iter().any(|answer| !answer.has_every_stack) {
+        if !is_text && answers.iter().any(|answer| !answer.has_every_stack) {
             dump.messages.note(
                 "note: these are stacks of handle events; for those of every event extract with \
                  -stacks all",

@@ -6,7 +6,7 @@ use crate::{
         Signature,
         shared::{
             caveats::write_caveats,
-            choice::{process_option, type_option},
+            choice::{process_option, type_of_handles_option},
             groups,
             stack_display::{
                 ShowsStacks, show_address_option, show_line_option, show_stack_option,
@@ -19,7 +19,6 @@ use crate::{
     render,
     settings::{Display, StackDisplayArgs},
     trace::{Session, filter_of},
-    values::Format,
 };
 
 /// The kind, which has every option and format that kinds have.
@@ -82,7 +81,7 @@ impl Kind for Why {
 
     fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let mut criteria = criteria.clone();
-        criteria.handles.with_identities = matches!(dump.shared.output.format(), Format::Json(_));
+        criteria.handles.with_identities = dump.shared.output.is_document();
         let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
         let display = dump.display();
@@ -149,7 +148,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         "The name may go without .exe; a number is a pid; ! in front excludes.",
         |criteria| &mut criteria.process,
     ),
-    type_option(|criteria| &mut criteria.handles.object_type),
+    type_of_handles_option(|criteria| &mut criteria.handles.object_type),
     Opt {
         names: &["-RaceWindow"],
         help: "how far apart two opens of a race are at most",

@@ -6,7 +6,8 @@ mod options;
 
 use std::path::Path;
 
-use handlescope_model::Trace;
+use handlescope_model::{Trace, Untrusted};
+use thiserror::Error;
 
 pub(crate) use args::ExtractArgs;
 
@@ -44,6 +45,15 @@ fn extractors() -> impl Iterator<Item = (&'static str, bool)> {
 const EXTRACTED: &str = "not extracted; an extract has objects, handles, mappings, \
                                     processes, modules and stacks";
 
+/// Asked for nothing that an extract has.
+#[derive(Debug, Error)]
+#[error("{command}: {}: {EXTRACTED}; name ObjectRef, or leave {} out", Untrusted(.names), Untrusted(.names))]
+struct NothingToExtract {
+    command: String,
+    /// What was asked for, joined by commas.
+    names: String,
+}
+
 pub(crate) struct Extract;
 
 impl Command for Extract {
@@ -64,7 +74,7 @@ impl Command for Extract {
     /// Words are extractors, or files as those after `-fd`.
     fn parse(entered: &Entered<'_>) -> Result<ExtractArgs, ParseError> {
         let (mut args, words) =
-            parse::options_and_words(entered.name, entered.tokens, Self::OPTIONS)?;
+            parse::options_and_words(&entered.help(), entered.tokens, Self::OPTIONS)?;
         let (mut named, mut is_one_known) = (Vec::new(), false);
         for word in words {
             let is_word = |(name, _): &(&str, bool)| name.eq_ignore_ascii_case(&word.text);
@@ -76,11 +86,10 @@ impl Command for Extract {
             }
         }
         if !is_one_known && !args.unknown_extractors.is_empty() {
-            return Err(ParseError::NothingToExtract {
+            return Err(ParseError::refused(NothingToExtract {
                 command: entered.name.to_owned(),
-                reason: EXTRACTED,
                 names: args.unknown_extractors.join(", "),
-            });
+            }));
         }
         args.queries.splice(0..0, named);
         if args.queries.is_empty() {

@@ -5,7 +5,7 @@ use handlescope_extract::StackChoice;
 use super::args::ExtractArgs;
 use crate::{
     commands::shared::{
-        files::{max_size_option, recursive_option},
+        files::{etwanalyzer_option, max_size_option, recursive_queries_option},
         notes::{SELECTION, ignored, ignored_everywhere},
         symbols::{symbol_options, symbol_path_option},
     },
@@ -28,7 +28,7 @@ static WHICH: &[Opt<ExtractArgs>] = &[
         example: "-fd examples/leaky.etl",
         take: Take::Query(|args| &mut args.queries),
     },
-    recursive_option("-fd examples -recursive", |args| &mut args.recursive),
+    recursive_queries_option("-fd examples -recursive", |args| &mut args.recursive),
     Opt {
         names: &["-NoOverwrite"],
         help: "leave traces alone that have an extract",
@@ -92,15 +92,13 @@ static WHAT: &[Opt<ExtractArgs>] = &[
         example: "-fd examples/leaky.etl -symbols -symFolder examples/symbols",
         take: Take::Switch(|args| &mut args.store_names),
     },
-    Opt {
-        names: &["-etwanalyzer", "--etwanalyzer"],
-        help: "write what ETWAnalyzer reads, too",
-        details: "The same archive then opens in both programs. Frames are called by the names \
-                  that the symbol path gives, and these are stored as by -symbols; else by \
-                  module and offset. The archive gets the time of the session.",
-        example: "-fd examples/leaky.etl -etwanalyzer",
-        take: Take::Switch(|args| &mut args.etwanalyzer),
-    },
+    etwanalyzer_option(
+        "The same archive then opens in both programs. Frames are called by the names \
+         that the symbol path gives, and these are stored as by -symbols; else by \
+         module and offset. The archive gets the time of the session.",
+        "-fd examples/leaky.etl -etwanalyzer",
+        |args| &mut args.etwanalyzer,
+    ),
 ];
 
 static WHERE: &[Opt<ExtractArgs>] = &[Opt {

@@ -5,6 +5,9 @@ mod place;
 
 use std::fmt;
 
+use handlescope_model::Untrusted;
+use thiserror::Error;
+
 use self::{page::Page, place::Place};
 use super::{
     AnyCommand, AnyKind, Command, CommandError, Context, Entered, Invocation, Registry, Signature,
@@ -98,6 +101,15 @@ enum Topic {
     Other(&'static TopicSpec),
 }
 
+/// Something that there is no page on.
+#[derive(Debug, Error)]
+#[error("no help found on '{}'{hint}", Untrusted(.topic))]
+struct UnknownTopic {
+    topic: String,
+    /// The nearest topic, or how to list them.
+    hint: String,
+}
+
 /// Finds what the words are about: `.dump` in front of a kind, and a kind in front of an option,
 /// may be there or not.
 fn topic(words: &[String], registry: &Registry) -> Result<Topic, ParseError> {
@@ -150,7 +162,7 @@ fn unknown_topic(topic: &str, registry: &Registry) -> ParseError {
         .chain(registry.topics.iter().map(|topic| topic.name));
     let hint = suggest::nearest(topic, names)
         .map_or_else(|| "; .help lists what there is".to_owned(), suggest::did_you_mean);
-    ParseError::UnknownTopic { topic: topic.to_owned(), hint }
+    ParseError::refused(UnknownTopic { topic: topic.to_owned(), hint })
 }
 
 #[cfg(test)]

@@ -2,8 +2,11 @@
 
 use super::{PictureArgs, PictureOptions};
 use crate::{
-    commands::{CommandError, DumpContext, shared::caveats::write_caveats_of_allocations},
-    grammar::{Opt, OptionGroup, ParseError, Take, Texts},
+    commands::{
+        CommandError, DumpContext,
+        shared::{caveats::write_caveats_of_allocations, choice::kind_instead_option},
+    },
+    grammar::{Opt, OptionGroup, ParseError, Take},
     query::{self, ResourceColumn, ResourceCriteria, ResourcesAnswer},
 };
 
@@ -12,7 +15,11 @@ pub(super) const ALLOCATIONS: OptionGroup<PictureOptions> =
     OptionGroup { title: "Allocations instead of handles", options: OPTIONS };
 
 static OPTIONS: &[Opt<PictureOptions>] = &[
-    KIND,
+    kind_instead_option(
+        "As those of .dump Resource. -pn, -MinMaxTime, -CreateStack, -DestroyStack (of the free), -Leak, \
+         -LeakAtExit, -FoldStack and -StackFrom choose allocations, the other options only handles.",
+        |args| &mut args.kind,
+    ),
     Opt {
         names: &["-Count"],
         help: "allocations by their number instead of their bytes",
@@ -21,15 +28,6 @@ static OPTIONS: &[Opt<PictureOptions>] = &[
         take: Take::Switch(|args| &mut args.by_count),
     },
 ];
-
-const KIND: Opt<PictureOptions> = Opt {
-    names: &["-Kind"],
-    help: "allocations of these kinds instead of handles: heap, commit, reserve…",
-    details: "As those of .dump Resource. -pn, -MinMaxTime, -CreateStack, -DestroyStack (of the free), -Leak, \
-              -LeakAtExit, -FoldStack and -StackFrom choose allocations, the other options only handles.",
-    example: "-Kind heap",
-    take: Take::Filter(Texts::AllocationKinds, |args| &mut args.kind),
-};
 
 /// Which allocations are asked for, if they are, divided by such columns.
 ///

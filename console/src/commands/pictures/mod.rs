@@ -62,7 +62,7 @@ fn parse(
     own: &'static [OptionGroup<PictureOptions>],
 ) -> Result<PictureArgs, ParseError> {
     let (handles, mut own, words) =
-        parse::own_shared_and_words(entered.name, entered.tokens, filters, own)?;
+        parse::own_shared_and_words(&entered.help(), entered.tokens, filters, own)?;
     let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
     own.shared.text = entered.line.to_owned();
     Ok(PictureArgs { file: file.as_deref().map(with_home), handles, own })

@@ -17,15 +17,44 @@ pub(crate) const fn process_option<A>(
     Opt { names, help, details, example, take: Take::Processes(field) }
 }
 
+pub(crate) const fn type_option<A>(
+    help: &'static str,
+    details: &'static str,
+    field: fn(&mut A) -> &mut Option<Filter>,
+) -> Opt<A> {
+    let (names, example) = (&["-Type"], "-Type Event;Thread");
+    Opt { names, help, details, example, take: Take::Filter(Texts::ObjectTypes, field) }
+}
+
 /// `-Type` of handles.
-pub(crate) const fn type_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> Opt<A> {
+pub(crate) const fn type_of_handles_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> Opt<A> {
+    let help = "handles of objects of such a type";
+    type_option(help, "As in -Type of .dump ObjectRef.", field)
+}
+
+/// `-Kind` of allocations.
+pub(crate) const fn kind_option<A>(
+    help: &'static str,
+    details: &'static str,
+    example: &'static str,
+    field: fn(&mut A) -> &mut Option<Filter>,
+) -> Opt<A> {
     Opt {
-        names: &["-Type"],
-        help: "handles of objects of such a type",
-        details: "As in -Type of .dump ObjectRef.",
-        example: "-Type Event;Thread",
-        take: Take::Filter(Texts::ObjectTypes, field),
+        names: &["-Kind"],
+        help,
+        details,
+        example,
+        take: Take::Filter(Texts::AllocationKinds, field),
     }
+}
+
+/// `-Kind` where handles are meant unless it is given.
+pub(crate) const fn kind_instead_option<A>(
+    details: &'static str,
+    field: fn(&mut A) -> &mut Option<Filter>,
+) -> Opt<A> {
+    let help = "allocations of these kinds instead of handles: heap, commit, reserve…";
+    kind_option(help, details, "-Kind heap", field)
 }
 
 pub(crate) const fn stack_filter_option<A>(

@@ -1,4 +1,4 @@
-//! Options about files: `-fd`, which of the loaded ones are meant; `-r`, which folders are searched; `-MaxSize`, which
+//! Options about files: `-fd`, which of the loaded ones are meant; `-r`, which folders are searched; `-etwanalyzer`, what archives hold; `-MaxSize`, which
 //! members of archives are read; `-Force`, which may be replaced.
 
 use crate::{
@@ -17,17 +17,31 @@ pub(crate) const fn files_option<A>(field: fn(&mut A) -> &mut Vec<Filter>) -> Op
     }
 }
 
-pub(crate) const fn recursive_option<A>(
+/// `-r` of commands that take queries.
+pub(crate) const fn recursive_queries_option<A>(
     example: &'static str,
     field: fn(&mut A) -> &mut bool,
 ) -> Opt<A> {
-    Opt {
-        names: &["-r", "-rec", "-recursive"],
-        help: "look into folders below folders, too",
-        details: "Counts for every QUERY of the line, in any position.",
-        example,
-        take: Take::Switch(field),
-    }
+    let help = "look into folders below folders, too";
+    recursive_option(help, "Counts for every QUERY of the line, in any position.", example, field)
+}
+
+pub(crate) const fn recursive_option<A>(
+    help: &'static str,
+    details: &'static str,
+    example: &'static str,
+    field: fn(&mut A) -> &mut bool,
+) -> Opt<A> {
+    Opt { names: &["-r", "-rec", "-recursive"], help, details, example, take: Take::Switch(field) }
+}
+
+pub(crate) const fn etwanalyzer_option<A>(
+    details: &'static str,
+    example: &'static str,
+    field: fn(&mut A) -> &mut bool,
+) -> Opt<A> {
+    let (names, help) = (&["-etwanalyzer", "--etwanalyzer"], "write what ETWAnalyzer reads, too");
+    Opt { names, help, details, example, take: Take::Switch(field) }
 }
 
 pub(crate) const fn max_size_option<A>(

@@ -1,5 +1,6 @@
 //! How handles are grouped.
 
+use super::criterion::Criterion;
 use crate::filter::Filter;
 
 /// How handles are grouped, and which groups are shown.
@@ -50,10 +51,10 @@ pub(crate) struct StackTrims {
 }
 
 impl StackTrims {
-    /// The first of the options that are given.
-    pub(crate) fn option(&self) -> Option<&'static str> {
-        let options = [(&self.fold, "-FoldStack"), (&self.from, "-StackFrom")];
-        options.into_iter().find(|(filter, _)| filter.is_some()).map(|(_, option)| option)
+    /// The first of them that is given.
+    pub(crate) fn criterion(&self) -> Option<Criterion> {
+        let trims = [(&self.fold, Criterion::FoldStack), (&self.from, Criterion::StackFrom)];
+        trims.into_iter().find(|(filter, _)| filter.is_some()).map(|(_, criterion)| criterion)
     }
 }
 
@@ -83,7 +84,7 @@ pub enum GroupColumn {
 }
 
 impl GroupColumn {
-    /// Every column, with the word it goes by in command lines and documents.
+    /// Every column, with the word it goes by, which stays the same.
     pub const ALL: [(Self, &'static str); 10] = [
         (Self::CreateStack, "createstack"),
         (Self::CloseStack, "closestack"),
@@ -129,7 +130,7 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// Every figure, with its name in documents and its title in text.
+    /// Every figure, with its name, which stays the same, and its title.
     pub const ALL: [(Self, &'static str, &'static str); 11] = [
         (Self::Leaked, "leaked", "Leaked"),
         (Self::ClosedAtExit, "closed_at_exit", "At exit"),

@@ -1,8 +1,8 @@
 //! Which allocations are asked for, and how they are counted.
 
+use super::criterion::Criterion;
 use super::groups::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
-use crate::query::criterion::Criterion;
 use crate::settings::StackDisplayArgs;
 use crate::values::{CountRange, SecondsRange};
 
@@ -90,8 +90,8 @@ impl ResourceCriteria {
 
     /// Whether any groups have such a column.
     pub(in crate::query) fn groups_by(&self, column: ResourceColumn) -> bool {
-        let of_document = self.with_totals_and_lost && self.by.is_none();
-        self.columns().contains(&column) || of_document && ResourceColumn::LOST.contains(&column)
+        let of_both = self.with_totals_and_lost && self.by.is_none();
+        self.columns().contains(&column) || of_both && ResourceColumn::LOST.contains(&column)
     }
 
     /// The columns of the groups that are shown.
@@ -137,7 +137,7 @@ impl ResourceColumn {
     /// What is compared: groups of one kind, allocator, owner and stack.
     pub const COMPARED: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
 
-    /// The word it goes by in command lines and documents.
+    /// The word it goes by, which stays the same.
     pub fn word(self) -> &'static str {
         match self {
             Self::Kind => "kind",

@@ -145,7 +145,7 @@ impl Search<'_, '_> {
             opened += 1;
             if outlives(until_ns) {
                 still_open += 1;
-                let id = u64::from(handle.object) + 1;
+                let id = u64::from(handle.object.0) + 1;
                 if sample_ids.len() < SAMPLES && !sample_ids.contains(&id) {
                     sample_ids.push(id);
                 }

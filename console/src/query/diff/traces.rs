@@ -84,7 +84,7 @@ pub enum State {
 }
 
 impl State {
-    /// Its word in JSON and tables.
+    /// The word it goes by, which stays the same.
     pub fn word(self) -> &'static str {
         match self {
             Self::Worse => "worse",

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use handlescope_model::rules::{self, CLOSING, OPENING, WITH_HANDLE, has_overlap};
 use handlescope_model::tables::Events;
-use handlescope_model::{EventKind, Flags};
+use handlescope_model::{EventIdx, EventKind, Flags};
 
 use crate::cancel::Poll;
 use crate::filter::Filter;
@@ -87,7 +87,7 @@ pub(super) fn keep_stacks(
             needed.add(stack.get(event));
         }
         for event in selected.create().into_iter().chain(selected.end()) {
-            needed.add(stack.get(event));
+            needed.add(stack.get(event.row()));
         }
     }
     let verdicts = StackVerdicts::of(filter, &needed, frames)?;
@@ -107,10 +107,10 @@ fn remove_events(
     selection.retain(file.cancel, |selected, left| {
         let events = file.objects.events(selected.object());
         let any = left.restrict(height, events.clone(), &passes);
-        if selected.create().is_some_and(|create| !passes(create)) {
+        if selected.create().is_some_and(|create| !passes(create.row())) {
             selected.set_create(first_create(kind.values(), events, left));
         }
-        if selected.end().is_some_and(|end| !passes(end)) {
+        if selected.end().is_some_and(|end| !passes(end.row())) {
             selected.remove_end();
         }
         any || selected.create().is_some() || selected.end().is_some()
@@ -119,9 +119,9 @@ fn remove_events(
 }
 
 /// The creation among the events that are left.
-fn first_create(kinds: &[u32], events: Range<usize>, left: &EventMask) -> Option<usize> {
+fn first_create(kinds: &[u32], events: Range<usize>, left: &EventMask) -> Option<EventIdx> {
     let kind = |event| Some((event, EventKind::from_code(*kinds.get(event)?)?));
-    rules::creation(events.filter(|&event| left.contains(event)).filter_map(kind))
+    rules::creation(events.filter(|&event| left.contains(event)).filter_map(kind)).map(EventIdx::of)
 }
 
 /// `-Handle`: keeps creates, duplicates and closes of some handle values. Mappings have none and
@@ -169,7 +169,7 @@ pub(super) fn keep_inherited(
 
 /// `-CreateStack` and `-DestroyStack`: objects whose creation, or end, has a matching stack.
 pub(super) fn keep_by_stack_of(
-    which: fn(Selected) -> Option<usize>,
+    which: fn(Selected) -> Option<EventIdx>,
     filter: &Filter,
     file: &FileContext<'_>,
     frames: &Frames<'_>,
@@ -177,7 +177,7 @@ pub(super) fn keep_by_stack_of(
 ) -> Result<(), QueryError> {
     let stack = file.trace.values(Events::stack)?;
     selection.retain(file.cancel, |selected, _| which(*selected).is_some())?;
-    let stack_of = |selected: &Selected| which(*selected).and_then(|event| stack.get(event));
+    let stack_of = |selected: &Selected| which(*selected).and_then(|event| stack.get(event.row()));
     let mut needed = StackSet::new(frames.stacks.len());
     for selected in &selection.objects {
         needed.add(stack_of(selected));
@@ -212,7 +212,7 @@ mod tests {
         let kinds = [EventKind::ObjectCreate, EventKind::HandleCreate, EventKind::HandleDuplicate];
         let kinds = kinds.map(EventKind::code);
         let left = EventMask::Some(vec![false, false, true]);
-        assert_eq!(first_create(&kinds, 0..3, &left), Some(2));
-        assert_eq!(first_create(&kinds, 0..3, &EventMask::All), Some(0));
+        assert_eq!(first_create(&kinds, 0..3, &left), Some(EventIdx(2)));
+        assert_eq!(first_create(&kinds, 0..3, &EventMask::All), Some(EventIdx(0)));
     }
 }

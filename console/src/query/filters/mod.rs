@@ -16,7 +16,10 @@ mod object;
 mod process;
 mod start_handle;
 
+use handlescope_model::EventIdx;
+
 use super::context::FileContext;
+use super::criteria::Criterion;
 use super::error::QueryError;
 use super::info::check_clock;
 use super::selection::{Selected, Selection};
@@ -32,9 +35,9 @@ pub(super) fn select(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
 ) -> Result<Selection, QueryError> {
-    let by_time = [("-MinMaxTime", args.time), ("-MinMaxDuration", args.duration)];
-    for (option, _) in by_time.into_iter().filter(|(_, range)| range.is_some()) {
-        check_clock(file.trace, file.path, option)?;
+    let by_time = [(Criterion::Time, args.time), (Criterion::Duration, args.duration)];
+    for (criterion, _) in by_time.into_iter().filter(|(_, range)| range.is_some()) {
+        check_clock(file.trace, file.path, criterion)?;
     }
     let mut tests = object::tests(file, args)?;
     let mut selection = Selection::new(&file.objects, file.cancel, |object| {
@@ -75,7 +78,7 @@ pub(super) fn select(
 }
 
 fn by_stack_of(
-    which: fn(Selected) -> Option<usize>,
+    which: fn(Selected) -> Option<EventIdx>,
     filter: Option<&Filter>,
     file: &FileContext<'_>,
     selection: &mut Selection,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use handlescope_model::rules::{UNKNOWN_LIFETIME_NS, lifetime_ns};
 use handlescope_model::tables::{Events, Names, Objects};
-use handlescope_model::{ArchiveError, EventIdx, EventKind, Numbers, Trace, TypeId};
+use handlescope_model::{ArchiveError, EventIdx, EventKind, Numbers, ObjectIdx, Trace, TypeId};
 
 use crate::cancel::Poll;
 use crate::filter::Filter;
@@ -17,7 +17,7 @@ use crate::query::{MapMode, ObjectCriteria};
 use crate::values::{CountRange, SecondsRange};
 
 /// A test of one object, by its row.
-type Test<'a> = Box<dyn FnMut(usize) -> bool + 'a>;
+type Test<'a> = Box<dyn FnMut(ObjectIdx) -> bool + 'a>;
 
 /// The filters that see the unfiltered object. They commute with those that remove events, so all
 /// of them run first, the cheap ones before those that need text.
@@ -28,7 +28,7 @@ pub(super) fn tests<'a>(
     let FileContext { trace, objects, types, .. } = file;
     let mut tests: Vec<Test<'a>> = Vec::new();
     if let Some(ids) = args.ids {
-        tests.push(Box::new(move |object| ids.contains(object as u64 + 1)));
+        tests.push(Box::new(move |object| ids.contains(u64::from(object.0) + 1)));
     }
     if let Some(mode) = map_mode(args) {
         let wanted = mode == MapMode::Mappings;
@@ -41,7 +41,7 @@ pub(super) fn tests<'a>(
     }
     if args.multi_process {
         let multi = trace.values(Objects::is_multiprocess)?;
-        tests.push(Box::new(move |object| multi.get(object)));
+        tests.push(Box::new(move |object| multi.get(object.row())));
     }
     if let Some(filter) = wanted(args.object_type.as_ref()) {
         tests.push(by_type(filter, objects, types));
@@ -55,7 +55,9 @@ pub(super) fn tests<'a>(
     if let Some(filter) = wanted(args.object.as_ref()) {
         let pointers = trace.values(Objects::pointer)?;
         let mut hex = HexFilter::new(filter);
-        tests.push(Box::new(move |object| pointers.get(object).is_some_and(|p| hex.matches(p))));
+        tests.push(Box::new(move |object| {
+            pointers.get(object.row()).is_some_and(|p| hex.matches(p))
+        }));
     }
     if args.ptr_in_map.is_some() || args.view_base.is_some() || args.map_size.is_some() {
         tests.push(by_view(args, trace, objects)?);
@@ -97,7 +99,7 @@ fn by_name<'a>(filter: &Filter, file: &FileContext<'_>) -> Result<Test<'a>, Quer
     let without_name = filter.matches("");
     let name = trace.values(Objects::name)?;
     Ok(Box::new(move |object| {
-        let verdict = name.get(object).and_then(|name| verdicts.get(name.row()));
+        let verdict = name.get(object.row()).and_then(|name| verdicts.get(name.row()));
         verdict.copied().unwrap_or(without_name)
     }))
 }

@@ -51,7 +51,7 @@ impl<'f, 'a> CreatorFilter<'f, 'a> {
 
     pub(super) fn apply(&self, selection: &mut Selection) -> Result<(), Cancelled> {
         selection.retain(self.file.cancel, |selected, _| match selected.create() {
-            Some(create) => self.event_passes(create),
+            Some(create) => self.event_passes(create.row()),
             None => self.any_owner_passes(*selected),
         })
     }
@@ -61,7 +61,7 @@ impl<'f, 'a> CreatorFilter<'f, 'a> {
     pub(super) fn prefilter(&self, selection: &mut Selection) -> Result<(), Cancelled> {
         let kinds = self.kind.values();
         selection.retain(self.file.cancel, |selected, _| {
-            selected.create().is_some_and(|create| self.event_passes(create))
+            selected.create().is_some_and(|create| self.event_passes(create.row()))
                 || self.file.objects.events(selected.object()).any(|event| {
                     kinds.get(event).is_some_and(|&kind| CREATING.contains_code(kind))
                         && self.event_passes(event)
@@ -108,8 +108,10 @@ pub(super) fn keep_related(
     };
     selection.retain(file.cancel, |selected, left| {
         let object = selected.object();
-        selected.create().is_some_and(event_passes)
-            || selected.end().is_some_and(event_passes)
+        [selected.create(), selected.end()]
+            .into_iter()
+            .flatten()
+            .any(|event| event_passes(event.row()))
             || file.objects.existing(object).any(|handle| passes(owner.get(handle)))
             || file.objects.events(object).any(|event| left.contains(event) && event_passes(event))
     })?;

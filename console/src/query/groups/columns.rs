@@ -3,7 +3,9 @@
 use hashbrown::HashMap;
 
 use handlescope_model::tables::{Events, Names, Objects};
-use handlescope_model::{NameIdx, Numbers, ProcessIdx, StackIdx, Texts, TypeId, sentinel};
+use handlescope_model::{
+    EventIdx, NameIdx, Numbers, ProcessIdx, StackIdx, Texts, TypeId, sentinel,
+};
 
 use super::lives::{Life, Times, code};
 use super::name_pattern::NamePattern;
@@ -104,7 +106,7 @@ impl<'a> Keys<'a> {
                 stacks,
                 names: file.trace.values(Names::name)?,
                 pattern: NamePattern,
-                // Scripts know a process by its executable.
+                // The executable identifies a process.
                 is_plain: criteria.plain_process_names || criteria.with_identities,
             },
             coders: columns.iter().map(coder).collect(),
@@ -204,15 +206,16 @@ impl<'a> KeyRows<'a> {
         let columns = self.columns.iter().enumerate();
         for (at, _) in columns.filter(|(_, column)| column.needs_stacks() != (false, false)) {
             for row in rows.iter_mut().skip(at).step_by(self.columns.len()) {
-                *row = stacks.equal(*row);
+                *row = stacks.equal(StackIdx(*row)).0;
             }
         }
     }
 
     /// A row, or a number; [`sentinel`] for nothing.
     fn row(&self, column: GroupColumn, life: &Life) -> u32 {
-        let stack = |event: Option<usize>| {
-            event.and_then(|event| self.stack.get(event)).map_or(sentinel(), |stack| stack.0)
+        let stack = |event: Option<EventIdx>| {
+            let stack = event.and_then(|event| self.stack.get(event.row()));
+            stack.unwrap_or(StackIdx::NONE).0
         };
         match column {
             GroupColumn::CreateStack | GroupColumn::Module | GroupColumn::Function => {
@@ -220,13 +223,13 @@ impl<'a> KeyRows<'a> {
             }
             GroupColumn::CloseStack => stack(life.closed),
             GroupColumn::Type => self.objects.type_id(life.object).0,
-            GroupColumn::Process => code(life.owner.map(ProcessIdx::row)),
+            GroupColumn::Process => life.owner.unwrap_or(ProcessIdx::NONE).0,
             GroupColumn::Name | GroupColumn::NamePattern => {
-                code(self.name.get(life.object).map(NameIdx::row))
+                self.name.get(life.object.row()).unwrap_or(NameIdx::NONE).0
             }
             GroupColumn::Thread => {
                 let event = life.opened.or(life.closed);
-                event.and_then(|event| self.tid.get(event)).unwrap_or(sentinel())
+                event.and_then(|event| self.tid.get(event.row())).unwrap_or(sentinel())
             }
             GroupColumn::Lifetime => lifetime(life, &self.times),
         }
@@ -258,7 +261,7 @@ impl RowTexts<'_> {
 /// The number of a lifetime: its place in [`LIFETIMES`], or one of the two after them.
 fn lifetime(life: &Life, times: &Times) -> u32 {
     let (not_closed, before) = (LIFETIMES.len() as u32, LIFETIMES.len() as u32 + 1);
-    let time = |event: Option<usize>| event.and_then(|event| times.of(event));
+    let time = |event: Option<EventIdx>| event.and_then(|event| times.of(event.row()));
     match (time(life.opened), time(life.closed)) {
         _ if life.is_bare => sentinel(),
         // Without a clock, how long is unknown.

@@ -1,17 +1,17 @@
 //! A handle or view as it counts: small, because there may be tens of millions.
 
-use handlescope_model::{EventKind, sentinel};
+use handlescope_model::{EventIdx, EventKind, ObjectIdx};
 
-use super::lives::{Life, code};
+use super::lives::Life;
 
 /// What is kept of a handle or view, 16 bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Handle {
-    /// Row of its object.
-    pub(super) object: u32,
-    /// Rows of the events that opened and closed it, or [`sentinel`].
-    pub(super) opened: u32,
-    pub(super) closed: u32,
+    /// Its object.
+    pub(super) object: ObjectIdx,
+    /// The events that opened and closed it; those of no row for none.
+    pub(super) opened: EventIdx,
+    pub(super) closed: EventIdx,
     flags: u16,
 }
 
@@ -48,9 +48,9 @@ impl Handle {
         ];
         let set = flags.into_iter().filter(|(is, _)| *is);
         Self {
-            object: code(Some(life.object)),
-            opened: code(life.opened),
-            closed: code(life.closed),
+            object: life.object,
+            opened: life.opened.unwrap_or(EventIdx::NONE),
+            closed: life.closed.unwrap_or(EventIdx::NONE),
             flags: set.fold(0, |flags, (_, flag)| flags | flag),
         }
     }
@@ -58,7 +58,7 @@ impl Handle {
     /// One without events.
     #[cfg(test)]
     pub(super) fn with_flags(object: u32, flags: u16) -> Self {
-        Self { object, opened: sentinel(), closed: sentinel(), flags }
+        Self { object: ObjectIdx(object), opened: EventIdx::NONE, closed: EventIdx::NONE, flags }
     }
 
     /// Whether any of these flags is set.
@@ -85,19 +85,19 @@ impl Handle {
     pub(super) fn events(self) -> impl Iterator<Item = usize> {
         let opened = self.has(Self::OPENED).then_some(self.opened);
         let closed = self.has(Self::ENDED).then_some(self.closed);
-        opened.into_iter().chain(closed).map(|row| row as usize)
+        opened.into_iter().chain(closed).map(EventIdx::row)
     }
 }
 
 /// A handle that was opened in the trace: rows of events, 12 bytes, because there may be tens of millions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opened {
-    /// Row of its object.
-    pub(crate) object: u32,
-    /// Row of the event that opened it.
-    pub(crate) opened: u32,
-    /// Row of the event that closed it, or [`sentinel`].
-    closed: u32,
+    /// Its object.
+    pub(crate) object: ObjectIdx,
+    /// The event that opened it.
+    pub(crate) opened: EventIdx,
+    /// The event that closed it; that of no row for none.
+    closed: EventIdx,
 }
 
 impl Opened {
@@ -105,8 +105,8 @@ impl Opened {
         Self { object: handle.object, opened: handle.opened, closed: handle.closed }
     }
 
-    /// Row of the event that closed it.
-    pub(crate) fn closed(self) -> Option<usize> {
-        (self.closed != sentinel()).then_some(self.closed as usize)
+    /// The event that closed it.
+    pub(crate) fn closed(self) -> Option<EventIdx> {
+        self.closed.known()
     }
 }

@@ -78,7 +78,7 @@ impl Figures {
     /// Counts a handle whose first and last event were at these times.
     pub(super) fn add(&mut self, handle: Handle, span_ns: Option<(i64, i64)>) {
         let is = |flag: u16| u32::from(handle.has(flag));
-        let id = handle.object.saturating_add(1);
+        let id = handle.object.0.saturating_add(1);
         if handle.has(Handle::BESIDE) {
             self.closed_at_exit += 1;
             return;
@@ -182,8 +182,8 @@ mod tests {
             let all = handles(case);
             let whole = counted(all.iter());
             for cut in 0..=5 {
-                let mut sum = counted(all.iter().filter(|(handle, _)| handle.object < cut));
-                sum.add_all(&counted(all.iter().filter(|(handle, _)| handle.object >= cut)));
+                let mut sum = counted(all.iter().filter(|(handle, _)| handle.object.0 < cut));
+                sum.add_all(&counted(all.iter().filter(|(handle, _)| handle.object.0 >= cut)));
                 let last_object = whole.last_object;
                 assert_eq!(Figures { last_object, ..sum }, whole, "case {case}, cut at {cut}");
             }

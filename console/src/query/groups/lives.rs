@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use handlescope_model::rules::{CLOSING, OPENING, is_leaked_handle};
 use handlescope_model::tables::{Events, ExistingHandles};
-use handlescope_model::{EventIdx, EventKind, Flags, Numbers, ProcessIdx, Trace, sentinel};
+use handlescope_model::{
+    EventIdx, EventKind, Flags, Numbers, ObjectIdx, ProcessIdx, Trace, sentinel,
+};
 
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
@@ -20,11 +22,11 @@ use crate::trace::has_end_rundown;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Life {
     /// Row of the object.
-    pub(crate) object: usize,
+    pub(crate) object: ObjectIdx,
     /// Row of the event that opened it; none for what was open before the trace.
-    pub(crate) opened: Option<usize>,
+    pub(crate) opened: Option<EventIdx>,
     /// Row of the event that closed it.
-    pub(crate) closed: Option<usize>,
+    pub(crate) closed: Option<EventIdx>,
     /// What opened it, if that event is left.
     pub(crate) opening: Option<EventKind>,
     /// What closed it, if that event is left.
@@ -103,18 +105,21 @@ impl<'a> LifeTables<'a> {
     }
 
     /// What an event opened.
-    fn opened_by(&self, object: usize, event: usize, left: &EventMask) -> Life {
-        let closed = self.closing_event.get(event).map(EventIdx::row);
+    fn opened_by(&self, object: ObjectIdx, event: usize, left: &EventMask) -> Life {
+        let closed = self.closing_event.get(event);
         let kind = self.kind_of(event);
         let opening = kind.filter(|_| left.contains(event));
         let is_left = opening.is_some();
         let is_leaked = is_left && self.leaked.get(event);
         Life {
             object,
-            opened: Some(event),
+            opened: Some(EventIdx::of(event)),
             closed,
             opening,
-            closing: closed.filter(|&row| left.contains(row)).and_then(|row| self.kind_of(row)),
+            closing: closed
+                .map(EventIdx::row)
+                .filter(|&row| left.contains(row))
+                .and_then(|row| self.kind_of(row)),
             is_leaked,
             is_closed_at_exit: is_left && self.closed_at_exit.get(event),
             is_open_at_end: !self.has_end_rundown
@@ -149,7 +154,7 @@ impl<'a> Lives<'a> {
         for event in events.clone() {
             if tables.kind_of(event).is_some_and(|kind| OPENING.contains(kind)) {
                 let life = tables.opened_by(object, event, left);
-                let place = life.closed.and_then(|closed| closed.checked_sub(events.start));
+                let place = life.closed.and_then(|closed| closed.row().checked_sub(events.start));
                 let is_matched = place.and_then(|place| self.is_matched.get_mut(place));
                 // An unmap closes all views of its process.
                 let is_second = is_matched.is_some_and(|is| std::mem::replace(is, true));
@@ -162,7 +167,7 @@ impl<'a> Lives<'a> {
             if let (Some(kind), false, true) = (kind, is_matched, left.contains(event)) {
                 self.found.push(Life {
                     object,
-                    closed: Some(event),
+                    closed: Some(EventIdx::of(event)),
                     closing: Some(kind),
                     owner: tables.owners.process(event),
                     ..Life::default()
@@ -180,7 +185,7 @@ impl<'a> Lives<'a> {
                 object,
                 opened: created,
                 is_bare: true,
-                owner: created.and_then(|event| tables.owners.process(event)),
+                owner: created.and_then(|event| tables.owners.process(event.row())),
                 ..Life::default()
             });
         }
@@ -188,7 +193,7 @@ impl<'a> Lives<'a> {
     }
 
     /// Marks what the rundown at the end lists of an object, and adds what was open before the trace.
-    fn mark_existing(&mut self, object: usize) {
+    fn mark_existing(&mut self, object: ObjectIdx) {
         let tables = self.tables;
         let existing = tables.objects.existing(object);
         if existing.is_empty() {
@@ -201,7 +206,7 @@ impl<'a> Lives<'a> {
         }
         // The last one opened of a value is the open one.
         for life in self.found.iter_mut().rev().filter(|life| life.closed.is_none()) {
-            let value = life.opened.and_then(|event| tables.handle.get(event));
+            let value = life.opened.and_then(|event| tables.handle.get(event.row()));
             let known = life.owner.zip(value).and_then(|handle| open.get_mut(&handle));
             if let Some(count) = known.filter(|count| **count > 0) {
                 *count -= 1;

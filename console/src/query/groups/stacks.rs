@@ -24,7 +24,7 @@ const PART: usize = 1 << 20;
 /// The stacks of a trace that groups need, trimmed, each with the first one that is equal.
 pub(crate) struct TrimmedStacks {
     /// By row of the stacks table.
-    equal: Vec<u32>,
+    equal: Vec<StackIdx>,
     /// By row of the frames table.
     frames: Vec<FrameFacts>,
     has_start: bool,
@@ -109,10 +109,10 @@ impl TrimmedStacks {
         let hashes: Vec<(u64, StackIdx)> = needed.into_par_iter().map(hash).collect();
         let is_equal = |one, other| stacks.texts(frames, one).eq(stacks.texts(frames, other));
         let firsts = firsts(&hashes, is_equal);
-        let mut equal = vec![sentinel(); frames.stacks.len()];
+        let mut equal = vec![StackIdx::NONE; frames.stacks.len()];
         for ((_, stack), first) in hashes.iter().zip(firsts) {
             if let Some(slot) = equal.get_mut(stack.row()) {
-                *slot = first.0;
+                *slot = first;
             }
         }
         stacks.equal = equal;
@@ -132,10 +132,10 @@ impl TrimmedStacks {
         }
     }
 
-    /// Row of the first of the stacks that are equal to that of a row; [`sentinel`] for one that was not
-    /// compared, and for none.
-    pub(crate) fn equal(&self, stack: u32) -> u32 {
-        self.equal.get(stack as usize).copied().unwrap_or(sentinel())
+    /// The first of the stacks that are equal to one; that of no row for one that was not compared, and
+    /// for none.
+    pub(crate) fn equal(&self, stack: StackIdx) -> StackIdx {
+        self.equal.get(stack.row()).copied().unwrap_or(StackIdx::NONE)
     }
 
     /// The frames of a stack that are left, innermost first.

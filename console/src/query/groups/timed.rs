@@ -41,13 +41,13 @@ impl TimedGroups {
 
     /// Whose handles these are, where they have one owner.
     pub(crate) fn owner(&self, handles: &[Opened]) -> Option<ProcessIdx> {
-        self.owners.of(handles.first()?.opened as usize)
+        self.owners.of(handles.first()?.opened.row())
     }
 
     /// Whose handles these are, where they have one owner. Processes of one name that had one id after another are in
     /// one group.
     pub(crate) fn sole_owner(&self, handles: &[Opened]) -> Option<ProcessIdx> {
-        let owner = |handle: &Opened| self.owners.of(handle.opened as usize);
+        let owner = |handle: &Opened| self.owners.of(handle.opened.row());
         let first = self.owner(handles)?;
         handles.iter().all(|handle| owner(handle) == Some(first)).then_some(first)
     }
@@ -64,14 +64,14 @@ impl TimedGroups {
 
     /// Whether only the end of its process closed a handle.
     pub(crate) fn is_closed_at_exit(&self, handle: Opened) -> bool {
-        self.closed_at_exit.get(handle.opened as usize)
+        self.closed_at_exit.get(handle.opened.row())
     }
 
     /// When a handle was opened and closed, whatever closed it.
     pub(crate) fn life(&self, handle: Opened) -> Option<growth::Life> {
         Some(growth::Life {
-            opened_ns: self.time_ns.get(handle.opened as usize)?,
-            closed_ns: handle.closed().and_then(|event| self.time_ns.get(event)),
+            opened_ns: self.time_ns.get(handle.opened.row())?,
+            closed_ns: handle.closed().and_then(|event| self.time_ns.get(event.row())),
         })
     }
 

@@ -16,7 +16,7 @@ pub enum Verdict {
 impl Verdict {
     pub const ALL: [Self; 5] = [Self::Steady, Self::Burst, Self::Once, Self::Balanced, Self::Short];
 
-    /// The word in JSON and tables.
+    /// The word it goes by, which stays the same.
     pub fn word(self) -> &'static str {
         match self {
             Self::Steady => "steady",

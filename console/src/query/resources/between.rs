@@ -1,5 +1,6 @@
 //! What is counted of allocations at two points of a trace, and between them.
 
+use handlescope_model::ResourceIdx;
 use handlescope_model::tables::ResourceEnd;
 
 use super::tables::ResourceTable;
@@ -63,8 +64,9 @@ impl Between {
 pub(super) fn points(
     span: Span,
     table: &ResourceTable,
-    row: usize,
+    resource: ResourceIdx,
 ) -> impl Iterator<Item = Point> + use<> {
+    let row = resource.row();
     let Span { after_ns, until_ns } = span;
     let begin_ns = table.time_ns.get(row).unwrap_or_default();
     let end_ns = table.end_time_ns.get(row);

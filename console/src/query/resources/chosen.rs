@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use handlescope_model::rules::{is_freed, is_never_freed};
 use handlescope_model::tables::{Allocator, ResourceEnd};
-use handlescope_model::{AllocatorIdx, Numbers, StackIdx};
+use handlescope_model::{AllocatorIdx, Numbers, ResourceIdx, ResourceMissIdx, StackIdx};
 use rayon::prelude::*;
 
 use super::tables::{AllocatorList, MissTable, ResourceTable, kind_name};
@@ -112,19 +112,19 @@ impl<'a> Chosen<'a> {
     }
 
     /// The allocations that pass, ascending.
-    pub(super) fn resources(&self) -> Result<Vec<u32>, QueryError> {
+    pub(super) fn resources(&self) -> Result<Vec<ResourceIdx>, QueryError> {
         let height = self.tables.resources.len();
         let parts = (0..height.div_ceil(PART)).into_par_iter().map(|part| {
             self.tables.cancel.check()?;
             let rows = part * PART..((part + 1) * PART).min(height);
-            Ok(rows.filter(|row| self.passes(*row)).map(|row| row as u32).collect())
+            Ok(rows.map(ResourceIdx::of).filter(|row| self.passes(*row)).collect())
         });
-        let parts: Vec<Vec<u32>> = parts.collect::<Result<_, QueryError>>()?;
+        let parts: Vec<Vec<ResourceIdx>> = parts.collect::<Result<_, QueryError>>()?;
         Ok(parts.concat())
     }
 
-    fn passes(&self, row: usize) -> bool {
-        let table = self.tables.resources;
+    fn passes(&self, resource: ResourceIdx) -> bool {
+        let (table, row) = (self.tables.resources, resource.row());
         let size = || {
             let whole = self.whole_sizes.as_ref().and_then(|sizes| sizes.get(row).copied());
             whole.or_else(|| table.size.get(row))
@@ -141,17 +141,17 @@ impl<'a> Chosen<'a> {
 
     /// The frees without allocation and the ignored events that pass, ascending. They have no stack of an
     /// allocation.
-    pub(super) fn misses(&self) -> Vec<u32> {
+    pub(super) fn misses(&self) -> Vec<ResourceMissIdx> {
         let table = self.tables.misses;
-        let passes = |row: &u32| {
-            let row = *row as usize;
+        let passes = |miss: &ResourceMissIdx| {
+            let row = miss.row();
             self.means(table.allocator.get(row))
                 && self.is_time(table.time_ns.get(row))
                 && self.is_size(|| table.size.get(row))
                 && self.create.as_ref().is_none_or(|stacks| stacks.passes(None))
                 && self.free.as_ref().is_none_or(|stacks| stacks.passes(table.stack.get(row)))
         };
-        (0..table.len() as u32).filter(passes).collect()
+        (0..table.len()).map(ResourceMissIdx::of).filter(passes).collect()
     }
 
     fn is_time(&self, time_ns: Option<i64>) -> bool {
@@ -177,7 +177,11 @@ fn is_end(table: &ResourceTable, row: usize, is: fn(ResourceEnd) -> bool) -> boo
 
 /// Of some allocations those that were never freed, as `-Leak` and `-LeakAtExit` choose them; without either,
 /// both.
-pub(super) fn lost(table: &ResourceTable, rows: &[u32], criteria: &ResourceCriteria) -> Vec<u32> {
+pub(super) fn lost(
+    table: &ResourceTable,
+    rows: &[ResourceIdx],
+    criteria: &ResourceCriteria,
+) -> Vec<ResourceIdx> {
     let both = !criteria.is_of_leaks();
     let is_asked = |end: ResourceEnd| {
         is_never_freed(end)
@@ -186,7 +190,7 @@ pub(super) fn lost(table: &ResourceTable, rows: &[u32], criteria: &ResourceCrite
                 _ => both || criteria.leak_at_exit,
             }
     };
-    let end = |row: u32| table.end.get(row as usize).and_then(ResourceEnd::from_code);
+    let end = |row: ResourceIdx| table.end.get(row.row()).and_then(ResourceEnd::from_code);
     rows.par_iter().copied().filter(|row| end(*row).is_some_and(is_asked)).collect()
 }
 
@@ -199,7 +203,7 @@ pub(in crate::query) fn chosen_rows(
     frames: &Frames<'_>,
     (allocators, resources): (&AllocatorList, &ResourceTable),
     criteria: &ResourceCriteria,
-) -> Result<Vec<u32>, QueryError> {
+) -> Result<Vec<ResourceIdx>, QueryError> {
     let misses = MissTable::load(file.trace)?;
     let (processes, cancel) = (&file.processes, file.cancel);
     let tables = Tables { allocators, resources, misses: &misses, processes, frames, cancel };

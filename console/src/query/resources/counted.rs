@@ -2,8 +2,8 @@
 //! columns and tables, and parts of an allocation count once.
 
 use handlescope_model::rules::{is_freed, is_of_pages};
-use handlescope_model::sentinel;
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
+use handlescope_model::{ResourceIdx, ResourceMissIdx, sentinel};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
@@ -113,23 +113,32 @@ impl Counts {
 }
 
 /// Counts an allocation, or a part of one that began with the row `first_part`, at a point.
-fn add_at(point: Point, group: u32, (size, first_part): (i64, Option<u32>), counts: &mut Counts) {
+fn add_at(
+    point: Point,
+    group: u32,
+    (size, first_part): (i64, Option<ResourceIdx>),
+    counts: &mut Counts,
+) {
     let Some(figures) = counts.figures(group) else { return };
     let amount = figures.between.at(point);
     amount.bytes = amount.bytes.saturating_add(size);
     match first_part {
         None => amount.count += 1,
-        Some(first) => counts.once.push((group, Once::At(point), 0, first)),
+        Some(first) => counts.once.push((group, Once::At(point), 0, first.0)),
     }
 }
 
 impl Counter<'_> {
     /// Counts some allocations and events without any.
-    pub(super) fn count(&self, rows: &[u32], misses: &[u32]) -> Result<Counts, Cancelled> {
+    pub(super) fn count(
+        &self,
+        rows: &[ResourceIdx],
+        misses: &[ResourceMissIdx],
+    ) -> Result<Counts, Cancelled> {
         let parts = rows.par_chunks(PART).map(|rows| {
             self.cancel.check()?;
             let mut counts = self.empty();
-            rows.iter().for_each(|row| self.add(*row as usize, &mut counts));
+            rows.iter().for_each(|row| self.add(*row, &mut counts));
             Ok(counts)
         });
         let parts: Vec<Counts> = parts.collect::<Result<_, Cancelled>>()?;
@@ -137,7 +146,7 @@ impl Counter<'_> {
         for part in parts {
             counts.add_all(part);
         }
-        misses.iter().for_each(|row| self.add_miss(*row as usize, &mut counts));
+        misses.iter().for_each(|row| self.add_miss(*row, &mut counts));
         counts.count_once();
         Ok(counts)
     }
@@ -156,14 +165,14 @@ impl Counter<'_> {
         }
     }
 
-    fn add(&self, row: usize, counts: &mut Counts) {
-        let table = self.table;
+    fn add(&self, resource: ResourceIdx, counts: &mut Counts) {
+        let (table, row) = (self.table, resource.row());
         let end = table.end.get(row).and_then(ResourceEnd::from_code);
-        let group = counts.group(self.keys.of(row));
+        let group = counts.group(self.keys.of(resource));
         let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.time_ns.get(row));
-        let first_part = table.first_part(row);
+        let first_part = table.first_part(resource);
         let call = table.free_call.get(row);
-        let ended = Once::of_end(end).filter(|what| self.counts(*what, row));
+        let ended = Once::of_end(end).filter(|what| self.counts(*what, resource));
         let Some(figures) = counts.figures(group) else { return };
         figures.add_bytes(size, end);
         figures.add_time(time_ns);
@@ -172,7 +181,7 @@ impl Counter<'_> {
             ended.into_iter().for_each(|what| figures.count(what));
         }
         if let Some(span) = self.span {
-            for point in between::points(span, table, row) {
+            for point in between::points(span, table, resource) {
                 add_at(point, group, (size, first_part), counts);
             }
         }
@@ -182,17 +191,17 @@ impl Counter<'_> {
             figures.count(Once::Free);
         }
         if let Some(first) = first_part {
-            counts.once.push((group, Once::Alloc, 0, first));
-            counts.once.extend(ended.map(|what| (group, what, 0, first)));
+            counts.once.push((group, Once::Alloc, 0, first.0));
+            counts.once.extend(ended.map(|what| (group, what, 0, first.0)));
         }
         if let Some(call) = call.filter(|_| is_freed) {
-            counts.once.push((group, Once::Free, self.kind(row), call));
+            counts.once.push((group, Once::Free, self.kind(resource), call));
         }
         if let Some((timeline, time_ns)) = self.timeline.zip(time_ns) {
             let begin = timeline.place(time_ns);
             // What has no bytes does not end in parts.
             let change = match self.by_count {
-                true => i64::from(!table.is_further_part(row)),
+                true => i64::from(!table.is_further_part(resource)),
                 false => size,
             };
             counts.change(group, begin, change);
@@ -203,19 +212,20 @@ impl Counter<'_> {
     }
 
     /// Whether such an end counts here, and not only its bytes.
-    fn counts(&self, what: Once, row: usize) -> bool {
+    fn counts(&self, what: Once, resource: ResourceIdx) -> bool {
         let is_other = matches!(what, Once::Replaced | Once::Destroyed);
-        !is_other || !ResourceKind::from_code(self.kind(row)).is_some_and(is_of_pages)
+        !is_other || !ResourceKind::from_code(self.kind(resource)).is_some_and(is_of_pages)
     }
 
-    fn kind(&self, row: usize) -> u32 {
-        let allocator = self.table.allocator.get(row);
-        let allocator = allocator.and_then(|allocator| self.allocators.get(allocator.row()));
+    fn kind(&self, resource: ResourceIdx) -> u32 {
+        let allocator = self.table.allocator.get(resource.row());
+        let allocator = allocator.and_then(|allocator| self.allocators.get(allocator));
         allocator.map_or(sentinel(), |allocator| allocator.kind)
     }
 
-    fn add_miss(&self, row: usize, counts: &mut Counts) {
-        let group = counts.group(self.keys.of_miss(self.misses, row));
+    fn add_miss(&self, miss: ResourceMissIdx, counts: &mut Counts) {
+        let row = miss.row();
+        let group = counts.group(self.keys.of_miss(self.misses, miss));
         let what = self.misses.what.get(row).and_then(ResourceMissKind::from_code);
         let Some(figures) = counts.figures(group) else { return };
         match what {

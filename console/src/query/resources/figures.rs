@@ -1,5 +1,6 @@
 //! What is counted of allocations.
 
+use handlescope_model::rules::is_freed;
 use handlescope_model::tables::ResourceEnd;
 
 use super::between::{Between, Point};
@@ -63,10 +64,10 @@ impl ResourceFigures {
         let bytes = match end {
             Some(ResourceEnd::Open) => &mut self.outstanding_bytes,
             Some(ResourceEnd::AtExit) => &mut self.at_exit_bytes,
-            Some(ResourceEnd::Freed | ResourceEnd::Reallocated) => &mut self.freed_bytes,
             Some(ResourceEnd::Replaced) => &mut self.replaced_bytes,
             Some(ResourceEnd::Destroyed) => &mut self.destroyed_bytes,
-            Some(ResourceEnd::Empty) | None => return,
+            Some(end) if is_freed(end) => &mut self.freed_bytes,
+            _ => return,
         };
         *bytes = bytes.saturating_add(size);
     }
@@ -132,7 +133,7 @@ impl Once {
             ResourceEnd::AtExit => Some(Self::AtExit),
             ResourceEnd::Replaced => Some(Self::Replaced),
             ResourceEnd::Destroyed => Some(Self::Destroyed),
-            ResourceEnd::Freed | ResourceEnd::Reallocated | ResourceEnd::Empty => None,
+            _ => None,
         }
     }
 }

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 
 use handlescope_model::tables::ResourceEnd;
 use handlescope_model::tables::TraceInfo;
-use handlescope_model::{AllocatorIdx, ProcessIdx, StackIdx, sentinel};
+use handlescope_model::{
+    AllocatorIdx, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx, sentinel,
+};
 
 use super::chosen::Tables;
 use super::counted::Counter;
@@ -39,22 +41,22 @@ pub struct ResourceGroup {
 
 impl ResourceGroup {
     /// The first of their allocators, if they have anything of these in common.
-    pub(super) fn allocator(&self) -> Option<usize> {
-        self.allocator.map(AllocatorIdx::row)
+    pub(super) fn allocator(&self) -> Option<AllocatorIdx> {
+        self.allocator
     }
 
     pub(super) fn caller(&self) -> Option<ProcessIdx> {
-        known(self.key.caller).map(ProcessIdx)
+        self.key.caller.known()
     }
 
     /// The stack that allocated: one of those of the same functions.
     pub fn create_stack(&self) -> Option<StackIdx> {
-        known(self.key.create).map(StackIdx)
+        self.key.create.known()
     }
 
     /// The stack that freed: one of those of the same functions.
     pub fn free_stack(&self) -> Option<StackIdx> {
-        known(self.key.free).map(StackIdx)
+        self.key.free.known()
     }
 
     /// The thread that allocated.
@@ -91,8 +93,8 @@ impl Asked<'_> {
     pub(super) fn groups(
         &self,
         by: &[ResourceColumn],
-        rows: &[u32],
-        misses: &[u32],
+        rows: &[ResourceIdx],
+        misses: &[ResourceMissIdx],
     ) -> Result<ResourceGroups, QueryError> {
         let Tables { allocators, resources, .. } = *self.tables;
         let stacks = self.equal_stacks(by, rows, misses)?;
@@ -126,10 +128,7 @@ impl Asked<'_> {
             figures: *figures,
             over_time: over_time(at),
             key: *key,
-            allocator: firsts
-                .get(key.base as usize)
-                .filter(|_| has_base)
-                .map(|row| AllocatorIdx(*row)),
+            allocator: firsts.get(key.base as usize).filter(|_| has_base).copied(),
         });
         let mut rows: Vec<ResourceGroup> = groups.collect();
         rows.sort_by_cached_key(|group| {
@@ -151,8 +150,8 @@ impl Asked<'_> {
     fn equal_stacks(
         &self,
         by: &[ResourceColumn],
-        rows: &[u32],
-        misses: &[u32],
+        rows: &[ResourceIdx],
+        misses: &[ResourceMissIdx],
     ) -> Result<Option<TrimmedStacks>, QueryError> {
         let [create, free] =
             [ResourceColumn::CreateStack, ResourceColumn::FreeStack].map(|own| by.contains(&own));
@@ -161,7 +160,7 @@ impl Asked<'_> {
         }
         let Tables { resources, frames, .. } = *self.tables;
         let mut stacks = StackSet::new(frames.stacks.len());
-        for row in rows.iter().map(|row| *row as usize) {
+        for row in rows.iter().map(|row| row.row()) {
             if create {
                 stacks.add(resources.stack.get(row));
             }
@@ -170,7 +169,7 @@ impl Asked<'_> {
             }
         }
         for row in misses.iter().filter(|_| free) {
-            stacks.add(self.tables.misses.stack.get(*row as usize));
+            stacks.add(self.tables.misses.stack.get(row.row()));
         }
         frames.resolve(stacks.iter())?;
         TrimmedStacks::compare(frames, &stacks, &self.criteria.trims).map(Some)

@@ -1,22 +1,24 @@
 //! What allocations are grouped by: few numbers for each, whose texts are looked up when they are shown.
 
 use handlescope_model::tables::Allocator;
-use handlescope_model::{AllocatorIdx, Number, Numbers, ProcessIdx, StackIdx, sentinel};
+use handlescope_model::{
+    AllocatorIdx, Number, Numbers, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx, sentinel,
+};
 use hashbrown::HashMap;
 
 use super::tables::{AllocatorList, MissTable, ResourceTable};
 use crate::query::criteria::ResourceColumn;
 use crate::query::groups::TrimmedStacks;
 
-/// What the allocations of a group have in common; [`sentinel`] in columns that they are not grouped by, and where
+/// What the allocations of a group have in common; [`sentinel`] or no row in columns that they are not grouped by, and where
 /// there is nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
     /// What they have in common of their allocators.
     pub(super) base: u32,
-    pub(super) caller: u32,
-    pub(super) create: u32,
-    pub(super) free: u32,
+    pub(super) caller: ProcessIdx,
+    pub(super) create: StackIdx,
+    pub(super) free: StackIdx,
     pub(super) tid: u32,
     pub(super) end: u32,
     pub(super) size: Option<i64>,
@@ -36,7 +38,7 @@ pub(super) struct Keys<'a> {
     /// By row of the allocators.
     base: Vec<u32>,
     /// The first allocator of each base.
-    firsts: Vec<u32>,
+    firsts: Vec<AllocatorIdx>,
 }
 
 /// What an allocator has in the columns.
@@ -61,7 +63,7 @@ impl<'a> Keys<'a> {
         };
         let (mut known, mut firsts) = (HashMap::new(), Vec::new());
         let mut bases = Vec::with_capacity(allocators.rows().len());
-        for (row, allocator) in (0..).zip(allocators.rows()) {
+        for (row, allocator) in (0..).map(AllocatorIdx).zip(allocators.rows()) {
             let (kind, has_name, has_process) = base(allocator);
             let base = Base {
                 kind,
@@ -102,40 +104,42 @@ impl<'a> Keys<'a> {
     }
 
     /// The first allocator of each base.
-    pub(super) fn into_firsts(self) -> Vec<u32> {
+    pub(super) fn into_firsts(self) -> Vec<AllocatorIdx> {
         self.firsts
     }
 
-    fn base(&self, allocator: Option<usize>) -> u32 {
-        let base = allocator.and_then(|row| self.base.get(row));
+    fn base(&self, allocator: Option<AllocatorIdx>) -> u32 {
+        let base = allocator.and_then(|allocator| self.base.get(allocator.row()));
         base.copied().unwrap_or(sentinel())
     }
 
-    fn stack(&self, stack: Option<StackIdx>) -> u32 {
-        let Some(stack) = stack else { return sentinel() };
-        self.stacks.map_or(stack.0, |stacks| stacks.equal(stack.0))
+    fn stack(&self, stack: Option<StackIdx>) -> StackIdx {
+        let Some(stack) = stack else { return StackIdx::NONE };
+        self.stacks.map_or(stack, |stacks| stacks.equal(stack))
     }
 
     /// The key of an allocation.
-    pub(super) fn of(&self, row: usize) -> Key {
+    pub(super) fn of(&self, resource: ResourceIdx) -> Key {
+        let row = resource.row();
         Key {
-            base: self.base(self.allocator.get(row).map(AllocatorIdx::row)),
-            caller: number(self.caller, row, |caller| caller.0),
-            create: number(self.create, row, |stack| self.stack(Some(stack))),
-            free: number(self.free, row, |stack| self.stack(Some(stack))),
-            tid: number(self.tid, row, |tid| tid),
-            end: number(self.end, row, |end| end),
-            size: self.size.and_then(|size| size.get(row)),
+            base: self.base(self.allocator.get(row)),
+            caller: value(self.caller, row).unwrap_or(ProcessIdx::NONE),
+            create: self.stack(value(self.create, row)),
+            free: self.stack(value(self.free, row)),
+            tid: value(self.tid, row).unwrap_or(sentinel()),
+            end: value(self.end, row).unwrap_or(sentinel()),
+            size: value(self.size, row),
         }
     }
 
     /// The key of a free without allocation or of an ignored event.
-    pub(super) fn of_miss(&self, misses: &MissTable, row: usize) -> Key {
+    pub(super) fn of_miss(&self, misses: &MissTable, miss: ResourceMissIdx) -> Key {
+        let row = miss.row();
         let stack = self.free.and_then(|_| misses.stack.get(row));
         Key {
-            base: self.base(misses.allocator.get(row).map(AllocatorIdx::row)),
-            caller: sentinel(),
-            create: sentinel(),
+            base: self.base(misses.allocator.get(row)),
+            caller: ProcessIdx::NONE,
+            create: StackIdx::NONE,
             free: self.stack(stack),
             tid: self.tid.and_then(|_| misses.tid.get(row)).unwrap_or(sentinel()),
             end: sentinel(),
@@ -144,7 +148,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// What a row has in a column, if that is grouped by; [`sentinel`] for nothing.
-fn number<T: Number>(column: Option<&Numbers<T>>, row: usize, of: impl Fn(T) -> u32) -> u32 {
-    column.and_then(|column| column.get(row)).map_or(sentinel(), of)
+/// What a row has in a column, if that is grouped by.
+fn value<T: Number>(column: Option<&Numbers<T>>, row: usize) -> Option<T> {
+    column?.get(row)
 }

@@ -29,7 +29,7 @@ pub use self::points::{AllocatedPoints, allocated_between};
 use std::path::Path;
 
 use handlescope_model::tables::{ResourceKind, TraceInfo};
-use handlescope_model::{StackIdx, Table};
+use handlescope_model::{ResourceIdx, ResourceMissIdx, StackIdx, Table};
 use rayon::prelude::*;
 
 pub(super) use self::chosen::chosen_rows;
@@ -41,6 +41,7 @@ pub(super) use self::program::ProgramFrames;
 use self::tables::MissTable;
 pub(super) use self::tables::kind_name;
 pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
+use super::criteria::Criterion;
 use super::diff::Span;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
@@ -120,7 +121,7 @@ impl<'a> ResourcesAnswer<'a> {
         cancel.check()?;
         let trace = source.trace;
         if criteria.time.is_some() {
-            check_clock(trace, source.path, "-MinMaxTime")?;
+            check_clock(trace, source.path, Criterion::Time)?;
         }
         let info = trace_info(trace)?;
         let (allocators, processes) = (AllocatorList::load(trace)?, ProcessList::load(trace)?);
@@ -142,7 +143,7 @@ impl<'a> ResourcesAnswer<'a> {
         let chosen = Chosen::new(&tables, criteria)?;
         let (rows, missed) = (chosen.resources()?, chosen.misses());
         let asked = Asked { tables: &tables, criteria, info: &info, span };
-        let lost = |rows: &[u32]| lost(&resources, rows, criteria);
+        let lost = |rows: &[ResourceIdx]| lost(&resources, rows, criteria);
         let is_lost = criteria.is_of_leaks();
         let window = info.has_clock().then(|| asked.window());
         let has_groups = criteria.by.is_some();
@@ -254,8 +255,8 @@ impl<'a> ResourcesAnswer<'a> {
 fn facts(
     tables: &Tables<'_>,
     criteria: &ResourceCriteria,
-    rows: &[u32],
-    misses: &[u32],
+    rows: &[ResourceIdx],
+    misses: &[ResourceMissIdx],
 ) -> ResourceFacts {
     let is_asked = |kind: &ResourceKind| {
         criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()))
@@ -267,18 +268,18 @@ fn facts(
         facts.add_allocator(allocator, allocator.process.map(start));
     }
     facts.add_allocations(&allocations(tables, rows));
-    let is_orphan = |row: &&u32| tables.misses.is_orphan_free(**row);
+    let is_orphan = |row: &&ResourceMissIdx| tables.misses.is_orphan_free(**row);
     facts.orphan_frees = misses.iter().filter(is_orphan).count() as u64;
     facts
 }
 
 /// How many allocations of each kind there are, and how many of them without a stack.
-fn allocations(tables: &Tables<'_>, rows: &[u32]) -> KindCounts {
+fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
     let Tables { resources, allocators, .. } = *tables;
     let kinds: Vec<usize> = allocators.rows().iter().map(|own| own.kind as usize).collect();
-    let counted = |rows: &[u32]| {
+    let counted = |rows: &[ResourceIdx]| {
         let mut counts = KindCounts::default();
-        for row in rows.iter().map(|row| *row as usize) {
+        for row in rows.iter().map(|row| row.row()) {
             let kind = resources.allocator.get(row).and_then(|own| kinds.get(own.row()));
             if let Some((count, without_stack)) = kind.and_then(|kind| counts.get_mut(*kind)) {
                 *count += 1;

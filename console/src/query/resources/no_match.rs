@@ -9,8 +9,8 @@ use super::chosen::{Chosen, Tables, lost};
 use super::tables::{AllocatorList, MissTable, ResourceTable, kind_name};
 use crate::filter::{Filter, ProcessFilter};
 use crate::query::context::FileContext;
+use crate::query::criteria::Criterion;
 use crate::query::criteria::{ResourceCriteria, ResourceOptions};
-use crate::query::criterion::Criterion;
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::no_match::NoMatch;
@@ -47,10 +47,9 @@ pub(super) fn find(
             continue;
         }
         let rows = Chosen::new(tables, &passed)?.resources()?;
-        let allocators =
-            rows.iter().filter_map(|row| tables.resources.allocator.get(*row as usize));
+        let allocators = rows.iter().filter_map(|row| tables.resources.allocator.get(row.row()));
         let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
-        let allocators = allocators.iter().filter_map(|row| tables.allocators.get(row.row()));
+        let allocators = allocators.iter().filter_map(|row| tables.allocators.get(*row));
         let names = allocators.filter_map(|own| (step.name)(tables, own)).collect();
         // What others of the filters leave out does not help.
         let helps = |value: &str| {
@@ -86,7 +85,7 @@ fn count(tables: &Tables<'_>, criteria: &ResourceCriteria) -> Result<usize, Quer
         rows = lost(tables.resources, &rows, criteria);
     }
     // Parts are not allocations, but it may be that only these pass.
-    let whole = rows.iter().filter(|row| !tables.resources.is_further_part(**row as usize)).count();
+    let whole = rows.iter().filter(|row| !tables.resources.is_further_part(**row)).count();
     Ok(whole.max(usize::from(!rows.is_empty())))
 }
 

@@ -5,7 +5,8 @@ use handlescope_model::tables::{
     Allocator, Allocators, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses, Resources,
 };
 use handlescope_model::{
-    AllocatorIdx, Key, Number, Numbers, ProcessIdx, ResourceIdx, StackIdx, TableRows, Trace,
+    AllocatorIdx, Key, Number, Numbers, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx,
+    TableRows, Trace,
 };
 
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
@@ -26,8 +27,8 @@ impl AllocatorList {
         &self.0
     }
 
-    pub(in crate::query) fn get(&self, row: usize) -> Option<&Allocator> {
-        self.0.get(row)
+    pub(in crate::query) fn get(&self, allocator: AllocatorIdx) -> Option<&Allocator> {
+        self.0.get(allocator.row())
     }
 }
 
@@ -98,20 +99,20 @@ impl ResourceTable {
     }
 
     /// Whether it is a part of an allocation, and not the first.
-    pub(in crate::query) fn is_further_part(&self, row: usize) -> bool {
-        self.part_of.get(row).is_some()
+    pub(in crate::query) fn is_further_part(&self, resource: ResourceIdx) -> bool {
+        self.part_of.get(resource.row()).is_some()
     }
 
     /// Whether nothing freed an allocation.
-    pub(in crate::query) fn is_lost(&self, row: usize) -> bool {
-        self.end.get(row).and_then(ResourceEnd::from_code).is_some_and(is_never_freed)
+    pub(in crate::query) fn is_lost(&self, resource: ResourceIdx) -> bool {
+        self.end.get(resource.row()).and_then(ResourceEnd::from_code).is_some_and(is_never_freed)
     }
 
-    /// The row of the first part of an allocation, where it ended in parts.
-    pub(in crate::query) fn first_part(&self, row: usize) -> Option<u32> {
+    /// The first part of an allocation, where it ended in parts.
+    pub(in crate::query) fn first_part(&self, resource: ResourceIdx) -> Option<ResourceIdx> {
+        let row = resource.row();
         let is_in_parts = self.is_in_parts.get(row).copied().unwrap_or_default();
-        let first = || self.part_of.get(row).unwrap_or(ResourceIdx::of(row));
-        is_in_parts.then(|| first().0)
+        is_in_parts.then(|| self.part_of.get(row).unwrap_or(resource))
     }
 
     /// The bytes of whole allocations by row, where any ended in parts.
@@ -120,7 +121,8 @@ impl ResourceTable {
             return None;
         }
         let mut sizes: Vec<i64> = vec![0; self.len()];
-        let first = |row: usize| self.first_part(row).map_or(row, |first| first as usize);
+        let first =
+            |row: usize| self.first_part(ResourceIdx::of(row)).map_or(row, ResourceIdx::row);
         for (row, size) in self.size.values().iter().enumerate() {
             if let Some(sum) = sizes.get_mut(first(row)) {
                 *sum = sum.saturating_add(*size);
@@ -186,7 +188,7 @@ impl MissTable {
         self.allocator.len()
     }
 
-    pub(super) fn is_orphan_free(&self, row: u32) -> bool {
-        self.what.get(row as usize) == Some(ResourceMissKind::OrphanFree.code())
+    pub(super) fn is_orphan_free(&self, miss: ResourceMissIdx) -> bool {
+        self.what.get(miss.row()) == Some(ResourceMissKind::OrphanFree.code())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use handlescope_model::{EventKind, ProcessIdx, StackIdx};
+use handlescope_model::{EventKind, ObjectIdx, ProcessIdx, StackIdx};
 use indicatif::HumanCount;
 
 use super::columns::EventColumns;
@@ -54,7 +54,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Every cause with its word in JSON.
+    /// Every cause with the word it goes by, which stays the same.
     pub const ALL: [(Self, &'static str); 14] = [
         (Self::Race, "race"),
         (Self::DuplicateNotClosed, "duplicate_not_closed"),
@@ -72,7 +72,7 @@ impl Cause {
         (Self::HeapNotDestroyed, "heap_not_destroyed"),
     ];
 
-    /// Its word in JSON.
+    /// The word it goes by, which stays the same.
     pub fn word(self) -> &'static str {
         Self::ALL.iter().find(|(cause, _)| *cause == self).map_or("", |(_, word)| word)
     }
@@ -140,12 +140,12 @@ impl Causes<'_> {
     /// program closed, is from that of a handle, nanoseconds, and both threads.
     fn racing_open(&self, handle: Opened) -> Option<(i64, u32, u32)> {
         let columns = self.columns;
-        let (own, window_ns) = (handle.opened as usize, self.race_window_ns?);
+        let (own, window_ns) = (handle.opened.row(), self.race_window_ns?);
         if columns.kind(own)? != EventKind::HandleCreate {
             return None;
         }
         let (owner, tid) = (columns.owner(own)?, columns.tid(own)?);
-        let events = self.file.objects.events(handle.object as usize);
+        let events = self.file.objects.events(handle.object);
         let time = columns.time_ns(own)?;
         let distance = |event: &usize| {
             Some(columns.time_ns(*event)?.abs_diff(time)).and_then(|ns| i64::try_from(ns).ok())
@@ -166,12 +166,12 @@ impl Causes<'_> {
 
     fn duplicates(&self, lost: &[Opened]) -> Option<Diagnosis> {
         let is_given = |handle: &&Opened| {
-            let event = handle.opened as usize;
+            let event = handle.opened.row();
             self.columns.kind(event) == Some(EventKind::HandleDuplicate)
                 && self.columns.inherited_by(event).is_none()
         };
         let given: Vec<Opened> = lost.iter().filter(is_given).copied().collect();
-        let event = given.first()?.opened as usize;
+        let event = given.first()?.opened.row();
         let (source, caller) = self.columns.duplicated(event);
         let (source, caller) = (self.process(source), self.process(caller));
         diagnosis(Cause::DuplicateNotClosed, &given, |count| {
@@ -181,9 +181,9 @@ impl Causes<'_> {
 
     fn inherited(&self, lost: &[Opened]) -> Option<Diagnosis> {
         let is_inherited =
-            |handle: &&Opened| self.columns.inherited_by(handle.opened as usize).is_some();
+            |handle: &&Opened| self.columns.inherited_by(handle.opened.row()).is_some();
         let inherited: Vec<Opened> = lost.iter().filter(is_inherited).copied().collect();
-        let parent = self.process(self.columns.process(inherited.first()?.opened as usize));
+        let parent = self.process(self.columns.process(inherited.first()?.opened.row()));
         diagnosis(Cause::InheritedNotClosed, &inherited, |count| {
             format!("{count} inherited from {parent}, and not closed")
         })
@@ -191,14 +191,14 @@ impl Causes<'_> {
 
     fn targets(&self, lost: &[Opened]) -> Option<Diagnosis> {
         let ended = |handle: &&Opened| {
-            let opened = handle.opened as usize;
+            let opened = handle.opened.row();
             let Some(opened_ns) = self.columns.time_ns(opened) else { return false };
-            let end = self.target_end(handle.object as usize, opened, opened_ns);
-            let closed = handle.closed().and_then(|event| self.columns.time_ns(event));
+            let end = self.target_end(handle.object, opened, opened_ns);
+            let closed = handle.closed().and_then(|event| self.columns.time_ns(event.row()));
             end.is_some_and(|end| closed.is_none_or(|closed| end < closed))
         };
         let kept: Vec<Opened> = lost.iter().filter(ended).copied().collect();
-        let object = kept.first()?.object as usize;
+        let object = kept.first()?.object;
         let what = self.file.types.get(self.file.objects.type_id(object)).to_lowercase();
         diagnosis(Cause::ThreadOrProcessHandle, &kept, |count| {
             format!("{count} stayed open after the {what} ended that they are of")
@@ -206,7 +206,7 @@ impl Causes<'_> {
     }
 
     /// When the process or thread ended that a handle is of.
-    fn target_end(&self, object: usize, opened: usize, opened_ns: i64) -> Option<i64> {
+    fn target_end(&self, object: ObjectIdx, opened: usize, opened_ns: i64) -> Option<i64> {
         match self.file.types.get(self.file.objects.type_id(object)) {
             PROCESS => self.targets.process_end(object, opened_ns),
             THREAD => self.targets.thread_end(opened_ns, self.columns.tid(opened)?),
@@ -216,7 +216,7 @@ impl Causes<'_> {
 
     fn views(&self, lost: &[Opened]) -> Option<Diagnosis> {
         let is_view =
-            |handle: &&Opened| self.columns.kind(handle.opened as usize) == Some(EventKind::Map);
+            |handle: &&Opened| self.columns.kind(handle.opened.row()) == Some(EventKind::Map);
         let views: Vec<Opened> = lost.iter().filter(is_view).copied().collect();
         diagnosis(Cause::ViewNotUnmapped, &views, |count| {
             let views = if views.len() == 1 { "view of a file" } else { "views of files" };
@@ -226,9 +226,8 @@ impl Causes<'_> {
 
     /// Whether the program closes any handle of the group.
     fn closes(&self, handles: &[Opened], lost: &[Opened]) -> Option<Diagnosis> {
-        let closed = handles
-            .iter()
-            .filter_map(|handle| self.columns.closed_by_program(handle.opened as usize));
+        let closed =
+            handles.iter().filter_map(|handle| self.columns.closed_by_program(handle.opened.row()));
         let mut stacks: HashMap<StackIdx, u64> = HashMap::new();
         let mut closes = 0_u64;
         for event in closed {
@@ -271,9 +270,9 @@ impl Causes<'_> {
             // Those of an object stand one after the other.
             if object != Some(handle.object) {
                 object = Some(handle.object);
-                closed = self.first_closes(handle.object as usize);
+                closed = self.first_closes(handle.object);
             }
-            let opened = handle.opened as usize;
+            let opened = handle.opened.row();
             let value = self.columns.owner(opened).zip(self.columns.handle(opened));
             let before = value.and_then(|value| closed.get(&value));
             reused.extend(before.is_some_and(|close| *close < opened).then_some(*handle));
@@ -287,7 +286,7 @@ impl Causes<'_> {
     }
 
     /// The first event by which the program closed a handle, by its owner and value.
-    fn first_closes(&self, object: usize) -> HashMap<(ProcessIdx, u64), usize> {
+    fn first_closes(&self, object: ObjectIdx) -> HashMap<(ProcessIdx, u64), usize> {
         let mut closes = HashMap::new();
         for event in self.file.objects.events(object).filter(|&at| self.columns.is_opening(at)) {
             let value = self.columns.owner(event).zip(self.columns.handle(event));
@@ -320,7 +319,7 @@ fn diagnosis(
     }
     let mut ids = BTreeSet::new();
     for handle in handles {
-        ids.insert(u64::from(handle.object) + 1);
+        ids.insert(u64::from(handle.object.0) + 1);
         if ids.len() == EXAMPLES {
             break;
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use handlescope_model::tables::{Objects, Processes, Threads};
-use handlescope_model::{ArchiveError, Numbers, TableRows, Trace};
+use handlescope_model::{ArchiveError, Numbers, ObjectIdx, TableRows, Trace};
 
 /// How long after the handle of a new thread was made the thread starts at most: both are made by the call
 /// that creates it.
@@ -40,8 +40,8 @@ impl Targets {
 
     /// When the process ended that a handle, opened at a time, is of; `None` when that is not known or
     /// it did not end.
-    pub(super) fn process_end(&self, object: usize, opened_ns: i64) -> Option<i64> {
-        let lifetimes = self.processes.get(&self.pointer.get(object)?)?;
+    pub(super) fn process_end(&self, object: ObjectIdx, opened_ns: i64) -> Option<i64> {
+        let lifetimes = self.processes.get(&self.pointer.get(object.row())?)?;
         let alive = lifetimes.iter().filter(|(start, end)| {
             start.is_none_or(|start| start <= opened_ns) && end.is_none_or(|end| end >= opened_ns)
         });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handlescope_model::ProcessIdx;
+use handlescope_model::{ObjectIdx, ProcessIdx};
 
 use crate::query::{FileAnswer, Listing, PerProcess, ProcessInfo, Selected, UNKNOWN_LIFETIME_NS};
 use crate::render::event_item::EventItem;
@@ -137,7 +137,7 @@ pub(super) fn hex(value: u64) -> String {
 }
 
 /// The highest reference count, as far as the trace shows: it starts at 0.
-fn max_ref_count(file: &FileFacts<'_>, object: usize) -> i64 {
+fn max_ref_count(file: &FileFacts<'_>, object: ObjectIdx) -> i64 {
     let events = file.answer.file.objects.events(object);
     let deltas = events.filter_map(|event| file.listing.ref_delta(event));
     let mut count = 0_i64;
@@ -148,7 +148,7 @@ fn max_ref_count(file: &FileFacts<'_>, object: usize) -> i64 {
     counts.max().unwrap_or_default().max(0)
 }
 
-fn inherited_by(file: &FileFacts<'_>, object: usize) -> String {
+fn inherited_by(file: &FileFacts<'_>, object: ObjectIdx) -> String {
     let events = file.answer.file.objects.events(object);
     let children = events.filter_map(|event| file.listing.inherited_by(event));
     let start = |child| file.answer.file.processes.get(child).start_ns;

@@ -6,13 +6,14 @@ use serde::Serialize;
 
 use super::Array;
 use super::stack::StackJson;
+use super::sums::FrameFiguresJson;
 use crate::query::{FrameFigures, StackRow, StacksAnswer};
 use crate::render::table::Part;
 use crate::values::JsonMode;
 
 #[derive(Serialize)]
 struct Document<T> {
-    #[serde(flatten)]
+    #[serde(flatten, with = "FrameFiguresJson")]
     figures: FrameFigures,
     has_every_stack: bool,
     stacks: T,

@@ -6,6 +6,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::file::FileJson;
+use super::sums::TotalsJson;
 use super::{Array, Members};
 use crate::query::{Figure, GroupKey, Groups, GroupsLeftOut, NodeIdx, ObjectRefAnswer};
 use crate::render::style::ObjectRefStyle;
@@ -39,7 +40,7 @@ impl Serialize for Document<'_> {
         map.serialize_entry("groups", &Array(groups))?;
         map.serialize_entry("left_out", &self.left_out())?;
         map.serialize_entry("stacks", &Members(|| self.files.iter().flat_map(FileJson::stacks)))?;
-        map.serialize_entry("totals", &self.answer.totals())?;
+        map.serialize_entry("totals", &TotalsJson(self.answer.totals()))?;
         map.serialize_entry("caveats", &Array(|| self.files.iter().flat_map(FileJson::caveats)))?;
         if let Some(no_match) = self.files.iter().find_map(FileJson::no_match) {
             map.serialize_entry("no_match", &no_match)?;

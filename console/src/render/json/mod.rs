@@ -14,6 +14,7 @@ mod provider_events;
 mod resources;
 mod stack;
 mod stats;
+mod sums;
 mod symbols;
 mod why;
 

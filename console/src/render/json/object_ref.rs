@@ -8,10 +8,9 @@ use serde::{Serialize, Serializer};
 use super::file::{CaveatJson, FileJson, NoMatchJson, TraceHeader};
 use super::object::ObjectJson;
 use super::stack::StackJson;
+use super::sums::{ExitStacksJson, TotalsJson};
 use super::{Array, Members};
-use crate::query::{
-    CountBy, CountOrder, Counted, ExitStacks, HandleCounts, LeftOut, ObjectRefAnswer, Totals,
-};
+use crate::query::{CountBy, CountOrder, Counted, HandleCounts, LeftOut, ObjectRefAnswer};
 use crate::render::style::ObjectRefStyle;
 use crate::values::JsonMode;
 
@@ -35,7 +34,7 @@ impl Serialize for Document<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("command", &self.args.text)?;
         map.serialize_entry("files", &Array(|| self.files.iter().map(FileJson::header)))?;
-        map.serialize_entry("totals", &self.answer.totals())?;
+        map.serialize_entry("totals", &TotalsJson(self.answer.totals()))?;
         map.serialize_entry("caveats", &Array(|| self.files.iter().flat_map(FileJson::caveats)))?;
         if let Some(no_match) = self.files.iter().find_map(FileJson::no_match) {
             map.serialize_entry("no_match", &no_match)?;
@@ -68,9 +67,9 @@ impl Serialize for Document<'_> {
 pub(super) struct FileHeader {
     #[serde(flatten)]
     trace: TraceHeader,
-    totals: Totals,
+    totals: TotalsJson,
     #[serde(skip_serializing_if = "Option::is_none")]
-    exit_stacks: Option<ExitStacks>,
+    exit_stacks: Option<ExitStacksJson>,
 }
 
 /// Objects that `-TopN` leaves out.
@@ -153,8 +152,8 @@ impl<'a> FileJson<'a> {
     pub(super) fn header(&self) -> FileHeader {
         FileHeader {
             trace: TraceHeader::of(self.index, self.answer.path(), &self.answer.info),
-            totals: self.answer.totals,
-            exit_stacks: self.answer.exit_stacks,
+            totals: TotalsJson(self.answer.totals),
+            exit_stacks: self.answer.exit_stacks.map(ExitStacksJson),
         }
     }
 

@@ -85,7 +85,7 @@ fn object_table<'a>(
     columns.add(type_name, kind);
     columns.add(name, |object| listing.name(object.object()));
     columns.add(lifetime, |object| file.lifetime_ns(listing, *object));
-    let create = |object: &Selected| object.create().and_then(|event| listing.time_ns(event));
+    let create = |object: &Selected| object.create().and_then(|event| listing.time_ns(event.row()));
     columns.add(created, create);
     columns.add(events, |object| file.events(*object).count() as u64);
     Table::new("objects", columns, [Part::of(file.path(), objects.len())])

@@ -166,4 +166,12 @@ mod tests {
         states.sort_unstable();
         assert_ne!(states[0], states[1]);
     }
+
+    #[test]
+    fn the_name_of_a_state_stays_the_same_in_every_build() {
+        let content = "7 bytes".to_owned();
+        let identity = SourceIdentity { size: 7, modified_ns: Some(5), content };
+        let state = State(vec![(PathBuf::from("/x/a.7z"), Some(identity))]);
+        assert_eq!(file_name("a", &state.name()), "a.ada2b85c7eb8bb18.json7z");
+    }
 }

@@ -116,6 +116,19 @@ mod tests {
     }
 
     #[test]
+    fn places_in_the_cache_stay_the_same_in_every_build() {
+        let cache = dirs::cache_dir().unwrap_or_else(std::env::temp_dir);
+        let in_cache = in_cache(Path::new("/no such folder/a.etl"));
+        let converted = converted(Path::new("/no such folder/a.7z"));
+        for (place, expected) in [
+            (in_cache, "handlescope/Extract/95b390e843bcd80b/a.json7z"),
+            (converted, "handlescope/Converted/95b390e843bcd80b"),
+        ] {
+            assert_eq!(place.strip_prefix(&cache), Ok(Path::new(expected)));
+        }
+    }
+
+    #[test]
     fn a_folder_that_cannot_be_made_is_noticed_before_the_work() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("file");

@@ -26,7 +26,6 @@ use crate::{
     render::{self, pictures::FlameGraph},
     settings::{Display, StackDisplayArgs},
     trace::{CaveatKind, LoadedTrace},
-    values::Format,
 };
 
 /// The kind, which has every option and format that kinds have.
@@ -149,7 +148,7 @@ impl Kind for Diff {
         if let Some(kind) = &args.kind {
             return allocations::answer(kind, args, dump);
         }
-        let with_identities = matches!(dump.shared.output.format(), Format::Json(_));
+        let with_identities = dump.shared.output.is_document();
         let all_open = args.flame.is_some();
         let criteria = DiffCriteria { with_identities, all_open, ..args.criteria.clone() };
         let has_points = args.from.is_some() || args.to.is_some();

@@ -3,11 +3,11 @@
 use super::args::DiffArgs;
 use crate::{
     commands::shared::{
-        choice::{process_option, type_option},
+        choice::{kind_instead_option, process_option, type_of_handles_option},
         groups,
         stack_display::{show_address_option, show_line_option, show_stack_option},
     },
-    grammar::{Opt, OptionGroup, Take, Texts},
+    grammar::{Opt, OptionGroup, Take},
 };
 
 /// The option that names a picture.
@@ -41,18 +41,15 @@ static WHICH: &[Opt<DiffArgs>] = &[
         "The name may go without .exe; a number is a pid; ! in front excludes.",
         |args| &mut args.criteria.process,
     ),
-    type_option(|args| &mut args.criteria.object_type),
-    Opt {
-        names: &["-Kind"],
-        help: "allocations of these kinds instead of handles: heap, commit, reserve…",
-        details: "Between two points: what was allocated after A and is still allocated at B, by process, kind, \
-                  allocator and stack, and what there is at both. Of two traces: what nothing freed, or only the \
-                  end of the process, by program, kind, allocator and functions of the stack that allocated it; \
-                  heaps count as one allocator, because their handles differ. More is worse when it is more than \
-                  1.5 times as many bytes and 64 KiB, in the same time; of what has no bytes, 5 more.",
-        example: "-Kind heap",
-        take: Take::Filter(Texts::AllocationKinds, |args| &mut args.kind),
-    },
+    type_of_handles_option(|args| &mut args.criteria.object_type),
+    kind_instead_option(
+        "Between two points: what was allocated after A and is still allocated at B, by process, kind, \
+         allocator and stack, and what there is at both. Of two traces: what nothing freed, or only the \
+         end of the process, by program, kind, allocator and functions of the stack that allocated it; \
+         heaps count as one allocator, because their handles differ. More is worse when it is more than \
+         1.5 times as many bytes and 64 KiB, in the same time; of what has no bytes, 5 more.",
+        |args| &mut args.kind,
+    ),
 ];
 
 static DISPLAY: &[Opt<DiffArgs>] =

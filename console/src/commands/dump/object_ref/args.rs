@@ -10,7 +10,7 @@ use crate::{
     query::{
         CountBy, CountOrder, Figure, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims,
     },
-    render::{ObjectRefStyle, OutputOptions},
+    render::{self, ObjectRefStyle, OutputOptions},
     settings::{DisplayArgs, StackDisplayArgs},
     values::AskedFormat,
 };
@@ -54,7 +54,7 @@ impl ObjectRefArgs {
         let options = [
             self.min_count.map(|_| "-MinCount"),
             self.depth.map(|_| "-Depth"),
-            self.criteria.groups.trims.option(),
+            self.criteria.groups.trims.criterion().map(render::option),
             self.buckets.map(|_| "-ShowTime"),
         ];
         let is_without = self.criteria.groups.by.is_empty();

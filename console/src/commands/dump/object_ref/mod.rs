@@ -78,7 +78,7 @@ impl Kind for ObjectRef {
         let output = &dump.shared.output;
         let criteria = ObjectCriteria {
             plain_process_names: args.display.plain_process_names,
-            with_identities: matches!(output.format(), Format::Json(_)),
+            with_identities: output.is_document(),
             order: args.order(output).unwrap_or_default(),
             groups: args.groups(output),
             ..args.criteria.clone()

@@ -3,7 +3,7 @@
 use super::args::ObjectRefArgs;
 use crate::{
     commands::shared::choice::{
-        command_line_option, new_process_option, process_option, time_option,
+        command_line_option, new_process_option, process_option, time_option, type_option,
     },
     grammar::{Opt, Take, Texts},
     values::CountUnit,
@@ -79,13 +79,11 @@ pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
         example: "-ObjectName *Leaky_Signal*",
         take: Take::Filter(Texts::ObjectNames, |args| &mut args.criteria.object_name),
     },
-    Opt {
-        names: &["-Type"],
-        help: "objects of this type: Event, Thread, File, Section, FileMapping…",
-        details: "Applies to the totals too. A type the trace does not name is UnknownType.",
-        example: "-Type Event;Thread",
-        take: Take::Filter(Texts::ObjectTypes, |args| &mut args.criteria.object_type),
-    },
+    type_option(
+        "objects of this type: Event, Thread, File, Section, FileMapping…",
+        "Applies to the totals too. A type the trace does not name is UnknownType.",
+        |args| &mut args.criteria.object_type,
+    ),
     Opt {
         names: &["-Object"],
         help: "objects at this kernel address",

@@ -54,11 +54,12 @@ impl Kind for Resource {
     fn answer(args: &ResourceArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let output = &dump.shared.output;
         let mut criteria = args.criteria.clone();
-        criteria.with_totals_and_lost = matches!(output.format(), Format::Json(_));
+        criteria.with_totals_and_lost = output.is_document();
         let by = Some(args.by.clone()).filter(|by| !by.is_empty());
         criteria.by = args.total.map(<[ResourceColumn]>::to_vec).or(by);
         criteria.buckets = args.buckets.map(|parts| usize::try_from(parts).unwrap_or(usize::MAX));
-        if let Some(option) = criteria.trims.option().filter(|_| !criteria.has_stacks()) {
+        if let Some(criterion) = criteria.trims.criterion().filter(|_| !criteria.has_stacks()) {
+            let option = render::option(criterion);
             dump.messages.note(format_args!(
                 "note: {option} has no effect without -Leak, -LeakAtExit or -GroupBy with a stack"
             ));

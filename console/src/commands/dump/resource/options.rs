@@ -3,7 +3,7 @@
 use super::args::ResourceArgs;
 use crate::{
     commands::shared::{
-        choice::{process_option, time_option},
+        choice::{kind_option, process_option, time_option},
         display::{time_digits_option, time_format_option},
         groups,
         options::{sort_details, sort_option},
@@ -51,14 +51,13 @@ static LEAKS: &[Opt<ResourceArgs>] = &[
 ];
 
 static WHICH: &[Opt<ResourceArgs>] = &[
-    Opt {
-        names: &["-Kind"],
-        help: "kinds: heap, commit, reserve, resource, gdi, user",
-        details: "Blocks of heaps; pages that VirtualAlloc commits, and addresses that it reserves; what events \
-                  of other providers acquire and release; handles of GDI and of USER.",
-        example: "-Kind heap;commit",
-        take: Take::Filter(Texts::AllocationKinds, |args| &mut args.criteria.kind),
-    },
+    kind_option(
+        "kinds: heap, commit, reserve, resource, gdi, user",
+        "Blocks of heaps; pages that VirtualAlloc commits, and addresses that it reserves; what events \
+         of other providers acquire and release; handles of GDI and of USER.",
+        "-Kind heap;commit",
+        |args| &mut args.criteria.kind,
+    ),
     process_option(
         "allocations that these processes own",
         "The name may go without .exe; a number is a pid; ! in front excludes. Of a process that is not in the \

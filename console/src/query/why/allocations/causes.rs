@@ -69,10 +69,10 @@ impl<'a> SiteCauses<'a> {
     }
 
     /// Why a site loses some of its allocations.
-    pub(super) fn of(&self, rows: &[u32], site: &SiteLives) -> Findings {
-        let lost: Vec<u32> =
-            rows.iter().copied().filter(|row| self.table.is_lost(*row as usize)).collect();
-        let chains: Vec<Chain> = lost.iter().filter_map(|row| self.chain(*row as usize)).collect();
+    pub(super) fn of(&self, rows: &[ResourceIdx], site: &SiteLives) -> Findings {
+        let lost: Vec<ResourceIdx> =
+            rows.iter().copied().filter(|row| self.table.is_lost(*row)).collect();
+        let chains: Vec<Chain> = lost.iter().filter_map(|row| self.chain(*row)).collect();
         let all = [
             self.without_commit(&lost),
             only_grew(&chains),
@@ -85,10 +85,10 @@ impl<'a> SiteCauses<'a> {
     }
 
     /// Whether the program frees any allocation of the site.
-    fn frees(&self, rows: &[u32], site: &SiteLives) -> Option<Diagnosis> {
+    fn frees(&self, rows: &[ResourceIdx], site: &SiteLives) -> Option<Diagnosis> {
         let mut stacks: HashMap<StackIdx, u64> = HashMap::new();
         let (mut has_frees, mut has_reallocations) = (false, false);
-        for row in rows.iter().map(|row| *row as usize) {
+        for row in rows.iter().map(|row| row.row()) {
             let end = self.table.end.get(row).and_then(ResourceEnd::from_code);
             // A reallocation goes on with what it frees.
             has_reallocations |= end == Some(ResourceEnd::Reallocated);
@@ -132,14 +132,14 @@ impl<'a> SiteCauses<'a> {
     }
 
     /// The reallocations that made a block, if there are some and each made it larger.
-    fn chain(&self, last: usize) -> Option<Chain> {
-        let size = |row: usize| self.table.size.get(row);
-        let time = |row: usize| self.table.time_ns.get(row);
+    fn chain(&self, last: ResourceIdx) -> Option<Chain> {
+        let size = |row: ResourceIdx| self.table.size.get(row.row());
+        let time = |row: ResourceIdx| self.table.time_ns.get(row.row());
         let (last_size, last_ns) = (size(last)?, time(last)?);
         let mut chain =
             Chain { steps: 0, first_size: last_size, size: last_size, first_ns: last_ns, last_ns };
         let mut row = last;
-        while let Some(before) = self.grown_from.get(row).map(ResourceIdx::row) {
+        while let Some(before) = self.grown_from.get(row.row()) {
             let is_left = self
                 .steps
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
@@ -155,19 +155,18 @@ impl<'a> SiteCauses<'a> {
     }
 
     /// Reservations of which nothing is ever committed.
-    fn without_commit(&self, lost: &[u32]) -> Option<Diagnosis> {
+    fn without_commit(&self, lost: &[ResourceIdx]) -> Option<Diagnosis> {
         // By the first row of each, because a part says nothing of where it lies in its allocation.
-        let mut reserved: BTreeMap<u32, i64> = BTreeMap::new();
+        let mut reserved: BTreeMap<ResourceIdx, i64> = BTreeMap::new();
         for row in lost {
-            let at = *row as usize;
-            let first = self.table.first_part(at).unwrap_or(*row);
+            let first = self.table.first_part(*row).unwrap_or(*row);
             let left = reserved.entry(first).or_default();
-            *left = left.saturating_add(self.table.size.get(at).unwrap_or_default());
+            *left = left.saturating_add(self.table.size.get(row.row()).unwrap_or_default());
         }
         let mut unused = (0_u64, 0_i64);
         for (first, left) in reserved {
-            let row = first as usize;
-            let allocator = self.allocators.get(self.table.allocator.get(row)?.row())?;
+            let row = first.row();
+            let allocator = self.allocators.get(self.table.allocator.get(row)?)?;
             if allocator.kind != ResourceKind::Reserve.code() {
                 return None;
             }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use handlescope_model::tables::{Allocator, ResourceKind};
-use handlescope_model::{Numbers, ProcessIdx};
+use handlescope_model::{Numbers, ProcessIdx, ResourceIdx};
 
 use crate::query::resources::{AllocatorList, ResourceTable};
 
@@ -36,8 +36,9 @@ impl Commits {
         let mut commits: HashMap<Owner, Vec<(u64, i64)>> = HashMap::new();
         let is_commit = |own: &&Allocator| own.kind == ResourceKind::Commit.code();
         if allocators.rows().iter().any(|own| is_commit(&own)) {
-            for row in (0..table.len()).filter(|row| !table.is_further_part(*row)) {
-                let allocator = table.allocator.get(row).and_then(|own| allocators.get(own.row()));
+            let wholes = (0..table.len()).map(ResourceIdx::of);
+            for row in wholes.filter(|row| !table.is_further_part(*row)).map(ResourceIdx::row) {
+                let allocator = table.allocator.get(row).and_then(|own| allocators.get(own));
                 if let (Some(allocator), Some(key), Some(time_ns)) =
                     (allocator.filter(is_commit), key.get(row), table.time_ns.get(row))
                 {

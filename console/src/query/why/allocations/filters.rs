@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use handlescope_model::ProcessIdx;
 use handlescope_model::rules::is_named_by_allocator;
 use handlescope_model::tables::{Allocator, ResourceKind};
+use handlescope_model::{AllocatorIdx, ProcessIdx};
 
 use super::super::lost_stacks::{LineNumbers, LostStacks, Scope};
 use super::super::same_pid::LossTimes;
@@ -51,7 +51,7 @@ impl SiteFilters {
         };
         let mut numbers = LineNumbers::new(named, Some(&sites.stacks));
         for site in &sites.sites {
-            let Some(allocator) = all.allocators.get(site.allocator as usize) else { continue };
+            let Some(allocator) = all.allocators.get(site.allocator) else { continue };
             let mut scopes = vec![own.scope(all, site, allocator.name.as_str())];
             if let Some(names) = own.names.get(&owner(all, allocator)) {
                 let others = names.also_passes.get(&allocator.name).into_iter().flatten();
@@ -82,14 +82,14 @@ impl SiteFilters {
         site: &Site,
         function: Option<&str>,
     ) -> Option<String> {
-        let allocator = all.allocators.get(site.allocator as usize)?;
+        let allocator = all.allocators.get(site.allocator)?;
         let scope = self.scope(all, site, &allocator.name);
         self.stacks.filter(&scope, site.number(), function)
     }
 
     /// What the command of a site whose allocator has a name chooses without a filter on stacks.
     fn scope(&self, all: &Allocations<'_>, site: &Site, name: &str) -> Scope {
-        let Some(allocator) = all.allocators.get(site.allocator as usize) else {
+        let Some(allocator) = all.allocators.get(site.allocator) else {
             return Scope::default();
         };
         let filter = self.names.get(&owner(all, allocator)).and_then(|own| own.filters.get(name));
@@ -109,11 +109,10 @@ fn owner(all: &Allocations<'_>, allocator: &Allocator) -> Owner {
 fn loss_times(all: &Allocations<'_>, sites: &Sites) -> LossTimes {
     let mut times = LossTimes::default();
     for site in &sites.sites {
-        let Some(allocator) = all.allocators.get(site.allocator as usize) else { continue };
+        let Some(allocator) = all.allocators.get(site.allocator) else { continue };
         let (Some(process), Some(pid)) = (allocator.process, all.pid(allocator)) else { continue };
-        let lost = sites.rows(site).iter().map(|row| *row as usize);
-        let lost = lost.filter(|row| all.table.is_lost(*row));
-        lost.filter_map(|row| all.table.time_ns.get(row))
+        let lost = sites.rows(site).iter().filter(|row| all.table.is_lost(**row));
+        lost.filter_map(|row| all.table.time_ns.get(row.row()))
             .for_each(|time_ns| times.add(process, pid, time_ns));
     }
     times
@@ -122,8 +121,7 @@ fn loss_times(all: &Allocations<'_>, sites: &Sites) -> LossTimes {
 /// The names of the allocators of sites, where they say what is allocated.
 fn names(all: &Allocations<'_>, sites: &Sites) -> HashMap<Owner, NameFilters> {
     let mut names: HashMap<Owner, BTreeSet<&str>> = HashMap::new();
-    for allocator in sites.sites.iter().filter_map(|own| all.allocators.get(own.allocator as usize))
-    {
+    for allocator in sites.sites.iter().filter_map(|own| all.allocators.get(own.allocator)) {
         if ResourceKind::from_code(allocator.kind).is_some_and(is_named_by_allocator) {
             names.entry(owner(all, allocator)).or_default().insert(&allocator.name);
         }
@@ -179,13 +177,13 @@ fn distinct<'n>(name: &str, pattern: String, names: &BTreeSet<&'n str>) -> (Stri
 pub(super) fn heap_filter(
     allocators: &AllocatorList,
     left: &[i64],
-    heaps: &[usize],
+    heaps: &[AllocatorIdx],
     (process, pid): (Option<ProcessIdx>, Option<u32>),
 ) -> Option<String> {
-    let name = |row: usize| allocators.get(row).map(|own| own.name.as_str());
-    let has_left = |row: &usize| left.get(*row).is_some_and(|bytes| *bytes != 0);
+    let name = |row: AllocatorIdx| allocators.get(row).map(|own| own.name.as_str());
+    let has_left = |row: &AllocatorIdx| left.get(row.row()).is_some_and(|bytes| *bytes != 0);
     let own: BTreeSet<&str> = heaps.iter().filter_map(|row| name(*row)).collect();
-    let of_process = allocators.rows().iter().enumerate().filter(|(_, other)| {
+    let of_process = (0..).map(AllocatorIdx).zip(allocators.rows()).filter(|(_, other)| {
         let is_heap = other.kind == ResourceKind::Heap.code();
         is_heap && other.process == process && other.pid == pid
     });

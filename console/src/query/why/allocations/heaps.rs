@@ -1,7 +1,7 @@
 //! Heaps that a program creates and does not destroy.
 
 use handlescope_model::tables::{Allocator, ResourceKind};
-use handlescope_model::{ProcessIdx, StackIdx, sentinel};
+use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx};
 use hashbrown::HashMap;
 use indicatif::HumanCount;
 
@@ -18,7 +18,7 @@ use crate::values::Counted;
 const LEAST: u64 = 2;
 
 /// Process, its id, and the stack: one of those that are equal.
-type Site = (Option<ProcessIdx>, Option<u32>, u32);
+type Site = (Option<ProcessIdx>, Option<u32>, StackIdx);
 
 /// The heaps that one process creates on one stack.
 #[derive(Default)]
@@ -26,8 +26,8 @@ struct Created {
     stack: Option<StackIdx>,
     lives: Vec<Life>,
     counts: Counts,
-    /// Rows of those that are not destroyed.
-    left: Vec<usize>,
+    /// Those that are not destroyed.
+    left: Vec<AllocatorIdx>,
     /// Bytes that are left in them.
     lost: i64,
 }
@@ -39,21 +39,21 @@ pub(super) fn private_heaps(
     is_meant: &[bool],
 ) -> Vec<Suspect> {
     let left = bytes_left(all);
-    let mut found: HashMap<Site, (usize, Created)> = HashMap::new();
-    let rows = all.allocators.rows().iter().enumerate().zip(is_meant);
+    let mut found: HashMap<Site, (AllocatorIdx, Created)> = HashMap::new();
+    let rows = (0..).map(AllocatorIdx).zip(all.allocators.rows()).zip(is_meant);
     let heaps = rows.filter(|((_, own), is_meant)| {
         **is_meant && own.kind == ResourceKind::Heap.code() && own.created_ns.is_some()
     });
     for ((row, heap), _) in heaps {
         let equal =
-            heap.create_stack.map_or(sentinel(), |stack| context.sites.stacks.equal(stack.0));
+            heap.create_stack.map_or(StackIdx::NONE, |stack| context.sites.stacks.equal(stack));
         let (_, created) = found
             .entry((heap.process, heap.pid, equal))
             .or_insert_with(|| (row, Created::default()));
         created.stack = created.stack.or(heap.create_stack);
-        created.add(row, heap, left.get(row).copied().unwrap_or_default(), all);
+        created.add(row, heap, left.get(row.row()).copied().unwrap_or_default(), all);
     }
-    let mut found: Vec<(usize, Created)> = found.into_values().collect();
+    let mut found: Vec<(AllocatorIdx, Created)> = found.into_values().collect();
     found.sort_by_key(|(row, _)| *row);
     found
         .into_iter()
@@ -66,7 +66,7 @@ fn bytes_left(all: &Allocations<'_>) -> Vec<i64> {
     let mut left = vec![0_i64; all.allocators.rows().len()];
     for row in 0..all.table.len() {
         let slot = all.table.allocator.get(row).and_then(|own| left.get_mut(own.row()));
-        if let Some(slot) = slot.filter(|_| all.table.is_lost(row)) {
+        if let Some(slot) = slot.filter(|_| all.table.is_lost(ResourceIdx::of(row))) {
             *slot = slot.saturating_add(all.table.size.get(row).unwrap_or_default());
         }
     }
@@ -74,7 +74,7 @@ fn bytes_left(all: &Allocations<'_>) -> Vec<i64> {
 }
 
 impl Created {
-    fn add(&mut self, row: usize, heap: &Allocator, left: i64, all: &Allocations<'_>) {
+    fn add(&mut self, row: AllocatorIdx, heap: &Allocator, left: i64, all: &Allocations<'_>) {
         let Some(opened_ns) = heap.created_ns else { return };
         let has_ended = all.process(heap).end_ns.is_some();
         self.counts.opened += 1;
@@ -90,7 +90,7 @@ impl Created {
 
     fn suspect(
         self,
-        row: usize,
+        row: AllocatorIdx,
         all: &Allocations<'_>,
         SiteContext { sites, filters, .. }: &SiteContext<'_>,
         bytes_left: &[i64],

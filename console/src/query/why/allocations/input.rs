@@ -90,7 +90,7 @@ impl<'a> Allocations<'a> {
         let mut is_chosen = vec![false; self.table.len()];
         let tables = (&self.allocators, &self.table);
         for row in chosen_rows(self.file, self.frames, tables, &self.chosen)? {
-            if let Some(is_chosen) = is_chosen.get_mut(row as usize) {
+            if let Some(is_chosen) = is_chosen.get_mut(row.row()) {
                 *is_chosen = true;
             }
         }

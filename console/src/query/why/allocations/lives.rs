@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use handlescope_model::ResourceIdx;
 use handlescope_model::tables::ResourceEnd;
 
 use super::super::suspect::{Bytes, Counts};
@@ -33,12 +34,12 @@ struct Whole {
 
 impl SiteLives {
     /// Of some rows; `None` where the table has no time for one.
-    pub(super) fn of(table: &ResourceTable, rows: &[u32]) -> Option<Self> {
+    pub(super) fn of(table: &ResourceTable, rows: &[ResourceIdx]) -> Option<Self> {
         let mut site = Self { lives: Vec::with_capacity(rows.len()), ..Self::default() };
         // Few allocations end in parts.
-        let mut wholes: BTreeMap<u32, Whole> = BTreeMap::new();
-        for row in rows.iter().map(|row| *row as usize) {
-            let size = table.size.get(row).unwrap_or_default();
+        let mut wholes: BTreeMap<ResourceIdx, Whole> = BTreeMap::new();
+        for row in rows.iter().copied() {
+            let size = table.size.get(row.row()).unwrap_or_default();
             site.bytes.allocated = site.bytes.allocated.saturating_add(size);
             let part = Whole::of(table, row)?;
             if part.lost.is_some() {
@@ -72,12 +73,13 @@ impl SiteLives {
 
 impl Whole {
     /// The part of a row as if it were all.
-    fn of(table: &ResourceTable, row: usize) -> Option<Self> {
+    fn of(table: &ResourceTable, resource: ResourceIdx) -> Option<Self> {
+        let row = resource.row();
         let end = table.end.get(row).and_then(ResourceEnd::from_code);
         Some(Self {
             opened_ns: table.time_ns.get(row)?,
             ended_ns: table.end_time_ns.get(row),
-            lost: end.filter(|_| table.is_lost(row)),
+            lost: end.filter(|_| table.is_lost(resource)),
             is_freed: end == Some(ResourceEnd::Freed),
             is_empty: matches!(end, Some(ResourceEnd::Empty) | None),
         })

@@ -70,7 +70,7 @@ impl Allocations<'_> {
             suspects.extend(private_heaps(self, &context, &is_meant));
         }
         suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
-        let allocator = |row: usize| self.table.allocator.get(row).map(|own| own.row());
+        let allocator = |row: usize| self.table.allocator.get(row);
         let chosen = (0..self.table.len()).filter(|row| chosen.has(*row, allocator(*row))).count();
         Ok(Found { suspects, chosen })
     }
@@ -83,7 +83,7 @@ impl Allocations<'_> {
     ) -> Option<(ResourceKind, Suspect)> {
         let rows = sites.rows(site);
         let own = SiteLives::of(&self.table, rows)?;
-        let allocator = self.allocators.get(site.allocator as usize)?;
+        let allocator = self.allocators.get(site.allocator)?;
         let process = self.process(allocator);
         let stack = site.stack;
         let Findings { diagnoses, grown } = causes.of(rows, &own);

@@ -3,7 +3,7 @@
 
 use handlescope_model::rules::is_named_by_allocator;
 use handlescope_model::tables::{Allocator, ResourceKind};
-use handlescope_model::{ProcessIdx, StackIdx, sentinel};
+use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx, sentinel};
 use hashbrown::HashMap;
 
 use crate::query::criteria::StackTrims;
@@ -16,7 +16,7 @@ use crate::query::stacks::StackSet;
 /// The sites that lose something.
 pub(super) struct Sites {
     pub(super) sites: Vec<Site>,
-    rows: Vec<u32>,
+    rows: Vec<ResourceIdx>,
     pub(super) stacks: TrimmedStacks,
 }
 
@@ -29,9 +29,9 @@ pub(super) struct ChosenRows<'a> {
 }
 
 impl ChosenRows<'_> {
-    pub(super) fn has(&self, row: usize, allocator: Option<usize>) -> bool {
+    pub(super) fn has(&self, row: usize, allocator: Option<AllocatorIdx>) -> bool {
         let is = |list: &[bool], at: usize| list.get(at).copied().unwrap_or_default();
-        allocator.is_some_and(|own| is(self.is_meant, own))
+        allocator.is_some_and(|own| is(self.is_meant, own.row()))
             && self.rows.is_none_or(|rows| is(rows, row))
     }
 }
@@ -40,7 +40,7 @@ impl ChosenRows<'_> {
 pub(super) struct Site {
     pub(super) kind: u32,
     /// The first of its allocators.
-    pub(super) allocator: u32,
+    pub(super) allocator: AllocatorIdx,
     /// The stack: one of those of the same functions.
     pub(super) stack: Option<StackIdx>,
     /// Its place in [`Sites::rows`].
@@ -56,7 +56,7 @@ impl Site {
 }
 
 /// Owner and kind, and stack.
-type Key = (u32, u32);
+type Key = (u32, StackIdx);
 
 impl Sites {
     /// The sites of the allocations that are meant.
@@ -67,7 +67,7 @@ impl Sites {
         frames: &Frames<'_>,
     ) -> Result<Self, QueryError> {
         let owners = owners(allocators);
-        let allocator = |row: usize| table.allocator.get(row).map(|allocator| allocator.row());
+        let allocator = |row: usize| table.allocator.get(row);
         let is_chosen = |row: &usize| chosen.has(*row, allocator(*row));
         let mut stacks = StackSet::new(frames.stacks.len());
         (0..table.len()).filter(is_chosen).for_each(|row| stacks.add(table.stack.get(row)));
@@ -80,18 +80,18 @@ impl Sites {
         let mut loses: Vec<bool> = Vec::new();
         for row in (0..table.len()).filter(is_chosen) {
             let allocator = allocator(row).unwrap_or_default();
-            let owner = owners.get(allocator).copied().unwrap_or_default();
-            let stack = table.stack.get(row).map_or(sentinel(), |stack| stacks.equal(stack.0));
+            let owner = owners.get(allocator.row()).copied().unwrap_or_default();
+            let stack = table.stack.get(row).map_or(StackIdx::NONE, |stack| stacks.equal(stack));
             let next = sites.len() as u32;
             let number = *numbers.entry((owner, stack)).or_insert(next);
             if number == next {
                 let kind = allocators.get(allocator).map_or(sentinel(), |own| own.kind);
-                let stack = (stack != sentinel()).then_some(StackIdx(stack));
-                sites.push(Site { kind, allocator: allocator as u32, stack, first: 0, end: 0 });
+                let stack = stack.known();
+                sites.push(Site { kind, allocator, stack, first: 0, end: 0 });
                 loses.push(false);
             }
             site_of[row] = number;
-            loses[number as usize] |= table.is_lost(row);
+            loses[number as usize] |= table.is_lost(ResourceIdx::of(row));
         }
         let of_losing = site_of.iter().enumerate().filter_map(|(row, site)| {
             let site = *site as usize;
@@ -104,11 +104,11 @@ impl Sites {
             first = *end;
         }
         sites.retain(|site| site.end > site.first);
-        Ok(Self { sites, rows, stacks })
+        Ok(Self { sites, rows: rows.into_iter().map(ResourceIdx).collect(), stacks })
     }
 
     /// The allocations of a site, as rows of their table, in time order within each allocator.
-    pub(super) fn rows(&self, site: &Site) -> &[u32] {
+    pub(super) fn rows(&self, site: &Site) -> &[ResourceIdx] {
         self.rows.get(site.first as usize..site.end as usize).unwrap_or_default()
     }
 }

@@ -1,57 +1,7 @@
-//! The criteria of objects one by one.
+//! The criteria of objects one by one, as they are taken over.
 
-use super::criteria::ObjectCriteria;
+use super::criteria::{Criterion, ObjectCriteria};
 use crate::filter::{Filter, ProcessFilter};
-
-/// One of the criteria that choose objects or allocations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Criterion {
-    Ids,
-    Mapping,
-    MultiProcess,
-    ObjectName,
-    /// The type of an object, or the kind of an allocation where types choose kinds.
-    Type,
-    /// The kind of an allocation, where it has an option of its own.
-    Kind,
-    Allocator,
-    Object,
-    Leak,
-    LeakAtExit,
-    /// One of the two before.
-    LeakOrAtExit,
-    Time,
-    Process,
-    CommandLine,
-    NewProcess,
-    PtrInMap,
-    ViewBase,
-    MapSize,
-    Inherit,
-    RelatedProcess,
-    Handle,
-    Duration,
-    Overlapped,
-    StackFilter,
-    CreateStack,
-    DestroyStack,
-    /// The stack that freed an allocation, where it has an option of its own.
-    FreeStack,
-    /// The bytes of an allocation.
-    Size,
-}
-
-impl Criterion {
-    /// What both of the options that choose leaks are called; `None` when none of them is given.
-    pub(super) fn of_leaks(leak: bool, at_exit: bool) -> Option<Criterion> {
-        match (leak, at_exit) {
-            (true, true) => Some(Criterion::LeakOrAtExit),
-            (true, false) => Some(Criterion::Leak),
-            (false, true) => Some(Criterion::LeakAtExit),
-            (false, false) => None,
-        }
-    }
-}
 
 /// A criterion that was given, and how to take it over alone.
 pub(super) struct Step {
