@@ -73,7 +73,8 @@ pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::groups::{Figures, GroupKey, GroupTree, Groups, GroupsLeftOut, NodeIdx};
 pub use self::growth::{
-    Evidence, Growth, Life, Rate, Verdict, Window, long_sparkline, outstanding, sparkline,
+    Change, Evidence, Growth, Life, Rate, Verdict, Window, long_sparkline, most_at_once,
+    outstanding, sparkline,
 };
 pub use self::handle_counts::{CountBy, Counted, HandleCounts};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};

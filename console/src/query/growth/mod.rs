@@ -17,6 +17,7 @@
 mod evidence;
 mod kept;
 mod life;
+mod most;
 mod outstanding;
 #[cfg(test)]
 mod published_tests;
@@ -29,6 +30,7 @@ mod verdict;
 
 pub use self::evidence::Evidence;
 pub use self::life::{Life, Window};
+pub use self::most::{Change, most_at_once};
 pub use self::outstanding::{long_sparkline, outstanding, sparkline};
 pub use self::rate::Rate;
 pub(crate) use self::time_parts::TimeParts;
