@@ -240,6 +240,9 @@ fn most_bytes_are_those_at_any_time() {
     let text = trace.ask(".plot -Kind heap");
     let row = text.lines().find(|line| line.ends_with("leakyapp.exe(8120)")).unwrap();
     assert!(row.trim_start().starts_with(&shown), "{most}: {text}");
+    let lives: Vec<&str> =
+        text.lines().filter(|line| line.contains("converter.exe(9300)")).collect();
+    assert!(lives[0].ends_with(" +-") && lives[1].ends_with(" +"), "{text}");
 }
 
 #[test]

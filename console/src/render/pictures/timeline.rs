@@ -73,10 +73,7 @@ impl Timeline {
         parts: (usize, usize),
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
-        let name = |group: &ResourceGroup| {
-            let process = answer.process(group).map(|own| own.shown_label(false));
-            cut(process.as_deref().unwrap_or(UNKNOWN))
-        };
+        let name = |group: &ResourceGroup| cut(marked(answer, group).as_deref().unwrap_or(UNKNOWN));
         let changes = |group: &ResourceGroup| groups.changes(group).to_vec();
         let series = series(answer.groups_of(kind), allocated, changes, name, parts);
         let file = Untrusted(&stem(answer.path)).to_string();
@@ -144,6 +141,12 @@ fn allocated(group: &ResourceGroup) -> Vec<u64> {
     sums.map(|sum| u64::try_from(*sum).unwrap_or_default()).collect()
 }
 
+/// The owner of allocations, with marks for its start and end: an id may be used again.
+fn marked(answer: &ResourcesAnswer<'_>, group: &ResourceGroup) -> Option<String> {
+    let process = answer.process(group)?;
+    Some(format!("{}{}", process.shown_label(false), process.marks()))
+}
+
 /// What allocations have in common: process, kind with allocator, or the first function of a program.
 fn allocated_name(
     answer: &ResourcesAnswer<'_>,
@@ -151,7 +154,7 @@ fn allocated_name(
     group: &ResourceGroup,
 ) -> String {
     let text = |column: &ResourceColumn| match column {
-        ResourceColumn::Process => answer.process(group).map(|own| own.shown_label(false)),
+        ResourceColumn::Process => marked(answer, group),
         ResourceColumn::Kind => answer.kind(group).map(str::to_owned),
         ResourceColumn::Allocator => answer.allocator(group).map(str::to_owned),
         ResourceColumn::CreateStack => answer.function(group.create_stack()?),
