@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
-use handlescope_model::tables::{Events, StackEvents, TraceInfo};
+use handlescope_model::tables::{Events, ProviderEvents, StackEvents, TraceInfo};
 use handlescope_model::{Cell, ProcessIdx, StackIdx, Table, Trace};
-use polars::prelude::{DataFrame, IntoLazy, col, lit};
+use polars::prelude::{
+    DataFrame, DataType, IntoLazy, LazyFrame, NULL, UnionArgs, col, concat, lit, when,
+};
 
 use super::counts::row_counts;
 use super::error::QueryError;
@@ -27,7 +29,8 @@ pub struct StacksAnswer<'a> {
     /// Its number in the session.
     pub index: usize,
     pub info: TraceInfo,
-    /// Whether stacks of every event were kept, or else of handle events only.
+    /// Whether the stacks that the system took of every event were kept, or else of handle events only. Those that
+    /// events of providers carry are there where the extract has these events.
     pub has_every_stack: bool,
     /// What the frames of all stacks that passed are.
     pub figures: FrameFigures,
@@ -133,14 +136,14 @@ impl<'a> StacksAnswer<'a> {
 }
 
 /// The recorded stacks: those of every event, or else those of handle events, whose process is always
-/// known.
-fn recorded(trace: &Trace, has_every_stack: bool) -> Result<DataFrame, QueryError> {
-    let columns = match has_every_stack {
+/// known, and those that kept events of providers carry. Only an unknown process has its id.
+fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryError> {
+    let taken = match has_every_stack {
         true => vec![
             trace.column_of(StackEvents::time_ns)?,
             trace.column_of(StackEvents::process)?,
-            trace.column_of(StackEvents::pid)?,
             trace.column_of(StackEvents::stack)?,
+            trace.column_of(StackEvents::pid)?,
         ],
         false => vec![
             trace.column_of(Events::time_ns)?,
@@ -148,38 +151,49 @@ fn recorded(trace: &Trace, has_every_stack: bool) -> Result<DataFrame, QueryErro
             trace.column_of(Events::stack)?,
         ],
     };
-    Ok(DataFrame::new_infer_height(columns)?)
+    let carried = vec![
+        trace.column_of(ProviderEvents::time_ns)?,
+        trace.column_of(ProviderEvents::process)?,
+        trace.column_of(ProviderEvents::stack)?,
+        trace.column_of(ProviderEvents::pid)?,
+    ];
+    let (process, pid, stack) =
+        (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
+    let with_ids = |columns: Vec<_>| -> Result<LazyFrame, QueryError> {
+        let rows = DataFrame::new_infer_height(columns)?;
+        let known = match rows.column(pid) {
+            Ok(_) => when(col(process).is_null()).then(col(pid)).otherwise(lit(NULL)),
+            Err(_) => lit(NULL),
+        };
+        let known = known.cast(DataType::UInt32).alias(pid);
+        Ok(rows.lazy().filter(col(stack).is_not_null()).with_columns([known]))
+    };
+    Ok(concat([with_ids(taken)?, with_ids(carried)?], UnionArgs::default())?)
 }
 
 /// How often each stack was recorded in each process.
 fn counted(
-    recorded: DataFrame,
+    mut rows: LazyFrame,
     processes: &ProcessList,
     args: &StackCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<StackRow>, QueryError> {
     let (process, pid, stack) =
         (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
-    let has_pids = recorded.column(pid).is_ok();
-    let mut rows = recorded.lazy().filter(col(stack).is_not_null());
     if let Some(range) = args.time.map(|range| range.nanoseconds()) {
         let time = || col(StackEvents::time_ns.name());
         rows = rows.filter(time().gt_eq(lit(*range.start())).and(time().lt_eq(lit(*range.end()))));
     }
     cancel.check()?;
-    let keys = if has_pids { &[process, stack, pid][..] } else { &[process, stack] };
-    let (counted, counts) = row_counts(rows, keys)?;
+    let (counted, counts) = row_counts(rows, &[process, stack, pid])?;
     cancel.check()?;
     let counts = u64::values(&counts)?;
     let stacks = StackIdx::values(counted.column(stack)?)?;
     let in_process = Option::<ProcessIdx>::values(counted.column(process)?)?;
-    let pids = has_pids.then(|| u32::read(counted.column(pid)?)).transpose()?;
+    let pids = Option::<u32>::values(counted.column(pid)?)?;
     let row = |row: usize| {
         let process = in_process.get(row);
-        let pid = match &pids {
-            Some(pids) => pids.get(row).copied().unwrap_or_default(),
-            None => processes.known_or_invalid(process).pid,
-        };
+        let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
         Some(StackRow { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
     };
     let chosen = ChosenProcesses::new(processes, args.process.as_ref());

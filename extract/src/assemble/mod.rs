@@ -43,7 +43,7 @@ use self::methods::MethodTable;
 use self::modules::ModuleTables;
 use self::object_events::{ObjectFigures, write_events};
 use self::object_names::{ObjectNames, write_names};
-use self::provider_events::ProviderEventTables;
+use self::provider_events::{LeftOutAndStacks, ProviderEventTables};
 use self::resources::ResourceTables;
 
 /// Resolves what one pass gathered and writes the archive, unless asked to stop: then
@@ -106,15 +106,22 @@ pub(crate) fn assemble(
         clock,
         grouped: &grouped,
     };
-    let ObjectFigures { objects, stacks_total, leaked_handles, leaked_views, closed_at_exit } =
+    let ObjectFigures { objects, leaked_handles, leaked_views, closed_at_exit } =
         write_events(&mut writer, &columns, &tracked, &names, &mut resolver, cancel)?;
     let object_count = objects.len() as u64;
     let resources = ResourceTables { collected: &collected, clock, columns: &allocation_columns };
     resources.write(&mut writer, &mut resolver, cancel)?;
+    let kept_rows = resolver.into_rows();
+    let carried = kept_rows.carried(&collected.stacks.events, timeline);
     let (allocations, never_freed) = allocation_columns.figures();
     drop(allocation_columns);
     let stack_events =
         stack_events::table(&collected, &spaces, &methods, &index, clock, &mut table, cancel)?;
+    // Those of every event have all but what events carry themselves.
+    let stacks_joined = match collected.stacks.all {
+        Some(_) => (stack_events.stack.iter().flatten().count() + carried.len()) as u64,
+        None => kept_rows.len(),
+    };
     writer.table(Table::StackEvents, stack_events.into_frame())?;
     let (counts, event_rows) = trace::event_counts(counter, &decoder, clock);
     let provider_events = ProviderEventTables {
@@ -123,6 +130,7 @@ pub(crate) fn assemble(
         rows: &event_rows,
         index: &index,
         clock,
+        carried: &carried,
         resolver: &mut StackResolver::new(
             &collected.kept.stacks.fragments,
             &spaces,
@@ -130,8 +138,9 @@ pub(crate) fn assemble(
             &mut table,
         ),
     };
-    let too_many = provider_events.write(&mut writer, cancel)?;
-    warnings.add(WarningKind::TooManyEvents, too_many, None);
+    let LeftOutAndStacks { left_out, stacks } = provider_events.write(&mut writer, cancel)?;
+    let stacks_total = stacks_joined + stacks;
+    warnings.add(WarningKind::TooManyEvents, left_out, None);
     cancel.check()?;
     let frames_in_modules = table.frames().in_modules();
     let frames = table.frames();

@@ -28,7 +28,8 @@ impl Kind for Stack {
         details: "The most frequent stacks first, each process by itself. The innermost frame is the \
                   first one outside of the modules of the system, see .sys. They are those of handle \
                   events, unless the trace was extracted with -stacks all: then those of every \
-                  event, CPU samples too.",
+                  event, CPU samples too. Stacks that events of providers carry themselves are among \
+                  them where the extract has these events (-events).",
         examples: EXAMPLES,
     };
     const OPTIONS: &'static [OptionGroup<StackCriteria>] = OPTIONS;
@@ -56,8 +57,8 @@ impl Kind for Stack {
         // The text says so itself.
         if with_identities && answers.iter().any(|answer| !answer.has_every_stack) {
             dump.messages.note(
-                "note: these are stacks of handle events; for those of every event extract with \
-                 -stacks all",
+                "note: these are stacks of handle events and of those that -events keeps; for those of \
+                 every event extract with -stacks all",
             );
         }
         let (output, display) = (OutputOptions { top: rest, ..output.clone() }, dump.display());
