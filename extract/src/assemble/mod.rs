@@ -31,8 +31,8 @@ use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
 use crate::etl::WarningKind;
 use crate::lifecycle::{
-    EXIT_GRACE_NS, EventOwners, ExitCloses, ProcessIndex, closed_start_handles, follow_resources,
-    track,
+    AllocationFigures, EXIT_GRACE_NS, EventOwners, ExitCloses, ProcessIndex, closed_start_handles,
+    follow_resources, track,
 };
 use crate::options::ExtractSummary;
 use crate::recording::Recording;
@@ -113,7 +113,8 @@ pub(crate) fn assemble(
     resources.write(&mut writer, &mut resolver, cancel)?;
     let kept_rows = resolver.into_rows();
     let carried = kept_rows.carried(&collected.stacks.events, timeline);
-    let (allocations, never_freed) = allocation_columns.figures();
+    let AllocationFigures { allocations, never_freed, freed_at_exit } =
+        allocation_columns.figures();
     drop(allocation_columns);
     let stack_events =
         stack_events::table(&collected, &spaces, &methods, &index, clock, &mut table, cancel)?;
@@ -187,6 +188,7 @@ pub(crate) fn assemble(
         closed_at_exit,
         allocations,
         never_freed,
+        freed_at_exit,
         stacks_distinct,
         events_lost: u64::from(recording.header.events_lost),
         buffers_lost: u64::from(recording.header.buffers_lost),

@@ -38,7 +38,7 @@ pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
         HumanCount(summary.leaked_handles),
         views(summary.leaked_views),
         at_exit(summary.closed_at_exit),
-        allocations(summary.allocations, summary.never_freed),
+        allocations(summary),
         HumanCount(summary.stacks_distinct),
         HumanCount(summary.events_lost),
         HumanBytes(summary.output_bytes),
@@ -65,11 +65,16 @@ fn at_exit(closed: u64) -> String {
 }
 
 /// What was allocated, where such events were recorded.
-fn allocations(allocations: u64, never_freed: u64) -> String {
-    if allocations == 0 {
-        return String::new();
+fn allocations(summary: &ExtractSummary) -> String {
+    let [allocations, never_freed, at_exit] =
+        [summary.allocations, summary.never_freed, summary.freed_at_exit].map(HumanCount);
+    match (summary.allocations, summary.freed_at_exit) {
+        (0, _) => String::new(),
+        (_, 0) => format!(", {allocations} allocations, {never_freed} never freed"),
+        _ => format!(
+            ", {allocations} allocations, {never_freed} never freed (and {at_exit} freed only at process exit)"
+        ),
     }
-    format!(", {} allocations, {} never freed", HumanCount(allocations), HumanCount(never_freed))
 }
 
 fn seconds(elapsed: Duration) -> String {
@@ -99,6 +104,7 @@ mod tests {
             closed_at_exit: 0,
             allocations: 0,
             never_freed: 0,
+            freed_at_exit: 0,
             stacks_distinct: 40,
             events_lost: 0,
             buffers_lost: 0,
@@ -126,6 +132,12 @@ mod tests {
         assert!(line.ends_with(" in 0.10 s"), "{line}");
         assert!(
             line.contains("5 leaked handles (and 8 closed only at process exit), 2,000 allocations, 7 never freed, 40"),
+            "{line}"
+        );
+        let summary = ExtractSummary { freed_at_exit: 1_021, ..summary };
+        let line = super::line(Path::new("a"), &summary);
+        assert!(
+            line.contains(" 7 never freed (and 1,021 freed only at process exit), 40"),
             "{line}"
         );
     }
