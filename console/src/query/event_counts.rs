@@ -20,8 +20,10 @@ pub struct EventsAnswer<'a> {
     pub index: usize,
     /// Those that passed: providers with the most events first, and so the events of each.
     pub rows: Vec<CountedEvent>,
-    /// How many events the source held in all.
+    /// How many events they are of.
     pub total: u64,
+    /// Whether these are the single events that the extract keeps, and not all events of the source.
+    pub is_of_kept: bool,
 }
 
 /// A kind of events.
@@ -78,14 +80,19 @@ pub fn event_counts<'a>(
         let counts = rows.iter().map(|row| row.counted.count);
         let total = counts.fold(0, u64::saturating_add);
         rows.retain(|row| row.is_meant_by(args));
-        Ok(EventsAnswer::new(source, rows, total))
+        Ok(EventsAnswer::new(source, rows, total, false))
     };
     sources.iter().map(answer).collect()
 }
 
 impl<'a> EventsAnswer<'a> {
     /// Puts the rows in their order.
-    pub(super) fn new(source: &Source<'a>, mut rows: Vec<CountedEvent>, total: u64) -> Self {
+    pub(super) fn new(
+        source: &Source<'a>,
+        mut rows: Vec<CountedEvent>,
+        total: u64,
+        is_of_kept: bool,
+    ) -> Self {
         let mut of_provider: HashMap<String, u64> = HashMap::new();
         for row in &rows {
             let sum = of_provider.entry(row.shown_provider().to_owned()).or_default();
@@ -98,6 +105,6 @@ impl<'a> EventsAnswer<'a> {
             let event = (u64::MAX - count, kind.clone(), name.clone());
             (u64::MAX - most, provider, event)
         });
-        Self { path: source.path, index: source.index, rows, total }
+        Self { path: source.path, index: source.index, rows, total, is_of_kept }
     }
 }

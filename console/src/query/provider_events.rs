@@ -162,7 +162,7 @@ pub fn chosen_event_counts<'a>(
             kind.counted.last_ns = time;
         }
         kinds.retain(|kind| kind.counted.count > 0);
-        Ok(EventsAnswer::new(source, kinds, events.len() as u64))
+        Ok(EventsAnswer::new(source, kinds, events.len() as u64, true))
     };
     sources.iter().map(answer).collect()
 }

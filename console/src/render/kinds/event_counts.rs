@@ -33,8 +33,9 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
         let passed = counts.fold(0, u64::saturating_add);
         let (passed, total) = (HumanCount(passed), HumanCount(answer.total));
         let kinds = answer.rows.len();
+        let of = if answer.is_of_kept { "that the extract keeps" } else { "of the source" };
         Part::of(answer.path, kinds)
-            .below(format!("{passed} of {total} events of the source, of {kinds} kinds"))
+            .below(format!("{passed} of {total} events {of}, of {kinds} kinds"))
     });
     let table = Table::new("providers", columns, parts)?;
     Ok(table.with_document(|parts, mode, out| json::event_counts(answers, parts, mode, out)))
