@@ -105,7 +105,7 @@ impl Created {
             &process,
             (PRIVATE_HEAP, stack),
             &lives,
-            Amounts { counts, bytes, grown: None },
+            Amounts { counts, bytes, grown: None, ended: "destroyed".to_owned() },
         )?;
         let text = format!(
             "{} of {} heaps that this stack creates are never destroyed",
