@@ -89,14 +89,14 @@ fn totals_of_published_traces_are_those_of_the_script() {
 #[needs_data]
 #[test]
 fn groups_distinguish_processes_that_had_one_id_after_another() {
-    const PID: &str = "9300";
+    const PID: u32 = 9300;
     let lives = document("heap", &format!(".dump Process -pn {PID} -json"));
     let starts: Vec<&Value> =
         list(&lives, "processes").iter().map(|own| &own["start_ns"]).collect();
     for options in ["-GroupBy process", "-ShowTotal Process"] {
         let groups = document("heap", &format!(".dump Resource {options} -json"));
         let groups = by_key(list(&groups, "groups"), &["pid", "process_start_ns"]);
-        let reused = groups.values().filter(|group| group["pid"].to_string() == PID);
+        let reused = groups.values().filter(|group| group["pid"] == PID);
         let (names, mut found): (Vec<&Value>, Vec<&Value>) =
             reused.map(|group| (&group["keys"]["process"], &group["process_start_ns"])).unzip();
         found.sort_by_key(|start| start.as_i64());

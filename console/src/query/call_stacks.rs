@@ -1,6 +1,7 @@
 //! `.dump Stack`: the most frequent stacks, of whatever events the extract keeps them.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use handlescope_model::tables::{Events, ProviderEvents, StackEvents, TraceInfo};
@@ -10,17 +11,21 @@ use polars::prelude::{
 };
 
 use super::counts::row_counts;
+use super::criterion::Criterion;
 use super::error::QueryError;
 use super::frame_figures::FrameFigures;
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
+use super::no_match::{NoMatch, Subject};
+use super::no_row::{self, List, RowStep, filter_step, other_step};
 use super::source::Source;
 use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ChosenProcesses, ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
+use crate::filter::{Filter, ProcessFilter};
 use crate::query::StackCriteria;
-use crate::values::CountRange;
+use crate::values::{CountRange, TopN};
 
 /// The stacks of one trace.
 pub struct StacksAnswer<'a> {
@@ -40,9 +45,13 @@ pub struct StacksAnswer<'a> {
     pub recorded: u64,
     /// Those that were asked for of them, the most frequent first.
     pub rows: Vec<StackRow>,
+    /// Why nothing passed; `None` when something did, in this trace or another.
+    pub no_match: Option<NoMatch>,
     pub(crate) frames: Frames<'a>,
     pub(crate) bases: ModuleBases,
     processes: ProcessList,
+    /// The processes of all stacks that passed.
+    owners: BTreeSet<ProcessIdx>,
 }
 
 /// A stack of one process.
@@ -67,7 +76,44 @@ pub fn call_stacks<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
-    sources.iter().map(|source| StacksAnswer::new(source, args, names, cancel)).collect()
+    let answers = sources.iter().map(|source| StacksAnswer::new(source, args, names, cancel));
+    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+    if answers.iter().all(|own| own.passed == 0) {
+        for (own, source) in answers.iter_mut().zip(sources) {
+            let list = List {
+                subject: Subject::Stack,
+                answer: |args: &StackCriteria| StacksAnswer::new(source, args, names, cancel),
+                count: |own: &StacksAnswer<'_>| usize::try_from(own.passed).unwrap_or(usize::MAX),
+                names: |own: &StacksAnswer<'_>, criterion| owners(own, criterion),
+                // Names of frames that are not shown are not looked up.
+                start: StackCriteria {
+                    top: Some(TopN { take: 0, skip: 0 }),
+                    ..StackCriteria::default()
+                },
+            };
+            own.no_match = no_row::find(args, steps(args), list)?;
+        }
+    }
+    Ok(answers)
+}
+
+/// The criteria that were given, in the order of the filters.
+fn steps(args: &StackCriteria) -> Vec<RowStep<'_, StackCriteria>> {
+    let mut steps: Vec<RowStep<'_, StackCriteria>> = Vec::new();
+    other_step!(steps, args, Time, time);
+    filter_step!(steps, args, Process, ProcessFilter, process);
+    other_step!(steps, args, StackId, ids);
+    filter_step!(steps, args, StackFilter, Filter, stack_filter);
+    steps
+}
+
+/// The names of processes with stacks.
+fn owners(answer: &StacksAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
+    let name = |row: &ProcessIdx| answer.processes.get(*row).shown_name(false).to_owned();
+    match criterion {
+        Criterion::Process => answer.owners.iter().map(name).collect(),
+        _ => BTreeSet::new(),
+    }
 }
 
 impl<'a> StacksAnswer<'a> {
@@ -101,6 +147,7 @@ impl<'a> StacksAnswer<'a> {
         rows.sort_unstable_by_key(|row| (Reverse(row.count), row.pid, row.stack, row.process));
         let mut figures = FrameFigures::default();
         let passed = rows.len() as u64;
+        let owners = rows.iter().filter_map(|row| row.process).collect();
         let recorded_count = rows.iter().map(|row| row.count).sum();
         for row in &rows {
             figures += frames.figures(row.stack, row.count);
@@ -123,9 +170,11 @@ impl<'a> StacksAnswer<'a> {
             passed,
             recorded: recorded_count,
             rows,
+            no_match: None,
             frames,
             bases: ModuleBases::load(trace)?,
             processes,
+            owners,
         })
     }
 

@@ -32,6 +32,7 @@ mod managed;
 mod modules;
 mod no_match;
 mod no_owner;
+mod no_row;
 mod object_ref;
 mod objects;
 mod open_groups;
@@ -79,7 +80,7 @@ pub use self::growth::{
 pub use self::handle_counts::{CountBy, Counted, HandleCounts};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
-pub use self::no_match::NoMatch;
+pub use self::no_match::{NoMatch, Subject};
 pub use self::object_ref::{FileAnswer, LeftOut, ObjectRefAnswer, object_ref};
 pub use self::open_groups::{OpenGroup, open_groups};
 pub use self::pretty_names::pretty_name;

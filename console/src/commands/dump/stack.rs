@@ -4,6 +4,7 @@ use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature,
         shared::{
+            caveats::write_no_match,
             choice::{process_option, stack_filter_option, time_option},
             groups,
             stack_display::{
@@ -54,6 +55,9 @@ impl Kind for Stack {
         let mut criteria = StackCriteria { with_identities, top, ..args.clone() };
         criteria.stacks.show |= args.ids.is_some();
         let answers = query::call_stacks(dump.sources, &criteria, dump.names, dump.cancel)?;
+        answers
+            .iter()
+            .for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
         // The text says so itself.
         if with_identities && answers.iter().any(|answer| !answer.has_every_stack) {
             dump.messages.note(
