@@ -36,8 +36,10 @@ pub struct ExtractSummary {
     pub closed_at_exit: u64,
     /// Blocks, pages and whatever else was allocated.
     pub allocations: u64,
-    /// Those that nothing freed.
+    /// Those that nothing freed while their process lived on.
     pub never_freed: u64,
+    /// Those that only the end of their process freed.
+    pub freed_at_exit: u64,
     pub stacks_distinct: u64,
     /// Events the session lost.
     pub events_lost: u64,

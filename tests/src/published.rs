@@ -40,6 +40,16 @@ impl Published {
         run_script(&mut program, &format!("{line}\n")).ok().stdout
     }
 
+    /// What a line writes into a file.
+    ///
+    /// # Panics
+    /// When it fails, or there is no such file.
+    #[must_use]
+    pub fn picture(&self, line: &str, file: &str) -> String {
+        let _ = self.ask(line);
+        fs::read_to_string(self.home.path().join(file)).unwrap()
+    }
+
     /// What leaks.
     ///
     /// # Panics

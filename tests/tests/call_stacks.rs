@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use handlescope_tests::binary::{Shell, handlescope, run_script, sample_symbols};
+use handlescope_tests::binary::{Shell, handlescope, run_script, sample_symbols, sample_trace};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 use handlescope_tests::scenario::TraceBuilder;
@@ -168,5 +168,56 @@ fn stacks_are_written_in_every_format_with_their_frames() {
     for format in ["-json", "-csv", "-ndjson"] {
         let run = shell.script(&["leaky.etl"], &format!(".dump Stack -ss {format}\n")).ok();
         assert!(run.stdout.contains("ntoskrnl.exe"), "{format}");
+    }
+}
+
+/// How many stacks an extract with these options has: as `.dump Stats` counts them, as `.dump Stack` does, and the
+/// rows of tables that have one.
+fn counted(trace: &Path, options: &[&str]) -> [u64; 3] {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::copy(trace, home.path().join("trace.etl")).unwrap();
+    let mut extract = handlescope(home.path());
+    let _ =
+        run_script(extract.args(["extract", "trace.etl", "--outdir", "."]).args(options), "").ok();
+    let ask = |command: &str| -> Value {
+        let run = run_script(handlescope(home.path()).arg("trace.json7z"), &format!("{command}\n"));
+        serde_json::from_str(&run.ok().stdout).unwrap()
+    };
+    let stats = ask(".dump Stats -json")["files"][0]["stacks_total"].as_u64().unwrap();
+    let stacks = ask(".dump Stack -json");
+    let counts = array(&stacks["stacks"]).iter().map(|stack| stack["count"].as_u64().unwrap());
+    let rows = |table: &str| {
+        let rows = ask(&format!(".sql SELECT count(stack) AS n FROM {table} -json"));
+        rows["rows"][0]["n"].as_u64().unwrap()
+    };
+    let taken = rows(if options.contains(&"all") { "stack_events" } else { "events" });
+    [stats, counts.sum(), taken + rows("provider_events")]
+}
+
+#[test]
+fn stacks_of_the_sample_that_are_kept_are_counted_alike() {
+    assert_eq!(counted(&sample_trace(), &[]), [183; 3]);
+    assert_eq!(counted(&sample_trace(), &["--stacks", "all"]), [184; 3]);
+}
+
+#[needs_data]
+#[test]
+fn stacks_that_events_of_providers_carry_count_where_these_events_are_kept() {
+    let all = ["--stacks", "all", "--events", "all"];
+    let net = SharedTrace::open("real/net.4.5.2.x64");
+    // Of 655 events with a stack of their own, nothing describes 2.
+    assert_eq!(counted(net.etl(), &all), [7_746 + 653; 3]);
+    let logging = SharedTrace::open("real/TraceLoggingTester");
+    assert_eq!(counted(logging.etl(), &["--events", "all"]), [70; 3]);
+}
+
+#[needs_data]
+#[test]
+fn stacks_of_allocations_are_kept_and_each_counts_once() {
+    for (name, all, of_allocations) in [("heap", 4_419, 4_399), ("generic", 2_057, 2_006)] {
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
+        let both = ["--stacks", "all", "--events", "all"];
+        assert_eq!(counted(trace.etl(), &both)[..2], [all; 2], "{name}");
+        assert_eq!(counted(trace.etl(), &[])[0], of_allocations, "{name}");
     }
 }

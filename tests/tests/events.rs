@@ -214,6 +214,20 @@ fn single_events_are_chosen_by_time_process_and_name() {
 }
 
 #[test]
+fn counts_of_single_events_are_of_those_that_the_extract_keeps() {
+    let of_all = ask_of_kept("contoso-info;My-Source", ".dump Events").stdout;
+    let all: u64 = rows(&document(".dump Events -json")).iter().map(|row| row.2).sum();
+    let line = of_all.lines().last().unwrap();
+    assert!(line.starts_with(&format!("{all} of {all} events of the source, ")), "{of_all}");
+    for (options, passed) in [("-pn app", 3), ("-MinMaxTime 11ms 30ms", 2)] {
+        let kept = ask_of_kept("contoso-info;My-Source", &format!(".dump Events {options}")).stdout;
+        let line = kept.lines().last().unwrap();
+        let said = format!("{passed} of 3 events that the extract keeps, ");
+        assert!(line.starts_with(&said), "{options}: {kept}");
+    }
+}
+
+#[test]
 fn values_are_columns_of_their_types() {
     let sql = ".sql SELECT f.name, v.item, v.signed, v.unsigned, v.text FROM event_values v \
                JOIN event_fields f ON f.row = v.field JOIN provider_events e ON e.row = v.event \

@@ -44,6 +44,7 @@ fn documented() -> Members {
     };
     let answers = of_objects(&["stacks", "files", "totals", "caveats", "no_match"]);
     let shared = of_objects(&["stacks.", "caveats.", "no_match."]);
+    let of_lists = of_objects(&["no_match."]);
     let mut files = of_objects(&["stacks", "files", "caveats", "no_match"]);
     files.retain(|path| !path.starts_with("files.exit_stacks"));
     members.get_mut("Stack").expect("a section on stacks").extend(frames);
@@ -52,6 +53,9 @@ fn documented() -> Members {
     }
     members.get_mut("ObjectRef -GroupBy").expect("a section on groups").extend(answers);
     members.get_mut("Why").expect("a section on suspects").extend(files);
+    for section in ["Process", "Module", "Version", "Stack", "Events"] {
+        members.get_mut(section).expect("a section on a list").extend(of_lists.clone());
+    }
     members
 }
 
@@ -151,6 +155,9 @@ fn written() -> Members {
     commands.push(".dump ObjectRef -Type Evnt -json".to_owned());
     commands.push(".dump Why -Type Evnt -json".to_owned());
     commands.push(".dump Resource -ShowStack -ShowTime 2 -json".to_owned());
+    for kind in ["Process -pn", "Module -pn", "Version -pn", "Stack -pn", "Events -Event"] {
+        commands.push(format!(".dump {kind} nope -json"));
+    }
     commands.push(".dump Resource -pn nope -json".to_owned());
     commands.push(".dump Resource -pn nope -GroupBy kind -json".to_owned());
     commands.push(".dump Diff -pn nope -From 0.001s -json".to_owned());

@@ -4,7 +4,7 @@
 use std::fs;
 
 use handlescope_tests::allocations::trace;
-use handlescope_tests::binary::{Run, Shell, run_over};
+use handlescope_tests::binary::{Run, Shell, run_over, sample_symbols};
 use handlescope_tests::mcp::McpServer;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
@@ -59,6 +59,72 @@ fn a_filter_that_no_allocation_passes_is_named() {
     }
     let run = run_over(&trace(), ".dump Resource -Kind heap -json\n").ok();
     assert!(document(&run).get("no_match").is_none());
+}
+
+#[test]
+fn a_filter_that_no_process_module_or_stack_passes_is_named() {
+    let shell = Shell::new();
+    let symbols = sample_symbols();
+    let says = |line: &str, said: &str| {
+        let arguments = ["--symbol-path", symbols.to_str().unwrap(), "leaky.etl"];
+        let run = shell.script(&arguments, &format!("{line}\n{line} -json\n")).ok();
+        let expected = format!("leaky.etl: nothing matches: none of {said}\n");
+        assert_eq!(run.stderr.matches(&expected).count(), 2, "{line}: {}", run.stderr);
+        let document = run.stdout.split_once('{').unwrap().1;
+        let document: Value = serde_json::from_str(&format!("{{{document}")).unwrap();
+        let no_match = &document["no_match"];
+        let option = no_match["option"].as_str().unwrap();
+        let begin = format!("{} ", no_match["before"]);
+        assert!(said.starts_with(&begin) && said.contains(option), "{line}: {document}");
+        let nearest = no_match["nearest"].as_array().unwrap();
+        assert_eq!(nearest.is_empty(), !said.contains("did you mean"), "{line}: {document}");
+    };
+    for (line, said) in [
+        ("Process -pn leeky", "6 processes passes -pn leeky, did you mean -pn leaky.exe?"),
+        ("Process -CmdLine lea", "6 processes passes -CmdLine lea, did you mean -CmdLine *lea*?"),
+        ("Process -pn leaky -NewProcess -2", "2 processes passes -NewProcess"),
+        (
+            "Process -Parent nope",
+            "6 processes passes -Parent nope; there are Idle, explorer.exe, leaky.exe",
+        ),
+        (
+            "Module -pn nope",
+            "6 modules passes -pn nope; there are System, csrss.exe, explorer.exe, leaky.exe",
+        ),
+        ("Version -Dll leeky.exe", "6 modules passes -Dll leeky.exe, did you mean -Dll leaky.exe?"),
+        (
+            "Version -pn leaky -Dll nope",
+            "4 modules passes -Dll nope; there are KernelBase.dll, kernel32.dll, leaky.exe, ntdll.dll",
+        ),
+        ("Stack -pn nope", "30 stacks passes -pn nope; there are explorer.exe, leaky.exe"),
+        (
+            "Stack -StackFilter GetOrCreate -TopN 1",
+            "30 stacks passes -StackFilter GetOrCreate, did you mean -StackFilter *GetOrCreate*?",
+        ),
+        ("Stack -Id 999", "30 stacks passes -Id"),
+        ("Stack -pn leaky -MinMaxTime 999", "30 stacks passes -MinMaxTime"),
+        (
+            "Events -Event Handel",
+            "29 kinds of events passes -Event Handel, did you mean -Event HandleDCEnd or -Event HandleDCStart?",
+        ),
+    ] {
+        says(&format!(".dump {line}"), said);
+    }
+    let run = shell.script(&["leaky.etl"], ".dump Process -pn leaky -json\n").ok();
+    assert!(document(&run).get("no_match").is_none(), "{}", run.stdout);
+}
+
+#[test]
+fn what_passes_in_another_trace_is_no_reason() {
+    let shell = Shell::new();
+    let mut other = TraceBuilder::new();
+    other.process(900, "other.exe");
+    other.write(shell.path("other.etl")).unwrap();
+    let run = shell.script(&["leaky.etl", "other.etl"], ".dump Process -pn other\n").ok();
+    assert!(!run.stderr.contains("nothing matches"), "{}", run.stderr);
+    let run = shell.script(&["leaky.etl", "other.etl"], ".dump Process -pn othr\n").ok();
+    assert!(run.stderr.contains("leaky.etl: nothing matches"), "{}", run.stderr);
+    assert!(run.stderr.contains("did you mean -pn other.exe?"), "{}", run.stderr);
 }
 
 #[test]

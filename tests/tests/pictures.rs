@@ -1,9 +1,12 @@
 //! `.flame` and `.plot`: the handles of `.dump ObjectRef`, as pictures.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use handlescope_model::is_harmful;
 use handlescope_tests::binary::{Run, Shell, examples, sample_symbols};
+use handlescope_tests::needs_data;
+use handlescope_tests::published::Published;
 use handlescope_tests::scenario::TraceBuilder;
 #[cfg(unix)]
 use handlescope_tests::terminal::Terminal;
@@ -157,7 +160,8 @@ fn a_plot_lays_the_open_handles_of_processes_types_or_stacks_on_each_other() {
         let svg = written(&shell, &format!(".plot handles.svg {options}"), "handles.svg");
         let texts = texts(&svg);
         assert_eq!(svg.matches("<polygon").count(), areas, "{options}: {texts:?}");
-        assert!(texts.contains(&name), "{options}: {texts:?}");
+        let legend = format!("{name}, at most ");
+        assert!(texts.iter().any(|text| text.starts_with(&legend)), "{options}: {texts:?}");
         assert!(texts.contains(&"seconds since the session started"), "{options}: {texts:?}");
     }
 }
@@ -178,6 +182,92 @@ fn a_plot_without_a_file_is_text_with_the_numbers_of_each_group() {
         ""
     );
     assert_eq!(fs::read_to_string(shell.path("plot.txt")).unwrap(), text);
+}
+
+/// The largest sum at any time of what rows `process,pid,begin,end,amount` have, by process.
+fn most_by_process(rows: &str) -> BTreeMap<String, i64> {
+    let mut changes: BTreeMap<String, BTreeMap<i64, i64>> = BTreeMap::new();
+    for row in rows.lines().skip(1) {
+        let fields: Vec<&str> = row.split(',').collect();
+        let own = changes.entry(format!("{}({})", fields[0], fields[1])).or_default();
+        let amount: i64 = fields[4].parse().unwrap();
+        *own.entry(fields[2].parse().unwrap()).or_default() += amount;
+        if let Ok(end) = fields[3].parse() {
+            *own.entry(end).or_default() -= amount;
+        }
+    }
+    let most = |changes: BTreeMap<i64, i64>| {
+        let sums = changes.values().scan(0, |sum, change| {
+            *sum += change;
+            Some(*sum)
+        });
+        sums.max().unwrap()
+    };
+    changes.into_iter().map(|(process, changes)| (process, most(changes))).collect()
+}
+
+#[needs_data]
+#[test]
+fn most_is_the_largest_number_at_any_time_in_text_and_in_a_picture() {
+    const HANDLES: &str =
+        ".sql SELECT process, pid, open_ns, close_ns, 1 FROM handles WHERE open_ns >= 0 -csv";
+    let trace = Published::open("growth");
+    let mut most: Vec<(i64, String)> =
+        most_by_process(&trace.ask(HANDLES)).into_iter().map(|(name, most)| (most, name)).collect();
+    most.sort_unstable();
+    let shown = most.split_off(most.len() - 4);
+    let text = trace.ask(".plot -TopN 4");
+    for (most, name) in &shown {
+        let row = text.lines().find(|line| line.ends_with(&format!("  {name}")));
+        let found = row.and_then(|row| row.split_whitespace().next());
+        assert_eq!(found, Some(most.to_string().as_str()), "{name}: {text}");
+    }
+    let svg = trace.picture(".plot most.svg -TopN 4", "most.svg");
+    for (most, name) in &shown {
+        let legend = format!("{name}, at most {most}");
+        assert!(texts(&svg).contains(&legend.as_str()), "{legend}: {:?}", texts(&svg));
+    }
+}
+
+#[needs_data]
+#[test]
+fn most_bytes_are_those_at_any_time() {
+    const BYTES: &str = ".sql SELECT process, pid, time_ns, end_ns, size FROM allocations \
+                         WHERE kind = 'heap' AND process = 'leakyapp.exe' -csv";
+    let trace = Published::open("heap");
+    let most = most_by_process(&trace.ask(BYTES))["leakyapp.exe(8120)"];
+    let shown = format!("{:.2} MiB", most as f64 / f64::from(1 << 20));
+    let text = trace.ask(".plot -Kind heap");
+    let row = text.lines().find(|line| line.ends_with("leakyapp.exe(8120)")).unwrap();
+    assert!(row.trim_start().starts_with(&shown), "{most}: {text}");
+    let lives: Vec<&str> =
+        text.lines().filter(|line| line.contains("converter.exe(9300)")).collect();
+    assert!(lives[0].ends_with(" +-") && lives[1].ends_with(" +"), "{text}");
+}
+
+#[test]
+fn what_is_open_for_a_moment_counts_as_most_and_is_shown_first() {
+    let shell = Shell::new();
+    let mut trace = TraceBuilder::new();
+    trace.object_type(16, "Event");
+    for (pid, name) in [(700, "long.exe"), (800, "short.exe")] {
+        trace.process(pid, name);
+    }
+    let second = 1_000_000_000_i64;
+    trace.create_handle(second, (700, 8), 0xffff_8100_0000_1000, 4, 16);
+    for at in 0..3_u32 {
+        let time = 4 * second + 1_000 * i64::from(at);
+        let object = 0xffff_8100_0000_2000 + 0x100 * u64::from(at);
+        trace.create_handle(time, (800, 8), object, 4 * (at + 1), 16);
+        trace.close_handle(time + 10_000, (800, 8), object, 4 * (at + 1), 16, "");
+    }
+    trace.close_handle(100 * second, (700, 8), 0xffff_8100_0000_1000, 4, 16, "");
+    trace.write(shell.path("trace.etl")).unwrap();
+    let text = shell.run(&["trace.etl", "-c", ".plot -TopN 1"]).ok().stdout;
+    let rows: Vec<Vec<&str>> =
+        text.lines().rev().take(2).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!((rows[0][0], rows[0][1], rows[0][3]), ("3", "0", "short.exe(800)"), "{text}");
+    assert_eq!((rows[1][0], rows[1][1], rows[1][3]), ("1", "0", "1"), "{text}");
 }
 
 #[cfg(unix)]

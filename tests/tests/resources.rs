@@ -86,6 +86,25 @@ fn totals_of_published_traces_are_those_of_the_script() {
     }
 }
 
+#[needs_data]
+#[test]
+fn groups_distinguish_processes_that_had_one_id_after_another() {
+    const PID: u32 = 9300;
+    let lives = document("heap", &format!(".dump Process -pn {PID} -json"));
+    let starts: Vec<&Value> =
+        list(&lives, "processes").iter().map(|own| &own["start_ns"]).collect();
+    for options in ["-GroupBy process", "-ShowTotal Process"] {
+        let groups = document("heap", &format!(".dump Resource {options} -json"));
+        let groups = by_key(list(&groups, "groups"), &["pid", "process_start_ns"]);
+        let reused = groups.values().filter(|group| group["pid"] == PID);
+        let (names, mut found): (Vec<&Value>, Vec<&Value>) =
+            reused.map(|group| (&group["keys"]["process"], &group["process_start_ns"])).unzip();
+        found.sort_by_key(|start| start.as_i64());
+        assert_eq!((found.len(), &found), (2, &starts), "{options}");
+        assert_eq!(names, ["converter.exe(9300)"; 2], "{options}");
+    }
+}
+
 /// The frames of a stack, or that there is none.
 fn frames(stacks: &Value, stack: &Value) -> Value {
     let frame = |frame: &Value| match (frame["module"].as_str(), frame["function"].as_str()) {

@@ -129,7 +129,10 @@ fn what_is_left_out_counts_handles_of_the_rundown_and_views_as_what_they_are() {
     let all = query("");
     assert!(all.contains("Handle Count: 5"), "{all}");
     let none = query("-TopN 1 6");
-    assert!(none.contains("\n+ 6 more objects, 7 handles and 3 views\n"), "{none}");
+    let said = "\n+ 6 more objects, 2 handles, 3 views and 5 handles of the rundown\n";
+    assert!(none.contains(said), "{none}");
+    let rundown = query("-Map 0 -TopN 2 1");
+    assert!(rundown.contains("\n+ 1 more object, 0 handles and 5 of the rundown\n"), "{rundown}");
     let views = query("-Leak -TopN 2");
     assert!(views.contains("\n+ 3 more objects, 0 handles and 3 views\n"), "{views}");
     assert!(query("-Map 0 -TopN 1").contains("\n+ 2 more objects, "), "no word of views");
@@ -137,8 +140,8 @@ fn what_is_left_out_counts_handles_of_the_rundown_and_views_as_what_they_are() {
     let groups = query("-GroupBy type -TopN 1");
     assert!(groups.contains("handles and views"), "{groups}");
     let json = run_over(&trace, ".dump ObjectRef -TopN 1 6 -json\n").ok().stdout;
-    let left_out = json!({ "objects": 6, "handles": 5 });
-    assert_eq!(documents(&json)[0]["left_out"], left_out, "what events opened");
+    let left_out = json!({ "objects": 6, "handles": 5, "views": 3, "existing_handles": 5 });
+    assert_eq!(documents(&json)[0]["left_out"], left_out);
 }
 
 #[test]
@@ -212,7 +215,8 @@ fn top_n_counts_what_it_leaves_out_of_objects_and_of_rows() {
     let run = run_over(&trace, ".dump ObjectRef -TopN 2 -json\n").ok();
     let document = documents(&run.stdout).remove(0);
     assert_eq!(document["objects"].as_array().unwrap().len(), 2);
-    assert_eq!(document["left_out"], json!({ "objects": 4, "handles": 4 }));
+    let left_out = json!({ "objects": 4, "handles": 4, "views": 0, "existing_handles": 0 });
+    assert_eq!(document["left_out"], left_out);
     assert_eq!(document["totals"]["handles_created"], 6, "totals are of all that passed");
 }
 

@@ -1,11 +1,14 @@
 //! `.dump Stack`: the most frequent stacks, of whatever events the extract keeps them.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use handlescope_model::tables::{Events, StackEvents, TraceInfo};
+use handlescope_model::tables::{Events, ProviderEvents, StackEvents, TraceInfo};
 use handlescope_model::{Cell, ProcessIdx, StackIdx, Table, Trace};
-use polars::prelude::{DataFrame, IntoLazy, col, lit};
+use polars::prelude::{
+    DataFrame, DataType, IntoLazy, LazyFrame, NULL, UnionArgs, col, concat, lit, when,
+};
 
 use super::counts::row_counts;
 use super::criteria::Criterion;
@@ -14,12 +17,15 @@ use super::frame_figures::FrameFigures;
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
+use super::no_match::{NoMatch, Subject};
+use super::no_row::{self, List, RowStep, filter_step, other_step};
 use super::source::Source;
 use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ChosenProcesses, ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
+use crate::filter::{Filter, ProcessFilter};
 use crate::query::StackCriteria;
-use crate::values::CountRange;
+use crate::values::{CountRange, TopN};
 
 /// The stacks of one trace.
 pub struct StacksAnswer<'a> {
@@ -28,7 +34,8 @@ pub struct StacksAnswer<'a> {
     /// Its number in the session.
     pub index: usize,
     pub info: TraceInfo,
-    /// Whether stacks of every event were kept, or else of handle events only.
+    /// Whether the stacks that the system took of every event were kept, or else of handle events only. Those that
+    /// events of providers carry are there where the extract has these events.
     pub has_every_stack: bool,
     /// What the frames of all stacks that passed are.
     pub figures: FrameFigures,
@@ -38,9 +45,13 @@ pub struct StacksAnswer<'a> {
     pub recorded: u64,
     /// Those that were asked for of them, the most frequent first.
     pub rows: Vec<StackRow>,
+    /// Why nothing passed; `None` when something did, in this trace or another.
+    pub no_match: Option<NoMatch>,
     pub(crate) frames: Frames<'a>,
     pub(crate) bases: ModuleBases,
     processes: ProcessList,
+    /// The processes of all stacks that passed.
+    owners: BTreeSet<ProcessIdx>,
 }
 
 /// A stack of one process.
@@ -65,7 +76,44 @@ pub fn call_stacks<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
-    sources.iter().map(|source| StacksAnswer::new(source, args, names, cancel)).collect()
+    let answers = sources.iter().map(|source| StacksAnswer::new(source, args, names, cancel));
+    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+    if answers.iter().all(|own| own.passed == 0) {
+        for (own, source) in answers.iter_mut().zip(sources) {
+            let list = List {
+                subject: Subject::Stack,
+                answer: |args: &StackCriteria| StacksAnswer::new(source, args, names, cancel),
+                count: |own: &StacksAnswer<'_>| usize::try_from(own.passed).unwrap_or(usize::MAX),
+                names: |own: &StacksAnswer<'_>, criterion| owners(own, criterion),
+                // Names of frames that are not shown are not looked up.
+                start: StackCriteria {
+                    top: Some(TopN { take: 0, skip: 0 }),
+                    ..StackCriteria::default()
+                },
+            };
+            own.no_match = no_row::find(args, steps(args), list)?;
+        }
+    }
+    Ok(answers)
+}
+
+/// The criteria that were given, in the order of the filters.
+fn steps(args: &StackCriteria) -> Vec<RowStep<'_, StackCriteria>> {
+    let mut steps: Vec<RowStep<'_, StackCriteria>> = Vec::new();
+    other_step!(steps, args, Time, time);
+    filter_step!(steps, args, Process, ProcessFilter, process);
+    other_step!(steps, args, StackId, ids);
+    filter_step!(steps, args, StackFilter, Filter, stack_filter);
+    steps
+}
+
+/// The names of processes with stacks.
+fn owners(answer: &StacksAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
+    let name = |row: &ProcessIdx| answer.processes.get(*row).shown_name(false).to_owned();
+    match criterion {
+        Criterion::Process => answer.owners.iter().map(name).collect(),
+        _ => BTreeSet::new(),
+    }
 }
 
 impl<'a> StacksAnswer<'a> {
@@ -99,6 +147,7 @@ impl<'a> StacksAnswer<'a> {
         rows.sort_unstable_by_key(|row| (Reverse(row.count), row.pid, row.stack, row.process));
         let mut figures = FrameFigures::default();
         let passed = rows.len() as u64;
+        let owners = rows.iter().filter_map(|row| row.process).collect();
         let recorded_count = rows.iter().map(|row| row.count).sum();
         for row in &rows {
             figures += frames.figures(row.stack, row.count);
@@ -121,9 +170,11 @@ impl<'a> StacksAnswer<'a> {
             passed,
             recorded: recorded_count,
             rows,
+            no_match: None,
             frames,
             bases: ModuleBases::load(trace)?,
             processes,
+            owners,
         })
     }
 
@@ -134,14 +185,14 @@ impl<'a> StacksAnswer<'a> {
 }
 
 /// The recorded stacks: those of every event, or else those of handle events, whose process is always
-/// known.
-fn recorded(trace: &Trace, has_every_stack: bool) -> Result<DataFrame, QueryError> {
-    let columns = match has_every_stack {
+/// known, and those that kept events of providers carry. Only an unknown process has its id.
+fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryError> {
+    let taken = match has_every_stack {
         true => vec![
             trace.column_of(StackEvents::time_ns)?,
             trace.column_of(StackEvents::process)?,
-            trace.column_of(StackEvents::pid)?,
             trace.column_of(StackEvents::stack)?,
+            trace.column_of(StackEvents::pid)?,
         ],
         false => vec![
             trace.column_of(Events::time_ns)?,
@@ -149,38 +200,49 @@ fn recorded(trace: &Trace, has_every_stack: bool) -> Result<DataFrame, QueryErro
             trace.column_of(Events::stack)?,
         ],
     };
-    Ok(DataFrame::new_infer_height(columns)?)
+    let carried = vec![
+        trace.column_of(ProviderEvents::time_ns)?,
+        trace.column_of(ProviderEvents::process)?,
+        trace.column_of(ProviderEvents::stack)?,
+        trace.column_of(ProviderEvents::pid)?,
+    ];
+    let (process, pid, stack) =
+        (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
+    let with_ids = |columns: Vec<_>| -> Result<LazyFrame, QueryError> {
+        let rows = DataFrame::new_infer_height(columns)?;
+        let known = match rows.column(pid) {
+            Ok(_) => when(col(process).is_null()).then(col(pid)).otherwise(lit(NULL)),
+            Err(_) => lit(NULL),
+        };
+        let known = known.cast(DataType::UInt32).alias(pid);
+        Ok(rows.lazy().filter(col(stack).is_not_null()).with_columns([known]))
+    };
+    Ok(concat([with_ids(taken)?, with_ids(carried)?], UnionArgs::default())?)
 }
 
 /// How often each stack was recorded in each process.
 fn counted(
-    recorded: DataFrame,
+    mut rows: LazyFrame,
     processes: &ProcessList,
     args: &StackCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<StackRow>, QueryError> {
     let (process, pid, stack) =
         (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
-    let has_pids = recorded.column(pid).is_ok();
-    let mut rows = recorded.lazy().filter(col(stack).is_not_null());
     if let Some(range) = args.time.map(|range| range.nanoseconds()) {
         let time = || col(StackEvents::time_ns.name());
         rows = rows.filter(time().gt_eq(lit(*range.start())).and(time().lt_eq(lit(*range.end()))));
     }
     cancel.check()?;
-    let keys = if has_pids { &[process, stack, pid][..] } else { &[process, stack] };
-    let (counted, counts) = row_counts(rows, keys)?;
+    let (counted, counts) = row_counts(rows, &[process, stack, pid])?;
     cancel.check()?;
     let counts = u64::values(&counts)?;
     let stacks = StackIdx::values(counted.column(stack)?)?;
     let in_process = Option::<ProcessIdx>::values(counted.column(process)?)?;
-    let pids = has_pids.then(|| u32::read(counted.column(pid)?)).transpose()?;
+    let pids = Option::<u32>::values(counted.column(pid)?)?;
     let row = |row: usize| {
         let process = in_process.get(row);
-        let pid = match &pids {
-            Some(pids) => pids.get(row).copied().unwrap_or_default(),
-            None => processes.known_or_invalid(process).pid,
-        };
+        let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
         Some(StackRow { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
     };
     let chosen = ChosenProcesses::new(processes, args.process.as_ref());

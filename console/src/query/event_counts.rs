@@ -1,15 +1,19 @@
 //! `.dump Events`: how often which events occur in the source of a trace, kept or not. The table has one row per event
 //! already, so there is nothing to sum up but providers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use handlescope_model::TableRows;
 use handlescope_model::tables::{EventCount, EventCounts};
 
+use super::criteria::Criterion;
 use super::error::QueryError;
+use super::no_match::{NoMatch, Subject};
+use super::no_row::{self, List, RowStep, filter_step, other_step};
 use super::source::Source;
 use crate::cancel::Cancel;
+use crate::filter::{Filter, ProcessFilter};
 use crate::query::EventCriteria;
 
 /// The events of one trace.
@@ -20,8 +24,12 @@ pub struct EventsAnswer<'a> {
     pub index: usize,
     /// Those that passed: providers with the most events first, and so the events of each.
     pub rows: Vec<CountedEvent>,
-    /// How many events the source held in all.
+    /// How many events they are of.
     pub total: u64,
+    /// Whether these are the single events that the extract keeps, and not all events of the source.
+    pub is_of_kept: bool,
+    /// Why nothing passed; `None` when something did, in this trace or another.
+    pub no_match: Option<NoMatch>,
 }
 
 /// A kind of events.
@@ -71,21 +79,62 @@ pub fn event_counts<'a>(
     args: &EventCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<EventsAnswer<'a>>, QueryError> {
-    let answer = |source: &Source<'a>| {
+    let answer = |source: &Source<'a>, args: &EventCriteria| {
         cancel.check()?;
         let table = EventCounts::read(source.trace)?;
         let mut rows: Vec<CountedEvent> = table.rows().map(CountedEvent::new).collect();
         let counts = rows.iter().map(|row| row.counted.count);
         let total = counts.fold(0, u64::saturating_add);
         rows.retain(|row| row.is_meant_by(args));
-        Ok(EventsAnswer::new(source, rows, total))
+        Ok(EventsAnswer::new(source, rows, total, false))
     };
-    sources.iter().map(answer).collect()
+    let answers = sources.iter().map(|source| answer(source, args));
+    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+    if answers.iter().all(|own| own.rows.is_empty()) {
+        for (own, source) in answers.iter_mut().zip(sources) {
+            let list = List {
+                subject: Subject::EventKind,
+                answer: |args: &EventCriteria| answer(source, args),
+                count: |own: &EventsAnswer<'_>| own.rows.len(),
+                names: |own: &EventsAnswer<'_>, criterion| names(own.rows.iter(), criterion),
+                start: EventCriteria::default(),
+            };
+            own.no_match = no_row::find(args, steps(args), list)?;
+        }
+    }
+    Ok(answers)
+}
+
+/// The criteria that were given, in the order in which they are named where nothing passes.
+pub(super) fn steps(args: &EventCriteria) -> Vec<RowStep<'_, EventCriteria>> {
+    let mut steps: Vec<RowStep<'_, EventCriteria>> = Vec::new();
+    filter_step!(steps, args, Provider, Filter, provider);
+    filter_step!(steps, args, Event, Filter, event);
+    filter_step!(steps, args, Process, ProcessFilter, process);
+    other_step!(steps, args, Time, time);
+    steps
+}
+
+/// The names of providers or events.
+pub(super) fn names<'e>(
+    events: impl Iterator<Item = &'e CountedEvent>,
+    criterion: Criterion,
+) -> BTreeSet<String> {
+    match criterion {
+        Criterion::Provider => events.map(|own| own.shown_provider().to_owned()).collect(),
+        Criterion::Event => events.map(|own| own.shown_event().to_owned()).collect(),
+        _ => BTreeSet::new(),
+    }
 }
 
 impl<'a> EventsAnswer<'a> {
     /// Puts the rows in their order.
-    pub(super) fn new(source: &Source<'a>, mut rows: Vec<CountedEvent>, total: u64) -> Self {
+    pub(super) fn new(
+        source: &Source<'a>,
+        mut rows: Vec<CountedEvent>,
+        total: u64,
+        is_of_kept: bool,
+    ) -> Self {
         let mut of_provider: HashMap<String, u64> = HashMap::new();
         for row in &rows {
             let sum = of_provider.entry(row.shown_provider().to_owned()).or_default();
@@ -98,6 +147,7 @@ impl<'a> EventsAnswer<'a> {
             let event = (u64::MAX - count, kind.clone(), name.clone());
             (u64::MAX - most, provider, event)
         });
-        Self { path: source.path, index: source.index, rows, total }
+        let (path, index) = (source.path, source.index);
+        Self { path, index, rows, total, is_of_kept, no_match: None }
     }
 }

@@ -31,6 +31,7 @@ mod managed;
 mod modules;
 mod no_match;
 mod no_owner;
+mod no_row;
 mod object_ref;
 mod objects;
 mod open_groups;
@@ -73,12 +74,13 @@ pub use self::frame_figures::FrameFigures;
 pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::groups::{Figures, GroupKey, GroupTree, Groups, GroupsLeftOut, NodeIdx};
 pub use self::growth::{
-    Evidence, Growth, Life, Rate, Verdict, Window, long_sparkline, outstanding, sparkline,
+    Change, Evidence, Growth, Life, Rate, Verdict, Window, long_sparkline, most_at_once,
+    outstanding, sparkline,
 };
 pub use self::handle_counts::{CountBy, Counted, HandleCounts};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
-pub use self::no_match::NoMatch;
+pub use self::no_match::{NoMatch, Subject};
 pub use self::object_ref::{FileAnswer, LeftOut, ObjectRefAnswer, object_ref};
 pub use self::open_groups::{OpenGroup, open_groups};
 pub use self::pretty_names::pretty_name;

@@ -7,14 +7,17 @@ use std::path::Path;
 use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules, TraceInfo};
 use handlescope_model::{ProcessIdx, TableRows};
 
+use super::criteria::Criterion;
 use super::error::QueryError;
 use super::info::trace_info;
+use super::no_match::{NoMatch, Subject};
+use super::no_row::{self, List, RowStep, filter_step, other_step};
 use super::source::Source;
 use super::tables::{ProcessInfo, ProcessList};
 use super::volumes::Volumes;
 use crate::cancel::Cancel;
 use crate::cancel::Poll;
-use crate::filter::Filter;
+use crate::filter::{Filter, ProcessFilter};
 use crate::query::ModuleCriteria;
 
 /// Name and pid of the process that kernel modules count as loaded by: they belong to every process, but
@@ -36,6 +39,8 @@ pub struct ModuleAnswer<'a> {
     /// Its drive letters.
     pub volumes: Volumes,
     pub info: TraceInfo,
+    /// Why there are none; `None` when there is one, in this trace or another.
+    pub no_match: Option<NoMatch>,
 }
 
 /// A module and its mappings.
@@ -82,7 +87,7 @@ pub fn modules<'a>(
     args: &ModuleCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<ModuleAnswer<'a>>, QueryError> {
-    let answer = |source: &Source<'a>| {
+    let answer = |source: &Source<'a>, args: &ModuleCriteria| {
         cancel.check()?;
         let trace = source.trace;
         let mut modules: Vec<LoadedModule> = Modules::read(trace)?
@@ -119,9 +124,50 @@ pub fn modules<'a>(
             processes,
             volumes,
             info,
+            no_match: None,
         })
     };
-    sources.iter().map(answer).collect()
+    let answers = sources.iter().map(|source| answer(source, args));
+    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+    if answers.iter().all(|own| own.modules.is_empty()) {
+        for (own, source) in answers.iter_mut().zip(sources) {
+            let list = List {
+                subject: Subject::Module,
+                answer: |args: &ModuleCriteria| answer(source, args),
+                count: |own: &ModuleAnswer<'_>| own.modules.len(),
+                names: |own: &ModuleAnswer<'_>, criterion| names(own, criterion),
+                start: ModuleCriteria::default(),
+            };
+            own.no_match = no_row::find(args, steps(args), list)?;
+        }
+    }
+    Ok(answers)
+}
+
+/// The criteria that were given, in the order in which they are named where nothing passes.
+fn steps(args: &ModuleCriteria) -> Vec<RowStep<'_, ModuleCriteria>> {
+    let mut steps: Vec<RowStep<'_, ModuleCriteria>> = Vec::new();
+    filter_step!(steps, args, Process, ProcessFilter, loaders.name);
+    filter_step!(steps, args, CommandLine, Filter, loaders.command_line);
+    other_step!(steps, args, NewProcess, loaders.new_process);
+    filter_step!(steps, args, Module, Filter, name);
+    filter_step!(steps, args, Version, Filter, version);
+    steps
+}
+
+/// The names of modules, or of the processes that loaded them.
+fn names(answer: &ModuleAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
+    let modules = answer.modules.iter();
+    match criterion {
+        Criterion::Module => modules.map(|own| own.module.name.clone()).collect(),
+        Criterion::Process => {
+            let loads = modules.flat_map(|own| &own.loads);
+            let name =
+                |load| loader(load, &answer.processes).known_name().unwrap_or_default().to_owned();
+            loads.map(name).collect()
+        }
+        _ => BTreeSet::new(),
+    }
 }
 
 /// The process that a module counts as loaded by.

@@ -21,16 +21,31 @@ const MOST: usize = 3;
 /// Names that are there, but not near, that are shown at most.
 const MOST_EXISTING: usize = 8;
 
+/// What filters choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    Object,
+    Allocation,
+    Process,
+    Module,
+    /// Stacks of a process that differ.
+    Stack,
+    /// Kinds of events, with their counts.
+    EventKind,
+    /// Single events.
+    Event,
+}
+
 /// The filter that removed the last objects of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoMatch {
     pub criterion: Criterion,
     /// Its filter as it was typed; empty where the criterion is not a filter on text.
     pub value: String,
-    /// How many objects, or allocations, passed the filters in front of it.
+    /// How many of the subject passed the filters in front of it.
     pub before: usize,
-    /// Whether they are allocations.
-    pub is_of_allocations: bool,
+    /// What is counted.
+    pub subject: Subject,
     /// What could have been meant instead of the value.
     pub nearest: Vec<String>,
     /// When nothing is near, some of the names that are there.
@@ -63,8 +78,8 @@ impl NoMatch {
                     true => existing(file, &passed, criterion, &value)?,
                     false => Vec::new(),
                 };
-                let is_of_allocations = false;
-                let found = Self { criterion, value, before, is_of_allocations, nearest, existing };
+                let subject = Subject::Object;
+                let found = Self { criterion, value, before, subject, nearest, existing };
                 return Ok(Some(found));
             }
             before = left;
@@ -93,24 +108,40 @@ impl NoMatch {
         let nearest = if is_one_name(value) { like(value, owners.clone()) } else { Vec::new() };
         let existing = if nearest.is_empty() { some(owners) } else { Vec::new() };
         let (criterion, value) = (Criterion::Process, value.to_owned());
-        let is_of_allocations = false;
-        let found = Self { criterion, value, before, is_of_allocations, nearest, existing };
+        let subject = Subject::Object;
+        let found = Self { criterion, value, before, subject, nearest, existing };
         (before > 0).then_some(found)
     }
 
     /// That a criterion, with its value, lets none of so many allocations pass; `names` are those that are there,
     /// and `helps` says whether something passes with another value.
     pub(super) fn of_allocations(
+        criterion: (Criterion, &str),
+        before: usize,
+        names: BTreeSet<String>,
+        helps: impl Fn(&str) -> Result<bool, QueryError>,
+    ) -> Result<Self, QueryError> {
+        Self::of_rows(Subject::Allocation, criterion, before, names, helps)
+    }
+
+    /// The same of any subject.
+    pub(super) fn of_rows(
+        subject: Subject,
         (criterion, value): (Criterion, &str),
         before: usize,
         names: BTreeSet<String>,
         helps: impl Fn(&str) -> Result<bool, QueryError>,
     ) -> Result<Self, QueryError> {
-        let is_of_frames = matches!(
+        let is_of_lines = matches!(
             criterion,
-            Criterion::CreateStack | Criterion::DestroyStack | Criterion::FreeStack
+            Criterion::CreateStack
+                | Criterion::DestroyStack
+                | Criterion::FreeStack
+                | Criterion::StackFilter
+                | Criterion::CommandLine
+                | Criterion::Version
         );
-        let similar = match (value.is_empty() || !is_one_name(value), is_of_frames) {
+        let similar = match (value.is_empty() || !is_one_name(value), is_of_lines) {
             (true, _) => Vec::new(),
             (false, true) => anywhere(value),
             (false, false) => like(value, names.clone()),
@@ -123,7 +154,7 @@ impl NoMatch {
         }
         let existing = if nearest.is_empty() { others(names, value) } else { Vec::new() };
         let value = value.to_owned();
-        Ok(Self { criterion, value, before, is_of_allocations: true, nearest, existing })
+        Ok(Self { criterion, value, before, subject, nearest, existing })
     }
 }
 

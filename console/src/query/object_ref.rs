@@ -75,12 +75,12 @@ pub struct FileAnswer<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
     pub objects: usize,
-    /// Handles that their events opened and, of objects without such events, those of the rundown.
+    /// Handles that their events opened.
     pub handles: usize,
-    /// The same of views.
+    /// Views that their events mapped.
     pub views: usize,
-    /// Handles and views that their events opened.
-    pub opened: usize,
+    /// Handles in the rundown at the end, of objects that no event opened or closed.
+    pub existing: usize,
 }
 
 impl AddAssign for LeftOut {
@@ -88,7 +88,7 @@ impl AddAssign for LeftOut {
         self.objects += other.objects;
         self.handles += other.handles;
         self.views += other.views;
-        self.opened += other.opened;
+        self.existing += other.existing;
     }
 }
 
@@ -271,14 +271,15 @@ impl<'a> FileAnswer<'a> {
         let kinds = || self.events(selected).filter_map(|row| listing.kind(row));
         let opened = kinds().filter(|kind| OPENING.contains(*kind)).count();
         let object = selected.object();
-        let own = match kinds().any(|kind| WITH_HANDLE.contains(kind) || VIEWS.contains(kind)) {
-            true => opened,
+        let existing = match kinds().any(|kind| WITH_HANDLE.contains(kind) || VIEWS.contains(kind))
+        {
+            true => 0,
             // What was open all the time has no events.
             false => self.file.objects.existing(object).len(),
         };
         let (handles, views) =
-            if self.file.objects.is_mapping(object) { (0, own) } else { (own, 0) };
-        LeftOut { objects: 1, handles, views, opened }
+            if self.file.objects.is_mapping(object) { (0, opened) } else { (opened, 0) };
+        LeftOut { objects: 1, handles, views, existing }
     }
 
     /// Shows some stacks and no others, and says so when the functions that say most about them have no names.

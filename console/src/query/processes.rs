@@ -1,17 +1,21 @@
 //! `.dump Process`: the processes of a trace.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use handlescope_model::tables::{Process, Processes, TraceInfo};
 use handlescope_model::{ProcessIdx, TableRows};
 
+use super::criteria::Criterion;
 use super::criteria::{ProcessListCriteria, ProcessOrder};
 use super::error::QueryError;
 use super::info::trace_info;
+use super::no_match::{NoMatch, Subject};
+use super::no_row::{self, List, RowStep, filter_step, other_step};
 use super::source::Source;
 use super::tables::ProcessList;
 use crate::cancel::Cancel;
+use crate::filter::{Filter, ProcessFilter};
 
 /// The processes of one trace.
 pub struct ProcessAnswer<'a> {
@@ -22,6 +26,8 @@ pub struct ProcessAnswer<'a> {
     pub info: TraceInfo,
     /// Those that passed, in order.
     pub processes: Vec<ListedProcess>,
+    /// Why there are none; `None` when there is one, in this trace or another.
+    pub no_match: Option<NoMatch>,
 }
 
 /// A process and its place in the list.
@@ -40,7 +46,7 @@ pub fn processes<'a>(
     args: &ProcessListCriteria,
     cancel: &Cancel,
 ) -> Result<Vec<ProcessAnswer<'a>>, QueryError> {
-    let answer = |source: &Source<'a>| {
+    let answer = |source: &Source<'a>, args: &ProcessListCriteria| {
         cancel.check()?;
         let info = trace_info(source.trace)?;
         let infos = ProcessList::load(source.trace)?;
@@ -70,9 +76,48 @@ pub fn processes<'a>(
             all.get(row).cloned().map(|process| ListedProcess { process, depth })
         };
         let processes = rows.into_iter().filter_map(listed).collect();
-        Ok(ProcessAnswer { path: source.path, index: source.index, info, processes })
+        let (path, index) = (source.path, source.index);
+        Ok(ProcessAnswer { path, index, info, processes, no_match: None })
     };
-    sources.iter().map(answer).collect()
+    let answers = sources.iter().map(|source| answer(source, args));
+    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+    if answers.iter().all(|own| own.processes.is_empty()) {
+        for (own, source) in answers.iter_mut().zip(sources) {
+            let list = List {
+                subject: Subject::Process,
+                answer: |args: &ProcessListCriteria| answer(source, args),
+                count: |own: &ProcessAnswer<'_>| own.processes.len(),
+                names: |own: &ProcessAnswer<'_>, criterion| names(own, criterion),
+                start: ProcessListCriteria::default(),
+            };
+            own.no_match = no_row::find(args, steps(args), list)?;
+        }
+    }
+    Ok(answers)
+}
+
+/// The criteria that were given, in the order in which they are named where nothing passes.
+fn steps(args: &ProcessListCriteria) -> Vec<RowStep<'_, ProcessListCriteria>> {
+    let mut steps: Vec<RowStep<'_, ProcessListCriteria>> = Vec::new();
+    filter_step!(steps, args, Process, ProcessFilter, processes.name);
+    filter_step!(steps, args, Parent, ProcessFilter, parent);
+    filter_step!(steps, args, CommandLine, Filter, processes.command_line);
+    other_step!(steps, args, NewProcess, processes.new_process);
+    steps
+}
+
+/// The names of processes, or of those that had children.
+fn names(answer: &ProcessAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
+    let processes = || answer.processes.iter().map(|own| &own.process);
+    let name = |process: &Process| process.name.clone();
+    match criterion {
+        Criterion::Process => processes().map(name).collect(),
+        Criterion::Parent => {
+            let parents: HashSet<u32> = processes().map(|own| own.parent_pid).collect();
+            processes().filter(|own| parents.contains(&own.pid)).map(name).collect()
+        }
+        _ => BTreeSet::new(),
+    }
 }
 
 /// Children after their parents, each with the number of its ancestors among the rows.

@@ -1,6 +1,6 @@
 //! `.dump Events -ShowFields`: single events of the providers that an extract keeps, with their fields.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use handlescope_model::tables::{
@@ -12,10 +12,12 @@ use handlescope_model::{
 
 use super::criteria::Criterion;
 use super::error::QueryError;
-use super::event_counts::{CountedEvent, EventsAnswer};
+use super::event_counts::{CountedEvent, EventsAnswer, names, steps};
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
+use super::no_match::{NoMatch, Subject};
+use super::no_row::{self, List};
 use super::source::Source;
 use super::tables::{ChosenProcesses, ProcessInfo, ProcessList};
 use crate::cancel::{Cancel, Poll};
@@ -34,6 +36,8 @@ pub struct ProviderEventsAnswer<'a> {
     pub passed: usize,
     /// How many the extract keeps.
     pub kept: usize,
+    /// Why nothing passed; `None` when something did, in this trace or another.
+    pub no_match: Option<NoMatch>,
     /// What is known of each kind of event.
     pub kinds: Vec<CountedEvent>,
     pub(crate) frames: Frames<'a>,
@@ -118,6 +122,7 @@ impl<'a> ProviderEventsAnswer<'a> {
             rows,
             passed,
             kept: chosen.events.len(),
+            no_match: None,
             kinds: chosen.kinds,
             frames,
             bases: ModuleBases::load(trace)?,
@@ -136,7 +141,31 @@ pub fn provider_events<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<ProviderEventsAnswer<'a>>, QueryError> {
-    sources.iter().map(|source| ProviderEventsAnswer::new(source, args, names, cancel)).collect()
+    let answers =
+        sources.iter().map(|source| ProviderEventsAnswer::new(source, args, names, cancel));
+    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+    if answers.iter().all(|own| own.passed == 0) {
+        for (own, source) in answers.iter_mut().zip(sources) {
+            own.no_match = no_event(source, args, cancel)?;
+        }
+    }
+    Ok(answers)
+}
+
+/// Why no single event passes.
+fn no_event(
+    source: &Source<'_>,
+    args: &EventCriteria,
+    cancel: &Cancel,
+) -> Result<Option<NoMatch>, QueryError> {
+    let list = List {
+        subject: Subject::Event,
+        answer: |args: &EventCriteria| Chosen::new(source, args, cancel),
+        count: |own: &Chosen| own.rows.len(),
+        names: Chosen::names,
+        start: EventCriteria::default(),
+    };
+    no_row::find(args, steps(args), list)
 }
 
 /// Answers `.dump Events` with counts of single events, one answer for each trace.
@@ -163,9 +192,15 @@ pub fn chosen_event_counts<'a>(
             kind.counted.last_ns = time;
         }
         kinds.retain(|kind| kind.counted.count > 0);
-        Ok(EventsAnswer::new(source, kinds, events.len() as u64))
+        Ok(EventsAnswer::new(source, kinds, events.len() as u64, true))
     };
-    sources.iter().map(answer).collect()
+    let mut answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
+    if answers.iter().all(|own| own.rows.is_empty()) {
+        for (own, source) in answers.iter_mut().zip(sources) {
+            own.no_match = no_event(source, args, cancel)?;
+        }
+    }
+    Ok(answers)
 }
 
 /// The events of an extract, and which of them passed.
@@ -202,6 +237,19 @@ impl Chosen {
             }
         }
         Ok(Self { events, kinds, processes, rows })
+    }
+
+    /// The names that its events have where a criterion looks.
+    fn names(&self, criterion: Criterion) -> BTreeSet<String> {
+        let events = &self.events;
+        if criterion == Criterion::Process {
+            let owners: BTreeSet<ProcessIdx> =
+                self.rows.iter().filter_map(|row| events.process[*row]).collect();
+            let name = |row| self.processes.get(row).shown_name(false).to_owned();
+            return owners.into_iter().map(name).collect();
+        }
+        let kinds: BTreeSet<usize> = self.rows.iter().map(|row| events.event[*row].row()).collect();
+        names(kinds.into_iter().filter_map(|kind| self.kinds.get(kind)), criterion)
     }
 
     fn event(&self, row: usize, values: Option<&Values>) -> SingleEvent {

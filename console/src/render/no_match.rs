@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::query::{Criterion, NoMatch};
+use crate::query::{Criterion, NoMatch, Subject};
 
 /// The option of a criterion.
 pub(crate) fn option(criterion: Criterion) -> &'static str {
@@ -35,8 +35,27 @@ pub(crate) fn option(criterion: Criterion) -> &'static str {
         Criterion::DestroyStack => "-DestroyStack",
         Criterion::FreeStack => "-FreeStack",
         Criterion::Size => "-MinMaxSize",
+        Criterion::Parent => "-Parent",
+        Criterion::Module => "-Dll",
+        Criterion::Version => "-VersionFilter",
+        Criterion::Provider => "-Provider",
+        Criterion::Event => "-Event",
+        Criterion::StackId => "-Id",
         Criterion::FoldStack => "-FoldStack",
         Criterion::StackFrom => "-StackFrom",
+    }
+}
+
+/// The words for one and for several.
+fn words(subject: Subject) -> (&'static str, &'static str) {
+    match subject {
+        Subject::Object => ("object", "objects"),
+        Subject::Allocation => ("allocation", "allocations"),
+        Subject::Process => ("process", "processes"),
+        Subject::Module => ("module", "modules"),
+        Subject::Stack => ("stack", "stacks"),
+        Subject::EventKind => ("kind of events", "kinds of events"),
+        Subject::Event => ("event", "events"),
     }
 }
 
@@ -60,10 +79,10 @@ impl NoMatch {
 
 impl Display for NoMatch {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let what = if self.is_of_allocations { "allocation" } else { "object" };
-        let plural = if self.before == 1 { "" } else { "s" };
+        let (one, more) = words(self.subject);
+        let what = if self.before == 1 { one } else { more };
         let (before, option) = (self.before, self.option());
-        write!(f, "nothing matches: none of {before} {what}{plural} passes {option}")?;
+        write!(f, "nothing matches: none of {before} {what} passes {option}")?;
         match (self.nearest_options().as_slice(), self.existing.as_slice()) {
             ([], []) => Ok(()),
             ([], existing) => write!(f, "; there are {}", existing.join(", ")),

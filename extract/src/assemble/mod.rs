@@ -31,20 +31,20 @@ use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
 use crate::etl::{Clock, Diagnostics, WarningKind};
 use crate::lifecycle::{
-    AllocationColumns, EXIT_GRACE_NS, EventOwners, ExitCloses, ProcessIndex, TrackedEvents,
-    closed_start_handles, follow_resources, track,
+    AllocationColumns, AllocationFigures, EXIT_GRACE_NS, EventOwners, ExitCloses, ProcessIndex,
+    TrackedEvents, closed_start_handles, follow_resources, track,
 };
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
 use crate::recording::Recording;
-use crate::stacks::{AddressSpaces, StackResolver, StackTable};
+use crate::stacks::{AddressSpaces, KeptRows, StackResolver, StackTable};
 
 use self::events::{EventColumns, GroupedEvents};
 use self::methods::MethodTable;
 use self::modules::ModuleTables;
 use self::object_events::{ObjectFigures, write_events};
 use self::object_names::{ObjectNames, write_names};
-use self::provider_events::ProviderEventTables;
+use self::provider_events::{LeftOutAndStacks, ProviderEventTables};
 use self::resources::ResourceTables;
 
 /// Resolves what one pass gathered and writes the archive, unless asked to stop: then
@@ -87,16 +87,15 @@ pub(crate) fn assemble(
         cancel,
     };
     let mut stacks = StackTable::default();
-    let (names, figures) =
+    let (names, figures, kept_rows) =
         assembly.write_handles_and_allocations(&mut writer, &mut stacks, &followed, &columns)?;
-    let (allocations, never_freed) = columns.figures();
+    let AllocationFigures { allocations, never_freed, freed_at_exit } = columns.figures();
     drop(columns);
-    let ObjectFigures { objects, stacks_total, leaked_handles, leaked_views, closed_at_exit } =
-        figures;
+    let ObjectFigures { objects, leaked_handles, leaked_views, closed_at_exit } = figures;
     let object_count = objects.len() as u64;
-    let (counts, too_many) =
-        assembly.write_other_events(&mut writer, &mut stacks, &mut decoder, counter)?;
-    warnings.add(WarningKind::TooManyEvents, too_many, None);
+    let OtherEvents { counts, left_out, stacks_total } =
+        assembly.write_other_events(&mut writer, &mut stacks, &mut decoder, counter, &kept_rows)?;
+    warnings.add(WarningKind::TooManyEvents, left_out, None);
     cancel.check()?;
     let frames_in_modules = stacks.frames().in_modules();
     let stacks_distinct = assembly.write_stacks(&mut writer, stacks, objects)?;
@@ -121,6 +120,7 @@ pub(crate) fn assemble(
         closed_at_exit,
         allocations,
         never_freed,
+        freed_at_exit,
         stacks_distinct,
         events_lost: u64::from(recording.header.events_lost),
         buffers_lost: u64::from(recording.header.buffers_lost),
@@ -177,6 +177,15 @@ impl Followed {
     }
 }
 
+/// What is counted of events that have nothing to do with handles.
+struct OtherEvents {
+    counts: EventCounts,
+    /// Events that are too many.
+    left_out: u64,
+    /// Events whose stacks are in a table, those about handles and allocations among them.
+    stacks_total: u64,
+}
+
 /// What tables are written from.
 struct Assembly<'a> {
     collected: &'a Collector,
@@ -192,14 +201,14 @@ struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
-    /// Names, events of objects, and allocations.
+    /// Names, events of objects, and allocations. Returns also which events have a stack there.
     fn write_handles_and_allocations(
         &self,
         writer: &mut ArchiveWriter,
         stacks: &mut StackTable,
         followed: &Followed,
         allocations: &AllocationColumns,
-    ) -> Result<(ObjectNames, ObjectFigures), ExtractError> {
+    ) -> Result<(ObjectNames, ObjectFigures, KeptRows), ExtractError> {
         let Self { collected, owners, grouped, clock, cancel, .. } = *self;
         let fragments = collected.stacks.events.fragments();
         cancel.check()?;
@@ -210,29 +219,36 @@ impl Assembly<'_> {
         let figures = write_events(writer, &columns, tracked, &names, &mut resolver, cancel)?;
         let resources = ResourceTables { collected, clock, columns: allocations };
         resources.write(writer, &mut resolver, cancel)?;
-        Ok((names, figures))
+        Ok((names, figures, resolver.into_rows()))
     }
 
-    /// Stacks of events that have nothing to do with handles, and events of providers. Returns how many events of
-    /// each kind there are, and how many were too many to be kept.
+    /// Stacks of events that have nothing to do with handles, and events of providers. The stacks of `kept_rows`
+    /// are in tables already.
     fn write_other_events(
         &self,
         writer: &mut ArchiveWriter,
         stacks: &mut StackTable,
         decoder: &mut Decoder,
         counter: &EventCounter,
-    ) -> Result<(EventCounts, u64), ExtractError> {
+        kept_rows: &KeptRows,
+    ) -> Result<OtherEvents, ExtractError> {
         let Self { collected, index, spaces, methods, clock, cancel, .. } = *self;
         let stack_events =
             stack_events::table(collected, spaces, methods, index, clock, stacks, cancel)?;
+        let carried = &kept_rows.carried(&collected.stacks.events, &collected.shared.timeline);
+        // Those of every event have all but what events carry themselves.
+        let stacks_joined = match collected.stacks.all {
+            Some(_) => (stack_events.stack.iter().flatten().count() + carried.len()) as u64,
+            None => kept_rows.len(),
+        };
         writer.table(Table::StackEvents, stack_events.into_frame())?;
         let (counts, rows) = trace::event_counts(counter, decoder, clock);
         let kept = &collected.kept;
         let resolver = &mut StackResolver::new(&kept.stacks.fragments, spaces, methods, stacks);
         let provider_events =
-            ProviderEventTables { kept, decoder, rows: &rows, index, clock, resolver };
-        let too_many = provider_events.write(writer, cancel)?;
-        Ok((counts, too_many))
+            ProviderEventTables { kept, decoder, rows: &rows, index, clock, carried, resolver };
+        let LeftOutAndStacks { left_out, stacks } = provider_events.write(writer, cancel)?;
+        Ok(OtherEvents { counts, left_out, stacks_total: stacks_joined + stacks })
     }
 
     /// Frames, methods, objects and stacks. Returns the number of stacks.

@@ -7,6 +7,7 @@ use handlescope_model::{
     ArchiveWriter, Bytes, Cancel, EventCountIdx, EventFieldIdx, EventValueIdx, Poll, ProcessIdx,
     ProviderEventIdx, RowCount, StackIdx, Table,
 };
+use hashbrown::HashSet;
 use rustc_hash::FxHashMap;
 
 use crate::collect::{KeptEvent, KeptEvents};
@@ -38,6 +39,8 @@ pub(super) struct ProviderEventTables<'a, 'r> {
     pub(super) rows: &'a EventRows,
     pub(super) index: &'a ProcessIndex,
     pub(super) clock: &'a Clock,
+    /// Raw time and thread of events whose carried stacks other tables have.
+    pub(super) carried: &'a HashSet<(i64, u32)>,
     pub(super) resolver: &'a mut StackResolver<'r>,
 }
 
@@ -52,15 +55,24 @@ struct Made {
     /// Values of each field in the event at hand.
     items: FxHashMap<usize, u32>,
     left_out: u64,
+    stacks: u64,
+}
+
+/// What is counted of provider events.
+pub(super) struct LeftOutAndStacks {
+    /// Events that are too many.
+    pub(super) left_out: u64,
+    /// Stacks that no other table has.
+    pub(super) stacks: u64,
 }
 
 impl ProviderEventTables<'_, '_> {
-    /// Writes the tables, unless asked to stop; returns how many events are too many.
+    /// Writes the tables, unless asked to stop.
     pub(super) fn write(
         mut self,
         writer: &mut ArchiveWriter,
         cancel: &Cancel,
-    ) -> Result<u64, ExtractError> {
+    ) -> Result<LeftOutAndStacks, ExtractError> {
         let mut made = Made { left_out: self.kept.left_out, ..Made::default() };
         let (mut at, mut poll) = (0, Poll::new(cancel));
         let encoded = writer.encoder().encode_in_parts(Table::EventValues, || {
@@ -75,7 +87,7 @@ impl ProviderEventTables<'_, '_> {
         writer.append(encoded?)?;
         writer.table(Table::EventFields, made.fields.into_frame())?;
         writer.table(Table::ProviderEvents, made.events.into_frame())?;
-        Ok(made.left_out)
+        Ok(LeftOutAndStacks { left_out: made.left_out, stacks: made.stacks })
     }
 
     fn event(&mut self, at: usize, made: &mut Made, values: &mut EventValues) {
@@ -100,6 +112,8 @@ impl ProviderEventTables<'_, '_> {
         let KeptEvent { time, pid, tid, stack, .. } = *event;
         let pid_of_stack = KeptEvents::stack_pid(event);
         let stack = self.resolver.stack(stack, &[], pid_of_stack, time);
+        let is_elsewhere = || tid.is_some_and(|tid| self.carried.contains(&(time, tid)));
+        made.stacks += u64::from(stack.is_some() && !is_elsewhere());
         made.events.push(ProviderEvent {
             time_ns: self.clock.ns(time),
             process: pid.and_then(|pid| self.index.find(pid, time)).map(ProcessIdx),

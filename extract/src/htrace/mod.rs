@@ -169,6 +169,7 @@ fn write(
         closed_at_exit: handles.closed_at_exit,
         allocations: 0,
         never_freed: 0,
+        freed_at_exit: 0,
         stacks_distinct: stacks.len() as u64,
         events_lost: 0,
         buffers_lost: 0,

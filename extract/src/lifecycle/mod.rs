@@ -24,5 +24,7 @@ pub use exits::ExitCloses;
 pub use kinds::{event_kind, subject};
 pub use objects::{TrackedEvents, track};
 pub use owners::{DuplicateOwners, EventOwners};
-pub use resources::{AllocationColumns, AllocatorRow, Miss, Owner, follow_resources};
+pub use resources::{
+    AllocationColumns, AllocationFigures, AllocatorRow, Miss, Owner, follow_resources,
+};
 pub use start_handles::closed_start_handles;

@@ -28,6 +28,8 @@ pub struct EventStacks {
     dropped: u64,
     /// Rows whose stacks get their user part from a later event.
     unfinished: Matches<u32>,
+    /// Rows of events that carry their stacks themselves, ascending.
+    carried: Vec<u32>,
 }
 
 impl EventStacks {
@@ -42,6 +44,11 @@ impl EventStacks {
             return &[];
         }
         self.more.get(&(row as u32)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Rows of events that carry their stacks themselves.
+    pub(super) fn carried(&self) -> &[u32] {
+        &self.carried
     }
 
     pub fn fragments(&self) -> &Fragments {
@@ -89,6 +96,9 @@ impl EventStacks {
             let fragment = self.fragments.add(part.frames, part.pointer_size, at > 0);
             self.put(row, fragment);
             missing = if at == 0 { part.match_id } else { 0 };
+            if at == 0 {
+                self.carried.push(row as u32);
+            }
         }
         if missing != 0
             && let Some(tid) = event.tid

@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use super::events::EventStacks;
 use super::fragments::{FragmentRef, Fragments};
 use super::frames::{FrameInterner, FrameKey};
+use super::kept_rows::KeptRows;
 use super::modules::AddressSpaces;
 use crate::intern::Interner;
 use crate::raw::Timeline;
@@ -24,6 +25,7 @@ pub struct StackResolver<'a> {
     parts: Memory<(FragmentRef, u32)>,
     stacks: Memory<(FragmentRef, FragmentRef, u32)>,
     scratch: Vec<u32>,
+    rows: KeptRows,
 }
 
 /// Marks parts whose addresses all belong to the kernel.
@@ -121,6 +123,7 @@ impl<'a> StackResolver<'a> {
             parts: Memory::new(),
             stacks: Memory::new(),
             scratch: Vec::new(),
+            rows: KeptRows::default(),
         }
     }
 
@@ -129,7 +132,14 @@ impl<'a> StackResolver<'a> {
     /// `None` when it has none, or there is no such row.
     pub fn of_row(&mut self, stacks: &EventStacks, timeline: &Timeline, row: usize) -> Option<u32> {
         let (pid, time) = (*timeline.pid.get(row)?, *timeline.time.get(row)?);
-        self.stack(stacks.parts(row), stacks.more_parts(row), pid, time)
+        let stack = self.stack(stacks.parts(row), stacks.more_parts(row), pid, time)?;
+        self.rows.add(row);
+        Some(stack)
+    }
+
+    /// The rows of the timeline that had a stack.
+    pub fn into_rows(self) -> KeptRows {
+        self.rows
     }
 
     /// The stack of an event: its parts, and the process and raw time that decide the modules.

@@ -5,6 +5,7 @@ use std::fs;
 
 use handlescope_model::rules::is_never_freed;
 use handlescope_model::tables::ResourceEnd;
+use handlescope_tests::binary::{handlescope, run_script};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 use serde_json::{Value, json};
@@ -37,6 +38,29 @@ fn totals_are_those_that_are_known() {
             assert_eq!(found.remove(&place), Some(numbers), "{name} {place:?}");
         }
         assert!(found.is_empty(), "{name}: {found:?}");
+    }
+}
+
+#[needs_data]
+#[test]
+fn the_line_after_an_extraction_distinguishes_what_only_the_end_of_a_process_freed() {
+    for name in TRACES {
+        let trace = SharedTrace::open(&format!("synthetic/{name}"));
+        let totals = expected(&trace);
+        let totals = totals["totals"].as_array().unwrap();
+        let sum = |member: &str| {
+            totals.iter().map(|total| total[member].as_u64().unwrap_or_default()).sum::<u64>()
+        };
+        let home = tempfile::tempdir().unwrap();
+        fs::copy(trace.etl(), home.path().join("trace.etl")).unwrap();
+        let run = run_script(handlescope(home.path()).args(["extract", "trace.etl"]), "").ok();
+        let line = run.stdout.replace(',', "");
+        let said = format!(
+            " {} never freed (and {} freed only at process exit) ",
+            sum("outstanding"),
+            sum("at_exit")
+        );
+        assert!(line.contains(&said), "{name}: {said}: {line}");
     }
 }
 

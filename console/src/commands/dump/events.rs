@@ -8,6 +8,7 @@ use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature,
         shared::{
+            caveats::write_no_match,
             choice::{process_option, time_option},
             groups,
         },
@@ -59,6 +60,9 @@ impl Kind for Events {
             let without = answers.iter().filter(|answer| answer.total == 0);
             note_without_events(without.map(|answer| answer.path), dump.messages);
         }
+        answers
+            .iter()
+            .for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
         dump.write(render::event_counts(&answers)?)
     }
 }
@@ -74,6 +78,7 @@ fn single_events(args: &EventCriteria, dump: &mut DumpContext<'_, '_>) -> Result
     let answers = query::provider_events(dump.sources, &criteria, dump.names, dump.cancel)?;
     let without = answers.iter().filter(|answer| answer.kept == 0);
     note_without_events(without.map(|answer| answer.path), dump.messages);
+    answers.iter().for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
     let (output, display) = (OutputOptions { top: rest, ..output.clone() }, dump.display());
     let table = render::provider_events(&answers, args.fields, args.stacks, &display)?;
     table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out)?;

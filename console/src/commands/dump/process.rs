@@ -4,6 +4,7 @@ use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature,
         shared::{
+            caveats::write_no_match,
             choice::{ChoosesProcesses, command_line_option, new_process_option, process_option},
             display::{ShowsTimes, time_digits_option, time_format_option},
             groups,
@@ -70,6 +71,9 @@ impl Kind for Process {
         let column = args.sort_by.clone().filter(|_| order.is_none());
         let output = OutputOptions { sort_by: column, ..dump.shared.output.clone() };
         let answers = query::processes(dump.sources, &criteria, dump.cancel)?;
+        answers
+            .iter()
+            .for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
         let display = dump.display_as(&args.display);
         let table = render::processes(&answers, &display)?;
         let written = table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out);

@@ -4,6 +4,7 @@ use crate::{
     commands::{
         CommandError, DumpContext, Kind, KindSignature,
         shared::{
+            caveats::write_no_match,
             choice::{process_option, stack_filter_option, time_option},
             groups,
             stack_display::{
@@ -28,7 +29,8 @@ impl Kind for Stack {
         details: "The most frequent stacks first, each process by itself. The innermost frame is the \
                   first one outside of the modules of the system, see .sys. They are those of handle \
                   events, unless the trace was extracted with -stacks all: then those of every \
-                  event, CPU samples too.",
+                  event, CPU samples too. Stacks that events of providers carry themselves are among \
+                  them where the extract has these events (-events).",
         examples: EXAMPLES,
     };
     const OPTIONS: &'static [OptionGroup<StackCriteria>] = OPTIONS;
@@ -53,11 +55,14 @@ impl Kind for Stack {
         let mut criteria = StackCriteria { with_identities: !is_text, top, ..args.clone() };
         criteria.stacks.show |= args.ids.is_some();
         let answers = query::call_stacks(dump.sources, &criteria, dump.names, dump.cancel)?;
+        answers
+            .iter()
+            .for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
         // The text says so itself.
         if !is_text && answers.iter().any(|answer| !answer.has_every_stack) {
             dump.messages.note(
-                "note: these are stacks of handle events; for those of every event extract with \
-                 -stacks all",
+                "note: these are stacks of handle events and of those that -events keeps; for those of \
+                 every event extract with -stacks all",
             );
         }
         let (output, display) = (OutputOptions { top: rest, ..output.clone() }, dump.display());

@@ -1,7 +1,10 @@
 //! `.dump Version`
 
 use crate::{
-    commands::{CommandError, DumpContext, Kind, KindSignature, shared::modules::MODULES},
+    commands::{
+        CommandError, DumpContext, Kind, KindSignature,
+        shared::{caveats::write_no_match, modules::MODULES},
+    },
     grammar::{Example, OptionGroup},
     query::{self, ModuleCriteria},
     render,
@@ -29,6 +32,9 @@ impl Kind for Version {
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
+        answers
+            .iter()
+            .for_each(|own| write_no_match(own.path, own.no_match.as_ref(), dump.messages));
         dump.write(render::versions(&answers, &dump.display())?)
     }
 }

@@ -50,7 +50,8 @@ static WHAT: &[Opt<ExtractArgs>] = &[
     Opt {
         names: &["-stacks", "--stacks"],
         help: "which call stacks to keep",
-        details: "For .dump Stack. All stacks can make an extract many times larger.",
+        details: "For .dump Stack. All stacks can make an extract many times larger. Those that events of \
+                  providers carry themselves are kept with these events: -events.",
         example: "-fd examples/leaky.etl -stacks all",
         take: Take::Choice(&[
             Choice {

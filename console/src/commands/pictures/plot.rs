@@ -141,7 +141,8 @@ fn of_allocations(
     dump: &mut DumpContext<'_, '_>,
 ) -> Result<Vec<Timeline>, CommandError> {
     let by_count = args.own.by_count;
-    let mut criteria = ResourceCriteria { buckets: Some(parts), by_count, ..criteria };
+    let buckets = Some(parts);
+    let mut criteria = ResourceCriteria { buckets, by_count, keeps_changes: true, ..criteria };
     let mut answers = ask_allocations(&criteria, dump)?;
     let has_bytes = |answer: &ResourcesAnswer<'_>| {
         let mut groups = answer.groups.iter().flat_map(|groups| &groups.rows);

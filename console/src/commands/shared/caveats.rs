@@ -26,7 +26,8 @@ pub(crate) fn write_caveats_of_allocations(
     write_no_match(answer.path, answer.no_match.as_ref(), messages);
 }
 
-fn write_no_match(path: &Path, no_match: Option<&NoMatch>, messages: &mut Messages<'_>) {
+/// Says why nothing passes the filters of a trace.
+pub(crate) fn write_no_match(path: &Path, no_match: Option<&NoMatch>, messages: &mut Messages<'_>) {
     if let Some(no_match) = no_match {
         messages.note(format_args!("{}: {no_match}", Untrusted(path)));
     }

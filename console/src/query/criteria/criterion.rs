@@ -1,6 +1,6 @@
 //! The criteria by name, for what is said of one.
 
-/// One of the criteria that choose objects or allocations.
+/// One of the criteria that choose objects, allocations, or rows of another list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Criterion {
     Ids,
@@ -36,6 +36,18 @@ pub enum Criterion {
     FreeStack,
     /// The bytes of an allocation.
     Size,
+    /// The parent of a process.
+    Parent,
+    /// The name of a module.
+    Module,
+    /// Version, product, description, company or path of a module.
+    Version,
+    /// The provider of an event.
+    Provider,
+    /// The name of an event.
+    Event,
+    /// The number of a stack.
+    StackId,
     /// Frames that are left out of stacks.
     FoldStack,
     /// The frame that stacks begin with.

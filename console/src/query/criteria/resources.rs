@@ -34,6 +34,8 @@ pub struct ResourceCriteria {
     pub buckets: Option<usize>,
     /// Over time allocations are counted, not their bytes.
     pub by_count: bool,
+    /// Whether each change over time is kept, for what is most at once.
+    pub keeps_changes: bool,
     /// `-FoldStack` and `-StackFrom`
     pub(crate) trims: StackTrims,
     /// Whether and how stacks are printed.

@@ -109,6 +109,19 @@ impl Groups {
         Some(growth::outstanding(&times, self.window?, buckets))
     }
 
+    /// When the number of open handles of a group changed, not in their order; empty unless the handles are kept.
+    pub(crate) fn changes(&self, node: NodeIdx) -> Vec<growth::Change> {
+        let Some(timed) = &self.timed else { return Vec::new() };
+        let handles = timed.handles(&self.tree, node);
+        let mut changes = Vec::with_capacity(2 * handles.len());
+        for life in handles.iter().filter_map(|handle| timed.life(*handle)) {
+            changes.push((life.opened_ns, 1));
+            let closed_ns = life.closed_ns.map(|closed| closed.max(life.opened_ns));
+            changes.extend(closed_ns.map(|closed| (closed, -1)));
+        }
+        changes
+    }
+
     /// The time in which a process could open and close handles, if the trace has a clock.
     pub(crate) fn window_of(&self, process: &ProcessInfo) -> Option<Window> {
         let Window { start_ns, end_ns } = self.window?;

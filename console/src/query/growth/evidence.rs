@@ -78,8 +78,8 @@ impl Evidence {
     }
 
     /// The evidence for a verdict as a sentence without a full stop.
-    pub(super) fn sentence(&self, verdict: Verdict, word: &str) -> String {
-        let (losses, closed, opened) = (self.losses(verdict), self.closed, self.opened);
+    pub(super) fn sentence(&self, verdict: Verdict, word: &str, opened: u64) -> String {
+        let (losses, closed) = (self.losses(verdict), self.closed);
         match self.mean_lifetime_ns.map(Duration) {
             Some(mean) => format!("{losses}; {closed} of {opened} {word}, after {mean} on average"),
             None if closed > 0 => format!("{losses}; {closed} of {opened} {word}"),

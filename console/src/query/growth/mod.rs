@@ -17,6 +17,7 @@
 mod evidence;
 mod kept;
 mod life;
+mod most;
 mod outstanding;
 #[cfg(test)]
 mod published_tests;
@@ -29,6 +30,7 @@ mod verdict;
 
 pub use self::evidence::Evidence;
 pub use self::life::{Life, Window};
+pub use self::most::{Change, most_at_once};
 pub use self::outstanding::{long_sparkline, outstanding, sparkline};
 pub use self::rate::Rate;
 pub(crate) use self::time_parts::TimeParts;
@@ -54,9 +56,10 @@ impl Growth {
         Self { verdict, evidence: Evidence::without_clock(lives) }
     }
 
-    /// The evidence as a sentence without a full stop; `closed` is what becomes of the others.
-    pub fn sentence(&self, closed: &str) -> String {
-        self.evidence.sentence(self.verdict, closed)
+    /// The evidence as a sentence without a full stop; `closed` is what becomes of the others, and `opened` how many
+    /// there are in all.
+    pub fn sentence(&self, closed: &str, opened: u64) -> String {
+        self.evidence.sentence(self.verdict, closed, opened)
     }
 
     /// Judges a group of handles, in any order.
@@ -71,6 +74,6 @@ impl Growth {
 /// The evidence as a sentence without a full stop.
 impl fmt::Display for Growth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence("closed"))
+        f.write_str(&self.sentence("closed", self.evidence.opened as u64))
     }
 }

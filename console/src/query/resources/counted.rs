@@ -14,7 +14,7 @@ use super::keys::{Key, Keys};
 use super::tables::{AllocatorList, MissTable, ResourceTable};
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::Span;
-use crate::query::growth::TimeParts;
+use crate::query::growth::{Change, TimeParts};
 
 /// Counts with these.
 pub(super) struct Counter<'a> {
@@ -25,6 +25,8 @@ pub(super) struct Counter<'a> {
     pub(super) timeline: Option<&'a TimeParts>,
     /// Over time allocations are counted, not their bytes.
     pub(super) by_count: bool,
+    /// Whether each change over time is kept.
+    pub(super) keeps_changes: bool,
     pub(super) span: Option<Span>,
     pub(super) cancel: &'a Cancel,
 }
@@ -43,6 +45,8 @@ pub(super) struct Counts {
     /// What counts once: group, what, and the first row of the allocation or the number of the call. A call counts
     /// for each kind that it freed something of.
     once: Vec<(u32, Once, u32, u32)>,
+    /// Group and change of what is allocated, if these are kept.
+    pub(super) moments: Vec<(u32, Change)>,
     /// Changes of the bytes that are allocated, for each group and part of time.
     pub(super) changes: Vec<i64>,
     /// Parts of time, and one for what comes later.
@@ -97,6 +101,8 @@ impl Counts {
         let once = other.once.into_iter();
         let once = once.map(|(group, what, kind, number)| (place(group), what, kind, number));
         self.once.extend(once);
+        let moments = other.moments.into_iter();
+        self.moments.extend(moments.map(|(group, change)| (place(group), change)));
     }
 
     /// Counts what counts once, each once.
@@ -160,6 +166,7 @@ impl Counter<'_> {
             found,
             groups: Vec::new(),
             once: Vec::new(),
+            moments: Vec::new(),
             changes: Vec::new(),
             width: self.timeline.map_or(0, TimeParts::width),
         }
@@ -205,8 +212,14 @@ impl Counter<'_> {
                 false => size,
             };
             counts.change(group, begin, change);
-            if let Some(end_ns) = table.end_time_ns.get(row) {
+            let end_ns = table.end_time_ns.get(row);
+            if let Some(end_ns) = end_ns {
                 counts.change(group, timeline.place(end_ns).max(begin), change.saturating_neg());
+            }
+            if self.keeps_changes {
+                let end = end_ns.map(|end_ns| (end_ns.max(time_ns), change.saturating_neg()));
+                let changes = std::iter::once((time_ns, change)).chain(end);
+                counts.moments.extend(changes.map(|change| (group, change)));
             }
         }
     }

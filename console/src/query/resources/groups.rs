@@ -1,6 +1,7 @@
 //! Groups of allocations, the ones that lose most first.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use handlescope_model::tables::ResourceEnd;
 use handlescope_model::tables::TraceInfo;
@@ -15,8 +16,8 @@ use super::keys::{Key, Keys};
 use crate::query::Span;
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
 use crate::query::error::QueryError;
-use crate::query::groups::TrimmedStacks;
-use crate::query::growth::{TimeParts, Window};
+use crate::query::groups::{TrimmedStacks, counting_sort};
+use crate::query::growth::{Change, TimeParts, Window};
 use crate::query::stacks::StackSet;
 
 /// Groups of allocations.
@@ -27,6 +28,15 @@ pub struct ResourceGroups {
     pub rows: Vec<ResourceGroup>,
     /// What is left of the stacks that they have in common.
     pub(crate) stacks: Option<TrimmedStacks>,
+    /// The changes of all groups, those of a group one behind the other.
+    changes: Vec<Change>,
+}
+
+impl ResourceGroups {
+    /// When bytes, or numbers, of a group changed, not in their order; empty unless that was asked for.
+    pub fn changes(&self, group: &ResourceGroup) -> &[Change] {
+        self.changes.get(group.changes.clone()).unwrap_or_default()
+    }
 }
 
 /// A group of allocations.
@@ -35,6 +45,7 @@ pub struct ResourceGroup {
     pub figures: ResourceFigures,
     /// Bytes, or numbers, that are allocated at the ends of parts of the trace, if that was asked for.
     pub over_time: Option<Vec<i64>>,
+    changes: Range<usize>,
     key: Key,
     allocator: Option<AllocatorIdx>,
 }
@@ -108,6 +119,7 @@ impl Asked<'_> {
             allocators,
             timeline: timeline.as_ref(),
             by_count: self.criteria.by_count,
+            keeps_changes: self.criteria.keeps_changes,
             span: self.span,
             cancel: self.tables.cancel,
         };
@@ -119,6 +131,9 @@ impl Asked<'_> {
             let changes = counts.changes.get(at..at + timeline.width());
             Some(timeline.sums(changes.unwrap_or_default()))
         };
+        let moments = counts.moments.iter().map(|(group, change)| (*group as usize, *change));
+        let (changes, ends) = counting_sort(moments, counts.groups.len());
+        let end = |group: usize| ends.get(group).map_or(0, |end| *end as usize);
         // Of an answer for all allocators, none is the one.
         let has_base = by.iter().any(|column| {
             use ResourceColumn::{Allocator, Kind, Process};
@@ -127,6 +142,7 @@ impl Asked<'_> {
         let groups = counts.groups.iter().enumerate().map(|(at, (key, figures))| ResourceGroup {
             figures: *figures,
             over_time: over_time(at),
+            changes: at.checked_sub(1).map_or(0, end)..end(at),
             key: *key,
             allocator: firsts.get(key.base as usize).filter(|_| has_base).copied(),
         });
@@ -136,7 +152,7 @@ impl Asked<'_> {
             let lost = (Reverse(figures.lost_bytes()), Reverse(figures.lost()));
             (lost, Reverse(figures.alloc_bytes), figures.first_ns, group.key)
         });
-        Ok(ResourceGroups { by: by.to_vec(), rows, stacks })
+        Ok(ResourceGroups { by: by.to_vec(), rows, stacks, changes })
     }
 
     /// The time of the trace.

@@ -69,7 +69,8 @@ pub fn allocations_overview<'a>(
     }
     let ask = |by: &[ResourceColumn], buckets: Option<usize>, by_count: bool| {
         let by = Some(by.to_vec());
-        let asked = ResourceCriteria { by, buckets, by_count, ..criteria.clone() };
+        let keeps_changes = buckets.is_some();
+        let asked = ResourceCriteria { by, buckets, by_count, keeps_changes, ..criteria.clone() };
         let answers = resources(std::slice::from_ref(source), &asked, names, cancel)?;
         Ok::<_, QueryError>(answers.into_iter().next())
     };

@@ -184,6 +184,7 @@ impl Search<'_> {
             counts: Counts::of(&figures),
             bytes: None,
             growth,
+            ended: "closed".to_owned(),
             diagnoses,
             function,
             score,

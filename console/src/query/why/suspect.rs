@@ -2,7 +2,7 @@
 
 use handlescope_model::StackIdx;
 
-use super::causes::{Cause, Diagnosis};
+use super::causes::Diagnosis;
 use crate::query::groups::Figures;
 use crate::query::growth::{Growth, Verdict};
 
@@ -30,6 +30,8 @@ pub struct Suspect {
     /// The bytes of allocations; `None` for handles.
     pub bytes: Option<Bytes>,
     pub growth: Growth,
+    /// What became of those that are not lost, as in "closed".
+    pub(super) ended: String,
     /// Why, as far as the events say.
     pub diagnoses: Vec<Diagnosis>,
     /// The representative frame of the create stack, as stack filters see it.
@@ -97,11 +99,11 @@ impl Suspect {
 
     /// What its verdict rests on, as a sentence without a full stop.
     pub fn evidence(&self) -> String {
-        let has_grown = self.diagnoses.iter().any(|own| own.cause == Cause::ReallocGrowth);
-        self.growth.sentence(match self.bytes {
-            Some(_) if has_grown => "freed or reallocated",
-            Some(_) => "freed",
-            None => "closed",
-        })
+        let all = match self.bytes {
+            // Those too that have nothing which was not allocated before: they have no lives.
+            Some(_) => self.counts.opened,
+            None => self.growth.evidence.opened as u64,
+        };
+        self.growth.sentence(&self.ended, all)
     }
 }

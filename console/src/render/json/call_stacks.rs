@@ -4,19 +4,21 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::Array;
 use super::stack::StackJson;
 use super::sums::FrameFiguresJson;
+use super::{Array, NoMatchJson, first_no_match};
 use crate::query::{FrameFigures, StackRow, StacksAnswer};
 use crate::render::table::Part;
 use crate::values::JsonMode;
 
 #[derive(Serialize)]
-struct Document<T> {
+struct Document<'a, T> {
     #[serde(flatten, with = "FrameFiguresJson")]
     figures: FrameFigures,
     has_every_stack: bool,
     stacks: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_match: Option<NoMatchJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -59,10 +61,12 @@ pub(in crate::render) fn call_stacks(
         super::rows(answers, parts)
             .filter_map(|(answer, row)| Some(RowJson::new(answer, *answer.rows.get(row)?)))
     };
+    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let document = Document {
         figures,
         has_every_stack: answers.iter().all(|answer| answer.has_every_stack),
         stacks: Array(rows),
+        no_match: first_no_match(no_match),
     };
     super::write(&document, mode, out)
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::Array;
+use super::{Array, NoMatchJson, first_no_match};
 use crate::query::{CountedEvent, EventsAnswer};
 use crate::render::table::Part;
 use crate::values::JsonMode;
@@ -19,20 +19,24 @@ pub(in crate::render) fn event_counts(
     let rows: Vec<(usize, &CountedEvent)> = super::rows(answers, parts)
         .filter_map(|(answer, row)| Some((answer.index, answer.rows.get(row)?)))
         .collect();
-    super::write(&Document(&rows), mode, out)
+    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    super::write(&Document(&rows, first_no_match(no_match)), mode, out)
 }
 
 /// The rows in their order; those of one provider that stand together are one element.
-struct Document<'a>(&'a [(usize, &'a CountedEvent)]);
+struct Document<'a>(&'a [(usize, &'a CountedEvent)], Option<NoMatchJson<'a>>);
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", "Events")?;
         map.serialize_entry(
             "providers",
             &Array(|| self.0.chunk_by(stand_together).filter_map(ProviderJson::new)),
         )?;
+        if let Some(no_match) = &self.1 {
+            map.serialize_entry("no_match", no_match)?;
+        }
         map.end()
     }
 }

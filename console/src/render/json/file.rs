@@ -131,7 +131,7 @@ impl<'a> CaveatJson<'a> {
 
 /// The filter that removed everything.
 #[derive(Serialize)]
-pub(super) struct NoMatchJson<'a> {
+pub(in crate::render) struct NoMatchJson<'a> {
     file: usize,
     option: String,
     before: usize,
@@ -144,6 +144,13 @@ impl<'a> NoMatchJson<'a> {
         let (option, nearest) = (no_match.option(), no_match.nearest_options());
         Self { file, option, before: no_match.before, nearest, existing: &no_match.existing }
     }
+}
+
+/// The first of the reasons why nothing passes, by the numbers of traces.
+pub(in crate::render) fn first_no_match<'a>(
+    mut answers: impl Iterator<Item = (usize, Option<&'a NoMatch>)>,
+) -> Option<NoMatchJson<'a>> {
+    answers.find_map(|(file, no_match)| Some(NoMatchJson::of(file, no_match?)))
 }
 
 /// A trace in a document that is about handles or about allocations.

@@ -32,6 +32,7 @@ pub(super) use self::call_stacks::call_stacks;
 pub(super) use self::diff::{diff_points, diff_traces};
 pub(super) use self::diff_allocations::{diff_allocated, diff_allocations};
 pub(super) use self::event_counts::event_counts;
+pub(super) use self::file::{NoMatchJson, first_no_match};
 pub(super) use self::groups::groups;
 pub(super) use self::modules::modules;
 pub(super) use self::object_ref::object_ref;

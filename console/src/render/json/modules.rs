@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use handlescope_model::tables::{Module, ModuleLoad};
 use serde::Serialize;
 
-use super::{Array, Hex};
+use super::{Array, Hex, NoMatchJson, first_no_match};
 use crate::query::{LoadedModule, ModuleAnswer};
 use crate::render::table::Part;
 use crate::values::JsonMode;
@@ -23,7 +23,15 @@ pub(in crate::render) fn modules(
             Some(ModuleJson { file: answer.index, module, loads })
         })
     };
-    super::write_list("modules", rows, mode, out)
+    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    super::write(&Document { modules: Array(rows), no_match: first_no_match(no_match) }, mode, out)
+}
+
+#[derive(Serialize)]
+struct Document<'a, T> {
+    modules: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_match: Option<NoMatchJson<'a>>,
 }
 
 #[derive(Serialize)]

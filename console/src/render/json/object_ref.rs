@@ -47,10 +47,10 @@ impl Serialize for Document<'_> {
         if self.args.criteria.top.is_some() && by.is_none() {
             let mut left_out = LeftOut::default();
             self.answer.files.iter().for_each(|file| left_out += file.left_out);
-            map.serialize_entry(
-                "left_out",
-                &LeftOutJson { objects: left_out.objects, handles: left_out.opened },
-            )?;
+            let LeftOut { objects, handles, views, existing } = left_out;
+            let handles = handles + views;
+            let left_out = LeftOutJson { objects, handles, views, existing_handles: existing };
+            map.serialize_entry("left_out", &left_out)?;
         }
         map.serialize_entry("objects", &Array(|| self.files.iter().flat_map(FileJson::objects)))?;
         if self.args.criteria.stacks.show {
@@ -76,7 +76,10 @@ pub(super) struct FileHeader {
 #[derive(Serialize)]
 struct LeftOutJson {
     objects: usize,
+    /// Handles and views.
     handles: usize,
+    views: usize,
+    existing_handles: usize,
 }
 
 #[derive(Serialize)]

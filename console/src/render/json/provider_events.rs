@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::{Array, Members, Shown};
+use super::{Array, Members, NoMatchJson, Shown, first_no_match};
 use crate::query::{FieldValue, NamedField, ProviderEventsAnswer, SingleEvent};
 use crate::render::table::Part;
 use crate::values::JsonMode;
@@ -27,20 +27,24 @@ pub(in crate::render) fn provider_events(
             Some(EventJson { answer, event, has_fields, lines })
         })
     };
-    super::write(&Document(rows), mode, out)
+    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    super::write(&Document(rows, first_no_match(no_match)), mode, out)
 }
 
-struct Document<F>(F);
+struct Document<'a, F>(F, Option<NoMatchJson<'a>>);
 
-impl<F, I> Serialize for Document<F>
+impl<F, I> Serialize for Document<'_, F>
 where
     F: Fn() -> I,
     I: IntoIterator<Item: Serialize>,
 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", "Events")?;
         map.serialize_entry("events", &Array(&self.0))?;
+        if let Some(no_match) = &self.1 {
+            map.serialize_entry("no_match", no_match)?;
+        }
         map.end()
     }
 }

@@ -135,6 +135,12 @@ impl GroupJson<'_> {
         map.serialize_entry("kind", &file.answer.kind(group))?;
         map.serialize_entry("allocator", &file.answer.allocator(group))?;
         map.serialize_entry("process", &process.as_ref().map(|own| own.shown_label(true)))?;
+        self.write_process(map)
+    }
+
+    /// What distinguishes the owner from others of its name.
+    fn write_process<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        let process = self.file.answer.process(self.group);
         map.serialize_entry("pid", &process.as_ref().map(|own| own.pid))?;
         map.serialize_entry("process_start_ns", &process.and_then(|own| own.start_ns))
     }
@@ -221,6 +227,9 @@ impl Serialize for KeyedJson<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("file", &self.group.file.answer.index)?;
         map.serialize_entry("keys", &KeysJson(self))?;
+        if self.by.contains(&ResourceColumn::Process) {
+            self.group.write_process(&mut map)?;
+        }
         self.group.write_figures(&mut map)?;
         map.serialize_entry("first_ns", &self.group.group.figures.first_ns)?;
         map.serialize_entry("last_ns", &self.group.group.figures.last_ns)?;

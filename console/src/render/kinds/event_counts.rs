@@ -35,8 +35,8 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
         let (passed, total) = (HumanCount(passed), Counted(answer.total, "event"));
         let kinds = answer.rows.len();
         let kinds_text = Counted(kinds as u64, "kind");
-        Part::of(answer.path, kinds)
-            .below(format!("{passed} of {total} of the source, of {kinds_text}"))
+        let of = if answer.is_of_kept { "that the extract keeps" } else { "of the source" };
+        Part::of(answer.path, kinds).below(format!("{passed} of {total} {of}, of {kinds_text}"))
     });
     let table = Table::new("providers", columns, parts)?;
     Ok(table.with_document(|parts, mode, out| json::event_counts(answers, parts, mode, out)))

@@ -37,7 +37,7 @@ pub use self::{
 };
 pub(crate) use self::{frame::write_frame, objects::OBJECT_COLUMNS};
 use super::table::Table;
-use crate::query::NoMatch;
+use crate::query::{NoMatch, Subject};
 use handlescope_model::Untrusted;
 
 /// What `-SortBy` can name of a table.
@@ -48,7 +48,7 @@ pub(crate) fn columns(table: io::Result<Table<'_>>) -> Vec<String> {
 
 /// What stands in the place of rows where a filter lets nothing pass.
 fn no_match_line(no_match: &NoMatch) -> String {
-    let what = if no_match.is_of_allocations { "allocation" } else { "handle" };
+    let what = if no_match.subject == Subject::Allocation { "allocation" } else { "handle" };
     format!("No {what} matches {}", Untrusted(&no_match.option()))
 }
 

@@ -25,7 +25,7 @@ const DEEPEST: usize = 32;
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn processes<'a>(answers: &[ProcessAnswer<'_>], display: &Display) -> io::Result<Table<'a>> {
+pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io::Result<Table<'a>> {
     let listed =
         || answers.iter().flat_map(|answer| answer.processes.iter().map(move |p| (answer, p)));
     let rows: Vec<(u32, &Process)> =
@@ -76,5 +76,6 @@ pub fn processes<'a>(answers: &[ProcessAnswer<'_>], display: &Display) -> io::Re
         let processes = Counted(count as u64, "process");
         Part::of(answer.path, count).below(format!("{processes}, {new} started in the trace"))
     });
-    Table::new("processes", columns, parts)
+    let no_match = answers.iter().find_map(|own| Some((own.index, own.no_match.as_ref()?)));
+    Ok(Table::new("processes", columns, parts)?.with_no_match(no_match))
 }

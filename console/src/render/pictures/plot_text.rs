@@ -74,12 +74,11 @@ pub(crate) fn write_text(
     let mut rows = table::table(display.screen, &["Most", "At end", "Over time", by]);
     table::align_right(&mut rows, &[0, 1]);
     for series in timeline.series.iter().rev() {
-        let most = series.open.iter().max().copied().unwrap_or_default();
         let last = series.open.last().copied().unwrap_or_default();
         let step = series.open.len().div_ceil(PARTS).max(1);
         let parts: Vec<u64> =
             series.open.chunks(step).map(|part| part.last().copied().unwrap_or_default()).collect();
-        let (most, last) = (measure.shown(most), measure.shown(last));
+        let (most, last) = (measure.shown(series.most), measure.shown(last));
         rows.add_row([most, last, long_sparkline(&parts), series.name.clone()]);
     }
     write!(out, "{}", table::text(rows))

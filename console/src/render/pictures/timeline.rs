@@ -8,8 +8,8 @@ use super::folded::UNKNOWN;
 use super::measure::Measure;
 use crate::paths::stem;
 use crate::query::{
-    FileAnswer, GroupKey, Groups, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
-    ResourcesAnswer, TrimmedStacks, Window,
+    Change, FileAnswer, GroupKey, Groups, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
+    ResourcesAnswer, TrimmedStacks, Window, most_at_once,
 };
 
 /// Characters of a name that are shown.
@@ -29,6 +29,8 @@ pub(crate) struct Timeline {
 /// The open handles of a group.
 pub(in crate::render) struct Series {
     pub(in crate::render) name: String,
+    /// The largest number at any time.
+    pub(in crate::render) most: u64,
     /// The number at the end of each of equal parts of the time.
     pub(in crate::render) open: Vec<u64>,
 }
@@ -43,7 +45,8 @@ impl Timeline {
             open.into_iter().map(u64::from).collect()
         };
         let name = |node: &NodeIdx| name(file, groups, *node);
-        let series = series(groups.tree.children(None), open, name, buckets, most);
+        let changes = |node: &NodeIdx| groups.changes(*node);
+        let series = series(groups.tree.children(None), open, changes, name, (buckets, most));
         let file = Untrusted(&stem(file.path())).to_string();
         Some(Self { measure: Measure::Handles, file, window: groups.window?, series })
     }
@@ -52,11 +55,12 @@ impl Timeline {
     pub(crate) fn of_allocations(
         answer: &ResourcesAnswer<'_>,
         measure: Measure,
-        (buckets, most): (usize, usize),
+        parts: (usize, usize),
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
         let name = |group: &ResourceGroup| allocated_name(answer, groups, group);
-        let series = series(&groups.rows, allocated, name, buckets, most);
+        let changes = |group: &ResourceGroup| groups.changes(group).to_vec();
+        let series = series(&groups.rows, allocated, changes, name, parts);
         let file = Untrusted(&stem(answer.path)).to_string();
         Some(Self { measure, file, window: answer.window?, series })
     }
@@ -66,18 +70,17 @@ impl Timeline {
         answer: &ResourcesAnswer<'_>,
         kind: &str,
         measure: Measure,
-        (buckets, most): (usize, usize),
+        parts: (usize, usize),
     ) -> Option<Self> {
-        let name = |group: &ResourceGroup| {
-            let process = answer.process(group).map(|own| own.shown_label(false));
-            cut(process.as_deref().unwrap_or(UNKNOWN))
-        };
-        let series = series(answer.groups_of(kind), allocated, name, buckets, most);
+        let groups = answer.groups.as_ref()?;
+        let name = |group: &ResourceGroup| cut(marked(answer, group).as_deref().unwrap_or(UNKNOWN));
+        let changes = |group: &ResourceGroup| groups.changes(group).to_vec();
+        let series = series(answer.groups_of(kind), allocated, changes, name, parts);
         let file = Untrusted(&stem(answer.path)).to_string();
         Some(Self { measure, file, window: answer.window?, series })
     }
 
-    /// Whether nothing was open at the end of any part.
+    /// Whether nothing was open at any time.
     pub(crate) fn is_empty(&self) -> bool {
         self.series.is_empty()
     }
@@ -102,20 +105,22 @@ impl Timeline {
     }
 }
 
-/// The groups that had most open at once, `most` of them by themselves, and the sum of the others.
+/// The groups that had most open at once, so many of them by themselves, and the sum of the others; `buckets` are
+/// the parts of time.
 fn series<'g, G: 'g>(
     groups: impl IntoIterator<Item = &'g G>,
     open: impl Fn(&G) -> Vec<u64>,
+    changes: impl Fn(&G) -> Vec<Change>,
     name: impl Fn(&G) -> String,
-    buckets: usize,
-    most: usize,
+    (buckets, shown): (usize, usize),
 ) -> Vec<Series> {
-    let peak = |group: &G| open(group).into_iter().max().unwrap_or_default();
-    let mut peaks: Vec<(u64, &G)> = groups.into_iter().map(|group| (peak(group), group)).collect();
-    peaks.retain(|(peak, _)| *peak > 0);
-    peaks.sort_by_key(|(peak, _)| Reverse(*peak));
-    let others = peaks.split_off(most.min(peaks.len()));
-    let own = peaks.iter().map(|(_, group)| Series { name: name(group), open: open(group) });
+    let most = |group: &'g G| (most_at_once(changes(group)), group);
+    let mut groups: Vec<(u64, &G)> = groups.into_iter().map(most).collect();
+    groups.retain(|(most, _)| *most > 0);
+    groups.sort_by_key(|(most, _)| Reverse(*most));
+    let others = groups.split_off(shown.min(groups.len()));
+    let own = groups.into_iter();
+    let own = own.map(|(most, group)| Series { name: name(group), most, open: open(group) });
     let mut series: Vec<Series> = own.collect();
     if !others.is_empty() {
         let mut sums = vec![0_u64; buckets];
@@ -124,7 +129,8 @@ fn series<'g, G: 'g>(
                 *sum = sum.saturating_add(count);
             }
         }
-        series.push(Series { name: format!("{} others", others.len()), open: sums });
+        let most = most_at_once(others.iter().flat_map(|(_, group)| changes(group)).collect());
+        series.push(Series { name: format!("{} others", others.len()), most, open: sums });
     }
     series
 }
@@ -135,6 +141,12 @@ fn allocated(group: &ResourceGroup) -> Vec<u64> {
     sums.map(|sum| u64::try_from(*sum).unwrap_or_default()).collect()
 }
 
+/// The owner of allocations, with marks for its start and end: an id may be used again.
+fn marked(answer: &ResourcesAnswer<'_>, group: &ResourceGroup) -> Option<String> {
+    let process = answer.process(group)?;
+    Some(format!("{}{}", process.shown_label(false), process.marks()))
+}
+
 /// What allocations have in common: process, kind with allocator, or the first function of a program.
 fn allocated_name(
     answer: &ResourcesAnswer<'_>,
@@ -142,7 +154,7 @@ fn allocated_name(
     group: &ResourceGroup,
 ) -> String {
     let text = |column: &ResourceColumn| match column {
-        ResourceColumn::Process => answer.process(group).map(|own| own.shown_label(false)),
+        ResourceColumn::Process => marked(answer, group),
         ResourceColumn::Kind => answer.kind(group).map(str::to_owned),
         ResourceColumn::Allocator => answer.allocator(group).map(str::to_owned),
         ResourceColumn::CreateStack => answer.function(group.create_stack()?),

@@ -26,6 +26,7 @@ pub(super) struct TimelineData {
 #[derive(Serialize)]
 pub(super) struct SeriesData {
     name: String,
+    most: u64,
     open: Vec<u64>,
 }
 
@@ -39,10 +40,12 @@ pub(super) struct FlameData {
 impl TimelineData {
     pub(super) fn of(timeline: Timeline) -> Self {
         let series = timeline.series.into_iter();
+        let series =
+            series.map(|own| SeriesData { name: own.name, most: own.most, open: own.open });
         Self {
             start: timeline.window.start_ns as f64 / 1e9,
             end: timeline.window.end_ns as f64 / 1e9,
-            series: series.map(|own| SeriesData { name: own.name, open: own.open }).collect(),
+            series: series.collect(),
         }
     }
 }

@@ -63,6 +63,10 @@ impl Serialize for Document<'_> {
         let columns: Vec<_> = table.data().collect();
         let rows = Array(|| table.rows().map(|row| Row { columns: &columns, row }));
         map.serialize_entry(table.key, &rows)?;
+        let no_match = table.no_match.map(|(file, no_match)| (file, Some(no_match)));
+        if let Some(no_match) = json::first_no_match(no_match.into_iter()) {
+            map.serialize_entry("no_match", &no_match)?;
+        }
         map.end()
     }
 }

@@ -26,6 +26,7 @@ use super::output::{OutputError, OutputOptions};
 use crate::{
     cancel::Cancel,
     paths::{Overwrite, shown},
+    query::NoMatch,
     settings::Display,
     values::{Format, JsonMode},
 };
@@ -52,6 +53,8 @@ pub struct Table<'a> {
     /// How many rows the text has at most, unless `-TopN` says so.
     pub(super) most_rows: Option<usize>,
     pub(super) document: Option<Document<'a>>,
+    /// Why there are no rows, with the number of its trace.
+    pub(super) no_match: Option<(usize, &'a NoMatch)>,
     pub(super) row_text: Option<RowText<'a>>,
 }
 
@@ -151,6 +154,7 @@ impl<'a> Table<'a> {
             groups: None,
             most_rows: None,
             document: None,
+            no_match: None,
             row_text: None,
         }
     }
@@ -166,6 +170,11 @@ impl<'a> Table<'a> {
         document: impl Fn(&[Part], JsonMode, &mut dyn Write) -> io::Result<()> + 'a,
     ) -> Table<'a> {
         Table { document: Some(Box::new(document)), ..self }
+    }
+
+    /// With the reason why there are no rows, and the number of its trace, for a document that is not of its own.
+    pub(crate) fn with_no_match(self, no_match: Option<(usize, &'a NoMatch)>) -> Table<'a> {
+        Table { no_match, ..self }
     }
 
     /// With a text of its own for each row.

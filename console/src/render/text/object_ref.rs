@@ -89,18 +89,23 @@ pub(in crate::render) fn object_ref(
 
 /// Says what is not printed, if anything is not.
 fn write_left_out(
-    LeftOut { objects, handles, views, .. }: LeftOut,
+    LeftOut { objects, handles, views, existing }: LeftOut,
     out: &mut impl Write,
 ) -> io::Result<()> {
     if objects == 0 {
         return Ok(());
     }
     let objects = counted(objects as u64, "more object");
-    let (handles, views) =
-        (counted(handles as u64, "handle"), (views, counted(views as u64, "view")));
-    match views {
-        (0, _) => writeln!(out, "+ {objects}, {handles}"),
-        (_, views) => writeln!(out, "+ {objects}, {handles} and {views}"),
+    let opened = counted(handles as u64, "handle");
+    let mapped = counted(views as u64, "view");
+    match (views, existing) {
+        (0, 0) => writeln!(out, "+ {objects}, {opened}"),
+        (_, 0) => writeln!(out, "+ {objects}, {opened} and {mapped}"),
+        (0, existing) => writeln!(out, "+ {objects}, {opened} and {existing} of the rundown"),
+        (_, existing) => {
+            let existing = counted(existing as u64, "handle");
+            writeln!(out, "+ {objects}, {opened}, {mapped} and {existing} of the rundown")
+        }
     }
 }
 

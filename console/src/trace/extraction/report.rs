@@ -38,7 +38,7 @@ pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
         Counted(summary.leaked_handles, "leaked handle"),
         views(summary.leaked_views),
         at_exit(summary.closed_at_exit),
-        allocations(summary.allocations, summary.never_freed),
+        allocations(summary),
         Counted(summary.stacks_distinct, "stack"),
         Counted(summary.events_lost, "lost event"),
         HumanBytes(summary.output_bytes),
@@ -64,11 +64,16 @@ fn at_exit(closed: u64) -> String {
 }
 
 /// What was allocated, where such events were recorded.
-fn allocations(allocations: u64, never_freed: u64) -> String {
-    if allocations == 0 {
-        return String::new();
+fn allocations(summary: &ExtractSummary) -> String {
+    let allocations = Counted(summary.allocations, "allocation");
+    let [never_freed, at_exit] = [summary.never_freed, summary.freed_at_exit].map(HumanCount);
+    match (summary.allocations, summary.freed_at_exit) {
+        (0, _) => String::new(),
+        (_, 0) => format!(", {allocations}, {never_freed} never freed"),
+        _ => format!(
+            ", {allocations}, {never_freed} never freed (and {at_exit} freed only at process exit)"
+        ),
     }
-    format!(", {}, {} never freed", Counted(allocations, "allocation"), HumanCount(never_freed))
 }
 
 fn seconds(elapsed: Duration) -> String {
@@ -98,6 +103,7 @@ mod tests {
             closed_at_exit: 0,
             allocations: 0,
             never_freed: 0,
+            freed_at_exit: 0,
             stacks_distinct: 40,
             events_lost: 0,
             buffers_lost: 0,
@@ -125,6 +131,12 @@ mod tests {
         assert!(line.ends_with(" in 0.10 s"), "{line}");
         assert!(
             line.contains("5 leaked handles (and 8 closed only at process exit), 2,000 allocations, 7 never freed, 40"),
+            "{line}"
+        );
+        let summary = ExtractSummary { freed_at_exit: 1_021, ..summary };
+        let line = super::line(Path::new("a"), &summary);
+        assert!(
+            line.contains(" 7 never freed (and 1,021 freed only at process exit), 40"),
             "{line}"
         );
     }

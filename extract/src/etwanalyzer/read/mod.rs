@@ -210,6 +210,7 @@ impl Reading<'_> {
             closed_at_exit: figures.closed_at_exit,
             allocations: 0,
             never_freed: 0,
+            freed_at_exit: 0,
             stacks_distinct,
             events_lost: main.header.events_lost.unwrap_or_default(),
             buffers_lost: main.header.buffers_lost.unwrap_or_default(),

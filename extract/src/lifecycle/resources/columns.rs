@@ -1,8 +1,7 @@
 //! All allocations of a trace with their ends, in columns.
 
-use handlescope_model::rules::is_never_freed;
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::owners::Owner;
 use crate::lifecycle::attribution::NONE;
@@ -51,6 +50,16 @@ impl Origin {
     pub const NONE: Self = Self { part_of: NONE, grown_from: NONE, caller: NONE, free_call: NONE };
 }
 
+/// How many allocations there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AllocationFigures {
+    pub allocations: u64,
+    /// Those that nothing freed while their process lived on.
+    pub never_freed: u64,
+    /// Those that only the end of their process freed.
+    pub freed_at_exit: u64,
+}
+
 /// The allocations, in columns, by the time of their first event; rows are those of the timeline.
 #[derive(Default)]
 pub struct AllocationColumns {
@@ -79,12 +88,25 @@ impl AllocationColumns {
         self.row.is_empty()
     }
 
-    /// How many allocations there are, and how many of them nothing freed; parts of one count as one.
-    pub fn figures(&self) -> (u64, u64) {
-        let ends = (0..).zip(&self.end);
-        let whole = ends.filter(|(number, _)| self.origin(*number).part_of == NONE).count();
-        let left = self.end.iter().filter(|end| is_never_freed(**end)).count();
-        (whole as u64, left as u64)
+    /// How many allocations there are, and how many of them nothing freed; parts that ended alike count as one.
+    pub fn figures(&self) -> AllocationFigures {
+        let mut figures = AllocationFigures::default();
+        let mut counted: HashSet<(u32, ResourceEnd)> = HashSet::new();
+        for (number, end) in (0..).zip(&self.end) {
+            let first = self.origin(number).part_of;
+            let is_whole = first == NONE;
+            figures.allocations += u64::from(is_whole);
+            let count = match end {
+                ResourceEnd::Open => &mut figures.never_freed,
+                ResourceEnd::AtExit => &mut figures.freed_at_exit,
+                _ => continue,
+            };
+            let is_counted = || self.end.get(first as usize) == Some(end);
+            if is_whole || (!is_counted() && counted.insert((first, *end))) {
+                *count += 1;
+            }
+        }
+        figures
     }
 
     /// Adds an allocator and returns its number.

@@ -14,7 +14,7 @@ mod ranges;
 use handlescope_model::{Cancel, Cancelled, Poll};
 
 use self::acquired::Acquired;
-pub use self::columns::{AllocationColumns, AllocatorRow, Miss};
+pub use self::columns::{AllocationColumns, AllocationFigures, AllocatorRow, Miss};
 use self::gui::GuiHandles;
 use self::heaps::HeapBlocks;
 pub use self::owners::Owner;

@@ -112,18 +112,23 @@ impl<'a> SiteCauses<'a> {
             return Some(diagnosis(Cause::NeverFreed, lost, text.to_owned()));
         }
         let [all, left] = [opened, lost].map(HumanCount);
-        let text = match HumanCount(site.freed) {
-            HumanCount(0) => {
+        let freed = site.ends.freed;
+        let are = |count: u64| if count == 1 { "is" } else { "are" };
+        let (is_freed, others) = (are(freed), site.ends.others());
+        let freed = HumanCount(freed);
+        let text = match (freed, others.as_str()) {
+            (HumanCount(0), _) => {
                 format!("of {all} of this stack some are freed in part, and none is freed wholly")
             }
-            freed => {
-                let are = |count: u64| if count == 1 { "is" } else { "are" };
-                format!(
-                    "{freed} of {all} of this stack {} freed, {left} {} not: look at its error paths",
-                    are(site.freed),
-                    are(lost)
-                )
-            }
+            (freed, "") => format!(
+                "{freed} of {all} of this stack {is_freed} freed, {left} {} not: look at its error paths",
+                are(lost)
+            ),
+            (freed, others) => format!(
+                "{freed} of {all} of this stack {is_freed} freed{others}, {left} {} never freed: look at its \
+                 error paths",
+                are(lost)
+            ),
         };
         let mut stacks: Vec<_> = stacks.into_iter().collect();
         stacks.sort_by_key(|(stack, count)| (Reverse(*count), *stack));

@@ -106,7 +106,7 @@ impl Created {
             &process,
             (PRIVATE_HEAP, stack),
             &lives,
-            Amounts { counts, bytes, grown: None },
+            Amounts { counts, bytes, grown: None, ended: "destroyed".to_owned() },
         )?;
         let text = format!(
             "of {} that this stack creates, {} never destroyed",

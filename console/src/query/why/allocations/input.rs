@@ -27,6 +27,8 @@ pub(super) struct Amounts {
     pub(super) bytes: Bytes,
     /// Bytes of blocks that only grew, and how many more they get each minute.
     pub(super) grown: Option<(i64, f64)>,
+    /// What became of the others.
+    pub(super) ended: String,
 }
 
 /// What suspects among the allocations of a trace are found in.
@@ -114,7 +116,7 @@ impl<'a> Allocations<'a> {
         process: &ProcessInfo,
         (type_name, create_stack): (&str, Option<StackIdx>),
         lives: &[Life],
-        Amounts { counts, bytes, grown }: Amounts,
+        Amounts { counts, bytes, grown, ended }: Amounts,
     ) -> Option<Suspect> {
         let start_ns =
             process.start_ns.map_or(self.window.start_ns, |ns| ns.max(self.window.start_ns));
@@ -140,6 +142,7 @@ impl<'a> Allocations<'a> {
             counts,
             bytes: Some(Bytes { per_minute, ..bytes }),
             growth,
+            ended,
             diagnoses: Vec::new(),
             function: None,
             filters: SuspectFilters::default(),

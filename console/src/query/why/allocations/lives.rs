@@ -6,6 +6,7 @@ use handlescope_model::ResourceIdx;
 use handlescope_model::tables::ResourceEnd;
 
 use super::super::suspect::{Bytes, Counts};
+use super::ends::Ends;
 use crate::query::growth::Life;
 use crate::query::resources::ResourceTable;
 
@@ -14,8 +15,8 @@ use crate::query::resources::ResourceTable;
 pub(super) struct SiteLives {
     pub(super) counts: Counts,
     pub(super) bytes: Bytes,
-    /// Allocations of which the program freed all.
-    pub(super) freed: u64,
+    /// How those ended that are not lost.
+    pub(super) ends: Ends,
     pub(super) lives: Vec<Life>,
 }
 
@@ -27,9 +28,8 @@ struct Whole {
     ended_ns: Option<i64>,
     /// How the parts that were never freed ended, if there are any.
     lost: Option<ResourceEnd>,
-    is_freed: bool,
-    /// It has nothing that was not allocated before.
-    is_empty: bool,
+    /// How the others ended: where that differs, what says least of the program.
+    end: Option<ResourceEnd>,
 }
 
 impl SiteLives {
@@ -57,15 +57,16 @@ impl SiteLives {
     }
 
     fn add(&mut self, whole: Whole) {
-        let Whole { opened_ns, ended_ns, lost, is_freed, is_empty } = whole;
+        let Whole { opened_ns, ended_ns, lost, end } = whole;
         self.counts.opened += 1;
-        if is_empty {
+        if lost.is_none() && matches!(end, Some(ResourceEnd::Empty) | None) {
+            end.into_iter().for_each(|end| self.ends.add(end));
             return;
         }
         match lost {
             Some(ResourceEnd::Open) => self.counts.leaked += 1,
             Some(_) => self.counts.closed_at_exit += 1,
-            None => self.freed += u64::from(is_freed),
+            None => end.into_iter().for_each(|end| self.ends.add(end)),
         }
         self.lives.push(Life { opened_ns, closed_ns: ended_ns.filter(|_| lost.is_none()) });
     }
@@ -80,8 +81,7 @@ impl Whole {
             opened_ns: table.time_ns.get(row)?,
             ended_ns: table.end_time_ns.get(row),
             lost: end.filter(|_| table.is_lost(resource)),
-            is_freed: end == Some(ResourceEnd::Freed),
-            is_empty: matches!(end, Some(ResourceEnd::Empty) | None),
+            end: end.filter(|_| !table.is_lost(resource)),
         })
     }
 
@@ -91,7 +91,8 @@ impl Whole {
         self.ended_ns = self.ended_ns.zip(part.ended_ns).map(|(one, other)| one.max(other));
         // What is open at the end of the trace says more than that an end of a process took the rest.
         self.lost = self.lost.into_iter().chain(part.lost).min();
-        self.is_freed &= part.is_freed;
-        self.is_empty &= part.is_empty;
+        // A part that has nothing says nothing of the others.
+        let ends = self.end.into_iter().chain(part.end);
+        self.end = ends.max_by_key(|end| (*end != ResourceEnd::Empty, *end));
     }
 }

@@ -5,6 +5,7 @@
 mod causes;
 mod commits;
 mod context;
+mod ends;
 mod filters;
 mod heaps;
 mod input;
@@ -88,12 +89,12 @@ impl Allocations<'_> {
         let stack = site.stack;
         let Findings { diagnoses, grown } = causes.of(rows, &own);
         let kind = ResourceKind::from_code(site.kind)?;
-        let SiteLives { counts, bytes, lives, .. } = own;
+        let SiteLives { counts, bytes, ends, lives } = own;
         let suspect = self.as_suspect(
             &process,
             (kind.name(), stack),
             &lives,
-            Amounts { counts, bytes, grown },
+            Amounts { counts, bytes, grown, ended: ends.words() },
         )?;
         let function = stack.map(|stack| self.function(stack, sites));
         let name = descriptive_name(allocator).map(str::to_owned);

@@ -1,0 +1,39 @@
+//! The most that there is at once.
+
+/// When something changes, in nanoseconds since session start, and by how much.
+pub type Change = (i64, i64);
+
+/// The most that there is at any time, after all changes of that time; 0 before the first of them.
+pub fn most_at_once(mut changes: Vec<Change>) -> u64 {
+    changes.sort_unstable_by_key(|(time_ns, _)| *time_ns);
+    let (mut sum, mut most) = (0_i64, 0);
+    for at_once in changes.chunk_by(|one, other| one.0 == other.0) {
+        sum = at_once.iter().fold(sum, |sum, (_, by)| sum.saturating_add(*by));
+        most = sum.max(most);
+    }
+    u64::try_from(most).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_between_two_changes_counts_in_any_order_of_these() {
+        assert_eq!(most_at_once(vec![(5, 1), (1, 1), (3, -1), (2, 1), (9, -1)]), 2);
+        assert_eq!(most_at_once(vec![(1, 4096), (2, 512), (3, -4096)]), 4608);
+        assert_eq!(most_at_once(Vec::new()), 0);
+    }
+
+    #[test]
+    fn changes_of_one_time_are_one() {
+        assert_eq!(most_at_once(vec![(1, 10), (2, 20), (2, -10)]), 20, "a reallocation");
+        assert_eq!(most_at_once(vec![(7, 1), (7, -1)]), 0);
+    }
+
+    #[test]
+    fn numbers_of_any_size_do_no_harm() {
+        assert_eq!(most_at_once(vec![(1, i64::MAX), (2, i64::MAX)]), i64::MAX as u64);
+        assert_eq!(most_at_once(vec![(i64::MIN, i64::MIN), (i64::MAX, -1)]), 0);
+    }
+}
