@@ -191,7 +191,7 @@ pub enum Action {
 
     /// Write a page for a browser about all that leaks: handlescope report trace.etl leaks.html
     ///
-    /// The options are those of .report in the console; the page is named after the traces.
+    /// The options are those of .report in the console; the page comes last, after the traces.
     #[command(disable_help_flag = true)]
     Report(Words),
 
@@ -221,7 +221,7 @@ pub enum Action {
 
     /// Record a trace of handles, on Windows.
     ///
-    /// Elsewhere it prints how the session is configured, or prints command lines of wpr and xperf.
+    /// Elsewhere it prints how the session is configured, or command lines of wpr and xperf.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArgs),
 

@@ -84,6 +84,10 @@ fn a_filter_that_no_process_module_or_stack_passes_is_named() {
         ("Process -CmdLine lea", "6 processes passes -CmdLine lea, did you mean -CmdLine *lea*?"),
         ("Process -pn leaky -NewProcess -2", "2 processes passes -NewProcess"),
         (
+            "Process -pn leaky -Parent explrer.exe",
+            "2 processes passes -Parent explrer.exe, did you mean -Parent explorer.exe?",
+        ),
+        (
             "Process -Parent nope",
             "6 processes passes -Parent nope; there are Idle, explorer.exe, leaky.exe",
         ),

@@ -315,9 +315,17 @@ fn the_command_line_writes_the_page_of_some_traces() {
     assert_eq!(files.iter().map(types).collect::<Vec<_>>(), [["Thread"], ["Thread"]]);
     fs::write(shell.path("mine.html"), "mine").unwrap();
     for (words, message, status) in [
-        (&["report", "leaky.etl"][..], "report needs the file to write after the traces", 2),
-        (&["report", "page.html", "leaky.etl"], "report needs the file to write after", 2),
-        (&["report"], "report needs the file to write", 2),
+        (
+            &["report", "leaky.etl"][..],
+            "report needs NAME.html, the file to write, after the traces",
+            2,
+        ),
+        (
+            &["report", "page.html", "leaky.etl"],
+            "report needs NAME.html, the file to write, after",
+            2,
+        ),
+        (&["report"], "report needs NAME.html, the file", 2),
         (&["report", "missing.etl", "x.html"], "missing.etl", 1),
         (&["report", "leaky.etl", "mine.html"], "-Force replaces it", 1),
     ] {

@@ -143,7 +143,7 @@ pub(super) fn draw_table(frame: &mut Frame<'_>, heading: &Heading, groups: &[Ope
     frame.render_widget(Line::from(KEYS).dim(), bottom);
 }
 
-/// As wide as what is in them, so that no pid is cut; the function has what is left.
+/// As wide as what is in them, so that a pid is cut only after a long name; the function has what is left.
 fn widths(rows: &[[String; 6]]) -> [Constraint; 6] {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| measure_text_width(&row[column]));

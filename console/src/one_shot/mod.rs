@@ -296,7 +296,7 @@ fn page(name: &str, files: &mut Vec<String>) -> Result<String, ParseError> {
     let is_page = |file: &mut String| has_extension(Path::new(file), &["html", "htm"]);
     files.pop_if(is_page).ok_or_else(|| ParseError::MissingArgument {
         command: name.to_owned(),
-        what: "the file to write after the traces, NAME.html",
+        what: "NAME.html, the file to write, after the traces",
     })
 }
 

@@ -39,7 +39,7 @@ pub enum OverwriteError {
     #[error("{}: is not a text file, so nothing is appended; name another one after >>", Untrusted(.path))]
     NotText { path: PathBuf },
     /// Whether it exists cannot be found out.
-    #[error("{}: cannot be read: {}; name another file", Untrusted(.path), Reason(.source))]
+    #[error("{}: cannot be checked: {}; name another file", Untrusted(.path), Reason(.source))]
     Unknown { path: PathBuf, source: io::Error },
 }
 

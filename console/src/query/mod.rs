@@ -75,7 +75,7 @@ pub use self::frame_names::{FrameNames, SymbolReports};
 pub use self::groups::{Figures, GroupKey, GroupTree, Groups, GroupsLeftOut, NodeIdx};
 pub use self::growth::{
     Change, Evidence, Growth, Life, Rate, Verdict, Window, long_sparkline, most_at_once,
-    outstanding, sparkline,
+    most_in_order, outstanding, sparkline,
 };
 pub use self::handle_counts::{CountBy, Counted, HandleCounts};
 pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};

@@ -33,8 +33,10 @@ pub struct ProcessAnswer<'a> {
 /// A process and its place in the list.
 pub struct ListedProcess {
     pub process: Process,
-    /// How many of its ancestors stand above it, in a tree.
+    /// How many of its ancestors are above it, in a tree.
     pub depth: usize,
+    /// The name of its parent, where that is in the trace.
+    pub(super) parent: Option<String>,
 }
 
 /// Answers `.dump Process`, one answer for each trace.
@@ -73,7 +75,9 @@ pub fn processes<'a>(
             _ => rows.into_iter().map(|row| (row, 0)).collect(),
         };
         let listed = |(row, depth): (usize, _)| {
-            all.get(row).cloned().map(|process| ListedProcess { process, depth })
+            let parent = parents.of_row(row).and_then(|parent| all.get(parent));
+            let parent = parent.map(|own| own.name.clone());
+            all.get(row).cloned().map(|process| ListedProcess { process, depth, parent })
         };
         let processes = rows.into_iter().filter_map(listed).collect();
         let (path, index) = (source.path, source.index);
@@ -106,16 +110,12 @@ fn steps(args: &ProcessListCriteria) -> Vec<RowStep<'_, ProcessListCriteria>> {
     steps
 }
 
-/// The names of processes, or of those that had children.
+/// The names of processes, or of their parents.
 fn names(answer: &ProcessAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
-    let processes = || answer.processes.iter().map(|own| &own.process);
-    let name = |process: &Process| process.name.clone();
+    let processes = answer.processes.iter();
     match criterion {
-        Criterion::Process => processes().map(name).collect(),
-        Criterion::Parent => {
-            let parents: HashSet<u32> = processes().map(|own| own.parent_pid).collect();
-            processes().filter(|own| parents.contains(&own.pid)).map(name).collect()
-        }
+        Criterion::Process => processes.map(|own| own.process.name.clone()).collect(),
+        Criterion::Parent => processes.filter_map(|own| own.parent.clone()).collect(),
         _ => BTreeSet::new(),
     }
 }

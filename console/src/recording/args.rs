@@ -88,7 +88,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "CONDITION", value_parser = stop_condition, conflicts_with = "ring")]
     pub stop_when: Vec<StopCondition>,
 
-    /// Extract the trace when it is recorded; without, a question on a terminal.
+    /// Extract the trace when it is recorded; without it, a question is asked on a terminal.
     #[arg(long)]
     pub extract: bool,
 

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use indicatif::HumanCount;
+
 use crate::query::{Criterion, NoMatch, Subject};
 
 /// The option of a criterion.
@@ -81,7 +83,7 @@ impl Display for NoMatch {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (one, more) = words(self.subject);
         let what = if self.before == 1 { one } else { more };
-        let (before, option) = (self.before, self.option());
+        let (before, option) = (HumanCount(self.before as u64), self.option());
         write!(f, "nothing matches: none of {before} {what} passes {option}")?;
         match (self.nearest_options().as_slice(), self.existing.as_slice()) {
             ([], []) => Ok(()),

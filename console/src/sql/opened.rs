@@ -51,7 +51,7 @@ pub(super) static OPENED: &[ViewColumn] = &[
     ),
     maybe(
         "process",
-        "Executable that owns the handle; of one that a child inherited the parent.",
+        "Executable that owns the handle; the parent, if a child inherited it.",
         value(&[PROCESS, PROCESS_NAME]),
     ),
     maybe("pid", "Its process id.", value(&[PROCESS, TableColumn::of(Processes::pid)])),

@@ -26,6 +26,7 @@ use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, Cancelled, FILE_MAPPING_NAME, FILE_MAPPING_TYPE,
     ObjectIdx, ProcessIdx, Table, TypeId,
 };
+use hashbrown::HashSet;
 
 use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
@@ -235,15 +236,21 @@ impl Assembly<'_> {
         let Self { collected, index, spaces, methods, clock, cancel, .. } = *self;
         let stack_events =
             stack_events::table(collected, spaces, methods, index, clock, stacks, cancel)?;
-        let carried = &kept_rows.carried(&collected.stacks.events, &collected.shared.timeline);
+        let (stacks_of_events, kept) = (&collected.stacks.events, &collected.kept);
         // Those of every event have all but what events carry themselves.
         let stacks_joined = match collected.stacks.all {
-            Some(_) => (stack_events.stack.iter().flatten().count() + carried.len()) as u64,
+            Some(_) => {
+                let carried = kept_rows.carried(stacks_of_events).count();
+                (stack_events.stack.iter().flatten().count() + carried) as u64
+            }
             None => kept_rows.len(),
         };
         writer.table(Table::StackEvents, stack_events.into_frame())?;
         let (counts, rows) = trace::event_counts(counter, decoder, clock);
-        let kept = &collected.kept;
+        let carried = &match kept.is_empty() {
+            true => HashSet::new(),
+            false => kept_rows.carried_events(stacks_of_events, &collected.shared.timeline),
+        };
         let resolver = &mut StackResolver::new(&kept.stacks.fragments, spaces, methods, stacks);
         let provider_events =
             ProviderEventTables { kept, decoder, rows: &rows, index, clock, carried, resolver };

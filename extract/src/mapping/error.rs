@@ -12,7 +12,7 @@ pub enum MappingError {
     )]
     NoEvent { place: String, found: String },
     #[error(
-        "{}: {} is neither acquire nor release; one of them follows PROVIDER/EVENT",
+        "{}: {} is neither acquire nor release; one of them must follow PROVIDER/EVENT",
         Untrusted(place),
         Quoted(found)
     )]

@@ -38,9 +38,14 @@ impl KeptRows {
         self.count == 0
     }
 
-    /// Raw time and thread of the events of these rows that carry their stacks themselves.
-    pub fn carried(&self, stacks: &EventStacks, timeline: &Timeline) -> HashSet<(i64, u32)> {
-        let rows = stacks.carried().iter().map(|row| *row as usize).filter(|row| self.has(*row));
+    /// Those of events that carry their stacks themselves.
+    pub fn carried<'s>(&'s self, stacks: &'s EventStacks) -> impl Iterator<Item = usize> + 's {
+        stacks.carried().iter().map(|row| *row as usize).filter(|row| self.has(*row))
+    }
+
+    /// Raw time and thread of these.
+    pub fn carried_events(&self, stacks: &EventStacks, timeline: &Timeline) -> HashSet<(i64, u32)> {
+        let rows = self.carried(stacks);
         rows.filter_map(|row| Some((*timeline.time.get(row)?, *timeline.tid.get(row)?))).collect()
     }
 }

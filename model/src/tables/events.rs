@@ -98,7 +98,7 @@ table! {
         kind: u32,
         /// Time; only the order of the events where the trace has no clock.
         ["ns since session start"] time_ns: i64,
-        /// The process that owns the handle, of one that a child inherited the parent; for the other kinds the process that acted.
+        /// The process that owns the handle (the parent, if a child inherited it); for the other kinds the process that acted.
         process: ProcessIdx,
         /// Thread that made the call.
         tid: u32,

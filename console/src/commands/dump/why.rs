@@ -85,26 +85,38 @@ impl Kind for Why {
         let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
         let display = dump.display();
-        let command = |file, suspect: &_| command(dump.session, file, suspect);
+        let commands = Commands::of(dump.session);
+        let command = |file, suspect: &_| commands.show(file, suspect);
         let table = render::why(&answers, &command, criteria.handles.stacks, &display)?;
         dump.write(table)
     }
 }
 
-/// The command that shows the handles or allocations of a suspect of one file. It names the file where others
-/// are loaded.
-pub(crate) fn command(session: &Session, file: usize, suspect: &Suspect) -> String {
-    let is_of_handles = suspect.bytes.is_none();
-    let kind = if is_of_handles { ".dump ObjectRef" } else { ".dump Resource" };
-    let mut words = vec![kind.to_owned()];
-    if session.files.len() > 1 {
-        let filter = filter_of(&session.files, file);
-        words.extend(filter.map(|filter| format!("-fd {}", quoted(&filter))));
+/// The commands that show the handles or allocations of suspects.
+pub(crate) struct Commands {
+    /// What chooses each file, where several are loaded.
+    files: Vec<Option<String>>,
+}
+
+impl Commands {
+    pub(crate) fn of(session: &Session) -> Commands {
+        let files = &session.files;
+        let numbers = (0..files.len()).filter(|_| files.len() > 1);
+        Commands { files: numbers.map(|number| filter_of(files, number)).collect() }
     }
-    words.push("-Leak -LeakAtExit".to_owned());
-    words.extend(if is_of_handles { of_handles(suspect) } else { of_allocations(suspect) });
-    words.push("-ShowStack".to_owned());
-    words.join(" ")
+
+    /// The command for a suspect of the file with this number.
+    pub(crate) fn show(&self, file: usize, suspect: &Suspect) -> String {
+        let is_of_handles = suspect.bytes.is_none();
+        let kind = if is_of_handles { ".dump ObjectRef" } else { ".dump Resource" };
+        let mut words = vec![kind.to_owned()];
+        let filter = self.files.get(file).and_then(Option::as_deref);
+        words.extend(filter.map(|filter| format!("-fd {}", quoted(filter))));
+        words.push("-Leak -LeakAtExit".to_owned());
+        words.extend(if is_of_handles { of_handles(suspect) } else { of_allocations(suspect) });
+        words.push("-ShowStack".to_owned());
+        words.join(" ")
+    }
 }
 
 fn of_handles(suspect: &Suspect) -> Vec<String> {

@@ -7,7 +7,7 @@ use crate::{
     commands::{
         Command, CommandError, Context, DumpContext, Entered, Signature,
         context::answer,
-        dump::{object_ref::OF_LOST, why::command},
+        dump::{object_ref::OF_LOST, why::Commands},
         shared::{
             caveats::{write_caveats, write_warning},
             groups,
@@ -85,8 +85,8 @@ fn draw(
         answer.own_caveats().for_each(|own| write_warning(file.path(), own, dump.messages));
     }
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
-    let session = dump.session;
-    let command = |file, suspect: &_| command(session, file, suspect);
+    let commands = Commands::of(dump.session);
+    let command = |file, suspect: &_| commands.show(file, suspect);
     dump.write_file(target, |out| report::write(&answers, asked, command, out))
 }
 

@@ -30,7 +30,7 @@ mod verdict;
 
 pub use self::evidence::Evidence;
 pub use self::life::{Life, Window};
-pub use self::most::{Change, most_at_once};
+pub use self::most::{Change, most_at_once, most_in_order};
 pub use self::outstanding::{long_sparkline, outstanding, sparkline};
 pub use self::rate::Rate;
 pub(crate) use self::time_parts::TimeParts;

@@ -6,12 +6,19 @@ pub type Change = (i64, i64);
 /// The most that there is at any time, after all changes of that time; 0 before the first of them.
 pub fn most_at_once(mut changes: Vec<Change>) -> u64 {
     changes.sort_unstable_by_key(|(time_ns, _)| *time_ns);
-    let (mut sum, mut most) = (0_i64, 0);
-    for at_once in changes.chunk_by(|one, other| one.0 == other.0) {
-        sum = at_once.iter().fold(sum, |sum, (_, by)| sum.saturating_add(*by));
-        most = sum.max(most);
+    most_in_order(changes)
+}
+
+/// The same of changes in the order of their times.
+pub fn most_in_order(changes: impl IntoIterator<Item = Change>) -> u64 {
+    let (mut last_ns, mut sum, mut most) = (i64::MIN, 0_i64, 0);
+    for (time_ns, by) in changes {
+        if time_ns != last_ns {
+            most = sum.max(most);
+        }
+        (last_ns, sum) = (time_ns, sum.saturating_add(by));
     }
-    u64::try_from(most).unwrap_or_default()
+    u64::try_from(sum.max(most)).unwrap_or_default()
 }
 
 #[cfg(test)]

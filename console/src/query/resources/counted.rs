@@ -45,7 +45,7 @@ pub(super) struct Counts {
     /// What counts once: group, what, and the first row of the allocation or the number of the call. A call counts
     /// for each kind that it freed something of.
     once: Vec<(u32, Once, u32, u32)>,
-    /// Group and change of what is allocated, if these are kept.
+    /// Group and change of what is allocated, if these are kept; ascending, when all are there.
     pub(super) moments: Vec<(u32, Change)>,
     /// Changes of the bytes that are allocated, for each group and part of time.
     pub(super) changes: Vec<i64>,
@@ -154,6 +154,8 @@ impl Counter<'_> {
         }
         misses.iter().for_each(|row| self.add_miss(*row, &mut counts));
         counts.count_once();
+        // In place: there are two for each allocation.
+        counts.moments.par_sort_unstable();
         Ok(counts)
     }
 

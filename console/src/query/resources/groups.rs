@@ -16,7 +16,7 @@ use super::keys::{Key, Keys};
 use crate::query::Span;
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
 use crate::query::error::QueryError;
-use crate::query::groups::{TrimmedStacks, counting_sort};
+use crate::query::groups::TrimmedStacks;
 use crate::query::growth::{Change, TimeParts, Window};
 use crate::query::stacks::StackSet;
 
@@ -28,14 +28,15 @@ pub struct ResourceGroups {
     pub rows: Vec<ResourceGroup>,
     /// What is left of the stacks that they have in common.
     pub(crate) stacks: Option<TrimmedStacks>,
-    /// The changes of all groups, those of a group one behind the other.
-    changes: Vec<Change>,
+    /// Groups by their numbers, each with its changes in the order of their times.
+    changes: Vec<(u32, Change)>,
 }
 
 impl ResourceGroups {
-    /// When bytes, or numbers, of a group changed, not in their order; empty unless that was asked for.
-    pub fn changes(&self, group: &ResourceGroup) -> &[Change] {
-        self.changes.get(group.changes.clone()).unwrap_or_default()
+    /// When bytes, or numbers, of a group changed, in the order of the times; nothing unless that was asked for.
+    pub fn changes(&self, group: &ResourceGroup) -> impl Iterator<Item = Change> {
+        let changes = self.changes.get(group.changes.clone()).unwrap_or_default();
+        changes.iter().map(|(_, change)| *change)
     }
 }
 
@@ -131,9 +132,7 @@ impl Asked<'_> {
             let changes = counts.changes.get(at..at + timeline.width());
             Some(timeline.sums(changes.unwrap_or_default()))
         };
-        let moments = counts.moments.iter().map(|(group, change)| (*group as usize, *change));
-        let (changes, ends) = counting_sort(moments, counts.groups.len());
-        let end = |group: usize| ends.get(group).map_or(0, |end| *end as usize);
+        let end = |group: usize| counts.moments.partition_point(|(own, _)| *own as usize <= group);
         // Of an answer for all allocators, none is the one.
         let has_base = by.iter().any(|column| {
             use ResourceColumn::{Allocator, Kind, Process};
@@ -152,7 +151,7 @@ impl Asked<'_> {
             let lost = (Reverse(figures.lost_bytes()), Reverse(figures.lost()));
             (lost, Reverse(figures.alloc_bytes), figures.first_ns, group.key)
         });
-        Ok(ResourceGroups { by: by.to_vec(), rows, stacks, changes })
+        Ok(ResourceGroups { by: by.to_vec(), rows, stacks, changes: counts.moments })
     }
 
     /// The time of the trace.

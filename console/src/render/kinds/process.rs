@@ -42,7 +42,7 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
         TimeFormat::Seconds => Show::Seconds,
         _ => Show::Plain,
     };
-    let names = listed().map(|(_, ListedProcess { process, depth })| {
+    let names = listed().map(|(_, ListedProcess { process, depth, .. })| {
         format!("{:width$}{}", "", process.name, width = (*depth).min(DEEPEST) * INDENT)
     });
     let mut columns = Columns::of(&rows);

@@ -9,7 +9,7 @@ use super::measure::Measure;
 use crate::paths::stem;
 use crate::query::{
     Change, FileAnswer, GroupKey, Groups, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
-    ResourcesAnswer, TrimmedStacks, Window, most_at_once,
+    ResourcesAnswer, TrimmedStacks, Window, most_at_once, most_in_order,
 };
 
 /// Characters of a name that are shown.
@@ -46,7 +46,9 @@ impl Timeline {
         };
         let name = |node: &NodeIdx| name(file, groups, *node);
         let changes = |node: &NodeIdx| groups.changes(*node);
-        let series = series(groups.tree.children(None), open, changes, name, (buckets, most));
+        let own = |node: &NodeIdx| most_at_once(changes(node));
+        let series =
+            series(groups.tree.children(None), open, (own, changes), name, (buckets, most));
         let file = Untrusted(&stem(file.path())).to_string();
         Some(Self { measure: Measure::Handles, file, window: groups.window?, series })
     }
@@ -59,8 +61,7 @@ impl Timeline {
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
         let name = |group: &ResourceGroup| allocated_name(answer, groups, group);
-        let changes = |group: &ResourceGroup| groups.changes(group).to_vec();
-        let series = series(&groups.rows, allocated, changes, name, parts);
+        let series = series(&groups.rows, allocated, of_changes(groups), name, parts);
         let file = Untrusted(&stem(answer.path)).to_string();
         Some(Self { measure, file, window: answer.window?, series })
     }
@@ -74,8 +75,7 @@ impl Timeline {
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
         let name = |group: &ResourceGroup| cut(marked(answer, group).as_deref().unwrap_or(UNKNOWN));
-        let changes = |group: &ResourceGroup| groups.changes(group).to_vec();
-        let series = series(answer.groups_of(kind), allocated, changes, name, parts);
+        let series = series(answer.groups_of(kind), allocated, of_changes(groups), name, parts);
         let file = Untrusted(&stem(answer.path)).to_string();
         Some(Self { measure, file, window: answer.window?, series })
     }
@@ -105,17 +105,24 @@ impl Timeline {
     }
 }
 
+/// The most that was allocated of a group at once, and its changes.
+fn of_changes(
+    groups: &ResourceGroups,
+) -> (impl Fn(&ResourceGroup) -> u64, impl Fn(&ResourceGroup) -> Vec<Change>) {
+    (|own| most_in_order(groups.changes(own)), |own| groups.changes(own).collect())
+}
+
 /// The groups that had most open at once, so many of them by themselves, and the sum of the others; `buckets` are
 /// the parts of time.
 fn series<'g, G: 'g>(
     groups: impl IntoIterator<Item = &'g G>,
     open: impl Fn(&G) -> Vec<u64>,
-    changes: impl Fn(&G) -> Vec<Change>,
+    (most, changes): (impl Fn(&G) -> u64, impl Fn(&G) -> Vec<Change>),
     name: impl Fn(&G) -> String,
     (buckets, shown): (usize, usize),
 ) -> Vec<Series> {
-    let most = |group: &'g G| (most_at_once(changes(group)), group);
-    let mut groups: Vec<(u64, &G)> = groups.into_iter().map(most).collect();
+    let groups = groups.into_iter().map(|group| (most(group), group));
+    let mut groups: Vec<(u64, &G)> = groups.collect();
     groups.retain(|(most, _)| *most > 0);
     groups.sort_by_key(|(most, _)| Reverse(*most));
     let others = groups.split_off(shown.min(groups.len()));

@@ -14,8 +14,8 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
         names: &["-ShowTotal"],
         help: "count open or leaked handles: Total, Process, File, Method or None",
         details: "Counts the handles that the rundown at the end of the trace lists, of all \
-                  objects that pass the filters; with -Leak or -LeakAtExit, what these print. Process counts a leaked handle \
-                  that a child inherited for the parent, -GroupBy process for the child.",
+                  objects that pass the filters; with -Leak or -LeakAtExit, what these print. A leaked handle \
+                  that a child inherited counts for the parent, with -GroupBy process for the child.",
         example: "-ShowTotal Process",
         take: Take::Choice(&[
             Choice {
