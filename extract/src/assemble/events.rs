@@ -221,11 +221,12 @@ impl EventPart<'_> {
         leak
     }
 
-    /// Resolves the stacks of the rows.
-    pub(super) fn resolve(&mut self, resolver: &mut StackResolver<'_>) {
+    /// Resolves the stacks of the rows; returns how many have one.
+    pub(super) fn resolve(&mut self, resolver: &mut StackResolver<'_>) -> u64 {
         let Collector { stacks, shared, .. } = self.columns.collected;
         let of_row = |row: &u32| resolver.of_row(&stacks.events, &shared.timeline, *row as usize);
         self.stack = self.row.iter().map(of_row).collect();
+        self.stack.iter().flatten().count() as u64
     }
 
     /// The rows, column by column.

@@ -92,10 +92,17 @@ pub(crate) fn assemble(
         assembly.write_handles_and_allocations(&mut writer, &mut stacks, &followed, &columns)?;
     let AllocationFigures { allocations, never_freed, freed_at_exit } = columns.figures();
     drop(columns);
-    let ObjectFigures { objects, leaked_handles, leaked_views, closed_at_exit } = figures;
+    let ObjectFigures { objects, stacks_total, leaked_handles, leaked_views, closed_at_exit } =
+        figures;
+    let kept_stacks = (&kept_rows, stacks_total);
     let object_count = objects.len() as u64;
-    let OtherEvents { counts, left_out, stacks_total } =
-        assembly.write_other_events(&mut writer, &mut stacks, &mut decoder, counter, &kept_rows)?;
+    let OtherEvents { counts, left_out, stacks_total } = assembly.write_other_events(
+        &mut writer,
+        &mut stacks,
+        &mut decoder,
+        counter,
+        kept_stacks,
+    )?;
     warnings.add(WarningKind::TooManyEvents, left_out, None);
     cancel.check()?;
     let frames_in_modules = stacks.frames().in_modules();
@@ -202,7 +209,8 @@ struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
-    /// Names, events of objects, and allocations. Returns also which events have a stack there.
+    /// Names, events of objects, and allocations. Returns also which events have a stack there, of those about
+    /// handles only where some carry theirs.
     fn write_handles_and_allocations(
         &self,
         writer: &mut ArchiveWriter,
@@ -217,10 +225,16 @@ impl Assembly<'_> {
         let Followed { tracked, exits, .. } = followed;
         let names = write_names(writer, collected, tracked)?;
         let columns = EventColumns { collected, owners, exits, clock, grouped };
-        let figures = write_events(writer, &columns, tracked, &names, &mut resolver, cancel)?;
+        // Each is in one row, so that they need not be noted to be counted.
+        resolver.note_rows(collected.stacks.events.has_carried());
+        let mut figures = write_events(writer, &columns, tracked, &names, &mut resolver, cancel)?;
+        let of_handles = resolver.rows().len();
+        resolver.note_rows(true);
         let resources = ResourceTables { collected, clock, columns: allocations };
         resources.write(writer, &mut resolver, cancel)?;
-        Ok((names, figures, resolver.into_rows()))
+        let rows = resolver.into_rows();
+        figures.stacks_total += rows.len() - of_handles;
+        Ok((names, figures, rows))
     }
 
     /// Stacks of events that have nothing to do with handles, and events of providers. The stacks of `kept_rows`
@@ -231,7 +245,7 @@ impl Assembly<'_> {
         stacks: &mut StackTable,
         decoder: &mut Decoder,
         counter: &EventCounter,
-        kept_rows: &KeptRows,
+        (kept_rows, kept_stacks): (&KeptRows, u64),
     ) -> Result<OtherEvents, ExtractError> {
         let Self { collected, index, spaces, methods, clock, cancel, .. } = *self;
         let stack_events =
@@ -243,7 +257,7 @@ impl Assembly<'_> {
                 let carried = kept_rows.carried(stacks_of_events).count();
                 (stack_events.stack.iter().flatten().count() + carried) as u64
             }
-            None => kept_rows.len(),
+            None => kept_stacks,
         };
         writer.table(Table::StackEvents, stack_events.into_frame())?;
         let (counts, rows) = trace::event_counts(counter, decoder, clock);

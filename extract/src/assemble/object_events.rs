@@ -19,6 +19,8 @@ use crate::stacks::StackResolver;
 #[derive(Default)]
 pub(super) struct ObjectFigures {
     pub(super) objects: Objects,
+    /// Events with a stack.
+    pub(super) stacks_total: u64,
     /// Creates and duplicates without close.
     pub(super) leaked_handles: u64,
     /// Views that nothing unmaps.
@@ -37,16 +39,17 @@ pub(super) fn write_events(
     cancel: &Cancel,
 ) -> Result<ObjectFigures, ExtractError> {
     let mut builder = EventBuilder::new(columns, tracked, names, cancel);
+    let mut stacks_total = 0;
     thread::scope(|scope| {
         let mut parts = PartsAhead::start(scope, || builder.next_part());
         let with_stacks = || {
             let mut part = parts.next()?;
-            part.iter_mut().for_each(|part| part.resolve(resolver));
+            stacks_total += part.as_mut().map_or(0, |part| part.resolve(resolver));
             Ok(part)
         };
         write_in_parts(writer, Table::Events, with_stacks, EventPart::into_frame, cancel)
     })?;
-    Ok(builder.figures)
+    Ok(ObjectFigures { stacks_total, ..builder.figures })
 }
 
 /// Goes over the objects in their final order and makes the rows of their events.

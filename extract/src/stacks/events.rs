@@ -46,6 +46,11 @@ impl EventStacks {
         self.more.get(&(row as u32)).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether events carry their stacks themselves.
+    pub fn has_carried(&self) -> bool {
+        !self.carried.is_empty()
+    }
+
     /// Rows of events that carry their stacks themselves.
     pub(super) fn carried(&self) -> &[u32] {
         &self.carried

@@ -26,6 +26,7 @@ pub struct StackResolver<'a> {
     stacks: Memory<(FragmentRef, FragmentRef, u32)>,
     scratch: Vec<u32>,
     rows: KeptRows,
+    notes_rows: bool,
 }
 
 /// Marks parts whose addresses all belong to the kernel.
@@ -124,6 +125,7 @@ impl<'a> StackResolver<'a> {
             stacks: Memory::new(),
             scratch: Vec::new(),
             rows: KeptRows::default(),
+            notes_rows: false,
         }
     }
 
@@ -133,11 +135,23 @@ impl<'a> StackResolver<'a> {
     pub fn of_row(&mut self, stacks: &EventStacks, timeline: &Timeline, row: usize) -> Option<u32> {
         let (pid, time) = (*timeline.pid.get(row)?, *timeline.time.get(row)?);
         let stack = self.stack(stacks.parts(row), stacks.more_parts(row), pid, time)?;
-        self.rows.add(row);
+        if self.notes_rows {
+            self.rows.add(row);
+        }
         Some(stack)
     }
 
-    /// The rows of the timeline that had a stack.
+    /// Notes which rows have a stack from now on, or no longer.
+    pub fn note_rows(&mut self, notes_rows: bool) {
+        self.notes_rows = notes_rows;
+    }
+
+    /// The rows of the timeline that had a stack, as far as they were noted.
+    pub fn rows(&self) -> &KeptRows {
+        &self.rows
+    }
+
+    /// The same, without the resolver.
     pub fn into_rows(self) -> KeptRows {
         self.rows
     }
