@@ -11,7 +11,7 @@ use polars::prelude::{
 };
 
 use super::counts::row_counts;
-use super::criteria::Criterion;
+use super::criterion::Criterion;
 use super::error::QueryError;
 use super::frame_figures::FrameFigures;
 use super::frame_names::{FrameNames, Frames};

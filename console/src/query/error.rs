@@ -6,7 +6,7 @@ use handlescope_model::{ArchiveError, Untrusted};
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
-use super::criteria::Criterion;
+use super::criterion::Criterion;
 use super::polars_reason::{KnownNames, polars_reason};
 use crate::cancel::Cancelled;
 

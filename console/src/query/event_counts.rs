@@ -7,7 +7,7 @@ use std::path::Path;
 use handlescope_model::TableRows;
 use handlescope_model::tables::{EventCount, EventCounts};
 
-use super::criteria::Criterion;
+use super::criterion::Criterion;
 use super::error::QueryError;
 use super::no_match::{NoMatch, Subject};
 use super::no_row::{self, List, RowStep, filter_step, other_step};

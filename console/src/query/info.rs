@@ -5,7 +5,7 @@ use std::path::Path;
 use handlescope_model::tables::{TraceInfo, TraceInfos};
 use handlescope_model::{ArchiveError, TableRows, Trace};
 
-use super::criteria::Criterion;
+use super::criterion::Criterion;
 use super::error::QueryError;
 
 /// Reads the trace table.

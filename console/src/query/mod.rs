@@ -11,6 +11,7 @@ mod call_stacks;
 mod context;
 mod counts;
 mod criteria;
+mod criterion;
 mod diff;
 mod engine;
 mod error;
@@ -58,10 +59,11 @@ pub use self::all_names::{AllNames, all_names};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, Criterion, DiffCriteria, EventCriteria, Figure, GroupColumn, GroupCriteria,
-    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria,
-    ProcessOrder, ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria, WhyCriteria,
+    CountOrder, DiffCriteria, EventCriteria, Figure, GroupColumn, GroupCriteria, MapMode,
+    ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder,
+    ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria, WhyCriteria,
 };
+pub use self::criterion::Criterion;
 pub use self::diff::{
     ComparedGroup, OpenedGroup, PointsDiff, Side, Span, State, TracesDiff, compare_traces,
     opened_between,

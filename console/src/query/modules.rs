@@ -7,7 +7,7 @@ use std::path::Path;
 use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules, TraceInfo};
 use handlescope_model::{ProcessIdx, TableRows};
 
-use super::criteria::Criterion;
+use super::criterion::Criterion;
 use super::error::QueryError;
 use super::info::trace_info;
 use super::no_match::{NoMatch, Subject};

@@ -6,8 +6,8 @@ use handlescope_model::tables::{Events, ExistingHandles, Names, ObjectTypes, Res
 use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
-use super::criteria::Criterion;
 use super::criteria::ObjectCriteria;
+use super::criterion::Criterion;
 use super::error::QueryError;
 use super::filters;
 use super::steps::{Step, set_value, steps};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::criteria::Criterion;
+use super::criterion::Criterion;
 use super::error::QueryError;
 use super::no_match::{NoMatch, Subject};
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use handlescope_model::tables::{Process, Processes, TraceInfo};
 use handlescope_model::{ProcessIdx, TableRows};
 
-use super::criteria::Criterion;
 use super::criteria::{ProcessListCriteria, ProcessOrder};
+use super::criterion::Criterion;
 use super::error::QueryError;
 use super::info::trace_info;
 use super::no_match::{NoMatch, Subject};

@@ -10,7 +10,7 @@ use handlescope_model::{
     Blobs, EventFieldIdx, Numbers, ProcessIdx, StackIdx, TableRows, Texts, Trace,
 };
 
-use super::criteria::Criterion;
+use super::criterion::Criterion;
 use super::error::QueryError;
 use super::event_counts::{CountedEvent, EventsAnswer, names, steps};
 use super::frame_names::{FrameNames, Frames};

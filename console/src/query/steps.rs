@@ -1,6 +1,7 @@
 //! The criteria of objects one by one, as they are taken over.
 
-use super::criteria::{Criterion, ObjectCriteria};
+use super::criteria::ObjectCriteria;
+use super::criterion::Criterion;
 use crate::filter::{Filter, ProcessFilter};
 
 /// A criterion that was given, and how to take it over alone.

@@ -1,7 +1,7 @@
 //! How handles are grouped.
 
-use super::criterion::Criterion;
 use crate::filter::Filter;
+use crate::query::criterion::Criterion;
 
 /// How handles are grouped, and which groups are shown.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,11 +1,9 @@
 //! What is asked: plain values, whatever command or format they come from.
 
-mod criterion;
 mod groups;
 mod of_handles;
 mod resources;
 
-pub use self::criterion::Criterion;
 pub(crate) use self::groups::StackTrims;
 pub use self::groups::{Figure, GroupColumn, GroupCriteria};
 pub(crate) use self::resources::ResourceOptions;

@@ -4,7 +4,7 @@ use super::{
     GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, ResourceOptions, WhyCriteria,
 };
 
-use super::criterion::Criterion;
+use crate::query::criterion::Criterion;
 
 impl ResourceCriteria {
     /// What options that choose handles mean for allocations, types for kinds; `None` when one of them is about

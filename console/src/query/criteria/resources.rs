@@ -1,8 +1,8 @@
 //! Which allocations are asked for, and how they are counted.
 
-use super::criterion::Criterion;
 use super::groups::StackTrims;
 use crate::filter::{Filter, ProcessFilter};
+use crate::query::criterion::Criterion;
 use crate::settings::StackDisplayArgs;
 use crate::values::{CountRange, SecondsRange};
 

@@ -19,12 +19,12 @@ mod start_handle;
 use handlescope_model::EventIdx;
 
 use super::context::FileContext;
-use super::criteria::Criterion;
 use super::error::QueryError;
 use super::info::check_clock;
 use super::selection::{Selected, Selection};
 use crate::filter::Filter;
 use crate::query::criteria::ObjectCriteria;
+use crate::query::criterion::Criterion;
 
 use self::process::CreatorFilter;
 

@@ -41,7 +41,6 @@ pub(super) use self::program::ProgramFrames;
 use self::tables::MissTable;
 pub(super) use self::tables::kind_name;
 pub(super) use self::tables::{AllocatorList, Needed, ResourceTable};
-use super::criteria::Criterion;
 use super::diff::Span;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
@@ -55,6 +54,7 @@ use super::stacks::StackSet;
 use super::tables::{ProcessInfo, ProcessList};
 use crate::cancel::Cancel;
 use crate::query::criteria::{ResourceColumn, ResourceCriteria};
+use crate::query::criterion::Criterion;
 use crate::trace::{Caveat, KindCounts, ResourceFacts};
 
 /// The allocations of one trace.

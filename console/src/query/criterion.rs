@@ -56,7 +56,7 @@ pub enum Criterion {
 
 impl Criterion {
     /// What both of the options that choose leaks are called; `None` when none of them is given.
-    pub(in crate::query) fn of_leaks(leak: bool, at_exit: bool) -> Option<Criterion> {
+    pub(super) fn of_leaks(leak: bool, at_exit: bool) -> Option<Criterion> {
         match (leak, at_exit) {
             (true, true) => Some(Criterion::LeakOrAtExit),
             (true, false) => Some(Criterion::Leak),
