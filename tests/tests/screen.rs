@@ -71,6 +71,33 @@ fn at_every_width_no_fact_is_lost_and_only_names_of_objects_shrink() {
 }
 
 #[test]
+fn on_a_narrow_screen_sums_and_titles_go_on_in_the_next_line() {
+    let shell = Shell::new();
+    let last_words = |lines: &[String]| {
+        let words = lines.iter().skip_while(|line| !line.starts_with("Objects Created"));
+        words
+            .flat_map(|line| line.split_whitespace())
+            .map(|word| word.trim_end_matches(',').to_owned())
+            .collect()
+    };
+    for command in [".dump ObjectRef -Leak", ".dump ObjectRef -ShowTotal Total"] {
+        let screen = on_screen(&shell, 50, command);
+        let sums: Vec<String> = last_words(&screen);
+        assert_eq!(sums, last_words(&in_pipe(&shell, command)), "{screen:#?}");
+        assert!(sums.len() > 10 && screen.iter().all(|line| line.chars().count() <= 50));
+    }
+    let totals = on_screen(&shell, 50, ".dump ObjectRef -ShowTotal Total");
+    let title: Vec<&str> = totals.iter().flat_map(|line| line.split_whitespace()).collect();
+    assert!(title.join(" ").contains("(rundown at trace end)"), "{totals:#?}");
+    // Columns that do not fit beside each other have lines of their own.
+    let files = on_screen(&shell, 50, ".list");
+    for value in ["File leaky.etl", "Seconds 2.1", "Windows 10.0 (26100)", "Events 738", "Lost 0"] {
+        let is_shown = |line: &String| line.split_whitespace().eq(value.split(' '));
+        assert!(files.iter().any(is_shown), "{value}: {files:#?}");
+    }
+}
+
+#[test]
 fn a_name_shrinks_no_further_than_it_has_to() {
     let shell = Shell::new();
     let name = r"\Sessions\1\BaseNamedObjects\Leaky_Signal_41";
