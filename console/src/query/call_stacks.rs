@@ -18,7 +18,7 @@ use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
 use super::no_match::{NoMatch, Subject};
-use super::no_row::{self, List, RowStep, filter_step, other_step};
+use super::no_row::{List, RowStep, filter_step, other_step};
 use super::source::Source;
 use super::stacks::{StackSet, StackVerdicts};
 use super::tables::{ChosenProcesses, ProcessInfo, ProcessList};
@@ -76,25 +76,16 @@ pub fn call_stacks<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
-    let answers = sources.iter().map(|source| StacksAnswer::new(source, args, names, cancel));
-    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
-    if answers.iter().all(|own| own.passed == 0) {
-        for (own, source) in answers.iter_mut().zip(sources) {
-            let list = List {
-                subject: Subject::Stack,
-                answer: |args: &StackCriteria| StacksAnswer::new(source, args, names, cancel),
-                count: |own: &StacksAnswer<'_>| usize::try_from(own.passed).unwrap_or(usize::MAX),
-                names: |own: &StacksAnswer<'_>, criterion| owners(own, criterion),
-                // Names of frames that are not shown are not looked up.
-                start: StackCriteria {
-                    top: Some(TopN { take: 0, skip: 0 }),
-                    ..StackCriteria::default()
-                },
-            };
-            own.no_match = no_row::find(args, steps(args), list)?;
-        }
-    }
-    Ok(answers)
+    let list = List {
+        subject: Subject::Stack,
+        // Names of frames that are not shown are not looked up.
+        start: StackCriteria { top: Some(TopN { take: 0, skip: 0 }), ..StackCriteria::default() },
+        steps,
+        count: |own: &StacksAnswer<'a>| usize::try_from(own.passed).unwrap_or(usize::MAX),
+        names: owners,
+    };
+    let answer = |source: &Source<'a>, args: &_| StacksAnswer::new(source, args, names, cancel);
+    list.answers(sources, args, |own| &mut own.no_match, answer)
 }
 
 /// The criteria that were given, in the order of the filters.

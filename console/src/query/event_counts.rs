@@ -10,7 +10,7 @@ use handlescope_model::tables::{EventCount, EventCounts};
 use super::criterion::Criterion;
 use super::error::QueryError;
 use super::no_match::{NoMatch, Subject};
-use super::no_row::{self, List, RowStep, filter_step, other_step};
+use super::no_row::{List, RowStep, filter_step, other_step};
 use super::source::Source;
 use crate::cancel::Cancel;
 use crate::filter::{Filter, ProcessFilter};
@@ -88,21 +88,14 @@ pub fn event_counts<'a>(
         rows.retain(|row| row.is_meant_by(args));
         Ok(EventsAnswer::new(source, rows, total, false))
     };
-    let answers = sources.iter().map(|source| answer(source, args));
-    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
-    if answers.iter().all(|own| own.rows.is_empty()) {
-        for (own, source) in answers.iter_mut().zip(sources) {
-            let list = List {
-                subject: Subject::EventKind,
-                answer: |args: &EventCriteria| answer(source, args),
-                count: |own: &EventsAnswer<'_>| own.rows.len(),
-                names: |own: &EventsAnswer<'_>, criterion| names(own.rows.iter(), criterion),
-                start: EventCriteria::default(),
-            };
-            own.no_match = no_row::find(args, steps(args), list)?;
-        }
-    }
-    Ok(answers)
+    let list = List {
+        subject: Subject::EventKind,
+        start: EventCriteria::default(),
+        steps,
+        count: |own: &EventsAnswer<'a>| own.rows.len(),
+        names: |own, criterion| names(own.rows.iter(), criterion),
+    };
+    list.answers(sources, args, |own| &mut own.no_match, answer)
 }
 
 /// The criteria that were given, in the order in which they are named where nothing passes.

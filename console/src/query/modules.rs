@@ -11,7 +11,7 @@ use super::criterion::Criterion;
 use super::error::QueryError;
 use super::info::trace_info;
 use super::no_match::{NoMatch, Subject};
-use super::no_row::{self, List, RowStep, filter_step, other_step};
+use super::no_row::{List, RowStep, filter_step, other_step};
 use super::source::Source;
 use super::tables::{ProcessInfo, ProcessList};
 use super::volumes::Volumes;
@@ -127,21 +127,14 @@ pub fn modules<'a>(
             no_match: None,
         })
     };
-    let answers = sources.iter().map(|source| answer(source, args));
-    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
-    if answers.iter().all(|own| own.modules.is_empty()) {
-        for (own, source) in answers.iter_mut().zip(sources) {
-            let list = List {
-                subject: Subject::Module,
-                answer: |args: &ModuleCriteria| answer(source, args),
-                count: |own: &ModuleAnswer<'_>| own.modules.len(),
-                names: |own: &ModuleAnswer<'_>, criterion| names(own, criterion),
-                start: ModuleCriteria::default(),
-            };
-            own.no_match = no_row::find(args, steps(args), list)?;
-        }
-    }
-    Ok(answers)
+    let list = List {
+        subject: Subject::Module,
+        start: ModuleCriteria::default(),
+        steps,
+        count: |own: &ModuleAnswer<'a>| own.modules.len(),
+        names,
+    };
+    list.answers(sources, args, |own| &mut own.no_match, answer)
 }
 
 /// The criteria that were given, in the order in which they are named where nothing passes.

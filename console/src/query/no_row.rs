@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::criterion::Criterion;
 use super::error::QueryError;
 use super::no_match::{NoMatch, Subject};
+use super::source::Source;
 
 /// A criterion that was given, and how to take it over alone.
 pub(super) struct RowStep<'c, C> {
@@ -46,53 +47,82 @@ macro_rules! other_step {
 
 pub(super) use {filter_step, other_step};
 
-/// What a list is asked.
-pub(super) struct List<A, N, S, F> {
+/// How a list is asked why it has no rows.
+pub(super) struct List<C, T> {
     pub(super) subject: Subject,
-    /// The answer for criteria.
-    pub(super) answer: A,
-    /// The number of its rows.
-    pub(super) count: N,
-    /// The names that its rows have where a criterion looks.
-    pub(super) names: S,
     /// Criteria of which nothing is asked.
-    pub(super) start: F,
+    pub(super) start: C,
+    /// The criteria that were given, in the order in which they are named where nothing passes.
+    pub(super) steps: fn(&C) -> Vec<RowStep<'_, C>>,
+    /// The number of rows of an answer.
+    pub(super) count: fn(&T) -> usize,
+    /// The names that its rows have where a criterion looks.
+    pub(super) names: fn(&T, Criterion) -> BTreeSet<String>,
 }
 
-/// The criterion that lets none of the rows pass that those in front of it do, with what could be meant; `None` when
-/// there are no rows at all, or some pass.
-pub(super) fn find<C, T, A, N, S>(
-    criteria: &C,
-    steps: Vec<RowStep<'_, C>>,
-    List { subject, answer, count, names, start }: List<A, N, S, C>,
-) -> Result<Option<NoMatch>, QueryError>
-where
-    C: Clone + PartialEq,
-    A: Fn(&C) -> Result<T, QueryError>,
-    N: Fn(&T) -> usize,
-    S: Fn(&T, Criterion) -> BTreeSet<String>,
-{
-    let mut partial = start;
-    let mut before = answer(&partial)?;
-    if count(&before) == 0 {
-        return Ok(None);
+impl<C: Clone + PartialEq, T> List<C, T> {
+    /// One answer for each trace; where none has rows, each has the reason in its `place`.
+    pub(super) fn answers<'a>(
+        &self,
+        sources: &[Source<'a>],
+        criteria: &C,
+        place: fn(&mut T) -> &mut Option<NoMatch>,
+        answer: impl Fn(&Source<'a>, &C) -> Result<T, QueryError>,
+    ) -> Result<Vec<T>, QueryError> {
+        let answers = sources.iter().map(|source| answer(source, criteria));
+        let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+        explained(sources, answers, self.count, place, |source| {
+            self.no_match(criteria, |criteria| answer(source, criteria))
+        })
     }
-    for step in steps {
-        let passed = partial.clone();
-        (step.take)(criteria, &mut partial);
-        let left = answer(&partial)?;
-        if count(&left) > 0 {
-            before = left;
-            continue;
+
+    /// The criterion that lets none of the rows pass that those in front of it do, with what could be meant; `None`
+    /// when there are no rows at all, or some pass.
+    pub(super) fn no_match(
+        &self,
+        criteria: &C,
+        answer: impl Fn(&C) -> Result<T, QueryError>,
+    ) -> Result<Option<NoMatch>, QueryError> {
+        let count = self.count;
+        let mut partial = self.start.clone();
+        let mut before = answer(&partial)?;
+        if count(&before) == 0 {
+            return Ok(None);
         }
-        let helps = |value: &str| {
-            let mut other = passed.clone();
-            (step.set)(&mut other, value);
-            Ok(other != passed && count(&answer(&other)?) > 0)
-        };
-        let names = names(&before, step.criterion);
-        let criterion = (step.criterion, step.value);
-        return NoMatch::of_rows(subject, criterion, count(&before), names, helps).map(Some);
+        for step in (self.steps)(criteria) {
+            let passed = partial.clone();
+            (step.take)(criteria, &mut partial);
+            let left = answer(&partial)?;
+            if count(&left) > 0 {
+                before = left;
+                continue;
+            }
+            let helps = |value: &str| {
+                let mut other = passed.clone();
+                (step.set)(&mut other, value);
+                Ok(other != passed && count(&answer(&other)?) > 0)
+            };
+            let names = (self.names)(&before, step.criterion);
+            let criterion = (step.criterion, step.value);
+            return NoMatch::of_rows(self.subject, criterion, count(&before), names, helps)
+                .map(Some);
+        }
+        Ok(None)
     }
-    Ok(None)
+}
+
+/// The answers, one for each trace; where none has rows, each has what `find` says of its trace in its `place`.
+pub(super) fn explained<'a, T>(
+    sources: &[Source<'a>],
+    mut answers: Vec<T>,
+    count: fn(&T) -> usize,
+    place: fn(&mut T) -> &mut Option<NoMatch>,
+    find: impl Fn(&Source<'a>) -> Result<Option<NoMatch>, QueryError>,
+) -> Result<Vec<T>, QueryError> {
+    if answers.iter().all(|own| count(own) == 0) {
+        for (own, source) in answers.iter_mut().zip(sources) {
+            *place(own) = find(source)?;
+        }
+    }
+    Ok(answers)
 }

@@ -11,7 +11,7 @@ use super::criterion::Criterion;
 use super::error::QueryError;
 use super::info::trace_info;
 use super::no_match::{NoMatch, Subject};
-use super::no_row::{self, List, RowStep, filter_step, other_step};
+use super::no_row::{List, RowStep, filter_step, other_step};
 use super::source::Source;
 use super::tables::ProcessList;
 use crate::cancel::Cancel;
@@ -83,21 +83,14 @@ pub fn processes<'a>(
         let (path, index) = (source.path, source.index);
         Ok(ProcessAnswer { path, index, info, processes, no_match: None })
     };
-    let answers = sources.iter().map(|source| answer(source, args));
-    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
-    if answers.iter().all(|own| own.processes.is_empty()) {
-        for (own, source) in answers.iter_mut().zip(sources) {
-            let list = List {
-                subject: Subject::Process,
-                answer: |args: &ProcessListCriteria| answer(source, args),
-                count: |own: &ProcessAnswer<'_>| own.processes.len(),
-                names: |own: &ProcessAnswer<'_>, criterion| names(own, criterion),
-                start: ProcessListCriteria::default(),
-            };
-            own.no_match = no_row::find(args, steps(args), list)?;
-        }
-    }
-    Ok(answers)
+    let list = List {
+        subject: Subject::Process,
+        start: ProcessListCriteria::default(),
+        steps,
+        count: |own: &ProcessAnswer<'a>| own.processes.len(),
+        names,
+    };
+    list.answers(sources, args, |own| &mut own.no_match, answer)
 }
 
 /// The criteria that were given, in the order in which they are named where nothing passes.

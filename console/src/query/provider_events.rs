@@ -17,7 +17,7 @@ use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
 use super::no_match::{NoMatch, Subject};
-use super::no_row::{self, List};
+use super::no_row::{List, explained};
 use super::source::Source;
 use super::tables::{ChosenProcesses, ProcessInfo, ProcessList};
 use crate::cancel::{Cancel, Poll};
@@ -97,8 +97,9 @@ impl<'a> ProviderEventsAnswer<'a> {
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
         let trace = source.trace;
-        let chosen = Chosen::new(source, args, cancel)?;
-        let passed = chosen.rows.len();
+        let kept = Kept::load(trace)?;
+        let chosen = kept.rows(source, args, cancel)?;
+        let passed = chosen.len();
         let shown = args.top.map_or(0..passed, |top| {
             let first = top.skip.min(passed);
             first..first.saturating_add(top.take).min(passed)
@@ -106,9 +107,9 @@ impl<'a> ProviderEventsAnswer<'a> {
         let values = args.fields.then(|| Values::new(trace)).transpose()?;
         let mut poll = Poll::new(cancel);
         let mut rows = Vec::new();
-        for row in chosen.rows.get(shown).unwrap_or_default() {
+        for row in chosen.get(shown).unwrap_or_default() {
             poll.round()?;
-            rows.push(chosen.event(*row, values.as_ref()));
+            rows.push(kept.event(*row, values.as_ref()));
         }
         let frames = Frames::load(trace, names, source.frames, cancel)?;
         let frames = frames.with_system_modules(source.system);
@@ -121,12 +122,12 @@ impl<'a> ProviderEventsAnswer<'a> {
             info: trace_info(trace)?,
             rows,
             passed,
-            kept: chosen.events.len(),
+            kept: kept.events.len(),
             no_match: None,
-            kinds: chosen.kinds,
+            kinds: kept.kinds,
             frames,
             bases: ModuleBases::load(trace)?,
-            processes: chosen.processes,
+            processes: kept.processes,
         })
     }
 }
@@ -143,13 +144,9 @@ pub fn provider_events<'a>(
 ) -> Result<Vec<ProviderEventsAnswer<'a>>, QueryError> {
     let answers =
         sources.iter().map(|source| ProviderEventsAnswer::new(source, args, names, cancel));
-    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
-    if answers.iter().all(|own| own.passed == 0) {
-        for (own, source) in answers.iter_mut().zip(sources) {
-            own.no_match = no_event(source, args, cancel)?;
-        }
-    }
-    Ok(answers)
+    let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+    let find = |source: &Source<'_>| no_event(source, args, cancel);
+    explained(sources, answers, |own| own.passed, |own| &mut own.no_match, find)
 }
 
 /// Why no single event passes.
@@ -160,12 +157,13 @@ fn no_event(
 ) -> Result<Option<NoMatch>, QueryError> {
     let list = List {
         subject: Subject::Event,
-        answer: |args: &EventCriteria| Chosen::new(source, args, cancel),
-        count: |own: &Chosen| own.rows.len(),
-        names: Chosen::names,
         start: EventCriteria::default(),
+        steps,
+        count: |own: &Chosen<'_>| own.rows.len(),
+        names: Chosen::names,
     };
-    no_row::find(args, steps(args), list)
+    let kept = &Kept::load(source.trace)?;
+    list.no_match(args, |args| Ok(Chosen { kept, rows: kept.rows(source, args, cancel)? }))
 }
 
 /// Answers `.dump Events` with counts of single events, one answer for each trace.
@@ -178,8 +176,9 @@ pub fn chosen_event_counts<'a>(
     cancel: &Cancel,
 ) -> Result<Vec<EventsAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {
-        let Chosen { events, kinds, rows, .. } = Chosen::new(source, args, cancel)?;
-        let mut kinds = kinds;
+        let kept = Kept::load(source.trace)?;
+        let rows = kept.rows(source, args, cancel)?;
+        let Kept { events, mut kinds, .. } = kept;
         for kind in &mut kinds {
             kind.counted.count = 0;
             (kind.counted.first_ns, kind.counted.last_ns) = (None, None);
@@ -194,36 +193,41 @@ pub fn chosen_event_counts<'a>(
         kinds.retain(|kind| kind.counted.count > 0);
         Ok(EventsAnswer::new(source, kinds, events.len() as u64, true))
     };
-    let mut answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
-    if answers.iter().all(|own| own.rows.is_empty()) {
-        for (own, source) in answers.iter_mut().zip(sources) {
-            own.no_match = no_event(source, args, cancel)?;
-        }
-    }
-    Ok(answers)
+    let answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
+    let find = |source: &Source<'_>| no_event(source, args, cancel);
+    explained(sources, answers, |own| own.rows.len(), |own| &mut own.no_match, find)
 }
 
-/// The events of an extract, and which of them passed.
-struct Chosen {
+/// The single events of an extract.
+struct Kept {
     events: ProviderEvents,
     kinds: Vec<CountedEvent>,
     processes: ProcessList,
-    rows: Vec<usize>,
 }
 
-impl Chosen {
-    fn new(source: &Source<'_>, args: &EventCriteria, cancel: &Cancel) -> Result<Self, QueryError> {
-        let trace = source.trace;
+impl Kept {
+    fn load(trace: &Trace) -> Result<Self, QueryError> {
+        Ok(Self {
+            events: ProviderEvents::read(trace)?,
+            kinds: EventCounts::read(trace)?.rows().map(CountedEvent::new).collect(),
+            processes: ProcessList::load(trace)?,
+        })
+    }
+
+    /// The rows that pass, ascending.
+    fn rows(
+        &self,
+        source: &Source<'_>,
+        args: &EventCriteria,
+        cancel: &Cancel,
+    ) -> Result<Vec<usize>, QueryError> {
         if args.time.is_some() {
-            check_clock(trace, source.path, Criterion::Time)?;
+            check_clock(source.trace, source.path, Criterion::Time)?;
         }
-        let events = ProviderEvents::read(trace)?;
-        let kinds: Vec<CountedEvent> =
-            EventCounts::read(trace)?.rows().map(CountedEvent::new).collect();
-        let processes = ProcessList::load(trace)?;
+        let Self { events, kinds, processes } = self;
         let is_meant: Vec<bool> = kinds.iter().map(|kind| kind.is_meant_by(args)).collect();
         let time = args.time.map(|range| range.nanoseconds());
-        let chosen = ChosenProcesses::new(&processes, args.process.as_ref());
+        let chosen = ChosenProcesses::new(processes, args.process.as_ref());
         let is_process =
             |row: usize| chosen.has(events.process[row], events.pid[row].unwrap_or_default());
         let mut poll = Poll::new(cancel);
@@ -236,20 +240,7 @@ impl Chosen {
                 rows.push(row);
             }
         }
-        Ok(Self { events, kinds, processes, rows })
-    }
-
-    /// The names that its events have where a criterion looks.
-    fn names(&self, criterion: Criterion) -> BTreeSet<String> {
-        let events = &self.events;
-        if criterion == Criterion::Process {
-            let owners: BTreeSet<ProcessIdx> =
-                self.rows.iter().filter_map(|row| events.process[*row]).collect();
-            let name = |row| self.processes.get(row).shown_name(false).to_owned();
-            return owners.into_iter().map(name).collect();
-        }
-        let kinds: BTreeSet<usize> = self.rows.iter().map(|row| events.event[*row].row()).collect();
-        names(kinds.into_iter().filter_map(|kind| self.kinds.get(kind)), criterion)
+        Ok(rows)
     }
 
     fn event(&self, row: usize, values: Option<&Values>) -> SingleEvent {
@@ -266,6 +257,27 @@ impl Chosen {
             is_short: events.is_short[row],
             fields: values.map(|values| values.fields(first, count)).unwrap_or_default(),
         }
+    }
+}
+
+/// Some of the single events.
+struct Chosen<'k> {
+    kept: &'k Kept,
+    rows: Vec<usize>,
+}
+
+impl Chosen<'_> {
+    /// The names that they have where a criterion looks.
+    fn names(&self, criterion: Criterion) -> BTreeSet<String> {
+        let Kept { events, kinds, processes } = self.kept;
+        if criterion == Criterion::Process {
+            let owners: BTreeSet<ProcessIdx> =
+                self.rows.iter().filter_map(|row| events.process[*row]).collect();
+            let name = |row| processes.get(row).shown_name(false).to_owned();
+            return owners.into_iter().map(name).collect();
+        }
+        let found: BTreeSet<usize> = self.rows.iter().map(|row| events.event[*row].row()).collect();
+        names(found.into_iter().filter_map(|kind| kinds.get(kind)), criterion)
     }
 }
 
