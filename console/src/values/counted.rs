@@ -7,15 +7,20 @@ use indicatif::HumanCount;
 /// So many of something: with separators between thousands, and the plural that fits.
 pub(crate) struct Counted(pub(crate) u64, pub(crate) &'static str);
 
+impl Counted {
+    /// What is added to the singular.
+    pub(crate) fn plural(&self) -> &'static str {
+        match self.1 {
+            _ if self.0 == 1 => "",
+            what if what.ends_with('s') => "es",
+            _ => "s",
+        }
+    }
+}
+
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counted(count, what) = *self;
-        let plural = match what {
-            _ if count == 1 => "",
-            _ if what.ends_with('s') => "es",
-            _ => "s",
-        };
-        write!(f, "{} {what}{plural}", HumanCount(count))
+        write!(f, "{} {}{}", HumanCount(self.0), self.1, self.plural())
     }
 }
 

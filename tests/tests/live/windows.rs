@@ -1,8 +1,10 @@
 //! What a window forgets and what it keeps.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
+use handlescope_extract::live::LiveWindow;
 use handlescope_model::tables::{ResourceEnd, ResourceMisses, Resources, Stacks, Warnings};
 use handlescope_model::{Cancel, StackIdx, Table, TableRows, Trace};
 use handlescope_tests::binary::{handlescope, run_script};
@@ -14,6 +16,17 @@ use handlescope_tests::scenario::{StackMode, TraceBuilder};
 use super::{EVENT, KERNEL, MS, OBJECT, extracted, leaked, replayed, saved};
 
 const EVENT_TRACING: Guid = Guid::new(0xb675ec37_bdb6_4648_bc92_f3fdc74d3ca2);
+
+/// A window of a second over a trace, which never takes a third of the memory of a window over all of it.
+fn of_a_second(path: &Path) -> LiveWindow {
+    let mut most = 0;
+    let window = replayed(path, Some(Duration::from_secs(1)), |window, _| {
+        most = most.max(window.memory());
+    });
+    let all = replayed(path, None, |_, _| {}).memory();
+    assert!(most < all / 3, "{most} bytes of {all}");
+    window
+}
 
 #[test]
 fn a_window_forgets_blocks_that_were_freed_and_keeps_those_that_grew() {
@@ -90,12 +103,7 @@ fn a_window_keeps_what_describes_events_and_what_is_not_released() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.etl");
     trace.write(&path).unwrap();
-    let mut most = 0;
-    let window = replayed(&path, Some(Duration::from_secs(1)), |window, _| {
-        most = most.max(window.memory());
-    });
-    let all = replayed(&path, None, |_, _| {}).memory();
-    assert!(most < all / 3, "{most} bytes of {all}");
+    let window = of_a_second(&path);
     let open = |trace: &Trace| {
         let rows = Resources::read(trace).unwrap();
         let open = rows.rows().filter(|own| own.end == ResourceEnd::Open.code());
@@ -180,12 +188,7 @@ fn a_window_forgets_what_was_closed_before_it_and_keeps_what_is_open() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.etl");
     trace.write(&path).unwrap();
-    let mut most = 0;
-    let window = replayed(&path, Some(Duration::from_secs(1)), |window, _| {
-        most = most.max(window.memory());
-    });
-    let all = replayed(&path, None, |_, _| {}).memory();
-    assert!(most < all / 3, "{most} bytes of {all}");
+    let window = of_a_second(&path);
     let (live, file) = (saved(&window), extracted(&path));
     assert_eq!(leaked(&live), leaked(&file));
     assert_eq!(leaked(&live), BTreeMap::from([(700, 60)]));

@@ -2,6 +2,8 @@ use std::fmt;
 
 use indicatif::HumanCount;
 
+use crate::values::Counted;
+
 /// A number, with separators between its thousands where they are wanted.
 pub(super) fn grouped(number: u64, separate: bool) -> String {
     if separate { HumanCount(number).to_string() } else { number.to_string() }
@@ -28,8 +30,7 @@ impl<T: fmt::UpperHex> fmt::UpperHex for OrUnknown<T> {
     }
 }
 
-/// So many of something, with its plural.
-pub(super) fn counted(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
+/// So many of something, with its plural and, as in the lines of ETWAnalyzer, without separators.
+pub(super) fn counted(count: u64, what: &'static str) -> String {
+    format!("{count} {what}{}", Counted(count, what).plural())
 }
