@@ -108,6 +108,15 @@ pub const UNKNOWN_CLOCK: &str = "unknown";
 /// The clock of a source that has no times: those in the tables are the numbers of its events.
 pub const NO_CLOCK: &str = "none";
 
+/// EVENT_TRACE_FILE_MODE_CIRCULAR: new buffers of the file overwrite the oldest ones; EVENT_TRACE_BUFFERING_MODE: the
+/// session keeps its last buffers in memory.
+const RING_MODES: u32 = 0x2 | 0x400;
+
+/// Whether a session with this log file mode overwrites its oldest events.
+pub fn is_ring(log_file_mode: u32) -> bool {
+    log_file_mode & RING_MODES != 0
+}
+
 impl TraceInfo {
     /// Whether this came from the output of another program, which does not hold all figures of a trace.
     pub fn is_converted(&self) -> bool {
