@@ -12,5 +12,5 @@ pub use formats::{ProcessFormat, TimeDigits, TimeFormat};
 pub(crate) use formats::{no_choice, process_format, process_words, time_format, time_words};
 pub(crate) use output_formats::{AskedFormat, CSV, FORMATS, FormatOption, TABLE_FORMATS};
 pub use output_formats::{Format, FormatSpec, NamesFile};
-pub use ranges::{CountRange, CountUnit, SecondsRange, TopN, ValueError};
-pub(crate) use ranges::{address, bytes, number};
+pub use ranges::{CountRange, CountUnit, TimeRange, TopN, ValueError};
+pub(crate) use ranges::{address, bytes, nanoseconds, number};
