@@ -7,7 +7,7 @@ use crate::lifecycle::{EXIT_GRACE_NS, ProcessIndex};
 
 /// Makes the table; rows keep their order.
 pub(super) fn table(rows: &[ThreadRow], index: &ProcessIndex, clock: &Clock) -> Threads {
-    let grace = clock.ticks(EXIT_GRACE_NS);
+    let grace = clock.ticks_apart(EXIT_GRACE_NS);
     let thread = |row: &ThreadRow| {
         // The last thread of a process may end after it.
         let process = index
