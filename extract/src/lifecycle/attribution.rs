@@ -80,7 +80,12 @@ impl ProcessIndex {
     /// The process with this pid at this time, first and last moment included; of several the one
     /// that started last.
     pub fn find(&self, pid: u32, time: i64) -> Option<u32> {
-        self.lifetimes.get(&pid)?.find(time)
+        self.lifetimes.get(&pid)?.find(time, time)
+    }
+
+    /// The process with this pid that was alive up to `grace` ticks before a time, however short it lived.
+    pub fn find_ended(&self, pid: u32, time: i64, grace: i64) -> Option<u32> {
+        self.lifetimes.get(&pid)?.find(time, time.saturating_sub(grace))
     }
 
     /// The process with this pid at this time, or else the first one with this pid.
@@ -139,13 +144,13 @@ impl Lifetimes {
         Self { list, latest }
     }
 
-    /// Of those alive at a time the one that started last.
-    fn find(&self, time: i64) -> Option<u32> {
+    /// Of those that had started at a time and had not ended at `since` the one that started last.
+    fn find(&self, time: i64, since: i64) -> Option<u32> {
         let started = self.list.partition_point(|(start, _, _)| *start <= time);
         let leaves = self.latest.len() / 2;
         // Up from the first that has not started, until what lies left of it has one that is alive.
         let mut node = leaves + started;
-        while node.is_multiple_of(2) || self.latest[node - 1] < time {
+        while node.is_multiple_of(2) || self.latest[node - 1] < since {
             node /= 2;
             if node <= 1 {
                 return None;
@@ -153,7 +158,7 @@ impl Lifetimes {
         }
         node -= 1;
         while node < leaves {
-            node = 2 * node + usize::from(self.latest[2 * node + 1] >= time);
+            node = 2 * node + usize::from(self.latest[2 * node + 1] >= since);
         }
         self.list.get(node - leaves).map(|(_, _, row)| *row)
     }
@@ -197,7 +202,7 @@ impl Attribution {
                 *(if is_from_stack { &mut self.stack } else { &mut self.header }) += 1;
                 return Some(row);
             }
-            if let Some(row) = index.find(pid, time.saturating_sub(grace)) {
+            if let Some(row) = index.find_ended(pid, time, grace) {
                 self.before_exit += 1;
                 return Some(row);
             }
@@ -284,6 +289,16 @@ mod tests {
         assert_eq!(index.find(7, 100), Some(1));
         assert_eq!(index.find(7, 101), None);
         assert_eq!(index.find(7, 200), Some(2));
+    }
+
+    #[test]
+    fn what_comes_after_the_end_is_of_the_process_however_short_it_lived() {
+        let index = ProcessIndex::new(&[process(7, 4, Some(100), Some(101))]);
+        assert_eq!(index.find(7, 102), None);
+        assert_eq!(index.find_ended(7, 102, 50), Some(0));
+        assert_eq!(index.find_ended(7, 151, 50), Some(0));
+        assert_eq!(index.find_ended(7, 152, 50), None);
+        assert_eq!(index.find_ended(7, 99, 50), None);
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl<'a> OwnerFinder<'a> {
     }
 
     fn ended(&self, pid: u32, time: i64) -> Option<u32> {
-        self.index.find(pid, time.saturating_sub(self.grace))
+        self.index.find_ended(pid, time, self.grace)
     }
 
     fn known(&self, pid: u32, process: Option<u32>) -> Owner {
