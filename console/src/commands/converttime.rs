@@ -18,7 +18,7 @@ use crate::{
     query::trace_info,
     render::time::{Clock, Seconds, instant},
     trace::choose,
-    values::{SecondsRange, TimeDigits, TimeFormat},
+    values::{TimeDigits, TimeFormat, nanoseconds},
 };
 use handlescope_model::Untrusted;
 
@@ -150,8 +150,8 @@ enum When {
 
 impl When {
     fn parse(text: &str) -> Option<When> {
-        if let Ok(seconds) = SecondsRange::parse(text, None) {
-            return Some(When::SinceStart(*seconds.nanoseconds().start()));
+        if let Ok(ns) = nanoseconds(text) {
+            return Some(When::SinceStart(ns));
         }
         if let Ok(instant) = text.parse() {
             return Some(When::Instant(instant));

@@ -251,7 +251,7 @@ impl Objects {
 ///
 /// It is the one of the event, not of the process it was given to: a process that ended more than
 /// the grace time ago still unmaps its own views, not those of System.
-fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
+pub(super) fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
     match event_pid(collected, row) {
         UNKNOWN_ID => {
             let process = collected.processes.rows.get(process as usize);
