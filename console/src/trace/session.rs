@@ -66,7 +66,7 @@ impl Session {
     /// Puts the traces into the order they were recorded, those without a time first.
     pub fn sort_files(&mut self) {
         self.files.sort_by_cached_key(|file| {
-            let info = TraceInfos::read(&file.trace).ok()?.row(0)?;
+            let info = TraceInfos::read(&*file.trace).ok()?.row(0)?;
             let from_ns = info.recorded_ns().map_or(0, |time| *time.start());
             Some(info.session_start_filetime.saturating_add(from_ns / 100))
         });
