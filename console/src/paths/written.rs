@@ -24,12 +24,26 @@ type State = (u64, u128);
 /// What was written in this session, for when the list cannot be kept.
 static IN_SESSION: LazyLock<Mutex<HashMap<PathBuf, State>>> = LazyLock::new(Mutex::default);
 
+/// How old a file is that another process may have written and not remembered yet.
+const JUST_NOW: Duration = Duration::from_secs(1);
+
 /// Whether this program wrote a file, which has its whole path, and it was not changed since.
 pub(super) fn is_unchanged(path: &Path) -> bool {
-    let Some(now) = state(path) else { return false };
-    let in_session = lock(&IN_SESSION).get(path).copied();
-    let kept = || list().into_iter().rev().find(|(file, _)| file == path).map(|(_, state)| state);
-    in_session.or_else(kept) == Some(now)
+    loop {
+        let Some(now) = state(path) else { return false };
+        let in_session = lock(&IN_SESSION).get(path).copied();
+        let kept =
+            || list().into_iter().rev().find(|(file, _)| file == path).map(|(_, state)| state);
+        // Of two processes that write the same file, the list has what the last one wrote.
+        if in_session == Some(now) || kept() == Some(now) {
+            return true;
+        }
+        let age = fs::metadata(path).and_then(|data| data.modified()).map(|time| time.elapsed());
+        if !matches!(age, Ok(Ok(age)) if age < JUST_NOW) {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Remembers a file that was just written.

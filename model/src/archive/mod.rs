@@ -99,7 +99,7 @@ mod tests {
         let path = folder.path().join("a.json7z");
         write_small(&path, SCHEMA_VERSION).unwrap();
         let good = fs::read(&path).unwrap();
-        for position in (0..good.len()).step_by(7) {
+        for position in (0..good.len()).step_by(97) {
             let mut bad = good.clone();
             bad[position] ^= 0x55;
             fs::write(&path, &bad).unwrap();

@@ -58,6 +58,8 @@ pub struct Trace {
     archive: Mutex<ArchiveReader<BufReader<File>>>,
     /// `None` in an archive of an older layout.
     manifest: Option<Manifest>,
+    /// Whether only their rows show that tables belong together: in a trace of an older layout.
+    is_tied_by_rows: bool,
     members: Mutex<HashMap<Table, Option<Member>>>,
     columns: Mutex<HashMap<(Table, &'static str), Column>>,
 }
@@ -83,12 +85,18 @@ impl Trace {
             limits,
             archive: Mutex::new(archive),
             manifest: None,
+            is_tied_by_rows: false,
             members: Mutex::default(),
             columns: Mutex::default(),
         };
         let layout = trace.layout()?;
         trace.manifest = trace.read_manifest(layout)?;
-        trace.check_tables(layout)?;
+        let is_converted = trace.is_converted()?;
+        trace.check_tables(layout, is_converted)?;
+        if trace.manifest.is_none() && !is_converted {
+            trace.is_tied_by_rows = true;
+            trace.check_counted()?;
+        }
         Ok(trace)
     }
 
@@ -117,6 +125,10 @@ impl Trace {
             format!("{} {content:?}", table.name())
         };
         Table::ALL.iter().map(entry).collect()
+    }
+
+    pub(super) fn is_tied_by_rows(&self) -> bool {
+        self.is_tied_by_rows
     }
 
     /// The manifest of an archive that has one.
@@ -280,11 +292,7 @@ impl Trace {
     }
 
     /// Refuses an archive that lacks a table of its layout, or has one that was not written with the others.
-    fn check_tables(&self, layout: u32) -> Result<(), ArchiveError> {
-        let is_converted = self
-            .values(TraceInfos::clock)?
-            .get(0)
-            .is_some_and(|clock| [UNKNOWN_CLOCK, NO_CLOCK].contains(&clock));
+    fn check_tables(&self, layout: u32, is_converted: bool) -> Result<(), ArchiveError> {
         for table in Table::ALL {
             let member = table.member();
             let stored = self.manifest().and_then(|manifest| manifest.get(table));
@@ -298,10 +306,13 @@ impl Trace {
                 .and_then(|content| stored.map_or(Ok(()), |stored| stored.check(content)))
                 .map_err(|problem| self.damaged(table, &problem))?;
         }
-        match self.manifest() {
-            Some(_) => Ok(()),
-            None => self.check_counted(),
-        }
+        Ok(())
+    }
+
+    /// Whether this was made of another program's output.
+    fn is_converted(&self) -> Result<bool, ArchiveError> {
+        let clock = self.values(TraceInfos::clock)?;
+        Ok(clock.get(0).is_some_and(|clock| [UNKNOWN_CLOCK, NO_CLOCK].contains(&clock)))
     }
 
     /// What the table of contents says of a member, if there is one of the name.

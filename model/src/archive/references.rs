@@ -21,8 +21,14 @@ impl Trace {
     ) -> Result<(), ArchiveError> {
         match spec.refers_to {
             Some(Reference::Count(counted)) => self.check_counts(table, spec, column, counted),
-            Some(Reference::Row(rows)) if !self.is_tied() => {
+            Some(Reference::Row(rows)) if self.is_tied_by_rows() => {
                 self.check_rows(table, spec, column, rows)
+            }
+            Some(Reference::Key(keys, _))
+                if self.is_tied_by_rows() && !column.is_empty() && self.height(keys)? == 0 =>
+            {
+                let reason = format!("{} names rows of {}, which has none", spec.name, keys.name());
+                Err(self.damaged(table, &reason))
             }
             _ => Ok(()),
         }
@@ -52,7 +58,7 @@ impl Trace {
         let counts = column.u32().map_err(|error| self.damaged(table, &error))?;
         let claimed: u64 = counts.iter().flatten().map(u64::from).sum();
         let rows = self.height(counted)? as u64;
-        if claimed == rows || (claimed < rows && self.is_tied()) {
+        if claimed == rows || (claimed < rows && !self.is_tied_by_rows()) {
             return Ok(());
         }
         let (name, counted) = (spec.name, counted.name());
@@ -80,11 +86,6 @@ impl Trace {
         let (name, others) = (spec.name, others.name());
         let reason = format!("{name} names row {last} of {others}, which has {rows}");
         Err(self.damaged(table, &reason))
-    }
-
-    /// Whether a manifest says what the tables have.
-    fn is_tied(&self) -> bool {
-        self.manifest().is_some()
     }
 }
 
