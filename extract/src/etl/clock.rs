@@ -1,5 +1,7 @@
 //! Raw time stamps to time.
 
+use handlescope_model::tables::SYSTEM_CLOCK;
+
 /// What the raw time stamps of a session count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockKind {
@@ -15,7 +17,7 @@ impl ClockKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::PerformanceCounter => "qpc",
-            Self::SystemTime => "system_time",
+            Self::SystemTime => SYSTEM_CLOCK,
             Self::CpuCycles => "cpu_cycles",
         }
     }

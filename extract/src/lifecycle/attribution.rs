@@ -104,19 +104,23 @@ impl ProcessIndex {
 
     /// The child that inherits a handle which its parent duplicates at a time. Events do not name it: the next
     /// one is taken that starts, if it does before the parent ends. `is_later` says it of the row of a child whose
-    /// start has the same time.
+    /// start has the same time, where it is known.
     pub fn inheriting_child(
         &self,
         parent_pid: u32,
         parent_end: Option<i64>,
         after: i64,
-        is_later: impl Fn(u32) -> bool,
+        is_later: impl Fn(u32) -> Option<bool>,
     ) -> Option<u32> {
         let list = self.children.get(&parent_pid)?;
         let parent_end = parent_end.unwrap_or(i64::MAX);
         let next = list.partition_point(|(start, _)| *start < after);
-        let mut children = list.get(next..).unwrap_or_default().iter();
-        let child = children.find(|(start, row)| *start > after || is_later(*row));
+        let children = || list.get(next..).unwrap_or_default().iter();
+        let at_once = || children().take_while(|(start, _)| *start == after);
+        let child = at_once()
+            .find(|(_, row)| is_later(*row) == Some(true))
+            .or_else(|| at_once().find(|(_, row)| is_later(*row).is_none()))
+            .or_else(|| children().find(|(start, _)| *start > after));
         child.filter(|(start, _)| *start <= parent_end).map(|(_, row)| *row)
     }
 }
@@ -312,10 +316,10 @@ mod tests {
     #[test]
     fn the_first_child_started_after_the_duplicate_inherits() {
         let index = index();
-        let not_at_once = |_| false;
+        let not_at_once = |_| Some(false);
         assert_eq!(index.inheriting_child(7, Some(100), 49, not_at_once), Some(3));
         assert_eq!(index.inheriting_child(7, Some(100), 50, not_at_once), Some(4));
-        assert_eq!(index.inheriting_child(7, Some(100), 50, |row| row == 3), Some(3));
+        assert_eq!(index.inheriting_child(7, Some(100), 50, |row| Some(row == 3)), Some(3));
         assert_eq!(index.inheriting_child(7, Some(55), 50, not_at_once), None);
         assert_eq!(
             index.inheriting_child(7, None, 50, not_at_once),

@@ -103,7 +103,7 @@ fn duplicate_owners(
     // The parent duplicates and starts the child on one thread, and rarely on two processors.
     let is_later = |child: u32| {
         let place = processes[child as usize].start_place;
-        place.is_some_and(|place| place.is_after(row, timeline).unwrap_or(true))
+        place.map_or(Some(false), |place| place.is_after(row, timeline))
     };
     let inheriting_child = parent
         .and_then(|parent| index.inheriting_child(parent.process.pid, parent.end, time, is_later));

@@ -23,7 +23,7 @@ use self::operations::{Operation, operation};
 fn with_histories(cases: u32, longest: usize, check: impl Fn(&[Operation])) {
     let cases = if thorough::one_of(2) == 1 { cases * 40 } else { cases };
     let config =
-        Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
+        Config { cases, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
     // The same histories in every run.
     let mut runner = TestRunner::new_with_rng(config.clone(), rng(&config));
     let operations = vec(operation(), 1..longest);

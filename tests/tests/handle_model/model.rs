@@ -15,6 +15,8 @@ const SYSTEM: usize = 0;
 const NEXT: i64 = 100;
 /// Windows gives process ids again, but not within a tick.
 const PID_REST: i64 = 40_000_000;
+/// Longer than the slowest tick.
+const STARTS_APART: i64 = 32_000_000;
 const MOST_PROCESSES: usize = 7;
 
 #[derive(Debug, Clone, Default)]
@@ -231,6 +233,9 @@ impl Model {
         if self.history.processes.len() >= MOST_PROCESSES {
             return;
         }
+        // Which of two children that start within a tick inherits a handle is not known.
+        let last = self.history.processes.iter().filter_map(|process| process.started).max();
+        self.now = self.now.max(last.map_or(0, |(ns, _)| ns + STARTS_APART));
         let child = self.history.processes.len();
         let taken: Vec<u32> = (self.history.processes.iter())
             .filter(|process| {
