@@ -100,6 +100,8 @@ pub fn contents_7z(members: &[Claimed]) -> Vec<u8> {
     bytes.extend([0x01, 0x01, 0x00].repeat(members.len()));
     bytes.push(0x0C);
     bytes.extend(members.iter().flat_map(|member| number(member.size)));
+    // Each folder has one member, and here are the checksums, as 7-Zip writes them.
+    bytes.extend([0x00, 0x08]);
     let checksums: Option<Vec<u32>> = members.iter().map(|member| member.checksum).collect();
     if let Some(checksums) = checksums {
         bytes.extend([0x0A, 0x01]);

@@ -11,7 +11,7 @@ use handlescope_tests::containers::{
     Claimed, contents_7z, members_of, stored_7z, with_contents_7z,
 };
 use handlescope_tests::thorough::one_of;
-use polars::prelude::DataFrame;
+use polars::prelude::{Column, DataFrame};
 
 const MANIFEST: &str = "tables.tsv";
 
@@ -57,7 +57,11 @@ fn with(members: &[Claimed], name: &str, content: Vec<u8>) -> Vec<Claimed> {
 }
 
 fn empty(table: Table) -> Vec<u8> {
-    let columns = table.columns().iter().map(|spec| spec.nulls(0)).collect();
+    let columns = table
+        .columns()
+        .iter()
+        .map(|spec| Column::new_empty(spec.name.into(), &spec.dtype.dtype()))
+        .collect();
     let mut bytes = Vec::new();
     write_parquet(table, DataFrame::new(0, columns).unwrap(), &mut bytes).unwrap();
     bytes

@@ -253,11 +253,8 @@ fn an_export_that_is_killed_shows_it_by_the_ids_of_its_tables() {
             let others = now.iter().filter_map(|(_, id)| id.as_ref());
             assert!(others.into_iter().any(|id| Some(id) != trace.1.as_ref()), "{now:?}");
         }
-        assert!(
-            !files(&folder).iter().any(|name| name.ends_with(".tmp"))
-                || cfg!(not(target_os = "linux"))
-        );
         let _ = shell.run(&["old.etl", "-c", &format!("{export} -Force")]).ok();
         assert_eq!(ids(&folder), of_old);
+        assert_nothing_left(&shell);
     }
 }

@@ -48,9 +48,10 @@ pub(super) fn is_unchanged(path: &Path) -> bool {
 
 /// Remembers a file that was just written.
 pub(super) fn remember(path: &Path) {
+    // Of several processes that write the same file, each remembers what is there.
+    let _alone = Alone::wait();
     let Some(now) = state(path) else { return };
     lock(&IN_SESSION).insert(path.to_path_buf(), now);
-    let _alone = Alone::wait();
     let mut list = list();
     list.retain(|(file, _)| file != path);
     list.push((path.to_path_buf(), now));

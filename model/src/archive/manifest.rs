@@ -114,6 +114,14 @@ impl Manifest {
     }
 }
 
+/// Whether an archive of a layout has a table. Before there were manifests, archives made of another program's output
+/// lacked tables that such output has nothing of.
+pub(super) fn is_required(table: Table, layout: u32, is_converted: bool) -> bool {
+    /// The first layout with a table that they lacked.
+    const LEFT_OUT: u32 = 4;
+    table.since() <= layout && (layout >= SINCE || !is_converted || table.since() < LEFT_OUT)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,10 +13,10 @@ use super::claims::TableProblem;
 use super::container::{Container, ContainerLimits, unpack_reason};
 use super::error::ArchiveError;
 use super::limits::ArchiveLimits;
-use super::manifest::{self, Content, ContentProblem, Manifest};
-use super::references::is_required;
+use super::manifest::{self, Content, ContentProblem, Manifest, is_required};
+use super::references;
 use super::writer::{ArchiveWriter, is_full_disk, packing};
-use crate::column::Cell;
+use crate::column::{Cell, ColumnSpec, Reference};
 use crate::guard::{lock, quietly};
 use crate::key::{Columns, Key};
 use crate::stable_hash::name_of;
@@ -127,12 +127,8 @@ impl Trace {
         Table::ALL.iter().map(entry).collect()
     }
 
-    pub(super) fn is_tied_by_rows(&self) -> bool {
-        self.is_tied_by_rows
-    }
-
     /// The manifest of an archive that has one.
-    pub(super) fn manifest(&self) -> Option<&Manifest> {
+    fn manifest(&self) -> Option<&Manifest> {
         self.manifest.as_ref()
     }
 
@@ -244,6 +240,32 @@ impl Trace {
     pub fn values<C: Columns, T: Cell>(&self, key: Key<C, T>) -> Result<T::Values, ArchiveError> {
         let column = self.column_of(key)?;
         T::values(&column).map_err(|error| self.damaged(C::TABLE, &error))
+    }
+
+    /// Refuses a column whose numbers of rows do not fit the table they belong to.
+    fn check_references(
+        &self,
+        table: Table,
+        spec: &ColumnSpec,
+        column: &Column,
+    ) -> Result<(), ArchiveError> {
+        let is_strict = self.is_tied_by_rows;
+        let Some(other) = references::compared_with(spec, is_strict) else { return Ok(()) };
+        let rows = self.height(other)? as u64;
+        references::check(table, spec, column, rows, is_strict)
+            .map_err(|misfit| self.damaged(table, &misfit))
+    }
+
+    /// Refuses an archive whose tables lack rows that others count, whatever is asked.
+    fn check_counted(&self) -> Result<(), ArchiveError> {
+        for table in Table::ALL {
+            for spec in table.columns() {
+                if let Some(Reference::Count(_)) = spec.refers_to {
+                    self.column(table, spec.name)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Number of rows of a table; 0 when the archive lacks it.
@@ -387,7 +409,7 @@ impl Trace {
         .map_err(|problem| self.damaged(table, &problem))
     }
 
-    pub(super) fn damaged(&self, table: Table, reason: &dyn fmt::Display) -> ArchiveError {
+    fn damaged(&self, table: Table, reason: &dyn fmt::Display) -> ArchiveError {
         self.damaged_member(&table.member(), reason)
     }
 

@@ -1,108 +1,141 @@
-//! Whether the tables of an archive fit together, as far as their rows refer to each other.
+//! Whether a column fits the table that its numbers of rows belong to.
 //!
 //! Archives of older layouts have no manifest, so that this is all that shows there that a table is empty or of
 //! another trace.
 
-use polars::prelude::{Column, PolarsResult};
+use polars::prelude::{Column, PolarsError, PolarsResult, UInt32Chunked};
 
-use super::error::ArchiveError;
-use super::manifest;
-use super::reader::Trace;
 use crate::column::{ColumnSpec, ColumnType, Reference};
+use crate::noting::PolarsReason;
 use crate::table::Table;
 
-impl Trace {
-    /// Refuses a column whose numbers of rows do not fit the table they belong to.
-    pub(super) fn check_references(
-        &self,
-        table: Table,
-        spec: &ColumnSpec,
-        column: &Column,
-    ) -> Result<(), ArchiveError> {
-        match spec.refers_to {
-            Some(Reference::Count(counted)) => self.check_counts(table, spec, column, counted),
-            Some(Reference::Row(rows)) if self.is_tied_by_rows() => {
-                self.check_rows(table, spec, column, rows)
-            }
-            Some(Reference::Key(keys, _))
-                if self.is_tied_by_rows() && !column.is_empty() && self.height(keys)? == 0 =>
-            {
-                let reason = format!("{} names rows of {}, which has none", spec.name, keys.name());
-                Err(self.damaged(table, &reason))
-            }
-            _ => Ok(()),
-        }
-    }
+/// Why a column does not fit.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Misfit {
+    #[error("{name} adds up to {claimed}, but {counted} has {rows} rows")]
+    Count { name: &'static str, claimed: u64, counted: &'static str, rows: u64 },
+    #[error("{name} names row {last} of {others}, which has {rows}")]
+    Row { name: &'static str, last: u64, others: &'static str, rows: u64 },
+    #[error("{name} names rows of {others}, which has none")]
+    Key { name: &'static str, others: &'static str },
+    #[error("{}", PolarsReason(.0))]
+    Type(#[from] PolarsError),
+}
 
-    /// Refuses an archive of an older layout whose tables lack rows that others count.
-    pub(super) fn check_counted(&self) -> Result<(), ArchiveError> {
-        for table in Table::ALL {
-            for spec in table.columns() {
-                if let Some(Reference::Count(_)) = spec.refers_to {
-                    self.column(table, spec.name)?;
-                }
-            }
-        }
-        Ok(())
+/// The table that a column is compared with. Without `is_strict`, only what would cost too much is looked for.
+pub(super) fn compared_with(spec: &ColumnSpec, is_strict: bool) -> Option<Table> {
+    match spec.refers_to {
+        Some(Reference::Count(counted)) => Some(counted),
+        Some(Reference::Row(others) | Reference::Key(others, _)) if is_strict => Some(others),
+        _ => None,
     }
+}
 
-    /// Refuses a table whose rows share more rows of another among them than that has, so that a reader
-    /// passes over each row once.
-    fn check_counts(
-        &self,
-        table: Table,
-        spec: &ColumnSpec,
-        column: &Column,
-        counted: Table,
-    ) -> Result<(), ArchiveError> {
-        let counts = column.u32().map_err(|error| self.damaged(table, &error))?;
-        let claimed: u64 = counts.iter().flatten().map(u64::from).sum();
-        let rows = self.height(counted)? as u64;
-        if claimed == rows || (claimed < rows && !self.is_tied_by_rows()) {
-            return Ok(());
+/// Compares a column with the number of rows of that table.
+pub(super) fn check(
+    table: Table,
+    spec: &ColumnSpec,
+    column: &Column,
+    rows: u64,
+    is_strict: bool,
+) -> Result<(), Misfit> {
+    match spec.refers_to {
+        Some(Reference::Count(counted)) => check_counts(spec, column, counted, rows, is_strict),
+        Some(Reference::Row(others)) => check_rows(table, spec, column, others, rows),
+        Some(Reference::Key(others, _)) if rows == 0 && !column.is_empty() => {
+            Err(Misfit::Key { name: spec.name, others: others.name() })
         }
-        let (name, counted) = (spec.name, counted.name());
-        let reason = format!("{name} adds up to {claimed}, but {counted} has {rows} rows");
-        Err(self.damaged(table, &reason))
+        _ => Ok(()),
     }
+}
 
-    /// Refuses numbers of rows that the other table does not have.
-    fn check_rows(
-        &self,
-        table: Table,
-        spec: &ColumnSpec,
-        column: &Column,
-        others: Table,
-    ) -> Result<(), ArchiveError> {
-        let last = largest(spec, column).map_err(|error| self.damaged(table, &error))?;
-        let Some(last) = last.map(u64::from) else { return Ok(()) };
-        let rows = self.height(others)? as u64;
-        // The first of no rows may be the one after the last.
-        let begins =
-            table.columns().iter().any(|spec| spec.refers_to == Some(Reference::Count(others)));
-        if last < rows || (begins && last == rows) {
-            return Ok(());
-        }
-        let (name, others) = (spec.name, others.name());
-        let reason = format!("{name} names row {last} of {others}, which has {rows}");
-        Err(self.damaged(table, &reason))
+/// Refuses a table whose rows share more rows of another among them than that has, so that a reader
+/// passes over each row once.
+fn check_counts(
+    spec: &ColumnSpec,
+    column: &Column,
+    counted: Table,
+    rows: u64,
+    is_strict: bool,
+) -> Result<(), Misfit> {
+    let claimed: u64 = column.u32()?.iter().flatten().map(u64::from).sum();
+    if claimed == rows || (claimed < rows && !is_strict) {
+        return Ok(());
     }
+    Err(Misfit::Count { name: spec.name, claimed, counted: counted.name(), rows })
+}
+
+/// Refuses numbers of rows that the other table does not have.
+fn check_rows(
+    table: Table,
+    spec: &ColumnSpec,
+    column: &Column,
+    others: Table,
+    rows: u64,
+) -> Result<(), Misfit> {
+    let Some(last) = largest(spec, column)?.map(u64::from) else { return Ok(()) };
+    // The first of no rows may be the one after the last.
+    let counts = Some(Reference::Count(others));
+    let begins = table.columns().iter().any(|spec| spec.refers_to == counts);
+    if last < rows || (begins && last == rows) {
+        return Ok(());
+    }
+    Err(Misfit::Row { name: spec.name, last, others: others.name(), rows })
 }
 
 /// The largest number in a column of numbers, or of lists of them.
 fn largest(spec: &ColumnSpec, column: &Column) -> PolarsResult<Option<u32>> {
-    let largest = |numbers: &polars::prelude::UInt32Chunked| numbers.iter().flatten().max();
+    let largest = |numbers: &UInt32Chunked| numbers.iter().flatten().max();
     match spec.dtype {
         ColumnType::U32List => Ok(largest(column.list()?.get_inner().u32()?)),
         _ => Ok(largest(column.u32()?)),
     }
 }
 
-/// Whether an archive of a layout has a table. Of layouts before the manifest, `is_converted` tells those made of
-/// another program's output: their writers left out tables that such output has nothing of.
-pub(super) fn is_required(table: Table, layout: u32, is_converted: bool) -> bool {
-    /// The first layout with a table that those writers left out.
-    const LEFT_OUT: u32 = 4;
-    table.since() <= layout
-        && (layout >= manifest::SINCE || !is_converted || table.since() < LEFT_OUT)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Columns;
+    use crate::tables::{Events, ExistingHandles, Objects, Stacks};
+
+    fn misfit<C: Columns>(
+        name: &str,
+        values: &[u32],
+        rows: u64,
+        is_strict: bool,
+    ) -> Option<String> {
+        let spec = C::TABLE.column(name).unwrap();
+        let column = Column::new(name.into(), values);
+        check(C::TABLE, spec, &column, rows, is_strict).err().map(|misfit| misfit.to_string())
+    }
+
+    #[test]
+    fn counts_add_up_to_the_rows_of_the_other_table() {
+        let count = |rows, is_strict| misfit::<Objects>("event_count", &[2, 3], rows, is_strict);
+        assert_eq!(count(5, true), None);
+        assert_eq!(count(6, false), None);
+        let said = "event_count adds up to 5, but events has 6 rows";
+        assert_eq!(count(6, true).as_deref(), Some(said));
+        assert!(count(4, false).is_some());
+    }
+
+    #[test]
+    fn rows_that_are_named_exist() {
+        assert_eq!(misfit::<ExistingHandles>("object", &[0, 4], 5, true), None);
+        let said = "object names row 4 of objects, which has 4";
+        assert_eq!(misfit::<ExistingHandles>("object", &[0, 4], 4, true).as_deref(), Some(said));
+        assert_eq!(misfit::<Objects>("first_event", &[0, 5], 5, true), None, "an empty slice");
+        assert!(misfit::<Objects>("type_id", &[7], 0, true).is_some());
+        assert_eq!(misfit::<Objects>("type_id", &[7], 1, true), None);
+    }
+
+    #[test]
+    fn only_an_archive_without_a_manifest_has_its_rows_compared() {
+        let compared = |spec, is_strict| compared_with(&spec, is_strict);
+        assert_eq!(compared(Events::stack.spec(), true), Some(Table::Stacks));
+        assert_eq!(compared(Events::stack.spec(), false), None);
+        assert_eq!(compared(Stacks::frames.spec(), true), Some(Table::Frames));
+        assert_eq!(compared(Objects::event_count.spec(), false), Some(Table::Events));
+        assert_eq!(compared(Events::time_ns.spec(), true), None);
+    }
 }
