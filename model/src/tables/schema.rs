@@ -19,7 +19,8 @@ use crate::table::Table;
 /// * 5: providers of events, with the first and last of each (columns of `event_counts`); single events of
 ///   providers (tables `provider_events`, `event_fields`, `event_values`).
 /// * 6: allocations (tables `allocators`, `resources`, `resource_misses`).
-/// * 7: all tables are there and tied together (member `tables.tsv`).
+/// * 7: all tables are there and tied together (member `tables.tsv`); the time of which a trace has the events, and changes
+///   of the local clocks (columns `recorded_from_ns`, `recorded_to_ns`, `utc_offsets` of `trace`).
 pub const SCHEMA_VERSION: u32 = 7;
 
 impl Table {
