@@ -4,6 +4,7 @@
 //! in time order already, and keeps one buffer per processor in memory.
 
 mod buffer;
+mod coarse;
 mod lz77;
 mod options;
 mod writer;

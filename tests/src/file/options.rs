@@ -1,7 +1,7 @@
 //! What the trace header states, and how the file is laid out.
 
 use crate::bytes::PointerSize;
-use crate::payload::TraceHeader;
+use crate::payload::{ClockChanges, TraceHeader};
 
 /// 100 ns units per second, the unit of FILETIME.
 const FILETIME_PER_SECOND: i128 = 10_000_000;
@@ -113,6 +113,10 @@ pub struct FileOptions {
     pub boot: i64,
     /// UTC = local time + bias, in minutes.
     pub bias_minutes: i32,
+    /// When its clocks change. Default: never.
+    pub changes: ClockChanges,
+    /// Interval of the system timer, in 100 ns units.
+    pub timer_resolution: u32,
     /// System version: major, minor, sub, subminor.
     pub os_version: [u8; 4],
     pub build: u32,
@@ -156,6 +160,8 @@ impl Default for FileOptions {
             end: SessionEnd::AtLastEvent,
             boot: 133_965_000_000_000_000,
             bias_minutes: -60,
+            changes: ClockChanges::default(),
+            timer_resolution: 156_250,
             os_version: [10, 0, 1, 10],
             build: 26_100,
             events_lost: 0,
@@ -245,6 +251,8 @@ impl FileOptions {
             events_lost: self.events_lost,
             cpu_mhz,
             bias_minutes: self.bias_minutes,
+            changes: self.changes,
+            timer_resolution: self.timer_resolution,
             boot: self.boot,
             perf_frequency,
             start: self.start,
