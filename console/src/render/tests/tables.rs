@@ -100,6 +100,7 @@ fn stats_begin_with_what_was_lost() {
     Processors                 0, 0 byte pointers
     Session start (UTC)        2024-05-10T10:46:34.5000000Z
     Session end (UTC)          unknown
+    Recorded                   unknown
     Boot (UTC)                 unknown
     Local time                 UTC+02:00
     Clock                      qpc, 0 ticks per second
@@ -115,7 +116,7 @@ fn stats_begin_with_what_was_lost() {
     Distinct stacks            0
     Distinct frames            0
     Frames in modules          0
-    Extracted by                (layout 6)
+    Extracted by                (layout 7)
     Process of object events taken from
       their own header                                   2
       their stack                                        0
