@@ -8,8 +8,9 @@ use handlescope_model::{Cancel, Cancelled, ContainerLimits, plain_content};
 
 use crate::error::ExtractError;
 use crate::etl::{
-    BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, Clock, Diagnostics, EtlFile, Event, EventReader,
-    IndexedBuffer, ScanError, Selector, Session, WarningKind, load,
+    BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, Clock, Diagnostics, EtlFile, Event, EventLoss,
+    EventReader, IndexedBuffer, ScanError, Selector, Session, SessionClaims, WarningKind, load,
+    losses,
 };
 use crate::input::Input;
 use crate::options::ExtractOptions;
@@ -30,6 +31,8 @@ pub struct Recording {
     pub buffers_found: u64,
     /// Damage found so far.
     pub diagnostics: Diagnostics,
+    /// When events may be missing; known when all are read.
+    pub losses: Vec<EventLoss>,
 }
 
 /// A [`Recording`] whose events can be read once.
@@ -55,6 +58,9 @@ const RATIO_SHARE: u64 = 10;
 
 /// EVENT_TRACE_FILE_MODE_CIRCULAR: old buffers are overwritten.
 const MODE_CIRCULAR: u32 = 0x2;
+
+/// EVENT_TRACE_BUFFERING_MODE: the same in memory, until somebody asks for a file.
+const MODE_BUFFERING: u32 = 0x400;
 
 impl OpenRecording {
     /// Opens a trace (`.etl`, or `.zip` and `.7z` archives with one) and finds its buffers.
@@ -110,6 +116,7 @@ impl OpenRecording {
             clock,
             buffers_found: index.found,
             diagnostics: completeness(&header, &index, diagnostics),
+            losses: Vec::new(),
             header,
         };
         Ok(Self { recording, file, index, buffer_size: session.buffer_size })
@@ -178,13 +185,14 @@ impl OpenRecording {
     ) -> Result<Recording, ExtractError> {
         let Self { mut recording, file, index, buffer_size } = self;
         let reader = EventReader::new(file, index, recording.header.cpu_count, buffer_size);
-        let flow = reader
+        let (flow, buffers) = reader
             .read(selector, &mut recording.diagnostics, progress, sink)
             .map_err(|source| ExtractError::Read { path: recording.source.clone(), source })?;
         if flow.is_break() {
             return Err(ExtractError::Cancelled(Cancelled));
         }
         recording.check_unchanged()?;
+        recording.losses = losses(&buffers, recording.claims());
         Ok(recording)
     }
 }
@@ -203,8 +211,24 @@ impl Recording {
             clock: header.clock()?,
             buffers_found: 0,
             diagnostics: Diagnostics::default(),
+            losses: Vec::new(),
             header,
         })
+    }
+
+    /// What the session says of its buffers.
+    fn claims(&self) -> SessionClaims {
+        let Self { header, diagnostics, .. } = self;
+        let unreadable = [WarningKind::BadBuffer, WarningKind::UnreadableRest];
+        SessionClaims {
+            written: if header.end_time == 0 { 0 } else { header.buffers_written.into() },
+            is_ring: header.log_file_mode & (MODE_CIRCULAR | MODE_BUFFERING) != 0,
+            processors: header.cpu_count,
+            events_lost: header.events_lost.into(),
+            buffers_lost: header.buffers_lost.into(),
+            found: self.buffers_found,
+            unreadable: unreadable.into_iter().map(|kind| diagnostics.of(kind)).sum(),
+        }
     }
 
     /// Makes sure that what was read is of one file: its source is the same as before.

@@ -112,6 +112,16 @@ impl BufferHeader {
         self.flags & (FLAG_EVENTS_LOST | FLAG_BUFFER_LOST) != 0
     }
 
+    /// Whether the session says that it lost a buffer before this one.
+    pub(super) fn marks_lost_buffer(&self) -> bool {
+        self.flags & FLAG_BUFFER_LOST != 0
+    }
+
+    /// Whether it is the first buffer of the file, which has the trace header event.
+    pub(super) fn is_trace_header(&self) -> bool {
+        self.kind == 4
+    }
+
     /// Whether buffers of this kind hold framed events: 0 normal, 1 rundown, 4 trace header.
     ///
     /// 2 (compact context switches), 3 (reference time), 5 (batched), 6 (empty marker) and 7

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use handlescope_model::rules::LossTimes;
 use handlescope_model::{Cancel, Cancelled, EventKind, FILE_MAPPING_TYPE, Poll, TypeId};
 
 use super::attribution::NONE;
 use super::kinds::{Subject, subject};
-use super::owners::{EventOwners, event_pid};
+use super::owners::{EventOwners, view_pid};
+use super::unseen::{Effect, Reuses};
 use crate::collect::Collector;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::raw::UNKNOWN_ID;
@@ -26,6 +28,7 @@ pub struct ObjectRow {
     pub type_id: TypeId,
     /// First name, 0 for none.
     pub name: u32,
+    key: Key,
     opened: u32,
     closed: u32,
     completed: u32,
@@ -57,14 +60,16 @@ pub struct TrackedEvents {
 }
 
 /// Follows all events in time order, unless asked to stop; `order` gives it when it is not the order of
-/// the rows.
-pub fn track(
-    collected: &Collector,
-    owners: &EventOwners,
+/// the rows. Returns what was opened again, too, if events may be missing.
+pub fn track<'a>(
+    collected: &'a Collector,
+    owners: &'a EventOwners,
+    losses: &'a LossTimes,
     order: Option<&[u32]>,
     diagnostics: &mut Diagnostics,
     cancel: &Cancel,
-) -> Result<TrackedEvents, Cancelled> {
+) -> Result<(TrackedEvents, Option<Reuses<'a>>), Cancelled> {
+    let mut reuses = (!losses.is_empty()).then(|| Reuses::new(collected, owners, losses));
     let mut objects = Objects::default();
     let rows = collected.shared.timeline.len();
     let mut object = vec![NONE; rows];
@@ -76,12 +81,24 @@ pub fn track(
         if process == NONE {
             continue;
         }
-        match objects.event(collected, row, process) {
+        let effect = reuses.as_mut().map_or(Effect::None, |reuses| reuses.event(row));
+        let tracked = match effect {
+            Effect::None => objects.event(collected, row, process),
+            Effect::ClosedBefore(opened) => {
+                objects.close_unseen(object[opened as usize]);
+                objects.event(collected, row, process)
+            }
+            Effect::Closes(opened) => {
+                let name = collected.handles.name[collected.shared.timeline.row[row] as usize];
+                Ok(objects.close_of(object[opened as usize], name))
+            }
+        };
+        match tracked {
             Ok(index) => object[row] = index,
             Err(kind) => diagnostics.count(kind, None),
         }
     }
-    Ok(TrackedEvents { objects, object })
+    Ok((TrackedEvents { objects, object }, reuses))
 }
 
 impl Objects {
@@ -196,6 +213,28 @@ impl Objects {
         Ok(object)
     }
 
+    /// Counts a close of an object, which may be complete.
+    fn close_of(&mut self, object: u32, name: u32) -> u32 {
+        self.add_name(object, name);
+        self.count_close(object);
+        object
+    }
+
+    /// Counts a close, or an unmap, that is not in the trace.
+    fn close_unseen(&mut self, object: u32) {
+        self.count_close(object);
+    }
+
+    /// Counts a close of an object, which is complete when it was the last one.
+    fn count_close(&mut self, object: u32) {
+        let row = self.row(object);
+        row.closed += 1;
+        if row.completed == NONE && row.opened <= row.closed {
+            let key = row.key;
+            self.complete(key, object);
+        }
+    }
+
     fn open_or_new(&mut self, key: Key, pointer: u64, type_id: TypeId) -> u32 {
         let rows = &mut self.rows;
         *self.open.entry(key).or_insert_with(|| {
@@ -203,6 +242,7 @@ impl Objects {
                 pointer,
                 type_id,
                 name: 0,
+                key,
                 opened: 0,
                 closed: 0,
                 completed: NONE,
@@ -244,19 +284,5 @@ impl Objects {
         if !more.contains(&name) {
             more.push(name);
         }
-    }
-}
-
-/// The pid whose view is mapped or unmapped.
-///
-/// It is the one of the event, not of the process it was given to: a process that ended more than
-/// the grace time ago still unmaps its own views, not those of System.
-fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
-    match event_pid(collected, row) {
-        UNKNOWN_ID => {
-            let process = collected.processes.rows.get(process as usize);
-            process.map_or(0, |process| process.process.pid)
-        }
-        pid => pid,
     }
 }

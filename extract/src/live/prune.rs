@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use handlescope_model::Cancel;
+use handlescope_model::rules::LossTimes;
 
 use super::packed::PackedEvents;
 use crate::collect::{Collector, FamilyIndex};
@@ -90,7 +91,9 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
     let order = collected.shared.timeline.restore_times();
     let index = ProcessIndex::new(&collected.processes.rows);
     let owners = EventOwners::new(collected, &index, clock, &mut unused, &cancel).ok()?;
-    let tracked = track(collected, &owners, order.as_deref(), &mut unused, &cancel).ok()?;
+    let losses = LossTimes::default();
+    let (tracked, _) =
+        track(collected, &owners, &losses, order.as_deref(), &mut unused, &cancel).ok()?;
     let TrackedEvents { objects, object } = tracked;
     let times = &collected.shared.timeline.time;
     let mut last = vec![i64::MIN; objects.rows.len()];

@@ -1,9 +1,10 @@
 //! The schema: the columns of every table.
 
 use super::{
-    Allocators, EventCounts, EventFields, EventValues, Events, ExistingHandles, Frames, Methods,
-    ModuleLoads, Modules, Names, ObjectTypes, Objects, Processes, ProviderEvents, ResourceMisses,
-    Resources, StackEvents, Stacks, StartHandles, Symbols, Threads, TraceInfos, Volumes, Warnings,
+    Allocators, EventCounts, EventFields, EventValues, Events, ExistingHandles, Frames, Losses,
+    Methods, ModuleLoads, Modules, Names, ObjectTypes, Objects, Processes, ProviderEvents,
+    ResourceMisses, Resources, StackEvents, Stacks, StartHandles, Symbols, Threads, TraceInfos,
+    Volumes, Warnings,
 };
 use crate::column::ColumnSpec;
 use crate::table::Table;
@@ -19,7 +20,9 @@ use crate::table::Table;
 /// * 5: providers of events, with the first and last of each (columns of `event_counts`); single events of
 ///   providers (tables `provider_events`, `event_fields`, `event_values`).
 /// * 6: allocations (tables `allocators`, `resources`, `resource_misses`).
-pub const SCHEMA_VERSION: u32 = 6;
+/// * 7: when events are missing (table `losses`), and handles that were closed unseen because of that (columns
+///   `closed_unseen`, `closed_after_ns` and `closed_before_ns` of `events`).
+pub const SCHEMA_VERSION: u32 = 7;
 
 impl Table {
     /// The columns, in their order in the archive.
@@ -49,6 +52,7 @@ impl Table {
             Self::Allocators => Allocators::COLUMNS,
             Self::Resources => Resources::COLUMNS,
             Self::ResourceMisses => ResourceMisses::COLUMNS,
+            Self::Losses => Losses::COLUMNS,
             Self::Warnings => Warnings::COLUMNS,
         }
     }

@@ -101,6 +101,7 @@ mod tests {
             leaked_handles: 5,
             leaked_views: 0,
             closed_at_exit: 0,
+            closed_unseen: 0,
             allocations: 0,
             never_freed: 0,
             freed_at_exit: 0,
@@ -122,6 +123,7 @@ mod tests {
         assert!(views.contains(" 0 leaked handles, 3 leaked views, 40 stacks"), "{views}");
         let summary = ExtractSummary {
             closed_at_exit: 8,
+            closed_unseen: 0,
             allocations: 2000,
             never_freed: 7,
             bytes_read: 0,

@@ -1,0 +1,208 @@
+//! When events may be missing, by the numbers, marks and damage of buffers.
+//!
+//! A session numbers its buffers from 0; the numbers rise on each processor, in some files in the order in which
+//! processors took the buffers, in others in the order in which they were written. So a number that is missing lies, on
+//! whichever processor it was, between the buffers of that processor with the next lower and the next higher number.
+
+use std::collections::BTreeMap;
+
+use handlescope_model::tables::LossKind;
+
+use super::buffer::BufferHeader;
+
+/// A time in which events may be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventLoss {
+    pub kind: LossKind,
+    /// First and last moment, raw; `None` if it may be at any time. [`i64::MIN`] is the start of the trace,
+    /// [`i64::MAX`] its end.
+    pub span: Option<(i64, i64)>,
+    /// Buffers at most, or events; `None` where that is not known.
+    pub count: Option<u64>,
+}
+
+/// A buffer whose events were read.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadBuffer {
+    pub(super) header: BufferHeader,
+    /// Raw time of its first event.
+    pub(super) first: i64,
+    /// Raw time of the last event that was read.
+    pub(super) last: i64,
+    /// Whether all of its events were read.
+    pub(super) is_whole: bool,
+}
+
+/// What a session says of its buffers, and what of the file could not be read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionClaims {
+    /// Buffers that it wrote; 0 when it was not closed.
+    pub written: u64,
+    /// Whether new buffers overwrite old ones.
+    pub is_ring: bool,
+    /// Number of processors.
+    pub processors: u32,
+    pub events_lost: u64,
+    pub buffers_lost: u64,
+    /// Buffers that the file has, whether their events can be read or not.
+    pub found: u64,
+    /// Places of the file that should be buffers and are not.
+    pub unreadable: u64,
+}
+
+/// What is missing of the events of a file.
+pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
+    let processors = Processors::new(buffers);
+    let numbers = missing_numbers(buffers, &claims);
+    let mut all = processors.damaged();
+    let marked_buffers = buffers.iter().filter(|buffer| buffer.header.marks_lost_buffer()).count();
+    all.extend(processors.marked());
+    let recorded = if claims.is_ring { processors.recorded_from() } else { i64::MIN };
+    let mut missing = 0;
+    for numbers in numbers {
+        missing += numbers.count;
+        // What a ring overwrote is older than what it holds of each processor.
+        let is_overwritten = numbers.first_of_next.is_some_and(|next| next <= recorded);
+        if claims.is_ring && is_overwritten {
+            continue;
+        }
+        all.extend(processors.holes(&numbers, claims.processors));
+    }
+    let anywhere = |kind, count: u64| EventLoss { kind, span: None, count: Some(count) };
+    let mut add = |kind, count: u64| all.extend((count > 0).then(|| anywhere(kind, count)));
+    if !claims.is_ring {
+        let not_there = claims.written.saturating_sub(claims.found);
+        add(LossKind::MissingBuffers, not_there.saturating_sub(missing));
+    }
+    if missing == 0 && claims.written <= claims.found {
+        add(LossKind::DamagedBuffer, claims.unreadable);
+    }
+    let placed = if claims.is_ring { 0 } else { missing };
+    add(LossKind::BuffersLost, claims.buffers_lost.saturating_sub(placed + marked_buffers as u64));
+    // No mark says how many events it stands for.
+    add(LossKind::EventsLost, claims.events_lost);
+    all
+}
+
+/// Numbers without a buffer that follow each other.
+#[derive(Debug, PartialEq, Eq)]
+struct MissingNumbers {
+    /// The first of them.
+    first: u64,
+    count: u64,
+    /// Raw time of the first event of the buffer with the next number.
+    first_of_next: Option<i64>,
+}
+
+/// The numbers that buffers should have and none has; none where numbers make no sense.
+fn missing_numbers(buffers: &[ReadBuffer], claims: &SessionClaims) -> Vec<MissingNumbers> {
+    // A number far beyond all others is damaged.
+    let limit = claims.written.max(claims.found.saturating_mul(2));
+    let mut numbers: Vec<(u64, i64)> =
+        buffers.iter().map(|buffer| (buffer.header.sequence, buffer.first)).collect();
+    numbers.sort_unstable();
+    numbers.retain(|(number, _)| claims.is_ring || *number < limit);
+    if numbers.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        return Vec::new();
+    }
+    let mut missing = Vec::new();
+    let is_short = claims.written > claims.found;
+    // Without a claim that buffers are missing the numbers may begin anywhere.
+    let mut expected = match numbers.first() {
+        Some((first, _)) if !is_short => *first,
+        _ => 0,
+    };
+    for (number, first_of_next) in numbers {
+        if number > expected {
+            let (first, count) = (expected, number - expected);
+            missing.push(MissingNumbers { first, count, first_of_next: Some(first_of_next) });
+        }
+        expected = number.saturating_add(1);
+    }
+    if is_short && !claims.is_ring && claims.written > expected {
+        let (first, count) = (expected, claims.written - expected);
+        missing.push(MissingNumbers { first, count, first_of_next: None });
+    }
+    missing
+}
+
+/// The buffers of each processor in the order of their numbers.
+struct Processors(BTreeMap<u16, Vec<ReadBuffer>>);
+
+impl Processors {
+    fn new(buffers: &[ReadBuffer]) -> Self {
+        let mut all: BTreeMap<u16, Vec<ReadBuffer>> = BTreeMap::new();
+        for buffer in buffers {
+            all.entry(buffer.header.processor).or_default().push(*buffer);
+        }
+        all.values_mut().for_each(|list| list.sort_by_key(|buffer| buffer.header.sequence));
+        Self(all)
+    }
+
+    /// Since when all processors have events: the latest of their first ones.
+    fn recorded_from(&self) -> i64 {
+        let first = |list: &Vec<ReadBuffer>| {
+            list.iter().find(|buffer| !buffer.header.is_trace_header()).map(|buffer| buffer.first)
+        };
+        self.0.values().filter_map(first).max().unwrap_or(i64::MIN)
+    }
+
+    /// The times in which the events of missing buffers may have been.
+    fn holes(&self, numbers: &MissingNumbers, processors: u32) -> Vec<EventLoss> {
+        let mut spans = Vec::new();
+        let mut is_clear = false;
+        for list in self.0.values() {
+            let next = list.partition_point(|buffer| buffer.header.sequence < numbers.first);
+            let (before, after) = (next.checked_sub(1).and_then(|at| list.get(at)), list.get(next));
+            let from = before.map_or(i64::MIN, |buffer| buffer.last);
+            let to = after.map_or(i64::MAX, |buffer| buffer.first);
+            if from < to {
+                spans.push((from, to));
+                is_clear |= is_clear_hole(from, to, [before, after]);
+            }
+        }
+        // It may have been all that a processor had.
+        if !is_clear && (self.0.len() as u64) < u64::from(processors) {
+            spans.push((i64::MIN, i64::MAX));
+        }
+        let loss = |span| EventLoss {
+            kind: LossKind::MissingBuffers,
+            span: Some(span),
+            count: Some(numbers.count),
+        };
+        spans.into_iter().map(loss).collect()
+    }
+
+    /// From the last event of a buffer that was read to the next buffer, where the rest could not be read.
+    fn damaged(&self) -> Vec<EventLoss> {
+        let damaged = |list: &Vec<ReadBuffer>| {
+            let after = list.iter().skip(1).map(|buffer| buffer.first).chain([i64::MAX]);
+            let ends = list.iter().zip(after).filter(|(buffer, _)| !buffer.is_whole);
+            ends.map(|(buffer, next)| (buffer.last, next)).collect::<Vec<_>>()
+        };
+        let loss =
+            |span| EventLoss { kind: LossKind::DamagedBuffer, span: Some(span), count: Some(1) };
+        self.0.values().flat_map(damaged).map(loss).collect()
+    }
+
+    /// From the buffer before a marked one to its end: whether events are lost before the first or after it, no
+    /// documentation says.
+    fn marked(&self) -> Vec<EventLoss> {
+        let marked = |list: &Vec<ReadBuffer>| {
+            let before = [i64::MIN].into_iter().chain(list.iter().map(|buffer| buffer.last));
+            let marks = list.iter().zip(before).filter(|(buffer, _)| buffer.header.marks_loss());
+            marks.map(|(buffer, before)| (before.min(buffer.last), buffer.last)).collect::<Vec<_>>()
+        };
+        let loss = |span| EventLoss { kind: LossKind::LossFlag, span: Some(span), count: None };
+        self.0.values().flat_map(marked).map(loss).collect()
+    }
+}
+
+/// Whether a time without events of a processor is long enough for a buffer: an eighth of what one of the two beside
+/// it took.
+fn is_clear_hole(from: i64, to: i64, beside: [Option<&ReadBuffer>; 2]) -> bool {
+    let length = to.saturating_sub(from);
+    let beside = beside.into_iter().flatten().filter(|buffer| !buffer.header.is_trace_header());
+    let shortest = beside.map(|buffer| buffer.last.saturating_sub(buffer.first)).min();
+    shortest.is_some_and(|shortest| length > shortest / 8)
+}
