@@ -18,11 +18,20 @@ pub(crate) fn loss_times(trace: &Trace) -> Result<LossTimes, ArchiveError> {
         let losses = Losses::read(trace)?;
         return Ok(LossTimes::new(losses.rows().map(|loss| loss.from_ns.zip(loss.to_ns))));
     }
-    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
-    if info.schema_version >= WITH_TIMES && !info.is_converted() {
+    if knows_losses(trace)? {
         return Ok(LossTimes::default());
     }
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
     let is_lost = info.events_lost + info.buffers_lost > 0
         || Warnings::read(trace)?.rows().any(|warning| is_loss(&warning.kind));
     Ok(LossTimes::new(is_lost.then_some(None)))
+}
+
+/// Whether an extract says when events may be missing, and what was closed unseen because of that.
+///
+/// # Errors
+/// When the archive is damaged.
+pub(crate) fn knows_losses(trace: &Trace) -> Result<bool, ArchiveError> {
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    Ok(info.schema_version >= WITH_TIMES && !info.is_converted())
 }

@@ -1,6 +1,5 @@
 //! When events may be missing.
 
-use handlescope_model::rules::LossTimes;
 use handlescope_model::tables::{Loss, LossKind, Losses};
 
 use crate::collect::Collector;
@@ -10,17 +9,11 @@ use crate::recording::Recording;
 /// All that is missing: of the file, and what records say.
 pub(super) fn losses(recording: &Recording, collected: &Collector) -> Vec<EventLoss> {
     let records = &collected.losses;
-    let recorded = records.last.map(|last| EventLoss {
-        kind: LossKind::LossRecord,
-        span: Some((i64::MIN, last)),
-        count: Some(records.count),
+    let recorded = records.last.map(|last| {
+        let span = Some((i64::MIN, last));
+        EventLoss::new(LossKind::LossRecord, span, Some(records.count), None)
     });
     recording.losses.iter().copied().chain(recorded).collect()
-}
-
-/// The raw times of losses.
-pub(super) fn times(losses: &[EventLoss]) -> LossTimes {
-    LossTimes::new(losses.iter().map(|loss| loss.span))
 }
 
 /// The rows of the table; the trace ends at `end_ns`.

@@ -19,7 +19,6 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use handlescope_model::rules::LossTimes;
 use handlescope_model::tables::{
     EventCounts, ExistingHandle, ExistingHandles, ObjectType, ObjectTypes, Objects, Stacks,
     StartHandle, StartHandles, Symbols, Warnings,
@@ -34,8 +33,8 @@ use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
 use crate::etl::{Clock, Diagnostics, WarningKind};
 use crate::lifecycle::{
-    AllocationColumns, AllocationFigures, EXIT_GRACE_NS, EventOwners, ExitCloses, ProcessIndex,
-    TrackedEvents, UnseenCloses, closed_start_handles, follow_resources, track,
+    AllocationColumns, AllocationFigures, EXIT_GRACE_NS, EventOwners, ExitCloses, MissingEvents,
+    ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles, follow_resources, track,
 };
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
@@ -72,9 +71,14 @@ pub(crate) fn assemble(
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
     let owners = EventOwners::new(&collected, &index, clock, &mut warnings, cancel)?;
     let losses = losses::losses(recording, &collected);
-    let times = losses::times(&losses);
-    let lifetimes =
-        Lifetimes { collected: &collected, index: &index, owners: &owners, losses: &times, clock };
+    let missing = MissingEvents::new(&losses);
+    let lifetimes = Lifetimes {
+        collected: &collected,
+        index: &index,
+        owners: &owners,
+        missing: &missing,
+        clock,
+    };
     let followed = lifetimes.follow(in_order, &mut warnings, cancel)?;
     drop(order);
     let grouped = GroupedEvents::new(&collected.shared.timeline, &followed.tracked, cancel)?;
@@ -182,7 +186,7 @@ struct Lifetimes<'a> {
     collected: &'a Collector,
     index: &'a ProcessIndex,
     owners: &'a EventOwners,
-    losses: &'a LossTimes,
+    missing: &'a MissingEvents<'a>,
     clock: &'a Clock,
 }
 
@@ -193,16 +197,16 @@ impl<'a> Lifetimes<'a> {
         warnings: &mut Diagnostics,
         cancel: &Cancel,
     ) -> Result<Followed<'a>, Cancelled> {
-        let Self { collected, index, owners, losses, clock } = *self;
+        let Self { collected, index, owners, missing, clock } = *self;
         thread::scope(|scope| {
             let closes = scope.spawn(|| {
                 let exits = ExitCloses::new(collected, owners, order, clock, cancel)?;
                 let closed = closed_start_handles(collected, owners, index, order, cancel)?;
                 Ok::<_, Cancelled>((exits, closed))
             });
-            let tracked = track(collected, owners, losses, order, warnings, cancel)?;
+            let tracked = track(collected, owners, missing, order, warnings, cancel)?;
             let (tracked, reuses) = tracked;
-            let unseen = UnseenCloses::new(reuses, collected, owners, clock, cancel)?;
+            let unseen = UnseenCloses::new(reuses, collected, owners, missing, clock, cancel)?;
             let (exits, closed) = closes.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             Ok(Followed { tracked, exits, unseen, closed })
         })

@@ -19,6 +19,22 @@ pub struct EventLoss {
     pub span: Option<(i64, i64)>,
     /// Buffers at most, or events; `None` where that is not known.
     pub count: Option<u64>,
+    /// The processor whose events are missing; `None` where that is not known.
+    pub processor: Option<u16>,
+    /// Whether it is too short for a buffer, so that another processor's is the likely one.
+    pub is_doubtful: bool,
+}
+
+impl EventLoss {
+    /// One that is certain.
+    pub(crate) fn new(
+        kind: LossKind,
+        span: Option<(i64, i64)>,
+        count: Option<u64>,
+        processor: Option<u16>,
+    ) -> Self {
+        Self { kind, span, count, processor, is_doubtful: false }
+    }
 }
 
 /// A buffer whose events were read.
@@ -68,7 +84,7 @@ pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
         }
         all.extend(processors.holes(&numbers, claims.processors));
     }
-    let anywhere = |kind, count: u64| EventLoss { kind, span: None, count: Some(count) };
+    let anywhere = |kind, count: u64| EventLoss::new(kind, None, Some(count), None);
     let mut add = |kind, count: u64| all.extend((count > 0).then(|| anywhere(kind, count)));
     if !claims.is_ring {
         let not_there = claims.written.saturating_sub(claims.found);
@@ -149,52 +165,55 @@ impl Processors {
 
     /// The times in which the events of missing buffers may have been.
     fn holes(&self, numbers: &MissingNumbers, processors: u32) -> Vec<EventLoss> {
-        let mut spans = Vec::new();
-        let mut is_clear = false;
-        for list in self.0.values() {
+        let mut holes = Vec::new();
+        for (processor, list) in &self.0 {
             let next = list.partition_point(|buffer| buffer.header.sequence < numbers.first);
             let (before, after) = (next.checked_sub(1).and_then(|at| list.get(at)), list.get(next));
             let from = before.map_or(i64::MIN, |buffer| buffer.last);
             let to = after.map_or(i64::MAX, |buffer| buffer.first);
             if from < to {
-                spans.push((from, to));
-                is_clear |= is_clear_hole(from, to, [before, after]);
+                let is_clear = is_clear_hole(from, to, [before, after]);
+                holes.push(((from, to), Some(*processor), is_clear));
             }
         }
+        let any_clear = holes.iter().any(|(.., is_clear)| *is_clear);
         // It may have been all that a processor had.
-        if !is_clear && (self.0.len() as u64) < u64::from(processors) {
-            spans.push((i64::MIN, i64::MAX));
+        if !any_clear && (self.0.len() as u64) < u64::from(processors) {
+            holes.push(((i64::MIN, i64::MAX), None, false));
         }
-        let loss = |span| EventLoss {
-            kind: LossKind::MissingBuffers,
-            span: Some(span),
-            count: Some(numbers.count),
+        let loss = |(span, processor, is_clear): (_, _, bool)| EventLoss {
+            is_doubtful: any_clear && !is_clear,
+            ..EventLoss::new(LossKind::MissingBuffers, Some(span), Some(numbers.count), processor)
         };
-        spans.into_iter().map(loss).collect()
+        holes.into_iter().map(loss).collect()
     }
 
     /// From the last event of a buffer that was read to the next buffer, where the rest could not be read.
     fn damaged(&self) -> Vec<EventLoss> {
-        let damaged = |list: &Vec<ReadBuffer>| {
+        let damaged = |(processor, list): (&u16, &Vec<ReadBuffer>)| {
             let after = list.iter().skip(1).map(|buffer| buffer.first).chain([i64::MAX]);
             let ends = list.iter().zip(after).filter(|(buffer, _)| !buffer.is_whole);
-            ends.map(|(buffer, next)| (buffer.last, next)).collect::<Vec<_>>()
+            let kind = LossKind::DamagedBuffer;
+            let loss = |(buffer, next): (&ReadBuffer, i64)| {
+                EventLoss::new(kind, Some((buffer.last, next)), Some(1), Some(*processor))
+            };
+            ends.map(loss).collect::<Vec<_>>()
         };
-        let loss =
-            |span| EventLoss { kind: LossKind::DamagedBuffer, span: Some(span), count: Some(1) };
-        self.0.values().flat_map(damaged).map(loss).collect()
+        self.0.iter().flat_map(damaged).collect()
     }
 
     /// From the buffer before a marked one to its end: whether events are lost before the first or after it, no
     /// documentation says.
     fn marked(&self) -> Vec<EventLoss> {
-        let marked = |list: &Vec<ReadBuffer>| {
+        let marked = |(processor, list): (&u16, &Vec<ReadBuffer>)| {
             let before = [i64::MIN].into_iter().chain(list.iter().map(|buffer| buffer.last));
             let marks = list.iter().zip(before).filter(|(buffer, _)| buffer.header.marks_loss());
-            marks.map(|(buffer, before)| (before.min(buffer.last), buffer.last)).collect::<Vec<_>>()
+            let span =
+                |(buffer, before): (&ReadBuffer, i64)| Some((before.min(buffer.last), buffer.last));
+            let loss = |span| EventLoss::new(LossKind::LossFlag, span, None, Some(*processor));
+            marks.map(span).map(loss).collect::<Vec<_>>()
         };
-        let loss = |span| EventLoss { kind: LossKind::LossFlag, span: Some(span), count: None };
-        self.0.values().flat_map(marked).map(loss).collect()
+        self.0.iter().flat_map(marked).collect()
     }
 }
 

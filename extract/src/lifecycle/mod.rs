@@ -30,4 +30,4 @@ pub use resources::{
     AllocationColumns, AllocationFigures, AllocatorRow, Miss, Owner, follow_resources,
 };
 pub use start_handles::closed_start_handles;
-pub use unseen::{UnseenClose, UnseenCloses};
+pub use unseen::{MissingEvents, UnseenClose, UnseenCloses};

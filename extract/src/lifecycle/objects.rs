@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use handlescope_model::rules::LossTimes;
 use handlescope_model::{Cancel, Cancelled, EventKind, FILE_MAPPING_TYPE, Poll, TypeId};
 
 use super::attribution::NONE;
 use super::kinds::{Subject, subject};
 use super::owners::{EventOwners, view_pid};
-use super::unseen::{Effect, Reuses};
+use super::unseen::{Effect, MissingEvents, Reuses};
 use crate::collect::Collector;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::raw::UNKNOWN_ID;
@@ -64,12 +63,12 @@ pub struct TrackedEvents {
 pub fn track<'a>(
     collected: &'a Collector,
     owners: &'a EventOwners,
-    losses: &'a LossTimes,
+    missing: &'a MissingEvents<'a>,
     order: Option<&[u32]>,
     diagnostics: &mut Diagnostics,
     cancel: &Cancel,
 ) -> Result<(TrackedEvents, Option<Reuses<'a>>), Cancelled> {
-    let mut reuses = (!losses.is_empty()).then(|| Reuses::new(collected, owners, losses));
+    let mut reuses = (!missing.is_none()).then(|| Reuses::new(collected, owners, missing));
     let mut objects = Objects::default();
     let rows = collected.shared.timeline.len();
     let mut object = vec![NONE; rows];

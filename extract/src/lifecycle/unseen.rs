@@ -8,14 +8,39 @@
 use handlescope_model::rules::{LossTimes, OPENING};
 use handlescope_model::tables::ClosedUnseen;
 use handlescope_model::{Cancel, Cancelled, EventKind, Poll};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::attribution::{EXIT_GRACE_NS, NONE};
 use super::kinds::event_kind;
 use super::owners::{EventOwners, view_pid};
 use crate::collect::Collector;
-use crate::etl::Clock;
+use crate::etl::{Clock, EventLoss};
 use crate::raw::{RowKind, UNKNOWN_ID};
+
+/// What is missing of the events of a trace; times are raw.
+pub struct MissingEvents<'a> {
+    all: &'a [EventLoss],
+    times: LossTimes,
+}
+
+impl<'a> MissingEvents<'a> {
+    pub fn new(all: &'a [EventLoss]) -> Self {
+        Self { all, times: LossTimes::new(all.iter().map(|loss| loss.span)) }
+    }
+
+    /// Whether nothing is.
+    pub(super) fn is_none(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Whether events of some processors may be missing from one time to another.
+    fn is_between(&self, from: i64, to: i64, processors: &HashSet<u16>) -> bool {
+        let is_there =
+            |processor: Option<u16>| processor.is_none_or(|own| processors.contains(&own));
+        let of_these = self.all.iter().filter(|loss| !loss.is_doubtful && is_there(loss.processor));
+        LossTimes::new(of_these.map(|loss| loss.span)).is_between(from, to)
+    }
+}
 
 /// A close that is not in the trace; times are raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +82,7 @@ pub(super) enum Effect {
 pub struct Reuses<'a> {
     collected: &'a Collector,
     owners: &'a EventOwners,
-    losses: &'a LossTimes,
+    missing: &'a MissingEvents<'a>,
     /// The row that opened what is there.
     open: HashMap<Place, u32>,
     closed_before: HashMap<u32, i64>,
@@ -67,9 +92,9 @@ impl<'a> Reuses<'a> {
     pub(super) fn new(
         collected: &'a Collector,
         owners: &'a EventOwners,
-        losses: &'a LossTimes,
+        missing: &'a MissingEvents<'a>,
     ) -> Self {
-        Self { collected, owners, losses, open: HashMap::new(), closed_before: HashMap::new() }
+        Self { collected, owners, missing, open: HashMap::new(), closed_before: HashMap::new() }
     }
 
     /// Takes the next event.
@@ -116,7 +141,7 @@ impl<'a> Reuses<'a> {
 
     fn is_lossy(&self, opened: u32, row: usize) -> bool {
         let time = &self.collected.shared.timeline.time;
-        self.losses.is_between(time[opened as usize], time[row])
+        self.missing.times.is_between(time[opened as usize], time[row])
     }
 
     fn place(&self, kind: EventKind, row: usize) -> Option<Place> {
@@ -188,7 +213,7 @@ fn address(collected: &Collector, row: usize) -> u64 {
 pub struct UnseenCloses<'a> {
     collected: &'a Collector,
     owners: &'a EventOwners,
-    losses: LossTimes,
+    missing: &'a MissingEvents<'a>,
     closed_before: HashMap<u32, i64>,
     rundown: EndRundown,
     /// [`EXIT_GRACE_NS`] in ticks.
@@ -201,16 +226,16 @@ impl<'a> UnseenCloses<'a> {
         reuses: Option<Reuses<'a>>,
         collected: &'a Collector,
         owners: &'a EventOwners,
+        missing: &'a MissingEvents<'a>,
         clock: &Clock,
         cancel: &Cancel,
     ) -> Result<Self, Cancelled> {
-        let losses = reuses.as_ref().map(|reuses| reuses.losses.clone()).unwrap_or_default();
         Ok(Self {
-            rundown: EndRundown::new(collected, owners, &losses, cancel)?,
+            rundown: EndRundown::new(collected, owners, missing, cancel)?,
             closed_before: reuses.map(Reuses::into_closed).unwrap_or_default(),
             collected,
             owners,
-            losses,
+            missing,
             grace: clock.ticks(EXIT_GRACE_NS),
         })
     }
@@ -224,7 +249,7 @@ impl<'a> UnseenCloses<'a> {
 
     /// How what a row opened was closed, if the trace has no close of it.
     pub fn of(&self, row: usize) -> Option<UnseenClose> {
-        if self.losses.is_empty() {
+        if self.missing.is_none() {
             return None;
         }
         let timeline = &self.collected.shared.timeline;
@@ -246,7 +271,7 @@ impl<'a> UnseenCloses<'a> {
                 }
             }
         };
-        let (after, before) = self.losses.within(opened, latest)?;
+        let (after, before) = self.missing.times.within(opened, latest)?;
         Some(UnseenClose { evidence, after, before })
     }
 
@@ -266,7 +291,8 @@ impl<'a> UnseenCloses<'a> {
     }
 }
 
-/// The handles that were open at the end, if nothing of the rundown is missing.
+/// The handles that were open at the end, if nothing of the rundown is missing: one thread writes it, so that it is
+/// whole where the processors that have it miss nothing of the time.
 #[derive(Default)]
 struct EndRundown {
     /// Raw time of its first event.
@@ -284,15 +310,16 @@ impl EndRundown {
     fn new(
         collected: &Collector,
         owners: &EventOwners,
-        losses: &LossTimes,
+        missing: &MissingEvents<'_>,
         cancel: &Cancel,
     ) -> Result<Self, Cancelled> {
         let timeline = &collected.shared.timeline;
         let mut rundown = Self { start: i64::MAX, ..Self::default() };
-        if losses.is_empty() {
+        if missing.is_none() {
             return Ok(rundown);
         }
         let mut end = i64::MIN;
+        let mut processors = HashSet::new();
         let mut poll = Poll::new(cancel);
         for row in 0..timeline.len() {
             poll.round()?;
@@ -300,6 +327,7 @@ impl EndRundown {
                 continue;
             }
             let time = timeline.time[row];
+            processors.insert(timeline.processor[row]);
             (rundown.start, end) = (rundown.start.min(time), end.max(time));
             let Some(holder) = holder(collected, owners.process[row], timeline.pid[row]) else {
                 continue;
@@ -309,7 +337,7 @@ impl EndRundown {
             let handle = collected.handles.handle[timeline.row[row] as usize];
             rundown.objects.insert((holder, handle), address(collected, row));
         }
-        if losses.is_between(rundown.start, end) {
+        if missing.is_between(rundown.start, end, &processors) {
             return Ok(Self { start: i64::MAX, ..Self::default() });
         }
         Ok(rundown)

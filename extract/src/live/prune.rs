@@ -3,15 +3,14 @@
 use std::collections::HashSet;
 
 use handlescope_model::Cancel;
-use handlescope_model::rules::LossTimes;
 
 use super::packed::PackedEvents;
 use crate::collect::{Collector, FamilyIndex};
 use crate::described::{Described, UndescribedKinds};
 use crate::etl::{Clock, Diagnostics};
 use crate::lifecycle::{
-    AllocationColumns, EventOwners, NONE, ProcessIndex, TrackedEvents, follow_resources, subject,
-    track,
+    AllocationColumns, EventOwners, MissingEvents, NONE, ProcessIndex, TrackedEvents,
+    follow_resources, subject, track,
 };
 use crate::raw::RowKind;
 use crate::stacks::{StackUse, carried_names};
@@ -91,7 +90,7 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
     let order = collected.shared.timeline.restore_times();
     let index = ProcessIndex::new(&collected.processes.rows);
     let owners = EventOwners::new(collected, &index, clock, &mut unused, &cancel).ok()?;
-    let losses = LossTimes::default();
+    let losses = MissingEvents::new(&[]);
     let (tracked, _) =
         track(collected, &owners, &losses, order.as_deref(), &mut unused, &cancel).ok()?;
     let TrackedEvents { objects, object } = tracked;

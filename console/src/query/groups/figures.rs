@@ -49,6 +49,7 @@ impl Figures {
         let count = match figure {
             Figure::Leaked => self.leaked,
             Figure::ClosedAtExit => self.closed_at_exit,
+            Figure::ClosedUnseen => self.closed_unseen,
             Figure::OpenAtEnd => self.open_at_end,
             Figure::Created => self.created,
             Figure::Duplicated => self.duplicated,

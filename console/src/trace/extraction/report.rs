@@ -31,13 +31,14 @@ pub(crate) fn warn(
 /// The line that ends the extraction of a file.
 pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
     format!(
-        "{}: {}, {}, {}{}{}{}, {}, {}, {} in {}{}",
+        "{}: {}, {}, {}{}{}{}{}, {}, {}, {} in {}{}",
         Untrusted(output),
         Counted(summary.objects, "object"),
         Counted(summary.handle_events, "handle event"),
         Counted(summary.leaked_handles, "leaked handle"),
         views(summary.leaked_views),
         at_exit(summary.closed_at_exit),
+        unseen(summary.closed_unseen),
         allocations(summary),
         Counted(summary.stacks_distinct, "stack"),
         Counted(summary.events_lost, "lost event"),
@@ -61,6 +62,14 @@ fn at_exit(closed: u64) -> String {
         return String::new();
     }
     format!(" (and {} closed only at process exit)", HumanCount(closed))
+}
+
+/// Handles and views whose closes the trace lost.
+fn unseen(closed: u64) -> String {
+    match closed {
+        0 => String::new(),
+        _ => format!(", {} closed unseen", HumanCount(closed)),
+    }
 }
 
 /// What was allocated, where such events were recorded.
