@@ -90,6 +90,13 @@ impl BufferHeader {
         Ok(header)
     }
 
+    /// A header of a buffer with this number, processor and flags.
+    #[cfg(test)]
+    pub(super) fn of(sequence: u64, processor: u16, flags: u16) -> Self {
+        let (size, filled, kind, time, saved) = (4096, 4096, 0, 0, 0);
+        Self { size, filled, processor, kind, sequence, time, saved, flags }
+    }
+
     /// Whether the events after the header are compressed.
     pub fn is_compressed(&self) -> bool {
         self.flags & FLAG_COMPRESSED != 0

@@ -178,7 +178,7 @@ impl Processors {
         }
         let any_clear = holes.iter().any(|(.., is_clear)| *is_clear);
         // It may have been all that a processor had.
-        if !any_clear && (self.0.len() as u64) < u64::from(processors) {
+        if (self.0.len() as u64) < u64::from(processors) {
             holes.push(((i64::MIN, i64::MAX), None, false));
         }
         let loss = |(span, processor, is_clear): (_, _, bool)| EventLoss {
@@ -224,4 +224,133 @@ fn is_clear_hole(from: i64, to: i64, beside: [Option<&ReadBuffer>; 2]) -> bool {
     let beside = beside.into_iter().flatten().filter(|buffer| !buffer.header.is_trace_header());
     let shortest = beside.map(|buffer| buffer.last.saturating_sub(buffer.first)).min();
     shortest.is_some_and(|shortest| length > shortest / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A buffer with its number, processor, first and last event.
+    fn buffer(sequence: u64, processor: u16, first: i64, last: i64) -> ReadBuffer {
+        let header = BufferHeader::of(sequence, processor, 0);
+        ReadBuffer { header, first, last, is_whole: true }
+    }
+
+    fn marked(flags: u16, buffer: ReadBuffer) -> ReadBuffer {
+        let BufferHeader { sequence, processor, .. } = buffer.header;
+        ReadBuffer { header: BufferHeader::of(sequence, processor, flags), ..buffer }
+    }
+
+    /// A closed file of two processors, of which `missing` buffers are not there.
+    fn claims(buffers: &[ReadBuffer], missing: u64) -> SessionClaims {
+        let found = buffers.len() as u64;
+        SessionClaims { written: found + missing, processors: 2, found, ..SessionClaims::default() }
+    }
+
+    fn certain(losses: &[EventLoss]) -> Vec<(LossKind, Option<(i64, i64)>, Option<u16>)> {
+        let certain = losses.iter().filter(|loss| !loss.is_doubtful);
+        certain.map(|loss| (loss.kind, loss.span, loss.processor)).collect()
+    }
+
+    /// Numbers in the order of taking; each processor has two buffers.
+    fn whole() -> [ReadBuffer; 4] {
+        [buffer(0, 0, 0, 99), buffer(1, 1, 5, 90), buffer(2, 1, 91, 200), buffer(3, 0, 101, 201)]
+    }
+
+    #[test]
+    fn nothing_is_missing_of_a_whole_file_in_any_order() {
+        let [a, b, c, d] = whole();
+        for buffers in [[a, b, c, d], [d, c, b, a]] {
+            assert_eq!(losses(&buffers, claims(&buffers, 0)), []);
+        }
+    }
+
+    #[test]
+    fn a_missing_number_lies_between_the_buffers_of_the_processor_with_the_hole() {
+        let [a, b, _, d] = whole();
+        let e = buffer(4, 1, 201, 300);
+        let buffers = [a, b, d, e];
+        let all = losses(&buffers, claims(&buffers, 1));
+        let hole = (LossKind::MissingBuffers, Some((90, 201)), Some(1));
+        assert_eq!(certain(&all), [hole]);
+        assert_eq!(all.len(), 2, "the other processor had no time for a buffer");
+        // So does a number that the header does not miss, because somebody corrected it.
+        assert_eq!(certain(&losses(&buffers, claims(&buffers, 0))), [hole]);
+    }
+
+    #[test]
+    fn numbers_that_are_missing_at_the_end_lie_between_the_last_buffers_and_the_end() {
+        let [a, b, ..] = whole();
+        let buffers = [a, b];
+        let all = losses(&buffers, claims(&buffers, 2));
+        let span = |from| Some((from, i64::MAX));
+        let missing = |from, processor| (LossKind::MissingBuffers, span(from), Some(processor));
+        assert_eq!(certain(&all), [missing(99, 0), missing(90, 1)]);
+        assert!(all.iter().all(|loss| loss.count == Some(2)));
+    }
+
+    #[test]
+    fn all_that_a_processor_had_may_be_missing() {
+        let buffers = [buffer(0, 0, 0, 100), buffer(2, 0, 101, 200)];
+        let all = losses(&buffers, claims(&buffers, 1));
+        let anytime = (LossKind::MissingBuffers, Some((i64::MIN, i64::MAX)), None);
+        assert!(certain(&all).contains(&anytime), "{all:?}");
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_place_nothing() {
+        let buffers = [buffer(0, 0, 0, 10), buffer(7, 0, 11, 20), buffer(7, 1, 11, 20)];
+        let all = losses(&buffers, claims(&buffers, 5));
+        assert_eq!(certain(&all), [(LossKind::MissingBuffers, None, None)]);
+        let far = [buffer(0, 0, 0, 10), buffer(1, 0, 11, 20), buffer(1 << 60, 0, 21, 30)];
+        assert_eq!(losses(&far, claims(&far, 0)), []);
+    }
+
+    #[test]
+    fn what_a_ring_overwrote_is_not_missing_and_what_lies_in_its_time_is() {
+        let ring = |buffers: &[ReadBuffer]| {
+            let claims = SessionClaims { is_ring: true, ..claims(buffers, 0) };
+            certain(&losses(buffers, claims))
+        };
+        // The processor with few events kept an old buffer.
+        let (old, a, b) = (buffer(5, 1, 10, 900), buffer(91, 0, 500, 600), buffer(92, 0, 601, 700));
+        assert_eq!(ring(&[old, a, b]), []);
+        let lost = [old, a, buffer(94, 0, 801, 900)];
+        assert_eq!(ring(&lost)[0], (LossKind::MissingBuffers, Some((600, 801)), Some(0)));
+    }
+
+    #[test]
+    fn a_mark_is_between_the_buffer_before_and_the_end_of_its_own() {
+        let [a, b, c, d] = whole();
+        for flags in [2, 4] {
+            let buffers = [a, b, marked(flags, c), d];
+            let mark = (LossKind::LossFlag, Some((90, 200)), Some(1));
+            assert_eq!(certain(&losses(&buffers, claims(&buffers, 0))), [mark]);
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_damaged_buffer_is_before_the_next_of_its_processor() {
+        let [a, b, c, d] = whole();
+        let damaged = |buffer| ReadBuffer { is_whole: false, ..buffer };
+        let spans = |buffers: [ReadBuffer; 4]| certain(&losses(&buffers, claims(&buffers, 0)));
+        let kind = LossKind::DamagedBuffer;
+        assert_eq!(spans([damaged(a), b, c, d]), [(kind, Some((99, 101)), Some(0))]);
+        assert_eq!(spans([a, b, damaged(c), d]), [(kind, Some((200, i64::MAX)), Some(1))]);
+    }
+
+    #[test]
+    fn what_the_header_counts_and_no_place_explains_may_be_anywhere() {
+        let [a, b, c, d] = whole();
+        let count = |buffers: &[ReadBuffer], events_lost, buffers_lost, missing| {
+            let claims = SessionClaims { events_lost, buffers_lost, ..claims(buffers, missing) };
+            let all = losses(buffers, claims);
+            let anywhere = all.iter().filter(|loss| loss.span.is_none());
+            anywhere.map(|loss| (loss.kind, loss.count)).collect::<Vec<_>>()
+        };
+        let (events, buffers) = (LossKind::EventsLost, LossKind::BuffersLost);
+        assert_eq!(count(&[a, b, c, d], 7, 2, 0), [(buffers, Some(2)), (events, Some(7))]);
+        assert_eq!(count(&[a, b, marked(4, c), d], 0, 2, 0), [(buffers, Some(1))]);
+        assert_eq!(count(&[a, b, d], 0, 1, 1), []);
+    }
 }
