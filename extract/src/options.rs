@@ -34,6 +34,8 @@ pub struct ExtractSummary {
     pub leaked_views: u64,
     /// Creates and duplicates that only the end of their process closed.
     pub closed_at_exit: u64,
+    /// Handles and views whose close is missing, but shown by something else.
+    pub closed_unseen: u64,
     /// Blocks, pages and whatever else was allocated.
     pub allocations: u64,
     /// Those that nothing freed while their process lived on.

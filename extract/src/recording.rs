@@ -10,7 +10,8 @@ use handlescope_model::{Cancel, Cancelled, ContainerLimits, plain_content};
 use crate::error::ExtractError;
 use crate::etl::{
     BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, BufferTimes, Clock, Diagnostics, EtlFile, Event,
-    EventReader, IndexedBuffer, ScanError, Selector, Session, WarningKind, load,
+    EventLoss, EventReader, IndexedBuffer, ScanError, Selector, Session, SessionClaims,
+    WarningKind, load, losses,
 };
 use crate::input::Input;
 use crate::options::ExtractOptions;
@@ -34,6 +35,8 @@ pub struct Recording {
     pub recorded: Option<RecordedTime>,
     /// Damage found so far.
     pub diagnostics: Diagnostics,
+    /// When events may be missing; known when all are read.
+    pub losses: Vec<EventLoss>,
 }
 
 /// A [`Recording`] whose events can be read once.
@@ -112,6 +115,7 @@ impl OpenRecording {
             buffers_found: index.found,
             recorded: None,
             diagnostics: completeness(&header, &index, diagnostics),
+            losses: Vec::new(),
             header,
         };
         Ok(Self { recording, file, index, buffer_size: session.buffer_size })
@@ -189,14 +193,15 @@ impl OpenRecording {
     ) -> Result<Recording, ExtractError> {
         let Self { mut recording, file, index, buffer_size } = self;
         let reader = EventReader::new(file, index, recording.header.cpu_count, buffer_size);
-        let mut times = Vec::new();
-        let flow = reader
-            .read(selector, &mut recording.diagnostics, &mut times, progress, sink)
+        let (flow, buffers) = reader
+            .read(selector, &mut recording.diagnostics, progress, sink)
             .map_err(|source| ExtractError::Read { path: recording.source.clone(), source })?;
         if flow.is_break() {
             return Err(ExtractError::Cancelled(Cancelled));
         }
         recording.check_unchanged()?;
+        recording.losses = losses(&buffers, recording.claims());
+        let times = buffers.iter().map(|buffer| buffer.times).collect();
         recording.recorded = RecordedTime::of(times, &recording.header, &recording.clock);
         Ok(recording)
     }
@@ -217,8 +222,24 @@ impl Recording {
             buffers_found: 0,
             recorded: None,
             diagnostics: Diagnostics::default(),
+            losses: Vec::new(),
             header,
         })
+    }
+
+    /// What the session says of its buffers.
+    fn claims(&self) -> SessionClaims {
+        let Self { header, diagnostics, .. } = self;
+        let unreadable = [WarningKind::BadBuffer, WarningKind::UnreadableRest];
+        SessionClaims {
+            written: if header.end_time == 0 { 0 } else { header.buffers_written.into() },
+            is_ring: is_ring(header.log_file_mode),
+            processors: header.cpu_count,
+            events_lost: header.events_lost.into(),
+            buffers_lost: header.buffers_lost.into(),
+            found: self.buffers_found,
+            unreadable: unreadable.into_iter().map(|kind| diagnostics.of(kind)).sum(),
+        }
     }
 
     /// Makes sure that what was read is of one file: its source is the same as before.

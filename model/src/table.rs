@@ -73,6 +73,8 @@ tables! {
     Resources = "resources";
     /// Frees without allocation, and events that were ignored.
     ResourceMisses = "resource_misses";
+    /// When events may be missing.
+    Losses = "losses";
     /// What was lost, damaged or left out.
     Warnings = "warnings";
 }

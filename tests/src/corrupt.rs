@@ -46,6 +46,28 @@ pub fn flip_bits(bytes: &mut [u8], seed: u64, count: usize) -> Vec<usize> {
     (0..count).map(|_| flip()).collect()
 }
 
+/// Where the buffers of a whole file are; the first has the trace header.
+///
+/// # Panics
+/// When it is not one buffer after another.
+#[must_use]
+pub fn buffers(bytes: &[u8]) -> Vec<Range<usize>> {
+    let mut places = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let size = bytes[at..at + 4].try_into().expect("four bytes");
+        places.push(at..at + u32::from_le_bytes(size) as usize);
+        at = places.last().map_or(0, |place| place.end);
+    }
+    places
+}
+
+/// The file without one of its [`buffers`].
+#[must_use]
+pub fn without(bytes: &[u8], buffer: Range<usize>) -> Vec<u8> {
+    [&bytes[..buffer.start], &bytes[buffer.end..]].concat()
+}
+
 /// Damages the file in one of the three ways.
 pub fn damage(bytes: &mut Vec<u8>, seed: u64) -> Damage {
     let mut rng = Rng::new(!seed);

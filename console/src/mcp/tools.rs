@@ -107,7 +107,7 @@ pub(super) static TOOLS: &[Tool] = &[
                 leaked, open at the end.",
         work: Work::Dump { kind: "ObjectRef", windowed: false },
         rows: "groups",
-        row: "file:integer keys:object leaked:integer closed_at_exit:integer? open_at_end:integer \
+        row: "file:integer keys:object leaked:integer closed_at_exit:integer? closed_unseen:integer open_at_end:integer \
               created:integer duplicated:integer closed:integer mapped:integer unmapped:integer \
               objects:integer first_ns:integer? last_ns:integer? share:number? sample_ids:array",
         inputs: &[
@@ -242,7 +242,7 @@ pub(super) static TOOLS: &[Tool] = &[
               session_start_utc:string? session_end_utc:string? recorded_from_ns:integer? recorded_to_ns:integer? \
               clock:string? events_total:integer? events_lost:integer? buffers_lost:integer? warnings:array \
               events:array objects:integer? handle_events:integer? leaked_handles:integer? leaked_views:integer? \
-              closed_at_exit:integer?",
+              closed_at_exit:integer? closed_unseen:integer?",
         inputs: &[FILES],
     },
 ];

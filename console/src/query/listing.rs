@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use handlescope_model::tables::{Events, ExistingHandles, Names, Objects};
+use handlescope_model::tables::{ClosedUnseen, Events, ExistingHandles, Names, Objects};
 use handlescope_model::{
     ArchiveError, EventKind, Flags, NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, Trace,
 };
@@ -32,6 +32,9 @@ pub struct Listing {
     stack: Numbers<StackIdx>,
     leaked: Flags,
     closed_at_exit: Flags,
+    closed_unseen: Numbers<u32>,
+    closed_after_ns: Numbers<i64>,
+    closed_before_ns: Numbers<i64>,
     handle: Numbers<u64>,
     ref_delta: Numbers<i32>,
     source_process: Numbers<ProcessIdx>,
@@ -61,6 +64,17 @@ pub struct EventRow {
     /// when the extract does not say.
     pub closed_at_exit: Option<bool>,
     pub handle: Option<u64>,
+}
+
+/// A close that the trace lost; times are nanoseconds since session start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnseenClose {
+    /// What shows it.
+    pub evidence: ClosedUnseen,
+    /// It was still open then.
+    pub after_ns: Option<i64>,
+    /// It was closed then at the latest.
+    pub before_ns: Option<i64>,
 }
 
 /// What only a duplicate has.
@@ -107,6 +121,9 @@ impl Listing {
             stack: trace.values(Events::stack)?,
             leaked: trace.values(Events::leaked)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
+            closed_unseen: trace.values(Events::closed_unseen)?,
+            closed_after_ns: trace.values(Events::closed_after_ns)?,
+            closed_before_ns: trace.values(Events::closed_before_ns)?,
             handle: trace.values(Events::handle)?,
             ref_delta: trace.values(Events::ref_delta)?,
             source_process: trace.values(Events::source_process)?,
@@ -169,6 +186,15 @@ impl Listing {
     /// Row of the child that inherited the handle of a duplicate.
     pub fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
         self.inherited_by.get(event)
+    }
+
+    /// How what an event opened was closed, if the trace lost the close.
+    pub fn unseen_close(&self, event: usize) -> Option<UnseenClose> {
+        Some(UnseenClose {
+            evidence: ClosedUnseen::from_code(self.closed_unseen.get(event)?)?,
+            after_ns: self.closed_after_ns.get(event),
+            before_ns: self.closed_before_ns.get(event),
+        })
     }
 
     /// What a duplicate has besides.

@@ -80,7 +80,7 @@ pub use self::growth::{
     most_in_order, outstanding, sparkline,
 };
 pub use self::handle_counts::{CountBy, Counted, HandleCounts};
-pub use self::listing::{DuplicateRow, EventRow, Listing, ViewRow};
+pub use self::listing::{DuplicateRow, EventRow, Listing, UnseenClose, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
 pub use self::no_match::{NoMatch, Subject};
 pub use self::object_ref::{FileAnswer, LeftOut, ObjectRefAnswer, object_ref};

@@ -152,6 +152,16 @@ fn without_leak(file: &FileContext<'_>, selection: &Selection) -> Result<u64, Qu
     Ok(without as u64)
 }
 
+/// How many of the handles that criteria choose were closed unseen, where they leave these out.
+fn unseen_beside_leaks(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<u64, QueryError> {
+    let is_left_out = args.leak || args.leak_at_exit;
+    if !is_left_out || !file.trace.values(Events::closed_unseen)?.has_any() {
+        return Ok(0);
+    }
+    let args = ObjectCriteria { leak: false, leak_at_exit: false, ..args.clone() };
+    Ok(Totals::of(file, &filters::select(file, &args)?)?.closed_unseen)
+}
+
 /// What `-LeakAtExit` would keep in place of `-Leak`, which leaves it out; `None` where that is nothing.
 fn at_exit_beside_leaks(
     file: &FileContext<'_>,
@@ -197,6 +207,7 @@ impl<'a> FileAnswer<'a> {
         if let Some(beside) = &beside {
             totals.closed_at_exit += Totals::of(&file, beside)?.closed_at_exit;
         }
+        totals.closed_unseen += unseen_beside_leaks(&file, args)?;
         let counted = CountBy::of(args).is_some();
         let count = || HandleCounts::of(&file, &selection, args);
         let handle_counts = counted.then(count).transpose()?;

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use handlescope_model::rules::{OPENING_HANDLES, VIEWS, WITH_HANDLE};
-use handlescope_model::tables::{EventCount, EventCounts, Events, TraceInfo, Warning, Warnings};
+use handlescope_model::tables::{
+    EventCount, EventCounts, Events, Loss, Losses, TraceInfo, Warning, Warnings,
+};
 use handlescope_model::{Table, TableRows};
 
 use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
@@ -13,7 +15,7 @@ use super::error::QueryError;
 use super::info::trace_info;
 use super::source::Source;
 use crate::cancel::Cancel;
-use crate::trace::knows_exits;
+use crate::trace::{knows_exits, knows_losses};
 
 /// The figures of one trace.
 pub struct StatsAnswer<'a> {
@@ -42,6 +44,10 @@ pub struct StatsAnswer<'a> {
     /// Creates and duplicates that only the end of their process closed; `None` when the extract does
     /// not say.
     pub closed_at_exit: Option<u64>,
+    /// Creates, duplicates and maps whose close the trace lost; `None` when the extract does not say.
+    pub closed_unseen: Option<u64>,
+    /// When events may be missing.
+    pub losses: Vec<Loss>,
 }
 
 /// Answers `.dump Stats`, one answer for each trace.
@@ -87,6 +93,11 @@ impl<'a> StatsAnswer<'a> {
             handle_events: sum("handle_events")?,
             leaked_handles: sum("leaked_handles")?,
             leaked_views: sum("leaked_views")?,
+            closed_unseen: match knows_losses(trace)? {
+                true => Some(trace.values(Events::closed_unseen)?.iter().flatten().count() as u64),
+                false => None,
+            },
+            losses: Losses::read(trace)?.rows().collect(),
             closed_at_exit: match knows_exits(trace)? {
                 true => Some(sum("closed_at_exit")? as u64),
                 false => None,

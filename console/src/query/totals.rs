@@ -39,6 +39,9 @@ pub struct Totals {
     /// Creates and duplicates that nothing but the end of their process closed. Under `-Leak`, which
     /// leaves their events out, those that `-LeakAtExit` would keep.
     pub closed_at_exit: u64,
+    /// Creates, duplicates and maps whose close the trace lost. Under `-Leak` and `-LeakAtExit`, which leave their
+    /// events out, those that would be there without.
+    pub closed_unseen: u64,
 }
 
 impl Totals {
@@ -84,6 +87,8 @@ struct Columns {
     leaked: Flags,
     /// Most traces have none.
     at_exit: Option<Flags>,
+    /// The same.
+    unseen: Option<Numbers<u32>>,
 }
 
 impl Columns {
@@ -93,6 +98,7 @@ impl Columns {
             kind: trace.values(Events::kind)?,
             leaked: trace.values(Events::leaked)?,
             at_exit: Some(trace.values(Events::closed_at_exit)?).filter(Flags::any),
+            unseen: Some(trace.values(Events::closed_unseen)?).filter(Numbers::has_any),
         })
     }
 
@@ -124,6 +130,8 @@ impl Columns {
                     totals.leaked_views += if VIEWS.contains_code(kind) { leaked } else { 0 };
                     totals.closed_at_exit +=
                         u64::from(self.at_exit.as_ref().is_some_and(|flags| flags.get(event)));
+                    let unseen = self.unseen.as_ref().and_then(|codes| codes.get(event));
+                    totals.closed_unseen += u64::from(unseen.is_some());
                 }
                 if VIEWS.contains_code(kind) {
                     views.push(event);
@@ -156,5 +164,6 @@ impl AddAssign for Totals {
         self.leaked_handles += other.leaked_handles;
         self.leaked_views += other.leaked_views;
         self.closed_at_exit += other.closed_at_exit;
+        self.closed_unseen += other.closed_unseen;
     }
 }

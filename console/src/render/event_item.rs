@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
-use handlescope_model::rules::{Kinds, REFERENCE_CHANGES, VIEWS};
+use handlescope_model::rules::{Kinds, OPENING, REFERENCE_CHANGES, VIEWS};
 use handlescope_model::{EventKind, ProcessIdx, StackIdx};
 
 use super::text::StackStyle;
-use crate::query::{DuplicateRow, EventRow, FileAnswer, Listing, ProcessInfo, Selected, ViewRow};
+use crate::query::{
+    DuplicateRow, EventRow, FileAnswer, Listing, ProcessInfo, Selected, UnseenClose, ViewRow,
+};
 use crate::settings::StackDisplayArgs;
 
 const DUPLICATES: Kinds = Kinds::of(&[EventKind::HandleDuplicate]);
@@ -78,6 +80,10 @@ impl<'a> EventItem<'a> {
 
     pub(super) fn duplicate(&self) -> Option<DuplicateRow> {
         Some(self.listing.duplicate(self.event_of(DUPLICATES)?))
+    }
+
+    pub(super) fn unseen_close(&self) -> Option<UnseenClose> {
+        self.listing.unseen_close(self.event_of(OPENING)?)
     }
 
     pub(super) fn view(&self) -> Option<ViewRow> {

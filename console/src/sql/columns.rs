@@ -23,6 +23,7 @@ pub(super) enum Values {
     TypeName,
     KindName,
     LeakClass,
+    Evidence,
     StackDepth,
     StackText,
     ResourceKind,
@@ -113,6 +114,15 @@ const LEAK_CLASS: (Values, ColumnSpec) = (
     },
 );
 
+/// Of views only.
+const EVIDENCE: (Values, ColumnSpec) = (
+    Values::Evidence,
+    ColumnSpec {
+        nullable: true,
+        ..column("closed_unseen", ColumnType::Text, "What shows a close that the trace lost.")
+    },
+);
+
 /// The columns that a table has in queries only, in front of its own.
 pub(super) fn added(table: Table) -> &'static [(Values, ColumnSpec)] {
     match table {
@@ -162,6 +172,7 @@ impl TableColumn {
     pub(super) const ID: TableColumn = Self::added(Table::Objects, ID);
     pub(super) const TYPE: TableColumn = Self::added(Table::Objects, TYPE);
     pub(super) const LEAK_CLASS: TableColumn = Self::added(Table::Events, LEAK_CLASS);
+    pub(super) const EVIDENCE: TableColumn = Self::added(Table::Events, EVIDENCE);
     pub(super) const KIND_NAME: TableColumn = Self::added(Table::Events, KIND_NAME);
     pub(super) const STACK_TEXT: TableColumn = Self::added(Table::Stacks, STACK_TEXT);
     pub(super) const RESOURCE_KIND: TableColumn = Self::added(Table::Allocators, RESOURCE_KIND);

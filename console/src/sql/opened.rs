@@ -69,6 +69,21 @@ pub(super) static OPENED: &[ViewColumn] = &[
         "never_closed; closed_at_exit, when only the exit of its process closed it; else null.",
         value(&[TableColumn::LEAK_CLASS]),
     ),
+    maybe(
+        "closed_unseen",
+        "What shows that it was closed though the trace lost the close: reused, not_in_rundown or process_ended; else null.",
+        value(&[TableColumn::EVIDENCE]),
+    ),
+    maybe(
+        "closed_after_ns",
+        "If it was closed unseen: it was still open then.",
+        value(&[TableColumn::of(Events::closed_after_ns)]),
+    ),
+    maybe(
+        "closed_before_ns",
+        "If it was closed unseen: it was closed then at the latest.",
+        value(&[TableColumn::of(Events::closed_before_ns)]),
+    ),
     maybe("stack", "Stack that opened it.", value(&[STACK])),
     maybe("close_stack", "Stack that closed it.", value(&[CLOSE, STACK])),
     maybe("close_process", "Executable that closed it.", value(&[CLOSE, PROCESS, PROCESS_NAME])),
@@ -95,6 +110,7 @@ pub(super) static OPENED: &[ViewColumn] = &[
 #[cfg(test)]
 mod tests {
     use handlescope_model::rules::LeakClass;
+    use handlescope_model::tables::ClosedUnseen;
 
     use super::OPENED;
 
@@ -103,6 +119,10 @@ mod tests {
         let column = OPENED.iter().find(|column| column.spec.name == "class").expect("a column");
         for class in LeakClass::ALL {
             assert!(column.spec.doc.contains(class.name()), "{}", class.name());
+        }
+        let column = OPENED.iter().find(|column| column.spec.name == "closed_unseen");
+        for evidence in ClosedUnseen::ALL.map(ClosedUnseen::name) {
+            assert!(column.is_some_and(|column| column.spec.doc.contains(evidence)), "{evidence}");
         }
     }
 }

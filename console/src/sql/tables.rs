@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use handlescope_model::rules::{LeakClass, leak_class};
 use handlescope_model::tables::{
-    Allocators, Events, Objects, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses,
-    Resources,
+    Allocators, ClosedUnseen, Events, Objects, ResourceEnd, ResourceKind, ResourceMissKind,
+    ResourceMisses, Resources,
 };
 use handlescope_model::{ColumnType, Columns, EventKind, Key, Table, Trace};
 use polars::prelude::{
@@ -87,6 +87,7 @@ impl Tables {
                 EventKind::from_code(code).map(EventKind::name)
             })?,
             Values::LeakClass => leak_classes(&part.trace, name)?,
+            Values::Evidence => evidence(&part.trace, name)?,
             Values::ResourceKind => words(&part.trace, Allocators::kind, name, |code| {
                 ResourceKind::from_code(code).map(ResourceKind::name)
             })?,
@@ -173,6 +174,13 @@ fn leak_classes(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
     };
     let classes = kinds.values().iter().enumerate().map(class);
     Ok(StringChunked::from_iter_options(name, classes).into_column())
+}
+
+/// What shows that what an event opened was closed, though the trace lost the close.
+fn evidence(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
+    let codes = trace.values(Events::closed_unseen).map_err(failed)?;
+    let texts = codes.iter().map(|code| ClosedUnseen::from_code(code?).map(ClosedUnseen::name));
+    Ok(StringChunked::from_iter_options(name, texts).into_column())
 }
 
 /// The word for each code of a column; null for one that this program does not know.

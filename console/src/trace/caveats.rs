@@ -1,7 +1,7 @@
 //! What speaks against the answers of a trace, in the words of its users.
 
 use handlescope_extract::is_loss;
-use handlescope_model::rules::{EXIT_FUNCTIONS, WITH_HANDLE};
+use handlescope_model::rules::{EXIT_FUNCTIONS, LossTimes, WITH_HANDLE};
 use handlescope_model::tables::{
     EventCounts, Events, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
 };
@@ -9,6 +9,7 @@ use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace};
 use indicatif::HumanCount;
 use serde::Serialize;
 
+use super::losses::loss_times;
 use super::rundown::{has_end_rundown, knows_exits};
 use crate::values::{Counted, Length};
 
@@ -35,6 +36,7 @@ pub enum CaveatKind {
     CoarseClock,
     LostWhileRecording,
     MissingInFile,
+    ClosedUnseen,
     NoEndRundown,
     PartOfSession,
     ExitsUnknown,
@@ -76,6 +78,7 @@ impl Caveat {
         let coarse = coarse_clock(trace)?.filter(|_| has_handles);
         caveats.extend(coarse.map(|text| Caveat { kind: CaveatKind::CoarseClock, text }));
         caveats.extend(Caveat::of_losses(trace, "objects, closes and leaks")?);
+        caveats.extend(Caveat::of_unseen_closes(trace)?);
         Ok(caveats)
     }
 
@@ -109,6 +112,20 @@ impl Caveat {
 }
 
 impl Caveat {
+    /// What to say of handles whose closes are among the events that are missing.
+    fn of_unseen_closes(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
+        let count = trace.values(Events::closed_unseen)?.iter().flatten().count() as u64;
+        let text = format!(
+            "{} closed unseen, as events are missing{}: in use again or not there at the end, so not leaked",
+            match count {
+                1 => "1 handle or view was".to_owned(),
+                _ => format!("{} handles and views were", HumanCount(count)),
+            },
+            places(&loss_times(trace)?)
+        );
+        Ok((count > 0).then_some(Caveat { kind: CaveatKind::ClosedUnseen, text }))
+    }
+
     /// What to say of leaks when the extract does not say which closes the ends of processes made.
     pub(crate) fn of_unknown_exits(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
         let text = "the extract is of an older version, so that handles closed only at process exit \
@@ -158,6 +175,19 @@ impl Caveat {
             few(modules)
         );
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
+    }
+}
+
+/// When events are missing, where that is known.
+fn places(losses: &LossTimes) -> String {
+    let seconds = |ns: i64| format!("{:.3} s", ns as f64 / 1e9);
+    let spans = losses.spans();
+    match (losses.is_anywhere(), spans.first().zip(spans.last())) {
+        (false, Some(((from, _), (_, to)))) => {
+            let within = if spans.len() == 1 { "" } else { " at times" };
+            format!("{within} from {} to {}", seconds(*from), seconds(*to))
+        }
+        _ => String::new(),
     }
 }
 

@@ -12,7 +12,10 @@ use polars::prelude::{DataFrame, PolarsResult};
 use crate::collect::Collector;
 use crate::etl::Clock;
 use crate::kernel::ViewRow;
-use crate::lifecycle::{DuplicateOwners, EventOwners, ExitCloses, NONE, TrackedEvents, event_kind};
+use crate::lifecycle::{
+    DuplicateOwners, EventOwners, ExitCloses, NONE, TrackedEvents, UnseenClose, UnseenCloses,
+    event_kind,
+};
 use crate::raw::{RowKind, Timeline, UNKNOWN_ID};
 use crate::stacks::StackResolver;
 
@@ -124,6 +127,7 @@ pub(super) struct EventColumns<'a> {
     pub(super) collected: &'a Collector,
     pub(super) owners: &'a EventOwners,
     pub(super) exits: &'a ExitCloses,
+    pub(super) unseen: &'a UnseenCloses<'a>,
     pub(super) clock: &'a Clock,
     pub(super) grouped: &'a GroupedEvents,
 }
@@ -139,6 +143,7 @@ impl EventColumns<'_> {
             stack: Vec::new(),
             leaked: Vec::with_capacity(PART_ROWS),
             closed_at_exit: Vec::with_capacity(PART_ROWS),
+            unseen: Vec::new(),
         }
     }
 
@@ -146,14 +151,19 @@ impl EventColumns<'_> {
     fn leak(&self, row: usize, closing: Option<Closing>) -> Leak {
         let timeline = &self.collected.shared.timeline;
         let Some(kind) = event_kind(timeline.kind[row]) else {
-            return Leak { never_closed: false, at_exit: false };
+            return Leak { never_closed: false, at_exit: false, unseen: None };
+        };
+        let unseen = match closing {
+            None => self.unseen.of(row),
+            Some(_) => None,
         };
         let is_inherited = kind == EventKind::HandleDuplicate
             && self.owners.duplicates[timeline.row[row] as usize].inherited_by != NONE;
         let at_exit = closing.is_some_and(|closing| self.exits.contains(closing.row));
         Leak {
-            never_closed: is_leak(kind, closing.is_some()),
+            never_closed: is_leak(kind, closing.is_some() || unseen.is_some()),
             at_exit: is_leak_at_exit(kind, is_inherited, at_exit),
+            unseen,
         }
     }
 }
@@ -168,13 +178,16 @@ pub(super) struct EventPart<'a> {
     stack: Vec<Option<u32>>,
     leaked: Vec<bool>,
     closed_at_exit: Vec<bool>,
+    /// The rows of the part that opened what was closed unseen, of which there are few.
+    unseen: Vec<(usize, UnseenClose)>,
 }
 
-/// What nothing, or only the end of the process, closes.
+/// What nothing, or only the end of the process, closes; and what was closed unseen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leak {
     pub(super) never_closed: bool,
     pub(super) at_exit: bool,
+    pub(super) unseen: Option<UnseenClose>,
 }
 
 /// The close or unmap of what an event opened.
@@ -200,6 +213,7 @@ impl EventPart<'_> {
     pub(super) fn push(&mut self, place: usize, row: usize, closing: Option<Closing>) -> Leak {
         let leak = self.columns.leak(row, closing);
         let is_exit = self.columns.exits.contains(row as u32);
+        self.unseen.extend(leak.unseen.map(|unseen| (self.row.len(), unseen)));
         self.object.push(ObjectIdx(place as u32));
         self.row.push(row as u32);
         self.closing.push(closing.map_or(NONE, |closing| closing.event));
@@ -214,6 +228,17 @@ impl EventPart<'_> {
         let of_row = |row: &u32| resolver.of_row(&stacks.events, &shared.timeline, *row as usize);
         self.stack = self.row.iter().map(of_row).collect();
         self.stack.iter().flatten().count() as u64
+    }
+
+    /// What is known of those that were closed unseen.
+    fn of_unseen<T: Clone>(&self, value: impl Fn(UnseenClose) -> T) -> Vec<Option<T>> {
+        let mut column = vec![None; self.row.len()];
+        for (at, unseen) in &self.unseen {
+            if let Some(place) = column.get_mut(*at) {
+                *place = Some(value(*unseen));
+            }
+        }
+        column
     }
 
     /// The rows, column by column.
@@ -255,6 +280,9 @@ impl EventPart<'_> {
         };
         let of_view =
             |value: &dyn Fn(ViewRow) -> u64| rows.iter().map(|row| view(*row).map(value)).collect();
+        let closed_unseen = self.of_unseen(|unseen| unseen.evidence.code());
+        let closed_after_ns = self.of_unseen(|unseen| clock.ns(unseen.after));
+        let closed_before_ns = self.of_unseen(|unseen| clock.ns(unseen.before));
         Events {
             kind: each(&|row| event_kind(kind(row)).map_or(0, EventKind::code)),
             time_ns: rows.iter().map(|row| clock.ns(timeline.time[*row])).collect(),
@@ -283,6 +311,9 @@ impl EventPart<'_> {
             object: self.object,
             leaked: self.leaked,
             closed_at_exit: self.closed_at_exit.into_iter().map(Some).collect(),
+            closed_unseen,
+            closed_after_ns,
+            closed_before_ns,
             closing_event: self.closing.into_iter().map(|row| known(row).map(EventIdx)).collect(),
             stack: self.stack.into_iter().map(|stack| stack.map(StackIdx)).collect(),
         }

@@ -1,6 +1,7 @@
 //! Raw columns → tables: everything that needs the whole trace happens here.
 
 mod events;
+mod losses;
 mod methods;
 mod modules;
 mod object_events;
@@ -32,8 +33,9 @@ use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
 use crate::etl::{Clock, Diagnostics, WarningKind};
 use crate::lifecycle::{
-    AllocationColumns, AllocationFigures, EXIT_GRACE_NS, EventOwners, ExitCloses, ProcessIndex,
-    TrackedEvents, closed_start_handles, follow_resources, in_time_order, track,
+    AllocationColumns, AllocationFigures, EXIT_GRACE_NS, EventOwners, ExitCloses, MissingEvents,
+    ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles, follow_resources,
+    in_time_order, track,
 };
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
@@ -70,8 +72,16 @@ pub(crate) fn assemble(
     let columns = follow_resources(&collected, &index, clock, in_order, cancel)?;
     // Millions of rows, of which these columns have what is needed further.
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
-    let followed =
-        Followed::new(&collected, &index, &owners, clock, in_order, &mut warnings, cancel)?;
+    let losses = losses::losses(recording, &collected);
+    let missing = MissingEvents::new(&losses);
+    let lifetimes = Lifetimes {
+        collected: &collected,
+        index: &index,
+        owners: &owners,
+        missing: &missing,
+        clock,
+    };
+    let followed = lifetimes.follow(in_order, &mut warnings, cancel)?;
     let timeline = &collected.shared.timeline;
     let grouped = GroupedEvents::new(timeline, &followed.tracked, in_order, cancel)?;
     drop(order);
@@ -94,8 +104,14 @@ pub(crate) fn assemble(
         assembly.write_handles_and_allocations(&mut writer, &mut stacks, &followed, &columns)?;
     let AllocationFigures { allocations, never_freed, freed_at_exit } = columns.figures();
     drop(columns);
-    let ObjectFigures { objects, stacks_total, leaked_handles, leaked_views, closed_at_exit } =
-        figures;
+    let ObjectFigures {
+        objects,
+        stacks_total,
+        leaked_handles,
+        leaked_views,
+        closed_at_exit,
+        closed_unseen,
+    } = figures;
     let kept_stacks = (&kept_rows, stacks_total);
     let object_count = objects.len() as u64;
     let OtherEvents { counts, left_out, stacks_total } = assembly.write_other_events(
@@ -117,6 +133,8 @@ pub(crate) fn assemble(
     let warnings = warnings.warnings();
     let table: Warnings = warnings.iter().cloned().collect();
     writer.table(Table::Warnings, table.into_frame())?;
+    let end_ns = trace::end_ns(recording, counter);
+    writer.table(Table::Losses, losses::table(&losses, clock, end_ns).into_frame())?;
     let figures = trace::StackFigures { stacks_total, frames_in_modules };
     let info = trace::info(recording, &collected, counter, &owners.attribution, &figures);
     writer.table(Table::Trace, info.into_frame())?;
@@ -128,6 +146,7 @@ pub(crate) fn assemble(
         leaked_handles,
         leaked_views,
         closed_at_exit,
+        closed_unseen,
         allocations,
         never_freed,
         freed_at_exit,
@@ -157,32 +176,42 @@ fn address_spaces(
 }
 
 /// Objects with their events, and what closed handles without saying so.
-struct Followed {
+struct Followed<'a> {
     tracked: TrackedEvents,
     exits: ExitCloses,
+    unseen: UnseenCloses<'a>,
     /// Of the handles that were open at the start, those that were closed.
     closed: Vec<bool>,
 }
 
-impl Followed {
-    fn new(
-        collected: &Collector,
-        index: &ProcessIndex,
-        owners: &EventOwners,
-        clock: &Clock,
+/// What events are followed by.
+struct Lifetimes<'a> {
+    collected: &'a Collector,
+    index: &'a ProcessIndex,
+    owners: &'a EventOwners,
+    missing: &'a MissingEvents<'a>,
+    clock: &'a Clock,
+}
+
+impl<'a> Lifetimes<'a> {
+    fn follow(
+        &self,
         order: Option<&[u32]>,
         warnings: &mut Diagnostics,
         cancel: &Cancel,
-    ) -> Result<Self, Cancelled> {
+    ) -> Result<Followed<'a>, Cancelled> {
+        let Self { collected, index, owners, missing, clock } = *self;
         thread::scope(|scope| {
             let closes = scope.spawn(|| {
                 let exits = ExitCloses::new(collected, owners, order, clock, cancel)?;
                 let closed = closed_start_handles(collected, owners, index, order, cancel)?;
                 Ok::<_, Cancelled>((exits, closed))
             });
-            let tracked = track(collected, owners, order, warnings, cancel)?;
+            let tracked = track(collected, owners, missing, order, warnings, cancel)?;
+            let (tracked, reuses) = tracked;
+            let unseen = UnseenCloses::new(reuses, collected, owners, missing, clock, cancel)?;
             let (exits, closed) = closes.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            Ok(Self { tracked, exits, closed })
+            Ok(Followed { tracked, exits, unseen, closed })
         })
     }
 }
@@ -217,16 +246,16 @@ impl Assembly<'_> {
         &self,
         writer: &mut ArchiveWriter,
         stacks: &mut StackTable,
-        followed: &Followed,
+        followed: &Followed<'_>,
         allocations: &AllocationColumns,
     ) -> Result<(ObjectNames, ObjectFigures, KeptRows), ExtractError> {
         let Self { collected, owners, grouped, clock, cancel, .. } = *self;
         let fragments = collected.stacks.events.fragments();
         cancel.check()?;
         let mut resolver = StackResolver::new(fragments, self.spaces, self.methods, stacks);
-        let Followed { tracked, exits, .. } = followed;
+        let Followed { tracked, exits, unseen, .. } = followed;
         let names = write_names(writer, collected, tracked)?;
-        let columns = EventColumns { collected, owners, exits, clock, grouped };
+        let columns = EventColumns { collected, owners, exits, unseen, clock, grouped };
         // Each is in one row, so that they need not be noted to be counted.
         resolver.note_rows(collected.stacks.events.has_carried());
         let mut figures = write_events(writer, &columns, tracked, &names, &mut resolver, cancel)?;

@@ -27,6 +27,8 @@ pub(super) struct ObjectFigures {
     pub(super) leaked_views: u64,
     /// Creates and duplicates that only the end of their process closed.
     pub(super) closed_at_exit: u64,
+    /// Handles and views whose close is missing, but shown by something else.
+    pub(super) closed_unseen: u64,
 }
 
 /// Writes the events table: one thread derives rows, one resolves their stacks, and this one encodes.
@@ -94,7 +96,8 @@ impl<'a> EventBuilder<'a> {
     fn object(&mut self, part: &mut EventPart<'a>) -> Result<(), Cancelled> {
         let Self { columns, place, .. } = *self;
         let (object, rows) = columns.grouped.object(place);
-        let raw = RawEvents { collected: columns.collected, owners: columns.owners };
+        let EventColumns { collected, owners, unseen, .. } = *columns;
+        let raw = RawEvents { collected, owners, unseen };
         let derived = derive(&raw, rows, &mut self.scratch);
         let first_event = columns.grouped.first_event(place);
         for (row, closing) in rows.iter().zip(&self.scratch.closing) {
@@ -111,6 +114,7 @@ impl<'a> EventBuilder<'a> {
             self.figures.leaked_handles += is(is_leaked_handle);
             self.figures.leaked_views += is(is_leaked_view);
             self.figures.closed_at_exit += u64::from(leak.at_exit);
+            self.figures.closed_unseen += u64::from(leak.unseen.is_some());
         }
         let existing = columns.grouped.existing_of(place);
         let tracked = &self.tracked.objects.rows[object];

@@ -51,6 +51,17 @@ pub(super) fn event_counts(
     (table, rows)
 }
 
+/// The end of the trace: the last event, or the end of the session if that is later.
+pub(super) fn end_ns(recording: &Recording, counter: &EventCounter) -> i64 {
+    let header = &recording.header;
+    let session = match header.end_time {
+        0 => 0,
+        end => end.saturating_sub(header.start_time).saturating_mul(100),
+    };
+    let last = counter.kinds().into_iter().map(|counted| counted.tally.last).max();
+    session.max(last.map_or(0, |last| recording.clock.ns(last)))
+}
+
 pub(super) fn volumes(collected: &Collector) -> Volumes {
     let volume =
         |(nt, dos): (&String, &String)| Volume { nt_prefix: nt.clone(), dos_prefix: dos.clone() };

@@ -90,6 +90,13 @@ impl BufferHeader {
         Ok(header)
     }
 
+    /// A header of a buffer with this number, processor and flags.
+    #[cfg(test)]
+    pub(super) fn of(sequence: u64, processor: u16, flags: u16) -> Self {
+        let (size, filled, kind, time, saved) = (4096, 4096, 0, 0, 0);
+        Self { size, filled, processor, kind, sequence, time, saved, flags }
+    }
+
     /// Whether the events after the header are compressed.
     pub fn is_compressed(&self) -> bool {
         self.flags & FLAG_COMPRESSED != 0
@@ -115,6 +122,11 @@ impl BufferHeader {
     /// Whether its events are more than the header of the trace.
     pub(super) fn has_session_events(&self) -> bool {
         self.kind != 4
+    }
+
+    /// Whether the session says that it lost a buffer before this one.
+    pub(super) fn marks_lost_buffer(&self) -> bool {
+        self.flags & FLAG_BUFFER_LOST != 0
     }
 
     /// Whether buffers of this kind hold framed events: 0 normal, 1 rundown, 4 trace header.

@@ -14,6 +14,7 @@ use super::diagnostics::{Diagnostics, WarningKind};
 use super::event::{Event, frame, is_end};
 use super::file::EtlFile;
 use super::index::BufferIndex;
+use super::losses::ReadBuffer;
 use super::lz77::decompress;
 use super::merge::{DecodedBuffer, Merge};
 use super::times::BufferTimes;
@@ -72,7 +73,7 @@ impl EventReader {
     /// buffers.
     ///
     /// `progress` gets the number of bytes of the file read so far, and says whether to go
-    /// on; the answer says whether it did. `times` gets those of each buffer.
+    /// on; the answer says whether it did, and what was read of each buffer.
     ///
     /// # Errors
     /// When the file cannot be read. Damage inside it is counted in the diagnostics instead.
@@ -80,10 +81,9 @@ impl EventReader {
         self,
         selector: &mut dyn Selector,
         diagnostics: &mut Diagnostics,
-        times: &mut Vec<BufferTimes>,
         progress: impl FnMut(u64) -> ControlFlow<()>,
         sink: impl FnMut(&Event<'_>),
-    ) -> io::Result<ControlFlow<()>> {
+    ) -> io::Result<(ControlFlow<()>, Vec<ReadBuffer>)> {
         let Self { file, index, limits } = self;
         let (decoded_tx, decoded_rx) = sync_channel(READ_AHEAD);
         let (spare_tx, spare_rx) = channel();
@@ -91,9 +91,9 @@ impl EventReader {
             let buffers = &index.buffers;
             let decoder = scope.spawn(move || {
                 let diagnostics = Diagnostics::default();
-                let mut decoder = Decoder { file, selector, diagnostics, times };
+                let mut decoder = Decoder { file, selector, diagnostics, read: Vec::new() };
                 let result = decoder.run(buffers, &decoded_tx, &spare_rx);
-                (result, decoder.diagnostics)
+                (result, decoder.diagnostics, decoder.read)
             });
             let mut merger = Merger {
                 merge: Merge::default(),
@@ -110,9 +110,9 @@ impl EventReader {
             drop(decoded_rx);
             let Merger { diagnostics, .. } = merger;
             match decoder.join() {
-                Ok((result, found)) => {
+                Ok((result, found, read)) => {
                     diagnostics.merge(&found);
-                    result.map(|()| flow)
+                    result.map(|()| (flow, read))
                 }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
@@ -125,7 +125,8 @@ struct Decoder<'a> {
     file: EtlFile,
     selector: &'a mut dyn Selector,
     diagnostics: Diagnostics,
-    times: &'a mut Vec<BufferTimes>,
+    /// The buffers so far.
+    read: Vec<ReadBuffer>,
 }
 
 impl Decoder<'_> {
@@ -138,8 +139,11 @@ impl Decoder<'_> {
         let mut stored = Vec::new();
         for buffer in buffers {
             let mut target = spare.try_recv().unwrap_or_default();
-            self.load(buffer, &mut stored, &mut target)?;
-            self.select(buffer, &mut target);
+            let is_expanded = self.load(buffer, &mut stored, &mut target)?;
+            let (last, times, is_framed) = self.select(buffer, &mut target);
+            let IndexedBuffer { header, first_time: first, .. } = *buffer;
+            let is_whole = is_expanded && is_framed;
+            self.read.push(ReadBuffer { header, first, last, times, is_whole });
             if decoded.send(target).is_err() {
                 break;
             }
@@ -147,13 +151,13 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Reads a buffer and expands it if needed.
+    /// Reads a buffer and expands it if needed; returns whether that is all of it.
     fn load(
         &mut self,
         buffer: &IndexedBuffer,
         stored: &mut Vec<u8>,
         target: &mut DecodedBuffer,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         (target.offset, target.sequence) = (buffer.offset, buffer.header.sequence);
         target.processor = buffer.header.processor;
         target.expanded = buffer.header.is_compressed();
@@ -161,16 +165,22 @@ impl Decoder<'_> {
         if !is_whole && !is_cut(buffer) {
             self.diagnostics.count(WarningKind::BadCompression, Some(buffer.offset));
         }
-        target.valid = target.data.len().min(buffer.header.filled as usize);
-        Ok(())
+        let filled = buffer.header.filled as usize;
+        target.valid = target.data.len().min(filled);
+        Ok(is_whole && target.valid == filled)
     }
 
-    /// Frames the events and notes the selected ones.
-    fn select(&mut self, buffer: &IndexedBuffer, target: &mut DecodedBuffer) {
+    /// Frames the events and notes the selected ones; returns the raw time of the last one, those of all, and whether
+    /// all could be framed.
+    fn select(
+        &mut self,
+        buffer: &IndexedBuffer,
+        target: &mut DecodedBuffer,
+    ) -> (i64, BufferTimes, bool) {
         target.events.clear();
         let mut at = BUFFER_HEADER_SIZE;
         let mut time = buffer.first_time;
-        let mut times = BufferTimes::of(buffer);
+        let (mut last, mut times) = (time, BufferTimes::of(buffer));
         while let Some(rest) = target.data[..target.valid].get(at..) {
             if is_end(rest) {
                 break;
@@ -180,9 +190,10 @@ impl Decoder<'_> {
                     let place = if target.expanded { 0 } else { at as u64 };
                     self.diagnostics.count(WarningKind::BadEvent, Some(buffer.offset + place));
                 }
-                break;
+                return (last, times, false);
             };
             time = framed.event.time;
+            last = last.max(time);
             let event = Event { processor: target.processor, ..framed.event };
             times.add(&event);
             if self.selector.select(&event) {
@@ -190,7 +201,7 @@ impl Decoder<'_> {
             }
             at += framed.stride;
         }
-        self.times.push(times);
+        (last, times, true)
     }
 }
 

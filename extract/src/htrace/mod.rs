@@ -21,8 +21,8 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use handlescope_model::tables::{
-    ExistingHandles, Methods, ModuleLoads, Names, ObjectTypes, StartHandles, TraceInfos, Volumes,
-    Warnings,
+    ExistingHandles, Losses, Methods, ModuleLoads, Names, ObjectTypes, StartHandles, TraceInfos,
+    Volumes, Warnings,
 };
 use handlescope_model::{ArchiveWriter, Cancel, Table, open_file};
 
@@ -167,6 +167,7 @@ fn write(
         leaked_handles: handles.leaked,
         leaked_views: 0,
         closed_at_exit: handles.closed_at_exit,
+        closed_unseen: 0,
         allocations: 0,
         never_freed: 0,
         freed_at_exit: 0,
@@ -195,6 +196,7 @@ fn write(
     writer.table(Table::Methods, Methods::default().into_frame())?;
     writer.table(Table::Symbols, symbols.into_frame())?;
     writer.table(Table::EventCounts, counts.into_frame())?;
+    writer.table(Table::Losses, Losses::default().into_frame())?;
     writer.table(Table::Warnings, Warnings::from_iter(warnings).into_frame())?;
     Ok(ExtractSummary { output_bytes: writer.finish()?, ..summary })
 }

@@ -12,9 +12,13 @@ const LOST_EVENT: EventId = EventId::Classic { guid: PROVIDER, opcode: 32 };
 const LOST_BUFFER: EventId = EventId::Classic { guid: PROVIDER, opcode: 33 };
 const LOST_FILE: EventId = EventId::Classic { guid: PROVIDER, opcode: 34 };
 
-/// Losses are only counted.
+/// Records of losses, which say that events before them are missing.
 #[derive(Default)]
-pub struct Losses;
+pub struct Losses {
+    /// Raw time of the last record, and how many there are.
+    pub last: Option<i64>,
+    pub count: u64,
+}
 
 impl EventFamily for Losses {
     const EVENTS: &'static [(EventId, &'static str)] =
@@ -26,6 +30,8 @@ impl EventFamily for Losses {
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        self.last = self.last.max(Some(event.time));
+        self.count += 1;
         shared.diagnostics.count(WarningKind::LossRecord, Some(event.offset));
         Some(())
     }

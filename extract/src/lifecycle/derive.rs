@@ -6,12 +6,14 @@ use handlescope_model::{EventKind, ProcessIdx};
 use super::attribution::NONE;
 use super::kinds::event_kind;
 use super::owners::{DuplicateOwners, EventOwners};
+use super::unseen::UnseenCloses;
 use crate::collect::Collector;
 
 /// Raw events of a trace with their processes; rows are those of the timeline.
 pub struct RawEvents<'a> {
     pub collected: &'a Collector,
     pub owners: &'a EventOwners,
+    pub unseen: &'a UnseenCloses<'a>,
 }
 
 impl RawEvents<'_> {
@@ -50,6 +52,10 @@ impl ObjectEvents for RawEvents<'_> {
 
     fn inherited_by(&self, row: u32) -> Option<ProcessIdx> {
         known(self.duplicate(row).inherited_by)
+    }
+
+    fn is_closed_before(&self, opened: u32, event: u32) -> bool {
+        self.unseen.is_closed_before(opened, event)
     }
 }
 

@@ -7,6 +7,7 @@
 //! * It is complete when creates + duplicates = closes, when it is deleted, or when its view is
 //!   unmapped; the next event of the address opens another. A close that comes after completion
 //!   still belongs to the last completed object of the address.
+//! * Where the trace lost events, a close that is missing counts as soon as something shows it ([`UnseenCloses`]).
 //! * Objects are numbered in the order of completion, then the open ones by their first event.
 
 mod attribution;
@@ -18,6 +19,7 @@ mod owners;
 mod resources;
 mod same_time;
 mod start_handles;
+mod unseen;
 
 pub use attribution::{Attribution, EXIT_GRACE_NS, Lifetime, NONE, ProcessIndex};
 pub use derive::RawEvents;
@@ -30,3 +32,4 @@ pub use resources::{
 };
 pub use same_time::in_time_order;
 pub use start_handles::closed_start_handles;
+pub use unseen::{MissingEvents, UnseenClose, UnseenCloses};

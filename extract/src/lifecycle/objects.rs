@@ -6,10 +6,11 @@ use handlescope_model::{Cancel, Cancelled, EventKind, FILE_MAPPING_TYPE, Poll, T
 
 use super::attribution::NONE;
 use super::kinds::{Subject, subject};
-use super::owners::{EventOwners, event_pid};
+use super::owners::{EventOwners, view_pid};
+use super::unseen::{Effect, MissingEvents, Reuses};
 use crate::collect::Collector;
 use crate::etl::{Diagnostics, WarningKind};
-use crate::raw::UNKNOWN_ID;
+use crate::raw::{RowKind, UNKNOWN_ID};
 
 /// Address of an object, or pid and address of a view.
 type Key = (u32, u64);
@@ -26,6 +27,7 @@ pub struct ObjectRow {
     pub type_id: TypeId,
     /// First name, 0 for none.
     pub name: u32,
+    key: Key,
     opened: u32,
     closed: u32,
     /// Sum over the handles that were opened, less that of those that were closed: 0 when they are the same.
@@ -75,36 +77,41 @@ pub struct TrackedEvents {
 }
 
 /// Follows all events in time order, unless asked to stop; `order` gives it when it is not the order of
-/// the rows.
-pub fn track(
-    collected: &Collector,
-    owners: &EventOwners,
+/// the rows. Returns what was opened again, too, if events may be missing.
+pub fn track<'a>(
+    collected: &'a Collector,
+    owners: &'a EventOwners,
+    missing: &'a MissingEvents<'a>,
     order: Option<&[u32]>,
     diagnostics: &mut Diagnostics,
     cancel: &Cancel,
-) -> Result<TrackedEvents, Cancelled> {
+) -> Result<(TrackedEvents, Option<Reuses<'a>>), Cancelled> {
+    let follow = |objects, found: &mut Diagnostics| {
+        let reuses = (!missing.is_none()).then(|| Reuses::new(collected, owners, missing));
+        follow(objects, reuses, collected, owners, order, found, cancel)
+    };
     let mut found = Diagnostics::default();
-    let mut tracked = follow(Objects::default(), collected, owners, order, &mut found, cancel)?;
-    if !tracked.objects.doubtful.is_empty() {
+    let mut tracked = follow(Objects::default(), &mut found)?;
+    let addresses = std::mem::take(&mut tracked.0.objects.doubtful);
+    if !addresses.is_empty() {
         // Few addresses of few traces: only of these it is worth to remember each handle.
-        let addresses = std::mem::take(&mut tracked.objects.doubtful);
         let known = Some(OpenAt { addresses, ..OpenAt::default() });
         found = Diagnostics::default();
-        let objects = Objects { known, ..Objects::default() };
-        tracked = follow(objects, collected, owners, order, &mut found, cancel)?;
+        tracked = follow(Objects { known, ..Objects::default() }, &mut found)?;
     }
     diagnostics.merge(&found);
     Ok(tracked)
 }
 
-fn follow(
+fn follow<'a>(
     mut objects: Objects,
-    collected: &Collector,
-    owners: &EventOwners,
+    mut reuses: Option<Reuses<'a>>,
+    collected: &'a Collector,
+    owners: &'a EventOwners,
     order: Option<&[u32]>,
     diagnostics: &mut Diagnostics,
     cancel: &Cancel,
-) -> Result<TrackedEvents, Cancelled> {
+) -> Result<(TrackedEvents, Option<Reuses<'a>>), Cancelled> {
     let rows = collected.shared.timeline.len();
     let mut object = vec![NONE; rows];
     let mut poll = Poll::new(cancel);
@@ -115,12 +122,26 @@ fn follow(
         if process == NONE {
             continue;
         }
-        match objects.event(collected, owners, row, process) {
+        let effect = reuses.as_mut().map_or(Effect::None, |reuses| reuses.event(row));
+        let tracked = match effect {
+            Effect::None => objects.event(collected, owners, row, process),
+            Effect::ClosedBefore(opened) => {
+                let handle = opened_handle(collected, owners, opened as usize);
+                objects.close_unseen(object[opened as usize], handle);
+                objects.event(collected, owners, row, process)
+            }
+            Effect::Closes(opened) => {
+                let handle = opened_handle(collected, owners, opened as usize);
+                let name = collected.handles.name[collected.shared.timeline.row[row] as usize];
+                Ok(objects.close_of(object[opened as usize], handle, name))
+            }
+        };
+        match tracked {
             Ok(index) => object[row] = index,
             Err(kind) => diagnostics.count(kind, None),
         }
     }
-    Ok(TrackedEvents { objects, object })
+    Ok((TrackedEvents { objects, object }, reuses))
 }
 
 impl Objects {
@@ -254,6 +275,31 @@ impl Objects {
         Ok(object)
     }
 
+    /// Counts the close of a handle of an object, which may be complete.
+    fn close_of(&mut self, object: u32, handle: Option<HandleAt>, name: u32) -> u32 {
+        self.add_name(object, name);
+        self.close_unseen(object, handle);
+        object
+    }
+
+    /// Counts a close of a handle, or an unmap, of an object, which is complete when it was the last one.
+    fn close_unseen(&mut self, object: u32, handle: Option<HandleAt>) {
+        if let Some(handle) = handle {
+            let open = self.known.as_mut().and_then(|known| known.objects.get_mut(&handle));
+            if let Some(open) = open {
+                open.retain(|of| *of != object);
+            }
+            let row = self.row(object);
+            row.balance = row.balance.wrapping_sub(weight(handle));
+        }
+        let row = self.row(object);
+        row.closed += 1;
+        if row.completed == NONE && row.opened <= row.closed {
+            let key = row.key;
+            self.complete(key, object);
+        }
+    }
+
     fn open_or_new(&mut self, key: Key, pointer: u64, type_id: TypeId) -> u32 {
         let Self { rows, unbalanced, doubtful, .. } = self;
         *self.open.entry(key).or_insert_with(|| {
@@ -264,6 +310,7 @@ impl Objects {
                 pointer,
                 type_id,
                 name: 0,
+                key,
                 opened: 0,
                 closed: 0,
                 balance: 0,
@@ -321,16 +368,19 @@ fn weight((_, process, handle): HandleAt) -> u64 {
     (mixed ^ mixed >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// The pid whose view is mapped or unmapped.
-///
-/// It is the one of the event, not of the process it was given to: a process that ended more than
-/// the grace time ago still unmaps its own views, not those of System.
-pub(super) fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
-    match event_pid(collected, row) {
-        UNKNOWN_ID => {
-            let process = collected.processes.rows.get(process as usize);
-            process.map_or(0, |process| process.process.pid)
+/// The handle that a create or a duplicate opened.
+fn opened_handle(collected: &Collector, owners: &EventOwners, row: usize) -> Option<HandleAt> {
+    let Collector { handles, duplicates, shared, .. } = collected;
+    let at = shared.timeline.row[row] as usize;
+    let process = owners.process[row];
+    match shared.timeline.kind[row] {
+        RowKind::HandleCreate => Some((handles.object[at], process, handles.handle[at])),
+        RowKind::HandleDuplicate => {
+            let duplicate = &duplicates.rows[at];
+            let inherited_by = owners.duplicates[at].inherited_by;
+            let holder = if inherited_by == NONE { process } else { inherited_by };
+            Some((duplicate.object, holder, duplicate.target_handle))
         }
-        pid => pid,
+        _ => None,
     }
 }

@@ -6,7 +6,7 @@ use super::attribution::{Attribution, EXIT_GRACE_NS, NONE, ProcessIndex};
 use super::kinds::subject;
 use crate::collect::Collector;
 use crate::etl::{Clock, Diagnostics};
-use crate::raw::{IdSource, RowKind};
+use crate::raw::{IdSource, RowKind, UNKNOWN_ID};
 
 /// The processes of a duplicate, rows of the processes table or [`NONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,5 +122,19 @@ pub(super) fn event_pid(collected: &Collector, row: usize) -> u32 {
             view.pid.filter(|pid| *pid != 0).unwrap_or(timeline.pid[row])
         }
         _ => timeline.pid[row],
+    }
+}
+
+/// The pid whose view is mapped or unmapped.
+///
+/// It is the one of the event, not of the process it was given to: a process that ended more than
+/// the grace time ago still unmaps its own views, not those of System.
+pub(super) fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
+    match event_pid(collected, row) {
+        UNKNOWN_ID => {
+            let process = collected.processes.rows.get(process as usize);
+            process.map_or(0, |process| process.process.pid)
+        }
+        pid => pid,
     }
 }

@@ -9,8 +9,8 @@ use crate::collect::{Collector, FamilyIndex};
 use crate::described::{Described, UndescribedKinds};
 use crate::etl::{Clock, Diagnostics};
 use crate::lifecycle::{
-    AllocationColumns, EventOwners, NONE, ProcessIndex, TrackedEvents, follow_resources,
-    in_time_order, subject, track,
+    AllocationColumns, EventOwners, MissingEvents, NONE, ProcessIndex, TrackedEvents,
+    follow_resources, in_time_order, subject, track,
 };
 use crate::raw::RowKind;
 use crate::stacks::{StackUse, carried_names};
@@ -91,7 +91,9 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
     let index = ProcessIndex::new(&collected.processes.rows);
     let owners = EventOwners::new(collected, &index, clock, &mut unused, &cancel).ok()?;
     let order = in_time_order(collected, &index, &owners, order, &cancel).ok()?;
-    let tracked = track(collected, &owners, order.as_deref(), &mut unused, &cancel).ok()?;
+    let missing = MissingEvents::new(&[]);
+    let (tracked, _) =
+        track(collected, &owners, &missing, order.as_deref(), &mut unused, &cancel).ok()?;
     let TrackedEvents { objects, object } = tracked;
     let times = &collected.shared.timeline.time;
     let mut last = vec![i64::MIN; objects.rows.len()];

@@ -6,6 +6,7 @@
 
 mod kinds;
 mod leak;
+mod losses;
 mod object;
 mod resource;
 mod rundown;
@@ -17,6 +18,7 @@ pub use kinds::{
 pub use leak::{
     LeakClass, is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view, leak_class,
 };
+pub use losses::LossTimes;
 pub use object::{DeriveScratch, Derived, ObjectEvents, creation, derive, end, has_overlap};
 pub use resource::{
     Recording, about, backed_by, has_bytes, has_lasting_names, is_freed, is_named_by_allocator,

@@ -18,6 +18,10 @@ pub trait ObjectEvents {
     fn source_process(&self, event: u32) -> Option<ProcessIdx>;
     /// The child that inherited the handle of a duplicate.
     fn inherited_by(&self, event: u32) -> Option<ProcessIdx>;
+    /// Whether what an event opened is known to be closed before another one, by a close that the trace lost.
+    fn is_closed_before(&self, _opened: u32, _event: u32) -> bool {
+        false
+    }
 }
 
 /// What was derived for one object; events are positions among the object's own.
@@ -131,7 +135,7 @@ fn is_multiprocess(events: &impl ObjectEvents, rows: &[u32]) -> bool {
 ///
 /// A create or duplicate is closed by the first later close of the same value in the same process
 /// that closed nothing else; an inherited duplicate by a close in the child. A map is closed by
-/// the first later unmap of the same process.
+/// the first later unmap of the same process. What is known to be closed before is not closed again.
 fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
     let DeriveScratch { closing, few, many } = scratch;
     closing.clear();
@@ -152,10 +156,14 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
             }
             EventKind::HandleClose => {
                 let owner = (events.process(row), events.handle(row));
+                let is_open = |at: u32| {
+                    rows.get(at as usize).is_some_and(|open| !events.is_closed_before(*open, row))
+                };
                 let opened = if is_large {
-                    many.get_mut(&owner).and_then(VecDeque::pop_front)
+                    let mut open = many.get_mut(&owner);
+                    std::iter::from_fn(|| open.as_mut()?.pop_front()).find(|at| is_open(*at))
                 } else {
-                    let found = few.iter().position(|(open, _)| *open == owner);
+                    let found = few.iter().position(|(open, at)| *open == owner && is_open(*at));
                     found.map(|found| few.remove(found).1)
                 };
                 if let Some(opened) = opened.and_then(|opened| closing.get_mut(opened as usize)) {
@@ -165,7 +173,8 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
             EventKind::Unmap => {
                 for (open, closing) in rows.iter().zip(closing.iter_mut()).take(at as usize) {
                     let is_map = events.kind(*open) == EventKind::Map
-                        && events.process(*open) == events.process(row);
+                        && events.process(*open) == events.process(row)
+                        && !events.is_closed_before(*open, row);
                     if is_map && *closing == sentinel() {
                         *closing = at;
                     }

@@ -1,5 +1,6 @@
 //! Handle, object, reference and map events.
 
+use super::codes::codes;
 use super::declare::table;
 use crate::index::{EventIdx, ObjectIdx, ProcessIdx, StackIdx};
 
@@ -87,6 +88,18 @@ impl EventKind {
     }
 }
 
+codes! {
+    /// What shows that a handle or view was closed, though the trace lost its close.
+    ClosedUnseen {
+        /// The process opened or closed the same handle value again, or mapped a view at the same address.
+        Reused = "reused",
+        /// The rundown at the end, of which nothing is missing, does not list it.
+        NotInRundown = "not_in_rundown",
+        /// Its process ended.
+        ProcessEnded = "process_ended",
+    }
+}
+
 table! {
     /// Columns of the events table, grouped by object, in time order within an object.
     Events => Events,
@@ -104,12 +117,18 @@ table! {
         tid: u32,
         /// Handle value (handle events).
         handle: Option<u64>,
-        /// Whether nothing in the trace closes what a create, duplicate or map opened.
+        /// Whether nothing in the trace closes what a create, duplicate or map opened, and nothing shows that it was closed.
         leaked: bool,
         /// Whether the end of the process made this close; of a create or duplicate, whether that alone closed it (not: an inherited handle).
         closed_at_exit: Option<bool>,
         /// The close or unmap that ended a create, duplicate or map.
         closing_event: Option<EventIdx>,
+        /// Of what was opened and closed, but the trace lost the close, what shows that: 0 reused, 1 not_in_rundown, 2 process_ended.
+        closed_unseen: Option<u32>,
+        /// It was still open then; null unless it was closed unseen.
+        ["ns since session start"] closed_after_ns: Option<i64>,
+        /// It was closed then at the latest; null unless it was closed unseen.
+        ["ns since session start"] closed_before_ns: Option<i64>,
         /// Call stack.
         stack: Option<StackIdx>,
         /// Change of the reference count, signed (reference and dereference).
@@ -147,6 +166,9 @@ mod tests {
             assert_eq!(EventKind::from_event_name(kind.event_name()), Some(kind));
         }
         assert_eq!(EventKind::from_code(99), None);
+        for code in ClosedUnseen::ALL.map(|unseen| format!("{} {}", unseen.code(), unseen.name())) {
+            assert!(Events::closed_unseen.spec().doc.contains(&code), "{code}");
+        }
         assert_eq!(EventKind::from_event_name("HandleDCEnd"), None);
     }
 }

@@ -1,10 +1,12 @@
 //! The tables of a trace, one file each.
 
+mod codes;
 mod declare;
 mod diagnostics;
 mod events;
 mod frames;
 mod handles;
+mod losses;
 mod methods;
 mod modules;
 mod names;
@@ -23,9 +25,10 @@ mod trace;
 mod volumes;
 
 pub use diagnostics::{EventCount, EventCounts, Warning, Warnings};
-pub use events::{Event, EventKind, Events};
+pub use events::{ClosedUnseen, Event, EventKind, Events};
 pub use frames::{Frame, Frames};
 pub use handles::{ExistingHandle, ExistingHandles, StartHandle, StartHandles};
+pub use losses::{Loss, LossKind, Losses};
 pub use methods::{Method, Methods};
 pub use modules::{Module, ModuleLoad, ModuleLoads, Modules};
 pub use names::{Name, Names};

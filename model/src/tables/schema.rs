@@ -1,9 +1,10 @@
 //! The schema: the columns of every table.
 
 use super::{
-    Allocators, EventCounts, EventFields, EventValues, Events, ExistingHandles, Frames, Methods,
-    ModuleLoads, Modules, Names, ObjectTypes, Objects, Processes, ProviderEvents, ResourceMisses,
-    Resources, StackEvents, Stacks, StartHandles, Symbols, Threads, TraceInfos, Volumes, Warnings,
+    Allocators, EventCounts, EventFields, EventValues, Events, ExistingHandles, Frames, Losses,
+    Methods, ModuleLoads, Modules, Names, ObjectTypes, Objects, Processes, ProviderEvents,
+    ResourceMisses, Resources, StackEvents, Stacks, StartHandles, Symbols, Threads, TraceInfos,
+    Volumes, Warnings,
 };
 use crate::column::ColumnSpec;
 use crate::table::Table;
@@ -20,7 +21,9 @@ use crate::table::Table;
 ///   providers (tables `provider_events`, `event_fields`, `event_values`).
 /// * 6: allocations (tables `allocators`, `resources`, `resource_misses`).
 /// * 7: all tables are there and tied together (member `tables.tsv`); the time of which a trace has the events, and changes
-///   of the local clocks (columns `recorded_from_ns`, `recorded_to_ns`, `utc_offsets` of `trace`).
+///   of the local clocks (columns `recorded_from_ns`, `recorded_to_ns`, `utc_offsets` of `trace`); when events are
+///   missing (table `losses`), and handles that were closed unseen because of that (columns `closed_unseen`,
+///   `closed_after_ns` and `closed_before_ns` of `events`).
 pub const SCHEMA_VERSION: u32 = 7;
 
 impl Table {
@@ -51,6 +54,7 @@ impl Table {
             Self::Allocators => Allocators::COLUMNS,
             Self::Resources => Resources::COLUMNS,
             Self::ResourceMisses => ResourceMisses::COLUMNS,
+            Self::Losses => Losses::COLUMNS,
             Self::Warnings => Warnings::COLUMNS,
         }
     }
@@ -63,6 +67,7 @@ impl Table {
             Self::Threads => 4,
             Self::ProviderEvents | Self::EventFields | Self::EventValues => 5,
             Self::Allocators | Self::Resources | Self::ResourceMisses => 6,
+            Self::Losses => 7,
             _ => 1,
         }
     }

@@ -118,6 +118,7 @@ impl GroupColumn {
 pub enum Figure {
     Leaked,
     ClosedAtExit,
+    ClosedUnseen,
     OpenAtEnd,
     Created,
     Duplicated,
@@ -131,9 +132,10 @@ pub enum Figure {
 
 impl Figure {
     /// Every figure, with its name, which stays the same, and its title.
-    pub const ALL: [(Self, &'static str, &'static str); 11] = [
+    pub const ALL: [(Self, &'static str, &'static str); 12] = [
         (Self::Leaked, "leaked", "Leaked"),
         (Self::ClosedAtExit, "closed_at_exit", "At exit"),
+        (Self::ClosedUnseen, "closed_unseen", "Closed unseen"),
         (Self::OpenAtEnd, "open_at_end", "Open"),
         (Self::Created, "created", "Created"),
         (Self::Duplicated, "duplicated", "Duplicated"),

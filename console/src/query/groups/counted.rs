@@ -27,6 +27,8 @@ impl Handle {
     pub(super) const BARE: u16 = 1 << 8;
     /// Nothing of it counts but that only the end of its process closed it.
     pub(super) const BESIDE: u16 = 1 << 9;
+    /// The trace lost its close.
+    pub(super) const UNSEEN: u16 = 1 << 10;
     /// An event that is left opened it.
     const OPENED: u16 = Self::CREATED | Self::DUPLICATED | Self::MAPPED;
     /// An event that is left closed it.
@@ -42,6 +44,7 @@ impl Handle {
             (life.closing == Some(EventKind::Unmap), Self::UNMAPPED),
             (life.is_leaked, Self::LEAKED),
             (life.is_closed_at_exit, Self::AT_EXIT),
+            (life.is_closed_unseen, Self::UNSEEN),
             (life.is_open_at_end, Self::OPEN_AT_END),
             (life.is_bare, Self::BARE),
             (is_beside, Self::BESIDE),

@@ -30,6 +30,8 @@ pub struct Figures {
     pub leaked: u32,
     /// Handles that only the end of their process closed.
     pub closed_at_exit: u32,
+    /// Handles and views whose closes the trace lost.
+    pub closed_unseen: u32,
     /// Times of the first and last event counted, nanoseconds since session start; `None` where the group
     /// has none.
     pub span_ns: Option<(i64, i64)>,
@@ -47,6 +49,7 @@ impl Figures {
         let count = match figure {
             Figure::Leaked => self.leaked,
             Figure::ClosedAtExit => self.closed_at_exit,
+            Figure::ClosedUnseen => self.closed_unseen,
             Figure::OpenAtEnd => self.open_at_end,
             Figure::Created => self.created,
             Figure::Duplicated => self.duplicated,
@@ -97,6 +100,7 @@ impl Figures {
         self.open_at_end += is(Handle::OPEN_AT_END);
         self.leaked += is(Handle::LEAKED);
         self.closed_at_exit += is(Handle::AT_EXIT);
+        self.closed_unseen += is(Handle::UNSEEN);
         self.add_span(span_ns);
     }
 
@@ -128,6 +132,7 @@ impl Figures {
         self.open_at_end += other.open_at_end;
         self.leaked += other.leaked;
         self.closed_at_exit += other.closed_at_exit;
+        self.closed_unseen += other.closed_unseen;
         self.add_span(other.span_ns);
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct Life {
     pub(crate) is_leaked: bool,
     /// Whether only the end of its process closed it, and its opening is left.
     pub(crate) is_closed_at_exit: bool,
+    /// Whether the trace lost its close, and its opening is left.
+    pub(crate) is_closed_unseen: bool,
     /// Whether it was open at the end of the trace.
     pub(crate) is_open_at_end: bool,
     /// Whether it is not a handle or view, but an object without any.
@@ -77,6 +79,7 @@ pub(super) struct LifeTables<'a> {
     closing_event: Numbers<EventIdx>,
     leaked: Flags,
     closed_at_exit: Flags,
+    closed_unseen: Numbers<u32>,
     existing_owner: Numbers<ProcessIdx>,
     existing_handle: Numbers<u64>,
     has_end_rundown: bool,
@@ -94,6 +97,7 @@ impl<'a> LifeTables<'a> {
             closing_event: trace.values(Events::closing_event)?,
             leaked: trace.values(Events::leaked)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
+            closed_unseen: trace.values(Events::closed_unseen)?,
             existing_owner: trace.values(ExistingHandles::process)?,
             existing_handle: trace.values(ExistingHandles::handle)?,
             has_end_rundown: has_end_rundown(trace)?,
@@ -122,6 +126,7 @@ impl<'a> LifeTables<'a> {
                 .and_then(|row| self.kind_of(row)),
             is_leaked,
             is_closed_at_exit: is_left && self.closed_at_exit.get(event),
+            is_closed_unseen: is_left && self.closed_unseen.get(event).is_some(),
             is_open_at_end: !self.has_end_rundown
                 && kind.is_some_and(|kind| is_leaked_handle(kind, is_leaked)),
             is_bare: false,

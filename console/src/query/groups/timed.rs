@@ -20,6 +20,8 @@ pub(crate) struct TimedGroups {
     closed_at_exit: Flags,
     /// From when on the trace has all events; 0 unless a ring overwrote older ones.
     from_ns: i64,
+    /// The latest time at which each that was closed unseen may have been closed.
+    closed_before_ns: Numbers<i64>,
 }
 
 impl TimedGroups {
@@ -35,6 +37,7 @@ impl TimedGroups {
             owners: Owners::load(trace)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
             from_ns: info.recorded_ns().map_or(0, |time| *time.start()),
+            closed_before_ns: trace.values(Events::closed_before_ns)?,
         })
     }
 
@@ -92,11 +95,16 @@ impl TimedGroups {
         self.closed_at_exit.get(handle.opened.row())
     }
 
-    /// When a handle was opened and closed, whatever closed it.
+    /// When a handle was opened and closed, whatever closed it; one that was closed unseen at the latest time it can
+    /// have been, so that no handle counts as closed before it was.
     pub(crate) fn life(&self, handle: Opened) -> Option<growth::Life> {
+        let opened = handle.opened.row();
         Some(growth::Life {
-            opened_ns: self.time_ns.get(handle.opened.row())?,
-            closed_ns: handle.closed().and_then(|event| self.time_ns.get(event.row())),
+            opened_ns: self.time_ns.get(opened)?,
+            closed_ns: match handle.closed() {
+                Some(event) => self.time_ns.get(event.row()),
+                None => self.closed_before_ns.get(opened),
+            },
         })
     }
 

@@ -108,6 +108,7 @@ impl EventJson<'_> {
                 map.serialize_entry("handle", &event.handle.map(Hex))?;
                 map.serialize_entry("leaked", &event.leaked)?;
                 map.serialize_entry("closed_at_exit", &event.closed_at_exit)?;
+                self.serialize_unseen_close(map)?;
             }
             EventKind::HandleClose => {
                 map.serialize_entry("handle", &event.handle.map(Hex))?;
@@ -116,13 +117,24 @@ impl EventJson<'_> {
             EventKind::Reference | EventKind::Dereference => {
                 map.serialize_entry("ref_delta", &self.listing.ref_delta(self.row))?;
             }
-            EventKind::Map | EventKind::Unmap => self.serialize_view(map)?,
+            EventKind::Map => {
+                self.serialize_view(map)?;
+                self.serialize_unseen_close(map)?;
+            }
+            EventKind::Unmap => self.serialize_view(map)?,
             EventKind::ObjectCreate | EventKind::ObjectDelete => {}
         }
         if event.kind == EventKind::HandleDuplicate {
             self.serialize_duplicate(map)?;
         }
         Ok(())
+    }
+
+    fn serialize_unseen_close<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        let close = self.listing.unseen_close(self.row);
+        map.serialize_entry("closed_unseen", &close.map(|close| close.evidence.name()))?;
+        map.serialize_entry("closed_after_ns", &close.and_then(|close| close.after_ns))?;
+        map.serialize_entry("closed_before_ns", &close.and_then(|close| close.before_ns))
     }
 
     fn serialize_duplicate<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {

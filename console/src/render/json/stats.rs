@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
-use handlescope_model::tables::TraceInfo;
+use handlescope_model::tables::{Loss, LossKind, TraceInfo};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 
@@ -38,6 +38,22 @@ pub(in crate::render) fn stats_members(
     let single =
         members.filter(|(name, value)| !value.is_array() && !value.is_object() && *name != "file");
     Ok(single.map(|(name, value)| (name.clone(), text(value))).collect())
+}
+
+/// A time in which events may be missing.
+#[derive(Serialize)]
+struct LossJson {
+    what: Option<&'static str>,
+    from_ns: Option<i64>,
+    to_ns: Option<i64>,
+    count: Option<u64>,
+}
+
+impl LossJson {
+    fn new(loss: &Loss) -> Self {
+        let what = LossKind::from_code(loss.what).map(LossKind::name);
+        Self { what, from_ns: loss.from_ns, to_ns: loss.to_ns, count: loss.count }
+    }
 }
 
 struct FileJson<'a> {
@@ -97,6 +113,8 @@ impl Serialize for FileJson<'_> {
         map.serialize_entry("leaked_handles", &answer.leaked_handles)?;
         map.serialize_entry("leaked_views", &answer.leaked_views)?;
         map.serialize_entry("closed_at_exit", &answer.closed_at_exit)?;
+        map.serialize_entry("closed_unseen", &answer.closed_unseen)?;
+        map.serialize_entry("losses", &Array(|| answer.losses.iter().map(LossJson::new)))?;
         map.serialize_entry("attribution", &Attribution::new(info))?;
         map.serialize_entry("extractor", &info.extractor)?;
         map.serialize_entry("schema_version", &info.schema_version)?;

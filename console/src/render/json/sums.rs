@@ -28,6 +28,7 @@ struct TotalsMembers {
     leaked_handles: u64,
     leaked_views: u64,
     closed_at_exit: u64,
+    closed_unseen: u64,
 }
 
 #[derive(Serialize)]

@@ -80,6 +80,9 @@ fn table<'a>(rows: &[Row<'_>], style: &ObjectRefStyle<'_>) -> io::Result<Table<'
     columns.add("handle", |row| row.item.handle()).show(Show::Hex);
     columns.add("leaked", Row::leaked);
     columns.add("closed_at_exit", Row::closed_at_exit);
+    columns.add("closed_unseen", |row| row.item.unseen_close().map(|close| close.evidence.name()));
+    columns.add("closed_after_ns", |row| row.item.unseen_close()?.after_ns);
+    columns.add("closed_before_ns", |row| row.item.unseen_close()?.before_ns);
     columns.add("source_pid", |row| row.pid_of(|duplicate| duplicate.source_process));
     let source = |row: &Row<'_>| row.item.duplicate().and_then(|duplicate| duplicate.source_handle);
     columns.add("source_handle", source).show(Show::Hex);

@@ -179,6 +179,7 @@ fn facts(answer: &StatsAnswer<'_>) -> Vec<(&'static str, String)> {
         ("Leaked handles", count(answer.leaked_handles as u64)),
         ("Leaked views", count(answer.leaked_views as u64)),
         ("Closed only at exit", answer.closed_at_exit.map_or_else(unknown, count)),
+        ("Closed unseen", answer.closed_unseen.map_or_else(unknown, count)),
         ("Stack events", count(info.stack_fragments)),
         ("Stacks kept", count(info.stacks_total)),
         ("Distinct stacks", count(answer.stacks_distinct as u64)),

@@ -149,7 +149,17 @@ impl EventWriter<'_> {
                 write!(out, "0x{:X} ", self.listing.view(row).base.unwrap_or_default())?;
             }
         }
+        self.write_unseen_close(out, row)?;
         write!(out, "{}Stack: ", self.display.line_break())
+    }
+
+    /// Says that what an event opened was closed, though the trace has no close.
+    fn write_unseen_close(&self, out: &mut impl Write, row: usize) -> io::Result<()> {
+        let Some(close) = self.listing.unseen_close(row) else { return Ok(()) };
+        let evidence = close.evidence.name();
+        let at = |time: Option<i64>| self.clock.at(time.unwrap_or_default());
+        let (after, before) = (at(close.after_ns), at(close.before_ns));
+        write!(out, "closed unseen between {after} and {before} ({evidence}) ")
     }
 
     fn write_duplicate(

@@ -70,6 +70,21 @@ pub(super) struct LeakLines<'a> {
 
 impl fmt::Display for LeakLines<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_leaks(f)?;
+        let is_one = self.totals.closed_unseen == 1;
+        match self.totals.closed_unseen {
+            0 => Ok(()),
+            count => write!(
+                f,
+                "\n{count} {} closed unseen, as the trace lost events, and not leaked",
+                if is_one { "handle or view was" } else { "handles and views were" }
+            ),
+        }
+    }
+}
+
+impl LeakLines<'_> {
+    fn write_leaks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Totals { leaked_handles, closed_at_exit, .. } = self.totals;
         let counted = Counted::of(self.criteria);
         let count = match counted {

@@ -31,13 +31,14 @@ pub(crate) fn warn(
 /// The line that ends the extraction of a file.
 pub(crate) fn line(output: &Path, summary: &ExtractSummary) -> String {
     format!(
-        "{}: {}, {}, {}{}{}{}, {}, {}, {} in {}{}",
+        "{}: {}, {}, {}{}{}{}{}, {}, {}, {} in {}{}",
         Untrusted(output),
         Counted(summary.objects, "object"),
         Counted(summary.handle_events, "handle event"),
         Counted(summary.leaked_handles, "leaked handle"),
         views(summary.leaked_views),
         at_exit(summary.closed_at_exit),
+        unseen(summary.closed_unseen),
         allocations(summary),
         Counted(summary.stacks_distinct, "stack"),
         Counted(summary.events_lost, "lost event"),
@@ -61,6 +62,14 @@ fn at_exit(closed: u64) -> String {
         return String::new();
     }
     format!(" (and {} closed only at process exit)", HumanCount(closed))
+}
+
+/// Handles and views whose closes the trace lost.
+fn unseen(closed: u64) -> String {
+    match closed {
+        0 => String::new(),
+        _ => format!(", {} closed unseen", HumanCount(closed)),
+    }
 }
 
 /// What was allocated, where such events were recorded.
@@ -101,6 +110,7 @@ mod tests {
             leaked_handles: 5,
             leaked_views: 0,
             closed_at_exit: 0,
+            closed_unseen: 0,
             allocations: 0,
             never_freed: 0,
             freed_at_exit: 0,
@@ -122,6 +132,7 @@ mod tests {
         assert!(views.contains(" 0 leaked handles, 3 leaked views, 40 stacks"), "{views}");
         let summary = ExtractSummary {
             closed_at_exit: 8,
+            closed_unseen: 0,
             allocations: 2000,
             never_freed: 7,
             bytes_read: 0,

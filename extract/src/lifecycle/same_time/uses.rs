@@ -6,8 +6,8 @@ use super::How;
 use crate::collect::Collector;
 use crate::lifecycle::attribution::NONE;
 use crate::lifecycle::kinds::{Subject, subject};
-use crate::lifecycle::objects::view_pid;
 use crate::lifecycle::owners::EventOwners;
+use crate::lifecycle::owners::view_pid;
 
 /// Something that is opened and closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -60,7 +60,7 @@ pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
         "order: a column; of -ShowTotal Handles or a name, of -GroupBy a figure",
         sort_details!(
             "Of -ShowTotal, Handles puts the largest first, and Type, Process or File, whichever is counted, \
-             sorts by name. Groups of -GroupBy are ordered by one of leaked, closed_at_exit, open_at_end, \
+             sorts by name. Groups of -GroupBy are ordered by one of leaked, closed_at_exit, closed_unseen, open_at_end, \
              created, duplicated, closed, mapped, unmapped, objects, first_ns, last_ns."
         ),
         "-SortBy name",

@@ -1,0 +1,37 @@
+//! When a trace lost events.
+
+use handlescope_extract::is_loss;
+use handlescope_model::rules::LossTimes;
+use handlescope_model::tables::{Losses, TraceInfos, Warnings};
+use handlescope_model::{ArchiveError, Table, TableRows, Trace};
+
+/// Layouts from this on say when events may be missing.
+const WITH_TIMES: u32 = 7;
+
+/// When events of a trace may be missing, nanoseconds since session start: anywhere, if the extract says only
+/// that some are.
+///
+/// # Errors
+/// When the archive is damaged.
+pub(crate) fn loss_times(trace: &Trace) -> Result<LossTimes, ArchiveError> {
+    if trace.height(Table::Losses)? > 0 {
+        let losses = Losses::read(trace)?;
+        return Ok(LossTimes::new(losses.rows().map(|loss| loss.from_ns.zip(loss.to_ns))));
+    }
+    if knows_losses(trace)? {
+        return Ok(LossTimes::default());
+    }
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    let is_lost = info.events_lost + info.buffers_lost > 0
+        || Warnings::read(trace)?.rows().any(|warning| is_loss(&warning.kind));
+    Ok(LossTimes::new(is_lost.then_some(None)))
+}
+
+/// Whether an extract says when events may be missing, and what was closed unseen because of that.
+///
+/// # Errors
+/// When the archive is damaged.
+pub(crate) fn knows_losses(trace: &Trace) -> Result<bool, ArchiveError> {
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    Ok(info.schema_version >= WITH_TIMES && !info.is_converted())
+}

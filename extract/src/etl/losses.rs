@@ -1,0 +1,359 @@
+//! When events may be missing, by the numbers, marks and damage of buffers.
+//!
+//! A session numbers its buffers from 0; the numbers rise on each processor, in some files in the order in which
+//! processors took the buffers, in others in the order in which they were written. So a number that is missing lies, on
+//! whichever processor it was, between the buffers of that processor with the next lower and the next higher number.
+
+use std::collections::BTreeMap;
+
+use handlescope_model::tables::LossKind;
+
+use super::buffer::BufferHeader;
+use super::times::BufferTimes;
+
+/// A time in which events may be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventLoss {
+    pub kind: LossKind,
+    /// First and last moment, raw; `None` if it may be at any time. [`i64::MIN`] is the start of the trace,
+    /// [`i64::MAX`] its end.
+    pub span: Option<(i64, i64)>,
+    /// Buffers at most, or events; `None` where that is not known.
+    pub count: Option<u64>,
+    /// The processor whose events are missing; `None` where that is not known.
+    pub processor: Option<u16>,
+    /// Whether it is too short for a buffer, so that another processor's is the likely one.
+    pub is_doubtful: bool,
+}
+
+impl EventLoss {
+    /// One that is certain.
+    pub(crate) fn new(
+        kind: LossKind,
+        span: Option<(i64, i64)>,
+        count: Option<u64>,
+        processor: Option<u16>,
+    ) -> Self {
+        Self { kind, span, count, processor, is_doubtful: false }
+    }
+}
+
+/// A buffer whose events were read.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadBuffer {
+    pub(super) header: BufferHeader,
+    /// Raw time of its first event.
+    pub(super) first: i64,
+    /// Raw time of the last event that was read.
+    pub(super) last: i64,
+    /// From when to when it has events of which kind.
+    pub times: BufferTimes,
+    /// Whether all of its events were read.
+    pub(super) is_whole: bool,
+}
+
+/// What a session says of its buffers, and what of the file could not be read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionClaims {
+    /// Buffers that it wrote; 0 when it was not closed.
+    pub written: u64,
+    /// Whether new buffers overwrite old ones.
+    pub is_ring: bool,
+    /// Number of processors.
+    pub processors: u32,
+    pub events_lost: u64,
+    pub buffers_lost: u64,
+    /// Buffers that the file has, whether their events can be read or not.
+    pub found: u64,
+    /// Places of the file that should be buffers and are not.
+    pub unreadable: u64,
+}
+
+/// What is missing of the events of a file.
+pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
+    let processors = Processors::new(buffers);
+    let numbers = missing_numbers(buffers, &claims);
+    let mut all = processors.damaged();
+    let marked_buffers = buffers.iter().filter(|buffer| buffer.header.marks_lost_buffer()).count();
+    all.extend(processors.marked());
+    let recorded = if claims.is_ring { processors.recorded_from() } else { i64::MIN };
+    let mut missing = 0;
+    for numbers in numbers {
+        missing += numbers.count;
+        // What a ring overwrote is older than what it holds of each processor.
+        let is_overwritten = numbers.first_of_next.is_some_and(|next| next <= recorded);
+        if claims.is_ring && is_overwritten {
+            continue;
+        }
+        all.extend(processors.holes(&numbers, claims.processors));
+    }
+    let anywhere = |kind, count: u64| EventLoss::new(kind, None, Some(count), None);
+    let mut add = |kind, count: u64| all.extend((count > 0).then(|| anywhere(kind, count)));
+    if !claims.is_ring {
+        let not_there = claims.written.saturating_sub(claims.found);
+        add(LossKind::MissingBuffers, not_there.saturating_sub(missing));
+    }
+    if missing == 0 && claims.written <= claims.found {
+        add(LossKind::DamagedBuffer, claims.unreadable);
+    }
+    let placed = if claims.is_ring { 0 } else { missing };
+    add(LossKind::BuffersLost, claims.buffers_lost.saturating_sub(placed + marked_buffers as u64));
+    // No mark says how many events it stands for.
+    add(LossKind::EventsLost, claims.events_lost);
+    all
+}
+
+/// Numbers without a buffer that follow each other.
+#[derive(Debug, PartialEq, Eq)]
+struct MissingNumbers {
+    /// The first of them.
+    first: u64,
+    count: u64,
+    /// Raw time of the first event of the buffer with the next number.
+    first_of_next: Option<i64>,
+}
+
+/// The numbers that buffers should have and none has; none where numbers make no sense.
+fn missing_numbers(buffers: &[ReadBuffer], claims: &SessionClaims) -> Vec<MissingNumbers> {
+    // A number far beyond all others is damaged.
+    let limit = claims.written.max(claims.found.saturating_mul(2));
+    let mut numbers: Vec<(u64, i64)> =
+        buffers.iter().map(|buffer| (buffer.header.sequence, buffer.first)).collect();
+    numbers.sort_unstable();
+    numbers.retain(|(number, _)| claims.is_ring || *number < limit);
+    if numbers.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        return Vec::new();
+    }
+    let mut missing = Vec::new();
+    let is_short = claims.written > claims.found;
+    // Without a claim that buffers are missing the numbers may begin anywhere.
+    let mut expected = match numbers.first() {
+        Some((first, _)) if !is_short => *first,
+        _ => 0,
+    };
+    for (number, first_of_next) in numbers {
+        if number > expected {
+            let (first, count) = (expected, number - expected);
+            missing.push(MissingNumbers { first, count, first_of_next: Some(first_of_next) });
+        }
+        expected = number.saturating_add(1);
+    }
+    if is_short && !claims.is_ring && claims.written > expected {
+        let (first, count) = (expected, claims.written - expected);
+        missing.push(MissingNumbers { first, count, first_of_next: None });
+    }
+    missing
+}
+
+/// The buffers of each processor in the order of their numbers.
+struct Processors(BTreeMap<u16, Vec<ReadBuffer>>);
+
+impl Processors {
+    fn new(buffers: &[ReadBuffer]) -> Self {
+        let mut all: BTreeMap<u16, Vec<ReadBuffer>> = BTreeMap::new();
+        for buffer in buffers {
+            all.entry(buffer.header.processor).or_default().push(*buffer);
+        }
+        all.values_mut().for_each(|list| list.sort_by_key(|buffer| buffer.header.sequence));
+        Self(all)
+    }
+
+    /// Since when all processors have events: the latest of their first ones.
+    fn recorded_from(&self) -> i64 {
+        let first = |list: &Vec<ReadBuffer>| {
+            list.iter().find(|buffer| buffer.header.has_session_events()).map(|buffer| buffer.first)
+        };
+        self.0.values().filter_map(first).max().unwrap_or(i64::MIN)
+    }
+
+    /// The times in which the events of missing buffers may have been.
+    fn holes(&self, numbers: &MissingNumbers, processors: u32) -> Vec<EventLoss> {
+        let mut holes = Vec::new();
+        for (processor, list) in &self.0 {
+            let next = list.partition_point(|buffer| buffer.header.sequence < numbers.first);
+            let (before, after) = (next.checked_sub(1).and_then(|at| list.get(at)), list.get(next));
+            let from = before.map_or(i64::MIN, |buffer| buffer.last);
+            let to = after.map_or(i64::MAX, |buffer| buffer.first);
+            if from < to {
+                let is_clear = is_clear_hole(from, to, [before, after]);
+                holes.push(((from, to), Some(*processor), is_clear));
+            }
+        }
+        let any_clear = holes.iter().any(|(.., is_clear)| *is_clear);
+        // It may have been all that a processor had.
+        if (self.0.len() as u64) < u64::from(processors) {
+            holes.push(((i64::MIN, i64::MAX), None, false));
+        }
+        let loss = |(span, processor, is_clear): (_, _, bool)| EventLoss {
+            is_doubtful: any_clear && !is_clear,
+            ..EventLoss::new(LossKind::MissingBuffers, Some(span), Some(numbers.count), processor)
+        };
+        holes.into_iter().map(loss).collect()
+    }
+
+    /// From the last event of a buffer that was read to the next buffer, where the rest could not be read.
+    fn damaged(&self) -> Vec<EventLoss> {
+        let damaged = |(processor, list): (&u16, &Vec<ReadBuffer>)| {
+            let after = list.iter().skip(1).map(|buffer| buffer.first).chain([i64::MAX]);
+            let ends = list.iter().zip(after).filter(|(buffer, _)| !buffer.is_whole);
+            let kind = LossKind::DamagedBuffer;
+            let loss = |(buffer, next): (&ReadBuffer, i64)| {
+                EventLoss::new(kind, Some((buffer.last, next)), Some(1), Some(*processor))
+            };
+            ends.map(loss).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(damaged).collect()
+    }
+
+    /// From the buffer before a marked one to its end: whether events are lost before the first or after it, no
+    /// documentation says.
+    fn marked(&self) -> Vec<EventLoss> {
+        let marked = |(processor, list): (&u16, &Vec<ReadBuffer>)| {
+            let before = [i64::MIN].into_iter().chain(list.iter().map(|buffer| buffer.last));
+            let marks = list.iter().zip(before).filter(|(buffer, _)| buffer.header.marks_loss());
+            let span =
+                |(buffer, before): (&ReadBuffer, i64)| Some((before.min(buffer.last), buffer.last));
+            let loss = |span| EventLoss::new(LossKind::LossFlag, span, None, Some(*processor));
+            marks.map(span).map(loss).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(marked).collect()
+    }
+}
+
+/// Whether a time without events of a processor is long enough for a buffer: an eighth of what one of the two beside
+/// it took.
+fn is_clear_hole(from: i64, to: i64, beside: [Option<&ReadBuffer>; 2]) -> bool {
+    let length = to.saturating_sub(from);
+    let beside = beside.into_iter().flatten().filter(|buffer| buffer.header.has_session_events());
+    let shortest = beside.map(|buffer| buffer.last.saturating_sub(buffer.first)).min();
+    shortest.is_some_and(|shortest| length > shortest / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A buffer with its number, processor, first and last event.
+    fn buffer(sequence: u64, processor: u16, first: i64, last: i64) -> ReadBuffer {
+        let header = BufferHeader::of(sequence, processor, 0);
+        ReadBuffer { header, first, last, is_whole: true }
+    }
+
+    fn marked(flags: u16, buffer: ReadBuffer) -> ReadBuffer {
+        let BufferHeader { sequence, processor, .. } = buffer.header;
+        ReadBuffer { header: BufferHeader::of(sequence, processor, flags), ..buffer }
+    }
+
+    /// A closed file of two processors, of which `missing` buffers are not there.
+    fn claims(buffers: &[ReadBuffer], missing: u64) -> SessionClaims {
+        let found = buffers.len() as u64;
+        SessionClaims { written: found + missing, processors: 2, found, ..SessionClaims::default() }
+    }
+
+    fn certain(losses: &[EventLoss]) -> Vec<(LossKind, Option<(i64, i64)>, Option<u16>)> {
+        let certain = losses.iter().filter(|loss| !loss.is_doubtful);
+        certain.map(|loss| (loss.kind, loss.span, loss.processor)).collect()
+    }
+
+    /// Numbers in the order of taking; each processor has two buffers.
+    fn whole() -> [ReadBuffer; 4] {
+        [buffer(0, 0, 0, 99), buffer(1, 1, 5, 90), buffer(2, 1, 91, 200), buffer(3, 0, 101, 201)]
+    }
+
+    #[test]
+    fn nothing_is_missing_of_a_whole_file_in_any_order() {
+        let [a, b, c, d] = whole();
+        for buffers in [[a, b, c, d], [d, c, b, a]] {
+            assert_eq!(losses(&buffers, claims(&buffers, 0)), []);
+        }
+    }
+
+    #[test]
+    fn a_missing_number_lies_between_the_buffers_of_the_processor_with_the_hole() {
+        let [a, b, _, d] = whole();
+        let e = buffer(4, 1, 201, 300);
+        let buffers = [a, b, d, e];
+        let all = losses(&buffers, claims(&buffers, 1));
+        let hole = (LossKind::MissingBuffers, Some((90, 201)), Some(1));
+        assert_eq!(certain(&all), [hole]);
+        assert_eq!(all.len(), 2, "the other processor had no time for a buffer");
+        // So does a number that the header does not miss, because somebody corrected it.
+        assert_eq!(certain(&losses(&buffers, claims(&buffers, 0))), [hole]);
+    }
+
+    #[test]
+    fn numbers_that_are_missing_at_the_end_lie_between_the_last_buffers_and_the_end() {
+        let [a, b, ..] = whole();
+        let buffers = [a, b];
+        let all = losses(&buffers, claims(&buffers, 2));
+        let span = |from| Some((from, i64::MAX));
+        let missing = |from, processor| (LossKind::MissingBuffers, span(from), Some(processor));
+        assert_eq!(certain(&all), [missing(99, 0), missing(90, 1)]);
+        assert!(all.iter().all(|loss| loss.count == Some(2)));
+    }
+
+    #[test]
+    fn all_that_a_processor_had_may_be_missing() {
+        let buffers = [buffer(0, 0, 0, 100), buffer(2, 0, 101, 200)];
+        let all = losses(&buffers, claims(&buffers, 1));
+        let anytime = (LossKind::MissingBuffers, Some((i64::MIN, i64::MAX)), None);
+        assert!(certain(&all).contains(&anytime), "{all:?}");
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_place_nothing() {
+        let buffers = [buffer(0, 0, 0, 10), buffer(7, 0, 11, 20), buffer(7, 1, 11, 20)];
+        let all = losses(&buffers, claims(&buffers, 5));
+        assert_eq!(certain(&all), [(LossKind::MissingBuffers, None, None)]);
+        let far = [buffer(0, 0, 0, 10), buffer(1, 0, 11, 20), buffer(1 << 60, 0, 21, 30)];
+        assert_eq!(losses(&far, claims(&far, 0)), []);
+    }
+
+    #[test]
+    fn what_a_ring_overwrote_is_not_missing_and_what_lies_in_its_time_is() {
+        let ring = |buffers: &[ReadBuffer]| {
+            let claims = SessionClaims { is_ring: true, ..claims(buffers, 0) };
+            certain(&losses(buffers, claims))
+        };
+        // The processor with few events kept an old buffer.
+        let (old, a, b) = (buffer(5, 1, 10, 900), buffer(91, 0, 500, 600), buffer(92, 0, 601, 700));
+        assert_eq!(ring(&[old, a, b]), []);
+        let lost = [old, a, buffer(94, 0, 801, 900)];
+        assert_eq!(ring(&lost)[0], (LossKind::MissingBuffers, Some((600, 801)), Some(0)));
+    }
+
+    #[test]
+    fn a_mark_is_between_the_buffer_before_and_the_end_of_its_own() {
+        let [a, b, c, d] = whole();
+        for flags in [2, 4] {
+            let buffers = [a, b, marked(flags, c), d];
+            let mark = (LossKind::LossFlag, Some((90, 200)), Some(1));
+            assert_eq!(certain(&losses(&buffers, claims(&buffers, 0))), [mark]);
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_damaged_buffer_is_before_the_next_of_its_processor() {
+        let [a, b, c, d] = whole();
+        let damaged = |buffer| ReadBuffer { is_whole: false, ..buffer };
+        let spans = |buffers: [ReadBuffer; 4]| certain(&losses(&buffers, claims(&buffers, 0)));
+        let kind = LossKind::DamagedBuffer;
+        assert_eq!(spans([damaged(a), b, c, d]), [(kind, Some((99, 101)), Some(0))]);
+        assert_eq!(spans([a, b, damaged(c), d]), [(kind, Some((200, i64::MAX)), Some(1))]);
+    }
+
+    #[test]
+    fn what_the_header_counts_and_no_place_explains_may_be_anywhere() {
+        let [a, b, c, d] = whole();
+        let count = |buffers: &[ReadBuffer], events_lost, buffers_lost, missing| {
+            let claims = SessionClaims { events_lost, buffers_lost, ..claims(buffers, missing) };
+            let all = losses(buffers, claims);
+            let anywhere = all.iter().filter(|loss| loss.span.is_none());
+            anywhere.map(|loss| (loss.kind, loss.count)).collect::<Vec<_>>()
+        };
+        let (events, buffers) = (LossKind::EventsLost, LossKind::BuffersLost);
+        assert_eq!(count(&[a, b, c, d], 7, 2, 0), [(buffers, Some(2)), (events, Some(7))]);
+        assert_eq!(count(&[a, b, marked(4, c), d], 0, 2, 0), [(buffers, Some(1))]);
+        assert_eq!(count(&[a, b, d], 0, 1, 1), []);
+    }
+}
