@@ -144,8 +144,8 @@ impl OpenRecording {
     /// are read.
     pub(crate) fn complete_from(&self) -> Option<i64> {
         let Recording { header, clock, .. } = &self.recording;
-        let times = self.index.buffers.iter().map(BufferTimes::begin).collect();
-        let from_ns = RecordedTime::of(times, header, clock)?.from_ns;
+        let times: Vec<_> = self.index.buffers.iter().map(BufferTimes::begin).collect();
+        let from_ns = RecordedTime::of(&times, header, clock)?.from_ns;
         (from_ns > 0).then(|| clock.base.saturating_add(clock.ticks(from_ns)))
     }
 
@@ -197,7 +197,7 @@ impl OpenRecording {
             return Err(ExtractError::Cancelled(Cancelled));
         }
         recording.check_unchanged()?;
-        recording.recorded = RecordedTime::of(times, &recording.header, &recording.clock);
+        recording.recorded = RecordedTime::of(&times, &recording.header, &recording.clock);
         Ok(recording)
     }
 }
