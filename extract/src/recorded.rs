@@ -2,7 +2,7 @@
 //!
 //! A session whose buffers are a ring (circular file, or buffers in memory) keeps what was flushed last. From the first
 //! event that is left on each processor on, nothing of it is missing; the trace as a whole is complete from the latest of
-//! them on, which xperf's dumper calls `FirstReliableEventTimeStamp`. Three kinds of processors say nothing of that:
+//! them on; xperf's dumper prints a `FirstReliableEventTimeStamp`, too. Three kinds of processors say nothing of that:
 //!
 //! * one whose first buffer of the session is still there, because it was never full: its events are an hour old;
 //! * one that had nothing to do until later: the oldest buffer of another processor was full before its first event;
@@ -52,17 +52,13 @@ struct Processor {
 
 impl RecordedTime {
     /// The time of a file with such buffers; `None` when it has no events that say it.
-    pub(crate) fn of(
-        buffers: Vec<BufferTimes>,
-        header: &TraceHeader,
-        clock: &Clock,
-    ) -> Option<Self> {
+    pub(crate) fn of(buffers: &[BufferTimes], header: &TraceHeader, clock: &Clock) -> Option<Self> {
         let has_kernel = buffers.iter().any(|own| own.kernel.is_some_and(|of| of.first.is_some()));
         let times = |own: &BufferTimes| if has_kernel { own.kernel } else { own.all };
         let last = buffers.iter().filter_map(times).map(|own: Times| own.last).max();
         let last_ns = clock.ns(last?);
-        let processors = Processor::all(&buffers, times, clock);
-        let numbers = is_ring(header.log_file_mode).then(|| Numbers::of(&buffers)).flatten();
+        let processors = Processor::all(buffers, times, clock);
+        let numbers = is_ring(header.log_file_mode).then(|| Numbers::of(buffers)).flatten();
         let from_ns = match numbers {
             Some(numbers) if processors.iter().any(|own| numbers.misses_before(own.number)) => {
                 let left = |own: &&Processor| numbers.misses_before(own.number);
@@ -183,8 +179,8 @@ mod tests {
     type Buffers<'a> = &'a [(u16, u64, i64, i64)];
 
     fn recorded(mode: u32, end_s: i64, buffers: Buffers<'_>) -> (i64, i64) {
-        let clock =
-            Clock { kind: ClockKind::PerformanceCounter, base: 0, frequency: SECOND, step: 1 };
+        let kind = ClockKind::PerformanceCounter;
+        let clock = Clock { kind, base: 0, frequency: SECOND, step: 1 };
         let times = buffers.iter().map(|(processor, number, first, last)| {
             let [first_ns, last_ns] = [first, last].map(|own| own.saturating_mul(SECOND));
             let times = Times { first: Some(first_ns), last: last_ns };
@@ -195,14 +191,14 @@ mod tests {
         });
         // The buffer of the header.
         let header = BufferTimes { processor: 0, number: 0, bytes: 500, kernel: None, all: None };
-        let times = [header].into_iter().chain(times).collect();
+        let times: Vec<BufferTimes> = [header].into_iter().chain(times).collect();
         let header = TraceHeader {
             log_file_mode: mode,
             start_time: 1,
             end_time: if end_s == 0 { 0 } else { 1 + end_s * 10_000_000 },
             ..TraceHeader::default()
         };
-        let time = RecordedTime::of(times, &header, &clock).unwrap();
+        let time = RecordedTime::of(&times, &header, &clock).unwrap();
         (time.from_ns / SECOND, time.to_ns / SECOND)
     }
 

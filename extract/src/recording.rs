@@ -148,8 +148,8 @@ impl OpenRecording {
     /// are read.
     pub(crate) fn complete_from(&self) -> Option<i64> {
         let Recording { header, clock, .. } = &self.recording;
-        let times = self.index.buffers.iter().map(BufferTimes::begin).collect();
-        let from_ns = RecordedTime::of(times, header, clock)?.from_ns;
+        let times: Vec<_> = self.index.buffers.iter().map(BufferTimes::begin).collect();
+        let from_ns = RecordedTime::of(&times, header, clock)?.from_ns;
         (from_ns > 0).then(|| clock.base.saturating_add(clock.ticks(from_ns)))
     }
 
@@ -201,8 +201,8 @@ impl OpenRecording {
         }
         recording.check_unchanged()?;
         recording.losses = losses(&buffers, recording.claims());
-        let times = buffers.iter().map(|buffer| buffer.times).collect();
-        recording.recorded = RecordedTime::of(times, &recording.header, &recording.clock);
+        let times: Vec<_> = buffers.iter().map(|buffer| buffer.times).collect();
+        recording.recorded = RecordedTime::of(&times, &recording.header, &recording.clock);
         Ok(recording)
     }
 }

@@ -333,8 +333,8 @@ fn a_stack_that_is_left_is_the_right_one_and_others_are_unknown() {
             let handle = event["handle"].as_str().unwrap().trim_start_matches("0x");
             let place = places[&u64::from_str_radix(handle, 16).unwrap()];
             let stack = event["stack"].as_u64().map(|stack| &document["stacks"][stack.to_string()]);
-            let frames = stack.and_then(Value::as_array).into_iter().flatten();
-            match frames.filter(|frame| frame["module"] == "server.exe").next_back() {
+            let mut frames = stack.and_then(Value::as_array).into_iter().flatten();
+            match frames.rfind(|frame| frame["module"] == "server.exe") {
                 Some(frame) => {
                     assert_eq!(frame["rva"], format!("0x{place:X}"), "{name}: {event}");
                     known += 1;
