@@ -183,7 +183,8 @@ mod tests {
     type Buffers<'a> = &'a [(u16, u64, i64, i64)];
 
     fn recorded(mode: u32, end_s: i64, buffers: Buffers<'_>) -> (i64, i64) {
-        let clock = Clock { kind: ClockKind::PerformanceCounter, base: 0, frequency: SECOND };
+        let clock =
+            Clock { kind: ClockKind::PerformanceCounter, base: 0, frequency: SECOND, step: 1 };
         let times = buffers.iter().map(|(processor, number, first, last)| {
             let [first_ns, last_ns] = [first, last].map(|own| own.saturating_mul(SECOND));
             let times = Times { first: Some(first_ns), last: last_ns };

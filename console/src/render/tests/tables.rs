@@ -115,7 +115,7 @@ fn stats_begin_with_what_was_lost() {
     Distinct stacks            0
     Distinct frames            0
     Frames in modules          0
-    Extracted by                (layout 6)
+    Extracted by                (layout 7)
     Process of object events taken from
       their own header                                   2
       their stack                                        0
