@@ -12,7 +12,7 @@ mod uses;
 use handlescope_model::{Cancel, Cancelled, Poll};
 use hashbrown::{HashMap, HashSet};
 
-use self::run::Run;
+use self::run::arrange;
 use self::uses::{Key, Uses};
 use super::attribution::ProcessIndex;
 use super::owners::EventOwners;
@@ -46,7 +46,7 @@ pub fn in_time_order(
             is_doubtful |= uses.of(*row).any(|(key, _)| doubtful.contains(&key));
         }
         if is_doubtful && rows.len() > 1 {
-            Run::new(rows, &uses, &open).arrange(rows, &uses, &mut open);
+            arrange(rows, &uses, &mut open);
         } else if is_doubtful {
             rows.iter().flat_map(|row| uses.of(*row)).for_each(|(key, how)| open.note(key, how));
         }
@@ -170,6 +170,16 @@ impl<'a> OpenKeys<'a> {
             How::Close => self.open.remove(&key),
             How::Open | How::Enter | How::Use => self.open.insert(key),
         };
+    }
+
+    /// Puts back what was there.
+    fn restore(&mut self, states: Vec<(Key, bool)>) {
+        for (key, is_open) in states {
+            match is_open {
+                true => self.open.insert(key),
+                false => self.open.remove(&key),
+            };
+        }
     }
 
     fn contains(&self, key: &Key) -> bool {
