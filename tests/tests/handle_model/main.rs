@@ -2,7 +2,9 @@
 //!
 //! [`model`] states what programs do, one operation after the other, and knows from that alone what is open, leaked and
 //! closed. It writes each history as a trace, which the extraction reads, and both must agree: with an exact clock,
-//! with clocks that stand still for 1 and for 15.6 ms, and in files that lost their beginning.
+//! with clocks that stand still for 1 and for 15.6 ms, and in files that lost their beginning. Buffers lost in the middle,
+//! after which handles are closed unseen, are not modelled yet: [`History::trace`](model::History::trace) is the place
+//! where they would be taken out.
 
 mod answer;
 mod model;
@@ -19,7 +21,7 @@ use self::answer::Answer;
 use self::model::Model;
 use self::operations::{Operation, operation};
 
-/// Runs `check` with random operations, as often as `cases` times a thousand where the search is thorough.
+/// Runs `check` with so many lists of random operations, and forty times as many where the search is thorough.
 fn with_histories(cases: u32, longest: usize, check: impl Fn(&[Operation])) {
     let cases = if thorough::one_of(2) == 1 { cases * 40 } else { cases };
     let config =
@@ -91,7 +93,7 @@ fn the_program_says_what_the_model_says() {
         let history = Model::run(operations, false);
         let home = tempfile::tempdir().unwrap();
         history.trace(FileOptions::default()).write(home.path().join("trace.etl")).unwrap();
-        let script = ".dump ObjectRef -json\n.dump ObjectRef -Leak -ShowTotal Process -json\n";
+        let script = ".dump ObjectRef -json\n";
         let run = run_script(handlescope(home.path()).arg("trace.etl"), script).ok();
         let mut documents = serde_json::Deserializer::from_str(&run.stdout).into_iter::<Value>();
         let totals = documents.next().unwrap().unwrap()["totals"].clone();
@@ -99,7 +101,9 @@ fn the_program_says_what_the_model_says() {
         let opened = [&totals["handles_created"], &totals["handles_duplicated"]];
         let opened: u64 = opened.into_iter().filter_map(Value::as_u64).sum();
         assert_eq!(opened, expected.opened, "{totals}");
-        assert_eq!(totals["leaked_handles"], expected.leaked.values().sum::<u64>(), "{totals}");
+        let leaked =
+            [&expected.leaked, &expected.leaked_views].map(|own| own.values().sum::<u64>());
+        assert_eq!(totals["leaked_handles"], leaked.iter().sum::<u64>(), "{totals}");
         assert_eq!(totals["closed_at_exit"], expected.closed_at_exit.values().sum::<u64>());
     });
 }

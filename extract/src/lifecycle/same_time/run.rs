@@ -2,8 +2,8 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::uses::{Key, Uses};
-use super::{How, OpenKeys};
+use super::open_keys::OpenKeys;
+use super::uses::{How, Key, Uses};
 
 /// Events of one time that are about objects.
 struct Run {
@@ -99,6 +99,7 @@ impl Run {
                         least = [least, Some((wait, queue))].into_iter().flatten().min();
                         break;
                     }
+                    was_stuck |= self.opens_twice(row, uses, open);
                     self.take(row, queue, uses, open);
                     order.push(row);
                     is_stuck = false;
@@ -154,12 +155,16 @@ impl Run {
 
     /// Whether an event may be the next one, by all that is still to come.
     fn may_be_next(&self, row: u32, queue: usize, uses: &Uses<'_>, open: &OpenKeys<'_>) -> bool {
-        let opens_twice = uses.of(row).any(|(key, how)| {
+        !self.opens_twice(row, uses, open) && self.wait(row, queue, uses, open) == Wait::No
+    }
+
+    /// Whether an event opens what is open and still to be closed, even if by the same processor.
+    fn opens_twice(&self, row: u32, uses: &Uses<'_>, open: &OpenKeys<'_>) -> bool {
+        uses.of(row).any(|(key, how)| {
             let of_key = self.ahead.get(&key).map_or(&[][..], Vec::as_slice);
             let closes = || of_key.iter().any(|ahead| ahead.counts[How::Close as usize] > 0);
             how == How::Open && open.contains(&key) && closes()
-        });
-        !opens_twice && self.wait(row, queue, uses, open) == Wait::No
+        })
     }
 
     /// Which of some handles, views and objects are there.
