@@ -46,7 +46,7 @@ struct Step {
 }
 
 /// Choices that are tried for an order of a run at most.
-const MOST_STEPS: usize = 1 << 14;
+const MOST_STEPS: usize = 1 << 16;
 
 /// Puts rows of one time in order.
 pub(super) fn arrange(rows: &mut [u32], uses: &Uses<'_>, open: &mut OpenKeys<'_>) {
