@@ -91,6 +91,8 @@ pub(super) struct Heading {
     pub(super) seconds: f64,
     pub(super) events: u64,
     pub(super) lost: u64,
+    /// Events whose process is not known.
+    pub(super) hidden: u64,
     pub(super) state: &'static str,
     /// The last thing that was done, or failed.
     pub(super) message: String,
@@ -99,8 +101,12 @@ pub(super) struct Heading {
 impl Heading {
     /// The first line.
     pub(super) fn line(&self) -> String {
+        let hidden = match self.hidden {
+            0 => String::new(),
+            hidden => format!("  {} of unknown processes not shown", HumanCount(hidden)),
+        };
         format!(
-            "{}  {:.1} s  {} events  {} lost  {}",
+            "{}  {:.1} s  {} events  {} lost{hidden}  {}",
             neutral(&self.source),
             self.seconds,
             HumanCount(self.events),

@@ -9,7 +9,7 @@ use std::{
 
 use handlescope_extract::{
     ExtractError, Recording,
-    live::{EventSender, Replay},
+    live::{EventSender, Inventory, Replay},
 };
 use handlescope_record::{Figures, Running, SessionEvent};
 
@@ -39,14 +39,16 @@ pub(super) struct Replayed {
 }
 
 impl Replayed {
-    /// Sends the events of a trace, `speed` times as fast as they were recorded, or at once.
+    /// Sends the events of a trace, `speed` times as fast as they were recorded, or at once. Returns also what the
+    /// trace says of its system in the end.
     pub(super) fn start(
         trace: &Path,
         speed: Option<f64>,
         events: EventSender,
         cancel: &Cancel,
-    ) -> Result<Self, CommandError> {
-        let replay = Replay::open(trace, cancel).map_err(CommandError::Replay)?;
+    ) -> Result<(Self, Inventory), CommandError> {
+        let mut replay = Replay::open(trace, cancel).map_err(CommandError::Replay)?;
+        let inventory = std::mem::take(&mut replay.inventory);
         let (recording, own) = (replay.recording(), Cancel::default());
         let stopped = own.clone();
         let started = Instant::now();
@@ -56,7 +58,7 @@ impl Replayed {
             None => ControlFlow::Continue(()),
         };
         let thread = thread::spawn(move || replay.run(&events, pace));
-        Ok(Self { recording, cancel: own, thread })
+        Ok((Self { recording, cancel: own, thread }, inventory))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     cancel::Cancel,
     commands::{CommandError, SharedArgs, answer},
     console::Console,
-    query::{OpenGroup, open_groups},
+    query::{OpenGroup, open_groups, trace_info},
     recording::{LiveArgs, Reached, StopWatch},
     terminal::{Messages, Screen},
     trace::LoadArgs,
@@ -49,6 +49,8 @@ pub(super) struct Live {
     /// The condition that ended it.
     pub(super) reached: Option<Reached>,
     figures: Figures,
+    /// Events of the last tables that are of no process, so that nothing shows them.
+    hidden: u64,
     /// The trace that is replayed.
     replayed: Option<PathBuf>,
     /// Where the tables are, of which the last ones are loaded.
@@ -63,20 +65,29 @@ impl Live {
         is_watched: bool,
         cancel: &Cancel,
     ) -> Result<Live, CommandError> {
-        let watch = StopWatch::new(&args.stop_when)?;
+        let mut watch = StopWatch::new(&args.stop_when)?;
+        let limit = Duration::from_secs(60 * u64::from(args.window));
+        let window = |recording| LiveWindow::new(recording, Some(limit));
         let when_full = if args.replay.is_some() { WhenFull::Wait } else { WhenFull::Drop };
         let (sender, receiver) = live_queue(QUEUE, when_full);
-        let source: Box<dyn LiveSource> = match &args.replay {
+        let (source, window): (Box<dyn LiveSource>, LiveWindow) = match &args.replay {
             Some(trace) => {
                 let speed = args.speed.or(is_watched.then_some(1.0));
-                Box::new(Replayed::start(trace, speed, sender, cancel)?)
+                let (source, inventory) = Replayed::start(trace, speed, sender, cancel)?;
+                watch.know(&inventory);
+                let window = window(source.recording()).knowing(inventory);
+                (Box::new(source), window)
             }
-            None => Box::new(Session::start(args, sender)?),
+            None => {
+                let source = Session::start(args, sender)?;
+                let window = window(source.recording());
+                (Box::new(source), window)
+            }
         };
-        let limit = Duration::from_secs(60 * u64::from(args.window));
         Ok(Live {
-            window: LiveWindow::new(source.recording(), Some(limit)),
+            window,
             source: Some(source),
+            hidden: 0,
             receiver,
             watch,
             is_over: false,
@@ -181,6 +192,7 @@ impl Live {
         let args = LoadArgs::replacing(vec![path.to_string_lossy().into_owned()]);
         quietly(|messages| console.load(&args, messages))?;
         if let Some(file) = console.session.files.first_mut() {
+            self.hidden = trace_info(&file.trace)?.attributed_dropped;
             // Answers name it, and not where its tables lie.
             file.path.clone_from(&self.window.recording.source);
         }
@@ -213,6 +225,7 @@ impl Live {
             seconds: self.window.elapsed_ns() as f64 / 1e9,
             events: self.window.events(),
             lost: header.events_lost.into(),
+            hidden: self.hidden,
             state: if self.has_ended() { "ended" } else { "running" },
             message: self
                 .reached

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use handlescope_extract::{etl::Event, live::LiveCounts};
+use handlescope_extract::{
+    etl::Event,
+    live::{Inventory, LiveCounts},
+};
 use handlescope_model::Untrusted;
 use handlescope_record::StopCondition;
 use thiserror::Error;
@@ -80,6 +83,11 @@ impl StopWatch {
     /// Whether there is anything to look for.
     pub fn is_idle(&self) -> bool {
         self.conditions.is_empty()
+    }
+
+    /// Takes the processes that were there before.
+    pub fn know(&mut self, inventory: &Inventory) {
+        inventory.older_processes().for_each(|(pid, name)| self.counts.name(pid, name));
     }
 
     /// Takes an event; returns the condition that holds since then.

@@ -18,7 +18,7 @@ const BUILD: EventId = EventId::Classic { guid: FACTS_GUID, opcode: 32 };
 const VOLUME: EventId = EventId::Classic { guid: FACTS_GUID, opcode: 35 };
 
 /// What is known of the recording system.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct System {
     /// Build of Windows, as in 7601.17640.amd64fre.win7sp1_gdr.110622-1506.
     pub build: Option<String>,

@@ -73,6 +73,11 @@ impl LiveCounts {
         }
     }
 
+    /// Takes the name of a process that no event has named yet.
+    pub fn name(&mut self, pid: u32, name: &str) {
+        name.clone_into(&mut self.processes.entry(pid).or_default().name);
+    }
+
     /// The processes with handles, by process id.
     pub fn processes(&self) -> impl Iterator<Item = (u32, &OpenHandles)> {
         self.processes.iter().map(|(pid, process)| (*pid, process))

@@ -5,6 +5,7 @@
 //! counts open handles while they come.
 
 mod counts;
+mod inventory;
 mod packed;
 mod prune;
 mod queue;
@@ -12,6 +13,7 @@ mod replay;
 mod window;
 
 pub use counts::{LiveCounts, OpenHandles};
+pub use inventory::Inventory;
 pub use packed::PackedEvents;
 pub use queue::{EventReceiver, EventSender, WhenFull, live_queue};
 pub use replay::Replay;

@@ -17,11 +17,12 @@ use crate::stacks::{StackUse, carried_names};
 
 /// For each event whether it is needed: all but those of objects and allocations of which nothing is open and nothing
 /// happened since the raw time `before`, and their stacks. What is not needed though a description that is still to
-/// come may say otherwise is counted in `forgotten`.
+/// come may say otherwise is counted in `forgotten`; `fill` adds what is known of the system beforehand.
 pub(super) fn kept_events(
     events: &PackedEvents,
     before: i64,
     clock: &Clock,
+    fill: impl Fn(&mut Collector),
     forgotten: &mut UndescribedKinds,
 ) -> Vec<bool> {
     let mut collected = Collector::default();
@@ -31,6 +32,7 @@ pub(super) fn kept_events(
         collected.event(&event);
         rows.push((collected.shared.timeline.len() > row).then_some(row));
     }
+    fill(&mut collected);
     collected.finish();
     let Some(old) = old_rows(&mut collected, before, clock) else {
         return vec![true; events.len()];

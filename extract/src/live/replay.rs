@@ -6,6 +6,7 @@ use std::path::Path;
 
 use handlescope_model::Cancel;
 
+use super::inventory::Inventory;
 use super::queue::EventSender;
 use crate::error::ExtractError;
 use crate::etl::{Event, Selector};
@@ -16,6 +17,8 @@ use crate::recording::{OpenRecording, Recording};
 /// A trace whose events are handed out as a session hands them out.
 pub struct Replay {
     open: OpenRecording,
+    /// What the trace says of its system, which records at its end name.
+    pub inventory: Inventory,
 }
 
 /// Selects all events: those that no family takes are counted, too.
@@ -28,13 +31,14 @@ impl Selector for All {
 }
 
 impl Replay {
-    /// Opens a trace.
+    /// Opens a trace, and reads what it says of its system.
     ///
     /// # Errors
     /// When it cannot be read, or is none.
     pub fn open(path: &Path, cancel: &Cancel) -> Result<Self, ExtractError> {
         let limits = ExtractOptions::default().limits;
-        OpenRecording::open_cancellable(path, &limits, cancel).map(|open| Self { open })
+        let open = OpenRecording::open_cancellable(path, &limits, cancel)?;
+        Ok(Self { open, inventory: Inventory::read(path, cancel)? })
     }
 
     /// What is known of the session while it runs: not when it ends, nor what it loses.

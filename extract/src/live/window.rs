@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use handlescope_model::Cancel;
 
+use super::inventory::Inventory;
 use super::packed::PackedEvents;
 use super::prune::kept_events;
 use crate::collect::{Collector, KernelSelector};
@@ -39,6 +40,8 @@ pub struct LiveWindow {
     full: usize,
     /// Bytes of all events that came.
     bytes: u64,
+    /// What is known of the system beforehand.
+    inventory: Option<Inventory>,
 }
 
 impl LiveWindow {
@@ -54,7 +57,14 @@ impl LiveWindow {
             forgotten: UndescribedKinds::default(),
             full: LEAST_MEMORY,
             bytes: 0,
+            inventory: None,
         }
+    }
+
+    /// The same of a session whose types, processes and modules are known beforehand.
+    #[must_use]
+    pub fn knowing(self, inventory: Inventory) -> Self {
+        Self { inventory: Some(inventory), ..self }
     }
 
     /// Takes an event; those of the kernel may have the ids of files or of sessions.
@@ -96,11 +106,20 @@ impl LiveWindow {
         if let Some(limit) = self.limit {
             let ns = i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX);
             let before = self.newest.saturating_sub(self.recording.clock.ticks(ns));
-            let keeps =
-                kept_events(&self.events, before, &self.recording.clock, &mut self.forgotten);
+            let fill = |collected: &mut Collector| self.fill(collected);
+            let (clock, mut forgotten) = (&self.recording.clock, self.forgotten.clone());
+            let keeps = kept_events(&self.events, before, clock, fill, &mut forgotten);
+            self.forgotten = forgotten;
             self.events.retain(&keeps);
         }
         self.full = (2 * self.events.memory()).max(LEAST_MEMORY);
+    }
+
+    /// Adds what is known of the system beforehand.
+    fn fill(&self, collected: &mut Collector) {
+        if let Some(inventory) = &self.inventory {
+            inventory.fill(collected, self.newest);
+        }
     }
 
     /// Makes the tables of all events so far, as [`extract`](crate::extract) does of a file that ends here.
@@ -114,6 +133,7 @@ impl LiveWindow {
             collector.event(&event);
         }
         cancel.check()?;
+        self.fill(&mut collector);
         extraction::write(&self.recording, collector, &self.selector.counter, output, cancel)
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     render,
     settings::{Display, StackDisplayArgs},
     trace::{Session, filter_of},
+    values::TopN,
 };
 
 /// The kind, which has every option and format that kinds have.
@@ -81,7 +82,11 @@ impl Kind for Why {
 
     fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let mut criteria = criteria.clone();
-        criteria.handles.with_identities = dump.shared.output.is_document();
+        let output = &dump.shared.output;
+        criteria.handles.with_identities = output.is_document();
+        // Another order is known only of all.
+        let top = output.top.filter(|_| output.sort_by.is_none());
+        criteria.shown = top.map(|TopN { take, skip }| take.saturating_add(skip));
         let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
         let display = dump.display();

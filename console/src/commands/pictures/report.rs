@@ -18,7 +18,7 @@ use crate::{
     query::{self, AllocationsOverview, QueryError, ResourceCriteria, Source, WhyCriteria},
     render::{
         output::Target,
-        report::{self, PARTS, ReportAnswer},
+        report::{self, PARTS, ReportAnswer, SUSPECTS},
     },
 };
 
@@ -73,6 +73,7 @@ fn draw(
     dump.overwrite().replacing(path)?;
     let criteria = WhyCriteria { handles: args.handles.criteria.clone(), ..WhyCriteria::default() };
     let asked = (criteria != WhyCriteria::default()).then_some(args.own.shared.text.as_str());
+    let criteria = WhyCriteria { shown: Some(SUSPECTS), ..criteria };
     let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
     let answers = dump.sources.iter().zip(answers).map(|(source, why)| {
         let allocations = allocations(source, &criteria, dump)?;

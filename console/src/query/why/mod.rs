@@ -22,6 +22,7 @@ use self::allocations::Allocations;
 use self::causes::Causes;
 use self::columns::EventColumns;
 use self::lost_handles::LostHandles;
+use self::suspect::SuspectFilters;
 use self::targets::Targets;
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
@@ -71,6 +72,7 @@ pub fn why<'a>(
 impl<'a> WhyAnswer<'a> {
     fn new(mut file: FileAnswer<'a>, criteria: &WhyCriteria) -> Result<Self, QueryError> {
         let mut suspects: Vec<Suspect> = Vec::new();
+        let shown = criteria.shown.unwrap_or(usize::MAX);
         if let Some(groups) = &file.groups
             && let Some(timed) = &groups.timed
         {
@@ -90,13 +92,19 @@ impl<'a> WhyAnswer<'a> {
                 Err(cancelled) => Some(Err(cancelled)),
             };
             let found = leaves.par_iter().filter_map(suspect);
-            suspects = found.collect::<Result<_, Cancelled>>()?;
+            let mut found: Vec<(NodeIdx, Suspect)> = found.collect::<Result<_, Cancelled>>()?;
+            found.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
+            found.par_iter_mut().take(shown).try_for_each(|(leaf, suspect)| {
+                file.file.cancel.check()?;
+                suspect.filters = search.filters(*leaf, suspect);
+                Ok::<_, Cancelled>(())
+            })?;
+            suspects = found.into_iter().map(|(_, suspect)| suspect).collect();
         }
-        suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
         let allocations = Allocations::load(&file.file, criteria)?;
         let mut allocation_count = 0;
         if let Some(allocations) = &allocations {
-            let found = allocations.suspects()?;
+            let found = allocations.suspects(shown.saturating_sub(suspects.len()))?;
             suspects.extend(found.suspects);
             allocation_count = found.chosen;
             if found.chosen > 0 {
@@ -115,7 +123,8 @@ impl<'a> WhyAnswer<'a> {
             let closing = |suspect: &Suspect| {
                 suspect.diagnoses.iter().flat_map(|own| own.stacks.clone()).collect::<Vec<_>>()
             };
-            suspects.iter().flat_map(move |own| own.create_stack.into_iter().chain(closing(own)))
+            let shown = suspects.iter().take(shown);
+            shown.flat_map(move |own| own.create_stack.into_iter().chain(closing(own)))
         };
         file.show_stacks(stacks().collect())?;
         file.caveats.extend(Caveat::of_unknown_exits(file.file.trace)?);
@@ -143,8 +152,19 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// A group as a suspect, if it is one.
-    fn suspect(&self, leaf: NodeIdx) -> Option<Suspect> {
+    /// What keeps the handles that a suspect lost: for those that are shown only, as the stacks of each are compared with
+    /// those of all others.
+    fn filters(&self, leaf: NodeIdx, suspect: &Suspect) -> SuspectFilters {
+        let handles = self.timed.handles(&self.groups.tree, leaf);
+        let process = self.file.file.processes.known_or_invalid(self.timed.owner(&handles));
+        let sole_owner = self.timed.sole_owner(&handles);
+        let (type_name, _) = self.groups.type_and_stack(leaf);
+        let what = (suspect.pid, type_name);
+        self.lost.filters(leaf, (sole_owner, process), what, suspect.function.as_deref())
+    }
+
+    /// A group as a suspect, if it is one, without filters.
+    fn suspect(&self, leaf: NodeIdx) -> Option<(NodeIdx, Suspect)> {
         let figures = self.groups.tree.figures(leaf);
         if figures.lost() == 0 {
             return None;
@@ -171,19 +191,14 @@ impl Search<'_> {
         let function = self.groups.function(&self.file.file, create_stack);
         let pid = owner.map(|_| process.pid);
         let sole_owner = self.timed.sole_owner(&handles);
-        Some(Suspect {
+        let suspect = Suspect {
             rank: 0,
             process: process.shown_label(is_plain),
             pid,
             type_name: type_name.to_owned(),
             allocator: None,
             process_start_ns: sole_owner.and(process.start_ns),
-            filters: self.lost.filters(
-                leaf,
-                (sole_owner, process),
-                (pid, type_name),
-                function.as_deref(),
-            ),
+            filters: SuspectFilters::default(),
             create_stack,
             counts: Counts::of(&figures),
             bytes: None,
@@ -192,7 +207,8 @@ impl Search<'_> {
             diagnoses,
             function,
             score,
-        })
+        };
+        Some((leaf, suspect))
     }
 
     fn causes(&self) -> Causes<'_> {

@@ -17,7 +17,7 @@ use crate::render::time::Clock;
 use crate::trace::CaveatKind;
 
 /// Suspects and groups of a trace that are listed; the others are counted.
-const SUSPECTS: usize = 500;
+pub(crate) const SUSPECTS: usize = 500;
 const GROUPS: usize = 2_000;
 
 #[derive(Serialize)]

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 pub(crate) use self::answer::ReportAnswer;
 use self::data::Data;
+pub(crate) use self::data::SUSPECTS;
 pub(crate) use self::pictures::PARTS;
 use super::json;
 use crate::query::Suspect;

@@ -6,14 +6,16 @@
 //! a view or an object says what came first: it is opened before it is used and closed, and closed before it is
 //! opened again. Events that share none of these keep the order of the file.
 
+mod open_keys;
 mod run;
 mod uses;
 
 use handlescope_model::{Cancel, Cancelled, Poll};
 use hashbrown::{HashMap, HashSet};
 
-use self::run::Run;
-use self::uses::{Key, Uses};
+use self::open_keys::OpenKeys;
+use self::run::arrange;
+use self::uses::{How, Key, Uses};
 use super::attribution::ProcessIndex;
 use super::owners::EventOwners;
 use crate::collect::Collector;
@@ -46,7 +48,7 @@ pub fn in_time_order(
             is_doubtful |= uses.of(*row).any(|(key, _)| doubtful.contains(&key));
         }
         if is_doubtful && rows.len() > 1 {
-            Run::new(rows, &uses, &open).arrange(rows, &uses, &mut open);
+            arrange(rows, &uses, &mut open);
         } else if is_doubtful {
             rows.iter().flat_map(|row| uses.of(*row)).for_each(|(key, how)| open.note(key, how));
         }
@@ -125,54 +127,5 @@ impl AtOnce {
 
     fn is_doubtful(&self) -> bool {
         self.is_of_several && self.changes
-    }
-}
-
-/// What an event does to a handle, a view or an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
-    /// It is there from now on.
-    Open,
-    /// A handle of the object is opened, which the end of an object before it does not wait for.
-    Enter,
-    /// It is there.
-    Use,
-    /// It is gone.
-    Close,
-}
-
-/// Which of the doubtful handles, views and objects are there.
-struct OpenKeys<'a> {
-    doubtful: &'a HashSet<Key>,
-    open: HashSet<Key>,
-}
-
-impl<'a> OpenKeys<'a> {
-    /// Those of the rundown at the start.
-    fn of_start(collected: &Collector, index: &ProcessIndex, doubtful: &'a HashSet<Key>) -> Self {
-        let handles = collected.handles.start.iter().filter_map(|start| {
-            let process = index.find(start.pid, start.time)?;
-            Some(Key::Handle { process, handle: start.handle, object: start.object })
-        });
-        let open = handles.filter(|key| doubtful.contains(key)).collect();
-        Self { doubtful, open }
-    }
-
-    fn is_doubtful(&self, key: &Key) -> bool {
-        self.doubtful.contains(key)
-    }
-
-    fn note(&mut self, key: Key, how: How) {
-        if !self.doubtful.contains(&key) {
-            return;
-        }
-        match how {
-            How::Close => self.open.remove(&key),
-            How::Open | How::Enter | How::Use => self.open.insert(key),
-        };
-    }
-
-    fn contains(&self, key: &Key) -> bool {
-        self.open.contains(key)
     }
 }

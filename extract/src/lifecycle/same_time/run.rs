@@ -1,12 +1,12 @@
 //! Events of one time, put into an order.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
-use super::uses::{Key, Uses};
-use super::{How, OpenKeys};
+use super::open_keys::OpenKeys;
+use super::uses::{How, Key, Uses};
 
 /// Events of one time that are about objects.
-pub(super) struct Run {
+struct Run {
     /// Those of each processor in their order, processors by their first event.
     queues: Vec<Queue>,
     /// What is still to come.
@@ -37,9 +37,37 @@ enum Wait {
     ForChange,
 }
 
+/// A choice that may be taken back.
+struct Step {
+    queue: usize,
+    row: u32,
+    /// What was there before.
+    before: Vec<(Key, bool)>,
+}
+
+/// Choices that are tried for an order of a run at most.
+const MOST_STEPS: usize = 1 << 16;
+
+/// Puts rows of one time in order.
+pub(super) fn arrange(rows: &mut [u32], uses: &Uses<'_>, open: &mut OpenKeys<'_>) {
+    let mut run = Run::new(rows, uses, open);
+    let before = run.states(run.ahead.keys().copied(), open);
+    let (mut order, was_stuck) = run.first_order(uses, open);
+    if was_stuck {
+        let after = run.states(run.ahead.keys().copied(), open);
+        open.restore(before);
+        match Run::new(rows, uses, open).right_order(uses, open) {
+            Some(right) => order = right,
+            None => open.restore(after),
+        }
+    }
+    let places = rows.iter_mut().filter(|row| uses.is_of_object(**row));
+    places.zip(order).for_each(|(place, row)| *place = row);
+}
+
 impl Run {
     /// The run of these rows.
-    pub(super) fn new(rows: &[u32], uses: &Uses<'_>, open: &OpenKeys<'_>) -> Self {
+    fn new(rows: &[u32], uses: &Uses<'_>, open: &OpenKeys<'_>) -> Self {
         let mut run = Self { queues: Vec::new(), ahead: HashMap::new() };
         let mut places: HashMap<u16, usize> = HashMap::new();
         for row in rows.iter().filter(|row| uses.is_of_object(**row)) {
@@ -56,15 +84,11 @@ impl Run {
         run
     }
 
-    /// Puts the rows in order: the next one is of the first processor whose next event need not wait for those of
-    /// others. Where each must, because what was before is not known or an event was lost, that which is least wrong.
-    pub(super) fn arrange(mut self, rows: &mut [u32], uses: &Uses<'_>, open: &mut OpenKeys<'_>) {
-        let mut places = rows.iter_mut().filter(|row| uses.is_of_object(**row));
-        let mut put = |row| {
-            if let Some(place) = places.next() {
-                *place = row;
-            }
-        };
+    /// An order in which the next event is of the first processor whose next event need not wait for those of others.
+    /// Where each must, because what was before is not known, an event was lost, or an earlier choice was wrong, it is
+    /// the one that is least wrong; says whether that was so.
+    fn first_order(&mut self, uses: &Uses<'_>, open: &mut OpenKeys<'_>) -> (Vec<u32>, bool) {
+        let (mut order, mut was_stuck) = (Vec::new(), false);
         loop {
             let mut least: Option<(Wait, usize)> = None;
             let mut is_stuck = true;
@@ -75,17 +99,78 @@ impl Run {
                         least = [least, Some((wait, queue))].into_iter().flatten().min();
                         break;
                     }
+                    was_stuck |= self.opens_twice(row, uses, open);
                     self.take(row, queue, uses, open);
-                    put(row);
+                    order.push(row);
                     is_stuck = false;
                 }
             }
-            let Some((_, queue)) = least else { return };
+            let Some((_, queue)) = least else { return (order, was_stuck) };
             if let Some(row) = self.queues[queue].head().filter(|_| is_stuck) {
                 self.take(row, queue, uses, open);
-                put(row);
+                order.push(row);
+                was_stuck = true;
             }
         }
+    }
+
+    /// An order in which no event must wait, if there is one and it is found soon.
+    fn right_order(&mut self, uses: &Uses<'_>, open: &mut OpenKeys<'_>) -> Option<Vec<u32>> {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut tried: HashSet<Vec<usize>> = HashSet::new();
+        let mut from = 0;
+        for _ in 0..MOST_STEPS {
+            let is_next = |queue: &usize| {
+                let row = self.queues[*queue].head();
+                row.is_some_and(|row| self.may_be_next(row, *queue, uses, open))
+            };
+            let places = |run: &Self| run.queues.iter().map(|queue| queue.next).collect::<Vec<_>>();
+            match (from..self.queues.len()).find(is_next) {
+                Some(queue) => {
+                    let row = self.queues[queue].head()?;
+                    let before = self.states(uses.of(row).map(|(key, _)| key), open);
+                    self.take(row, queue, uses, open);
+                    steps.push(Step { queue, row, before });
+                    from = 0;
+                    if self.queues.iter().all(|queue| queue.head().is_none()) {
+                        return Some(steps.iter().map(|step| step.row).collect());
+                    }
+                    if !tried.insert(places(self)) {
+                        from = self.queues.len();
+                    }
+                }
+                None => {
+                    let Step { queue, row, before } = steps.pop()?;
+                    self.queues[queue].next -= 1;
+                    for (key, how) in uses.of(row).filter(|(key, _)| open.is_doubtful(key)) {
+                        self.count(key, how, queue, 1);
+                    }
+                    open.restore(before);
+                    from = queue + 1;
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether an event may be the next one, by all that is still to come.
+    fn may_be_next(&self, row: u32, queue: usize, uses: &Uses<'_>, open: &OpenKeys<'_>) -> bool {
+        !self.opens_twice(row, uses, open) && self.wait(row, queue, uses, open) == Wait::No
+    }
+
+    /// Whether an event opens what is open and still to be closed, even if by the same processor.
+    fn opens_twice(&self, row: u32, uses: &Uses<'_>, open: &OpenKeys<'_>) -> bool {
+        uses.of(row).any(|(key, how)| {
+            let of_key = self.ahead.get(&key).map_or(&[][..], Vec::as_slice);
+            let closes = || of_key.iter().any(|ahead| ahead.counts[How::Close as usize] > 0);
+            how == How::Open && open.contains(&key) && closes()
+        })
+    }
+
+    /// Which of some handles, views and objects are there.
+    fn states(&self, keys: impl Iterator<Item = Key>, open: &OpenKeys<'_>) -> Vec<(Key, bool)> {
+        let doubtful = keys.filter(|key| open.is_doubtful(key));
+        doubtful.map(|key| (key, open.contains(&key))).collect()
     }
 
     fn take(&mut self, row: u32, queue: usize, uses: &Uses<'_>, open: &mut OpenKeys<'_>) {

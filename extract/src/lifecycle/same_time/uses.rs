@@ -2,7 +2,6 @@
 
 use handlescope_model::EventKind;
 
-use super::How;
 use crate::collect::Collector;
 use crate::lifecycle::attribution::NONE;
 use crate::lifecycle::kinds::{Subject, subject};
@@ -20,6 +19,19 @@ pub(super) enum Key {
     Object(u64),
     /// A view, by its first address.
     View { pid: u32, base: u64 },
+}
+
+/// What an event does to a handle, a view or an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// It is there from now on.
+    Open,
+    /// A handle of the object is opened, which the end of an object before it does not wait for.
+    Enter,
+    /// It is there.
+    Use,
+    /// It is gone.
+    Close,
 }
 
 /// Looks up what events are about; rows are those of the timeline.

@@ -40,8 +40,8 @@ pub(super) struct Found {
 }
 
 impl Allocations<'_> {
-    /// Looks for suspects.
-    pub(in crate::query::why) fn suspects(&self) -> Result<Found, QueryError> {
+    /// Looks for suspects, of which so many are shown, those that lose most; further ones have no filters.
+    pub(in crate::query::why) fn suspects(&self, shown: usize) -> Result<Found, QueryError> {
         let is_meant = self.allocators.rows().iter().map(|allocator| {
             let kind = ResourceKind::from_code(allocator.kind);
             let is_type = self
@@ -58,30 +58,55 @@ impl Allocations<'_> {
         let causes = SiteCauses::load(self.file.trace, &self.table, &self.allocators)?;
         let filters = SiteFilters::of(self, &sites);
         let context = SiteContext { sites: &sites, causes: &causes, filters: &filters };
-        let suspect = |site: &Site| match self.file.cancel.check() {
+        let found = sites.sites.par_iter().filter_map(|site| match self.file.cancel.check() {
             Ok(()) => self.suspect(site, &context).map(Ok),
             Err(cancelled) => Some(Err(cancelled)),
+        });
+        let mut found: Vec<(Option<&Site>, Suspect)> = {
+            let mut found: Vec<_> = found.collect::<Result<_, Cancelled>>()?;
+            drop_backed(&mut found);
+            found.into_iter().map(|(_, site, suspect)| (Some(site), suspect)).collect()
         };
-        let found = sites.sites.par_iter().filter_map(suspect);
-        let mut found: Vec<(ResourceKind, Suspect)> = found.collect::<Result<_, Cancelled>>()?;
-        drop_backed(&mut found);
-        let mut suspects: Vec<Suspect> = found.into_iter().map(|(_, suspect)| suspect).collect();
         // Heaps are not allocated by the stacks and at the times that are asked for.
         if rows.is_none() {
-            suspects.extend(private_heaps(self, &context, &is_meant));
+            let heaps = private_heaps(self, &context, &is_meant);
+            found.extend(heaps.into_iter().map(|suspect| (None, suspect)));
         }
-        suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
+        found.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
+        found.par_iter_mut().take(shown).try_for_each(|(site, suspect)| {
+            self.file.cancel.check()?;
+            if let Some(filters) = site.and_then(|site| self.filters(site, suspect, &filters)) {
+                suspect.filters = filters;
+            }
+            Ok::<_, Cancelled>(())
+        })?;
+        let suspects = found.into_iter().map(|(_, suspect)| suspect).collect();
         let allocator = |row: usize| self.table.allocator.get(row);
         let chosen = (0..self.table.len()).filter(|row| chosen.has(*row, allocator(*row))).count();
         Ok(Found { suspects, chosen })
     }
 
-    /// A site as a suspect, if it is one, with its kind.
-    fn suspect(
+    /// What keeps the allocations that a site lost.
+    fn filters(
         &self,
         site: &Site,
-        SiteContext { sites, causes, filters }: &SiteContext<'_>,
-    ) -> Option<(ResourceKind, Suspect)> {
+        suspect: &Suspect,
+        filters: &SiteFilters,
+    ) -> Option<SuspectFilters> {
+        let allocator = self.allocators.get(site.allocator)?;
+        Some(SuspectFilters {
+            allocator: filters.allocator(self, allocator),
+            time: filters.time(self, allocator),
+            stack: filters.create_stack(self, site, suspect.function.as_deref()),
+        })
+    }
+
+    /// A site as a suspect, if it is one, with its kind and without filters.
+    fn suspect<'s>(
+        &self,
+        site: &'s Site,
+        SiteContext { sites, causes, .. }: &SiteContext<'_>,
+    ) -> Option<(ResourceKind, &'s Site, Suspect)> {
         let rows = sites.rows(site);
         let own = SiteLives::of(&self.table, rows)?;
         let allocator = self.allocators.get(site.allocator)?;
@@ -98,25 +123,20 @@ impl Allocations<'_> {
         )?;
         let function = stack.map(|stack| self.function(stack, sites));
         let name = descriptive_name(allocator).map(str::to_owned);
-        let filters = SuspectFilters {
-            allocator: filters.allocator(self, allocator),
-            time: filters.time(self, allocator),
-            stack: filters.create_stack(self, site, function.as_deref()),
-        };
         let pid = self.pid(allocator);
-        Some((kind, Suspect { pid, diagnoses, function, allocator: name, filters, ..suspect }))
+        Some((kind, site, Suspect { pid, diagnoses, function, allocator: name, ..suspect }))
     }
 }
 
 /// Leaves out reservations of a stack that commits pages, too: what is committed says as much and more, unless
 /// nothing of a reservation is ever committed.
-fn drop_backed(found: &mut Vec<(ResourceKind, Suspect)>) {
+fn drop_backed(found: &mut Vec<(ResourceKind, &Site, Suspect)>) {
     let site = |kind, own: &Suspect| (kind, own.pid, own.process.clone(), own.create_stack);
     let backing: HashSet<ResourceKind> =
         ResourceKind::ALL.into_iter().filter_map(backed_by).collect();
-    let sites = found.iter().filter(|(kind, _)| backing.contains(kind));
-    let sites: HashSet<_> = sites.map(|(kind, own)| site(*kind, own)).collect();
-    found.retain(|(kind, own)| {
+    let sites = found.iter().filter(|(kind, ..)| backing.contains(kind));
+    let sites: HashSet<_> = sites.map(|(kind, _, own)| site(*kind, own)).collect();
+    found.retain(|(kind, _, own)| {
         !backed_by(*kind).is_some_and(|backing| sites.contains(&site(backing, own)))
             || own.diagnoses.iter().any(|own| own.cause == Cause::ReserveWithoutCommit)
     });
