@@ -117,8 +117,16 @@ impl ExportTable {
         })
     }
 
+    /// The exported function that an address returns to: that of the instruction in front of it, else the one that
+    /// starts there.
+    pub(super) fn caller(&self, rva: u64) -> Option<ResolvedFrame> {
+        let caller = rva.checked_sub(1).and_then(|call| self.function(call));
+        let caller = caller.map(|caller| ResolvedFrame { offset: caller.offset + 1, ..caller });
+        caller.or_else(|| self.function(rva))
+    }
+
     /// The exported function at an address.
-    pub(super) fn function(&self, rva: u64) -> Option<ResolvedFrame> {
+    fn function(&self, rva: u64) -> Option<ResolvedFrame> {
         let rva = u32::try_from(rva).ok()?;
         let section = self.code.iter().find(|section| section.contains(rva))?;
         let export = match self.place(rva, *section) {
