@@ -326,11 +326,7 @@ fn what_no_trace_has_is_said_and_fails() {
             "NoSuch/Open acquire",
             "-resource: no trace has an event of a provider NoSuch; ",
         ),
-        (
-            "-resource",
-            "Windows Kernel/NoSuch acquire",
-            "-resource: no trace has an event NoSuch of Windows Kernel",
-        ),
+        ("-resource", "*/NoSuch acquire", "-resource: no trace has an event NoSuch of *"),
     ] {
         let run = shell.run(&["extract", "leaky.etl", option, value]);
         assert_eq!(run.status, Some(1), "{value}: {}", run.stderr);

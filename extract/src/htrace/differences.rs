@@ -7,7 +7,7 @@
 //! is taken of those that need the fewest events which no listing of all has.
 
 use super::history::{Entry, Fact, Output};
-use super::timeline::{END, START, Span, Timeline, distance};
+use super::timeline::{END, Place, START, Span, Timeline, distance};
 use super::window::Window;
 
 /// Starts of a chain that are tried, so that no text takes hours.
@@ -127,7 +127,16 @@ impl Differences {
         };
         let first = self.starts.get(fact).copied().unwrap_or(START);
         let window = Window::of(timeline, first, self.time(fact));
-        let unknown = window.explain(opens).unwrap_or_else(|| window.unknown(opens));
+        let mut unknown = window.explain(opens).unwrap_or_else(|| window.unknown(opens));
+        // A handle that was open before takes a close to be opened again. Where no events are left for
+        // that, the text lists what it has listed already.
+        let is_open = |(place, open): &(Place, Entry)| {
+            timeline.last_of(open.handle, *place).is_some_and(|last| last.is_same(open))
+        };
+        let reopened = unknown.iter().filter(|open| is_open(open)).count();
+        if (unknown.len() + reopened) as i64 > window.missing() {
+            unknown.retain(|open| !is_open(open));
+        }
         for (place, open) in unknown {
             timeline.add(place, *step, open);
         }

@@ -259,6 +259,12 @@ impl Timeline {
         self.of_handles.entry(entry.handle).or_default().insert(place);
     }
 
+    /// The last event of a handle value before a place.
+    pub(super) fn last_of(&self, handle: u64, before: Place) -> Option<&Entry> {
+        let last = self.of_handles.get(&handle)?.range(..before).next_back()?;
+        self.known.get(last).map(|(_, entry)| entry)
+    }
+
     /// Places of the events of a handle value.
     pub(super) fn places_of(&self, handle: u64) -> impl Iterator<Item = Place> {
         self.of_handles.get(&handle).into_iter().flatten().copied()

@@ -25,6 +25,11 @@ impl<'a> Window<'a> {
         self.known.len()
     }
 
+    /// Number of events that are not known.
+    pub(super) fn missing(&self) -> i64 {
+        self.unknown_between(self.first.saturating_sub(1), self.last)
+    }
+
     /// Those of the opens that are not known, with their places, when the listing can be that of these events: all
     /// that are opened and not closed again, of which some may be events that are not known.
     pub(super) fn explain(&self, opens: &[Entry]) -> Option<Vec<(Place, Entry)>> {

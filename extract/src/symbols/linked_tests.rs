@@ -417,6 +417,10 @@ fn public_and_private_symbols_give_a_function_one_name() {
     let mut functions = std::collections::BTreeSet::new();
     for (private, public) in private_names.iter().zip(&public_names) {
         let (Some(private), Some(public)) = (private.last(), public.last()) else { continue };
+        // No call returns to the start of a function, and public symbols do not say where the one before ends.
+        if public.offset == 0 {
+            continue;
+        }
         assert_eq!((&private.function, private.offset), (&public.function, public.offset));
         functions.insert(private.function.clone());
     }
@@ -436,7 +440,8 @@ fn public_and_private_symbols_give_a_function_one_name() {
 fn a_call_that_does_not_return_is_of_the_function_that_it_ends() {
     let source = "extern \"C\" __attribute__((noinline, noreturn)) void die(volatile int *p) { for (;;) *p = 1; }\n\
                   extern \"C\" __declspec(dllexport) void first(volatile int *p) { *p = 2; die(p); }\n\
-                  extern \"C\" __declspec(dllexport) void second(volatile int *p) { *p = 3; die(p); }\n";
+                  extern \"C\" __declspec(dllexport) void second(volatile int *p) { *p = 3; die(p); }\n\
+                  extern \"C\" __declspec(dllexport) void third(volatile int *p) { *p = 4; *p = 5; }\n";
     for (target, compile) in
         [("x86_64", &["-O1"][..]), ("i686", &["-O1"]), ("x86_64", &["-O1", "-g0"])]
     {

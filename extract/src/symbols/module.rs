@@ -25,10 +25,9 @@ impl ModuleSymbols {
     /// The functions that the addresses `rvas` return to. `size` is that of the module, 0 if unknown: a public
     /// symbol has no end, so the last function would otherwise reach on for ever.
     pub(super) fn resolve(&self, rvas: &[u64], size: u64) -> Vec<FrameChain> {
-        // A call may be the last instruction.
-        let is_inside = |rva: &&u64| size == 0 || **rva <= size;
+        let is_inside = |rva: &&u64| size == 0 || **rva < size;
         match self {
-            Self::Symcache(symcache) => symcache.resolve(rvas, size, is_inside),
+            Self::Symcache(symcache) => symcache.resolve(rvas, is_inside),
             Self::Exports(exports) => rvas
                 .iter()
                 .map(|rva| Some(rva).filter(is_inside).and_then(|&rva| exports.caller(rva)))
@@ -74,12 +73,7 @@ impl SymcacheNames {
         })
     }
 
-    fn resolve(
-        &self,
-        rvas: &[u64],
-        size: u64,
-        is_inside: impl Fn(&&u64) -> bool,
-    ) -> Vec<FrameChain> {
+    fn resolve(&self, rvas: &[u64], is_inside: impl Fn(&&u64) -> bool) -> Vec<FrameChain> {
         let Ok(symcache) = SymCache::parse(&self.bytes) else {
             return vec![FrameChain::default(); rvas.len()];
         };
@@ -92,7 +86,7 @@ impl SymcacheNames {
             .map(|rva| {
                 locations.clear();
                 if is_inside(&rva) {
-                    find(&symcache, *rva, size, &mut locations);
+                    find(&symcache, *rva, &mut locations);
                 }
                 chain(&locations, *rva, &mut texts, &place)
             })
@@ -103,17 +97,21 @@ impl SymcacheNames {
 /// Finds what calls at an address, the instruction in front of it: it has the function, the line, and what is inlined.
 /// Behind it the next statement begins, and the next function when the call does not return.
 ///
-/// Where no function is in front of it, it is the address itself: the start of a function.
-fn find<'c>(
-    symcache: &'c SymCache<'c>,
-    rva: u64,
-    size: u64,
-    locations: &mut Vec<SourceLocation<'c, 'c>>,
-) {
+/// Where no function is in front of it, it is the address itself: the start of a function. So it is, too, where a public
+/// symbol is in front: that has no end, and may have ended before.
+fn find<'c>(symcache: &'c SymCache<'c>, rva: u64, locations: &mut Vec<SourceLocation<'c, 'c>>) {
     if let Some(call) = rva.checked_sub(1) {
         locations.extend(symcache.lookup(call));
     }
-    if locations.is_empty() && (size == 0 || rva < size) {
+    // Private symbols have lines.
+    let has_end = locations.iter().any(|location| location.line() != 0);
+    if has_end {
+        return;
+    }
+    let starts_here =
+        || symcache.lookup(rva).last().is_some_and(|function| start_of(&function) == rva);
+    if locations.is_empty() || starts_here() {
+        locations.clear();
         locations.extend(symcache.lookup(rva));
     }
 }

@@ -117,12 +117,13 @@ impl ExportTable {
         })
     }
 
-    /// The exported function that an address returns to: that of the instruction in front of it, else the one that
-    /// starts there.
+    /// The exported function that an address returns to: where none is at the address, that of the instruction in
+    /// front of it. Most ends of exports are not known, so an address where one starts is its own.
     pub(super) fn caller(&self, rva: u64) -> Option<ResolvedFrame> {
-        let caller = rva.checked_sub(1).and_then(|call| self.function(call));
-        let caller = caller.map(|caller| ResolvedFrame { offset: caller.offset + 1, ..caller });
-        caller.or_else(|| self.function(rva))
+        self.function(rva).or_else(|| {
+            let caller = self.function(rva.checked_sub(1)?)?;
+            Some(ResolvedFrame { offset: caller.offset + 1, ..caller })
+        })
     }
 
     /// The exported function at an address.

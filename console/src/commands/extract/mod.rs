@@ -138,7 +138,11 @@ impl Command for Extract {
         session.warn_of_missing_symbols(messages);
         context.session.search_beside_files();
         let (Tally { files, failed }, asked) = done?;
-        if failed > 0 { Err(CommandError::NotExtracted { failed, files }) } else { asked.check(context.messages) }
+        if failed > 0 {
+            Err(CommandError::NotExtracted { failed, files })
+        } else {
+            asked.check(context.messages)
+        }
     }
 }
 
