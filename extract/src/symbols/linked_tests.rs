@@ -133,6 +133,10 @@ fn assert_exports_agree_with_the_pdb(linked: &Linked) -> usize {
     for ((rva, by_pdb), by_image) in linked.code.clone().zip(by_pdb).zip(by_image) {
         let (Some(by_pdb), Some(by_image)) = (by_pdb.last(), by_image.last()) else { continue };
         named += 1;
+        // Exports do not say where the function before ends, so that it may end with a call here.
+        if by_image.offset == 0 && by_pdb.offset > 0 {
+            continue;
+        }
         let expected = (by_pdb.function.rsplit("::").next(), by_pdb.offset);
         let found = (by_image.function.rsplit("::").next(), by_image.offset);
         assert_eq!(found, expected, "{} {rva:#x}", linked.module.name);
